@@ -427,7 +427,7 @@ def test_answers_on_disk_are_read_alike(layout, tmp_path):
             listing = make_listing(case.items, lowest=case.lowest)
             with open_listed(path, "disk", case.words, listing) as streamed:
                 assert streamed.detected == ()
-                (batch,) = streamed.batches(named=True)
+                (batch,) = streamed.batches(with_ids=True)
                 assert (streamed.items, streamed.steps) == (expected.items, expected.steps)
                 found = dict(zip(batch.persons, map(tuple, batch.to_array().tolist()), strict=True))
             assert sorted(found.values()) == sorted(expected.answers.values())

@@ -108,16 +108,16 @@ class CategoryTotals(SumJob):
 
     def read(self, sums: Int64Array) -> dict[str, Int64Array]:
         """Return the sums by name, those of all forms one after the other; and the facts."""
-        found: dict[str, list[Int64Array]] = {
+        sums_by_name: dict[str, list[Int64Array]] = {
             "members": [], "category": [], "moment": [], "takers": []
         }  # fmt: skip
         start = len(FACTS)
         for form in self.forms:
             for name, size in form.sizes(self.cells).items():
-                found[name].append(sums[start : start + size])
+                sums_by_name[name].append(sums[start : start + size])
                 start += size
-        facts = {name: sums[place] for place, name in enumerate(FACTS)}
-        return {**facts, **{name: np.concatenate(parts) for name, parts in found.items()}}
+        facts = {name: sums[index] for index, name in enumerate(FACTS)}
+        return {**facts, **{name: np.concatenate(parts) for name, parts in sums_by_name.items()}}
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,8 +131,8 @@ class Person:
 
     def standing(self, weight: Int64Array) -> Int64Array:
         """Return the weight times 2 (share of the best score) - 1, rounded: at most the weight."""
-        most, category = np.array(self.cells.kinds).T
-        score, best = category @ self.counts, np.maximum(most @ self.counts, 1)
+        highest, category = np.array(self.cells.kinds).T
+        score, best = category @ self.counts, np.maximum(highest @ self.counts, 1)
         return np.asarray((2 * weight * (2 * score - best) + best) // (2 * best))
 
 
@@ -144,8 +144,8 @@ def _sum_form(
     weight = np.where(mine, form.weight[answered], 0)
     yield np.array([mine.sum()], dtype=np.int64)
     yield chunk.add_values(weight, form.columns)
-    own = slice(None) if mine.all() else mine  # no copy where all persons have the one form
-    yield _sum_moments(form, answered[own], person.products[:, own])
+    members = slice(None) if mine.all() else mine  # no copy where all persons have the one form
+    yield _sum_moments(form, answered[members], person.products[:, members])
     if form.has_takers:
         cells = chunk.add_values(np.where(mine, person.standing(weight), 0), form.columns)
         sizes = np.array([person.cells.steps[i] + 1 for i in form.columns])
@@ -207,8 +207,8 @@ def _divide(total: Int64Array, number: Int64Array) -> Int64Array:
     return np.asarray((2 * total + number) // (2 * number))
 
 
-def _multiply(one: Int64Array, other: Int64Array) -> Int64Array:
-    return np.asarray((one * other + (ONE >> 1)) >> ONE_BITS)
+def _multiply(left: Int64Array, right: Int64Array) -> Int64Array:
+    return np.asarray((left * right + (ONE >> 1)) >> ONE_BITS)
 
 
 def list_factors(answered: int) -> list[dict[str, Fraction]]:
@@ -220,20 +220,20 @@ def list_factors(answered: int) -> list[dict[str, Fraction]]:
     {'1': '-1', 'aa': '4', 'b': '-2'}
     """
     q, first, second, third = (Fraction(answered - less) for less in range(4))
-    found = []
+    factors = []
     if answered >= 2:
         h2 = {"aa": q / first, "b": -1 / first}
-        found.append({"1": Fraction(-1), **_times(2, h2)})
+        factors.append({"1": Fraction(-1), **_times(2, h2)})
     if answered >= 3:
         below = first * second
         h3 = {"aaa": q * q / below, "ab": -3 * q / below, "c": 2 / below}
-        found.append({"a": Fraction(-3), **_times(4, h3)})
+        factors.append({"a": Fraction(-3), **_times(4, h3)})
     if answered >= 4:
         below = first * second * third
         h4 = {"aaaa": q**3 / below, "aab": -6 * q * q / below, "bb": 3 * q / below}
         h4 |= {"ac": 8 * q / below, "d": -6 / below}
-        found.append({"1": Fraction(1), **_times(8, h4), **_times(-8, h2)})
-    return found
+        factors.append({"1": Fraction(1), **_times(8, h4), **_times(-8, h2)})
+    return factors
 
 
 def _times(number: int, parts: dict[str, Fraction]) -> dict[str, Fraction]:
@@ -255,10 +255,10 @@ def contribute(factors: Int64Array, answered: Int64Array, products: Int64Array) 
     ``factors`` is ``[answered, moment, product]``, and ``products`` those of persons who answered
     so many.
     """
-    found = np.full((factors.shape[1], len(answered)), 1 << (ONE_BITS + FACTOR_BITS - 1))
+    moments = np.full((factors.shape[1], len(answered)), 1 << (ONE_BITS + FACTOR_BITS - 1))
     for moment, product in np.argwhere(factors.any(axis=0)):
-        found[moment] += factors[:, moment, product][answered] * products[product]
-    return np.asarray(found >> (ONE_BITS + FACTOR_BITS))
+        moments[moment] += factors[:, moment, product][answered] * products[product]
+    return np.asarray(moments >> (ONE_BITS + FACTOR_BITS))
 
 
 def bound_rounding(factors: Int64Array) -> list[Fraction]:
@@ -267,7 +267,7 @@ def bound_rounding(factors: Int64Array) -> list[Fraction]:
     In grid steps: products that are off, factors that are off by half a unit while a product is
     at most 1, and half a step of the last rounding. ``factors`` is ``[moment, product]``.
     """
-    found = []
+    bounds = []
     for row in factors.tolist():
         if sum(map(abs, row)) >= 1 << (62 - ONE_BITS):
             raise OverflowError("the factors of a moment leave no room in 64 bits")
@@ -276,5 +276,5 @@ def bound_rounding(factors: Int64Array) -> list[Fraction]:
         )
         rounded = Fraction(len(row), 2) * ONE
         off = (products + rounded) / (1 << (ONE_BITS + FACTOR_BITS))
-        found.append(off + Fraction(1, 2))
-    return found
+        bounds.append(off + Fraction(1, 2))
+    return bounds

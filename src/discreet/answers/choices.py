@@ -61,14 +61,14 @@ class Choices:
 
     def select(self, items: Sequence[str]) -> Choices | None:
         """Return these items, those of them that have a key; None if none has."""
-        known = [self.items.index(name) for name in items if name in self.items]
-        if not known:
+        columns = [self.items.index(name) for name in items if name in self.items]
+        if not columns:
             return None
         return Choices(
-            tuple(self.items[i] for i in known),
-            tuple(self.options[i] for i in known),
-            tuple(self.right[i] for i in known),
-            self.chosen[:, known],
+            tuple(self.items[i] for i in columns),
+            tuple(self.options[i] for i in columns),
+            tuple(self.right[i] for i in columns),
+            self.chosen[:, columns],
         )
 
 
@@ -89,12 +89,12 @@ def join_choices(parts: Sequence[tuple[Choices | None, int]]) -> Choices | None:
     items = tuple(dict.fromkeys(item for part in keyed for item in part.items))
     if not items:
         return None
-    known = [_join_options(item, [part for part in keyed if item in part.items]) for item in items]
-    chosen = [_renumber(part, persons, items, known) for part, persons in parts]
+    keys = [_join_options(item, [part for part in keyed if item in part.items]) for item in items]
+    chosen = [_renumber(part, persons, items, keys) for part, persons in parts]
     return Choices(
         items,
-        tuple(tuple(one) for one in known),
-        tuple(tuple(one.values()) for one in known),
+        tuple(tuple(key) for key in keys),
+        tuple(tuple(key.values()) for key in keys),
         np.concatenate(chosen),
     )
 
@@ -102,37 +102,37 @@ def join_choices(parts: Sequence[tuple[Choices | None, int]]) -> Choices | None:
 def _join_options(item: str, parts: Sequence[Choices]) -> dict[str, bool]:
     """Return all options of an item in order, and which are right."""
     spelt: dict[str, str] = {}
-    found: dict[str, bool] = {}
+    key: dict[str, bool] = {}
     for part in parts:
-        place = part.items.index(item)
-        for option, right in zip(part.options[place], part.right[place], strict=True):
+        index = part.items.index(item)
+        for option, right in zip(part.options[index], part.right[index], strict=True):
             first = spelt.setdefault(option.lower(), option)
-            if found.setdefault(first, right) != right:
+            if key.setdefault(first, right) != right:
                 raise BadResponses(
                     f"The keys of the parts disagree: the answer '{option}' to item '{item}' is "
                     "right in one and wrong in another. Read all parts with the same key."
                 )
-    if len(found) > _MOST:
-        wrong = [option for option, right in found.items() if not right]
-        kept = set(wrong[: _MOST - (len(found) - len(wrong))])
-        found = {one: right for one, right in found.items() if right or one in kept}
-        found.setdefault(OTHER, False)
-    return {option: found[option] for option in sorted(found, key=_rank)}
+    if len(key) > _MOST:
+        wrong = [option for option, right in key.items() if not right]
+        listed = set(wrong[: _MOST - (len(key) - len(wrong))])
+        key = {name: right for name, right in key.items() if right or name in listed}
+        key.setdefault(OTHER, False)
+    return {option: key[option] for option in sorted(key, key=_rank)}
 
 
 def _renumber(
-    part: Choices | None, persons: int, items: Sequence[str], known: Sequence[dict[str, bool]]
+    part: Choices | None, persons: int, items: Sequence[str], keys: Sequence[dict[str, bool]]
 ) -> Int8Array:
     """Return a set's choices by the numbers that the options have in all sets together."""
-    made = np.full((persons, len(items)), NONE, dtype=np.int8)
-    for column, (item, options) in enumerate(zip(items, known, strict=True)):
+    table = np.full((persons, len(items)), NONE, dtype=np.int8)
+    for column, (item, options) in enumerate(zip(items, keys, strict=True)):
         if part is None or item not in part.items:
             continue
         number = {option.lower(): code for code, option in enumerate(options)}
-        place = part.items.index(item)
-        own = [number.get(one.lower(), number.get(OTHER, NONE)) for one in part.options[place]]
-        made[:, column] = np.array([*own, NONE], dtype=np.int8)[part.chosen[:, place]]
-    return made
+        index = part.items.index(item)
+        codes = [number.get(word.lower(), number.get(OTHER, NONE)) for word in part.options[index]]
+        table[:, column] = np.array([*codes, NONE], dtype=np.int8)[part.chosen[:, index]]
+    return table
 
 
 def read_choices(source: Any, reading: Reading, table: RawTable) -> Choices | None:
@@ -208,41 +208,41 @@ class _Taken:
             self._rows += count
             return np.arange(self._rows - count, self._rows)
         ids = encode_ids(column)
-        known = np.array([self._person[name] for name in ids.dictionary.to_pylist()], dtype=np.intp)
-        return np.asarray(known[read_integers(ids.indices)])
+        rows = np.array([self._person[name] for name in ids.dictionary.to_pylist()], dtype=np.intp)
+        return np.asarray(rows[read_integers(ids.indices)])
 
     def _encode(self, item: int, column: Any) -> Int8Array:
         """Return the numbers of options; new ones get the next number."""
         answers = plain_dictionary(column)
         scoring = self._reading.scoring_of(self._items[item])
         codes = [self._number(item, word, scoring) for word in answers.dictionary.to_pylist()]
-        place = answers.indices.cast("int64").fill_null(len(codes))
-        return np.asarray(np.array([*codes, NONE], dtype=np.int8)[read_integers(place)])
+        index = answers.indices.cast("int64").fill_null(len(codes))
+        return np.asarray(np.array([*codes, NONE], dtype=np.int8)[read_integers(index)])
 
     def _number(self, item: int, word: Any, scoring: ValueScoring) -> int:
         if score_value(word, scoring) == MISSING:
             return NONE
-        shown = spell(word)
-        if len(self._names[item]) >= _MOST and shown.lower() not in self._known[item]:
-            shown = OTHER
-        if shown.lower() not in self._known[item]:
-            self._known[item][shown.lower()] = len(self._names[item])
-            self._names[item].append(shown)
-        return self._known[item][shown.lower()]
+        option = spell(word)
+        if len(self._names[item]) >= _MOST and option.lower() not in self._known[item]:
+            option = OTHER
+        if option.lower() not in self._known[item]:
+            self._known[item][option.lower()] = len(self._names[item])
+            self._names[item].append(option)
+        return self._known[item][option.lower()]
 
     def _put(self, rows: Int64Array, item: int, codes: Int8Array, when: FloatArray) -> None:
-        given = np.flatnonzero(codes != NONE)
+        answered = np.flatnonzero(codes != NONE)
         if when.shape[1]:
-            self._waiting.append((rows[given], item, codes[given], when[given]))
+            self._waiting.append((rows[answered], item, codes[answered], when[answered]))
             return
         if self._reading.repeats == "first":
-            given = given[self._chosen[rows[given], item] == NONE][::-1]
-        self._chosen[rows[given], item] = codes[given]
+            answered = answered[self._chosen[rows[answered], item] == NONE][::-1]
+        self._chosen[rows[answered], item] = codes[answered]
 
     def _put_in_order(self) -> None:
         """Write the choices one over the other, the one that counts at the end."""
         for item in range(len(self._items)):
-            parts = [(r, c, w) for r, one, c, w in self._waiting if one == item]
+            parts = [(r, c, w) for r, item_code, c, w in self._waiting if item_code == item]
             if not parts:
                 continue
             rows, codes, when = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -260,8 +260,8 @@ class _Taken:
                 self._number(item, word.upper() if len(word) == 1 else word, ValueScoring())
             names = self._names[item]
             order = sorted(range(len(names)), key=lambda number: _rank(names[number]))
-            place = np.array([*np.argsort(order), NONE], dtype=np.int8)
-            self._chosen[:, item] = place[self._chosen[:, item]]
+            new_codes = np.array([*np.argsort(order), NONE], dtype=np.int8)
+            self._chosen[:, item] = new_codes[self._chosen[:, item]]
             options.append(tuple(names[number] for number in order))
             right.append(tuple(names[number].lower() in keyed for number in order))
         return Choices(tuple(self._items), tuple(options), tuple(right), self._chosen)

@@ -256,13 +256,13 @@ def _surely_answers(part: Any) -> bool:
 
 def _check_rest(part: Any, answered: Any, start: int) -> None:
     """Refuse cells that are neither right, wrong nor missing."""
-    rest = answered == 0
+    is_bad = answered == 0
     if part.dtype.is_signed:
-        rest &= part != -1
+        is_bad &= part != -1
     if part.dtype.is_floating_point:
-        rest &= ~part.isnan()
-    if rest.any():
-        row, column = (int(index) for index in rest.nonzero()[0])
+        is_bad &= ~part.isnan()
+    if is_bad.any():
+        row, column = (int(index) for index in is_bad.nonzero()[0])
         value = part[row, column].item()
         raise BadResponses(explain_cell(start + row, column, value, None))
 
@@ -294,8 +294,8 @@ def _spread(words: Any, device: str) -> Any:
         # Little-endian words: byte b of a word holds its persons 8 b to 8 b + 7.
         packed = torch.from_numpy(words.astype("<u8", copy=False).view(np.uint8)).to(device)
     by_item = packed.permute(1, 0, 2).reshape(words.shape[1], -1)
-    found = table.index_select(0, by_item.flatten().int())
-    return found.view(_number(device)).reshape(words.shape[1], -1)
+    bits_by_item = table.index_select(0, by_item.flatten().int())
+    return bits_by_item.view(_number(device)).reshape(words.shape[1], -1)
 
 
 def _number(device: str) -> Any:
@@ -317,12 +317,12 @@ def _add_up(
     done = 0
     for right, wrong in slabs:
         size = min(persons - done, right.shape[1])
-        found = (
+        products = (
             _multiply(right, wrong).long()
             if weighting is None
             else _multiply_weighted(right, wrong, size, weighting)
         )
-        fresh = (found, _sum(right, 1), _sum(wrong, 1))
+        fresh = (products, _sum(right, 1), _sum(wrong, 1))
         sums = list(fresh) if done == 0 else [a.add_(b) for a, b in zip(sums, fresh, strict=True)]
         done += size
     pairs, right_total, wrong_total = (_to_numpy(part) for part in sums)

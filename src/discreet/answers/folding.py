@@ -60,9 +60,9 @@ class FoldSums:
             self.folds = self.folds + count_folds(store, hashes, self._tally, self.folds.number)
 
     def _grow(self, items: int) -> None:
-        if self.folds is not None and items > (known := self.folds.answers.shape[1]):
+        if self.folds is not None and items > (n_items := self.folds.answers.shape[1]):
             old = np.arange(items)
-            old[known:] = -1
+            old[n_items:] = -1
             self.folds = self.folds.select(old)
 
     def finish(self, items: int) -> dict[str, Any]:

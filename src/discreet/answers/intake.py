@@ -71,7 +71,7 @@ def store_answers(
     persons: Any,
     items: Sequence[str],
     reading: Reading,
-    place: Any,
+    locate: Any,
     when: FloatArray | None = None,
     column: str | None = None,
 ) -> AnswerStore:
@@ -85,7 +85,7 @@ def store_answers(
         The names behind the codes.
     reading
         Gives ``repeats``, ``one_means`` and the items' steps.
-    place
+    locate
         From the number of an entry to the words for its row.
     when
         What says which of repeated answers is the last; by default their order here.
@@ -100,8 +100,9 @@ def store_answers(
             numbering = [] if column is None else [number_rows(column, reading)]
             raise BadResponses(
                 f"Person '{persons[int(person[first])]}' answered item "
-                f"'{items[int(item[first])]}' more than once: {place(first)} and {place(second)}. "
-                f"Only one answer can count. {''.join(f'{one.words}. ' for one in numbering)}"
+                f"'{items[int(item[first])]}' more than once: {locate(first)} and "
+                f"{locate(second)}. Only one answer can count. "
+                f"{''.join(f'{remedy.words}. ' for remedy in numbering)}"
                 "Remove one, or keep the first or the last of them "
                 "with repeats='first' or repeats='last' (--repeats first, --repeats last)."
             ).offering(
@@ -109,18 +110,18 @@ def store_answers(
                 make_remedy("keep the first answer:", {"repeats": "first"}),
                 make_remedy("keep the last answer:", {"repeats": "last"}),
             ) from None
-        kept = keep_one(person.astype(np.int64) * len(items) + item, reading.repeats, when)
-        answers = person[kept], item[kept], code[kept]
+        kept_rows = keep_one(person.astype(np.int64) * len(items) + item, reading.repeats, when)
+        answers = person[kept_rows], item[kept_rows], code[kept_rows]
         store = store_steps(*answers, len(persons), reading.steps_of(items))
     return store if reading.one_means == "right" else flip_answers(cast(Nodes, store))
 
 
 def number_rows(column: str, reading: Reading) -> Remedy:
     """Return how two persons with one name are kept apart: every row is another person."""
-    told = make_remedy("If these are two persons, number the rows with", {"ignore": [column]})
+    remedy = make_remedy("If these are two persons, number the rows with", {"ignore": [column]})
     if reading.person is None:
-        return told
-    return Remedy(f"{told.words} instead of person=", {**told.options, "person": None})
+        return remedy
+    return Remedy(f"{remedy.words} instead of person=", {**remedy.options, "person": None})
 
 
 def keep_one(
@@ -170,8 +171,8 @@ class WideTable:
     def add_source(self, source: Source, plan: WidePlan) -> None:
         """Take in all rows of a source."""
         self._rows.begin(source)
-        found = detect_reading(source, plan, self._reading)
-        self._detected = join_detected([self._detected, found])
+        detected = detect_reading(source, plan, self._reading)
+        self._detected = join_detected([self._detected, detected])
         self._check_numbering(source, plan)
         if not plan.groups:  # out of memory nobody asks for them
             self._groups = {}
@@ -209,7 +210,7 @@ class WideTable:
         if not n_rows:
             return
         scorings = [self._reading.scoring_of(item) for item in items]
-        values = [score_array(*one) for one in zip(columns, scorings, strict=True)]
+        values = [score_array(*pair) for pair in zip(columns, scorings, strict=True)]
         self._refuse_bad(values, columns, items)
         done = 0
         while done < n_rows:
@@ -228,9 +229,9 @@ class WideTable:
         bad = [(int(np.argmax(v == BAD)), j) for j, v in enumerate(values) if v.min() == BAD]
         if bad:
             row, j = min(bad)
-            where = self._rows.place(self._rows.n_rows + row)
+            location = self._rows.place(self._rows.n_rows + row)
             raise refuse_wide(
-                where, items, columns, (j, columns[j][row].as_py()), self._reading,
+                location, items, columns, (j, columns[j][row].as_py()), self._reading,
                 has_person=not self._numbered,
             )  # fmt: skip
 
@@ -250,17 +251,17 @@ class WideTable:
             name: assign_groups(name, person, codes, names, self._rows.place)
             for name, codes in self._groups.items()
         }
-        kept = None if self._numbered else names
+        person_ids = None if self._numbered else names
         if len(self._segments) == 1 and len(names) == len(person):
             segment = self._segments[0]
             steps = self._reading.steps_of(segment.items)
-            store = step_store(_join_blocks([one.nodes for one in segment.blocks]), steps)
+            store = step_store(_join_blocks([block.nodes for block in segment.blocks]), steps)
             if self._reading.one_means == "wrong":
                 store = flip_answers(store.nodes)
-            return RawTable(segment.items, kept, store, groups, self._detected)
+            return RawTable(segment.items, person_ids, store, groups, self._detected)
         items = tuple(dict.fromkeys(name for segment in self._segments for name in segment.items))
         store, joined = self._store_long(person, names, items)
-        return RawTable(items, kept, store, groups, self._detected, joined)
+        return RawTable(items, person_ids, store, groups, self._detected, joined)
 
     def _person_codes(self) -> tuple[npt.NDArray[Any], Any]:
         if self._numbered:
@@ -297,13 +298,13 @@ class WideTable:
         joined = np.flatnonzero(times > 1)
         if self._column is None or not joined.size:
             return ""
-        told = []
-        for one in joined[np.argsort(first[joined])][:_SHOWN].tolist():
-            rows = [self._rows.place(row) for row in np.flatnonzero(code == one)[:_SHOWN].tolist()]
-            told.append(f"'{names[int(person[first[one]])]}' ({' and '.join(rows)})")
+        listed = []
+        for key in joined[np.argsort(first[joined])][:_SHOWN].tolist():
+            rows = [self._rows.place(row) for row in np.flatnonzero(code == key)[:_SHOWN].tolist()]
+            listed.append(f"'{names[int(person[first[key]])]}' ({' and '.join(rows)})")
         return (
             "Persons with one id count as one, and their repeated answers were left out, "
-            f"{joined.size} of them: {'; '.join(told)}. "
+            f"{joined.size} of them: {'; '.join(listed)}. "
             f"{number_rows(self._column, self._reading).words}."
         )
 

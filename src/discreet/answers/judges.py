@@ -112,19 +112,19 @@ class Comparisons:
         if judges is None:
             judges = int(numbers.max(initial=-1)) + 1
         n_judges = judges if isinstance(judges, int) else len(judges)
-        who = check_codes(numbers, n_judges, "judge")
+        judge_codes = check_codes(numbers, n_judges, "judge")
         first = check_codes(winner, len(items), "object")
         second = check_codes(loser, len(items), "object")
-        if not len(who) == len(first) == len(second):
+        if not len(judge_codes) == len(first) == len(second):
             raise BadResponses(
                 "Comparisons need a judge, a winner and a loser each; found vectors of length "
-                f"{len(who)}, {len(first)} and {len(second)}."
+                f"{len(judge_codes)}, {len(first)} and {len(second)}."
             )
         if repeats != ERROR:
-            kept = keep_one(_pair_keys(who, first, second, len(items)), repeats)
-            who, first, second = who[kept], first[kept], second[kept]
-        order = np.argsort(who, kind="stable")
-        starts = np.concatenate([[0], np.cumsum(np.bincount(who, minlength=n_judges))])
+            kept_rows = keep_one(_pair_keys(judge_codes, first, second, len(items)), repeats)
+            judge_codes, first, second = judge_codes[kept_rows], first[kept_rows], second[kept_rows]
+        order = np.argsort(judge_codes, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(np.bincount(judge_codes, minlength=n_judges))])
         ids = None if isinstance(judges, int) else judges
         return cls(items, ids, starts, first[order], second[order])
 
@@ -209,8 +209,8 @@ class Comparisons:
         is refused, because the comparisons would no longer be whole judges'.
         """
         names = check_items(items, len(items))
-        place = {name: number for number, name in enumerate(names)}
-        new = np.array([place.get(name, -1) for name in self._items], dtype=np.int64)
+        position = {name: number for number, name in enumerate(names)}
+        new = np.array([position.get(name, -1) for name in self._items], dtype=np.int64)
         winner, loser = new[self._winner], new[self._loser]
         lost = np.flatnonzero((winner < 0) | (loser < 0))
         if lost.size:
@@ -226,17 +226,17 @@ class Comparisons:
     def keep(self, items: Sequence[object]) -> Comparisons:
         """Return the comparisons of two of these objects; a judge may be left without any."""
         names = check_items(items, len(items))
-        known = np.isin(np.array(self._items, dtype=object), np.array(names, dtype=object))
-        kept = known[self._winner] & known[self._loser]
-        if not kept.any() and kept.size:
+        is_listed = np.isin(np.array(self._items, dtype=object), np.array(names, dtype=object))
+        is_kept = is_listed[self._winner] & is_listed[self._loser]
+        if not is_kept.any() and is_kept.size:
             raise BadResponses(
                 f"no comparison is of two listed objects: the list begins with {names[0]!r}, the "
                 f"data with {self._items[0]!r}. Write objects as the data does"
             )
-        starts = np.concatenate([[0], np.cumsum(kept)])[self._starts]
-        place = {name: number for number, name in enumerate(names)}
-        new = np.array([place.get(name, -1) for name in self._items], dtype=np.int64)
-        return self._derive(names, starts, new[self._winner[kept]], new[self._loser[kept]])
+        starts = np.concatenate([[0], np.cumsum(is_kept)])[self._starts]
+        position = {name: number for number, name in enumerate(names)}
+        new = np.array([position.get(name, -1) for name in self._items], dtype=np.int64)
+        return self._derive(names, starts, new[self._winner[is_kept]], new[self._loser[is_kept]])
 
     def _derive(
         self, items: Sequence[object], starts: Int64Array, winner: Int64Array, loser: Int64Array
@@ -259,12 +259,12 @@ class Comparisons:
         source
             :class:`discreet.secure.SystemSource` for anything that is released.
         """
-        most = check_cap(max_comparisons, "max_comparisons")
-        if (np.diff(self._starts) <= most).all():
+        limit = check_cap(max_comparisons, "max_comparisons")
+        if (np.diff(self._starts) <= limit).all():
             return self
-        kept = random_ranks(source, self._starts) < most
-        starts = np.concatenate([[0], np.cumsum(kept)])[self._starts]
-        return self._derive(self._items, starts, self._winner[kept], self._loser[kept])
+        is_kept = random_ranks(source, self._starts) < limit
+        starts = np.concatenate([[0], np.cumsum(is_kept)])[self._starts]
+        return self._derive(self._items, starts, self._winner[is_kept], self._loser[is_kept])
 
     @property
     def _ids(self) -> list[str] | None:
@@ -292,8 +292,8 @@ class Comparisons:
 
     def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
         """Return the sum of the judges' keyed digests, and how many were added."""
-        made = np.diff(self._starts).tolist()
-        rows = zip(self.rows(), made, strict=True)
+        counts = np.diff(self._starts).tolist()
+        rows = zip(self.rows(), counts, strict=True)
         return digest_rows(key, (row for row, count in rows if count or rule == ROWS))
 
     def digest_ids(self, key: bytes) -> bytes:
@@ -322,9 +322,9 @@ class Comparisons:
                 f"'{self._items[self._winner[at]]}' with itself. A comparison needs two different "
                 "objects; remove it."
             )
-        again = find_repeat(self.judge, self._winner, self._loser, self.n_items)
-        if again is not None:
-            at = again[1]
+        repeat = find_repeat(self.judge, self._winner, self._loser, self.n_items)
+        if repeat is not None:
+            at = repeat[1]
             raise BadResponses(
                 f"Judge '{self._judges[self.judge[at]]}' compared "
                 f"'{self._items[self._winner[at]]}' and '{self._items[self._loser[at]]}' more "
@@ -415,13 +415,13 @@ def measure_reach(data: Comparisons) -> Int64Array:
         return np.zeros(number, dtype=np.int64)
     ends = np.concatenate([data.winner, data.loser])
     cell = np.concatenate([data.judge, data.judge]) * data.n_items + ends
-    cells, place, degree = np.unique(cell, return_inverse=True, return_counts=True)
+    cells, index, degree = np.unique(cell, return_inverse=True, return_counts=True)
     owner = cells // data.n_items
     squares = np.zeros(number, dtype=np.int64)
     np.add.at(squares, owner, degree**2)
     objects = np.bincount(owner, minlength=number)
-    both = degree[place[: data.n_comparisons]] + degree[place[data.n_comparisons :]]
+    pair_degree = degree[index[: data.n_comparisons]] + degree[index[data.n_comparisons :]]
     largest = np.zeros(number, dtype=np.int64)
-    np.maximum.at(largest, data.judge, both)
-    made = np.diff(data.starts)
-    return np.asarray(np.minimum(squares, made * np.minimum(objects, largest)))
+    np.maximum.at(largest, data.judge, pair_degree)
+    n_made = np.diff(data.starts)
+    return np.asarray(np.minimum(squares, n_made * np.minimum(objects, largest)))

@@ -48,7 +48,7 @@ def store_array(
     X: Any,
     items: tuple[str, ...] | None,
     missing: Codes = (),
-    asked: AskedSteps | None = None,
+    options: AskedSteps | None = None,
     scale: CategoryScale | None = None,
 ) -> tuple[AnswerStore, CategoryScale | None]:
     """Return the answers of a matrix in the form that takes less memory, and the scale of steps.
@@ -57,9 +57,9 @@ def store_array(
     """
     if missing not in ((), [], {}):
         X = drop_codes(X if hasattr(X, "tocoo") else _check_shape(np.ma.asarray(X)), items, missing)
-    said = asked or AskedSteps()
-    if said.is_said or scale is not None:
-        stepped = _store_categories(X, items, said, scale)
+    step_options = options or AskedSteps()
+    if step_options.is_said or scale is not None:
+        stepped = _store_categories(X, items, step_options, scale)
         if stepped is not None:
             return stepped
     try:
@@ -67,7 +67,7 @@ def store_array(
             return _store_sparse(X.tocoo(), items), None
         return compact(pack_rows(_as_matrix(X))), None
     except BadCell as bad:
-        return _try_categories(X, items, said, bad)
+        return _try_categories(X, items, step_options, bad)
 
 
 def keep_listed(X: Any, reading: Reading) -> tuple[Any, tuple[str, ...] | None]:
@@ -90,18 +90,20 @@ def keep_listed(X: Any, reading: Reading) -> tuple[Any, tuple[str, ...] | None]:
 
 
 def _try_categories(
-    X: Any, items: tuple[str, ...] | None, asked: AskedSteps, bad: BadCell
+    X: Any, items: tuple[str, ...] | None, options: AskedSteps, bad: BadCell
 ) -> tuple[AnswerStore, CategoryScale]:
     """Return answers with steps, or refuse the entry that is neither right nor wrong."""
     try:
-        found = None if asked.is_binary or asked.is_said else _store_categories(X, items, asked)
+        stored = (
+            None if options.is_binary or options.is_said else _store_categories(X, items, options)
+        )
     except BadScale as reason:
         words = f"{str(reason)[0].upper()}{str(reason)[1:]}"
         row, column, value = _locate_cell(X, items, reason.cells)
         raise BadResponses(f"{_name_cell(row, column, value, items)} {words}") from None
-    if found is None:
+    if stored is None:
         raise BadResponses(explain_cell(bad.row, bad.column, bad.value, items)) from None
-    return found
+    return stored
 
 
 def _locate_cell(
@@ -119,7 +121,7 @@ def _locate_cell(
 
 
 def _store_categories(
-    X: Any, items: tuple[str, ...] | None, asked: AskedSteps, scale: CategoryScale | None = None
+    X: Any, items: tuple[str, ...] | None, options: AskedSteps, scale: CategoryScale | None = None
 ) -> tuple[AnswerStore, CategoryScale] | None:
     """Return answers with steps and their scale; None where the entries are no steps."""
     person, item, values, (n_persons, n_items) = _list_entries(X)
@@ -128,34 +130,36 @@ def _store_categories(
     names = items or tuple(map(str, range(n_items)))
     ends = np.cumsum(np.bincount(item, minlength=n_items))
     columns = np.split(np.argsort(item, kind="stable"), ends)
-    tally = {name: _tally(values[own]) for name, own in zip(names, columns, strict=False)}
-    found = find_scale(tally, asked) if scale is None else _check_listed(tally, scale)
-    if found is None:
+    tally = {name: _tally(values[rows]) for name, rows in zip(names, columns, strict=False)}
+    coding = find_scale(tally, options) if scale is None else _check_listed(tally, scale)
+    if coding is None:
         return None
     code = np.zeros(len(values), dtype=np.int8)
-    for name, own in zip(names, columns, strict=False):
-        if len(own):
-            table = {float(word): category for word, category in found.codes[name].items()}
-            used, place = np.unique(values[own], return_inverse=True)
-            code[own] = np.array([table[float(one)] for one in used], dtype=np.int8)[place]
-    store = store_steps(person, item, code, n_persons, found.steps_of(names))
-    return store, found
+    for name, rows in zip(names, columns, strict=False):
+        if len(rows):
+            table = {float(word): category for word, category in coding.codes[name].items()}
+            used, index = np.unique(values[rows], return_inverse=True)
+            code[rows] = np.array([table[float(value)] for value in used], dtype=np.int8)[index]
+    store = store_steps(person, item, code, n_persons, coding.steps_of(names))
+    return store, coding
 
 
 def _check_listed(tally: Tally, scale: CategoryScale) -> CategoryScale:
     """Return a scale that was told, if it has all values."""
-    for item, own in tally.items():
-        if own and item not in scale.codes:
+    for item, used in tally.items():
+        if used and item not in scale.codes:
             raise BadResponses(f"column {item!r} is not on the item list")
-        unlisted = [value for value in own if value not in scale.codes.get(item, {})]
+        unlisted = [value for value in used if value not in scale.codes.get(item, {})]
         if unlisted:
-            known, words = ", ".join(scale.codes[item]), tuple(own)
-            found = Found("", item, unlisted[0], False, words, tally, is_listed=True)
-            remedies = list_scale_remedies(found, scale.codes[item])
-            told = " ".join(f"{one.words[0].upper()}{one.words[1:]}." for one in remedies)
+            codes, words = ", ".join(scale.codes[item]), tuple(used)
+            cell = Found("", item, unlisted[0], False, words, tally, is_listed=True)
+            remedies = list_scale_remedies(cell, scale.codes[item])
+            advice = " ".join(
+                f"{remedy.words[0].upper()}{remedy.words[1:]}." for remedy in remedies
+            )
             raise BadResponses(
                 f"item {item!r} has the answer {unlisted[0]}, which is none of its categories: "
-                f"{known}. {told}"
+                f"{codes}. {advice}"
             ).offering(*remedies)
     return scale
 
@@ -192,8 +196,8 @@ def _read_number(cell: object) -> float | None:
 
 
 def _tally(values: npt.NDArray[Any]) -> dict[str, int]:
-    found, times = np.unique(values, return_counts=True)
-    return {spell(one): count for one, count in zip(found.tolist(), times.tolist(), strict=True)}
+    used, times = np.unique(values, return_counts=True)
+    return {spell(cell): count for cell, count in zip(used.tolist(), times.tolist(), strict=True)}
 
 
 def _as_matrix(X: Any) -> npt.NDArray[Any]:
@@ -303,8 +307,8 @@ def explain_cell(row: int, column: int, value: object, items: tuple[str, ...] | 
 
 
 def _name_cell(row: int, column: int, value: object, items: tuple[str, ...] | None) -> str:
-    shown = value.item() if isinstance(value, np.generic) else value
+    plain_value = value.item() if isinstance(value, np.generic) else value
     return (
-        f"Row {row}, {_column(column, items)} (counted from 0): found {shown!r} where an answer "
-        "should be."
+        f"Row {row}, {_column(column, items)} (counted from 0): found {plain_value!r} where an "
+        "answer should be."
     )

@@ -117,8 +117,8 @@ def plan_count(
             f"a weighting is 'refined', 'none' or a function of how many items a person answered "
             f"and how many of them right, found {type(weighting).__name__}"
         )
-    named = {"refined": PersonWeight(), "none": None}
-    function = named[weighting] if isinstance(weighting, str) else weighting
+    weightings = {"refined": PersonWeight(), "none": None}
+    function = weightings[weighting] if isinstance(weighting, str) else weighting
     if folds is None:
         return function, None
     return function, Tally(folds) if weighting is None else Tally(folds, function)
@@ -126,9 +126,9 @@ def plan_count(
 
 def say_folds(counts: PairCounts, tally: Tally | None) -> PairCounts:
     """Return the counts, and warn where not all folds fitted into memory."""
-    kept = 0 if counts.folds is None else counts.folds.number
-    if tally is not None and kept != tally.folds:
-        warnings.warn(explain_folds(tally.folds, kept, counts.steps), stacklevel=3)
+    n_folds = 0 if counts.folds is None else counts.folds.number
+    if tally is not None and n_folds != tally.folds:
+        warnings.warn(explain_folds(tally.folds, n_folds, counts.steps), stacklevel=3)
     return counts
 
 
@@ -211,9 +211,9 @@ def open_memory(source: Any, reading: Reading | None = None) -> Responses:
         return _load_stored(source, reading) or read_planned(source, reading)
     if is_matrix(source):
         matrix = source if hasattr(source, "tocoo") else _in_main_memory(source)
-        said = reading or Reading()
-        matrix, names = keep_listed(matrix, said)
-        store, scale = store_array(matrix, names, said.codes, said.asked, said.scale)
+        rules = reading or Reading()
+        matrix, names = keep_listed(matrix, rules)
+        store, scale = store_array(matrix, names, rules.codes, rules.asked, rules.scale)
         return Responses.from_store(store, names, scale=scale)
     return read_frame(source, reading or Reading())
 
@@ -258,32 +258,32 @@ def load_answers(
     """
     from discreet.answers.responses import Responses
 
-    said: ReadingWords = {**(words or {})}
+    options: ReadingWords = {**(words or {})}
     if isinstance(source, Responses):
-        plan_words(source, said)
+        plan_words(source, options)
         return source
     if isinstance(source, AnswerSource):
         raise OutOfReach(
             "this looks at single persons and needs their answers in memory; give the file, frame "
             "or query that they come from, or a part of it"
         )
-    if group and "group" not in said and not is_matrix(source):
-        said["group"] = group
+    if group and "group" not in options and not is_matrix(source):
+        options["group"] = group
     if isinstance(source, PairCounts):
         raise BadUsage(
             "this looks at single persons and needs their answers, found pair counts, which have "
             "no persons any more. Give the answers"
         )
     LOG.info("reading answers of %s", name_source(source))
-    return log_answers(open_memory(source, plan_words(source, said)))
+    return log_answers(open_memory(source, plan_words(source, options)))
 
 
 def check_words(words: Mapping[str, Any]) -> None:
     """Refuse a keyword that no reader knows, and name one that is spelt alike."""
     for word in words.keys() - ReadingWords.__annotations__.keys():
         alike = get_close_matches(word, ReadingWords.__annotations__, 1)
-        known = f"did you mean {alike[0]}=?" if alike else "see discreet.read_responses"
-        raise BadUsage(f"there is no keyword {word}= for reading answers; {known}")
+        hint = f"did you mean {alike[0]}=?" if alike else "see discreet.read_responses"
+        raise BadUsage(f"there is no keyword {word}= for reading answers; {hint}")
 
 
 def plan_words(source: Any, words: ListedWords | None) -> Reading | None:
@@ -291,15 +291,15 @@ def plan_words(source: Any, words: ListedWords | None) -> Reading | None:
     if not words:
         return None
     check_words(words)
-    named = ", ".join(f"{word}=" for word in words)
+    keywords = ", ".join(f"{word}=" for word in words)
     if isinstance(source, AnswerSource | PairCounts):
         raise BadUsage(
-            f"{named} says how a table is read, but {type(source).__name__} was read already. Say "
-            "it where the answers are read, or give the table itself."
+            f"{keywords} says how a table is read, but {type(source).__name__} was read already. "
+            "Say it where the answers are read, or give the table itself."
         )
     if is_matrix(source) and set(words) - MATRIX_WORDS:
         raise BadUsage(
-            f"{named} speaks of columns with names, and a matrix has none: its columns are the "
+            f"{keywords} speaks of columns with names, and a matrix has none: its columns are the "
             "items. Give a data frame, or leave it out."
         )
     return make_reading(**words)
@@ -307,17 +307,17 @@ def plan_words(source: Any, words: ListedWords | None) -> Reading | None:
 
 def name_model(source: Any, model: str, words: FitWords) -> ReadingWords:
     """Let the reader know a model that was named; answers that were read already have their own."""
-    said = {} if model == "auto" or isinstance(source, AnswerSource) else {"model": model}
-    return cast(ReadingWords, {**words, **said})
+    model_word = {} if model == "auto" or isinstance(source, AnswerSource) else {"model": model}
+    return cast(ReadingWords, {**words, **model_word})
 
 
 def check_engine(name: str) -> str:
     """Return an engine's own name for any of its names; refuse what is none."""
-    found = SYNONYMS.get(name, name)
-    if found not in ("auto", *ENGINES):
-        known = ", ".join(["auto", *ENGINES])
-        raise BadUsage(f"there is no engine called {name!r}; choose one of: {known}")
-    return found
+    engine = SYNONYMS.get(name, name)
+    if engine not in ("auto", *ENGINES):
+        engines = ", ".join(["auto", *ENGINES])
+        raise BadUsage(f"there is no engine called {name!r}; choose one of: {engines}")
+    return engine
 
 
 def _choose_engine(source: Any, reading: Reading | None) -> str:

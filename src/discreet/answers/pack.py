@@ -75,11 +75,11 @@ def _pack_row_block(
     words = max(0, (persons * items - beyond) // (64 * items))
     aligned = right.shape[1] % 8 == 0 and (right.ctypes.data | wrong.ctypes.data) % 64 == 0
     bad = pack_words(number, words, 0, right, wrong, aligned)
-    rest = number[64 * words :]
-    if len(rest):
-        last = -(-len(rest) // 64)
+    last_rows = number[64 * words :]
+    if len(last_rows):
+        last = -(-len(last_rows) // 64)
         padded = np.zeros((64 * last + beyond, items), dtype=number.dtype)
-        padded[: len(rest)] = rest
+        padded[: len(last_rows)] = last_rows
         bad |= pack_words(_read_only(padded), last, words, right, wrong, False)
         _clear_after(persons, right, wrong)
     if bad:
@@ -258,10 +258,10 @@ def find_repeated(keys: npt.NDArray[np.int64]) -> tuple[int, int] | None:
     """Return the first index whose key was seen before, with the index that it repeats."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
-    again = np.flatnonzero(ordered[1:] == ordered[:-1])
-    if not again.size:
+    repeats = np.flatnonzero(ordered[1:] == ordered[:-1])
+    if not repeats.size:
         return None
-    nearest = again[np.argmin(order[again + 1])]
+    nearest = repeats[np.argmin(order[repeats + 1])]
     return int(order[nearest]), int(order[nearest + 1])
 
 
@@ -320,12 +320,12 @@ def _pack_column(column: Any, number: int, right: UInt64Array, wrong: UInt64Arra
 def pack_bits(bits: Bits, words: UInt64Array) -> None:
     """Write the bits of a column to its words ``[block, word]``, whole blocks at once."""
     size = 8 * words.shape[1]
-    whole = len(bits) // size
-    words[:whole] = bits[: whole * size].view(np.uint64).reshape(whole, words.shape[1])
+    n_blocks = len(bits) // size
+    words[:n_blocks] = bits[: n_blocks * size].view(np.uint64).reshape(n_blocks, words.shape[1])
     if len(bits) % size:
         last = np.zeros(size, dtype=np.uint8)
-        last[: len(bits) % size] = bits[whole * size :]
-        words[whole] = last.view(np.uint64)
+        last[: len(bits) % size] = bits[n_blocks * size :]
+        words[n_blocks] = last.view(np.uint64)
 
 
 def _scalar(cell: Any) -> Any:

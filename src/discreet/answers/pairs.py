@@ -129,9 +129,9 @@ def weigh_persons(store: AnswerStore, weighting: Weighting) -> Int64Array:
     return check_weights(weighting(*store.person_totals()), store.n_persons)
 
 
-def check_weights(found: Int64Array, n_persons: int) -> Int64Array:
+def check_weights(values: Int64Array, n_persons: int) -> Int64Array:
     """Return weights as 64-bit integers; refuse those whose sums might not be exact."""
-    weights = np.asarray(found)
+    weights = np.asarray(values)
     if weights.shape != (n_persons,) or weights.dtype.kind not in "iu":
         raise BadUsage(
             f"a weighting must return one whole number per person, {n_persons} in all; "

@@ -49,13 +49,13 @@ class Cells:
     @cached_property
     def kinds(self) -> list[tuple[int, int]]:
         """Every (steps, category) that an answer can have."""
-        return [(most, k) for most in sorted(set(self.steps)) for k in range(most + 1)]
+        return [(n_steps, k) for n_steps in sorted(set(self.steps)) for k in range(n_steps + 1)]
 
     @cached_property
     def kind_of(self) -> Int64Array:
         """The kind of every cell."""
-        place = {kind: number for number, kind in enumerate(self.kinds)}
-        return np.array([place[most, k] for most in self.steps for k in range(most + 1)])
+        index = {kind: number for number, kind in enumerate(self.kinds)}
+        return np.array([index[top, k] for top in self.steps for k in range(top + 1)])
 
     def of_items(self, columns: IndexArray) -> IndexArray:
         """Return the cells of these items, in their order."""
@@ -137,8 +137,8 @@ class PlaneChunk:
         others = np.ones(len(self.held), dtype=bool)
         others[columns] = False
         nodes = np.repeat(others, self.held)
-        found = np.bitwise_or.reduce(self.right[nodes] | self.wrong[nodes], axis=0)
-        bits = np.unpackbits(np.ascontiguousarray(found).view(np.uint8), bitorder="little")
+        answered = np.bitwise_or.reduce(self.right[nodes] | self.wrong[nodes], axis=0)
+        bits = np.unpackbits(np.ascontiguousarray(answered).view(np.uint8), bitorder="little")
         return bits[: self.persons].astype(bool)
 
     def add_values(self, values: Int64Array, columns: IndexArray) -> Int64Array:
@@ -160,9 +160,9 @@ class PlaneChunk:
 
             add_values(plane, rows, values, totals)
             return totals
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             bits = np.unpackbits(plane[row].view(np.uint8), bitorder="little")
-            totals[place] = values[bits.view(bool)].sum()
+            totals[index] = values[bits.view(bool)].sum()
         return totals
 
 
@@ -189,8 +189,8 @@ class RowChunk:
 
     def count_kinds(self) -> Int64Array:
         kinds = len(self.cells.kinds)
-        place = self.cells.kind_of[self._cell] * self.persons + self._person
-        return np.bincount(place, minlength=kinds * self.persons).reshape(kinds, self.persons)
+        code = self.cells.kind_of[self._cell] * self.persons + self._person
+        return np.bincount(code, minlength=kinds * self.persons).reshape(kinds, self.persons)
 
     def answers_other(self, columns: IndexArray) -> BoolArray:
         others = ~np.isin(self.item, columns)

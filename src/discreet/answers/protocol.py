@@ -66,8 +66,8 @@ class Job(Generic[T]):
         """Return the value of some persons."""
         raise NotImplementedError
 
-    def add(self, one: T, other: T) -> T:
-        """Return the value of the persons of both, those of ``one`` first."""
+    def add(self, left: T, right: T) -> T:
+        """Return the value of the persons of both, those of ``left`` first."""
         raise NotImplementedError
 
     def stand(self, store: AnswerStore) -> Int64Array:
@@ -86,9 +86,9 @@ class SumJob(Job[Any]):
 
     is_sum = True
 
-    def add(self, one: Any, other: Any) -> Any:
+    def add(self, left: Any, right: Any) -> Any:
         """Add two arrays."""
-        return one + other
+        return left + right
 
 
 class ItemTotals(SumJob):
@@ -110,9 +110,9 @@ class PersonTotals(Job[Int64Array]):
         """Return the totals of some persons."""
         return np.stack(store.person_totals())
 
-    def add(self, one: Int64Array, other: Int64Array) -> Int64Array:
+    def add(self, left: Int64Array, right: Int64Array) -> Int64Array:
         """Put the persons of both behind each other."""
-        return np.concatenate([one, other], axis=1)
+        return np.concatenate([left, right], axis=1)
 
 
 class Contributions(Protocol):
@@ -147,7 +147,7 @@ class Contributions(Protocol):
         """Return exactly these items in this order; an unknown name is an unanswered column."""
         ...
 
-    def cap(self, most: int, source: RandomSource, /) -> Self:
+    def cap(self, limit: int, source: RandomSource, /) -> Self:
         """Return answers of which each person keeps at most so many, a uniformly random part.
 
         What a person keeps is drawn once: whatever is counted from the result comes from one
@@ -306,21 +306,21 @@ def fold_blocks(
     totals: list[Any] = [None] * len(jobs)
     first = 0
     for store, ids in blocks:
-        for place, (job, who) in enumerate(zip(jobs, chosen, strict=True)):
-            if who is None:
-                drawn = store
+        for index, (job, sample) in enumerate(zip(jobs, chosen, strict=True)):
+            if sample is None:
+                job_store = store
                 if job.every is not None:
-                    drawn = thin_persons(store, ids, first, job.stand(store))
-                value = job.block(drawn)
-                totals[place] = value if first == 0 else job.add(totals[place], value)
+                    job_store = thin_persons(store, ids, first, job.stand(store))
+                value = job.block(job_store)
+                totals[index] = value if first == 0 else job.add(totals[index], value)
             else:
-                inside = who[np.searchsorted(who, first) :] - first
+                inside = sample[np.searchsorted(sample, first) :] - first
                 some = store.take(inside[inside < store.n_persons])
-                totals[place] = some if first == 0 else join_sparse([totals[place], some])
+                totals[index] = some if first == 0 else join_sparse([totals[index], some])
         first += store.n_persons
     return [
-        total if who is None else job.block(total)
-        for job, who, total in zip(jobs, chosen, totals, strict=True)
+        total if sample is None else job.block(total)
+        for job, sample, total in zip(jobs, chosen, totals, strict=True)
     ]
 
 

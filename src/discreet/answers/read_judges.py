@@ -148,7 +148,7 @@ class _Table:
 
     def _add_batch(self, batch: Sequence[Any], names: Sequence[str]) -> None:
         roles = zip(batch, names, ("judge", "object", "object"), strict=False)
-        ids = [read_ids(column, name, what, self._rows) for column, name, what in roles]
+        ids = [read_ids(column, name, role, self._rows) for column, name, role in roles]
         self._judges.add(ids[0], batch[0].type)
         self._items.add(ids[1], batch[1].type)
         self._items.add(ids[2], batch[2].type)
@@ -164,37 +164,37 @@ class _Table:
         self, column: Any, ids: Sequence[Any], names: Sequence[str]
     ) -> npt.NDArray[np.int8]:
         words = read_ids(column, names[3], "group", self._rows)
-        known = {plain_name(names[1]): _LEFT, plain_name(names[2]): _RIGHT}
-        known |= dict.fromkeys(_LEFT_WORDS, _LEFT) | dict.fromkeys(_RIGHT_WORDS, _RIGHT)
-        known |= dict.fromkeys(_TIE_WORDS, _TIE)
+        word_codes = {plain_name(names[1]): _LEFT, plain_name(names[2]): _RIGHT}
+        word_codes |= dict.fromkeys(_LEFT_WORDS, _LEFT) | dict.fromkeys(_RIGHT_WORDS, _RIGHT)
+        word_codes |= dict.fromkeys(_TIE_WORDS, _TIE)
         values = words.to_pylist()
         left, right = ids[1].to_pylist(), ids[2].to_pylist()
-        found = np.full(len(values), _NONE, dtype=np.int8)
-        for row, (value, one, other) in enumerate(zip(values, left, right, strict=True)):
+        outcomes = np.full(len(values), _NONE, dtype=np.int8)
+        for row, (value, left_name, right_name) in enumerate(zip(values, left, right, strict=True)):
             if value is None:
                 continue
             # The object's own name first: an object may be called "a".
             code = (
                 _LEFT
-                if value == one
+                if value == left_name
                 else _RIGHT
-                if value == other
-                else known.get(plain_name(value))
+                if value == right_name
+                else word_codes.get(plain_name(value))
             )
             if code is None or (code == _TIE and self._roles.ties == ERROR):
                 raise BadResponses(self._explain_outcome(row, names[3], value, code))
-            found[row] = _NONE if code == _TIE else code
-        return found
+            outcomes[row] = _NONE if code == _TIE else code
+        return outcomes
 
     def _explain_outcome(self, row: int, column: str, value: str, code: int | None) -> str:
-        where = f"{self._rows.place(self._rows.n_rows + row)}, column '{column}'"
+        location = f"{self._rows.place(self._rows.n_rows + row)}, column '{column}'"
         if code == _TIE:
             return (
-                f"{where}: '{value}' is a tie, which the model does not know. Leave ties out with "
-                "ties='drop' (--ties drop), and say so where you publish."
+                f"{location}: '{value}' is a tie, which the model does not know. Leave ties out "
+                "with ties='drop' (--ties drop), and say so where you publish."
             )
         return (
-            f"{where}: '{value}' is no outcome. It must be left or right, a or b, 1 (left) or 0 "
+            f"{location}: '{value}' is no outcome. It must be left or right, a or b, 1 (left) or 0 "
             "(right), or the name of the preferred object."
         )
 
@@ -207,7 +207,7 @@ class _Table:
         judges, items = spell_ids(self._judges.ids()), spell_ids(self._items.ids())
         judge = self._judges.take_codes().astype(np.int64)
         # Each batch added its left objects and then its right ones.
-        is_left = np.concatenate([np.repeat((True, False), len(own)) for own in self._outcomes])
+        is_left = np.concatenate([np.repeat((True, False), len(part)) for part in self._outcomes])
         codes = self._items.take_codes().astype(np.int64)
         left, right = codes[is_left], codes[~is_left]
         outcome = np.concatenate(self._outcomes)
@@ -217,18 +217,18 @@ class _Table:
         loser = np.where(won, right[rows], left[rows])
         if self._roles.repeats == ERROR:
             self._refuse_repeat(judge[rows], winner, loser, rows, judges, items)
-        made = Comparisons.from_codes(
+        data = Comparisons.from_codes(
             judge[rows], winner, loser, items=items, judges=judges, repeats=self._roles.repeats
         )
-        return made.remember(self._detected)
+        return data.remember(self._detected)
 
     def _refuse_repeat(
         self, judge: Codes, winner: Codes, loser: Codes, rows: Any, judges: Any, items: Any
     ) -> None:
-        again = find_repeat(judge, winner, loser, len(items))
-        if again is None:
+        repeat = find_repeat(judge, winner, loser, len(items))
+        if repeat is None:
             return
-        first, second = again
+        first, second = repeat
         raise BadResponses(
             f"Judge '{judges[judge[first]]}' compared '{items[winner[first]]}' and "
             f"'{items[loser[first]]}' more than once: {self._rows.place(int(rows[first]))} and "
@@ -238,29 +238,29 @@ class _Table:
         )
 
 
-def _find_columns(names: Sequence[str], roles: Roles, where: str) -> list[int]:
+def _find_columns(names: Sequence[str], roles: Roles, location: str) -> list[int]:
     """Return the numbers of judge, winner, loser, or of judge, left, right, outcome."""
     judge, winner, loser, left, right, outcome = (
-        _find(names, role, getattr(roles, role), where) for role in _ALIASES
+        _find(names, role, getattr(roles, role), location) for role in _ALIASES
     )
     if outcome is None and loser is None:
         outcome = winner  # "model_a, model_b, winner": which side won
-    found = [judge, winner, loser] if loser is not None else [judge, left, right, outcome]
-    chosen = [number for number in found if number is not None]
-    if len(chosen) < len(found):
+    numbers = [judge, winner, loser] if loser is not None else [judge, left, right, outcome]
+    chosen = [number for number in numbers if number is not None]
+    if len(chosen) < len(numbers):
         raise BadResponses(
-            f"{where}: comparisons need the columns judge, winner and loser, or judge, left, right "
-            f"and outcome; the columns are {list_column_names(names)}. Name the ones that are "
-            "called otherwise, for example judge='rater' (--judge rater)."
+            f"{location}: comparisons need the columns judge, winner and loser, or judge, left, "
+            f"right and outcome; the columns are {list_column_names(names)}. Name the ones that "
+            "are called otherwise, for example judge='rater' (--judge rater)."
         )
     if len(set(chosen)) < len(chosen):
-        raise BadUsage(f"{where}: one column cannot have two roles; name different columns.")
+        raise BadUsage(f"{location}: one column cannot have two roles; name different columns.")
     return chosen
 
 
-def _find(names: Sequence[str], role: str, named: str | None, where: str) -> int | None:
-    if named is not None:
-        check_column(names, role, named, where)
-        return list(names).index(named)
-    found = [number for number, name in enumerate(names) if plain_name(name) in _ALIASES[role]]
-    return choose_column(names, found, role, role, where)
+def _find(names: Sequence[str], role: str, column: str | None, location: str) -> int | None:
+    if column is not None:
+        check_column(names, role, column, location)
+        return list(names).index(column)
+    candidates = [number for number, name in enumerate(names) if plain_name(name) in _ALIASES[role]]
+    return choose_column(names, candidates, role, role, location)

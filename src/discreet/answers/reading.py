@@ -161,19 +161,19 @@ def read_planned(
     path: str | os.PathLike[str], reading: Reading | None = None, progress: Progress | None = None
 ) -> Responses:
     """Do as :func:`read_responses`, with a reading that was made before."""
-    said = reading or Reading()
-    if said.key_in_order:
+    rules = reading or Reading()
+    if rules.key_in_order:
         from discreet.tables.dataset import settle_reading
 
-        said = settle_reading(path, said)
+        rules = settle_reading(path, rules)
 
     def read(take: Any, reading: Reading) -> Any:
         return read_tables(path, take, reading=reading, progress=progress)
 
-    said, table = read_steps(said, lambda reading: read(partial(_take, reading), reading), read)
-    check_named_items(said, table.items)
-    _check_rows(table, said, read)
-    return name_answers(table, said, read_choices(path, said, table))
+    rules, table = read_steps(rules, lambda reading: read(partial(_take, reading), reading), read)
+    check_named_items(rules, table.items)
+    _check_rows(table, rules, read)
+    return name_answers(table, rules, read_choices(path, rules, table))
 
 
 def _check_rows(table: RawTable, reading: Reading, read: Callable[[Any, Reading], Any]) -> None:
@@ -254,21 +254,21 @@ def _take(reading: Reading, sources: Iterator[Source]) -> RawTable:
 
 def read_frame(frame: Any, reading: Reading) -> Responses:
     """Return the answers of a long or wide frame."""
-    whole = as_arrow(frame)  # once: a stream of batches is used up by it
-    source = FrameSource(whole)
+    table = as_arrow(frame)  # once: a stream of batches is used up by it
+    source = FrameSource(table)
     if not source.names:
         raise BadResponses("The data frame has no columns, so there are no answers in it.")
     plan = plan_columns(source.names, reading, source.name)
     reading = settle_key(reading, name_items(source.names, plan), source.name)
     if source.table.num_rows == 0:
         raise BadResponses("The data frame has columns but no rows, so there are no answers in it.")
-    reading, made = read_steps(
+    reading, raw = read_steps(
         reading,
-        lambda said: _take_frame(source, plan, said),
-        lambda take, said: take(iter([source])),  # noqa: ARG005
+        lambda rules: _take_frame(source, plan, rules),
+        lambda take, rules: take(iter([source])),  # noqa: ARG005
     )
-    check_named_items(reading, made.items)
-    return name_answers(made, reading, read_choices(whole, reading, made))
+    check_named_items(reading, raw.items)
+    return name_answers(raw, reading, read_choices(table, reading, raw))
 
 
 def _take_frame(source: FrameSource, plan: LongPlan | WidePlan, reading: Reading) -> RawTable:

@@ -34,14 +34,14 @@ CHUNK_CELLS = 1 << 24
 
 def select_person_rows(responses: Responses, rows: Any) -> Responses:
     """Return some of the persons with all that is known of them."""
-    where = find_rows(rows, responses.persons)
+    positions = find_rows(rows, responses.persons)
     chosen = responses.choices
     return type(responses)(
         responses.items,
-        responses.persons[where],
-        take_store(responses.store, where),
-        {name: texts[where] for name, texts in responses.groups.items()},
-        None if chosen is None else replace(chosen, chosen=chosen.chosen[where]),
+        responses.persons[positions],
+        take_store(responses.store, positions),
+        {name: texts[positions] for name, texts in responses.groups.items()},
+        None if chosen is None else replace(chosen, chosen=chosen.chosen[positions]),
         responses.lowest,
         responses.detected,
     )
@@ -79,7 +79,7 @@ def tabulate_answers(responses: Responses, layout: Layout) -> pd.DataFrame:
     import pyarrow as pa
 
     columns = list_table_columns(responses, layout).items()
-    return make_frame(pa.table({name: pa.array(_restore(one)) for name, one in columns}))
+    return make_frame(pa.table({name: pa.array(_restore(values)) for name, values in columns}))
 
 
 def _restore(column: Any) -> Any:
@@ -92,45 +92,45 @@ def find_rows(rows: Any, persons: Texts) -> IndexArray:
     n = len(persons)
     if isinstance(rows, slice):
         return np.arange(n)[rows]
-    asked = np.asarray(rows)
-    if asked.ndim != 1:
+    choice = np.asarray(rows)
+    if choice.ndim != 1:
         raise BadUsage(
             "persons are chosen by a list: of positions, of ids, or of one truth value for each "
             f"person; found {type(rows).__name__}"
         )
-    if asked.dtype == bool and len(asked) == n:
-        return np.flatnonzero(asked)
-    where = _find_positions(asked, persons) if len(asked) else np.zeros(0, dtype=np.intp)
-    if len(np.unique(where)) < len(where):
+    if choice.dtype == bool and len(choice) == n:
+        return np.flatnonzero(choice)
+    positions = _find_positions(choice, persons) if len(choice) else np.zeros(0, dtype=np.intp)
+    if len(np.unique(positions)) < len(positions):
         raise BadUsage("a person was chosen twice; ids must differ, so choose everybody once")
-    return where
+    return positions
 
 
-def _find_positions(asked: Any, persons: Texts) -> IndexArray:
-    if asked.dtype.kind in "iu":
-        outside = asked[(asked < 0) | (asked >= len(persons))]
+def _find_positions(choice: Any, persons: Texts) -> IndexArray:
+    if choice.dtype.kind in "iu":
+        outside = choice[(choice < 0) | (choice >= len(persons))]
         if len(outside):
             raise BadUsage(
                 f"there is no person at position {outside[0]}: positions go from 0 to "
                 f"{len(persons) - 1}"
             )
-        return np.asarray(asked, dtype=np.intp)
-    if asked.dtype == bool:
-        raise BadUsage(f"{len(asked)} truth values were given for {len(persons)} persons")
-    place = {person: row for row, person in enumerate(persons)}
-    unknown = [str(one) for one in asked if str(one) not in place]
+        return np.asarray(choice, dtype=np.intp)
+    if choice.dtype == bool:
+        raise BadUsage(f"{len(choice)} truth values were given for {len(persons)} persons")
+    row_of = {person: row for row, person in enumerate(persons)}
+    unknown = [str(person_id) for person_id in choice if str(person_id) not in row_of]
     if unknown:
         raise BadUsage(f"there is no answer of {name_some(unknown)} here; ids are texts")
-    return np.array([place[str(one)] for one in asked], dtype=np.intp)
+    return np.array([row_of[str(person_id)] for person_id in choice], dtype=np.intp)
 
 
-def take_store(store: AnswerStore, where: IndexArray) -> AnswerStore:
+def take_store(store: AnswerStore, positions: IndexArray) -> AnswerStore:
     """Return the answers of these persons, in this order."""
     if isinstance(store, StepStore):
-        return StepStore(cast(Nodes, take_store(store.nodes, where)), store.steps)
-    ordered = np.sort(where)
+        return StepStore(cast(Nodes, take_store(store.nodes, positions)), store.steps)
+    ordered = np.sort(positions)
     rows = join_rows([part.take(inside) for part, inside in _split(store, ordered)])
-    return _pack(rows.take(np.searchsorted(ordered, where)))
+    return _pack(rows.take(np.searchsorted(ordered, positions)))
 
 
 def _split(store: AnswerStore, ordered: IndexArray) -> Iterator[tuple[SparseRows, IndexArray]]:
@@ -155,8 +155,8 @@ def join_items(parts: Sequence[Responses]) -> dict[str, int]:
     """Return all items in the order in which they first occur, with their highest categories."""
     steps: dict[str, int] = {}
     for part in parts:
-        for item, own in zip(part.items, part.steps, strict=True):
-            steps[item] = max(own, steps.get(item, own))
+        for item, n_steps in zip(part.items, part.steps, strict=True):
+            steps[item] = max(n_steps, steps.get(item, n_steps))
     return steps
 
 
@@ -167,12 +167,12 @@ def join_persons(parts: Sequence[Responses]) -> list[str] | None:
     ids = [str(person) for part in parts for person in part.persons]
     if len(set(ids)) == len(ids):
         return ids
-    seen: set[str] = set()
-    again = [one for one in ids if one in seen or seen.add(one)]  # type: ignore[func-returns-value]
+    known_ids: set[str] = set()
+    repeated = [name for name in ids if name in known_ids or known_ids.add(name)]  # type: ignore[func-returns-value]
     raise BadResponses(
-        f"{len(again)} of the persons occur in more than one part: {name_some(again)}. Put behind "
-        "each other they would count as different persons; read the tables together instead, with "
-        "repeats= for items that were answered twice"
+        f"{len(repeated)} of the persons occur in more than one part: {name_some(repeated)}. Put "
+        "behind each other they would count as different persons; read the tables together "
+        "instead, with repeats= for items that were answered twice"
     )
 
 
@@ -182,8 +182,8 @@ def join_stores(parts: Sequence[Responses], steps: Mapping[str, int]) -> AnswerS
         return _join_codes(parts, steps)
     rows = []
     for part in parts:
-        place = {name: column for column, name in enumerate(part.items)}
-        columns = np.array([place.get(name, ABSENT) for name in steps], dtype=np.int64)
+        column_of = {name: column for column, name in enumerate(part.items)}
+        columns = np.array([column_of.get(name, ABSENT) for name in steps], dtype=np.int64)
         everybody = np.arange(part.n_persons)
         store = select_columns(part.store, columns)
         rows += [some.take(inside) for some, inside in _split(store, everybody)]
@@ -202,7 +202,7 @@ def _join_codes(parts: Sequence[Responses], steps: Mapping[str, int]) -> AnswerS
             person, item = np.nonzero(cells >= 0)
             entries.append((before + start + person, columns[item], cells[person, item]))
         before += part.n_persons
-    person, item, code = (np.concatenate(one) for one in zip(*entries, strict=True))
+    person, item, code = (np.concatenate(arrays) for arrays in zip(*entries, strict=True))
     return store_long_codes(person, item, code, before, tuple(steps.values()))
 
 
@@ -226,8 +226,8 @@ def list_table_columns(responses: Responses, layout: Layout) -> Mapping[str, Any
     if layout == "long":
         person, item = np.nonzero(cells >= 0)
         names = np.array(responses.items, dtype=object)
-        told = {name: values[person] for name, values in about.items()}
-        return {**told, "item": names[item], "response": cells[person, item]}
+        person_columns = {name: values[person] for name, values in about.items()}
+        return {**person_columns, "item": names[item], "response": cells[person, item]}
     taken = [name for name in about if name in responses.items]
     if taken:
         raise BadUsage(
@@ -235,18 +235,18 @@ def list_table_columns(responses: Responses, layout: Layout) -> Mapping[str, Any
             "layout='long'"
         )
     columns = zip(responses.items, cells.T, strict=True)
-    return {**about, **{item: np.ma.masked_less(one, 0) for item, one in columns}}
+    return {**about, **{item: np.ma.masked_less(codes, 0) for item, codes in columns}}
 
 
-def hold_the_same(one: Responses, other: Responses) -> bool:
+def hold_the_same(left: Responses, right: Responses) -> bool:
     """Say whether two hold the same answers of the same persons to the same items."""
-    sizes = [(part.items, part.n_persons, part.n_answers) for part in (one, other)]
-    if sizes[0] != sizes[1] or not np.array_equal(one.persons, other.persons):
+    sizes = [(part.items, part.n_persons, part.n_answers) for part in (left, right)]
+    if sizes[0] != sizes[1] or not np.array_equal(left.persons, right.persons):
         return False
-    if one.groups.keys() != other.groups.keys():
+    if left.groups.keys() != right.groups.keys():
         return False
-    if not all(np.array_equal(known, other.groups[name]) for name, known in one.groups.items()):
+    if not all(np.array_equal(texts, right.groups[name]) for name, texts in left.groups.items()):
         return False
-    step = max(64, CHUNK_CELLS // one.n_items)
-    starts = range(0, one.n_persons, step)
-    return all(np.array_equal(one.rows(s, s + step), other.rows(s, s + step)) for s in starts)
+    step = max(64, CHUNK_CELLS // left.n_items)
+    starts = range(0, left.n_persons, step)
+    return all(np.array_equal(left.rows(s, s + step), right.rows(s, s + step)) for s in starts)

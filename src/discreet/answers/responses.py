@@ -316,10 +316,10 @@ class Responses(AnswerSource):
 
     def select(self, items: Sequence[object]) -> Responses:
         """Return exactly these items in this order; an unknown name is an unanswered column."""
-        asked = check_items(items, len(items))
-        place = {name: column for column, name in enumerate(self._items)}
-        columns = np.array([place.get(name, ABSENT) for name in asked], dtype=np.int64)
-        names = tuple(self._items[place[name]] if name in place else name for name in asked)
+        chosen = check_items(items, len(items))
+        index = {name: column for column, name in enumerate(self._items)}
+        columns = np.array([index.get(name, ABSENT) for name in chosen], dtype=np.int64)
+        names = tuple(self._items[index[name]] if name in index else name for name in chosen)
         store = select_columns(self._store, columns)
         choices = None if self._choices is None else self._choices.select(names)
         about = (self._groups, choices, self._lowest, self._detected)
@@ -366,10 +366,10 @@ class Responses(AnswerSource):
         source
             :class:`discreet.secure.SystemSource` for anything that is released.
         """
-        most = check_cap(max_answers)
-        if most >= self.n_items:
+        limit = check_cap(max_answers)
+        if limit >= self.n_items:
             return self
-        store = cap_answers(self._store, most, source)
+        store = cap_answers(self._store, limit, source)
         about = (self._groups, None, self._lowest, self._detected)
         return Responses(self._items, self._persons, store, *about)
 
@@ -459,6 +459,6 @@ class Responses(AnswerSource):
         return f"<Responses: {self._summary()}>"
 
     def _repr_html_(self) -> str:
-        shown = ", ".join(html.escape(name) for name in self._items[:8])
+        listed = ", ".join(html.escape(name) for name in self._items[:8])
         more = ", ..." if self.n_items > 8 else ""
-        return f"<p><b>Responses</b>: {self._summary()}<br>items: {shown}{more}</p>"
+        return f"<p><b>Responses</b>: {self._summary()}<br>items: {listed}{more}</p>"

@@ -63,25 +63,25 @@ def _select_rows(store: SparseRows, columns: npt.NDArray[np.int64]) -> SparseRow
     present = columns != ABSENT
     new_column[columns[present]] = np.flatnonzero(present)
     item = new_column[store.item]
-    kept = np.flatnonzero(item != ABSENT)
-    person = _person_of_answers(store)[kept]
-    item = item[kept]
+    entry = np.flatnonzero(item != ABSENT)
+    person = _person_of_answers(store)[entry]
+    item = item[entry]
     if (np.diff(new_column[new_column != ABSENT]) < 0).any():
         order = np.argsort(person * max(len(columns), 1) + item, kind="stable")
-        item, kept = item[order], kept[order]
+        item, entry = item[order], entry[order]
     indptr = _row_starts(person, store.n_persons)
-    return SparseRows(indptr, narrow_items(item, len(columns)), store.right[kept], len(columns))
+    return SparseRows(indptr, narrow_items(item, len(columns)), store.right[entry], len(columns))
 
 
 def check_cap(max_answers: object, name: str = "max_answers") -> int:
     """Return the most answers that a person may keep; refuse what is no such number."""
     try:
-        most = operator.index(max_answers)  # type: ignore[arg-type]
+        limit = operator.index(max_answers)  # type: ignore[arg-type]
     except TypeError:
-        most = 0
-    if most < 1:
+        limit = 0
+    if limit < 1:
         raise BadUsage(f"{name} must be a whole number of at least 1; found {max_answers!r}.")
-    return most
+    return limit
 
 
 def cap_answers(store: AnswerStore, max_answers: int, source: RandomSource) -> AnswerStore:
@@ -104,20 +104,20 @@ def _draw_from(source: RandomSource, answered: Int64Array) -> Draw:
     return lambda persons: draw_keys(source, int(answered[persons].sum()))
 
 
-def _cap_until_decided(draw: Draw, answered: Int64Array, most: int, cap: Cap) -> None:
+def _cap_until_decided(draw: Draw, answered: Int64Array, limit: int, cap: Cap) -> None:
     """Draw a key for every answer of every person with too many; the smallest keys stay.
 
     Where the last key to stay equals the first to go, the keys do not decide, and all keys of
     that person are drawn again. Whether they decide does not change when a person's keys are
-    exchanged among the answers, hence given it every set of ``most`` answers is equally likely,
+    exchanged among the answers, hence given it every set of ``limit`` answers is equally likely,
     and persons are independent. Keys of 32 bits are therefore as exact as longer ones.
     """
-    persons = np.flatnonzero(answered > most)
+    persons = np.flatnonzero(answered > limit)
     while persons.size:
         persons = cap(persons, draw(persons))
 
 
-def keep_entries(starts: Int64Array, most: int, draw: Draw) -> npt.NDArray[np.bool_]:
+def keep_entries(starts: Int64Array, limit: int, draw: Draw) -> npt.NDArray[np.bool_]:
     """Say which entries stay; person ``l`` owns ``starts[l]`` to ``starts[l + 1]``.
 
     ``draw`` is asked again for persons whose keys do not decide, and must then give new ones.
@@ -127,12 +127,12 @@ def keep_entries(starts: Int64Array, most: int, draw: Draw) -> npt.NDArray[np.bo
 
     def cap(persons: Int64Array, keys: npt.NDArray[np.uint32]) -> Int64Array:
         if not compiled:
-            return _cap_plain(starts, persons, keys, most, keep)
+            return _cap_plain(starts, persons, keys, limit, keep)
         from discreet.counts.row_kernels import cap_entries
 
-        return np.asarray(cap_entries(starts, persons, _read_only(keys), most, keep))
+        return np.asarray(cap_entries(starts, persons, _read_only(keys), limit, keep))
 
-    _cap_until_decided(draw, np.diff(starts), most, cap)
+    _cap_until_decided(draw, np.diff(starts), limit, cap)
     return keep
 
 
@@ -140,7 +140,7 @@ def _cap_plain(
     starts: Int64Array,
     persons: Int64Array,
     keys: npt.NDArray[np.uint32],
-    most: int,
+    max_answers: int,
     keep: npt.NDArray[np.bool_],
 ) -> Int64Array:
     """Clear ``keep`` for the entries that go; return the undecided persons. NumPy alone."""
@@ -148,7 +148,7 @@ def _cap_plain(
     ends = np.cumsum(answered)
     group = np.repeat(np.arange(len(persons)), answered)
     order = np.lexsort((keys, group))
-    last = ends - answered + most - 1
+    last = ends - answered + max_answers - 1
     limit, following = keys[order[last]], keys[order[last + 1]]
     undecided = limit == following
     entry = np.arange(len(keys)) + np.repeat(starts[persons] - (ends - answered), answered)
@@ -165,11 +165,11 @@ def _cap_rows(store: SparseRows, max_answers: int, source: RandomSource) -> Spar
     edges = np.searchsorted(starts, np.arange(0, store.n_answers + _CELLS, _CELLS))
     edges = np.unique(np.minimum(edges, store.n_persons))
     for first, last in itertools.pairwise(edges.tolist()):
-        own = starts[first : last + 1] - starts[first]
-        draw = _draw_from(source, np.diff(own))
-        keep[starts[first] : starts[last]] = keep_entries(own, max_answers, draw)
-    kept = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])
-    return SparseRows(kept[starts], store.item[keep], store.right[keep], store.n_items)
+        local_starts = starts[first : last + 1] - starts[first]
+        draw = _draw_from(source, np.diff(local_starts))
+        keep[starts[first] : starts[last]] = keep_entries(local_starts, max_answers, draw)
+    n_kept = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])
+    return SparseRows(n_kept[starts], store.item[keep], store.right[keep], store.n_items)
 
 
 def _cap_planes(store: BitPlanes, max_answers: int, source: RandomSource) -> BitPlanes:
@@ -187,8 +187,8 @@ def _cap_planes(store: BitPlanes, max_answers: int, source: RandomSource) -> Bit
     return BitPlanes(right, wrong, store.n_persons)
 
 
-def _cap_words(answered: UInt64Array, most: int, source: RandomSource) -> UInt64Array:
-    """Clear bits of ``answered[item, word]`` until nobody has more than ``most``."""
+def _cap_words(answered: UInt64Array, limit: int, source: RandomSource) -> UInt64Array:
+    """Clear bits of ``answered[item, word]`` until nobody has more than ``limit``."""
     from discreet.counts.pack_kernels import count_persons
     from discreet.counts.row_kernels import cap_bits, turn_back, turn_plane
 
@@ -199,19 +199,19 @@ def _cap_words(answered: UInt64Array, most: int, source: RandomSource) -> UInt64
     turn_plane(answered, rows, 0)
 
     def cap(persons: Int64Array, keys: npt.NDArray[np.uint32]) -> Int64Array:
-        return np.asarray(cap_bits(rows, persons, _read_only(keys), most))
+        return np.asarray(cap_bits(rows, persons, _read_only(keys), limit))
 
-    _cap_until_decided(_draw_from(source, numbers), numbers, most, cap)
+    _cap_until_decided(_draw_from(source, numbers), numbers, limit, cap)
     turn_back(rows, np.arange(64 * words, dtype=np.int32), items, answered[None])
     return answered
 
 
-def _cap_words_plain(answered: UInt64Array, most: int, source: RandomSource) -> UInt64Array:
+def _cap_words_plain(answered: UInt64Array, limit: int, source: RandomSource) -> UInt64Array:
     """Do the same with NumPy alone."""
     bits = np.unpackbits(answered.view(np.uint8), axis=1, bitorder="little")
     person, item = np.nonzero(bits.T)
     starts = _row_starts(person, bits.shape[1])
-    gone = ~keep_entries(starts, most, _draw_from(source, np.diff(starts)))
+    gone = ~keep_entries(starts, limit, _draw_from(source, np.diff(starts)))
     bits[item[gone], person[gone]] = 0
     return np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
 
@@ -299,7 +299,7 @@ def digest_ids(key: bytes, batches: Iterable[Iterable[object] | None]) -> bytes:
     >>> digest_ids(b"k", [["ann"], ["bob"]]) == digest_ids(b"k", [["bob", "ann", "bob"]])
     True
     """
-    found = bytearray()
+    digests = bytearray()
     for batch in batches:
         if batch is None:
             raise BadUsage(
@@ -308,10 +308,10 @@ def digest_ids(key: bytes, batches: Iterable[Iterable[object] | None]) -> bytes:
                 "Python person=; of an array, persons=), or charge a ledger that was made without "
                 "--remember-persons."
             )
-        for one in map(str, batch):
-            digest = hashlib.blake2b(one.encode(), key=key, digest_size=ID_BYTES, person=b"id")
-            found += digest.digest()
-    return np.unique(np.frombuffer(bytes(found), dtype=f"S{ID_BYTES}")).tobytes()
+        for name in map(str, batch):
+            digest = hashlib.blake2b(name.encode(), key=key, digest_size=ID_BYTES, person=b"id")
+            digests += digest.digest()
+    return np.unique(np.frombuffer(bytes(digests), dtype=f"S{ID_BYTES}")).tobytes()
 
 
 def digest_store(
@@ -326,14 +326,14 @@ def digest_store(
     return add_digests(digest_rows(key, _answered_cells(block, codes)) for block in blocks)
 
 
-def _cell_codes(key: bytes, items: Sequence[str], most: int) -> npt.NDArray[np.uint64]:
+def _cell_codes(key: bytes, items: Sequence[str], highest: int) -> npt.NDArray[np.uint64]:
     """Return ``[item, answer]``: eight keyed bytes that stand for an item's name with an answer."""
     codes = [
         hashlib.blake2b(f"{answer}{name}".encode(), key=key, digest_size=8, person=b"cell").digest()
         for name in items
-        for answer in range(most + 1)
+        for answer in range(highest + 1)
     ]
-    return np.frombuffer(b"".join(codes), dtype=np.uint64).reshape(-1, most + 1)
+    return np.frombuffer(b"".join(codes), dtype=np.uint64).reshape(-1, highest + 1)
 
 
 def _answered_cells(
@@ -374,8 +374,8 @@ def thin_persons(store: Store, ids: Any, first: int, stands: Int64Array) -> Stor
     stands
         How many persons each of them stands for, if drawn; see :func:`stand_for`.
     """
-    named = np.arange(first, first + store.n_persons) if ids is None else ids
-    chosen = np.flatnonzero(draw_persons(hash_texts(named), stands))
+    person_ids = np.arange(first, first + store.n_persons) if ids is None else ids
+    chosen = np.flatnonzero(draw_persons(hash_texts(person_ids), stands))
     return cast(Store, store.pick(chosen))
 
 
@@ -385,17 +385,17 @@ def stand_for(store: AnswerStore, every: Int64Array) -> Int64Array:
     Of persons without answers the most of all items. With steps ``every`` is about nodes, so that
     of a category that few are in everybody is drawn.
     """
-    found = np.full(store.n_persons, every.max(initial=1), dtype=np.int64)
+    weights = np.full(store.n_persons, every.max(initial=1), dtype=np.int64)
     nodes = store.nodes
     if isinstance(nodes, BitPlanes):
         # Common items first: what a rarer one says is written over it.
         for number in np.unique(every)[-2::-1]:
-            found[_answered_any(nodes, every == number)] = number
-        return found
+            weights[_answered_any(nodes, every == number)] = number
+        return weights
     some = np.diff(nodes.indptr) > 0
     if some.any():
-        found[some] = np.minimum.reduceat(every[nodes.item], nodes.indptr[:-1][some])
-    return found
+        weights[some] = np.minimum.reduceat(every[nodes.item], nodes.indptr[:-1][some])
+    return weights
 
 
 def draw_persons(hashes: UInt64Array, stands: Int64Array) -> BoolArray:
@@ -429,17 +429,17 @@ def hash_texts(ids: Any) -> UInt64Array:
         starts[:-1][order],
         np.searchsorted(-lengths[order], -np.arange(lengths.max(initial=0))),
     )
-    found = np.full(len(order), _START)
-    for place, number in enumerate(going_on):
-        some = found[:number]
-        some ^= octets[at[:number] + place]
+    state = np.full(len(order), _START)
+    for offset, number in enumerate(going_on):
+        some = state[:number]
+        some ^= octets[at[:number] + offset]
         some *= _FACTOR
     # The last byte reached the lower digits only.
-    found ^= found >> np.uint64(32)
-    found *= _MIX
-    found ^= found >> np.uint64(29)
-    hashes = np.empty_like(found)
-    hashes[order] = found
+    state ^= state >> np.uint64(32)
+    state *= _MIX
+    state ^= state >> np.uint64(29)
+    hashes = np.empty_like(state)
+    hashes[order] = state
     return hashes
 
 
@@ -448,8 +448,8 @@ def _spell(ids: Any) -> tuple[Int64Array, npt.NDArray[np.uint8]]:
     import pyarrow as pa
 
     if isinstance(ids, np.ndarray):
-        whole = ids.dtype.kind in "iu"
-        ids = pa.array(ids) if whole else pa.array([str(one) for one in ids], pa.string())
+        is_integer = ids.dtype.kind in "iu"
+        ids = pa.array(ids) if is_integer else pa.array([str(value) for value in ids], pa.string())
     texts = ids.cast(pa.large_string())
     _, places, content = texts.buffers()
     starts = np.frombuffer(places, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]

@@ -120,8 +120,8 @@ class StepStore:
         answered = planes.count_bits(planes.wrong[:, self._first, :])
         score = np.zeros_like(answered)
         for step in range(1, max(self.steps) + 1):
-            there = planes.count_bits(planes.right[:, self.step_of == step, :])
-            answered, score = answered + there, score + step * there
+            n_reached = planes.count_bits(planes.right[:, self.step_of == step, :])
+            answered, score = answered + n_reached, score + step * n_reached
         return answered, score
 
     def _sum_rows(self, rows: SparseRows) -> tuple[Int64Array, Int64Array]:
@@ -138,9 +138,9 @@ class StepStore:
             planes = nodes.right[:, right, :], nodes.wrong[:, wrong, :]
             return step_store(BitPlanes(*planes, nodes.n_persons), recoding.new_steps)
         # Within a person's rows order is kept: a higher category stays above a lower one.
-        place = np.full((2, nodes.n_items), -1, dtype=np.int64)
-        place[0, wrong], place[1, right] = np.arange(len(wrong)), np.arange(len(right))
-        item = place[nodes.right.astype(np.intp), nodes.item]
+        new_node = np.full((2, nodes.n_items), -1, dtype=np.int64)
+        new_node[0, wrong], new_node[1, right] = np.arange(len(wrong)), np.arange(len(right))
+        item = new_node[nodes.right.astype(np.intp), nodes.item]
         stays = item >= 0
         starts = np.concatenate([[0], np.cumsum(stays)])[nodes.indptr]
         rows = SparseRows(
@@ -152,29 +152,29 @@ class StepStore:
         """Return who answered what: a right answer, whatever was answered."""
         if isinstance(self.nodes, SparseRows):
             rows = self.nodes
-            given = rows.right | (self.step_of[rows.item] == 1)
-            starts = np.concatenate([[0], np.cumsum(given)])[rows.indptr]
-            item = self.item_of[rows.item[given]].astype(rows.item.dtype)
+            is_answer = rows.right | (self.step_of[rows.item] == 1)
+            starts = np.concatenate([[0], np.cumsum(is_answer)])[rows.indptr]
+            item = self.item_of[rows.item[is_answer]].astype(rows.item.dtype)
             return SparseRows(starts, item, np.ones(len(item), dtype=np.bool_), self.n_items)
         first = self._first
         either = np.bitwise_or.reduceat(self.nodes.right, first, axis=1)
         either |= self.nodes.wrong[:, first, :]
         return BitPlanes(either, np.zeros_like(either), self.n_persons)
 
-    def keep(self, kept: Nodes) -> StepStore:
-        """Return the answers to the items that are right in ``kept``, which is of this form."""
+    def keep(self, mask_nodes: Nodes) -> StepStore:
+        """Return the answers to the items that are right in ``mask_nodes``, of this form."""
         if isinstance(self.nodes, SparseRows):
-            stays = self._find_entries(self.nodes, kept)
+            stays = self._find_entries(self.nodes, mask_nodes)
             starts = np.concatenate([[0], np.cumsum(stays)])[self.nodes.indptr]
             item, right = self.nodes.item[stays], self.nodes.right[stays]
             return StepStore(SparseRows(starts, item, right, self.nodes.n_items), self.steps)
-        mask = cast(BitPlanes, kept).right[:, self.item_of, :]
+        mask = cast(BitPlanes, mask_nodes).right[:, self.item_of, :]
         planes = self.nodes.right & mask, self.nodes.wrong & mask
         return StepStore(BitPlanes(*planes, self.n_persons), self.steps)
 
-    def _find_entries(self, rows: SparseRows, kept: Any) -> BoolArray:
+    def _find_entries(self, rows: SparseRows, mask_rows: Any) -> BoolArray:
         entries = _number_entries(rows, self.item_of[rows.item], self.n_items)
-        allowed = _number_entries(kept, kept.item, self.n_items)
+        allowed = _number_entries(mask_rows, mask_rows.item, self.n_items)
         return np.isin(entries, allowed)
 
 
@@ -225,15 +225,15 @@ def store_long_codes(
     repeated = find_repeated(person.astype(np.int64) * max(len(steps), 1) + item)
     if repeated is not None:
         raise Repeated(*repeated)
-    most = np.asarray(steps, dtype=np.int64)
-    node = (np.cumsum(most) - most)[item] + code
-    above, below = code > 0, code < most[item]
+    n_steps = np.asarray(steps, dtype=np.int64)
+    node = (np.cumsum(n_steps) - n_steps)[item] + code
+    above, below = code > 0, code < n_steps[item]
     nodes = store_long(
         np.concatenate([person[above], person[below]]),
         np.concatenate([node[above] - 1, node[below]]),
         np.repeat([True, False], [int(above.sum()), int(below.sum())]),
         n_persons,
-        int(most.sum()),
+        int(n_steps.sum()),
     )
     return step_store(nodes, steps)
 

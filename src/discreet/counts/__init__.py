@@ -256,22 +256,22 @@ class PairCounts:
         names = tuple(items)
         if names == self.items:
             return self
-        place = {name: number for number, name in enumerate(self.items)}
+        position = {name: number for number, name in enumerate(self.items)}
         listed = set(names)
         if len(listed) < len(names):
             raise BadUsage("an item stands twice in the list of items; names must differ")
         answered = set(item_of_nodes(self.steps)[self.answers > 0].tolist())
-        lost = [name for name in self.items if name not in listed and place[name] in answered]
+        lost = [name for name in self.items if name not in listed and position[name] in answered]
         if lost:
             raise BadUsage(
                 f"{len(lost)} items that persons answered are not in the list, for example "
                 f"{lost[0]!r}. Add them, or count again without their answers."
             )
-        columns = np.array([place.get(name, -1) for name in names], dtype=np.int64)
+        columns = np.array([position.get(name, -1) for name in names], dtype=np.int64)
         old, steps = nodes_of(columns, self.steps)
-        known = old >= 0
+        is_old = old >= 0
         answers, right = np.zeros((2, len(old)), dtype=np.int64)
-        answers[known], right[known] = self.answers[old[known]], self.right[old[known]]
+        answers[is_old], right[is_old] = self.answers[old[is_old]], self.right[old[is_old]]
         moved = move_cells(self.right_wrong, old)
         return PairCounts(
             items=names,
@@ -365,8 +365,8 @@ def _add_persons(ours: PairCounts, theirs: PairCounts) -> dict[str, Any]:
     common = count_common(ours.sketch, theirs.sketch, *distinct)
     if common:
         warnings.warn(COUNTED_TWICE, stacklevel=4)
-    known = ours.sketch is not None and theirs.sketch is not None
-    sketch = join_sketches([ours.sketch, theirs.sketch]) if known else None  # type: ignore[list-item]
+    have_sketches = ours.sketch is not None and theirs.sketch is not None
+    sketch = join_sketches([ours.sketch, theirs.sketch]) if have_sketches else None  # type: ignore[list-item]
     repeated = ours.repeated + theirs.repeated + common
     return {"folds": folds, "sketch": sketch, "repeated": repeated}
 
@@ -376,11 +376,11 @@ def _select_folds(
 ) -> FoldCounts | None:
     if folds is None:
         return None
-    kept = folds.select(old)
-    number = 0 if kept is None else kept.number
+    selected = folds.select(old)
+    number = 0 if selected is None else selected.number
     if number != folds.number:
         warnings.warn(explain_folds(folds.asked, number, steps), stacklevel=4)
-    return kept
+    return selected
 
 
 FOLD_PARTS = ("right_wrong", "answers", "persons")
@@ -403,9 +403,9 @@ def name_weighting(weighting: object | None) -> str:
         return UNWEIGHTED
     if is_dataclass(weighting):
         return repr(weighting)
-    named = weighting if hasattr(weighting, "__qualname__") else type(weighting)
-    held = "" if named is weighting else f"({getattr(weighting, '__dict__', {})!r})"
-    return f"{named.__module__}.{named.__qualname__}{held}"
+    definition = weighting if hasattr(weighting, "__qualname__") else type(weighting)
+    held = "" if definition is weighting else f"({getattr(weighting, '__dict__', {})!r})"
+    return f"{definition.__module__}.{definition.__qualname__}{held}"
 
 
 def _same_weighting(ours: str, theirs: str) -> str:

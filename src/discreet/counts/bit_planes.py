@@ -95,11 +95,11 @@ def count_planes(planes: BitPlanes) -> Int64Array:
         count_cross(span.own_rows(right), span.gather(planes.wrong, 1), panels[0], None)
         return 0
 
-    (cross, both), used = _add_up(planes, count, 2)
+    (cross, both_right), used = _add_up(planes, count, 2)
     if 1 not in used:
         return cross
-    _take_from_right(both)
-    return both + cross if 0 in used else both
+    _take_from_right(both_right)
+    return both_right + cross if 0 in used else both_right
 
 
 def count_both(plane: UInt64Array, planes: BitPlanes) -> Int64Array:
@@ -111,9 +111,9 @@ def count_both(plane: UInt64Array, planes: BitPlanes) -> Int64Array:
         count_complete(span.own_rows(gathered), span.rows.start, gathered, panels[0], None)
         return 0
 
-    (both,), _ = _add_up(planes, count, 1)
-    mirror(both)
-    return both
+    (both_set,), _ = _add_up(planes, count, 1)
+    mirror(both_set)
+    return both_set
 
 
 def count_step_planes(planes: BitPlanes, steps: Sequence[int]) -> Int64Array:
@@ -124,21 +124,21 @@ def count_step_planes(planes: BitPlanes, steps: Sequence[int]) -> Int64Array:
     mean nothing.
     """
     first = np.cumsum(steps) - np.array(steps, dtype=np.int64)
-    both = count_both(planes.right, planes)
-    counts = np.empty_like(both)
-    counts[:, 1:] = both[:, :-1]
-    counts[:, first] = _count_lowest(planes, first, both)
+    both_right = count_both(planes.right, planes)
+    counts = np.empty_like(both_right)
+    counts[:, 1:] = both_right[:, :-1]
+    counts[:, first] = _count_lowest(planes, first, both_right)
     return counts
 
 
-def _count_lowest(planes: BitPlanes, first: IndexArray, both: Int64Array) -> Int64Array:
+def _count_lowest(planes: BitPlanes, first: IndexArray, joint: Int64Array) -> Int64Array:
     """Count who is at a node and below the first step of an item: if all answered, the others."""
     from discreet.counts.kernels import count_cross, is_complete
 
     above = np.bitwise_or.reduceat(planes.right, first, axis=1)
     split = BitPlanes(above, np.take(planes.wrong, first, axis=1), planes.n_persons)
     if is_complete(split.right, split.wrong, 0, len(above), planes.n_persons):
-        return np.asarray(both.diagonal()[:, None] - np.add.reduceat(both, first, axis=1))
+        return np.asarray(joint.diagonal()[:, None] - np.add.reduceat(joint, first, axis=1))
 
     def count(span: _Span, panels: list[Int64Array]) -> int:
         right, wrong = span.gather(planes.right, 0), span.gather(split.wrong, 1)
@@ -203,10 +203,10 @@ def mirror(counts: Int64Array) -> None:
         corner[:] = np.triu(corner) + np.triu(corner, 1).T
 
 
-def _take_from_right(both: Int64Array) -> None:
+def _take_from_right(both_right: Int64Array) -> None:
     """Turn what is above the diagonal of "both right" into "right and wrong", of everybody."""
-    mirror(both)
-    np.subtract(both.diagonal().copy()[:, None], both, out=both)
+    mirror(both_right)
+    np.subtract(both_right.diagonal().copy()[:, None], both_right, out=both_right)
 
 
 @dataclass(frozen=True)
@@ -262,11 +262,11 @@ def _make_chunk(planes: BitPlanes, weights: Int64Array, first: int, stop: int) -
     from discreet.counts.row_kernels import turn_plane
 
     size = planes.block_persons
-    own = weights[first * size : stop * size]
+    chunk_weights = weights[first * size : stop * size]
     complete = is_complete(planes.right, planes.wrong, first, stop, planes.n_persons)
     sides = (planes.right,) if complete else (planes.right, planes.wrong)
     columns = -(-planes.n_items // 64)
-    rows = np.empty((len(own), columns * len(sides)), dtype=np.uint64)
+    rows = np.empty((len(chunk_weights), columns * len(sides)), dtype=np.uint64)
 
     def turn(block: int) -> None:
         start = (block - first) * size
@@ -274,7 +274,7 @@ def _make_chunk(planes: BitPlanes, weights: Int64Array, first: int, stop: int) -
             turn_plane(plane[block], rows[start : start + size], side * columns)
 
     list(map_tasks(turn, range(first, stop)))
-    return _Chunk(rows, *group_persons(own), planes.n_items, complete)
+    return _Chunk(rows, *group_persons(chunk_weights), planes.n_items, complete)
 
 
 def _count_chunk(chunk: _Chunk) -> Int64Array:
@@ -291,11 +291,11 @@ def _count_chunk(chunk: _Chunk) -> Int64Array:
         panel = np.zeros((padded_items(len(rows)), padded_items(m)), dtype=np.int64)
         for first, stop in pairwise([*range(words.start, words.stop, SPAN_WORDS), words.stop]):
             right, *wrong = chunk.gather(first, stop, room)
-            own, weights = right[rows.start : rows.start + len(panel)], chunk.weights(first, stop)
+            strip, weights = right[rows.start : rows.start + len(panel)], chunk.weights(first, stop)
             if chunk.complete:
-                count_complete(own, rows.start, right, panel, weights)
+                count_complete(strip, rows.start, right, panel, weights)
             else:
-                count_cross(own, wrong[0], panel, weights)
+                count_cross(strip, wrong[0], panel, weights)
         with lock:
             total[rows.start : rows.stop] += panel[: len(rows), :m]
 

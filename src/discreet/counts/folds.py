@@ -65,15 +65,15 @@ class Tally:
     weighting: Callable[[Int64Array, Int64Array], Int64Array] | None = PersonWeight()
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.folds, int | np.integer)
-        if not whole or (self.folds and not FEWEST_FOLDS <= self.folds <= MOST_FOLDS):
+        is_integer = isinstance(self.folds, int | np.integer)
+        if not is_integer or (self.folds and not FEWEST_FOLDS <= self.folds <= MOST_FOLDS):
             raise BadUsage(
                 f"the number of folds must be from {FEWEST_FOLDS} to {MOST_FOLDS} (or 0 for none), "
                 f"found {self.folds!r}; with few folds standard errors say next to nothing. Use 32"
             )
 
 
-def afford_folds(asked: int, items: int) -> int:
+def afford_folds(requested: int, items: int) -> int:
     """Return how many folds fit into memory: all, a half, a quarter and so on, or none.
 
     Examples
@@ -81,21 +81,21 @@ def afford_folds(asked: int, items: int) -> int:
     >>> [afford_folds(32, items) for items in (200, 2000, 2500, 4000, 5000)]
     [32, 32, 16, 8, 0]
     """
-    kept = asked
-    while 8 * kept * items**2 > FOLD_BYTES:
-        if kept % 2 or kept // 2 < FEWEST_FOLDS:
+    number = requested
+    while 8 * number * items**2 > FOLD_BYTES:
+        if number % 2 or number // 2 < FEWEST_FOLDS:
             return 0
-        kept //= 2
-    return kept
+        number //= 2
+    return number
 
 
-def explain_folds(asked: int, kept: int, steps: Sequence[int]) -> str:
+def explain_folds(requested: int, number: int, steps: Sequence[int]) -> str:
     """Say what became of folds that do not fit into memory; ``steps`` are those of the items."""
     nodes = sum(steps)
-    what = f"{nodes:,} {'items' if nodes == len(steps) else 'steps of items'}"
-    size = f"{asked} folds of {what} would take {8 * asked * nodes**2 / 1e9:,.1f} GB"
-    if kept:
-        return f"{size}: {kept} folds were kept, and standard errors are less sure"
+    subject = f"{nodes:,} {'items' if nodes == len(steps) else 'steps of items'}"
+    size = f"{requested} folds of {subject} would take {8 * requested * nodes**2 / 1e9:,.1f} GB"
+    if number:
+        return f"{size}: {number} folds were kept, and standard errors are less sure"
     return f"{size}: no folds were kept, so that these counts alone give no standard errors"
 
 
@@ -175,17 +175,17 @@ class FoldCounts:
 
         None where the folds of so many items do not fit into memory.
         """
-        m, known = len(old), np.flatnonzero(old >= 0)
+        m, old_items = len(old), np.flatnonzero(old >= 0)
         number = afford_folds(self.asked, m)
         if not number:
             return None
         ours = self.join(min(number, self.number))
         right_wrong = np.zeros((ours.number, m, m), dtype=np.int64)
-        place = old[known]
+        positions = old[old_items]
         for fold, matrix in enumerate(ours.right_wrong):
-            right_wrong[fold][np.ix_(known, known)] = matrix[np.ix_(place, place)]
+            right_wrong[fold][np.ix_(old_items, old_items)] = matrix[np.ix_(positions, positions)]
         answers = np.zeros((ours.number, m), dtype=np.int64)
-        answers[:, known] = ours.answers[:, place]
+        answers[:, old_items] = ours.answers[:, positions]
         return replace(ours, right_wrong=right_wrong, answers=answers)
 
     def is_plausible(self, items: int, persons: int) -> bool:
@@ -243,6 +243,6 @@ def count_common(
     if ours is None or theirs is None:
         return 0
     union = join_sketches([ours, theirs])
-    both = np.isin(union, ours, assume_unique=True) & np.isin(union, theirs, assume_unique=True)
-    share = both.mean() if len(union) else 0.0
+    common = np.isin(union, ours, assume_unique=True) & np.isin(union, theirs, assume_unique=True)
+    share = common.mean() if len(union) else 0.0
     return round(float(share * (persons + others) / (1 + share)))

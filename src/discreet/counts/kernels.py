@@ -102,9 +102,9 @@ def _add_tile(context, builder, kinds, args, weights=None):
     targets, _ = _row_pointers(context, builder, kinds[4], args[4], args[1], TILE_ROWS)
     add_lanes = _function(builder, "vector.reduce.add", WORD)
     for (a, b), vector in counts.items():
-        place = builder.gep(targets[a], [builder.add(args[3], ir.Constant(WORD, b))])
-        summed = builder.add(builder.load(place), builder.call(add_lanes, [vector]))
-        builder.store(summed, place)
+        target = builder.gep(targets[a], [builder.add(args[3], ir.Constant(WORD, b))])
+        summed = builder.add(builder.load(target), builder.call(add_lanes, [vector]))
+        builder.store(summed, target)
     return context.get_dummy_value()
 
 
@@ -162,15 +162,15 @@ def is_complete(right, wrong, first, stop, persons):
     """Say whether every person of these blocks answered every item."""
     words = right.shape[2]
     for block in range(first, stop):
-        whole = min(words, persons // 64 - block * words)
+        full_words = min(words, persons // 64 - block * words)
         for item in range(right.shape[1]):
             common = ~np.uint64(0)
-            for word in range(whole):
+            for word in range(full_words):
                 common &= right[block, item, word] | wrong[block, item, word]
             if common != ~np.uint64(0):
                 return False
-            if whole < words and persons % 64:
-                ends = right[block, item, whole] | wrong[block, item, whole]
+            if full_words < words and persons % 64:
+                ends = right[block, item, full_words] | wrong[block, item, full_words]
                 if ends != (np.uint64(1) << np.uint64(persons % 64)) - np.uint64(1):
                     return False
     return True
@@ -239,56 +239,56 @@ def split_answers(indptr, item, is_right, shift, starts, person_out, item_out, w
 def count_strip(person, item, first, wrong_ptr, wrong, weight, panel):
     """Add every person's weight to the pairs of a right item of this strip and a wrong one."""
     for entry in range(len(person)):
-        who = person[entry]
+        person_code = person[entry]
         row = panel[item[entry] - first]
-        add = weight[who]
-        for spot in range(wrong_ptr[who], wrong_ptr[who + 1]):
+        add = weight[person_code]
+        for spot in range(wrong_ptr[person_code], wrong_ptr[person_code + 1]):
             row[wrong[spot]] += add
 
 
 @compiled_loop
-def bound_rows(starts, person, wrong_ptr, most):
+def bound_rows(starts, person, wrong_ptr, limits):
     """Bound the cells of each row of the matrix: pairs of answers, and items."""
-    for item in range(len(most)):
+    for item in range(len(limits)):
         pairs = 0
         for entry in range(starts[item], starts[item + 1]):
-            who = person[entry]
-            pairs += wrong_ptr[who + 1] - wrong_ptr[who]
-        most[item] = min(pairs, len(most))
+            person_code = person[entry]
+            pairs += wrong_ptr[person_code + 1] - wrong_ptr[person_code]
+        limits[item] = min(pairs, len(limits))
 
 
 @compiled_loop
 def gather_rows(
-    first, stop, starts, person, wrong_ptr, wrong, weight, total, seen, column, value, lengths
+    first, stop, starts, person, wrong_ptr, wrong, weight, total, used_bits, column, value, lengths
 ):
     """Write rows ``first`` to ``stop`` of the matrix, columns in order; return how many cells.
 
-    ``total`` and ``seen`` (a bit per item) are zero before and after.
+    ``total`` and ``used_bits`` (a bit per item) are zero before and after.
     """
     spot = 0
     for item in range(first, stop):
-        begin, low, high = spot, len(seen), 0
+        begin, low, high = spot, len(used_bits), 0
         for entry in range(starts[item], starts[item + 1]):
-            who = person[entry]
-            add = weight[who]
-            here, end = wrong_ptr[who], wrong_ptr[who + 1]
+            person_code = person[entry]
+            add = weight[person_code]
+            here, end = wrong_ptr[person_code], wrong_ptr[person_code + 1]
             if add == 0 or here == end:
                 continue
             # Items ascend within a person.
             low = min(low, np.int64(wrong[here]) >> 6)
             high = max(high, (np.int64(wrong[end - 1]) >> 6) + 1)
-            for place in range(here, end):
-                other = np.int64(wrong[place])
-                seen[other >> 6] |= np.uint64(1) << np.uint64(other & 63)
-                total[other] += add
+            for position in range(here, end):
+                wrong_item = np.int64(wrong[position])
+                used_bits[wrong_item >> 6] |= np.uint64(1) << np.uint64(wrong_item & 63)
+                total[wrong_item] += add
         for word in range(low, high):
-            left = seen[word]
-            seen[word] = 0
+            left = used_bits[word]
+            used_bits[word] = 0
             while left:
-                other = 64 * word + lowest_bit(left)
-                column[spot] = other
-                value[spot] = total[other]
-                total[other] = 0
+                wrong_item = 64 * word + lowest_bit(left)
+                column[spot] = wrong_item
+                value[spot] = total[wrong_item]
+                total[wrong_item] = 0
                 spot += 1
                 left &= left - np.uint64(1)
         lengths[item] = spot - begin
@@ -296,18 +296,18 @@ def gather_rows(
 
 
 @compiled_loop
-def write_sparse_rows(right, wrong, place, item_out, right_out):
-    """Write the answers of one block as sparse rows; ``place`` is where each person starts."""
+def write_sparse_rows(right, wrong, next_entry, item_out, right_out):
+    """Write the answers of one block as sparse rows; ``next_entry`` is where each person starts."""
     for item in range(right.shape[0]):
         for word in range(right.shape[1]):
             ones = right[item, word]
             left = ones | wrong[item, word]
             while left:
                 bit = lowest_bit(left)
-                spot = place[64 * word + bit]
+                spot = next_entry[64 * word + bit]
                 item_out[spot] = item
                 right_out[spot] = (ones >> np.uint64(bit)) & np.uint64(1)
-                place[64 * word + bit] = spot + 1
+                next_entry[64 * word + bit] = spot + 1
                 left &= left - np.uint64(1)
 
 
@@ -333,7 +333,7 @@ def group_persons(
 def _number_classes(weights, room, of_person):
     """Give each distinct weight a number, in order of appearance; None if there is no room."""
     table = np.full(room, -1, dtype=np.int32)
-    found = np.empty(room // 2, dtype=np.int64)
+    distinct = np.empty(room // 2, dtype=np.int64)
     count = 0
     last_weight, last_class = np.int64(-1), np.int32(-1)
     for person in range(len(weights)):
@@ -341,18 +341,18 @@ def _number_classes(weights, room, of_person):
         if weight != last_weight:
             # Multiplying by an odd constant near 2^64 over the golden ratio spreads the keys.
             mixed = np.uint64(weight) * np.uint64(0x9E3779B97F4A7C15)
-            place = np.int64(mixed >> np.uint64(32)) & (room - 1)
-            while table[place] >= 0 and found[table[place]] != weight:
-                place = (place + 1) & (room - 1)
-            if table[place] < 0:
-                if count == len(found):
+            slot = np.int64(mixed >> np.uint64(32)) & (room - 1)
+            while table[slot] >= 0 and distinct[table[slot]] != weight:
+                slot = (slot + 1) & (room - 1)
+            if table[slot] < 0:
+                if count == len(distinct):
                     return None
-                table[place] = count
-                found[count] = weight
+                table[slot] = count
+                distinct[count] = weight
                 count += 1
-            last_weight, last_class = weight, table[place]
+            last_weight, last_class = weight, table[slot]
         of_person[person] = last_class
-    return found[:count].copy()
+    return distinct[:count].copy()
 
 
 @compiled_loop
@@ -362,38 +362,38 @@ def _fill_words(of_person, classes):
     for number in of_person:
         members[number] += 1
     # How many members of a class go into words of its own, and where these words begin.
-    own = np.empty(len(classes), dtype=np.int64)
-    place = np.empty(len(classes), dtype=np.int64)
+    n_own = np.empty(len(classes), dtype=np.int64)
+    next_slot = np.empty(len(classes), dtype=np.int64)
     by_digit = np.zeros(DIGITS, dtype=np.int64)
     words = 0
     for number in range(len(classes)):
         weight = classes[number]
-        own[number] = members[number] if weight else 0
-        rest = own[number] % SIDE
-        if rest * ones_in(np.uint64(weight)) < SIDE:
-            own[number] -= rest
+        n_own[number] = members[number] if weight else 0
+        remainder = n_own[number] % SIDE
+        if remainder * ones_in(np.uint64(weight)) < SIDE:
+            n_own[number] -= remainder
             for digit in range(DIGITS):
-                by_digit[digit] += rest * ((weight >> digit) & 1)
-        place[number] = SIDE * words
-        words += (own[number] + SIDE - 1) // SIDE
+                by_digit[digit] += remainder * ((weight >> digit) & 1)
+        next_slot[number] = SIDE * words
+        words += (n_own[number] + SIDE - 1) // SIDE
     digit_place = np.empty(DIGITS, dtype=np.int64)
     for digit in range(DIGITS):
         digit_place[digit] = SIDE * words
         words += (by_digit[digit] + SIDE - 1) // SIDE
     person = np.full(SIDE * words, -1, dtype=np.int32)
     word_weight = np.zeros(words, dtype=np.uint32)
-    for who in range(len(of_person)):
-        number = of_person[who]
+    for person_code in range(len(of_person)):
+        number = of_person[person_code]
         weight = classes[number]
-        if own[number] > 0:
-            own[number] -= 1
-            person[place[number]] = who
-            word_weight[place[number] // SIDE] = weight
-            place[number] += 1
+        if n_own[number] > 0:
+            n_own[number] -= 1
+            person[next_slot[number]] = person_code
+            word_weight[next_slot[number] // SIDE] = weight
+            next_slot[number] += 1
         else:
             for digit in range(DIGITS):
                 if (weight >> digit) & 1:
-                    person[digit_place[digit]] = who
+                    person[digit_place[digit]] = person_code
                     word_weight[digit_place[digit] // SIDE] = 1 << digit
                     digit_place[digit] += 1
     return person, word_weight

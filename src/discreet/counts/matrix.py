@@ -117,19 +117,19 @@ def grow_matrix(matrix: PairMatrix, items: int) -> PairMatrix:
 
 def move_cells(matrix: PairMatrix, old: npt.NDArray[np.int64]) -> PairMatrix:
     """Return counts over other items; ``old[k]`` is where item k was, or -1 for a new one."""
-    known, items = old >= 0, len(old)
+    is_old, items = old >= 0, len(old)
     if not is_sparse(matrix) and items <= SPARSE_ITEMS:
         moved = np.zeros((items, items), dtype=np.int64)
-        moved[np.ix_(known, known)] = matrix[np.ix_(old[known], old[known])]
+        moved[np.ix_(is_old, is_old)] = matrix[np.ix_(old[is_old], old[is_old])]
         return moved
     from scipy.sparse import coo_array, csr_array
 
     cells = coo_array(matrix)
     new = np.full(matrix.shape[0], -1, dtype=np.int32)
-    new[old[known]] = np.flatnonzero(known)
+    new[old[is_old]] = np.flatnonzero(is_old)
     # Items that are left out have no counts: nobody answered them.
-    place = (new[cells.row], new[cells.col])
-    return settle_matrix(csr_array((cells.data, place), shape=(items, items)))
+    coordinates = (new[cells.row], new[cells.col])
+    return settle_matrix(csr_array((cells.data, coordinates), shape=(items, items)))
 
 
 # -- memory --------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def expect_pairs(right: Int64Array, wrong: Int64Array, pairs: float) -> int:
     >>> expect_pairs(ones, ones, 1000), expect_pairs(ones, ones, 1e9)
     (999, 9000000)
     """
-    most = int(len(right) * len(wrong))
+    n_cells = int(len(right) * len(wrong))
     if not (right.any() and wrong.any()):
         return 0
     rows, columns = (
@@ -215,7 +215,7 @@ def expect_pairs(right: Int64Array, wrong: Int64Array, pairs: float) -> int:
         for totals in (right, wrong)
     )
     expected = pairs / (float(right.sum()) * float(wrong.sum())) * np.outer(rows, columns)
-    return int(most * -np.expm1(-expected).mean())
+    return int(n_cells * -np.expm1(-expected).mean())
 
 
 def fits_dense(nodes: int) -> bool:
@@ -252,11 +252,11 @@ def _explain_room(
     use: MatrixUse, steps: Sequence[int], pairs: int, needed: float, free: float
 ) -> str:
     nodes, items = sum(steps), len(steps)
-    what = f"{items:,} items" if nodes == items else f"{items:,} items with {nodes:,} steps in all"
+    size = f"{items:,} items" if nodes == items else f"{items:,} items with {nodes:,} steps in all"
     helps = _list_remedies(use, steps, pairs, needed) if nodes > items else []
     helps = helps or ["take fewer items"]
     return (
-        f"{what} make {nodes:,} x {nodes:,} pairs. {use.name} needs about {_show_size(needed)} of "
+        f"{size} make {nodes:,} x {nodes:,} pairs. {use.name} needs about {_show_size(needed)} of "
         f"memory, and {_show_size(free)} are free here. What helps: {'; '.join(helps)}; or a "
         f"machine with {_name_machine(needed)} of memory"
     )
@@ -271,8 +271,8 @@ def _list_remedies(use: MatrixUse, steps: Sequence[int], pairs: int, needed: flo
     ]
     sizes = [use.find_bytes(nodes, min(pairs, nodes**2)) for _, nodes, _ in remedies]
     return [
-        f"{what}: about {_show_size(size)}{which}"
-        for (what, _, which), size in zip(remedies, sizes, strict=True)
+        f"{remedy}: about {_show_size(size)}{which}"
+        for (remedy, _, which), size in zip(remedies, sizes, strict=True)
         if size < needed
     ]
 

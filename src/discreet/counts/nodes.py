@@ -41,9 +41,9 @@ def name_nodes(items: Sequence[str], steps: Sequence[int]) -> tuple[str, ...]:
     ('a', 'b step 1', 'b step 2')
     """
     return tuple(
-        item if most == 1 else f"{item} step {step}"
-        for item, most in zip(items, steps, strict=True)
-        for step in range(1, most + 1)
+        item if n_steps == 1 else f"{item} step {step}"
+        for item, n_steps in zip(items, steps, strict=True)
+        for step in range(1, n_steps + 1)
     )
 
 
@@ -69,14 +69,14 @@ def clear_within(right_wrong: Any, steps: Sequence[int]) -> Any:
 def check_same_steps(items: Sequence[str], ours: Sequence[int], theirs: Sequence[int]) -> None:
     """Refuse to add counts of items that have other categories here than there."""
     pairs = zip(items, ours, theirs, strict=True)
-    differ = [(item, one, other) for item, one, other in pairs if one != other]
+    differ = [(item, first, second) for item, first, second in pairs if first != second]
     if differ:
-        item, one, other = differ[0]
+        item, first, second = differ[0]
         raise BadResponses(
-            f"item '{item}' has the categories 0 to {one} in some of these counts and 0 to {other} "
-            f"in others ({len(differ)} of {len(items)} items are like this), so that their pairs "
-            "are about different steps. Count all of them with the same highest categories: "
-            "steps= (--steps)"
+            f"item '{item}' has the categories 0 to {first} in some of these counts and 0 to "
+            f"{second} in others ({len(differ)} of {len(items)} items are like this), so that "
+            "their pairs are about different steps. Count all of them with the same highest "
+            "categories: steps= (--steps)"
         )
 
 
@@ -98,30 +98,30 @@ class Recoding:
     @property
     def changes(self) -> bool:
         """Whether any category is left out."""
-        return any(len(own) <= most for own, most in zip(self.kept, self.steps, strict=True))
+        return any(len(used) <= top for used, top in zip(self.kept, self.steps, strict=True))
 
     @property
     def new_steps(self) -> tuple[int, ...]:
         """Per item, its highest category afterwards."""
-        return tuple(len(own) - 1 for own in self.kept)
+        return tuple(len(used) - 1 for used in self.kept)
 
     @property
     def right(self) -> IndexArray:
         """The old node that is right where a new one is: both stand for the same category."""
         first = np.cumsum(self.steps) - self.steps
-        return np.array([first[i] + k - 1 for i, own in enumerate(self.kept) for k in own[1:]])
+        return np.array([first[i] + k - 1 for i, used in enumerate(self.kept) for k in used[1:]])
 
     @property
     def wrong(self) -> IndexArray:
         """The old node that is wrong where a new one is."""
         first = np.cumsum(self.steps) - self.steps
-        return np.array([first[i] + k for i, own in enumerate(self.kept) for k in own[:-1]])
+        return np.array([first[i] + k for i, used in enumerate(self.kept) for k in used[:-1]])
 
     def codes(self) -> Int64Array:
         """Return ``[item, old category]``: the new category; -1 where it was left out."""
         table = np.full((len(self.steps), max(self.steps) + 1), -1, dtype=np.int64)
-        for item, own in enumerate(self.kept):
-            table[item, list(own)] = np.arange(len(own))
+        for item, used in enumerate(self.kept):
+            table[item, list(used)] = np.arange(len(used))
         return table
 
 
@@ -135,14 +135,14 @@ def keep_used(categories: Int64Array, steps: Sequence[int]) -> Recoding:
     steps
         Per item, its highest category.
     """
-    kept = []
-    for own, most in zip(categories.tolist(), steps, strict=True):
-        used = [category for category in range(most + 1) if own[category]]
+    kept_categories = []
+    for totals, n_steps in zip(categories.tolist(), steps, strict=True):
+        used = [category for category in range(n_steps + 1) if totals[category]]
         if len(used) < 2:
             lower = max((used or [0])[0] - 1, 0)
             used = [lower, lower + 1]
-        kept.append(tuple(used))
-    return Recoding(tuple(steps), tuple(kept))
+        kept_categories.append(tuple(used))
+    return Recoding(tuple(steps), tuple(kept_categories))
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,8 +170,8 @@ class Locations:
     @cached_property
     def whole(self) -> IndexArray:
         """The items all of whose steps have a number: the others have no location."""
-        known = np.bincount(self.item, minlength=len(self.steps))
-        return np.flatnonzero(known == np.array(self.steps))
+        n_known = np.bincount(self.item, minlength=len(self.steps))
+        return np.flatnonzero(n_known == np.array(self.steps))
 
     def average(self, values: FloatArray) -> FloatArray:
         """Return the mean over the steps of every whole item; nodes are the first axis."""

@@ -164,8 +164,8 @@ def write_lines(_typing, lines, item, plane, word):
             picks = ir.Constant(ir.VectorType(INDEX, LINE), [LINE * k + q for q in range(LINE)])
             line = builder.shuffle_vector(parts[0], parts[0], picks)
             row = builder.mul(builder.add(args[1], ir.Constant(WORD, k)), words)
-            place = builder.gep(target.data, [builder.add(row, args[3])])
-            stored = builder.store(line, builder.bitcast(place, line.type.as_pointer()))
+            address = builder.gep(target.data, [builder.add(row, args[3])])
+            stored = builder.store(line, builder.bitcast(address, line.type.as_pointer()))
             stored.align = 64
             stored.set_metadata("nontemporal", past_cache)
         return context.get_dummy_value()
@@ -199,11 +199,11 @@ def pack_words(cells, words, at, right, wrong, aligned):
                     lines_right[word - start, item:],
                     lines_wrong[word - start, item:],
                 )
-        whole = items // LINE * LINE if aligned and stop - start == LINE else 0
-        for item in range(0, whole, LINE):
+        line_items = items // LINE * LINE if aligned and stop - start == LINE else 0
+        for item in range(0, line_items, LINE):
             write_lines(lines_right, item, right, at + start)
             write_lines(lines_wrong, item, wrong, at + start)
-        for item in range(whole, items):
+        for item in range(line_items, items):
             for word in range(start, stop):
                 right[item, at + word] = lines_right[word - start, item]
                 wrong[item, at + word] = lines_wrong[word - start, item]
@@ -236,18 +236,18 @@ def fill_planes(person, item, is_right, right, wrong):
 
 
 @compiled_loop
-def order_rows(person, item, is_right, place, items_out, right_out):
+def order_rows(person, item, is_right, next_entry, items_out, right_out):
     """Sort long rows by person, then item; return whether a pair occurs twice.
 
-    ``place`` holds the start of every person and ends holding the start of the next one.
+    ``next_entry`` holds the start of every person and ends holding the start of the next one.
     """
     for row in range(len(person)):
-        spot = place[person[row]]
+        spot = next_entry[person[row]]
         items_out[spot] = item[row]
         right_out[spot] = is_right[row]
-        place[person[row]] = spot + 1
+        next_entry[person[row]] = spot + 1
     start = 0
-    for stop in place[:-1]:
+    for stop in next_entry[:-1]:
         for spot in range(start + 1, stop):
             key, flag, back = items_out[spot], right_out[spot], spot
             while back > start and items_out[back - 1] > key:
@@ -266,17 +266,17 @@ def order_rows(person, item, is_right, place, items_out, right_out):
 def count_ones(plane, total):
     """Add the bits that are set in ``plane[item, word]`` to ``total[item]``."""
     for item in range(plane.shape[0]):
-        found = np.uint64(0)
+        n_ones = np.uint64(0)
         for word in range(plane.shape[1]):
-            found += ones_in(plane[item, word])
-        total[item] += found
+            n_ones += ones_in(plane[item, word])
+        total[item] += n_ones
 
 
 @compiled_loop
-def _add_three(one, two, three):
+def _add_three(first, second, third):
     """Add three bits in all 64 positions: sum and carry, as in hardware."""
-    either = one ^ two
-    return either ^ three, (one & two) | (either & three)
+    either = first ^ second
+    return either ^ third, (first & second) | (either & third)
 
 
 @compiled_loop
@@ -321,9 +321,9 @@ def _add_carry(digits, lowest, before, carry):
 @compiled_loop
 def _half_add(digit, carry):
     for word in range(len(digit)):
-        both = digit[word] & carry[word]
+        next_carry = digit[word] & carry[word]
         digit[word] ^= carry[word]
-        carry[word] = both
+        carry[word] = next_carry
 
 
 @compiled_loop
@@ -347,13 +347,13 @@ def add_values(plane, rows, values, total):
 
     ``plane[row, word]``; ``values[person]``; ``total[k]`` is for ``rows[k]``.
     """
-    for place in range(len(rows)):
-        row = plane[rows[place]]
-        found = 0
+    for index in range(len(rows)):
+        row = plane[rows[index]]
+        row_sum = 0
         for word in range(len(row)):
             left = row[word]
             while left:
                 others = left & (left - np.uint64(1))
-                found += values[64 * word + np.int64(ones_in((left ^ others) - np.uint64(1)))]
+                row_sum += values[64 * word + np.int64(ones_in((left ^ others) - np.uint64(1)))]
                 left = others
-        total[place] = found
+        total[index] = row_sum

@@ -212,10 +212,10 @@ def _add_bits(plane: UInt64Array) -> list[UInt64Array]:
         carry = np.zeros((half, plane.shape[1]), dtype=np.uint64)
         added = []
         for digit in digits:
-            one, two = digit[:half], digit[half : 2 * half]
-            either = one ^ two
+            left_half, right_half = digit[:half], digit[half : 2 * half]
+            either = left_half ^ right_half
             added.append(either ^ carry)
-            carry = (one & two) | (either & carry)
+            carry = (left_half & right_half) | (either & carry)
         added.append(carry)
         odd.append(np.zeros_like(carry[: left - 2 * half]))
         digits = [np.concatenate(pair) for pair in zip(added, odd, strict=True)]

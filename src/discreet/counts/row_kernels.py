@@ -44,14 +44,14 @@ def _vector_at(context, builder, kind, value, offset):
 
 
 @intrinsic
-def _copy_eight(_typing, source, offset, target, place):
+def _copy_eight(_typing, source, offset, target, target_offset):
     """Copy eight words between flat offsets of two arrays without gaps."""
 
     def generate(context, builder, signature, args):
         kinds = signature.args
         words = builder.load(_vector_at(context, builder, kinds[0], args[0], args[1]), align=8)
-        place = _vector_at(context, builder, kinds[2], args[2], args[3])
-        builder.store(words, place, align=8)
+        address = _vector_at(context, builder, kinds[2], args[2], args[3])
+        builder.store(words, address, align=8)
         return context.get_dummy_value()
 
     if source.layout != "C" or target.layout != "C":
@@ -64,7 +64,7 @@ def _exchange(builder, first, second, width):
 
     A word is cut into pieces of ``width`` bits; every other piece moves.
     """
-    pieces = sum(((1 << width) - 1) << place for place in range(0, SIDE, 2 * width))
+    pieces = sum(((1 << width) - 1) << bit for bit in range(0, SIDE, 2 * width))
     mask, shift = (ir.Constant(VECTOR, [value] * LANES) for value in (pieces, width))
     differ = builder.and_(builder.xor(builder.lshr(first, shift), second), mask)
     return builder.xor(first, builder.shl(differ, shift)), builder.xor(second, differ)
@@ -147,15 +147,15 @@ def turn_back(rows, person, items, out):
         lanes = min(LANES, width - first)
         for word in range(len(person) // SIDE):
             for k in range(SIDE):
-                who = person[SIDE * word + k]
-                if who < 0:
+                person_code = person[SIDE * word + k]
+                if person_code < 0:
                     for lane in range(LANES):
                         squares[k, lane] = 0
                 elif lanes == LANES:
-                    _copy_eight(rows, width * who + first, squares, LANES * k)
+                    _copy_eight(rows, width * person_code + first, squares, LANES * k)
                 else:
                     for lane in range(lanes):
-                        squares[k, lane] = rows[who, first + lane]
+                        squares[k, lane] = rows[person_code, first + lane]
             turn_squares(squares)
             for lane in range(lanes):
                 plane, item = divmod(first + lane, columns)
@@ -173,8 +173,8 @@ def turn_back(rows, person, items, out):
 
 
 @compiled_loop
-def _split_keys(keys, most):
-    """Return a number that exactly ``most`` keys do not exceed, or -1 if there is none.
+def _split_keys(keys, n_kept):
+    """Return a number that exactly ``n_kept`` keys do not exceed, or -1 if there is none.
 
     There is none only if keys are equal. The number is found by halving the range.
     """
@@ -185,9 +185,9 @@ def _split_keys(keys, most):
         below = np.uint32(0)
         for key in keys:
             below += np.uint32(key <= limit)
-        if below == most:
+        if below == n_kept:
             return middle
-        if below < most:
+        if below < n_kept:
             low = middle + 1
         else:
             high = middle - 1
@@ -195,26 +195,26 @@ def _split_keys(keys, most):
 
 
 @compiled_loop
-def cap_entries(starts, persons, keys, most, keep):
+def cap_entries(starts, persons, keys, n_kept, keep):
     """Clear ``keep`` for the entries of the listed persons that go; return the undecided."""
     undecided = np.empty(len(persons), dtype=np.int64)
     count = used = 0
     for person in persons:
         first, stop = starts[person], starts[person + 1]
-        own = keys[used : used + stop - first]
+        person_keys = keys[used : used + stop - first]
         used += stop - first
-        limit = _split_keys(own, most)
+        limit = _split_keys(person_keys, n_kept)
         if limit < 0:
             undecided[count] = person
             count += 1
         else:
             for entry in range(stop - first):
-                keep[first + entry] = own[entry] <= limit
+                keep[first + entry] = person_keys[entry] <= limit
     return undecided[:count]
 
 
 @compiled_loop
-def cap_bits(rows, persons, keys, most):
+def cap_bits(rows, persons, keys, n_kept):
     """Clear in ``rows[person, word]`` the bits that go; return the undecided persons."""
     undecided = np.empty(len(persons), dtype=np.int64)
     count = used = 0
@@ -223,14 +223,14 @@ def cap_bits(rows, persons, keys, most):
         answered = 0
         for bits in row:
             answered += ones_in(bits)
-        own = keys[used : used + answered]
+        person_keys = keys[used : used + answered]
         used += answered
-        limit = _split_keys(own, most)
+        limit = _split_keys(person_keys, n_kept)
         if limit < 0:
             undecided[count] = person
             count += 1
         else:
-            _clear_bits(row, own, limit)
+            _clear_bits(row, person_keys, limit)
     return undecided[:count]
 
 
@@ -239,10 +239,10 @@ def _clear_bits(row, keys, limit):
     at = 0
     for word in range(len(row)):
         left = row[word]
-        kept = np.uint64(0)
+        kept_bits = np.uint64(0)
         while left:
             others = left & (left - np.uint64(1))
-            kept |= (left ^ others) * np.uint64(keys[at] <= limit)
+            kept_bits |= (left ^ others) * np.uint64(keys[at] <= limit)
             at += 1
             left = others
-        row[word] = kept
+        row[word] = kept_bits

@@ -92,8 +92,8 @@ def list_rows(planes: BitPlanes) -> SparseRows:
     size = planes.block_persons
 
     def write(block: int) -> None:
-        place = indptr[block * size : (block + 1) * size].copy()
-        write_sparse_rows(planes.right[block], planes.wrong[block], place, item, right)
+        next_entry = indptr[block * size : (block + 1) * size].copy()
+        write_sparse_rows(planes.right[block], planes.wrong[block], next_entry, item, right)
 
     list(map_tasks(write, range(planes.right.shape[0])))
     return SparseRows(indptr, item, right, planes.n_items)
@@ -161,12 +161,12 @@ def _gather(rows: SparseRows, weights: Int64Array) -> Any:
     m = rows.n_items
     starts, person, item, wrong_ptr, wrong = _split(rows, 0)
     del item  # of right answers: the same for a whole row
-    most = np.empty(m, dtype=np.int64)
-    bound_rows(starts, person, wrong_ptr, most)
+    row_limits = np.empty(m, dtype=np.int64)
+    bound_rows(starts, person, wrong_ptr, row_limits)
     lengths = np.zeros(m, dtype=np.int64)
 
-    blocks = _cut_rows(most)
-    largest = max((int(most[first:stop].sum()) for first, stop in blocks), default=0)
+    blocks = _cut_rows(row_limits)
+    largest = max((int(row_limits[first:stop].sum()) for first, stop in blocks), default=0)
     desks = local()
 
     def count(block: tuple[int, int]) -> Cells:
@@ -186,11 +186,11 @@ def _make_desk(items: int, cells: int) -> tuple[npt.NDArray[Any], ...]:
     return sums, marks, np.empty(cells, dtype=np.int32), np.empty(cells, dtype=np.int64)
 
 
-def _cut_rows(most: Int64Array) -> list[tuple[int, int]]:
+def _cut_rows(row_limits: Int64Array) -> list[tuple[int, int]]:
     """Cut the rows into blocks that fill about as many cells each."""
-    running = np.cumsum(most)
+    running = np.cumsum(row_limits)
     marks = np.arange(BLOCK_PAIRS, int(running[-1]) if len(running) else 0, BLOCK_PAIRS)
-    ends = np.unique([0, *np.searchsorted(running, marks), len(most)])
+    ends = np.unique([0, *np.searchsorted(running, marks), len(row_limits)])
     return [(int(first), int(stop)) for first, stop in pairwise(ends)]
 
 

@@ -144,10 +144,10 @@ _FOUND = """
 
 def _write_folds(folds: int, words: Dialect) -> dict[str, str]:
     """Return the parts of the query that count persons in folds, as :mod:`~.folds` deals them."""
-    place = [
+    index = [
         words.position.format(f"SUBSTR(hash, {k}, 1)", "'0123456789abcdef'") for k in (1, 2, 3, 4)
     ]
-    digits = " + ".join(f"{16 ** (3 - k)} * ({one} - 1)" for k, one in enumerate(place))
+    digits = " + ".join(f"{16 ** (3 - k)} * ({digit} - 1)" for k, digit in enumerate(index))
     persons = _PERSONS.format(
         hash=words.hash.format(f"CAST(person AS {words.text})"),
         digits=digits,
@@ -194,17 +194,17 @@ def write_query(
     True
     """
     if dialect not in DIALECTS:
-        known = ", ".join(DIALECTS)
-        raise BadUsage(f"there is no dialect called {dialect!r}; choose one of: {known}")
+        dialects = ", ".join(DIALECTS)
+        raise BadUsage(f"there is no dialect called {dialect!r}; choose one of: {dialects}")
     words = DIALECTS[dialect]
     parts = table.split(".") if isinstance(table, str) else list(table)
     answer, item_name = _quote(response, words), _quote(item, words)
-    asked = Tally(folds or 0).folds
-    more = _write_folds(asked, words) if asked else {"persons": "", "found": ""}
+    n_folds = Tally(folds or 0).folds
+    more = _write_folds(n_folds, words) if n_folds else {"persons": "", "found": ""}
     return _QUERY.format(
         **more,
         # Sketches are text, and share a column with the items.
-        item_value=f"CAST({item_name} AS {words.text})" if asked else item_name,
+        item_value=f"CAST({item_name} AS {words.text})" if n_folds else item_name,
         table=".".join(_quote(part, words) for part in parts),
         person=_quote(person, words),
         response=answer,
@@ -255,44 +255,47 @@ def read_counts(source: Any, *, items: Sequence[str] | None = None) -> PairCount
         )
     _refuse_what_engines_refuse(kind, first, number)
     names = tuple(sorted({name_id(name) for name in first[kind == "answers"]}))
-    place = {name: code for code, name in enumerate(names)}
+    position = {name: code for code, name in enumerate(names)}
     pairs = kind == "pair"
-    row, column = ([place[str(name)] for name in which[pairs]] for which in (first, second))
+    row, column = ([position[str(name)] for name in which[pairs]] for which in (first, second))
     right_wrong = _fill_matrix(len(names), row, column, number[pairs])
     answers, right = np.zeros((2, len(names)), dtype=np.int64)
     for array, which in ((answers, "answers"), (right, "right")):
         chosen = kind == which
-        array[[place[str(name)] for name in first[chosen]]] = number[chosen]
+        array[[position[str(name)] for name in first[chosen]]] = number[chosen]
     persons = int(number[kind == "persons"][0])
     counts = PairCounts(names, right_wrong, answers, right, persons)
     if "folds" in kind:
-        counts = replace(counts, **_read_folds(kind, fold, first, second, number, place))
+        counts = replace(counts, **_read_folds(kind, fold, first, second, number, position))
     return counts if items is None else counts.select(check_items(items, len(items)))
 
 
 def _read_folds(
-    kind: Any, fold: Any, first: Any, second: Any, number: Any, place: dict[str, int]
+    kind: Any, fold: Any, first: Any, second: Any, number: Any, index: dict[str, int]
 ) -> dict[str, Any]:
     """Return the folds and the sketch; warn where the folds do not fit into memory."""
-    asked, m = int(number[kind == "folds"][0]), len(place)
+    planned, m = int(number[kind == "folds"][0]), len(index)
     words = first[kind == "sketch"]
     sketch = join_sketches([np.array([int(word, 16) for word in words], dtype=np.uint64)])
-    kept = afford_folds(asked, m)
-    if kept < asked:
-        warnings.warn(explain_folds(asked, kept, (1,) * m), stacklevel=4)
-    if not kept:
+    count = afford_folds(planned, m)
+    if count < planned:
+        warnings.warn(explain_folds(planned, count, (1,) * m), stacklevel=4)
+    if not count:
         return {"sketch": sketch}
-    right_wrong = np.zeros((kept, m, m), dtype=np.int64)
-    answers, persons = np.zeros((kept, m), dtype=np.int64), np.zeros(kept, dtype=np.int64)
+    right_wrong = np.zeros((count, m, m), dtype=np.int64)
+    answers, persons = np.zeros((count, m), dtype=np.int64), np.zeros(count, dtype=np.int64)
     for array, which in ((right_wrong, "weighted"), (answers, "fold_answers")):
         chosen = kind == which
         names = [first[chosen], second[chosen]][: array.ndim - 1]
-        at = [[place[str(name)] for name in column] for column in names]
-        np.add.at(array, (fold[chosen] % kept, *at), number[chosen])
+        at = [[index[str(name)] for name in column] for column in names]
+        np.add.at(array, (fold[chosen] % count, *at), number[chosen])
     chosen = kind == "fold_persons"
-    np.add.at(persons, fold[chosen] % kept, number[chosen])
+    np.add.at(persons, fold[chosen] % count, number[chosen])
     weighting = name_weighting(PersonWeight())
-    return {"sketch": sketch, "folds": FoldCounts(asked, right_wrong, answers, persons, weighting)}
+    return {
+        "sketch": sketch,
+        "folds": FoldCounts(planned, right_wrong, answers, persons, weighting),
+    }
 
 
 def _fill_matrix(items: int, row: list[int], column: list[int], number: Any) -> Any:
@@ -315,10 +318,10 @@ def _refuse_what_engines_refuse(kind: Any, first: Any, number: Any) -> None:
         "the ids in, or remove the rows",
     }
     for which, reason in reasons.items():
-        found = np.flatnonzero((kind == which) & (number > 0))
-        if found.size:
-            item = repr(first[found[0]])
-            raise BadResponses(f"{number[found[0]]:,} {reason.format(item=item)}.")
+        rows = np.flatnonzero((kind == which) & (number > 0))
+        if rows.size:
+            item = repr(first[rows[0]])
+            raise BadResponses(f"{number[rows[0]]:,} {reason.format(item=item)}.")
 
 
 def _read_columns(source: Any) -> tuple[Any, Any, Any, Any]:

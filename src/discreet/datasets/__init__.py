@@ -197,21 +197,21 @@ def _bundled(file: str) -> Responses:
         return _patterns(list(csv.reader(lines)), file)
 
 
-def _patterns(table: Sequence[Sequence[str]], where: str) -> Responses:
+def _patterns(table: Sequence[Sequence[str]], source: str) -> Responses:
     """Repeat each row as often as its frequency says; once where there is no such column."""
     header = [name.strip() for name in table[0]]
     items = [
-        place
-        for place, name in enumerate(header)
+        column
+        for column, name in enumerate(header)
         if name.lower() not in (*FREQUENCY_COLUMNS, *OTHER_COLUMNS)
     ]
-    number = [place for place, name in enumerate(header) if name.lower() in FREQUENCY_COLUMNS]
-    values = _whole_numbers([[row[c] for c in items + number] for row in table[1:]], where)
+    number = [column for column, name in enumerate(header) if name.lower() in FREQUENCY_COLUMNS]
+    values = _whole_numbers([[row[c] for c in items + number] for row in table[1:]], source)
     answers, times = values[:, : len(items)], values[:, len(items) :]
     if not np.isin(answers, (0, 1)).all():
-        found = int(answers[~np.isin(answers, (0, 1))][0])
+        bad_answer = int(answers[~np.isin(answers, (0, 1))][0])
         raise BadResponses(
-            f"{where}: an answer is {found}, but every column other than a frequency "
+            f"{source}: an answer is {bad_answer}, but every column other than a frequency "
             f"({', '.join(FREQUENCY_COLUMNS)}) has to hold 0 and 1; rename or remove that column"
         )
     if number:
@@ -219,10 +219,10 @@ def _patterns(table: Sequence[Sequence[str]], where: str) -> Responses:
     return Responses.from_array(answers.astype(np.int8), items=[header[c] for c in items])
 
 
-def _split_table(lines: Iterable[str], where: str) -> list[list[str]]:
+def _split_table(lines: Iterable[str], source: str) -> list[list[str]]:
     filled = [line for line in lines if line.strip()]
     if len(filled) < 2:
-        raise BadResponses(f"{where}: a header and at least one row were expected")
+        raise BadResponses(f"{source}: a header and at least one row were expected")
     mark = next((mark for mark in ",;\t" if mark in filled[0]), None)
     rows = [line.split() for line in filled] if mark is None else list(
         csv.reader(filled, delimiter=mark)
@@ -247,8 +247,8 @@ def _split_arff(lines: Iterable[str]) -> tuple[list[str], list[list[str]]]:
     return header, rows
 
 
-def _whole_numbers(cells: Sequence[Sequence[str]], where: str) -> npt.NDArray[np.int64]:
+def _whole_numbers(cells: Sequence[Sequence[str]], source: str) -> npt.NDArray[np.int64]:
     try:
         return np.array(cells, dtype=np.int64)
     except ValueError as error:
-        raise BadResponses(f"{where}: a cell is not a whole number ({error})") from error
+        raise BadResponses(f"{source}: a cell is not a whole number ({error})") from error

@@ -83,7 +83,7 @@ def movielens(path: str | PathLike[str]) -> Ratings:
     cells = [[row[c] for row in rows if len(row) > max(columns)] for c in columns]
     if not cells[0] or len(cells[0]) < len(rows):
         raise BadResponses(f"{path}: some line does not have a user, an item and a rating")
-    return _build(*cells, where=str(path))
+    return _build(*cells, source=str(path))
 
 
 def binarise_ratings(ratings: Ratings, *, rank: int = RANK, rounds: int = 1) -> Responses:
@@ -155,18 +155,18 @@ def prepare_ratings(
     if not 2 <= items <= answers.n_items:
         raise BadUsage(f"items must lie between 2 and {answers.n_items}, found {items}")
     chosen = rng.choice(answers.n_items, items, replace=False)
-    return answers.select([answers.items[place] for place in chosen])
+    return answers.select([answers.items[number] for number in chosen])
 
 
-def _build(person: list[str], item: list[str], rating: list[str], *, where: str) -> Ratings:
+def _build(person: list[str], item: list[str], rating: list[str], *, source: str) -> Ratings:
     try:
         values = np.array(rating, dtype=np.float64)
     except ValueError as error:
-        raise BadResponses(f"{where}: a rating is not a number ({error})") from error
+        raise BadResponses(f"{source}: a rating is not a number ({error})") from error
     persons, person_place = np.unique(np.array(person), return_inverse=True)
     items, item_place = np.unique(np.array(item), return_inverse=True)
     if len(np.unique(person_place * len(items) + item_place)) < len(values):
-        raise BadResponses(f"{where}: somebody rated the same item twice; keep one rating of each")
+        raise BadResponses(f"{source}: somebody rated the same item twice; keep one rating of each")
     return Ratings(tuple(persons.tolist()), tuple(items.tolist()), person_place, item_place, values)
 
 
@@ -189,29 +189,29 @@ def read_archive_text(path: str | PathLike[str], members: Sequence[str] = ()) ->
     members
         File names to look for in a folder or archive, the first that is there.
     """
-    place = Path(path)
-    if not place.exists():
-        raise BadUsage(f"there is no file {place}; give the path of your copy of the data")
-    if place.is_dir():
-        return _member_of_folder(place, members)
-    if zipfile.is_zipfile(place):
-        return _member_of_archive(place, members)
-    raw = place.read_bytes()
+    file = Path(path)
+    if not file.exists():
+        raise BadUsage(f"there is no file {file}; give the path of your copy of the data")
+    if file.is_dir():
+        return _member_of_folder(file, members)
+    if zipfile.is_zipfile(file):
+        return _member_of_archive(file, members)
+    raw = file.read_bytes()
     return _decode(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
 
 
 def column_numbers(
-    header: Sequence[str], wanted: Sequence[str], path: str | PathLike[str]
+    header: Sequence[str], columns: Sequence[str], path: str | PathLike[str]
 ) -> list[int]:
     """Return where the wanted columns stand."""
     names = [name.strip().strip('"') for name in header]
-    missing = [name for name in wanted if name not in names]
+    missing = [name for name in columns if name not in names]
     if missing:
         raise BadResponses(
             f"{path}: there is no column {missing[0]!r} among {', '.join(names[:8]) or 'none'}; "
             "is this the publisher's file as it came?"
         )
-    return [names.index(name) for name in wanted]
+    return [names.index(name) for name in columns]
 
 
 def _member_of_folder(folder: Path, members: Sequence[str]) -> str:
@@ -230,9 +230,9 @@ def _member_of_archive(archive: Path, members: Sequence[str]) -> str:
     raise _nothing_inside(archive, members)
 
 
-def _nothing_inside(place: Path, members: Sequence[str]) -> BadUsage:
-    wanted = " or ".join(members) or "a single data file"
-    return BadUsage(f"{place} does not hold {wanted}; give the path of the data file itself")
+def _nothing_inside(path: Path, members: Sequence[str]) -> BadUsage:
+    expected = " or ".join(members) or "a single data file"
+    return BadUsage(f"{path} does not hold {expected}; give the path of the data file itself")
 
 
 def _decode(raw: bytes) -> str:

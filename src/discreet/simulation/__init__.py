@@ -160,16 +160,16 @@ def simulate(
     choose = _design(design)
     each = _items_each(answered, m, design)
     rng = _generator(rng)
-    known = _items(m, difficulty, steps, thresholds, model, rng)
+    item_set = _items(m, difficulty, steps, thresholds, model, rng)
     theta = _parameters("ability", ability, n, rng)
 
     def draw(start: int, stop: int) -> _NodeAnswers:
-        return _split(choose(theta[start:stop], known, each, rng), known)
+        return _split(choose(theta[start:stop], item_set, each, rng), item_set)
 
-    own = tuple(known.steps.tolist())
-    dense = prefers_planes(n, sum(own), int(n * each * nodes_per_answer(own)))
-    store = step_store((_planes if dense else _rows)(draw, n, sum(own)), own)
-    return Simulation(Responses.from_store(store), known.location, theta, known.thresholds)
+    item_steps = tuple(item_set.steps.tolist())
+    dense = prefers_planes(n, sum(item_steps), int(n * each * nodes_per_answer(item_steps)))
+    store = step_store((_planes if dense else _rows)(draw, n, sum(item_steps)), item_steps)
+    return Simulation(Responses.from_store(store), item_set.location, theta, item_set.thresholds)
 
 
 def _items(
@@ -188,10 +188,10 @@ def _items(
                 "to say; leave them out"
             )
         return accept_thresholds(thresholds, m, steps)
-    own = accept_steps(steps, m)
-    drawn = accept_model(model, own)
+    item_steps = accept_steps(steps, m)
+    model_name = accept_model(model, item_steps)
     b = _parameters("difficulty", difficulty, m, rng)
-    return place_items(b - b.mean() if difficulty is None else b, own, drawn, rng)
+    return place_items(b - b.mean() if difficulty is None else b, item_steps, model_name, rng)
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,18 +300,18 @@ def _generator(rng: np.random.Generator | None) -> np.random.Generator:
     return rng
 
 
-def _parameters(name: str, given: Vector, size: int, rng: np.random.Generator) -> FloatArray:
-    if given is None:
+def _parameters(name: str, vector: Vector, size: int, rng: np.random.Generator) -> FloatArray:
+    if vector is None:
         return rng.standard_normal(size)
     try:
-        values = np.array(given, dtype=np.float64)
+        values = np.array(vector, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise BadUsage(f"{name} must hold {size} numbers: {error}") from error
     if values.shape != (size,):
         raise BadUsage(f"{name} must hold {size} numbers, found an array of shape {values.shape}")
     if not np.isfinite(values).all():
-        where = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise BadUsage(f"{name}[{where}] is {values[where]}; every entry must be a finite number")
+        index = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise BadUsage(f"{name}[{index}] is {values[index]}; every entry must be a finite number")
     return values
 
 
@@ -367,16 +367,16 @@ def simulate_comparisons(
         + [rng.choice(len(first), comparisons, replace=False) for _ in range(judges)]
     )
     judge = np.repeat(np.arange(judges), comparisons)
-    one, other = first[pairs], second[pairs]
-    apart = truth[one] - truth[other]
+    left, right = first[pairs], second[pairs]
+    apart = truth[left] - truth[right]
     if taste:
         liking = taste * rng.standard_normal((judges, items))
-        apart = apart + liking[judge, one] - liking[judge, other]
+        apart = apart + liking[judge, left] - liking[judge, right]
     won = rng.random(len(pairs)) < 1 / (1 + np.exp(-apart))
     data = Comparisons.from_codes(
         judge,
-        np.where(won, one, other),
-        np.where(won, other, one),
+        np.where(won, left, right),
+        np.where(won, right, left),
         items=[f"object {number}" for number in range(items)],
         judges=judges,
     )

@@ -55,16 +55,16 @@ def _scattered(cells: int, probability: float, rng: np.random.Generator) -> IntA
     """Draw the indices of independent successes, at a cost of the successes only."""
     if probability >= 1:
         return np.arange(cells)
-    found, last = [np.zeros(0, dtype=np.int64)], -1
+    indices, last = [np.zeros(0, dtype=np.int64)], -1
     while last < cells:
         # Gaps between successes are geometric. Asking for five standard deviations more than
         # expected makes a second round rare; the loop makes it harmless.
         expected = (cells - last) * probability
         gaps = rng.geometric(probability, int(expected + 5 * np.sqrt(expected) + 5))
         # A gap beyond the last cell is as good as any; sums of larger ones would overflow.
-        found.append(last + np.cumsum(np.minimum(gaps, cells + 1)))
-        last = int(found[-1][-1])
-    index = np.concatenate(found)
+        indices.append(last + np.cumsum(np.minimum(gaps, cells + 1)))
+        last = int(indices[-1][-1])
+    index = np.concatenate(indices)
     return index[index < cells]
 
 
@@ -120,13 +120,13 @@ def _two_stage(
     n, m, k = len(ability), len(items), int(each)
     order = np.argsort(items.location)
     first = order[np.linspace(0, m - 1, k // 2).round().astype(np.int64)]
-    rest = order[~np.isin(order, first)]
+    others = order[~np.isin(order, first)]
     second = k - len(first)
-    pool = max(second, (len(rest) + 1) // 2)
+    pool = max(second, (len(others) + 1) // 2)
     routing = _answer_each(np.tile(first, (n, 1)), ability, items, rng)
     hard = 2 * routing.sum(axis=1) >= items.steps[first].sum()
     pick = _largest(rng.random((n, pool)), second)
-    later = np.where(hard[:, None], rest[len(rest) - pool :][pick], rest[:pool][pick])
+    later = np.where(hard[:, None], others[len(others) - pool :][pick], others[:pool][pick])
     stage = _answer_each(later, ability, items, rng)
     item = np.concatenate([np.tile(first, (n, 1)), later], axis=1)
     return _sorted(item, np.concatenate([routing, stage], axis=1))

@@ -73,8 +73,8 @@ class Items:
     def log_chances(self, abilities: FloatArray) -> FloatArray:
         """Return the log of the chance of every answer, ``[item, category, ability]``."""
         if self.is_binary:
-            away = abilities - self.location[:, None]
-            return np.stack([log_expit(-away), log_expit(away)], axis=1)
+            difference = abilities - self.location[:, None]
+            return np.stack([log_expit(-difference), log_expit(difference)], axis=1)
         shares = _log_shares(abilities[:, None], self.thresholds[:, None, :])
         return np.asarray(shares.swapaxes(1, 2))
 
@@ -104,14 +104,14 @@ def place_items(
     location: FloatArray, steps: tuple[int, ...], model: str, rng: np.random.Generator
 ) -> Items:
     """Draw thresholds around locations: evenly apart, and for partial credit not quite so."""
-    most = max(steps)
-    thresholds = np.full((len(location), most), np.nan)
-    for item, own in enumerate(steps):
-        away = APART * (np.arange(own) - (own - 1) / 2)
-        if model == "partial-credit" and own > 1:
-            uneven = rng.normal(0, UNEVEN, own)
-            away = away + uneven - uneven.mean()
-        thresholds[item, :own] = location[item] + away
+    highest = max(steps)
+    thresholds = np.full((len(location), highest), np.nan)
+    for item, n_steps in enumerate(steps):
+        offsets = APART * (np.arange(n_steps) - (n_steps - 1) / 2)
+        if model == "partial-credit" and n_steps > 1:
+            uneven = rng.normal(0, UNEVEN, n_steps)
+            offsets = offsets + uneven - uneven.mean()
+        thresholds[item, :n_steps] = location[item] + offsets
     return Items(location, thresholds)
 
 
@@ -121,15 +121,15 @@ def accept_steps(steps: Steps, items: int) -> tuple[int, ...]:
         return (1,) * items
     try:
         each = [steps] * items if isinstance(steps, SupportsIndex) else list(steps)
-        own = tuple(operator.index(step) for step in each)
+        item_steps = tuple(operator.index(step) for step in each)
     except TypeError:
-        own = (0,)
-    if len(own) != items or not all(1 <= step <= MOST_STEPS for step in own):
+        item_steps = (0,)
+    if len(item_steps) != items or not all(1 <= step <= MOST_STEPS for step in item_steps):
         raise BadUsage(
             f"steps must be a whole number from 1 to {MOST_STEPS}, or {items} of them (one for "
             f"each item), found {steps!r}; 4 steps make the answers 0, 1, 2, 3 and 4"
         )
-    return own
+    return item_steps
 
 
 def accept_model(model: Model, steps: tuple[int, ...]) -> str:
@@ -164,22 +164,22 @@ def accept_thresholds(thresholds: Any, items: int, steps: Steps) -> Items:
         raise BadUsage(
             f"thresholds must hold a row of numbers for each of {items} items, found {len(rows)}"
         )
-    own = [row[~np.isnan(row)] for row in rows]
-    bad = [i for i, row in enumerate(own) if not 1 <= len(row) <= MOST_STEPS]
-    bad += [i for i, row in enumerate(own) if not np.array_equal(row, rows[i][: len(row)])]
-    bad += [i for i, row in enumerate(own) if not np.isfinite(row).all()]
+    finite_rows = [row[~np.isnan(row)] for row in rows]
+    bad = [i for i, row in enumerate(finite_rows) if not 1 <= len(row) <= MOST_STEPS]
+    bad += [i for i, row in enumerate(finite_rows) if not np.array_equal(row, rows[i][: len(row)])]
+    bad += [i for i, row in enumerate(finite_rows) if not np.isfinite(row).all()]
     if bad:
         raise BadUsage(
             f"thresholds[{bad[0]}] is {rows[bad[0]].tolist()}; an item has 1 to {MOST_STEPS} "
             "finite thresholds, and blanks (NaN) only after them"
         )
-    found = tuple(len(row) for row in own)
-    if steps is not None and accept_steps(steps, items) != found:
+    item_steps = tuple(len(row) for row in finite_rows)
+    if steps is not None and accept_steps(steps, items) != item_steps:
         raise BadUsage("thresholds have other steps than steps= says; leave steps out")
-    matrix = np.full((items, max(found)), np.nan)
-    for item, row in enumerate(own):
+    matrix = np.full((items, max(item_steps)), np.nan)
+    for item, row in enumerate(finite_rows):
         matrix[item, : len(row)] = row
-    return Items(np.array([row.mean() for row in own]), matrix)
+    return Items(np.array([row.mean() for row in finite_rows]), matrix)
 
 
 def nodes_per_answer(steps: tuple[int, ...]) -> float:

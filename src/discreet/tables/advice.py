@@ -122,8 +122,8 @@ class Found:
     def everywhere(self) -> dict[str, int]:
         """How often each value occurs, whatever the item."""
         total: dict[str, int] = {}
-        for own in self.by_item.values():
-            for word, times in own.items():
+        for item_words in self.by_item.values():
+            for word, times in item_words.items():
                 total[word] = total.get(word, 0) + times
         return total
 
@@ -161,7 +161,7 @@ def _count_by_item(column: Any, items: Any) -> dict[str, dict[str, int]]:
 
 def refuse_long(
     values: Int8Array, column: Any, items: Any, name: str, reading: Reading,
-    place: Callable[[int], str],
+    locate: Callable[[int], str],
 ) -> BadAnswer:  # fmt: skip
     """Return the refusal of the first answer of a long table that is none.
 
@@ -173,78 +173,77 @@ def refuse_long(
         What stood there, to which items (a dictionary), and the column's name.
     reading
         What the user said.
-    place
+    locate
         Says where a row is.
     """
     row = int(np.flatnonzero(values == BAD)[0])
     item = items[row].as_py()
-    found = Found(
-        place(row), name, column[row].as_py(), wide=False, words=list_words(column),
+    bad_cell = Found(
+        locate(row), name, column[row].as_py(), wide=False, words=list_words(column),
         by_item=_count_by_item(column, items), n_rows=len(column), has_person=True,
         forgotten=item if reading.key else None, is_listed=bool(reading.listed),
     )  # fmt: skip
-    return refuse_answer(found, reading.scoring_of(item))
+    return refuse_answer(bad_cell, reading.scoring_of(item))
 
 
 def refuse_wide(
-    where: str, items: Sequence[str], columns: Sequence[Any], found: tuple[int, Any],
+    location: str, items: Sequence[str], columns: Sequence[Any], position: tuple[int, Any],
     reading: Reading, *, has_person: bool,
 ) -> BadAnswer:  # fmt: skip
     """Return the refusal of a value in a wide table.
 
     Parameters
     ----------
-    where
+    location
         File and row.
     items, columns
         All columns of answers.
-    found
+    position
         Number of the column among them, and the value.
     reading
         What the user said.
     has_person
         Whether another column names the persons.
     """
-    number, value = found
+    number, value = position
     column, item = columns[number], items[number]
-    told = Found(
-        where, item, value, wide=True, words=list_words(column),
-        by_item={name: _count_words(one) for name, one in zip(items, columns, strict=True)},
+    bad_cell = Found(
+        location, item, value, wide=True, words=list_words(column),
+        by_item={name: _count_words(cells) for name, cells in zip(items, columns, strict=True)},
         n_rows=len(column), has_person=has_person, forgotten=item if reading.key else None,
         is_listed=bool(reading.listed),
     )  # fmt: skip
-    return refuse_answer(told, reading.scoring_of(item))
+    return refuse_answer(bad_cell, reading.scoring_of(item))
 
 
-def refuse_answer(found: Found, scoring: ValueScoring) -> BadAnswer:
+def refuse_answer(cell: Found, scoring: ValueScoring) -> BadAnswer:
     """Return the refusal of a value that is no answer, with what to do."""
-    remedies = _list_remedies(found, scoring)
-    refusal = BadAnswer(_explain(found, scoring, remedies)).offering(*remedies)
-    refusal.found = found
+    remedies = _list_remedies(cell, scoring)
+    refusal = BadAnswer(_explain(cell, scoring, remedies)).offering(*remedies)
+    refusal.found = cell
     return refusal
 
 
-def _list_remedies(found: Found, scoring: ValueScoring) -> list[Remedy]:
+def _list_remedies(cell: Found, scoring: ValueScoring) -> list[Remedy]:
     if scoring.codes is not None:
-        return list_scale_remedies(found, scoring.codes)
+        return list_scale_remedies(cell, scoring.codes)
     if scoring.at_least is not None:
-        return [_correct(found), *_leave_out(found)]
-    return _advise(found)
+        return [_correct(cell), *_leave_out(cell)]
+    return _advise(cell)
 
 
-def tell_cell(found: Found) -> str:
+def tell_cell(cell: Found) -> str:
     """Say what stands in a cell, and where that is."""
     return (
-        f"{found.where}, column '{found.column}': found {show(found.value)} where an answer should "
-        "be."
+        f"{cell.where}, column '{cell.column}': found {show(cell.value)} where an answer should be."
     )
 
 
-def _explain(found: Found, scoring: ValueScoring, remedies: Sequence[Remedy]) -> str:
-    start = tell_cell(found)
+def _explain(cell: Found, scoring: ValueScoring, remedies: Sequence[Remedy]) -> str:
+    start = tell_cell(cell)
     if scoring.codes is not None:
-        known = ", ".join(scoring.codes)
-        return f"{start} The categories of this item are {known}. {_join(remedies)}"
+        categories = ", ".join(scoring.codes)
+        return f"{start} The categories of this item are {categories}. {_join(remedies)}"
     if scoring.at_least is not None:
         return (
             f"{start} With at_least={scoring.at_least:g} every answer must be a number or missing "
@@ -253,61 +252,61 @@ def _explain(found: Found, scoring: ValueScoring, remedies: Sequence[Remedy]) ->
     return f"{start} {_ACCEPTED} {_join(remedies)}"
 
 
-def list_scale_remedies(found: Found, codes: Iterable[str]) -> list[Remedy]:
+def list_scale_remedies(cell: Found, codes: Iterable[str]) -> list[Remedy]:
     """Return what to do about a value outside the categories of an item."""
     scale = sorted(int(word) for word in codes)
-    if not found.is_listed:
-        return [_correct(found), *_leave_out(found)]
-    lowest = _find_lowest(found, scale)
+    if not cell.is_listed:
+        return [_correct(cell), *_leave_out(cell)]
+    lowest = _find_lowest(cell, scale)
     if lowest is not None:
         before = f"if the scale of the questionnaire begins at {lowest}, state"
         return [make_remedy(before, {"lowest": lowest}), Remedy("otherwise correct the cell")]
-    number = as_number(found.value)
+    number = as_number(cell.value)
     if number is not None and scale[0] - GAP < number < scale[-1] + GAP:
         return [
             Remedy("correct the cell; or the steps on the item list, if the item has more of them")
         ]
-    return [_correct(found)]
+    return [_correct(cell)]
 
 
-def _find_lowest(found: Found, scale: Sequence[int]) -> int | None:
+def _find_lowest(cell: Found, scale: Sequence[int]) -> int | None:
     """Return where a scale of as many steps must begin to hold the values that occur.
 
     Values that stand apart are left aside. None where the scale begins there already, or where
     the values need more steps.
     """
     least = min(0, scale[0])
-    own = [one for one in _find_numbers(found.words) if one >= least]
-    while len(own) > 1 and own[-1] - own[-2] >= GAP:
-        own.pop()
-    if as_number(found.value) not in own:
+    used = [step for step in _find_numbers(cell.words) if step >= least]
+    while len(used) > 1 and used[-1] - used[-2] >= GAP:
+        used.pop()
+    if as_number(cell.value) not in used:
         return None
-    first = max(own) - (scale[-1] - scale[0])
-    last = min(one for one in (*own, *_find_numbers(found.everywhere)) if one >= least)
-    fitting = [one for one in (1, 0, int(first)) if first <= one <= last and one != scale[0]]
+    first = max(used) - (scale[-1] - scale[0])
+    last = min(step for step in (*used, *_find_numbers(cell.everywhere)) if step >= least)
+    fitting = [step for step in (1, 0, int(first)) if first <= step <= last and step != scale[0]]
     return fitting[0] if fitting else None
 
 
 def _join(remedies: Iterable[Remedy]) -> str:
-    return " ".join(f"{one.words[0].upper()}{one.words[1:]}." for one in remedies)
+    return " ".join(f"{remedy.words[0].upper()}{remedy.words[1:]}." for remedy in remedies)
 
 
-def _advise(found: Found) -> list[Remedy]:
+def _advise(cell: Found) -> list[Remedy]:
     """Return what to do, the likeliest first."""
-    if found.forgotten is not None:
-        return [_complete_key(found.forgotten), *_leave_out(found), _correct(found)]
-    if found.is_listed and as_number(found.value) is not None:
-        return [*list_scale_remedies(found, ("0", "1")), _name_steps(), *_name_scores(found)]
-    if found.wide and _names_persons(found):
-        named = [_name_person(found)] if not found.has_person else []
-        return [*named, *_leave_out(found), _correct(found)]
-    if found.wide and _plain(found.column) in _GROUPS:
-        return [_name_group(found), *_leave_out(found), _correct(found)]
-    if _are_options(found):
-        return [_give_key(), _correct(found), *_leave_out(found)]
-    if as_number(found.value) is not None and not _is_lone_code(found):
-        return [_name_scale(found), _correct(found), *_leave_out(found)]
-    return [_correct(found), *_name_scores(found), *_leave_out(found)]
+    if cell.forgotten is not None:
+        return [_complete_key(cell.forgotten), *_leave_out(cell), _correct(cell)]
+    if cell.is_listed and as_number(cell.value) is not None:
+        return [*list_scale_remedies(cell, ("0", "1")), _name_steps(), *_name_scores(cell)]
+    if cell.wide and _names_persons(cell):
+        person_remedies = [_name_person(cell)] if not cell.has_person else []
+        return [*person_remedies, *_leave_out(cell), _correct(cell)]
+    if cell.wide and _plain(cell.column) in _GROUPS:
+        return [_name_group(cell), *_leave_out(cell), _correct(cell)]
+    if _are_options(cell):
+        return [_give_key(), _correct(cell), *_leave_out(cell)]
+    if as_number(cell.value) is not None and not _is_lone_code(cell):
+        return [_name_scale(cell), _correct(cell), *_leave_out(cell)]
+    return [_correct(cell), *_name_scores(cell), *_leave_out(cell)]
 
 
 # -- what it may be --------------------------------------------------------------------------
@@ -317,68 +316,68 @@ def _plain(name: str) -> str:
     return _NOT_LETTERS.sub("", name.lower().removesuffix("_id"))
 
 
-def _answers_aside(found: Found) -> list[str]:
+def _answers_aside(cell: Found) -> list[str]:
     """Return the words of a column that are neither answers nor blank."""
-    known = {"0", "1", *ANSWERS, *MISSING_WORDS}
-    return [word for word in found.words or (spell(found.value),) if word.lower() not in known]
+    answer_words = {"0", "1", *ANSWERS, *MISSING_WORDS}
+    return [word for word in cell.words or (spell(cell.value),) if word.lower() not in answer_words]
 
 
-def _names_persons(found: Found) -> bool:
-    if _plain(found.column) in _PERSONS:
+def _names_persons(cell: Found) -> bool:
+    if _plain(cell.column) in _PERSONS:
         return True
-    many = found.n_rows >= _MANY
-    return many and len(found.words) >= min(found.n_rows, _WORDS)
+    has_enough_rows = cell.n_rows >= _MANY
+    return has_enough_rows and len(cell.words) >= min(cell.n_rows, _WORDS)
 
 
-def _are_options(found: Found) -> bool:
+def _are_options(cell: Found) -> bool:
     """Say whether a column holds what was chosen: mostly letters, or a few words."""
-    words = _answers_aside(found)
-    every = found.everywhere
+    words = _answers_aside(cell)
+    every = cell.everywhere
     lettered = sum(times for word, times in every.items() if _LETTER.fullmatch(word))
-    if isinstance(found.value, str) and 2 * lettered > sum(every.values()) > 0:
+    if isinstance(cell.value, str) and 2 * lettered > sum(every.values()) > 0:
         return True
-    if not isinstance(found.value, str) or as_number(found.value) is not None:
+    if not isinstance(cell.value, str) or as_number(cell.value) is not None:
         return False
     letters = all(_LETTER.fullmatch(word) for word in words)
-    few = 1 < len(words) <= _OPTIONS and len(words) == len(found.words)
-    return letters or few
+    has_few_words = 1 < len(words) <= _OPTIONS and len(words) == len(cell.words)
+    return letters or has_few_words
 
 
-def _is_lone_code(found: Found) -> bool:
+def _is_lone_code(cell: Found) -> bool:
     """Say whether one number beside 0 and 1 looks like a code for a missing answer."""
-    words = _answers_aside(found)
+    words = _answers_aside(cell)
     return len(words) == 1 and bool(_CODES.fullmatch(words[0]))
 
 
 # -- what to do ------------------------------------------------------------------------------
 
 
-def _correct(found: Found) -> Remedy:
-    blank = "" if as_number(found.value) is not None else ", or leave it blank"
-    if _THOUSANDS.fullmatch(spell(found.value)):
+def _correct(cell: Found) -> Remedy:
+    blank = "" if as_number(cell.value) is not None else ", or leave it blank"
+    if _THOUSANDS.fullmatch(spell(cell.value)):
         return Remedy(
-            f"write {show(found.value)} with a point or without a comma: it could be thousands"
+            f"write {show(cell.value)} with a point or without a comma: it could be thousands"
         )
-    code = _missing_code(found.value) if _may_be_missing(found) else None
+    code = _missing_code(cell.value) if _may_be_missing(cell) else None
     if code is None:
         return Remedy(f"correct the cell{blank}")
     return make_remedy(
-        f"if {spell(found.value)} stands for a missing answer{found.share}, say so with",
+        f"if {spell(cell.value)} stands for a missing answer{cell.share}, say so with",
         {"missing": [code]},
         f"; otherwise correct the cell{blank}",
     )
 
 
-def _may_be_missing(found: Found) -> bool:
+def _may_be_missing(cell: Found) -> bool:
     """Say whether a value can stand for a missing answer.
 
     Not a value inside the run of values that most items share, nor a letter that many cells hold.
     """
-    word, every = spell(found.value), found.everywhere
+    word, every = spell(cell.value), cell.everywhere
     if _LETTER.fullmatch(word):
         return every.get(word, 0) <= OFTEN * sum(every.values())
-    return as_number(found.value) not in find_shared_run(
-        [_find_numbers(own) for own in found.by_item.values()]
+    return as_number(cell.value) not in find_shared_run(
+        [_find_numbers(item_words) for item_words in cell.by_item.values()]
     )
 
 
@@ -392,20 +391,20 @@ def _missing_code(value: object) -> int | str | None:
     return int(word) if is_whole and str(int(word)) == word else word
 
 
-def _leave_out(found: Found) -> list[Remedy]:
-    if not found.wide:
+def _leave_out(cell: Found) -> list[Remedy]:
+    if not cell.wide:
         return []
-    before = f"if '{found.column}' is not an item, leave it out with"
-    return [make_remedy(before, {"ignore": [found.column]})]
+    before = f"if '{cell.column}' is not an item, leave it out with"
+    return [make_remedy(before, {"ignore": [cell.column]})]
 
 
-def _name_person(found: Found) -> Remedy:
-    before = f"if '{found.column}' tells the persons apart, say"
-    return make_remedy(before, {"person": found.column})
+def _name_person(cell: Found) -> Remedy:
+    before = f"if '{cell.column}' tells the persons apart, say"
+    return make_remedy(before, {"person": cell.column})
 
 
-def _name_group(found: Found) -> Remedy:
-    return make_remedy(f"if '{found.column}' groups the persons, say", {"group": found.column})
+def _name_group(cell: Found) -> Remedy:
+    return make_remedy(f"if '{cell.column}' groups the persons, say", {"group": cell.column})
 
 
 def _give_key() -> Remedy:
@@ -429,19 +428,19 @@ def _name_steps() -> Remedy:
     )
 
 
-def _name_scores(found: Found) -> list[Remedy]:
-    if as_number(found.value) is None:
+def _name_scores(cell: Found) -> list[Remedy]:
+    if as_number(cell.value) is None:
         return []
     before = "if answers are scores, say from which score on they count as right with"
     return [make_remedy(before, {}, asks="at_least")]
 
 
-def _name_scale(found: Found) -> Remedy:
+def _name_scale(cell: Found) -> Remedy:
     """Name scores and rating scales; numbers that stand apart must be named missing with them."""
-    numbers = _find_numbers(found.everywhere or found.words)
+    numbers = _find_numbers(cell.everywhere or cell.words)
     apart = _find_apart(numbers)
     within = [number for number in numbers if number not in apart]
-    named = f"{within[0]:g} to {within[-1]:g}" if len(within) > 1 else "these numbers"
+    span = f"{within[0]:g} to {within[-1]:g}" if len(within) > 1 else "these numbers"
     codes = [_whole(number) for number in apart]
     because = (
         f"; {','.join(map(str, codes))} stands apart and would count as right otherwise"
@@ -449,7 +448,7 @@ def _name_scale(found: Found) -> Remedy:
         else "; codes for missing answers must be named too, or they count as right"
     )
     return make_remedy(
-        f"if {named} are steps of a rating scale or points, say from which score on they count as "
+        f"if {span} are steps of a rating scale or points, say from which score on they count as "
         "right with",
         {"missing": codes} if apart else {},
         because,
@@ -460,7 +459,7 @@ def _name_scale(found: Found) -> Remedy:
 def _find_numbers(words: Iterable[str]) -> list[Any]:
     """Return the numbers among words, in order."""
     spelt = {number for word in words if (number := as_number(word)) is not None}
-    return sorted(one for one in spelt if -LARGEST_CODE < one < LARGEST_CODE)
+    return sorted(value for value in spelt if -LARGEST_CODE < value < LARGEST_CODE)
 
 
 def _whole(number: float) -> float:
@@ -470,7 +469,7 @@ def _whole(number: float) -> float:
 def _find_apart(numbers: Sequence[Any]) -> list[Any]:
     """Return negative numbers, and those that look like codes behind a gap."""
     apart = [number for number in numbers if number < 0]
-    rest = [number for number in numbers if number >= 0]
-    while len(rest) > 1 and rest[-1] - rest[-2] >= GAP and _CODES.fullmatch(f"{rest[-1]:g}"):
-        apart.append(rest.pop())
+    scale = [number for number in numbers if number >= 0]
+    while len(scale) > 1 and scale[-1] - scale[-2] >= GAP and _CODES.fullmatch(f"{scale[-1]:g}"):
+        apart.append(scale.pop())
     return apart

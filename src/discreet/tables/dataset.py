@@ -149,8 +149,8 @@ def open_dataset(
     if names_database(source):
         return _open_database(os.fspath(source), resources)
     files = find_files(source)
-    said = reading or Reading()
-    shards = tuple(_open_file(file, encodings, said, len(files)) for file in files)
+    rules = reading or Reading()
+    shards = tuple(_open_file(file, encodings, rules, len(files)) for file in files)
     return Dataset(shards, steady=True)
 
 
@@ -251,22 +251,22 @@ def _open_query(query: str, resources: Resources) -> Dataset:
 
 
 def _open_database(source: str, resources: Resources) -> Dataset:
-    place, _, wanted = source.partition("::")
-    path = Path(place)
+    file, _, target = source.partition("::")
+    path = Path(file)
     connection = resources.connect(path)
     status = path.stat()
-    identity = (str(settle_path(path)), str(status.st_size), str(status.st_mtime_ns), wanted)
-    if is_query(wanted):
-        text = wanted.strip().rstrip(";")
+    identity = (str(settle_path(path)), str(status.st_size), str(status.st_mtime_ns), target)
+    if is_query(target):
+        text = target.strip().rstrip(";")
         shard = _query_shard(connection, text, "the query", identity)
         return Dataset((shard,), steady=False, lasting=False)
-    table, is_stored = _find_table(connection, path, wanted)
+    table, is_stored = _find_table(connection, path, target)
     text = f"SELECT * FROM {table}"  # noqa: S608 (quoted by _find_table)
     shard = _query_shard(connection, text, f"{path}, {table}", identity)
     return Dataset((shard,), steady=is_stored, lasting=is_stored)
 
 
-def _find_table(connection: Any, path: Path, wanted: str) -> tuple[str, bool]:
+def _find_table(connection: Any, path: Path, table: str) -> tuple[str, bool]:
     """Return the quoted name of a table, and whether it is stored: a view is a query."""
     rows = connection.execute(
         "SELECT table_schema, table_name, table_type FROM information_schema.tables ORDER BY 1, 2"
@@ -275,16 +275,16 @@ def _find_table(connection: Any, path: Path, wanted: str) -> tuple[str, bool]:
              for schema, name, _ in rows]  # fmt: skip
     plain = [name if schema == "main" else f"{schema}.{name}" for schema, name, _ in rows]
     stored = [kind == "BASE TABLE" for _, _, kind in rows]
-    if wanted and wanted in plain:
-        place = plain.index(wanted)
-        return names[place], stored[place]
-    if not wanted and len(names) == 1:
+    if table and table in plain:
+        index = plain.index(table)
+        return names[index], stored[index]
+    if not table and len(names) == 1:
         return names[0], stored[0]
-    found = ", ".join(plain) or "none"
-    if wanted:
-        raise BadUsage(f"{path} has no table '{wanted}'. Its tables are: {found}.")
+    listed = ", ".join(plain) or "none"
+    if table:
+        raise BadUsage(f"{path} has no table '{table}'. Its tables are: {listed}.")
     raise BadUsage(
-        f"{path} has {len(names)} tables ({found}). Say which one holds the answers, as in "
+        f"{path} has {len(names)} tables ({listed}). Say which one holds the answers, as in "
         f"'{path}::{plain[0] if plain else 'table'}'."
     )
 
@@ -320,11 +320,11 @@ class QuerySource(DeclaredSource):
         """Yield columns in their own types."""
         from discreet.tables.ids import plain_column
 
-        wanted = ", ".join(_quote(self._raw[number]) for number in columns)
+        selection = ", ".join(_quote(self._raw[number]) for number in columns)
         # A cursor of its own, so that two passes can be under way at the same time.
         cursor = self._connection.cursor()
         with closing(cursor), explain_query(self.name):
-            result = cursor.sql(f"SELECT {wanted} FROM ({self._text})")  # noqa: S608
+            result = cursor.sql(f"SELECT {selection} FROM ({self._text})")  # noqa: S608
             for batch in result.to_arrow_reader(_BATCH_ROWS):
                 yield [plain_column(column) for column in batch.columns]
 

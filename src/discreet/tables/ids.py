@@ -89,8 +89,8 @@ def encode_ids(column: Any) -> Any:
     words = pc.utf8_trim_whitespace(written)
     indices = encoded.indices.cast(pa.int32())
     if _may_repeat(encoded.dictionary, written, words):
-        again = words.dictionary_encode()
-        words, indices = again.dictionary, pc.take(again.indices, indices)
+        distinct = words.dictionary_encode()
+        words, indices = distinct.dictionary, pc.take(distinct.indices, indices)
     missing = _is_missing(words)
     # Only where needed: a scalar of pyarrow imports pandas, which takes a third of a second.
     if pc.any(missing).as_py():
@@ -118,8 +118,8 @@ def _as_text(words: Any) -> Any:
         return words.cast(pa.string())
     # Value by value, so that an id reads the same whatever else its batch holds.
     numbers = pc.if_else(pc.is_nan(words), None, words.cast(pa.float64()))
-    whole = pc.and_(pc.equal(pc.floor(numbers), numbers), pc.less(pc.abs(numbers), _EXACT_FLOAT))
-    integers = pc.if_else(whole, numbers, None).cast(pa.int64())
+    exact = pc.and_(pc.equal(pc.floor(numbers), numbers), pc.less(pc.abs(numbers), _EXACT_FLOAT))
+    integers = pc.if_else(exact, numbers, None).cast(pa.int64())
     return pc.coalesce(integers.cast(pa.string()), numbers.cast(pa.string()))
 
 
@@ -127,21 +127,21 @@ def _is_missing(words: Any) -> Any:
     return pc.or_kleene(pc.is_in(pc.utf8_lower(words), value_set=_MISSING), pc.is_null(words))
 
 
-def read_ids(column: Any, name: str, what: str, rows: RowPlaces) -> Any:
+def read_ids(column: Any, name: str, role: str, rows: RowPlaces) -> Any:
     """Return a column of ids as texts; stop at the first row without one (but for groups)."""
     try:
         ids = encode_ids(column)
     except BadIds as bad:
         raise BadResponses(
             f"{rows.place(rows.n_rows + bad.row)}, column '{name}': found {show(bad.value)}, which "
-            f"cannot be the {what} id: ids are text (UTF-8) or numbers. Write the column as text."
+            f"cannot be the {role} id: ids are text (UTF-8) or numbers. Write the column as text."
         ) from None
-    if ids.indices.null_count == 0 or what == "group":
+    if ids.indices.null_count == 0 or role == "group":
         return ids
     row = int(np.flatnonzero(ids.indices.is_null().to_numpy(zero_copy_only=False))[0])
     raise BadResponses(
-        f"{rows.place(rows.n_rows + row)}, column '{name}': the {what} id is missing. Without it "
-        f"the row belongs to no {what}. Fill it in, or remove the row."
+        f"{rows.place(rows.n_rows + row)}, column '{name}': the {role} id is missing. Without it "
+        f"the row belongs to no {role}. Fill it in, or remove the row."
     )
 
 
@@ -203,8 +203,8 @@ class IdCodes:
             self._unify()
 
     def _unify(self) -> None:
-        known = pa.DictionaryArray.from_arrays(pa.nulls(0, pa.int32()), self._known)
-        unified = pa.chunked_array([known, *self._waiting]).unify_dictionaries()
+        known_ids = pa.DictionaryArray.from_arrays(pa.nulls(0, pa.int32()), self._known)
+        unified = pa.chunked_array([known_ids, *self._waiting]).unify_dictionaries()
         self._known = unified.chunk(0).dictionary
         for chunk in unified.chunks[1:]:
             codes = pc.fill_null(chunk.indices, -1) if chunk.null_count else chunk.indices
@@ -247,13 +247,13 @@ def check_items(items: Sequence[object], n_items: int) -> tuple[str, ...]:
     return names
 
 
-def _refuse_twice(what: str, names: Sequence[str]) -> None:
+def _refuse_twice(role: str, names: Sequence[str]) -> None:
     if len(set(names)) == len(names):
         return
     name = next(name for name, times in Counter(names).items() if times > 1)
-    places = [str(place) for place, other in enumerate(names) if other == name][:2]
+    places = [str(index) for index, candidate in enumerate(names) if candidate == name][:2]
     raise BadResponses(
-        f"{what} '{name}' occurs twice, at positions {' and '.join(places)} (counted from 0). "
+        f"{role} '{name}' occurs twice, at positions {' and '.join(places)} (counted from 0). "
         "Names must differ, or answers could not be told apart. Rename or remove one."
     )
 
@@ -303,18 +303,18 @@ def check_groups(groups: Mapping[str, Any], n_persons: int) -> Mapping[str, Text
     return MappingProxyType(checked)
 
 
-def check_codes(codes: npt.ArrayLike, size: int, what: str) -> npt.NDArray[np.int64]:
+def check_codes(codes: npt.ArrayLike, size: int, role: str) -> npt.NDArray[np.int64]:
     """Return the numbers of persons or items, each from 0 to ``size - 1``."""
     numbers = np.asarray(codes)
     if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
         raise BadResponses(
-            f"The {what} numbers must be one vector of whole numbers; found an array of type "
+            f"The {role} numbers must be one vector of whole numbers; found an array of type "
             f"{numbers.dtype} and shape {numbers.shape}."
         )
     wrong = np.flatnonzero((numbers < 0) | (numbers >= size))
     if wrong.size:
         raise BadResponses(
-            f"Entry {wrong[0]} belongs to {what} number {numbers[wrong[0]]}, but there are only "
+            f"Entry {wrong[0]} belongs to {role} number {numbers[wrong[0]]}, but there are only "
             f"{size} (0 to {size - 1})."
         )
     return numbers.astype(np.int64, copy=False)

@@ -52,7 +52,7 @@ class Key:
         return bool(self.by_item or self.in_order)
 
 
-def make_key(given: Any) -> Key:
+def make_key(source: Any) -> Key:
     """Return a key from whatever a user gives for one.
 
     Examples
@@ -62,22 +62,22 @@ def make_key(given: Any) -> Key:
     >>> make_key("ABDC").in_order
     (('a',), ('b',), ('d',), ('c',))
     """
-    if isinstance(given, Key):
-        return given
-    if given is None:
+    if isinstance(source, Key):
+        return source
+    if source is None:
         return Key()
-    if isinstance(given, Mapping):
-        return _check(Key({str(item): _spell_all(words) for item, words in given.items()}))
-    if isinstance(given, os.PathLike):
-        return _read(Path(given))
-    if not isinstance(given, str):
+    if isinstance(source, Mapping):
+        return _check(Key({str(item): _spell_all(words) for item, words in source.items()}))
+    if isinstance(source, os.PathLike):
+        return _read(Path(source))
+    if not isinstance(source, str):
         raise BadUsage(
             f"key must be a mapping from items to right answers, a path or letters; found "
-            f"{type(given).__name__}."
+            f"{type(source).__name__}."
         )
-    if Path(given).is_file() or not _is_row(given):
-        return _read(Path(given))
-    pieces: Iterable[str] = given.split(",") if "," in given else given.strip()
+    if Path(source).is_file() or not _is_row(source):
+        return _read(Path(source))
+    pieces: Iterable[str] = source.split(",") if "," in source else source.strip()
     return _check(Key(in_order=tuple(_split(piece) for piece in pieces)))
 
 
@@ -88,8 +88,8 @@ def _is_row(text: str) -> bool:
 
 
 def _spell_all(words: Any) -> Words:
-    several = [words] if isinstance(words, (str, int, float)) else list(words)
-    return tuple(dict.fromkeys(spell(word).lower() for word in several))
+    answers = [words] if isinstance(words, (str, int, float)) else list(words)
+    return tuple(dict.fromkeys(spell(word).lower() for word in answers))
 
 
 def _split(text: str) -> Words:
@@ -97,20 +97,20 @@ def _split(text: str) -> Words:
     pieces = _ALWAYS.split(text)
     if len(pieces) == 1:
         letters = _BETWEEN_LETTERS.split(text)
-        pieces = letters if all(len(one.strip()) == 1 for one in letters) else pieces
-    return _spell_all([one for one in pieces if one.strip()])
+        pieces = letters if all(len(piece.strip()) == 1 for piece in letters) else pieces
+    return _spell_all([piece for piece in pieces if piece.strip()])
 
 
-def _check(key: Key, where: str = "The key") -> Key:
-    named = [*key.by_item.items(), *((str(n), w) for n, w in enumerate(key.in_order, start=1))]
-    for item, words in named:
+def _check(key: Key, source: str = "The key") -> Key:
+    item_words = [*key.by_item.items(), *((str(n), w) for n, w in enumerate(key.in_order, start=1))]
+    for item, words in item_words:
         if not words or any(word in MISSING_WORDS for word in words):
             raise BadUsage(
-                f"{where} has no right answer for item '{item}'. Give one, or leave the item out "
+                f"{source} has no right answer for item '{item}'. Give one, or leave the item out "
                 "of the key and of the analysis with ignore= (--ignore)."
             )
-    if not named:
-        raise BadUsage(f"{where} names no item. {_HOW}.")
+    if not item_words:
+        raise BadUsage(f"{source} names no item. {_HOW}.")
     return key
 
 
@@ -147,19 +147,19 @@ def _from_rows(path: Path, rows: Sequence[Sequence[str | None]]) -> Key:
 # -- fitting a key to a table ------------------------------------------------------------------
 
 
-def settle_key(reading: Reading, items: Sequence[str] | None, where: str) -> Reading:
+def settle_key(reading: Reading, items: Sequence[str] | None, location: str) -> Reading:
     """Return a reading whose key is by item; ``items`` is None for tables without item columns."""
     letters = reading.key_in_order
     if not letters:
         return reading
     if items is None:
         raise BadUsage(
-            f"{where} is a long table, whose items have no order that answers could follow. Give "
-            "the key as a table with the columns item and answer (--key key.csv)."
+            f"{location} is a long table, whose items have no order that answers could follow. "
+            "Give the key as a table with the columns item and answer (--key key.csv)."
         )
     if len(letters) != len(items):
         raise BadUsage(
-            f"The key has {len(letters)} answers, but {where} has {len(items)} item columns "
+            f"The key has {len(letters)} answers, but {location} has {len(items)} item columns "
             f"({_shorten(items)}). Give one letter per item, or name items in a table with the "
             "columns item and answer (--key key.csv); what is no item can be left out with "
             "ignore= (--ignore)."
@@ -169,14 +169,14 @@ def settle_key(reading: Reading, items: Sequence[str] | None, where: str) -> Rea
 
 def check_named_items(reading: Reading, items: Sequence[str]) -> None:
     """Refuse a key or codes that fit none of the items; say which of them fit nothing."""
-    known = reading.listed.union(items)
-    unknown = [name for name in reading.missing_in if name not in known]
+    item_names = reading.listed.union(items)
+    unknown = [name for name in reading.missing_in if name not in item_names]
     if unknown:
         raise BadUsage(
             f"missing= (--missing) names codes for {_shorten(unknown)}, but the items are "
             f"{_shorten(items)}. Write columns as the table does."
         )
-    strange = [name for name in reading.key if name not in known]
+    strange = [name for name in reading.key if name not in item_names]
     if strange and len(strange) == len(reading.key):
         raise BadUsage(
             f"None of the items of the key ({_shorten(strange)}) is among the answers, whose items "

@@ -28,17 +28,17 @@ def read_items(path: Path) -> list[str] | dict[str, int]:
     steps: dict[str, int] = {}
     columns = read_columns(path, ("item", "steps"), "lists of items with steps")
     for number, (item, step) in enumerate(zip(*columns, strict=True), start=2):
-        name, found = (write_cell(item) or "").strip(), as_number(step)
+        name, n_steps = (write_cell(item) or "").strip(), as_number(step)
         if not name:
             raise BadUsage(f"{path}, line {number}: there is no item.")
         if name in steps:
             raise BadUsage(f"{path}, line {number}: item '{name}' is on the list already.")
-        if found is None or found != int(found):
+        if n_steps is None or n_steps != int(n_steps):
             raise BadUsage(
                 f"{path}, line {number}: item '{name}' has the steps {step!r}; it must be a whole "
                 "number, the highest category less the lowest, which is 1 for right and wrong."
             )
-        steps[name] = int(found)
+        steps[name] = int(n_steps)
     if not steps:
         raise BadUsage(f"{path} names no item below its first line.")
     return steps

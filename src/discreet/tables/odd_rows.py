@@ -56,7 +56,7 @@ def find_odd_rows(
         The tables.
     """
     blank: list[str] = []
-    named: list[str] = []
+    labelled: list[str] = []
     for source in sources:
         plan = plan_source(source, reading)
         if isinstance(plan, LongPlan):
@@ -64,12 +64,12 @@ def find_odd_rows(
         items = {*plan.items, *plan.order}
         beside = [number for number in range(len(source.names)) if number not in items]
         labels = [_read_words(source, number) for number in beside]
-        named += [f"{source.place(row)} ('{word}')" for row, word in _find_labelled(labels)]
+        labelled += [f"{source.place(row)} ('{word}')" for row, word in _find_labelled(labels)]
         if is_empty is not None and is_empty.any():
             cells = [*labels, *(_read_words(source, number) for number in plan.items)]
             rows = np.array([[word is None for word in column] for column in cells]).all(axis=0)
             blank += [source.place(row) for row in np.flatnonzero(rows).tolist()]
-    return _tell(blank, named)
+    return _tell(blank, labelled)
 
 
 def _read_words(source: Source, number: int) -> list[str | None]:
@@ -96,17 +96,17 @@ def _find_labelled(labels: Sequence[Sequence[str | None]]) -> list[tuple[int, st
     return sorted(hits.items())
 
 
-def _tell(blank: Sequence[str], named: Sequence[str]) -> list[str]:
+def _tell(blank: Sequence[str], labelled: Sequence[str]) -> list[str]:
     sentences = []
     if blank:
         sentences.append(
             f"Rows without any entry count as persons, {len(blank)} of them: {_list(blank)}. "
             "Delete them if nobody belongs to them."
         )
-    if named:
+    if labelled:
         sentences.append(
-            f"Rows that look like a key or like totals count as persons, {len(named)} of them: "
-            f"{_list(named)}. Delete them if they are no persons; a key goes into key= (--key)."
+            f"Rows that look like a key or like totals count as persons, {len(labelled)} of them: "
+            f"{_list(labelled)}. Delete them if they are no persons; a key goes into key= (--key)."
         )
     return sentences
 

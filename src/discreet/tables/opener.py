@@ -120,7 +120,7 @@ def read_tables(
     if not isinstance(source, str | PathLike):
         return take(iter([FrameSource(as_arrow(source))]))
     files = find_files(source)
-    return retry_encodings(lambda known: take(_open_files(files, known, reading, form, progress)))
+    return retry_encodings(lambda codecs: take(_open_files(files, codecs, reading, form, progress)))
 
 
 def retry_encodings(read: Callable[[Encodings], Made]) -> Made:
@@ -128,17 +128,17 @@ def retry_encodings(read: Callable[[Encodings], Made]) -> Made:
 
     Rarely more than once: the first megabytes of a file show its encoding, nearly always.
     """
-    known: Encodings = {}
+    encodings: Encodings = {}
     while True:
         try:
-            return read(known)
+            return read(encodings)
         except NotUtf8 as found:
-            known[found.path] = warn_encoding(found.path)
+            encodings[found.path] = warn_encoding(found.path)
 
 
 def _open_files(
     files: Sequence[Path],
-    known: Encodings,
+    encodings: Encodings,
     reading: Reading | None,
     form: Form | None,
     progress: Progress | None,
@@ -147,7 +147,7 @@ def _open_files(
     for file in files:
         shifted = None if progress is None else lambda read, done=done: progress(done + read)
         source = open_table_file(
-            file, known.get(file), reading=reading, form=form, progress=shifted
+            file, encodings.get(file), reading=reading, form=form, progress=shifted
         )
         if isinstance(source, JsonLinesSource):
             source.check_alone(len(files))
@@ -168,14 +168,14 @@ def open_table_file(
     """Open a file by what it holds, whatever its name; the keywords are those of `read_tables`."""
     head = read_head(file)
     kind = sniff(file, head)
-    said = form or (Form() if reading is None else reading.form)
-    refuse_form(said, kind, file)
+    table_form = form or (Form() if reading is None else reading.form)
+    refuse_form(table_form, kind, file)
     if kind in ("jsonl", *LOGS):
         if reading is None:
-            what = "JSON lines" if kind == "jsonl" else "a log of an evaluation"
+            description = "JSON lines" if kind == "jsonl" else "a log of an evaluation"
             raise BadResponses(
-                f"{file} looks like {what}, which is read for answers only. Write it as CSV or "
-                "Parquet."
+                f"{file} looks like {description}, which is read for answers only. Write it as CSV "
+                "or Parquet."
             )
         if kind == "jsonl":
             return JsonLinesSource(file, reading, progress)
@@ -187,13 +187,13 @@ def open_table_file(
 
         return LabelledSource(file, kind, reading, progress)
     source = (
-        _open_workbook(file, said, progress)
+        _open_workbook(file, table_form, progress)
         if kind == "workbook"
         else DelimitedSource(
-            file, head, encoding, progress, said, one_line=bool(reading and reading.listed)
+            file, head, encoding, progress, table_form, one_line=bool(reading and reading.listed)
         )
     )
-    if reading is not None and said.header:
+    if reading is not None and table_form.header:
         refuse_answers_as_names(source.names, reading.layout, source.name)
     return source
 
@@ -220,7 +220,7 @@ def refuse_form(form: Form, kind: str, file: Path) -> None:
 
 
 def read_columns(
-    source: Any, columns: Sequence[str], what: str, *, numbers: Sequence[str] = ()
+    source: Any, columns: Sequence[str], subject: str, *, numbers: Sequence[str] = ()
 ) -> list[list[Any]]:
     """Return these columns of a small table, which may stand in any order and among others.
 
@@ -230,32 +230,32 @@ def read_columns(
         As for `read_tables`.
     columns
         Their names, in lower case; the table may write them otherwise.
-    what
+    subject
         What the rows are, for messages.
     numbers
         Those of the columns whose commas part decimals, where nothing else needs commas.
     """
 
     def take(tables: Iterator[Source]) -> list[list[Any]]:
-        whole: list[list[Any]] = [[] for _ in columns]
+        values_by_column: list[list[Any]] = [[] for _ in columns]
         for table in tables:
-            for batch in table.batches(_find(table, columns, what)):
-                for name, values, part in zip(columns, whole, batch, strict=True):
+            for batch in table.batches(_find(table, columns, subject)):
+                for name, values, part in zip(columns, values_by_column, batch, strict=True):
                     comma = name in numbers and getattr(table, "decimal_comma", False)
                     values += [_point(cell) if comma else cell for cell in part.to_pylist()]
-        return whole
+        return values_by_column
 
     return read_tables(source, take)
 
 
-def _find(table: Source, columns: Sequence[str], what: str) -> list[int]:
+def _find(table: Source, columns: Sequence[str], subject: str) -> list[int]:
     names = [name.lower() for name in table.names]
     wrong = [name for name in columns if names.count(name) != 1]
     if wrong:
-        wanted = f"{', '.join(map(repr, columns[:-1]))} and {columns[-1]!r}"
+        column_names = f"{', '.join(map(repr, columns[:-1]))} and {columns[-1]!r}"
         raise BadUsage(
             f"{table.name} has {'several columns' if wrong[0] in names else 'no column'} "
-            f"{wrong[0]!r}: {what} need the columns {wanted}, each once; found "
+            f"{wrong[0]!r}: {subject} need the columns {column_names}, each once; found "
             f"{', '.join(table.names) or 'none'}."
         )
     return [names.index(name) for name in columns]
@@ -293,10 +293,10 @@ def detect_reading(
 ) -> tuple[Detected, ...]:
     """Return what was detected in a source about how to read its answers; a release refuses it."""
     columns = (plan.response,) if isinstance(plan, LongPlan) else plan.items
-    found = source.detect(columns, has_ids=plan.person is not None)
+    detected = source.detect(columns, has_ids=plan.person is not None)
     if reading.listed:
-        refuse_detected(found)
-    return found
+        refuse_detected(detected)
+    return detected
 
 
 class CodedRows(NamedTuple):
@@ -337,8 +337,8 @@ class LongTable:
     def add_source(self, source: Source, plan: LongPlan) -> None:
         """Take in all rows of a source."""
         self._rows.begin(source)
-        found = detect_reading(source, plan, self._reading)
-        self._detected = join_detected([self._detected, found])
+        detected = detect_reading(source, plan, self._reading)
+        self._detected = join_detected([self._detected, detected])
         columns = (plan.person, plan.item, plan.response, *plan.groups, *plan.order)
         names = [source.names[number] for number in columns]
         for batch in source.batches(columns):
@@ -389,21 +389,21 @@ class LongTable:
 
 
 def assign_groups(
-    name: str, person: npt.NDArray[Any], codes: IdCodes, persons: Any, place: Any
+    name: str, person: npt.NDArray[Any], codes: IdCodes, persons: Any, locate: Any
 ) -> Texts:
     """Return each person's value of a group column; two different ones are refused."""
     words, value = codes.names().to_pylist(), codes.take_codes()
-    known = np.full(len(persons), -1, dtype=np.int64)
-    said = np.flatnonzero(value >= 0)
-    known[person[said][::-1]] = value[said][::-1]  # backwards, so that the first row stays
-    other = said[known[person[said]] != value[said]]
-    if other.size:
-        row = int(other[0])
+    group = np.full(len(persons), -1, dtype=np.int64)
+    stated = np.flatnonzero(value >= 0)
+    group[person[stated][::-1]] = value[stated][::-1]  # backwards, so that the first row stays
+    clash = stated[group[person[stated]] != value[stated]]
+    if clash.size:
+        row = int(clash[0])
         raise BadResponses(
-            f"{place(row)}, column '{name}': person '{persons[int(person[row])]}' belongs to "
-            f"group '{words[value[row]]}' here but to '{words[known[person[row]]]}' before. "
+            f"{locate(row)}, column '{name}': person '{persons[int(person[row])]}' belongs to "
+            f"group '{words[value[row]]}' here but to '{words[group[person[row]]]}' before. "
             "A person can be in one group only. Correct the column."
         )
     groups = np.empty(len(persons), dtype=object)
-    groups[:] = [words[code] if code >= 0 else "" for code in known.tolist()]
+    groups[:] = [words[code] if code >= 0 else "" for code in group.tolist()]
     return groups

@@ -74,16 +74,16 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
             "and `discreet fit`."
         )
     refuse_address(text)
-    place = Path(text)
-    with explain_read_errors(place):
-        if place.is_dir():
-            return _files_of_folder(place)
-        if place.exists():
-            return [_check_regular(place)]
+    location = Path(text)
+    with explain_read_errors(location):
+        if location.is_dir():
+            return _files_of_folder(location)
+        if location.exists():
+            return [_check_regular(location)]
     if not glob.has_magic(text):
         raise BadUsage(f"There is no file '{text}'. Check the path and the folder you are in.")
-    found = sorted(Path(name) for name in glob.iglob(text, recursive=True))  # noqa: PTH207 (text may be absolute)
-    files = [file for file in found if file.is_file()]
+    matches = sorted(Path(name) for name in glob.iglob(text, recursive=True))  # noqa: PTH207 (text may be absolute)
+    files = [file for file in matches if file.is_file()]
     if not files:
         raise BadUsage(f"No file matches '{text}'. Check the pattern and the folder you are in.")
     return files
@@ -116,7 +116,7 @@ def _files_of_folder(folder: Path) -> list[Path]:
     # Beside plain tables a workbook is more likely somebody's notes than answers.
     others = (*_WORKBOOKS, *_PROGRAMS)
     for suffixes in (_SUFFIXES, others, _LOGS):
-        files = [one for one in visible if _plain_name(one).endswith(suffixes)]
+        files = [file for file in visible if _plain_name(file).endswith(suffixes)]
         if files:
             return files
     raise BadUsage(
@@ -256,14 +256,14 @@ def _refuse_other(path: Path, name: str, head: bytes) -> None:
         raise BadResponses(
             f"{path} is a zip file, which is not looked into. Unpack it and give the file inside."
         )
-    kind = next((what for end, what in _PROGRAMS.items() if name.endswith(end)), None)
+    kind = next((description for end, description in _PROGRAMS.items() if name.endswith(end)), None)
     if name.endswith(_WORKBOOKS) or kind is not None:
-        what = (
+        description = (
             "a workbook" if kind is None else "a file of a statistical program (SPSS, Stata, SAS)"
         )
         raise BadResponses(
-            f"{path} is named like {what} but is not one. It may be damaged, or another format; "
-            "name it after what it is."
+            f"{path} is named like {description} but is not one. It may be damaged, or another "
+            "format; name it after what it is."
         )
 
 
@@ -271,18 +271,18 @@ def read_text(path: Path) -> str:
     """Return a whole small file as text: unpacked and decoded as every other table is."""
     with explain_read_errors(path), open_bytes(path) as stream:
         data = stream.read()
-    return decode(path, data, find_encoding(path, data, whole=True), whole=True)
+    return decode(path, data, find_encoding(path, data, is_complete=True), is_complete=True)
 
 
-def find_encoding(path: Path, head: bytes, *, whole: bool = False) -> str:
+def find_encoding(path: Path, head: bytes, *, is_complete: bool = False) -> str:
     """Return the encoding of a text file; one that is not UTF-8 is read as Windows-1252.
 
-    ``whole`` says that nothing follows: otherwise the last character may be cut off.
+    ``is_complete`` says that nothing follows: otherwise the last character may be cut off.
     """
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(head, whole)
+        codecs.getincrementaldecoder("utf-8")().decode(head, is_complete)
     except UnicodeDecodeError:
         return warn_encoding(path)
     return "utf-8"
@@ -299,11 +299,11 @@ def warn_encoding(path: Path) -> str:
     return "cp1252"
 
 
-def decode(path: Path, data: bytes, encoding: str, *, whole: bool = False) -> str:
-    """Return bytes as text, without a byte-order mark; see `find_encoding` for ``whole``."""
+def decode(path: Path, data: bytes, encoding: str, *, is_complete: bool = False) -> str:
+    """Return bytes as text, without a byte-order mark; see `find_encoding` for ``is_complete``."""
     codec = "utf-8-sig" if encoding == "utf-8" else encoding
     try:
-        return codecs.getincrementaldecoder(codec)().decode(data, whole)
+        return codecs.getincrementaldecoder(codec)().decode(data, is_complete)
     except UnicodeDecodeError:
         raise BadResponses(bad_encoding(path)) from None
 

@@ -205,8 +205,8 @@ def make_reading(
     merge: Any = None,
 ) -> Reading:
     """Check the keywords that readers share."""
-    asked = make_asked(model, steps, lowest, reverse, merge)
-    if asked.is_said and (at_least is not None or one_means == "wrong"):
+    step_options = make_asked(model, steps, lowest, reverse, merge)
+    if step_options.is_said and (at_least is not None or one_means == "wrong"):
         raise BadUsage(
             "at_least= (--at-least) and one_means= (--one-means) make answers right and wrong, and "
             "model=, steps=, lowest=, reverse= and merge= are about answers with steps. Leave out "
@@ -225,7 +225,7 @@ def make_reading(
             f"order_by='{order_by}' (--order-by) says which of repeated answers is the first and "
             "which the last; say repeats='last' or repeats='first' (--repeats) too."
         )
-    everywhere, by_column = split_missing(missing, at_least, any_code=bool(asked.lowest))
+    everywhere, by_column = split_missing(missing, at_least, any_code=bool(step_options.lowest))
     scoring = make_scoring(at_least, ())
     right = make_key(key)
     if right.given and one_means == "wrong":
@@ -236,15 +236,15 @@ def make_reading(
     return Reading(
         layout, person, item, response, _names(ignore), _names(group), repeats, one_means,
         scoring.at_least, everywhere, by_column, right.by_item, right.in_order,
-        make_form(sheet, delimiter, header), order_by, asked,
+        make_form(sheet, delimiter, header), order_by, step_options,
     )  # fmt: skip
 
 
 def check_choice(name: str, value: str | None, choices: Sequence[str | None]) -> None:
     """Refuse a word that an option does not know."""
     if value not in choices:
-        wanted = " or ".join(repr(choice) for choice in choices)
-        raise BadUsage(f"{name} must be {wanted}; found {value!r}.")
+        allowed = " or ".join(repr(choice) for choice in choices)
+        raise BadUsage(f"{name} must be {allowed}; found {value!r}.")
 
 
 def _names(value: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -253,7 +253,7 @@ def _names(value: str | Sequence[str] | None) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-def plan_columns(names: Sequence[str], reading: Reading, where: str) -> LongPlan | WidePlan:
+def plan_columns(names: Sequence[str], reading: Reading, location: str) -> LongPlan | WidePlan:
     """Decide the layout and find the columns.
 
     Parameters
@@ -262,7 +262,7 @@ def plan_columns(names: Sequence[str], reading: Reading, where: str) -> LongPlan
         Column names in order; the first may be blank (a data frame's index).
     reading
         What the user said.
-    where
+    location
         The file or frame, for messages.
 
     Examples
@@ -272,7 +272,7 @@ def plan_columns(names: Sequence[str], reading: Reading, where: str) -> LongPlan
     >>> plan_columns(["id", "q1", "q2"], Reading(), "answers.csv")
     WidePlan(person=0, items=(1, 2), groups=(), order=())
     """
-    columns = _Columns(names, reading, where)
+    columns = _Columns(names, reading, location)
     columns.check_named()
     if columns.layout() == "long":
         return columns.plan_long()
@@ -288,12 +288,12 @@ def find_role_names(names: Sequence[str], reading: Reading) -> dict[str, tuple[s
     """Return, by role, the columns that could have it by their names, where none is stated."""
     columns = _Columns(names, reading, "")
     roles = {"person": _PERSON, "item": _ITEM, "response": _RESPONSE}
-    found = {
+    by_role = {
         role: tuple(columns.names[number] for number in columns.like(words))
         for role, words in roles.items()
         if getattr(reading, role) is None
     }
-    return {role: own for role, own in found.items() if own}
+    return {role: listed for role, listed in by_role.items() if listed}
 
 
 def plain_name(name: str) -> str:
@@ -302,61 +302,64 @@ def plain_name(name: str) -> str:
     return _ID_SUFFIX.sub("", word)
 
 
-def refuse_misspelt(listed: frozenset[str], names: Sequence[str], where: str) -> None:
+def refuse_misspelt(listed: frozenset[str], names: Sequence[str], location: str) -> None:
     """Refuse a listed item that is absent under its name and there in another spelling.
 
     Its answers would be ignored without a word. Case, blanks, hyphens and dots may differ.
     """
     others = {_MARKS.sub("", name.casefold()): name for name in names if name not in listed}
     for item in sorted(listed.difference(names)) if others else ():
-        other = others.get(_MARKS.sub("", item.casefold()))
-        if other is not None:
+        spelling = others.get(_MARKS.sub("", item.casefold()))
+        if spelling is not None:
             raise BadResponses(
-                f"{where}: the list names the item '{item}', and the table has '{other}' instead, "
-                "which would be ignored. Write the item as the table does."
+                f"{location}: the list names the item '{item}', and the table has '{spelling}' "
+                "instead, which would be ignored. Write the item as the table does."
             )
 
 
 def list_column_names(names: Sequence[str]) -> str:
     """Return the names of columns for a message, the first ones of many."""
-    shown = ", ".join(f"'{name}'" for name in names[:_SHOWN])
+    listed = ", ".join(f"'{name}'" for name in names[:_SHOWN])
     more = len(names) - _SHOWN
-    return f"{shown} and {more:,} more" if more > 0 else shown
+    return f"{listed} and {more:,} more" if more > 0 else listed
 
 
-def check_column(names: Sequence[str], option: str, name: str | None, where: str) -> None:
+def check_column(names: Sequence[str], option: str, name: str | None, location: str) -> None:
     """Refuse an option that names a column which is not there once."""
     if name is not None and list(names).count(name) != 1:
         how_often = "has no column" if name not in names else "has several columns"
         flag = option.replace("_", "-")
         raise BadUsage(
-            f"{where} {how_often} '{name}', which {option}= (--{flag}) asks for. "
+            f"{location} {how_often} '{name}', which {option}= (--{flag}) asks for. "
             f"Its columns are {list_column_names(names)}."
         )
 
 
 def choose_column(
-    names: Sequence[str], found: Sequence[int], option: str, meaning: str, where: str
+    names: Sequence[str], numbers: Sequence[int], option: str, meaning: str, location: str
 ) -> int | None:
     """Return the one column that was found for a role, if any; two are too many."""
-    if len(found) > 1:
-        several = " and ".join(f"'{names[number]}'" for number in found)
+    if len(numbers) > 1:
+        listed = " and ".join(f"'{names[number]}'" for number in numbers)
         raise BadResponses(
-            f"{where}: {several} could each be the {meaning} column. Say which one is meant with "
+            f"{location}: {listed} could each be the {meaning} column. Say which one is meant with "
             f"{option}=NAME (--{option} NAME)."
         ).offering(
-            *(make_remedy(f"'{names[one]}' is meant:", {option: names[one]}) for one in found)
+            *(
+                make_remedy(f"'{names[column]}' is meant:", {option: names[column]})
+                for column in numbers
+            )
         )
-    return found[0] if found else None
+    return numbers[0] if numbers else None
 
 
 class _Columns:
     """The columns of one table, looked at with the user's words in mind."""
 
-    def __init__(self, names: Sequence[str], reading: Reading, where: str) -> None:
+    def __init__(self, names: Sequence[str], reading: Reading, location: str) -> None:
         self.names = list(names)
         self.reading = reading
-        self.where = where
+        self.where = location
         taken = {*reading.ignore, *reading.facts}
         self.free = [number for number, name in enumerate(names) if name not in taken]
 
@@ -365,53 +368,53 @@ class _Columns:
 
     def check_named(self) -> None:
         """Refuse options that name a column which is not there."""
-        said = self.reading
-        named = [("person", said.person), ("item", said.item), ("response", said.response)]
-        named += [("ignore", name) for name in said.ignore]
-        named += [("group", name) for name in said.group]
-        named += [("order_by", name) for name in said.ordering]
-        for option, name in named:
+        rules = self.reading
+        options = [("person", rules.person), ("item", rules.item), ("response", rules.response)]
+        options += [("ignore", name) for name in rules.ignore]
+        options += [("group", name) for name in rules.group]
+        options += [("order_by", name) for name in rules.ordering]
+        for option, name in options:
             check_column(self.names, option, name, self.where)
 
     def layout(self) -> str:
-        said = self.reading
-        if said.layout is not None:
-            return said.layout
-        if said.item is not None or said.response is not None:
+        reading = self.reading
+        if reading.layout is not None:
+            return reading.layout
+        if reading.item is not None or reading.response is not None:
             return "long"
         items, responses = self.like(_ITEM), self.like(_RESPONSE)
         if not items and not responses:
             return "wide"
         if items and responses:
             return "long"
-        if any(self.names[number] in said.listed for number in self.free):
+        if any(self.names[number] in reading.listed for number in self.free):
             return "wide"
-        seen, lacking = ("item", "answer") if items else ("answer", "item")
+        present, lacking = ("item", "answer") if items else ("answer", "item")
         option = "response" if items else "item"
-        found = self.names[(items or responses)[0]]
+        column = self.names[(items or responses)[0]]
         raise BadResponses(
-            f"{self.where}: cannot tell whether this is a long or a wide table. Column '{found}' "
-            f"looks like the {seen} column of a long table, but no column looks like its {lacking} "
-            f"column; the columns are {self.listed()}. If it is long, name the {lacking} column "
-            f"with {option}=NAME (--{option} NAME); if it has one column per item, say "
+            f"{self.where}: cannot tell whether this is a long or a wide table. Column '{column}' "
+            f"looks like the {present} column of a long table, but no column looks like its "
+            f"{lacking} column; the columns are {self.listed()}. If it is long, name the {lacking} "
+            f"column with {option}=NAME (--{option} NAME); if it has one column per item, say "
             f"layout='wide' (--layout wide)."
         ).offering(make_remedy("one column per item:", {"layout": "wide"}))
 
     def like(self, words: frozenset[str]) -> list[int]:
-        found = [number for number in self.free if plain_name(self.names[number]) in words]
-        if found or words not in _SUBSTITUTES:
-            return found
+        numbers = [number for number in self.free if plain_name(self.names[number]) in words]
+        if numbers or words not in _SUBSTITUTES:
+            return numbers
         return self.like(_SUBSTITUTES[words])
 
-    def one(self, option: str, named: str | None, words: frozenset[str], meaning: str) -> int:
+    def one(self, option: str, name: str | None, words: frozenset[str], meaning: str) -> int:
         """Return the one column with this role."""
-        if named is not None:
-            return self.names.index(named)
+        if name is not None:
+            return self.names.index(name)
         if not self.reading.form.header and len(self.names) == len(_LONG_ORDER):
             return _LONG_ORDER.index(option)
-        found = choose_column(self.names, self.like(words), option, meaning, self.where)
-        if found is not None:
-            return found
+        number = choose_column(self.names, self.like(words), option, meaning, self.where)
+        if number is not None:
+            return number
         raise BadResponses(
             f"{self.where}: no {meaning} column found; the columns are {self.listed()}. A long "
             f"table needs a person, an item and an answer column. Name this one with "
@@ -426,11 +429,11 @@ class _Columns:
         return tuple(self.names.index(name) for name in self.reading.ordering)
 
     def plan_long(self) -> LongPlan:
-        said = self.reading
+        reading = self.reading
         plan = LongPlan(
-            self.one("person", said.person, _PERSON, "person"),
-            self.one("item", said.item, _ITEM, "item"),
-            self.one("response", said.response, _RESPONSE, "answer"),
+            self.one("person", reading.person, _PERSON, "person"),
+            self.one("item", reading.item, _ITEM, "item"),
+            self.one("response", reading.response, _RESPONSE, "answer"),
             self.group_columns(),
             self.order_column(),
         )
@@ -443,13 +446,13 @@ class _Columns:
         return plan
 
     def plan_wide(self) -> WidePlan:
-        person, said = self.wide_person(), self.reading
+        person, reading = self.wide_person(), self.reading
         items = tuple(
             number
             for number in self.free
-            if number != person and not said.ignores(self.names[number])
+            if number != person and not reading.ignores(self.names[number])
         )
-        if said.listed:
+        if reading.listed:
             self.check_spelling(items)
         if not items:
             raise BadResponses(
@@ -479,7 +482,7 @@ class _Columns:
         refuse_misspelt(self.reading.listed, self.names, self.where)
 
     def check_item_names(self, items: tuple[int, ...]) -> None:
-        seen: dict[str, int] = {}
+        number_of: dict[str, int] = {}
         for number in items:
             name = self.names[number]
             if not name:
@@ -487,12 +490,12 @@ class _Columns:
                     f"{self.where}: column {number + 1} has no name, so its item would have none. "
                     "Name the column in the first row, or remove it."
                 )
-            if name in seen:
+            if name in number_of:
                 raise BadResponses(
-                    f"{self.where}: columns {seen[name] + 1} and {number + 1} are both called "
+                    f"{self.where}: columns {number_of[name] + 1} and {number + 1} are both called "
                     f"'{name}'. Items must have different names; rename or remove one."
                 )
-            seen[name] = number
+            number_of[name] = number
 
 
 _DELIMITERS = {

@@ -50,7 +50,7 @@ def spell_python(options: Mapping[str, Any]) -> list[str]:
 
 def _python_value(name: str, value: Any) -> str:
     if isinstance(value, list):
-        return f"[{','.join(_python_value(name, one) for one in value)}]"
+        return f"[{','.join(_python_value(name, element) for element in value)}]"
     # Columns are shown as messages show them.
     return f"'{value}'" if isinstance(value, str) and name != "missing" else repr(value)
 
@@ -71,10 +71,10 @@ def _command_words(name: str, value: Any) -> list[str]:
         return [] if value else [f"--no-{name}"]
     if isinstance(value, Mapping):
         return _spell_by_item(name, value)
-    several = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+    elements = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
     if name in REPEATED:
-        return [word for one in several for word in (_flag(name), shlex.quote(str(one)))]
-    return [_flag(name), shlex.quote(",".join(_word(one) for one in several))]
+        return [word for element in elements for word in (_flag(name), shlex.quote(str(element)))]
+    return [_flag(name), shlex.quote(",".join(_word(element) for element in elements))]
 
 
 def _word(value: Any) -> str:
@@ -82,9 +82,9 @@ def _word(value: Any) -> str:
 
 
 def _spell_by_item(name: str, value: Mapping[str, Any]) -> list[str]:
-    each = [shlex.quote(f"{item}:{one}") for item, one in value.items()]
+    each = [shlex.quote(f"{item}:{pair}") for item, pair in value.items()]
     if name == "merge":
-        return [word for one in each for word in ("--merge", one)]
+        return [word for pair in each for word in ("--merge", pair)]
     return [_flag(name), ",".join(each)]
 
 
@@ -161,21 +161,21 @@ def state_option(option: str, sentence: str, options: Mapping[str, Any]) -> Dete
 def join_detected(parts: Iterable[Sequence[Detected]]) -> tuple[Detected, ...]:
     """Return what was detected in any of several tables, each once."""
     joined: list[Detected] = []
-    for one in (one for part in parts for one in part):
-        if one not in joined:
-            joined.append(one)
+    for detection in (detection for part in parts for detection in part):
+        if detection not in joined:
+            joined.append(detection)
     return tuple(joined)
 
 
 def refuse_detected(detected: Sequence[Detected]) -> None:
     """Refuse to release answers whose reading was detected in the data."""
     if detected:
-        told = " ".join(f"{one.sentence} {_capital(one.remedy.words)}." for one in detected)
+        advice = " ".join(f"{entry.sentence} {_capital(entry.remedy.words)}." for entry in detected)
         raise BadResponses(
             "A release reads answers by stated rules, and here the data decided how they were "
             "read. One person's rows could change that, and with it everybody's answers. "
-            f"{told}"
-        ).offering(*(one.remedy for one in detected))
+            f"{advice}"
+        ).offering(*(entry.remedy for entry in detected))
 
 
 def _capital(words: str) -> str:

@@ -191,9 +191,9 @@ CONTAINERS = (
 
 
 def _left_of_container() -> int:
-    for folder, most, used in CONTAINERS:
+    for folder, limit_file, used in CONTAINERS:
         try:
-            limit, current = (int((folder / name).read_text()) for name in (most, used))
+            limit, current = (int((folder / name).read_text()) for name in (limit_file, used))
             lines = (folder / "memory.stat").read_text().splitlines()
         except (OSError, ValueError):  # "max" where there is no limit
             continue

@@ -65,8 +65,8 @@ class AskedSteps:
     @property
     def is_said(self) -> bool:
         """Whether steps are to be read whatever the first values look like."""
-        named = self.steps or self.lowest is not None or self.reverse or self.merge
-        return bool(named) or self.model not in (None, "auto", "rasch")
+        has_options = self.steps or self.lowest is not None or self.reverse or self.merge
+        return bool(has_options) or self.model not in (None, "auto", "rasch")
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,9 @@ def list_scale(
     """
     turned = set(reverse)
     codes = {}
-    for item, most in steps.items():
-        order = range(most, -1, -1) if item in turned else range(most + 1)
-        codes[item] = {str(lowest + place): code for place, code in enumerate(order)}
+    for item, n_steps in steps.items():
+        order = range(n_steps, -1, -1) if item in turned else range(n_steps + 1)
+        codes[item] = {str(lowest + position): code for position, code in enumerate(order)}
     return CategoryScale(codes, dict(steps), lowest)
 
 
@@ -135,51 +135,51 @@ def make_asked(
     """
     from discreet.types import MODELS
 
-    known = ("auto", *MODELS)
-    if model not in (None, *known):
-        raise BadUsage(f"there is no model called {model!r}; choose one of: {', '.join(known)}")
-    asked = AskedSteps(
+    models = ("auto", *MODELS)
+    if model not in (None, *models):
+        raise BadUsage(f"there is no model called {model!r}; choose one of: {', '.join(models)}")
+    options = AskedSteps(
         None if model == "auto" else model,
         _check_steps(steps),
         None if lowest is None else _check_whole("lowest", lowest, -1000),
-        (reverse,) if isinstance(reverse, str) else tuple(str(one) for one in reverse),
+        (reverse,) if isinstance(reverse, str) else tuple(str(name) for name in reverse),
         _check_merge(merge),
     )
-    if asked.is_binary and (asked.steps or asked.reverse or asked.merge or asked.lowest):
+    if options.is_binary and (options.steps or options.reverse or options.merge or options.lowest):
         raise BadUsage(
             "model='rasch' (--model rasch) is for right and wrong answers; steps=, lowest=, "
             "reverse= and merge= are about steps. Leave out one or the other."
         )
-    return asked
+    return options
 
 
-def _check_steps(given: Any) -> dict[str, int]:
-    by_item = given if isinstance(given, Mapping) else {} if given is None else {EVERYWHERE: given}
-    return {str(item): _check_whole("steps", one, 1) for item, one in by_item.items()}
+def _check_steps(steps: Any) -> dict[str, int]:
+    by_item = steps if isinstance(steps, Mapping) else {} if steps is None else {EVERYWHERE: steps}
+    return {str(item): _check_whole("steps", n_steps, 1) for item, n_steps in by_item.items()}
 
 
-def _check_whole(name: str, given: Any, least: int) -> int:
-    number = as_number(given)
-    whole = number is not None and -LARGEST <= number <= LARGEST and number == int(number)
-    if number is None or not whole or number < least:
-        raise BadUsage(f"{name}= (--{name}) must be a whole number from {least}; found {given!r}")
+def _check_whole(name: str, value: Any, least: int) -> int:
+    number = as_number(value)
+    is_integer = number is not None and -LARGEST <= number <= LARGEST and number == int(number)
+    if number is None or not is_integer or number < least:
+        raise BadUsage(f"{name}= (--{name}) must be a whole number from {least}; found {value!r}")
     if name == "steps" and number >= MOST_CATEGORIES:
         raise BadUsage(
-            f"steps= (--steps) may be at most {MOST_CATEGORIES - 1}, found {given!r}: more than "
+            f"steps= (--steps) may be at most {MOST_CATEGORIES - 1}, found {value!r}: more than "
             f"{MOST_CATEGORIES} categories say next to nothing each. Merge some"
         )
     return int(number)
 
 
-def _check_merge(given: Any) -> dict[str, tuple[tuple[int, ...], ...]]:
-    if given is None:
+def _check_merge(merge: Any) -> dict[str, tuple[tuple[int, ...], ...]]:
+    if merge is None:
         return {}
-    if not isinstance(given, Mapping):
+    if not isinstance(merge, Mapping):
         raise BadUsage(
             f"merge= must say for which item, as in {{'Q1': '2+3'}} (--merge Q1:2+3); found "
-            f"{given!r}"
+            f"{merge!r}"
         )
-    return {str(item): tuple(map(_split_merge, _several(sets))) for item, sets in given.items()}
+    return {str(item): tuple(map(_split_merge, _several(sets))) for item, sets in merge.items()}
 
 
 def _several(sets: Any) -> Sequence[Any]:
@@ -188,18 +188,18 @@ def _several(sets: Any) -> Sequence[Any]:
     return sets if sets and not isinstance(sets[0], int) else [sets]
 
 
-def _split_merge(one: Any) -> tuple[int, ...]:
-    parts = one.split("+") if isinstance(one, str) else list(one)
+def _split_merge(group: Any) -> tuple[int, ...]:
+    parts = group.split("+") if isinstance(group, str) else list(group)
     values = tuple(sorted({_check_whole("merge", part, -1000) for part in parts}))
     if len(values) < 2:
-        raise BadUsage(f"merge= (--merge) joins two categories or more, as in 2+3; found {one!r}")
+        raise BadUsage(f"merge= (--merge) joins two categories or more, as in 2+3; found {group!r}")
     return values
 
 
 # -- from what occurs to a scale -------------------------------------------------------------
 
 
-def find_scale(tally: Tally, asked: AskedSteps) -> CategoryScale | None:
+def find_scale(tally: Tally, options: AskedSteps) -> CategoryScale | None:
     """Return the scale of these values; None where they are no steps.
 
     Raises
@@ -208,24 +208,26 @@ def find_scale(tally: Tally, asked: AskedSteps) -> CategoryScale | None:
         If the values could be steps but for something that is more likely a mistake: a category
         that hardly occurs, or that one item of a right/wrong test has.
     """
-    numbers = {item: _read_numbers(own) for item, own in tally.items()}
-    if any(own is None for own in numbers.values()):
+    numbers = {item: _read_numbers(counts) for item, counts in tally.items()}
+    if any(counts is None for counts in numbers.values()):
         return None
-    found: dict[str, dict[int, int]] = {item: own for item, own in numbers.items() if own}
-    if not found:
+    tallies: dict[str, dict[int, int]] = {
+        item: counts for item, counts in numbers.items() if counts
+    }
+    if not tallies:
         return None
-    _refuse_apart(found, asked)
-    lowest = _find_lowest(found, asked)
-    highest = max(max(own) for own in found.values())
-    if lowest is None or highest - lowest >= MOST_CATEGORIES or _has_gap(found, lowest, highest):
+    _refuse_apart(tallies, options)
+    lowest = _find_lowest(tallies, options)
+    highest = max(max(counts) for counts in tallies.values())
+    if lowest is None or highest - lowest >= MOST_CATEGORIES or _has_gap(tallies, lowest, highest):
         return None
-    if lowest and highest - lowest < 2 and not asked.is_said:
+    if lowest and highest - lowest < 2 and not options.is_said:
         return None  # 1 and 2: which of them is right, nobody knows
-    _check_named(found, asked)
-    if asked.model is None:
-        _refuse_stray(found, lowest)
-    scale = _build(found, asked, lowest, highest)
-    if asked.lowest is None and lowest:
+    _check_named(tallies, options)
+    if options.model is None:
+        _refuse_stray(tallies, lowest)
+    scale = _build(tallies, options, lowest, highest)
+    if options.lowest is None and lowest:
         warnings.warn(
             f"Answers from {lowest} to {highest} are read as steps from 0 to {highest - lowest}: "
             f"{lowest} is taken off every one of them.",
@@ -254,27 +256,27 @@ def find_shared_run(by_item: Collection[Collection[Any]]) -> frozenset[Any]:
     >>> sorted(find_shared_run([[0, 1, 2, 9], [0, 1, 2, 9], [0, 1, 2, 3]]))
     [0, 1, 2]
     """
-    times = Counter(value for own in by_item for value in set(own))
-    items = sum(1 for own in by_item if own)
+    times = Counter(value for values in by_item for value in set(values))
+    items = sum(1 for values in by_item if values)
     shared = {value for value, count in times.items() if 2 * count > items}
     return frozenset(value for value in shared if {value - 1, value + 1} & shared)
 
 
-def _refuse_apart(found: Mapping[str, Mapping[int, int]], asked: AskedSteps) -> None:
+def _refuse_apart(item_counts: Mapping[str, Mapping[int, int]], step_options: AskedSteps) -> None:
     """Refuse a scale with numbers that stand apart from it, as codes for missing answers do."""
-    used = sorted({value for own in found.values() for value in own})
-    apart = [value for value in used if value < min(asked.lowest or 0, 0)]
+    used = sorted({value for value_counts in item_counts.values() for value in value_counts})
+    apart = [value for value in used if value < min(step_options.lowest or 0, 0)]
     inside = [value for value in used if value not in apart]
     while len(inside) > 1 and inside[-1] - inside[-2] > 1:
         apart.append(inside.pop())
-    whole = inside and inside[0] in (0, 1) and 2 <= len(inside) - 1 < MOST_CATEGORIES
-    if not apart or not whole or inside[-1] - inside[0] != len(inside) - 1:
+    is_scale = inside and inside[0] in (0, 1) and 2 <= len(inside) - 1 < MOST_CATEGORIES
+    if not apart or not is_scale or inside[-1] - inside[0] != len(inside) - 1:
         return
     codes = ",".join(map(str, apart))
-    cells = {item: own.keys() & set(apart) for item, own in found.items()}
-    where = [item for item, values in cells.items() if values]
+    cells = {item: value_counts.keys() & set(apart) for item, value_counts in item_counts.items()}
+    affected = [item for item, values in cells.items() if values]
     reason = f"answers go from {inside[0]} to {inside[-1]}, and {codes} stands apart"
-    if not find_shared_run(found.values()).isdisjoint(apart):
+    if not find_shared_run(item_counts.values()).isdisjoint(apart):
         refusal = BadScale(
             f"{reason}, although most items have it. If the scale begins at {min(used)}, say "
             f"lowest={min(used)} (--lowest {min(used)})."
@@ -282,32 +284,34 @@ def _refuse_apart(found: Mapping[str, Mapping[int, int]], asked: AskedSteps) -> 
         remedy = make_remedy(f"the scale begins at {min(used)}:", {"lowest": min(used)})
         raise refusal.about(cells).offering(remedy)
     refusal = BadScale(
-        f"{reason}: it is {_tell_share(found, apart)}, in {name_some(where)}. If it stands for a "
-        f"missing answer, say missing=[{codes}] (--missing {codes}); otherwise correct it, or say "
-        "from which score on answers count as right with at_least= (--at-least)."
+        f"{reason}: it is {_tell_share(item_counts, apart)}, in {name_some(affected)}. If it "
+        f"stands for a missing answer, say missing=[{codes}] (--missing {codes}); otherwise "
+        "correct it, or say from which score on answers count as right with at_least= (--at-least)."
     )
     remedy = make_remedy(f"{codes} stands for a missing answer:", {"missing": apart})
     raise refusal.about(cells).offering(remedy)
 
 
-def _tell_share(found: Mapping[str, Mapping[int, int]], values: Iterable[int]) -> str:
-    chosen, total = set(values), sum(sum(own.values()) for own in found.values())
-    times = sum(count for own in found.values() for one, count in own.items() if one in chosen)
+def _tell_share(tallies: Mapping[str, Mapping[int, int]], values: Iterable[int]) -> str:
+    chosen, total = set(values), sum(sum(tally.values()) for tally in tallies.values())
+    times = sum(
+        count for tally in tallies.values() for value, count in tally.items() if value in chosen
+    )
     return f"{times:,} of {total:,} answers"
 
 
-def find_without_words(tally: Tally, asked: AskedSteps) -> CategoryScale | None:
+def find_without_words(tally: Tally, step_options: AskedSteps) -> CategoryScale | None:
     """Return the scale of the values that are whole numbers; None where they are no scale.
 
     A reader that goes by it stops at the first value that is the trouble, not at a step.
     """
     numbers = {
-        item: {word: times for word, times in own.items() if _read_numbers({word: times})}
-        for item, own in tally.items()
+        item: {word: times for word, times in word_counts.items() if _read_numbers({word: times})}
+        for item, word_counts in tally.items()
     }
     if numbers == tally:
         return None
-    meant = replace(asked, model=asked.model or "partial-credit")
+    meant = replace(step_options, model=step_options.model or "partial-credit")
     with warnings.catch_warnings(), suppress(BadScale):
         warnings.simplefilter("ignore")  # the answers are refused in any case
         scale = find_scale(numbers, meant)
@@ -317,52 +321,54 @@ def find_without_words(tally: Tally, asked: AskedSteps) -> CategoryScale | None:
 
 def _read_numbers(words: Mapping[str, int]) -> dict[int, int] | None:
     """Return how often every number occurs; None where something is no whole number."""
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for word, times in words.items():
         number = as_number({"true": "1", "false": "0"}.get(word, word))
         if number is None or not -LARGEST <= number <= LARGEST or number != int(number):
             return None
-        found[int(number)] = found.get(int(number), 0) + times
-    return found
+        counts[int(number)] = counts.get(int(number), 0) + times
+    return counts
 
 
-def _find_lowest(found: Mapping[str, Mapping[int, int]], asked: AskedSteps) -> int | None:
-    smallest = min(min(own) for own in found.values())
-    if asked.lowest is not None:
-        if smallest < asked.lowest:
-            low = asked.lowest
-            cells = {item: {one for one in own if one < low} for item, own in found.items()}
+def _find_lowest(tallies: Mapping[str, Mapping[int, int]], options: AskedSteps) -> int | None:
+    smallest = min(min(tally) for tally in tallies.values())
+    if options.lowest is not None:
+        if smallest < options.lowest:
+            low = options.lowest
+            cells = {
+                item: {value for value in tally if value < low} for item, tally in tallies.items()
+            }
             items = [item for item, values in cells.items() if values]
             raise BadScale(
                 f"the answer {smallest} is below the lowest category, which was said to be "
-                f"{asked.lowest} (lowest=, --lowest); it occurs in {name_some(items)}"
+                f"{options.lowest} (lowest=, --lowest); it occurs in {name_some(items)}"
             ).about(cells)
-        return asked.lowest
+        return options.lowest
     return smallest if smallest in (0, 1) else None
 
 
-def _has_gap(found: Mapping[str, Mapping[int, int]], lowest: int, highest: int) -> bool:
-    used = {value for own in found.values() for value in own}
+def _has_gap(item_counts: Mapping[str, Mapping[int, int]], lowest: int, highest: int) -> bool:
+    used = {value for value_counts in item_counts.values() for value in value_counts}
     return any(value not in used for value in range(lowest + 1, highest))
 
 
-def _refuse_stray(found: Mapping[str, Mapping[int, int]], lowest: int) -> None:
+def _refuse_stray(item_counts: Mapping[str, Mapping[int, int]], lowest: int) -> None:
     """Refuse what would turn a right/wrong test into partial credit by one slip of the pen."""
-    named = "If it is meant, name the model: model='partial-credit' (--model partial-credit)"
-    above = [item for item, own in found.items() if max(own) > 1]
-    if lowest == 0 and len(above) == 1 and len(found) > 1:
+    advice = "If it is meant, name the model: model='partial-credit' (--model partial-credit)"
+    above = [item for item, value_counts in item_counts.items() if max(value_counts) > 1]
+    if lowest == 0 and len(above) == 1 and len(item_counts) > 1:
         item = above[0]
-        most = max(found[item])
+        highest = max(item_counts[item])
         refusal = BadScale(
-            f"item '{item}' has the answer {most}, and all other items are right or wrong (0 or "
-            f"1). {named}; if {most} stands for a missing answer, say missing=[{most}] (--missing "
-            f"{most}); otherwise correct it."
+            f"item '{item}' has the answer {highest}, and all other items are right or wrong (0 or "
+            f"1). {advice}; if {highest} stands for a missing answer, say missing=[{highest}] "
+            f"(--missing {highest}); otherwise correct it."
         )
-        raise refusal.about({item: {most}}).offering(_name_missing(most), _name_step(most))
-    shared = find_shared_run(found.values())
-    for item, own in found.items():
-        total = sum(own.values())
-        for value, times in sorted(own.items()):
+        raise refusal.about({item: {highest}}).offering(_name_missing(highest), _name_step(highest))
+    shared = find_shared_run(item_counts.values())
+    for item, value_counts in item_counts.items():
+        total = sum(value_counts.values())
+        for value, times in sorted(value_counts.items()):
             if times < RARE * total:
                 raise _explain_rare(item, value, f"{times:,} of {total:,} times", value in shared)
 
@@ -393,44 +399,46 @@ def _name_step(value: int) -> Remedy:
     return make_remedy(f"{value} is meant as a step:", {"model": "partial-credit"})
 
 
-def _check_named(found: Mapping[str, Any], asked: AskedSteps) -> None:
+def _check_named(tallies: Mapping[str, Any], options: AskedSteps) -> None:
     for option, names in (
-        ("reverse", asked.reverse), ("merge", asked.merge), ("steps", asked.steps)
+        ("reverse", options.reverse), ("merge", options.merge), ("steps", options.steps)
     ):  # fmt: skip
-        unknown = [name for name in names if name != EVERYWHERE and name not in found]
+        unknown = [name for name in names if name != EVERYWHERE and name not in tallies]
         if unknown:
             raise BadUsage(
                 f"{option}= (--{option}) names {name_some(unknown)}, but the items with steps are "
-                f"{name_some(list(found))}. Write items as the table does."
+                f"{name_some(list(tallies))}. Write items as the table does."
             )
 
 
 def _build(
-    found: Mapping[str, Mapping[int, int]], asked: AskedSteps, lowest: int, highest: int
+    tallies: Mapping[str, Mapping[int, int]], options: AskedSteps, lowest: int, highest: int
 ) -> CategoryScale:
     codes, steps = {}, {}
-    for item, own in found.items():
-        most = _find_most(item, own, asked, lowest, highest)
-        values = list(range(lowest, most + 1))
-        if item in asked.reverse:
+    for item, tally in tallies.items():
+        top = _find_most(item, tally, options, lowest, highest)
+        values = list(range(lowest, top + 1))
+        if item in options.reverse:
             values.reverse()
-        joined = _join(values, [*asked.merge.get(EVERYWHERE, ()), *asked.merge.get(item, ())], item)
+        joined = _join(
+            values, [*options.merge.get(EVERYWHERE, ()), *options.merge.get(item, ())], item
+        )
         codes[item] = {str(value): code for value, code in joined.items()}
         steps[item] = max(joined.values())
-    return CategoryScale(codes, steps, lowest, _list_detected(asked, lowest, highest))
+    return CategoryScale(codes, steps, lowest, _list_detected(options, lowest, highest))
 
 
-def _list_detected(asked: AskedSteps, lowest: int, highest: int) -> tuple[Detected, ...]:
+def _list_detected(options: AskedSteps, lowest: int, highest: int) -> tuple[Detected, ...]:
     """Return what the values decided about the categories of other answers.
 
     The highest value of an item that is not reversed decides about no other answer.
     """
     detected = []
-    if asked.lowest is None and lowest:
+    if options.lowest is None and lowest:
         sentence = f"The lowest category, {lowest}, is the smallest answer that occurs."
         before = "where the answers are read, state what the questionnaire has, such as"
         detected.append(Detected("lowest", sentence, make_remedy(before, {"lowest": lowest})))
-    turned = [item for item in asked.reverse if not {item, EVERYWHERE} & asked.steps.keys()]
+    turned = [item for item in options.reverse if not {item, EVERYWHERE} & options.steps.keys()]
     if turned:
         sentence = f"{name_some(turned)}: reversed at {highest}, the highest answer that occurs."
         remedy = Remedy(
@@ -442,21 +450,21 @@ def _list_detected(asked: AskedSteps, lowest: int, highest: int) -> tuple[Detect
 
 
 def _find_most(
-    item: str, own: Mapping[int, int], asked: AskedSteps, lowest: int, highest: int
+    item: str, value_counts: Mapping[int, int], step_options: AskedSteps, lowest: int, highest: int
 ) -> int:
     """Return the highest value that an item may have."""
-    said = asked.steps.get(item, asked.steps.get(EVERYWHERE))
-    if said is not None:
-        if max(own) > lowest + said:
+    n_steps = step_options.steps.get(item, step_options.steps.get(EVERYWHERE))
+    if n_steps is not None:
+        if max(value_counts) > lowest + n_steps:
             raise BadScale(
-                f"item '{item}' has the answer {max(own)}, but was said to have {said} steps "
-                f"(steps=, --steps), from {lowest} to {lowest + said}. Say more steps, or name "
-                "codes for missing answers with missing= (--missing)"
-            ).about({item: {one for one in own if one > lowest + said}})
-        return lowest + said
+                f"item '{item}' has the answer {max(value_counts)}, but was said to have {n_steps} "
+                f"steps (steps=, --steps), from {lowest} to {lowest + n_steps}. Say more steps, or "
+                "name codes for missing answers with missing= (--missing)"
+            ).about({item: {value for value in value_counts if value > lowest + n_steps}})
+        return lowest + n_steps
     # An item that is turned around, or on a common scale, ends where the scale ends.
-    shared = item in asked.reverse or asked.model == "rating-scale"
-    return highest if shared else max(max(own), lowest + 1)
+    shared = item in step_options.reverse or step_options.model == "rating-scale"
+    return highest if shared else max(max(value_counts), lowest + 1)
 
 
 def _join(values: Sequence[int], sets: Sequence[Sequence[int]], item: str) -> dict[int, int]:

@@ -50,14 +50,14 @@ def declared_delimiter(text: str, path: Path) -> str:
     """
     if path.name.lower().removesuffix(".gz").endswith((".tsv", ".tab")):
         return "\t"
-    named = _SEP_LINE.fullmatch(_first_line(text))
-    return named[1] if named else ","
+    match = _SEP_LINE.fullmatch(_first_line(text))
+    return match[1] if match else ","
 
 
 def _first_line(text: str) -> str:
     """Return the first line that is not blank."""
-    found = re.search(r"\S[^\r\n]*", text)
-    return "" if found is None else found[0].strip()
+    match = re.search(r"\S[^\r\n]*", text)
+    return "" if match is None else match[0].strip()
 
 
 def find_delimiter(text: str, path: Path) -> str:
@@ -69,9 +69,9 @@ def find_delimiter(text: str, path: Path) -> str:
     bare = _without_quotes(lines[0])
     if any(sign in bare for sign in "\t;|"):
         bare = _DECIMAL_COMMA.sub("", bare)
-    found = [sign for sign in (",", "\t", ";", "|") if sign in bare]
-    if found:
-        return max(found, key=lambda sign: (_agree(lines, sign), bare.count(sign)))
+    candidates = [sign for sign in (",", "\t", ";", "|") if sign in bare]
+    if candidates:
+        return max(candidates, key=lambda sign: (_agree(lines, sign), bare.count(sign)))
     return _look_closer(lines, path)
 
 
@@ -131,16 +131,16 @@ def is_sep_line(record: Sequence[str]) -> bool:
     return record[0].strip().lower() == "sep=" or bool(_SEP_LINE.fullmatch(record[0].strip()))
 
 
-def refuse_answers_as_names(names: Sequence[str], layout: str | None, where: str) -> None:
+def refuse_answers_as_names(names: Sequence[str], layout: str | None, location: str) -> None:
     """Refuse a first row that holds answers: one person or answer would be lost as names."""
     if not (_is_wide_row(names) or (layout != "wide" and _is_long_row(names))):
         return
-    shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+    listed = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
     raise BadResponses(
-        f"{where}: the first row ({shown}) looks like answers, not like column names, and would be "
-        "lost. If the file has no row of names, say header=False (--no-header): its columns are "
-        "then called 1, 2, 3, ...; for a long table add layout='long' (--layout long), for a "
-        "column of persons person='1' (--person 1)."
+        f"{location}: the first row ({listed}) looks like answers, not like column names, and "
+        "would be lost. If the file has no row of names, say header=False (--no-header): its "
+        "columns are then called 1, 2, 3, ...; for a long table add layout='long' (--layout long), "
+        "for a column of persons person='1' (--person 1)."
     ).offering(make_remedy("the file has no row of names:", {"header": False}))
 
 
@@ -250,27 +250,27 @@ def _find_keys(values: Any) -> tuple[str, FloatArray]:
 def _parse(words: Any) -> tuple[str, FloatArray]:
     for kind in (pa.int64(), pa.float64(), _STAMP, _ZONED):
         try:
-            what, keys = _find_keys(words.cast(kind))
+            kind_name, keys = _find_keys(words.cast(kind))
         except pa.ArrowInvalid:
             continue
         if kind == pa.float64():
             _split_texts(words, keys)
-        return what, keys
+        return kind_name, keys
     return "", np.full((len(words), 2), np.nan)
 
 
 def _widen(values: Any) -> FloatArray:
-    near = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return np.stack([near, np.zeros(len(near))], axis=1)
+    doubles = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return np.stack([doubles, np.zeros(len(doubles))], axis=1)
 
 
 def _split_whole(values: Any) -> FloatArray:
     """Return whole numbers as the nearest double and the rest, which no two of them share."""
     keys = _widen(values)
     if np.nanmax(np.abs(keys[:, 0]), initial=0.0) > 2.0**53:
-        whole = values.fill_null(0).to_pylist()
-        near = np.nan_to_num(keys[:, 0]).tolist()
-        keys[:, 1] = [one - int(double) for one, double in zip(whole, near, strict=True)]
+        exact = values.fill_null(0).to_pylist()
+        floats = np.nan_to_num(keys[:, 0]).tolist()
+        keys[:, 1] = [number - int(double) for number, double in zip(exact, floats, strict=True)]
     return keys
 
 
@@ -289,10 +289,10 @@ def _find_odd(values: Any) -> int:
     return next((row for row, kind in enumerate(kinds) if not kind or kind != kinds[0]), 0)
 
 
-def _refuse(place: str, name: str, value: object) -> BadResponses:
-    found = "nothing" if value is None else show(value)
+def _refuse(location: str, name: str, value: object) -> BadResponses:
+    spelling = "nothing" if value is None else show(value)
     return BadResponses(
-        f"{place}, column '{name}': found {found}, which has no place in an order. order_by= "
+        f"{location}, column '{name}': found {spelling}, which has no place in an order. order_by= "
         "(--order-by) needs numbers in every row, or dates and times as 2024-05-31 or "
         "2024-05-31T09:30:00."
     )

@@ -113,14 +113,14 @@ class DelimitedSource:
         self._one_line = one_line
         self._encoding = encoding or find_encoding(path, head)
         self._progress = progress
-        said = form or Form()
+        shape = form or Form()
         text = decode(path, head, self._encoding)
-        self._delimiter = said.delimiter or find_delimiter(text, path)
-        self._is_declared = self._delimiter in (said.delimiter, declared_delimiter(text, path))
+        self._delimiter = shape.delimiter or find_delimiter(text, path)
+        self._is_declared = self._delimiter in (shape.delimiter, declared_delimiter(text, path))
         self.decimal_comma = self._delimiter != ","
         with explain_read_errors(path), open_text(path, self._encoding) as lines:
             header, self._header_lines = _read_header(lines, self._delimiter, path)
-        if said.header:
+        if shape.header:
             self.names = [name.strip() for name in header]
             self._add_row_names()
         else:
@@ -150,12 +150,12 @@ class DelimitedSource:
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns as text; see :class:`discreet.tables.opener.Source`."""
-        wanted = [str(number) for number in columns]
+        names = [str(number) for number in columns]
         with explain_read_errors(self.path), open_arrow(self.path) as raw:
             stream = pa.CompressedInputStream(raw, "gzip") if is_gzip(self.path) else raw
             try:
-                for batch in self._open(stream, wanted):
-                    yield [batch.column(name) for name in wanted]
+                for batch in self._open(stream, names):
+                    yield [batch.column(name) for name in names]
                     if self._progress is not None:
                         self._progress(raw.tell())
                 self._check_quotes()
@@ -164,7 +164,7 @@ class DelimitedSource:
             except UnicodeDecodeError:
                 raise BadResponses(bad_encoding(self.path)) from None
 
-    def _open(self, stream: Any, wanted: list[str]) -> Iterator[Any]:
+    def _open(self, stream: Any, selection: list[str]) -> Iterator[Any]:
         n_columns = len(self.names)
         block = min(max(n_columns * 8192, _BLOCK_BYTES[0]), _BLOCK_BYTES[1])
         # Arrow skips no header that is longer than a block; four bytes a character are enough.
@@ -185,8 +185,8 @@ class DelimitedSource:
                 ignore_empty_lines=n_columns > 1,
             ),
             convert_options=pacsv.ConvertOptions(
-                column_types=dict.fromkeys(wanted, _TEXT),
-                include_columns=wanted,
+                column_types=dict.fromkeys(selection, _TEXT),
+                include_columns=selection,
                 strings_can_be_null=False,
             ),
         )
@@ -201,10 +201,10 @@ class DelimitedSource:
             raise NotUtf8(self.path) from None
         for fields, line in self._records():
             if fields and len(fields) != len(self.names):
-                found = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
+                n_fields = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
                 open_quote = any("\n" in text for text in fields)
                 raise BadResponses(
-                    f"{self.path}, line {line}: found {found}, but the first row has "
+                    f"{self.path}, line {line}: found {n_fields}, but the first row has "
                     f"{len(self.names)} column names, so it is not clear which answer is which. "
                     f"Correct the line (the delimiter is {name_delimiter(self._delimiter)})."
                     + (
@@ -409,13 +409,13 @@ def _through_narwhals(frame: Any) -> Any:
     import narwhals as nw
 
     try:
-        known = nw.from_native(frame)
+        table = nw.from_native(frame)
     except TypeError:
         raise BadUsage(
             f"A data frame is needed (pandas, polars, pyarrow, duckdb, ...); found "
             f"{type(frame).__name__}. Use Responses.from_array for arrays and lists."
         ) from None
-    eager = known.collect("pyarrow") if isinstance(known, nw.LazyFrame) else known
+    eager = table.collect("pyarrow") if isinstance(table, nw.LazyFrame) else table
     return eager.to_arrow()
 
 
@@ -478,21 +478,21 @@ class ParquetSource(DeclaredSource):
         with explain_read_errors(path), _explain_damage(path):
             self._copy = _unpack(path) if is_gzip(path) else None
             # Read ahead (pre_buffer), Arrow would keep everything it read until the file closes.
-            place = open_arrow(path) if self._copy is None else self._copy
-            self._file = pq.ParquetFile(place, pre_buffer=False)
+            stream = open_arrow(path) if self._copy is None else self._copy
+            self._file = pq.ParquetFile(stream, pre_buffer=False)
         self.names = [str(name).strip() for name in self._file.schema_arrow.names]
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns in their own types; see :class:`discreet.tables.opener.Source`."""
         raw = self._file.schema_arrow.names
-        wanted = [raw[number] for number in columns]
+        names = [raw[number] for number in columns]
         size = self.path.stat().st_size
         n_rows = max(self._file.metadata.num_rows, 1)
         done = 0
         with _explain_damage(self.path):
-            batch_size = max(64, min(1 << 17, _CELLS // max(len(wanted), 1)))
-            for batch in self._file.iter_batches(batch_size=batch_size, columns=wanted):
-                yield [plain_column(batch.column(name)) for name in wanted]
+            batch_size = max(64, min(1 << 17, _CELLS // max(len(names), 1)))
+            for batch in self._file.iter_batches(batch_size=batch_size, columns=names):
+                yield [plain_column(batch.column(name)) for name in names]
                 done += batch.num_rows
                 if self._progress is not None:
                     self._progress(size * done // n_rows)

@@ -67,9 +67,9 @@ class Tallied:
                 for batch in source.batches(plan.items):
                     for number, column in zip(plan.items, batch, strict=True):
                         self.add(source.names[number], column)
-        for place in np.flatnonzero(self._small).tolist():
-            item, value = divmod(place, SMALL_VALUES)
-            self._count(str(item), value, int(self._small[place]))
+        for code in np.flatnonzero(self._small).tolist():
+            item, value = divmod(code, SMALL_VALUES)
+            self._count(str(item), value, int(self._small[code]))
         return self.by_item
 
     def add_long(self, items: Any, answers: Any) -> None:
@@ -77,15 +77,15 @@ class Tallied:
         if self._add_numbers(items, answers):
             return
         names, words = encode_ids(items), plain_dictionary(answers)
-        known = words.dictionary.to_pylist()
+        known_words = words.dictionary.to_pylist()
         item = read_integers(names.indices.fill_null(len(names.dictionary)))
-        answer = read_integers(words.indices.cast("int64").fill_null(len(known)))
-        width = len(known) + 1
+        answer = read_integers(words.indices.cast("int64").fill_null(len(known_words)))
+        width = len(known_words) + 1
         listed = names.dictionary.to_pylist()
         pairs, times = _count_codes(item.astype(np.int64) * width + answer, width * len(listed))
         for pair, count in zip(pairs.tolist(), times.tolist(), strict=True):
-            if pair // width < len(listed) and pair % width < len(known):
-                self._count(listed[pair // width], known[pair % width], count)
+            if pair // width < len(listed) and pair % width < len(known_words):
+                self._count(listed[pair // width], known_words[pair % width], count)
 
     def _add_numbers(self, items: Any, answers: Any) -> bool:
         """Add answers that are small numbers to items that are numbers; say whether they are."""
@@ -96,37 +96,37 @@ class Tallied:
             return False
         if value.min(initial=0) < 0 or value.max(initial=0) >= SMALL_VALUES:
             return False
-        place = item.astype(np.int64) * SMALL_VALUES
-        place += value.astype(np.int64, copy=False)
-        times = np.bincount(place, minlength=len(self._small))
+        code = item.astype(np.int64) * SMALL_VALUES
+        code += value.astype(np.int64, copy=False)
+        times = np.bincount(code, minlength=len(self._small))
         times[: len(self._small)] += self._small
         self._small = times
         return True
 
     def add_counted(self, items: Any, answers: Any, times: Any) -> None:
         """Add values that were counted elsewhere; ``items`` is a dictionary of names."""
-        named = items.dictionary.take(items.indices).to_pylist()
-        counted = zip(named, answers.to_pylist(), times.to_pylist(), strict=True)
+        names = items.dictionary.take(items.indices).to_pylist()
+        counted = zip(names, answers.to_pylist(), times.to_pylist(), strict=True)
         for item, value, count in counted:
             self._count(str(item), value, count)
 
     def add(self, item: str, column: Any) -> None:
         """Add the answers to one item."""
         words = plain_dictionary(column)
-        known = words.dictionary.to_pylist()
-        answer = read_integers(words.indices.cast("int64").fill_null(len(known)))
-        times = np.bincount(answer, minlength=len(known) + 1)
-        for word, count in zip(known, times.tolist(), strict=False):
+        known_words = words.dictionary.to_pylist()
+        answer = read_integers(words.indices.cast("int64").fill_null(len(known_words)))
+        times = np.bincount(answer, minlength=len(known_words) + 1)
+        for word, count in zip(known_words, times.tolist(), strict=False):
             self._count(item, word, count)
 
     def _count(self, item: str, value: Any, times: int) -> None:
         scoring = self._reading.scoring_of(item)
-        own = self.by_item.setdefault(item, {})
+        word_counts = self.by_item.setdefault(item, {})
         word = spell(value).lower()
         no_answer = value is None or word in MISSING_WORDS or word in scoring.missing
-        if no_answer or not times or scoring.right is not None or len(own) > MOST_VALUES:
+        if no_answer or not times or scoring.right is not None or len(word_counts) > MOST_VALUES:
             return
-        own[word] = own.get(word, 0) + times
+        word_counts[word] = word_counts.get(word, 0) + times
 
 
 def _is_whole(column: Any) -> bool:
@@ -138,14 +138,14 @@ def _count_codes(codes: Int64Array, size: int) -> tuple[Int64Array, Int64Array]:
     if size > max(len(codes), TABLE):
         return np.unique(codes, return_counts=True)
     times = np.bincount(codes, minlength=size)
-    found = np.flatnonzero(times)
-    return found, times[found]
+    distinct = np.flatnonzero(times)
+    return distinct, times[distinct]
 
 
 class Located(NamedTuple):
     """A cell: file and row, column, what stands there, and whether the column is an item's."""
 
-    where: str
+    location: str
     column: str
     value: Any
     wide: bool
@@ -161,11 +161,11 @@ def locate_cell(
         columns = (plan.response, plan.item) if isinstance(plan, LongPlan) else plan.items
         for batch in source.batches(columns):
             names = [source.names[number] for number in columns]
-            found = _find_long(batch, cells) if long else _find_wide(batch, names, cells)
-            if found is not None:
-                row, place = found
-                where = source.place(before + row)
-                return Located(where, names[place], batch[place][row].as_py(), not long)
+            position = _find_long(batch, cells) if long else _find_wide(batch, names, cells)
+            if position is not None:
+                row, index = position
+                location = source.place(before + row)
+                return Located(location, names[index], batch[index][row].as_py(), not long)
             before += len(batch[0])
     return None
 
@@ -175,8 +175,8 @@ def _find_wide(
 ) -> tuple[int, int] | None:
     """Return row and column of the first cell of a batch."""
     hits = [
-        (int(rows[0]), place)
-        for place, (name, column) in enumerate(zip(names, batch, strict=True))
+        (int(rows[0]), index)
+        for index, (name, column) in enumerate(zip(names, batch, strict=True))
         if name in cells and len(rows := np.flatnonzero(_hold(column, cells[name])))
     ]
     return min(hits, default=None)
@@ -194,9 +194,9 @@ def _find_long(batch: Sequence[Any], cells: Mapping[str, frozenset[int]]) -> tup
 def _hold(column: Any, values: frozenset[int]) -> BoolArray:
     """Say which cells of a column hold one of these numbers."""
     words = plain_dictionary(column)
-    known = [_spells(word, values) for word in words.dictionary.to_pylist()]
-    answer = read_integers(words.indices.cast("int64").fill_null(len(known)))
-    return np.asarray(np.array([*known, False])[answer])
+    is_match = [_spells(word, values) for word in words.dictionary.to_pylist()]
+    answer = read_integers(words.indices.cast("int64").fill_null(len(is_match)))
+    return np.asarray(np.array([*is_match, False])[answer])
 
 
 def _spells(word: Any, values: frozenset[int]) -> bool:
@@ -259,7 +259,7 @@ def _point_at(reason: BadScale, looking: Reading, read: Any) -> BadResponses:
     if cell is None:
         return reason
     words = f"{str(reason)[0].upper()}{str(reason)[1:]}"
-    found = Found(cell.where, cell.column, cell.value, wide=cell.wide)
-    refusal = BadAnswer(f"{tell_cell(found)} {words}").offering(*reason.remedies)
-    refusal.found = found
+    bad_cell = Found(cell.location, cell.column, cell.value, wide=cell.wide)
+    refusal = BadAnswer(f"{tell_cell(bad_cell)} {words}").offering(*reason.remedies)
+    refusal.found = bad_cell
     return refusal

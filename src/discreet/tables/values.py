@@ -128,12 +128,12 @@ def split_missing(
     return by_column.pop(EVERYWHERE, ()), by_column
 
 
-def _spell_codes(given: Any, *, scored: bool) -> tuple[str, ...]:
-    several = [given] if isinstance(given, (str, int, float)) else given
-    codes = tuple(spell(code).lower() for code in several)
+def _spell_codes(missing: Any, *, scored: bool) -> tuple[str, ...]:
+    codes_given = [missing] if isinstance(missing, (str, int, float)) else missing
+    codes = tuple(spell(code).lower() for code in codes_given)
     if not scored and not {"0", "1", *ANSWERS}.isdisjoint(codes):
         raise BadUsage(
-            f"missing={given!r} (--missing) names an answer: 0, 1, true and false are wrong and "
+            f"missing={missing!r} (--missing) names an answer: 0, 1, true and false are wrong and "
             "right, and all of one kind would be dropped. Name only codes that stand for no answer."
         )
     return codes
@@ -237,19 +237,19 @@ def score_by_item(array: Any, items: Any, scoring_of: Callable[[str], ValueScori
     words, names = answers.dictionary.to_pylist(), items.dictionary.to_pylist()
     answer = read_integers(answers.indices.cast("int64").fill_null(len(words)))
     n_words = len(words) + 1
-    place = read_integers(items.indices).astype(np.int64) * n_words + answer
-    if n_words * len(names) <= max(len(place), _TABLE):
+    pair_code = read_integers(items.indices).astype(np.int64) * n_words + answer
+    if n_words * len(names) <= max(len(pair_code), _TABLE):
         size = n_words * len(names)
-        pairs = np.flatnonzero(np.bincount(place, minlength=size))
+        pairs = np.flatnonzero(np.bincount(pair_code, minlength=size))
     else:
-        pairs, place = np.unique(place, return_inverse=True)
+        pairs, pair_code = np.unique(pair_code, return_inverse=True)
         size = len(pairs)
     words.append(None)
     scorings = [scoring_of(name) for name in names]
     codes = [score_value(words[pair % n_words], scorings[pair // n_words]) for pair in pairs]
     table = np.zeros(size, dtype=np.int8)
     table[pairs if size > len(pairs) else slice(None)] = codes
-    return np.asarray(table[place])
+    return np.asarray(table[pair_code])
 
 
 def drop_ignored(codes: Int8Array, items: Any, ignores: Callable[[str], bool]) -> Int8Array:
@@ -334,11 +334,11 @@ def drop_codes(X: Any, items: Sequence[str] | None, missing: Codes) -> Any:
         )
     codes = {names.index(name): words for name, words in by_item.items()}
     if sparse is not None:
-        kept = ~_are_codes(cells, everywhere)
+        is_answer = ~_are_codes(cells, everywhere)
         for column, words in codes.items():
-            kept &= (sparse.col != column) | ~_are_codes(cells, words)
-        places = (sparse.row[kept], sparse.col[kept])
-        return type(sparse)((cells[kept], places), shape=sparse.shape)
+            is_answer &= (sparse.col != column) | ~_are_codes(cells, words)
+        places = (sparse.row[is_answer], sparse.col[is_answer])
+        return type(sparse)((cells[is_answer], places), shape=sparse.shape)
     mask = np.ma.getmaskarray(X) | _are_codes(cells, everywhere)
     for column, words in codes.items():
         mask[:, column] |= _are_codes(cells[:, column], words)
@@ -427,6 +427,6 @@ def letter_column(number: int) -> str:
     """
     letters, number = "", number + 1
     while number:
-        number, rest = divmod(number - 1, 26)
-        letters = chr(ord("A") + rest) + letters
+        number, letter = divmod(number - 1, 26)
+        letters = chr(ord("A") + letter) + letters
     return letters

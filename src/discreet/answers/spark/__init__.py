@@ -72,16 +72,16 @@ def open_frame(source: Any, *, reading: Reading | None = None) -> SparkAnswers:
 
 
 def _plan(source: Any, reading: Reading | None) -> FrameRows:
-    said = reading or Reading()
-    if said.repeats != "error" and said.order_by is None:
+    rules = reading or Reading()
+    if rules.repeats != "error" and rules.order_by is None:
         raise BadResponses(
-            f"repeats={said.repeats!r} asks for an order of rows, and rows of a Spark data frame "
+            f"repeats={rules.repeats!r} asks for an order of rows, and rows of a Spark data frame "
             "have none. Name a column of times or numbers with order_by=, or remove repeated "
             "answers first, for example with dropDuplicates."
         )
     frame = find_frame(source)
     check_workers(frame)
-    return plan_frame(frame, said)
+    return plan_frame(frame, rules)
 
 
 class SparkAnswers(AnswerSource):
@@ -174,12 +174,12 @@ class SparkAnswers(AnswerSource):
         self._check_persons(int(persons.sum()))
         return FoldCounts(tally.folds, matrices, answers.reshape(number, m), persons, name)
 
-    def _check_persons(self, found: int) -> None:
+    def _check_persons(self, n_persons: int) -> None:
         """Refuse a frame that has other persons than when it was first asked."""
-        first = self.__dict__.setdefault("n_persons", found)
-        if found != first:
+        first = self.__dict__.setdefault("n_persons", n_persons)
+        if n_persons != first:
             raise BadResponses(
-                f"{NAME} had {first:,} persons when it was opened and has {found:,} now. "
+                f"{NAME} had {first:,} persons when it was opened and has {n_persons:,} now. "
                 "All passes must see the same rows: name a version of the table, cache the "
                 "frame, or write it to a table first."
             )
@@ -197,12 +197,12 @@ class SparkAnswers(AnswerSource):
 
     def _reduce(self, job: Job[Any]) -> Any:
         if job.sample is not None:
-            found = self._ask_sample(job.block, job.sample)
+            parts = self._ask_sample(job.block, job.sample)
         elif job.is_sum:
             return self._add_up(job)
         else:
-            found = self._ask_each(self._asking(job))
-        return reduce(job.add, found or [job.block(self._nobody)])
+            parts = self._ask_each(self._asking(job))
+        return reduce(job.add, parts or [job.block(self._nobody)])
 
     @property
     def _nobody(self) -> AnswerStore:
@@ -231,16 +231,16 @@ class SparkAnswers(AnswerSource):
     def _ask_each(self, function: Callable[[Persons], Any]) -> list[Any]:
         """Return a function of the persons of every task; for small results."""
         frame, _ = self._deal()
-        asked = AskEach(self._view, function)
-        return read_one(frame.mapInArrow(asked, SCHEMA))
+        task = AskEach(self._view, function)
+        return read_one(frame.mapInArrow(task, SCHEMA))
 
     def _ask_sample(self, function: Callable[[Store], Any], persons: int) -> list[Any]:
         """Return a function of the stored answers of some persons, computed in one task."""
         # All of a sample is in one task, also of rows that are whole persons.
         view = replace(self._view, layout=replace(self._rows.layout, whole_rows=False))
         some = self._rows.sample(persons, self.n_persons)
-        asked = AskEach(view, partial(ask_store, function))
-        return read_one(some.mapInArrow(asked, SCHEMA))
+        task = AskEach(view, partial(ask_store, function))
+        return read_one(some.mapInArrow(task, SCHEMA))
 
     def _deal(self) -> tuple[Any, int]:
         capped = any(isinstance(step, CapAnswers) for step in self._view.steps)
@@ -251,8 +251,8 @@ class SparkAnswers(AnswerSource):
         names = check_items(items, len(items))
         if names == self.items:
             return self
-        place = {name: number for number, name in enumerate(self.items)}
-        columns = np.array([place.get(name, ABSENT) for name in names], dtype=np.int64)
+        column_of = {name: number for number, name in enumerate(self.items)}
+        columns = np.array([column_of.get(name, ABSENT) for name in names], dtype=np.int64)
         return self._derive(SelectItems(columns), names)
 
     def _derive(self, step: Step, items: tuple[str, ...]) -> SparkAnswers:
@@ -268,10 +268,10 @@ class SparkAnswers(AnswerSource):
         One key is drawn here and sent to the executors with the tasks; see
         :mod:`discreet.answers.spark.tasks`.
         """
-        most = check_cap(max_answers)
-        if most >= len(self.items):
+        limit = check_cap(max_answers)
+        if limit >= len(self.items):
             return self
-        return self._derive(CapAnswers(draw_cap(most, source)), self.items)
+        return self._derive(CapAnswers(draw_cap(limit, source)), self.items)
 
     def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
         """Return the sum of the persons' keyed digests, and how many were added.
@@ -281,9 +281,9 @@ class SparkAnswers(AnswerSource):
         the answers themselves anyway.
         """
         ordered = self.select(sorted(self.items))
-        found = ordered._ask_each(partial(ask_store, partial(_digest, key, ordered.items, rule)))
-        self._check_persons(sum(persons for persons, _ in found))
-        return add_digests(part for _, part in found)
+        digests = ordered._ask_each(partial(ask_store, partial(_digest, key, ordered.items, rule)))
+        self._check_persons(sum(persons for persons, _ in digests))
+        return add_digests(part for _, part in digests)
 
 
 def _digest(

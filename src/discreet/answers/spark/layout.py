@@ -157,14 +157,14 @@ def plan_frame(frame: Any, reading: Reading) -> FrameRows:
 def _plan_long(frame: Any, names: Sequence[str], plan: LongPlan, reading: Reading) -> FrameRows:
     columns = (plan.person, plan.item, plan.response, *plan.order)
     rows, key = _pick(frame, columns, plan.person)
-    looked = rows.selectExpr("c1", f"{_is_other('c2', reading)} AS other").groupBy("c1")
-    counted = looked.agg({"*": "count", "other": "max"}).limit(MOST_ITEMS + 1)
-    found = counted.selectExpr("c1", "`count(1)` AS count", "`max(other)` AS other").toArrow()
-    n_rows = int(pc.sum(found.column("count")).as_py() or 0)
+    grouped = rows.selectExpr("c1", f"{_is_other('c2', reading)} AS other").groupBy("c1")
+    counted = grouped.agg({"*": "count", "other": "max"}).limit(MOST_ITEMS + 1)
+    item_table = counted.selectExpr("c1", "`count(1)` AS count", "`max(other)` AS other").toArrow()
+    n_rows = int(pc.sum(item_table.column("count")).as_py() or 0)
     _refuse_empty(n_rows)
-    if pc.max(found.column("other")).as_py():
+    if pc.max(item_table.column("other")).as_py():
         reading = _find_steps(rows.selectExpr("c1 AS item", "c2 AS value"), reading)
-    items = _name_items(found.column("c1"), names[plan.item])
+    items = _name_items(item_table.column("c1"), names[plan.item])
     layout = RowLayout(
         names=tuple(names[number] for number in columns),
         plan=LongPlan(0, 1, 2, (), tuple(range(3, len(columns)))),
@@ -185,13 +185,13 @@ def _plan_wide(frame: Any, names: Sequence[str], plan: WidePlan, reading: Readin
     cells = [names[i] for i in plan.items]
     # A look at the first rows: only the column of ids is gone through below.
     head = _unpivot(rows.limit(max(1, HEAD_CELLS // len(cells))), cells, len(person))
-    ((other,),) = head.selectExpr(f"max({_is_other('value', reading)})").collect()
-    if other:
+    ((has_other,),) = head.selectExpr(f"max({_is_other('value', reading)})").collect()
+    if has_other:
         reading = _find_steps(_unpivot(rows, cells, len(person)), reading)
     # Equal keys of different ids would only cost a shuffle.
     distinct = f"count(DISTINCT {key})" if person else "count(1)"
-    seen = rows.selectExpr("spark_partition_id() AS part", *([key] if person else []))
-    ((n_rows, persons, last),) = seen.selectExpr("count(1)", distinct, "max(part)").collect()
+    keyed = rows.selectExpr("spark_partition_id() AS part", *([key] if person else []))
+    ((n_rows, persons, last),) = keyed.selectExpr("count(1)", distinct, "max(part)").collect()
     _refuse_empty(n_rows)
     if plan.order and n_rows != persons:
         raise OutOfReach(
@@ -227,12 +227,12 @@ def _find_steps(values: Any, reading: Reading) -> Reading:
 
     ``values`` has the columns item and value.
     """
-    found = values.groupBy("item", "value").count().limit(MOST_ITEMS * MOST_CATEGORIES).toArrow()
+    table = values.groupBy("item", "value").count().limit(MOST_ITEMS * MOST_CATEGORIES).toArrow()
 
     def look(_: Any, looking: Reading) -> Any:
         tally = Tallied(looking)
-        items = read_ids(plain_column(found.column("item")), "item", "item", _Anywhere())
-        tally.add_counted(items, found.column("value"), found.column("count"))
+        items = read_ids(plain_column(table.column("item")), "item", "item", _Anywhere())
+        tally.add_counted(items, table.column("value"), table.column("count"))
         return tally.by_item
 
     return settle_scale(reading, look, has_rows=False) or reading
@@ -241,8 +241,8 @@ def _find_steps(values: Any, reading: Reading) -> Reading:
 def _unpivot(rows: Any, items: Sequence[str], first: int) -> Any:
     """Return the answers of a wide frame as rows of item and value."""
     pairs = [
-        f"decode(unhex('{name.encode().hex()}'), 'UTF-8'), CAST(c{first + place} AS STRING)"
-        for place, name in enumerate(items)
+        f"decode(unhex('{name.encode().hex()}'), 'UTF-8'), CAST(c{first + index} AS STRING)"
+        for index, name in enumerate(items)
     ]
     return rows.selectExpr(f"stack({len(items)}, {', '.join(pairs)}) AS (item, value)")
 
@@ -253,7 +253,7 @@ def _pick(frame: Any, columns: Sequence[int], person: int | None) -> tuple[Any, 
     Tasks compare ids exactly as the readers do: blanks around a text do not count, and -0.0 is
     0. All that is needed here is that rows of one person never part.
     """
-    chosen = [f"n{number} AS c{place}" for place, number in enumerate(columns)]
+    chosen = [f"n{number} AS c{index}" for index, number in enumerate(columns)]
     if person is None:
         return frame.selectExpr(*chosen), ""
     name = f"n{person}"

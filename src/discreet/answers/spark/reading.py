@@ -83,10 +83,10 @@ def _gather(batches: Iterator[Any], rows: int) -> Iterator[Any]:
     held: list[Any] = []
     for batch in batches:
         held.append(batch)
-        if sum(one.num_rows for one in held) >= rows:
+        if sum(table.num_rows for table in held) >= rows:
             yield pa.Table.from_batches(held)
             held = []
-    if sum(one.num_rows for one in held):
+    if sum(table.num_rows for table in held):
         yield pa.Table.from_batches(held)
 
 
@@ -152,11 +152,11 @@ def _refuse_ties(
     person: Any, item: Any, value: Any, when: FloatArray, ids: Any, layout: RowLayout
 ) -> None:
     """Refuse different answers of one time: rows come in any order, so none would be the last."""
-    given = np.flatnonzero(value >= 0)
-    keys = person[given].astype(np.int64) * len(layout.items) + item[given]
-    row = given[sort_keys(keys, when[given])]
-    told = np.column_stack([person, item, when])[row]
-    tied = np.flatnonzero((told[1:] == told[:-1]).all(axis=1) & (np.diff(value[row]) != 0))
+    rows = np.flatnonzero(value >= 0)
+    keys = person[rows].astype(np.int64) * len(layout.items) + item[rows]
+    row = rows[sort_keys(keys, when[rows])]
+    keyed = np.column_stack([person, item, when])[row]
+    tied = np.flatnonzero((keyed[1:] == keyed[:-1]).all(axis=1) & (np.diff(value[row]) != 0))
     if tied.size:
         first = row[tied[0]]
         raise BadResponses(
@@ -166,11 +166,11 @@ def _refuse_ties(
         )
 
 
-def _without_order(again: BadResponses) -> BadResponses:
+def _without_order(error: BadResponses) -> BadResponses:
     """Give other advice on a repeated answer: here no row is the first or the last."""
-    found, _, _ = str(again).partition(" Remove one")
+    message, _, _ = str(error).partition(" Remove one")
     return BadResponses(
-        f"{found} Remove one of them, for example with dropDuplicates, or keep the last with "
+        f"{message} Remove one of them, for example with dropDuplicates, or keep the last with "
         "repeats='last' and order_by= a column of times or numbers."
     )
 

@@ -88,10 +88,10 @@ class CapAnswers:
     cap: SparkCap
 
     def open(self) -> Callable[[Persons], Persons]:
-        seen: dict[bytes, int] = {}
+        n_seen: dict[bytes, int] = {}
 
         def apply(persons: Persons) -> Persons:
-            names = persons.names() or make_row_names(persons.store, persons.marks, seen)
+            names = persons.names() or make_row_names(persons.store, persons.marks, n_seen)
             return replace(persons, store=cap_store(persons.store, names, self.cap))
 
         return apply
@@ -117,10 +117,10 @@ class View:
             load_kernels()
         steps = [step.open() for step in self.steps]
         for persons in read_task_persons(batches, self.layout):
-            found = persons
+            changed = persons
             for step in steps:
-                found = step(found)
-            yield found
+                changed = step(changed)
+            yield changed
 
 
 @dataclass(frozen=True)
@@ -179,8 +179,8 @@ def count_vector(store: Store, weighting: Weighting | None) -> npt.NDArray[np.in
 
 def count_fold_vector(persons: Persons, tally: Tally, number: int) -> npt.NDArray[np.int64]:
     """Return pair counts, answers and the number of persons of every fold."""
-    found = count_folds(persons.store, hash_persons(persons.ids), tally, number)
-    return np.concatenate([found.right_wrong.ravel(), found.answers.ravel(), found.persons])
+    counts = count_folds(persons.store, hash_persons(persons.ids), tally, number)
+    return np.concatenate([counts.right_wrong.ravel(), counts.answers.ravel(), counts.persons])
 
 
 def sketch_ids(persons: Persons) -> UInt64Array:
@@ -205,17 +205,17 @@ def _drain(batches: Iterator[Any]) -> None:
 class SparkCap:
     """The most answers that a person keeps, and the secret that says which."""
 
-    most: int
+    limit: int
     key: bytes = field(repr=False)
 
 
-def draw_cap(most: int, source: RandomSource) -> SparkCap:
+def draw_cap(limit: int, source: RandomSource) -> SparkCap:
     """Draw the key of a cap: once, on the driver."""
-    return SparkCap(most, source.words(KEY_BYTES // 8).tobytes())
+    return SparkCap(limit, source.words(KEY_BYTES // 8).tobytes())
 
 
 def cap_store(store: AnswerStore, persons: Sequence[bytes], cap: SparkCap) -> AnswerStore:
-    """Keep a uniformly random ``cap.most`` of the answers of each person with more.
+    """Keep a uniformly random ``cap.limit`` of the answers of each person with more.
 
     By a keyed function: random to everyone, the same every time. Executors must not simply draw
     random numbers, because Spark runs a task again when its executor dies, when a shuffle block is
@@ -246,16 +246,16 @@ def cap_store(store: AnswerStore, persons: Sequence[bytes], cap: SparkCap) -> An
     tries = np.zeros(len(answered), dtype=np.int64)
 
     def draw(listed: Int64Array) -> npt.NDArray[np.uint32]:
-        drawn = [
+        keys = [
             _expand(cap.key, int(tries[person]), persons[person], 4 * int(answered[person]))
             for person in listed.tolist()
         ]
         tries[listed] += 1
-        return np.frombuffer(b"".join(drawn), dtype="<u4")
+        return np.frombuffer(b"".join(keys), dtype="<u4")
 
-    keep = keep_entries(starts, cap.most, draw)
-    kept = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])
-    return SparseRows(kept[starts], rows.item[keep], rows.right[keep], rows.n_items)
+    keep = keep_entries(starts, cap.limit, draw)
+    n_kept = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])
+    return SparseRows(n_kept[starts], rows.item[keep], rows.right[keep], rows.n_items)
 
 
 def _expand(key: bytes, attempt: int, person: bytes, size: int) -> bytes:
@@ -271,7 +271,7 @@ def _expand(key: bytes, attempt: int, person: bytes, size: int) -> bytes:
 
 
 def make_row_names(
-    store: AnswerStore, marks: Int64Array | None, seen: dict[bytes, int]
+    store: AnswerStore, marks: Int64Array | None, n_seen: dict[bytes, int]
 ) -> list[bytes]:
     """Give rows without ids names that any attempt finds again: what they hold, and a number.
 
@@ -289,7 +289,7 @@ def make_row_names(
         Hashes by which rows were dealt to tasks. Rows that hold the same answers in different
         spellings may be in one task or in two, depending on the number of tasks and so on the
         number of persons; with the mark in the name that makes no difference.
-    seen
+    n_seen
         How many rows of each content had a name before; counted up.
     """
     names = []
@@ -299,8 +299,8 @@ def make_row_names(
         rows = store.rows(start, start + step)
         for row, mark in zip(rows, prefix[start : start + step].tolist(), strict=True):
             content = mark.to_bytes(8, "little", signed=True) + row.tobytes()
-            number = seen.get(content, 0)
-            seen[content] = number + 1
+            number = n_seen.get(content, 0)
+            n_seen[content] = number + 1
             names.append(number.to_bytes(8, "little") + content)
     return names
 
@@ -410,8 +410,8 @@ def _reduce(parts: Any, tasks: int) -> Any:
 
 def read_one(parts: Any) -> list[Any]:
     """Return the results that tasks have sent, of all parts in order."""
-    found = sorted(_fetch(parts))
-    return [pickle.loads(payload) for _, block, payload in found if block == RESULT]  # noqa: S301
+    payloads = sorted(_fetch(parts))
+    return [pickle.loads(payload) for _, block, payload in payloads if block == RESULT]  # noqa: S301
 
 
 def _fetch(parts: Any) -> list[tuple[int, int, bytes]]:
@@ -464,22 +464,22 @@ def check_workers(frame: Any) -> None:
 
 
 @functools.cache
-def _find_fault(command: str, own: str) -> str:
+def _find_fault(command: str, python: str) -> str:
     """Say what is wrong with the Python behind a command; nothing where it serves."""
-    found = shutil.which(command)
-    if found is None:
+    path = shutil.which(command)
+    if path is None:
         return "is not there"
     # Not resolved: an environment's Python is a link to one without its packages.
-    if Path(found).absolute() == Path(own).absolute():
+    if Path(path).absolute() == Path(python).absolute():
         return ""
     try:
-        said = subprocess.run(  # noqa: S603 (the command that the session itself will start)
-            [found, "-c", _ASK], capture_output=True, text=True, timeout=_SECONDS, check=False
+        answer = subprocess.run(  # noqa: S603 (the command that the session itself will start)
+            [path, "-c", _ASK], capture_output=True, text=True, timeout=_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return "does not start"
-    wanted = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    if said.returncode:
+    version_here = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    if answer.returncode:
         return "cannot import discreet and pyarrow"
-    version = said.stdout.strip()
-    return "" if version == wanted else f"is Python {version}, not {wanted}"
+    version = answer.stdout.strip()
+    return "" if version == version_here else f"is Python {version}, not {version_here}"

@@ -99,13 +99,13 @@ def load_responses(source: str | PathLike[str], *, reading: Reading | None = Non
     """
     plan = settle_reading(source, reading or Reading())
 
-    def go_through(take: Callable[[Iterator[Source]], T], said: Reading) -> T:
-        with closing(open_dataset(source, {}, Resources(), said)) as dataset:
+    def go_through(take: Callable[[Iterator[Source]], T], rules: Reading) -> T:
+        with closing(open_dataset(source, {}, Resources(), rules)) as dataset:
             return take(shard.open() for shard in dataset.shards)
 
-    def make(said: Reading) -> RawTable:
-        with closing(open_dataset(source, {}, Resources(), said)) as dataset:
-            return _load(dataset.shards, said)
+    def make(rules: Reading) -> RawTable:
+        with closing(open_dataset(source, {}, Resources(), rules)) as dataset:
+            return _load(dataset.shards, rules)
 
     plan, table = read_steps(plan, make, go_through)
     choices = go_through(partial(take_choices, plan, table), plan) if plan.key else None
@@ -146,8 +146,8 @@ class Selection:
 class StreamedCap:
     """Keep a random part of every person's answers; drawn once, so good for one pass only."""
 
-    def __init__(self, most: int, source: RandomSource) -> None:
-        self._most, self._source = most, source
+    def __init__(self, limit: int, source: RandomSource) -> None:
+        self._most, self._source = limit, source
         self._is_drawn = False
 
     def begin(self) -> None:
@@ -195,20 +195,20 @@ class _Source:
         self.learn(total_counts(counts))
         return counts
 
-    def learn(self, found: StreamedItemTotals) -> None:
+    def learn(self, totals: StreamedItemTotals) -> None:
         """Keep what a pass found, or refuse other persons than an earlier one saw."""
         if self._totals is not None:
-            self.check_persons(found.persons)
-        self._totals = found
+            self.check_persons(totals.persons)
+        self._totals = totals
 
-    def check_persons(self, found: int) -> None:
+    def check_persons(self, n_persons: int) -> None:
         """Refuse a pass that saw other persons than the first."""
         first = self.totals.persons
-        if found != first:
+        if n_persons != first:
             raise BadUsage(
-                f"the answers had {first:,} persons at first and {found:,} now: they were changed "
-                "while they were being read. Wait until nobody writes to them, or copy them, and "
-                "start anew."
+                f"the answers had {first:,} persons at first and {n_persons:,} now: they were "
+                "changed while they were being read. Wait until nobody writes to them, or copy "
+                "them, and start anew."
             )
 
 
@@ -283,7 +283,7 @@ class StreamedAnswers(AnswerSource):
 
     @property
     def _is_capped(self) -> bool:
-        return any(isinstance(one, StreamedCap) for one in self._transforms)
+        return any(isinstance(transform, StreamedCap) for transform in self._transforms)
 
     def select(self, items: Sequence[object]) -> StreamedAnswers:
         """Return exactly these items in this order; an unknown name is an unanswered column."""
@@ -296,27 +296,27 @@ class StreamedAnswers(AnswerSource):
         The persons are whole, each is in one batch, and what each keeps is drawn when the
         stream is read. The result can be gone through once.
         """
-        most = check_cap(max_answers)
-        if most >= self.n_items:
+        limit = check_cap(max_answers)
+        if limit >= self.n_items:
             return self
         return StreamedAnswers(
-            self._source, self._items, (*self._transforms, StreamedCap(most, source))
+            self._source, self._items, (*self._transforms, StreamedCap(limit, source))
         )
 
-    def batches(self, *, named: bool = False) -> Iterator[Responses]:
+    def batches(self, *, with_ids: bool = False) -> Iterator[Responses]:
         """Yield batches of whole persons, all with the same items, and with their ids if asked."""
         for transform in self._transforms:
             transform.begin()
         last = Selection(self.items)
-        seen = 0
+        n_persons = 0
         for batch in self._source.passes.batches():
-            persons = as_texts(batch.persons) if named else None
+            persons = as_texts(batch.persons) if with_ids else None
             answers = Responses(batch.items, persons, batch.store)
             for transform in self._transforms:
                 answers = transform.apply(answers)
-            seen += answers.n_persons
+            n_persons += answers.n_persons
             yield last.apply(answers)
-        self._source.check_persons(seen)
+        self._source.check_persons(n_persons)
 
     def _stores(self) -> Iterator[AnswerStore]:
         for batch in self.batches():
@@ -326,12 +326,12 @@ class StreamedAnswers(AnswerSource):
         """Count pairs in one pass."""
         if not self._transforms:
             return self._source.count(weighting, tally)
-        batches = self.batches(named=tally is not None)
+        batches = self.batches(with_ids=tally is not None)
         return count_stream(batches, items=self.items, weighting=weighting, tally=tally)
 
     def reduce_all(self, jobs: Sequence[Job[Any]]) -> list[Any]:
         """Fold jobs over batches of persons, all of them in one pass."""
-        batches = self.batches(named=any(job.every is not None for job in jobs))
+        batches = self.batches(with_ids=any(job.every is not None for job in jobs))
         blocks = ((batch.store, batch.person_ids) for batch in batches)
         return fold_blocks(blocks, self.n_persons, jobs)
 
@@ -350,7 +350,7 @@ class StreamedAnswers(AnswerSource):
     def digest_ids(self, key: bytes) -> bytes:
         """Return keyed digests of the persons' ids, in one pass."""
         self._refuse_cap()
-        return digest_ids(key, (batch.person_ids for batch in self.batches(named=True)))
+        return digest_ids(key, (batch.person_ids for batch in self.batches(with_ids=True)))
 
     def _refuse_cap(self) -> None:
         if self._is_capped:

@@ -83,7 +83,7 @@ class PersonBatch:
         The answers.
     rows
         Rows behind the batch.
-    place
+    position
         Where the pass stands behind this batch.
     """
 
@@ -91,7 +91,7 @@ class PersonBatch:
     persons: Any
     store: AnswerStore
     rows: int
-    place: BatchPosition = BatchPosition()
+    position: BatchPosition = BatchPosition()
 
 
 class Rows(Protocol):
@@ -106,23 +106,23 @@ class Rows(Protocol):
 # -- rows in person order ----------------------------------------------------------------------
 
 
-def ordered_batches(rows: LongRows, place: BatchPosition) -> Iterator[PersonBatch]:
+def ordered_batches(rows: LongRows, position: BatchPosition) -> Iterator[PersonBatch]:
     """Yield batches as long as ids ascend; raises ``OutOfOrder`` where they do not."""
-    with closing(run_ahead(rows.blocks(place.row, place.finished))) as blocks:
-        for span in cut_persons(blocks, TARGET_ROWS, place.last):
+    with closing(run_ahead(rows.blocks(position.row, position.finished))) as blocks:
+        for span in cut_persons(blocks, TARGET_ROWS, position.last):
             items = tuple(rows.items.names[: span.n_items])
             count = span.stop - span.start
             last = span.ids[-1]
-            place = replace(
-                place,
+            position = replace(
+                position,
                 row=span.stop,
                 finished=span.finished,
                 last=str(last) if isinstance(last, str) else int(last),
-                rows=place.rows + count,
+                rows=position.rows + count,
             )
             find = partial(_find_row, rows, span.start)
             store = store_rows(*span.coded[:3], span.ids, items, rows.reading, find, span.coded[3])
-            yield PersonBatch(items, span.ids, store, count, place)
+            yield PersonBatch(items, span.ids, store, count, position)
 
 
 def _find_row(rows: LongRows, start: int, row: int) -> str:
@@ -200,9 +200,9 @@ class _Gathered:
             (person[:cut], item[:cut], value[:cut], when[:cut]), ids[:-1] if keep_last else ids,
             self._block.n_items, end - self.rows, end - self.rows + cut, self._block.finished,
         )  # fmt: skip
-        rest = np.zeros(len(person) - cut, dtype=np.int32)
-        self._coded, self._ids = [(rest, item[cut:], value[cut:], when[cut:])], [ids[-1:]]
-        self.rows, self.n_persons = len(rest), 1
+        last_person = np.zeros(len(person) - cut, dtype=np.int32)
+        self._coded, self._ids = [(last_person, item[cut:], value[cut:], when[cut:])], [ids[-1:]]
+        self.rows, self.n_persons = len(last_person), 1
         return span
 
 
@@ -242,17 +242,17 @@ def _find_runs_compiled(person: npt.NDArray[np.int64]) -> tuple[Int32Array, Any]
 # -- rows in buckets ---------------------------------------------------------------------------
 
 
-def bucket_batches(buckets: Buckets, rows: Rows, place: BatchPosition) -> Iterator[PersonBatch]:
+def bucket_batches(buckets: Buckets, rows: Rows, position: BatchPosition) -> Iterator[PersonBatch]:
     """Yield one batch per bucket that is not done."""
     items = tuple(rows.items.names)
-    left = [bucket for bucket in range(1 << buckets.bits) if bucket not in place.done]
+    left = [bucket for bucket in range(1 << buckets.bits) if bucket not in position.done]
     with closing(run_ahead(map(buckets.read, left), ahead=1)) as tables:
         for bucket, (coded, ids) in zip(left, tables, strict=True):
             find = partial(_find_again, rows, ids, items, *coded[:3])
             store = store_rows(*coded[:3], ids, items, rows.reading, find, coded[3])
             count = len(coded[0])
-            place = replace(place, done=(*place.done, bucket), rows=place.rows + count)
-            yield PersonBatch(items, ids, store, count, place)
+            position = replace(position, done=(*position.done, bucket), rows=position.rows + count)
+            yield PersonBatch(items, ids, store, count, position)
 
 
 def _find_again(
@@ -269,13 +269,13 @@ def _find_again(
 
 def store_rows(
     person: Any, item: Any, value: Any, ids: Any,
-    items: Sequence[str], reading: Reading, place: Callable[[int], str],
+    items: Sequence[str], reading: Reading, locate: Callable[[int], str],
     when: FloatArray | None = None,
 ) -> AnswerStore:  # fmt: skip
     """Store coded rows, of which those with the value -1 hold no answer.
 
     Does what :func:`discreet.answers.intake.store_answers` does, in one pass where it can.
-    ``place`` says where a row stands, ``when`` what repeated answers are in order of.
+    ``locate`` says where a row stands, ``when`` what repeated answers are in order of.
     """
     if reading.scale is None:
         planes = _mark_planes(person, item, value, len(ids), len(items))
@@ -286,11 +286,11 @@ def store_rows(
         if stepped is not None:
             return stepped
     if value.min(initial=0) >= 0:
-        return store_answers(person, item, value, ids, items, reading, place, when)
-    kept = np.flatnonzero(value >= 0)
-    coded = person[kept], item[kept], value[kept]
-    order = None if when is None else when[kept]
-    return store_answers(*coded, ids, items, reading, lambda index: place(int(kept[index])), order)
+        return store_answers(person, item, value, ids, items, reading, locate, when)
+    rows = np.flatnonzero(value >= 0)
+    coded = person[rows], item[rows], value[rows]
+    order = None if when is None else when[rows]
+    return store_answers(*coded, ids, items, reading, lambda index: locate(int(rows[index])), order)
 
 
 def _mark_planes(
@@ -304,8 +304,8 @@ def _mark_planes(
     from discreet.answers.streamed.kernels import mark_answers
 
     planes = empty_planes(n_persons, n_items)
-    again = mark_answers(person, item, value, *planes, *_find_words(planes[0]))
-    return None if again else BitPlanes(*planes, n_persons)
+    is_repeated = mark_answers(person, item, value, *planes, *_find_words(planes[0]))
+    return None if is_repeated else BitPlanes(*planes, n_persons)
 
 
 def _find_words(plane: UInt64Array) -> tuple[np.uint64, np.uint64]:

@@ -122,13 +122,13 @@ class ItemNames:
 
     def encode(self, words: Sequence[str]) -> Int32Array:
         """Return the code of every word, new ones at the end."""
-        known = self._code
+        code_of = self._code
         for word in words:
-            if word not in known:
+            if word not in code_of:
                 self._refuse_if_closed(word)
-                known[word] = len(self.names)
+                code_of[word] = len(self.names)
                 self.names.append(word)
-        return np.array([known[word] for word in words], dtype=np.int32)
+        return np.array([code_of[word] for word in words], dtype=np.int32)
 
     def _refuse_if_closed(self, word: str) -> None:
         if self._closed:
@@ -155,14 +155,14 @@ class AnswerCodes:
 
         self._learn(names[len(self._table) :])
         codes = np.empty(len(item), dtype=np.int8)
-        known = look_up_answers(read_integers(column), item, self._table, codes)
-        return codes if known else None
+        are_known_values = look_up_answers(read_integers(column), item, self._table, codes)
+        return codes if are_known_values else None
 
     def _learn(self, names: Sequence[str]) -> None:
         """Score every number for items that are new."""
         if names:
             scorings = [self._reading.scoring_of(name) for name in names]
-            rows = [[score_value(k, one) for k in range(SMALL_NUMBERS)] for one in scorings]
+            rows = [[score_value(k, scoring) for k in range(SMALL_NUMBERS)] for scoring in scorings]
             self._table = np.concatenate([self._table, np.array(rows, dtype=np.int8)])
 
 
@@ -231,9 +231,9 @@ class LongRows:
         for batch in source.batches(columns):
             drop = min(max(skip - self.places.n_rows, 0), len(batch[0]))
             self.places.n_rows += drop
-            kept = [column.slice(drop) for column in batch] if drop else batch
-            if len(kept[0]):
-                yield self._read_batch(kept, names, finished)
+            unread = [column.slice(drop) for column in batch] if drop else batch
+            if len(unread[0]):
+                yield self._read_batch(unread, names, finished)
 
     def _read_batch(
         self, batch: Sequence[Any], names: Sequence[str], finished: tuple[int, ...]
@@ -249,8 +249,8 @@ class LongRows:
         return Block(person, item, value, len(self.items.names), start, finished, when)
 
     def _read_persons(self, column: Any, name: str) -> Any:
-        whole = pa.types.is_signed_integer(column.type) and not column.null_count
-        if whole and not self.as_text:
+        is_integer = pa.types.is_signed_integer(column.type) and not column.null_count
+        if is_integer and not self.as_text:
             return read_integers(column).astype(np.int64, copy=False)
         ids = read_ids(column, name, "person", self.places)
         if self.as_text:
@@ -261,9 +261,9 @@ class LongRows:
 
     def _read_items(self, column: Any, name: str) -> Int32Array:
         if pa.types.is_integer(column.type) and not column.null_count:
-            known = self._look_up_items(read_integers(column))
-            if known is not None:
-                return known
+            item_codes = self._look_up_items(read_integers(column))
+            if item_codes is not None:
+                return item_codes
         ids = read_ids(column, name, "item", self.places)
         words = spell_ids(find_numbers(ids.dictionary, column.type))
         codes = self.items.encode(words)
@@ -291,42 +291,42 @@ class LongRows:
     def _read_answers(
         self, batch: Sequence[Any], item: Int32Array, names: Sequence[str]
     ) -> Int8Array:
-        column, said = batch[2], self.reading
-        known = self._look_up_answers(column, item)
-        if known is not None:
-            return self._drop_ignored(known, item)
+        column, rules = batch[2], self.reading
+        answer_codes = self._look_up_answers(column, item)
+        if answer_codes is not None:
+            return self._drop_ignored(answer_codes, item)
         values = self._score(batch)
         if not (values == BAD).any():
             return values
         items, before = read_ids(batch[1], names[1], "item", self.places), self.places.n_rows
-        place = self.places.place
-        raise refuse_long(values, column, items, names[2], said, lambda row: place(before + row))
+        locate = self.places.place
+        raise refuse_long(values, column, items, names[2], rules, lambda row: locate(before + row))
 
     def _look_up_answers(self, column: Any, item: Int32Array) -> Int8Array | None:
         """Return the codes of answers that are small numbers; None where one has no code."""
-        said = self.reading
-        if said.by_item:
+        rules = self.reading
+        if rules.by_item:
             return self._codes.look_up(column, item, self.items.names)
-        if column.type != pa.int8() or column.null_count or said.at_least is not None:
+        if column.type != pa.int8() or column.null_count or rules.at_least is not None:
             return None
         values = read_integers(column)
         return values if int(values.view(np.uint8).max(initial=0)) <= 1 else None
 
     def _drop_ignored(self, values: Int8Array, item: Int32Array) -> Int8Array:
         """Return a missing answer to every item that is not on the public list."""
-        said = self.reading
-        if not said.listed:
+        rules = self.reading
+        if not rules.listed:
             return values
-        more = [said.ignores(name) for name in self.items.names[len(self._ignored) :]]
+        more = [rules.ignores(name) for name in self.items.names[len(self._ignored) :]]
         self._ignored = np.concatenate([self._ignored, np.array(more, dtype=np.bool_)])
         if not self._ignored.any():
             return values
         return np.where(self._ignored[item], np.int8(MISSING), values)
 
     def _score(self, batch: Sequence[Any]) -> Int8Array:
-        said = self.reading
-        items = encode_ids(batch[1]) if said.by_item or said.listed else None
-        return said.score_long(batch[2], items)
+        rules = self.reading
+        items = encode_ids(batch[1]) if rules.by_item or rules.listed else None
+        return rules.score_long(batch[2], items)
 
     def find_answer(self, person: str, item: str, number: int) -> str:
         """Return the place of a person's first, second, ... answer to an item, for a message."""
@@ -336,10 +336,10 @@ class LongRows:
             for batch in source.batches(list_column_numbers(plan)):
                 values = self._score(batch)
                 hit = _equals(batch[0], person) & _equals(batch[1], item) & (values >= 0)
-                found = np.flatnonzero(hit)
-                if len(found) >= number:
-                    return source.place(rows - before + int(found[number - 1]))
-                number -= len(found)
+                rows_found = np.flatnonzero(hit)
+                if len(rows_found) >= number:
+                    return source.place(rows - before + int(rows_found[number - 1]))
+                number -= len(rows_found)
                 rows += len(values)
         return "a row that is no longer there"
 

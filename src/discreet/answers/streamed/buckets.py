@@ -156,8 +156,8 @@ class Buckets:
     def _add(self, block: Block) -> None:
         packed = (block.item << 4) | (block.value + np.int8(1))
         if not self.on_disk:
-            whole = self._batch(_plain(block.person), packed.astype(np.int32), block.when)
-            self._held.append(whole)
+            batch = self._batch(_plain(block.person), packed.astype(np.int32), block.when)
+            self._held.append(batch)
             return
         spread = self._spread(block.person)
         self._slab.append((_plain(block.person), packed, spread, block.when))
@@ -253,13 +253,13 @@ class _Copy(DeclaredSource):
             return
         places = [self.columns.index(number) for number in columns]
         # Arrow wants them in ascending order and hands them out in that order.
-        wanted = sorted(set(places))
-        options = pa.ipc.IpcReadOptions(included_fields=wanted)
+        selection = sorted(set(places))
+        options = pa.ipc.IpcReadOptions(included_fields=selection)
         try:
             with pa.ipc.open_file(str(self.path), options=options) as file:
                 for number in range(file.num_record_batches):
                     batch = file.get_batch(number)
-                    yield [batch.column(wanted.index(place)) for place in places]
+                    yield [batch.column(selection.index(position)) for position in places]
         except (pa.ArrowException, OSError) as error:
             raise BadResponses(
                 f"the copy of {self.name} in {self.path} can no longer be read ({error}). Start "

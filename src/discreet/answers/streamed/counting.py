@@ -132,19 +132,19 @@ def count_passes(
 def _count(
     passes: Passes, weighting: Weighting | None, tally: Tally | None, keeper: Checkpoint | None
 ) -> PairCounts:
-    start, place, scale = (keeper and keeper.load()) or (None, None, None)
+    start, position, scale = (keeper and keeper.load()) or (None, None, None)
     if scale is not None:
         passes.take_scale(scale)
     rows = passes.dataset.rows
     sums = Accumulator(weighting, tally, start, rows=rows)
-    for step in passes.first(place, sums.totals.items, keeper.rows if keeper else None):
+    for step in passes.first(position, sums.totals.items, keeper.rows if keeper else None):
         if isinstance(step, Restart):
-            known = passes.reading.steps_of(step.items)
-            sums = Accumulator(weighting, tally, items=step.items, steps=known, rows=rows)
+            n_steps = passes.reading.steps_of(step.items)
+            sums = Accumulator(weighting, tally, items=step.items, steps=n_steps, rows=rows)
         else:
             sums.add(step.items, step.store, step.persons, step.rows)
-        if keeper and keeper.is_due(step.place):
-            keeper.save(sums.counts(), step.place, passes.reading.scale)
+        if keeper and keeper.is_due(step.position):
+            keeper.save(sums.counts(), step.position, passes.reading.scale)
     return sums.counts()
 
 
@@ -159,8 +159,8 @@ def _fingerprint(passes: Passes, weighting: Weighting | None, tally: Tally | Non
         ) from None
     identity = [shard.identity for shard in passes.dataset.shards]
     facts = [identity, asdict(passes.reading), passes.listed, STATE_VERSION]
-    told = json.dumps(facts, default=sorted)  # sets have no order of their own
-    return hashlib.sha256(told.encode() + weights).hexdigest()
+    description = json.dumps(facts, default=sorted)  # sets have no order of their own
+    return hashlib.sha256(description.encode() + weights).hexdigest()
 
 
 class Checkpoint:
@@ -212,26 +212,28 @@ class Checkpoint:
                 "anew, or name another one."
             )
         try:
-            kept = read_fields(NOTE, note, "its note", optional=("scale",))
+            fields = read_fields(NOTE, note, "its note", optional=("scale",))
         except SchemaError as error:
             raise BadUsage(
                 f"the checkpoint in '{self.folder}' is damaged: {error}. Delete the folder to "
                 "start anew, or name another one."
             ) from None
-        return counts, kept["state"], kept.get("scale")
+        return counts, fields["state"], fields.get("scale")
 
-    def is_due(self, place: BatchPosition) -> bool:
+    def is_due(self, position: BatchPosition) -> bool:
         """Say whether to save: now and then, and when all rows have been distributed to disk."""
-        if place.sizes and not place.done:
+        if position.sizes and not position.done:
             return True
         is_time = time.monotonic() - self._saved >= self._pause
-        return is_time and bool(place.row or place.sizes)
+        return is_time and bool(position.row or position.sizes)
 
-    def save(self, counts: PairCounts, place: BatchPosition, scale: CategoryScale | None) -> None:
+    def save(
+        self, counts: PairCounts, position: BatchPosition, scale: CategoryScale | None
+    ) -> None:
         """Write counts and place in one step, and which steps were found in all rows."""
         # What was detected matters to a release, and none is made of counts.
-        found = None if scale is None else asdict(replace(scale, detected=()))
-        note = {"fingerprint": self._fingerprint, "state": asdict(place), "scale": found}
+        fields = None if scale is None else asdict(replace(scale, detected=()))
+        note = {"fingerprint": self._fingerprint, "state": asdict(position), "scale": fields}
         began = time.monotonic()
         counts.save(self._file, note=note)
         self._saved = time.monotonic()
@@ -284,8 +286,8 @@ class StreamedItemTotals:
 
     def select(self, items: tuple[str, ...]) -> StreamedItemTotals:
         """Return the totals of these items; zero for items that nobody answered."""
-        place = {name: number for number, name in enumerate(self.items)}
-        columns = np.array([place.get(name, -1) for name in items], dtype=np.int64)
+        column_of = {name: number for number, name in enumerate(self.items)}
+        columns = np.array([column_of.get(name, -1) for name in items], dtype=np.int64)
         nodes, steps = nodes_of(columns, self.steps)
         answers, right = (np.append(values, 0)[nodes] for values in (self.answers, self.right))
         return StreamedItemTotals(items, answers, right, self.persons, steps)
@@ -293,10 +295,10 @@ class StreamedItemTotals:
 
 def find_totals(passes: Passes) -> StreamedItemTotals:
     """Go through all persons once."""
-    found = passes.fold(
+    item_totals = passes.fold(
         StreamedItemTotals, lambda totals, batch: totals.add(batch.items, batch.store)
     )
-    return replace(found, items=settle_names(found.items))
+    return replace(item_totals, items=settle_names(item_totals.items))
 
 
 def total_counts(counts: PairCounts) -> StreamedItemTotals:

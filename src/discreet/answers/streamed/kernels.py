@@ -54,14 +54,14 @@ def look_up_answers(values, item, table, codes):
     The table is as wide as a power of two.
     """
     width = np.uint64(table.shape[1])
-    seen, lowest = np.uint64(0), np.int8(0)
+    used_bits, lowest = np.uint64(0), np.int8(0)
     for row in range(len(values)):
         value = np.uint64(values[row])
-        seen |= value
+        used_bits |= value
         code = table[np.uint64(item[row]), value & (width - np.uint64(1))]
         codes[row] = code
         lowest = min(lowest, code)
-    return seen < width and lowest >= -1
+    return used_bits < width and lowest >= -1
 
 
 @compiled_loop
@@ -71,28 +71,28 @@ def mark_answers(person, item, value, right, wrong, shift, mask):
     ``word >> shift`` is the block of a word of 64 persons and ``word & mask`` its place there:
     a division would take as long as all the rest.
     """
-    again = np.uint64(0)
+    repeated = np.uint64(0)
     for row in range(len(person)):
-        who = np.uint64(person[row])
+        person_code = np.uint64(person[row])
         which = np.uint64(item[row])
-        word = who >> np.uint64(6)
+        word = person_code >> np.uint64(6)
         block, at = word >> shift, word & mask
-        bit = who & np.uint64(63)
+        bit = person_code & np.uint64(63)
         is_right = np.uint64(value[row] == 1) << bit
         is_wrong = np.uint64(value[row] == 0) << bit
         old_right, old_wrong = right[block, which, at], wrong[block, which, at]
-        again |= (old_right | old_wrong) & (is_right | is_wrong)
+        repeated |= (old_right | old_wrong) & (is_right | is_wrong)
         right[block, which, at] = old_right | is_right
         wrong[block, which, at] = old_wrong | is_wrong
-    return again != 0
+    return repeated != 0
 
 
 @compiled_loop
 def mark_categories(person, item, value, first, planes, shift, mask):
     """Set the bit of every category (-1 sets none) in the plane ``first[item] + category``."""
     for row in range(len(person)):
-        who = np.uint64(person[row])
-        word = who >> np.uint64(6)
-        given = np.uint64(value[row] >= 0) << (who & np.uint64(63))
+        person_code = np.uint64(person[row])
+        word = person_code >> np.uint64(6)
+        bit = np.uint64(value[row] >= 0) << (person_code & np.uint64(63))
         plane = first[np.uint64(item[row])] + np.uint64(max(value[row], 0))
-        planes[word >> shift, plane, word & mask] |= given
+        planes[word >> shift, plane, word & mask] |= bit

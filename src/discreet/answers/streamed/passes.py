@@ -65,12 +65,12 @@ class Restart:
     ----------
     items
         Items known by now, in the order in which the batches will have them.
-    place
+    position
         Where the pass stands: before all persons.
     """
 
     items: tuple[str, ...]
-    place: BatchPosition
+    position: BatchPosition
     rows: int = 0
 
 
@@ -147,15 +147,15 @@ class Passes:
 
     def first(
         self,
-        place: BatchPosition | None = None,
-        known: Sequence[str] = (),
+        position: BatchPosition | None = None,
+        items: Sequence[str] = (),
         keep: Path | None = None,
     ) -> Iterator[PersonBatch | Restart]:
         """Yield batches of whole persons, and word when all so far are to be forgotten.
 
         Parameters
         ----------
-        place, known
+        position, items
             Where an earlier pass stood, and the items that it knew.
         keep
             A folder for distributed rows that outlives this pass, so that another can go on.
@@ -165,30 +165,30 @@ class Passes:
             load_kernels()
         # Going on within a query's rows would need the same rows in the same order again.
         fresh = BatchPosition("ordered" if self.dataset.lasting or keep is None else "buckets")
-        place = place or fresh
+        position = position or fresh
         report = Reporter(self._progress, self.dataset.rows)
         while True:
-            report.rows = place.rows
+            report.rows = position.rows
             try:
-                yield from self._try(place, known, keep, report)
+                yield from self._try(position, items, keep, report)
                 break
             except NotUtf8 as found:
                 # Rare: the first megabytes were UTF-8. All is read again, this file otherwise.
                 self._encodings[found.path] = warn_encoding(found.path)
                 self._plans = None
-                place = fresh
+                position = fresh
             except NotNumbers:
-                place = BatchPosition(place.phase, as_text=True)
+                position = BatchPosition(position.phase, as_text=True)
             except OutOfOrder:
-                place = BatchPosition("buckets", as_text=place.as_text)
+                position = BatchPosition("buckets", as_text=position.as_text)
             except BadAnswer as refusal:
                 self._find_steps(refusal)
                 # Rows that were distributed so far would be there twice.
                 for folder in (keep, self._folder and self._folder / "rows"):
                     shutil.rmtree(folder or "", ignore_errors=True)
-                place = fresh
-            known = ()
-            yield Restart((), place)
+                position = fresh
+            items = ()
+            yield Restart((), position)
         report.finish()
 
     def _find_steps(self, refusal: BadAnswer | None = None) -> None:
@@ -220,28 +220,30 @@ class Passes:
             return take(shard.open() for shard in dataset.shards)
 
     def _try(
-        self, place: BatchPosition, known: Sequence[str], keep: Path | None, report: Reporter
+        self, position: BatchPosition, items: Sequence[str], keep: Path | None, report: Reporter
     ) -> Iterator[PersonBatch | Restart]:
-        rows = self._rows(place, known)
-        is_ordered = place.phase == "ordered"
-        if is_ordered and not place.row and isinstance(rows, WideRows):
+        rows = self._rows(position, items)
+        is_ordered = position.phase == "ordered"
+        if is_ordered and not position.row and isinstance(rows, WideRows):
             rows.check_order(self._resources)
-        steps = _ordered(rows, place) if is_ordered else self._spread(rows, place, keep, report)
+        steps = (
+            _ordered(rows, position) if is_ordered else self._spread(rows, position, keep, report)
+        )
         with closing(steps):  # type: ignore[type-var]
             for step in steps:
                 yield step
                 report.add(step.rows)
         if is_ordered and self.is_steady:
-            begin = BatchPosition(as_text=place.as_text)
+            begin = BatchPosition(as_text=position.as_text)
             self._again = lambda: _ordered(self._rows(begin), begin)
 
-    def _rows(self, place: BatchPosition, known: Sequence[str] = ()) -> LongRows | WideRows:
+    def _rows(self, position: BatchPosition, items: Sequence[str] = ()) -> LongRows | WideRows:
         """Return the reader of the rows."""
         plans, shards = self._plan(), self.dataset.shards
-        names = ItemNames(self.listed or known, closed=self.listed is not None)
+        names = ItemNames(self.listed or items, closed=self.listed is not None)
         if isinstance(plans[0], WidePlan):
             return WideRows(shards, plans, self.reading, names)
-        return LongRows(shards, plans, self.reading, names, as_text=place.as_text)
+        return LongRows(shards, plans, self.reading, names, as_text=position.as_text)
 
     def _plan(self) -> Any:
         if self._plans is None:
@@ -249,28 +251,32 @@ class Passes:
         return self._plans
 
     def _spread(
-        self, rows: LongRows | WideRows, place: BatchPosition, keep: Path | None, report: Reporter
+        self,
+        rows: LongRows | WideRows,
+        position: BatchPosition,
+        keep: Path | None,
+        report: Reporter,
     ) -> Iterator[PersonBatch | Restart]:
         """Distribute the rows, unless an earlier pass did so, and yield bucket after bucket."""
         folder = keep or self._private_folder() / "rows"
         cells = self.dataset.rows * rows.width
-        bits = place.bits if place.sizes else choose_bits(cells, self._resources.memory)
+        bits = position.bits if position.sizes else choose_bits(cells, self._resources.memory)
         ordered = rows.reading.order_by is not None
-        buckets = Buckets(folder, bits, as_text=rows.as_text, sizes=place.sizes, ordered=ordered)
-        if not place.sizes:
+        buckets = Buckets(folder, bits, as_text=rows.as_text, sizes=position.sizes, ordered=ordered)
+        if not position.sizes:
             report.total = 2 * cells
             with closing(run_ahead(rows.blocks())) as blocks:
                 buckets.fill(blocks, report.add)
             self._is_torn = self._is_changed()
             sizes = tuple(buckets.sizes) if buckets.on_disk else ()
-            place = BatchPosition(
+            position = BatchPosition(
                 "buckets", 0, (), None, bits, sizes, (), rows.as_text, report.rows
             )
-        begin = replace(place, done=(), rows=0)
+        begin = replace(position, done=(), rows=0)
         self._again = lambda: bucket_batches(buckets, rows, begin)
-        if not place.done:
-            yield Restart(tuple(rows.items.names), place)
-        yield from bucket_batches(buckets, rows, place)
+        if not position.done:
+            yield Restart(tuple(rows.items.names), position)
+        yield from bucket_batches(buckets, rows, position)
 
     def _private_folder(self) -> Path:
         """Return a folder that only its owner can open and that goes with the passes."""
@@ -287,11 +293,11 @@ class Passes:
         The items of a batch are those known so far: a beginning of the final list.
         """
         self._check_open()
-        again = self._again or self._settle()
+        reread = self._again or self._settle()
         self._check_unchanged()
         report = Reporter(self._progress, self.dataset.rows)
         try:
-            for batch in again():
+            for batch in reread():
                 yield batch
                 report.add(batch.rows)
         except (OutOfOrder, NotNumbers, NotUtf8):
@@ -359,8 +365,8 @@ class Passes:
             raise BadUsage(f"{self.name} was closed; open it again to go through it.")
 
 
-def _ordered(rows: LongRows | WideRows, place: BatchPosition) -> Iterator[PersonBatch]:
-    return rows.batches(place) if isinstance(rows, WideRows) else ordered_batches(rows, place)
+def _ordered(rows: LongRows | WideRows, position: BatchPosition) -> Iterator[PersonBatch]:
+    return rows.batches(position) if isinstance(rows, WideRows) else ordered_batches(rows, position)
 
 
 def _identify(dataset: Dataset) -> tuple[tuple[str, ...], ...]:

@@ -52,11 +52,11 @@ class WideRows:
 
     def _check_numbering(self) -> None:
         for shard, plan in zip(self._shards, self._plans, strict=True):
-            other = plan.person is None
-            if other != self._is_numbered:
+            is_numbered = plan.person is None
+            if is_numbered != self._is_numbered:
                 raise BadResponses(
-                    f"{shard.name} has {'no' if other else 'a'} person column, but the files "
-                    f"before it have {'one' if other else 'none'}. Give all files a person "
+                    f"{shard.name} has {'no' if is_numbered else 'a'} person column, but the files "
+                    f"before it have {'one' if is_numbered else 'none'}. Give all files a person "
                     "column, or none."
                 )
 
@@ -73,13 +73,13 @@ class WideRows:
         try:
             with closing(connection), explain_query("the search for persons who come back"):
                 connection.register("ids", pa.RecordBatchReader.from_batches(schema, ids))
-                again = connection.execute(
+                repeated = connection.execute(
                     "SELECT 1 FROM ids GROUP BY person HAVING count(*) > 1 LIMIT 1"
                 ).fetchall()
         except BadUsage as error:
             lost = DiscreetError(f"the persons of a wide table could not be compared: {error}")
             raise (failures[0] if failures else lost) from None
-        if again:
+        if repeated:
             raise OutOfOrder
 
     def _ids(self, schema: Any) -> Iterator[Any]:
@@ -94,16 +94,16 @@ class WideRows:
 
     # -- batches -----------------------------------------------------------------------------
 
-    def batches(self, place: BatchPosition) -> Iterator[PersonBatch]:
+    def batches(self, position: BatchPosition) -> Iterator[PersonBatch]:
         """Yield the rows from a place on, each of them a whole person."""
         items = tuple(self.items.names)
-        with closing(run_ahead(self._slabs(place))) as slabs:
+        with closing(run_ahead(self._slabs(position))) as slabs:
             for answers, behind in slabs:
                 table = answers if answers.items == items else answers.select(items)
                 persons = None if self._is_numbered else answers.persons
                 store: Any = table.store
-                yield PersonBatch(items, persons, store, behind.rows - place.rows, behind)
-                place = behind
+                yield PersonBatch(items, persons, store, behind.rows - position.rows, behind)
+                position = behind
 
     def blocks(self) -> Iterator[Block]:
         """Yield all rows as long ones: every answer, and one row for who has none."""
@@ -113,7 +113,7 @@ class WideRows:
                 "out of memory: which of their rows comes last is known of whole rows only. Read "
                 "it in memory (engine='memory'), or write it as a long table."
             )
-        for answers, place in self._slabs(BatchPosition()):
+        for answers, position in self._slabs(BatchPosition()):
             cells = answers.select(self.items.names).to_array()
             cells[(cells < 0).all(axis=1), 0] = -3
             row, item = np.nonzero(cells != -1)
@@ -122,24 +122,26 @@ class WideRows:
                 pa.array(row, pa.int32()), pa.array(answers.persons, pa.string())
             )
             yield Block(
-                ids, item.astype(np.int32), value, len(self.items.names), place.row, (),
+                ids, item.astype(np.int32), value, len(self.items.names), position.row, (),
                 no_order(len(value)),
             )  # fmt: skip
 
-    def _slabs(self, place: BatchPosition) -> Iterator[tuple[Responses, BatchPosition]]:
+    def _slabs(self, position: BatchPosition) -> Iterator[tuple[Responses, BatchPosition]]:
         """Yield some rows, and the place behind them."""
-        done = lie_before(place.row, place.finished)
+        done = lie_before(position.row, position.finished)
         at = sum(done)
         left = zip(self._shards[len(done) :], self._plans[len(done) :], strict=True)
         for shard, plan in left:
             source, first = shard.open(), at
             for batch, n_rows in _gather(source, plan):
                 at += n_rows
-                if at > place.row:
+                if at > position.row:
                     # A checkpoint lies between two slabs, and slabs fall the same way again.
                     answers = self._pack(source, plan, batch, at - n_rows - first)
-                    place = replace(place, row=at, finished=tuple(done), rows=place.rows + n_rows)
-                    yield answers, place
+                    position = replace(
+                        position, row=at, finished=tuple(done), rows=position.rows + n_rows
+                    )
+                    yield answers, position
             done.append(at - first)
             if at == first:
                 raise no_rows(shard)
@@ -154,8 +156,8 @@ class WideRows:
         )
         table = WideTable(self._reading)
         table.add_source(_Rows(source, columns, batch, at), local)
-        made = table.finish()
-        return Responses(made.items, made.persons, made.store, made.groups)
+        raw = table.finish()
+        return Responses(raw.items, raw.persons, raw.store, raw.groups)
 
     def find_answer(self, person: str, item: str, number: int) -> str:
         """Return the place of a person's first, second, ... answer to an item, for a message."""
@@ -206,22 +208,22 @@ class _Rows(DeclaredSource):
     What was detected is said by the whole source.
     """
 
-    whole: Source
+    source: Source
     columns: list[int]
     held: list[list[Any]]
     offset: int
 
     @property
     def name(self) -> str:
-        return self.whole.name
+        return self.source.name
 
     @property
     def names(self) -> list[str]:
-        return [self.whole.names[number] for number in self.columns]
+        return [self.source.names[number] for number in self.columns]
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         for batch in self.held:
             yield [batch[number] for number in columns]
 
     def place(self, row: int) -> str:
-        return self.whole.place(self.offset + row)
+        return self.source.place(self.offset + row)

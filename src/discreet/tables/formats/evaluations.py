@@ -46,7 +46,7 @@ _ROWS = 1 << 16
 class Sample(NamedTuple):
     """One answer of one model."""
 
-    where: str
+    location: str
     model: str
     question: str
     about: Mapping[str, str | None]
@@ -82,8 +82,8 @@ class EvaluationSource(DeclaredSource):
         self._about = [] if first is None else list(first.about)
         self._scores = [] if first is None else list(first.scores)
         chosen = None if reading.response is not None else _choose_score(self._scores)
-        named = ["score" if name == chosen else name for name in self._scores]
-        self.names = ["model", "question", *self._about, *named]
+        score_names = ["score" if name == chosen else name for name in self._scores]
+        self.names = ["model", "question", *self._about, *score_names]
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns as text."""
@@ -102,7 +102,7 @@ class EvaluationSource(DeclaredSource):
         """Return the file and what it calls the sample."""
         for number, sample in enumerate(self._read(self.path, None)):
             if number == row:
-                return f"{self.path}, {sample.where}"
+                return f"{self.path}, {sample.location}"
         return f"{self.path}, row {row + 1}"
 
 
@@ -126,8 +126,8 @@ def _text(value: Any) -> str | None:
 
 
 def _read_harness(path: Path, progress: Callable[[int], None] | None) -> Iterator[Sample]:
-    found = _STAMPED.fullmatch(path.name)
-    task = spell_path(path.stem) if found is None else found["task"]
+    stamp = _STAMPED.fullmatch(path.name)
+    task = spell_path(path.stem) if stamp is None else stamp["task"]
     model = spell_path(settle_path(path).parent.name)
     for line, record in read_records(path, progress):
         if "doc_id" not in record:
@@ -149,19 +149,19 @@ def _read_inspect(path: Path, progress: Callable[[int], None] | None) -> Iterato
         with explain_read_errors(path):
             header, samples = _read_zip(path) if zipfile.is_zipfile(path) else _read_json(path)
         model, task = str(header["model"]), str(header["task"])
-        made = [_make_sample(model, task, sample) for sample in samples]
+        parsed = [_make_sample(model, task, sample) for sample in samples]
     except (KeyError, TypeError, AttributeError, ValueError, zipfile.BadZipFile) as error:
         raise BadResponses(
             f"{path} is a damaged log of Inspect, or of a version that is not known here "
             f"({type(error).__name__}: {error}). Convert it with `inspect log convert --to json`, "
             "or write the answers as a table."
         ) from None
-    names = list(dict.fromkeys(name for one in made for name in one.scores))
+    names = list(dict.fromkeys(name for entry in parsed for name in entry.scores))
     if progress is not None:
         progress(path.stat().st_size)
-    for one in made:
+    for entry in parsed:
         # The first sample must name every score: its own may be missing.
-        yield one._replace(scores={name: one.scores.get(name) for name in names})
+        yield entry._replace(scores={name: entry.scores.get(name) for name in names})
 
 
 def _make_sample(model: str, task: str, sample: dict[str, Any]) -> Sample:
@@ -170,8 +170,8 @@ def _make_sample(model: str, task: str, sample: dict[str, Any]) -> Sample:
     for scorer, score in (sample.get("scores") or {}).items():
         value = score["value"]
         parts = value if isinstance(value, dict) else {None: value}
-        for part, one in parts.items():
-            scores[scorer if part is None else f"{scorer}/{part}"] = one
+        for part, part_score in parts.items():
+            scores[scorer if part is None else f"{scorer}/{part}"] = part_score
     about = {"task": task, "epoch": epoch}
     return Sample(f"sample '{name}' of epoch {epoch}", model, f"{task}/{name}", about, scores)
 

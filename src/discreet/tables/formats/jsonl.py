@@ -83,8 +83,8 @@ class JsonLinesSource(DeclaredSource):
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns as text, ids that are numbers as such."""
         for batch in self._read(self._progress):
-            made = [_make_column(cells) for cells in batch.columns()]
-            yield [made[number] for number in columns]
+            arrays = [_make_column(cells) for cells in batch.columns()]
+            yield [arrays[number] for number in columns]
 
     def place(self, row: int) -> str:
         """Return file and line of a row; the file is read again up to there."""
@@ -197,11 +197,11 @@ class _Shape:
 
     def _sign(self, record: Record) -> tuple[str, ...]:
         """Return the keys of a record that could be those of person, item or answer."""
-        known = self._has_role
+        has_role = self._has_role
         for name in record:
-            if name not in known:
-                known[name] = not name or any(self._find_roles([name]).values())
-        return tuple(sorted(name for name in record if known[name]))
+            if name not in has_role:
+                has_role[name] = not name or any(self._find_roles([name]).values())
+        return tuple(sorted(name for name in record if has_role[name]))
 
     def _find_roles(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
         roles = find_role_names(names, self._reading)
@@ -224,15 +224,15 @@ class _Shape:
 
     @staticmethod
     def _plan_nested(
-        names: list[str], first: Record, reading: Reading, where: str
+        names: list[str], first: Record, reading: Reading, location: str
     ) -> tuple[str | None, str | None, str | None]:
         # The names of the items are inside; a stand-in lets the person be found as usual.
         inside = replace(reading, layout="wide", response=None)
-        plan = plan_columns([*names, "\0item"], inside, where)
+        plan = plan_columns([*names, "\0item"], inside, location)
         person = getattr(plan, "person", None)
         if person is None:
             raise BadResponses(
-                f"{where}: the first record has 'responses' but no person; its keys are "
+                f"{location}: the first record has 'responses' but no person; its keys are "
                 f"{', '.join(repr(name) for name in first)}. Name the person's key with "
                 "person=NAME (--person NAME)."
             )
@@ -240,9 +240,9 @@ class _Shape:
 
     @staticmethod
     def _plan_flat(
-        names: list[str], reading: Reading, where: str
+        names: list[str], reading: Reading, location: str
     ) -> tuple[str | None, str | None, str | None]:
-        plan = plan_columns(names, reading, where)
+        plan = plan_columns(names, reading, location)
         if isinstance(plan, LongPlan):
             return names[plan.person], names[plan.item], names[plan.response]
         return None if plan.person is None else names[plan.person], None, None
@@ -328,7 +328,7 @@ class _Batch:
                     f"{self._path}, line {line}: 'responses' must be an object from items to "
                     f"answers, as in the first record; found {_kind(answers)}."
                 )
-            return [one for one in answers.items() if not self._reading.ignores(one[0])]
+            return [answer for answer in answers.items() if not self._reading.ignores(answer[0])]
         apart = {self._shape.keys[0], *self._reading.ignore, *self._reading.facts}
         ignores = self._reading.ignores
         return [
@@ -339,21 +339,21 @@ class _Batch:
 
     def _check(self, line: int, item: str | None, key: str, value: Any) -> None:
         text = _text(value)
-        known = (item or "" if self._reading.by_item else "", text)
-        if text is None or known in self._known or self._reading.looking:
+        item_and_word = (item or "" if self._reading.by_item else "", text)
+        if text is None or item_and_word in self._known or self._reading.looking:
             return
         if self._reading.ignores(item or ""):
             return
         scoring = self._reading.scoring_of(item or "")
-        self._known[known] = score_value(text, scoring)
-        if self._known[known] == BAD:
-            found = Found(
+        self._known[item_and_word] = score_value(text, scoring)
+        if self._known[item_and_word] == BAD:
+            bad_cell = Found(
                 f"{self._path}, line {line}", key, value, wide=self._shape.keys[1] is None,
                 words=tuple(word for _, word in self._known if word is not None),
                 has_person=self._shape.keys[0] is not None,
                 forgotten=item if self._reading.key else None,
             )  # fmt: skip
-            raise refuse_answer(found, scoring)
+            raise refuse_answer(bad_cell, scoring)
 
     def _append(
         self, line: int, person: str | None, item: str | None, answer: str | None,

@@ -153,21 +153,21 @@ class LabelledSource:
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns of numbers, or of text; declare at the end what was read as missing."""
-        wanted = [self._raw[number] for number in columns]
-        made = {name: _Column(name, self._labels[name], self._mapping(name)) for name in wanted}
-        step = max(1, _CELLS // max(len(wanted), 1))
+        names = [self._raw[number] for number in columns]
+        readers = {name: _Column(name, self._labels[name], self._mapping(name)) for name in names}
+        step = max(1, _CELLS // max(len(names), 1))
         done, size = 0, self.path.stat().st_size
         while True:
-            cells, _ = self._read(usecols=wanted, row_limit=step, row_offset=done)
+            cells, _ = self._read(usecols=names, row_limit=step, row_offset=done)
             count = len(next(iter(cells.values()), ()))
             if count:
-                yield [make_column(made[name].take(cells[name])) for name in wanted]
+                yield [make_column(readers[name].take(cells[name])) for name in names]
             done += count
             if self._progress is not None:
                 self._progress(min(size, size * done // max(self.n_rows, done, 1)))
             if count < step:
                 break
-        self._tell(list(made.values()))
+        self._tell(list(readers.values()))
 
     def place(self, row: int) -> str:
         """Return file and row, counted from 1 as the program counts cases."""
@@ -175,32 +175,32 @@ class LabelledSource:
 
     def _mapping(self, name: str) -> dict[Any, Any]:
         """Return what the values of a column become, those that are not to stay as they are."""
-        labels, said = self._labels[name], self._reading
-        if not labels.words or said is None:
+        labels, reading = self._labels[name], self._reading
+        if not labels.words or reading is None:
             return {}
-        if name.strip() in said.group:
+        if name.strip() in reading.group:
             return dict(labels.words)
-        return self._translate(name, said) if self._is_believed else {}
+        return self._translate(name, reading) if self._is_believed else {}
 
-    def _translate(self, name: str, said: Reading) -> dict[Any, Any]:
+    def _translate(self, name: str, reading: Reading) -> dict[Any, Any]:
         """Return what labels say about the answers of a column."""
-        labels, right = self._labels[name], said.scoring_of(name.strip()).right
+        labels, right = self._labels[name], reading.scoring_of(name.strip()).right
         if right is not None:
             words = {word.strip().lower() for word in labels.words.values()}
             return {} if words.isdisjoint(right) else dict(labels.words)
-        as_coded = said.at_least is not None or said.one_means == "wrong"
+        as_coded = reading.at_least is not None or reading.one_means == "wrong"
         return {} if as_coded else labels.find_scores() or {}
 
     def detect(self, columns: Sequence[int], *, has_ids: bool) -> tuple[Detected, ...]:
         """Return which of these columns are read by what the file says about their values."""
         del has_ids
-        said, names = self._reading or Reading(), [self._raw[number] for number in columns]
-        coded = [name for name in names if self._has_unstated_codes(name, said)]
+        reading, names = self._reading or Reading(), [self._raw[number] for number in columns]
+        coded = [name for name in names if self._has_unstated_codes(name, reading)]
         scored = [
             name
             for name in names
             if self._reading is not None
-            and any(code != word for code, word in self._translate(name, said).items())
+            and any(code != word for code, word in self._translate(name, reading).items())
         ]
         detected = []
         if coded:
@@ -213,25 +213,29 @@ class LabelledSource:
             detected.append(Detected("key", sentence, remedy))
         return tuple(detected)
 
-    def _has_unstated_codes(self, name: str, said: Reading) -> bool:
+    def _has_unstated_codes(self, name: str, reading: Reading) -> bool:
         """Say whether the file declares missing what the reading does not.
 
         For a release only what would count as an answer: it refuses all other values anyway.
         """
         column = name.strip()
-        is_item = not said.listed or column in said.listed
-        scorings = [said.scoring_of(item) for item in ([column] if is_item else said.listed)]
-        spans = [(one["lo"], one["hi"]) for one in self._ranges.get(name, ())]
+        is_item = not reading.listed or column in reading.listed
+        scorings = [reading.scoring_of(item) for item in ([column] if is_item else reading.listed)]
+        spans = [(bounds["lo"], bounds["hi"]) for bounds in self._ranges.get(name, ())]
         if self._is_believed:
             stated = scorings[0].missing
             return any(low != high or spell(write_cell(low)) not in stated for low, high in spans)
         return any(_counts_within(*span, scoring) for span in spans for scoring in scorings)
 
     def _tell(self, columns: Sequence[_Column]) -> None:
-        dropped = {one.name: sum(one.dropped.values()) for one in columns if one.dropped}
+        dropped = {
+            column.name: sum(column.dropped.values()) for column in columns if column.dropped
+        }
         if dropped:
             total = sum(dropped.values())
-            codes = sorted({write_cell(code) or "" for one in columns for code in one.dropped})
+            codes = sorted(
+                {write_cell(code) or "" for column in columns for code in column.dropped}
+            )
             warnings.warn(
                 f"{self.path}: {total:,} answers are codes that the file declares missing "
                 f"({_shorten(codes)}) and are read as missing: "
@@ -239,14 +243,14 @@ class LabelledSource:
                 DiscreetWarning,
                 stacklevel=2,
             )
-        told = [one for one in columns if one.has_own_scores]
-        if told:
-            meaning = ", ".join(f"{write_cell(value)} ('{told[0].labels.words[value]}') is "
+        labelled = [column for column in columns if column.has_own_scores]
+        if labelled:
+            meaning = ", ".join(f"{write_cell(value)} ('{labelled[0].labels.words[value]}') is "
                                 f"{'right' if score else 'wrong'}"
-                                for value, score in told[0].mapping.items())  # fmt: skip
+                                for value, score in labelled[0].mapping.items())  # fmt: skip
             warnings.warn(
-                f"{self.path}: answers are read by their value labels, in {told[0].name}: "
-                f"{meaning}; columns: {_shorten([one.name for one in told])}.",
+                f"{self.path}: answers are read by their value labels, in {labelled[0].name}: "
+                f"{meaning}; columns: {_shorten([column.name for column in labelled])}.",
                 DiscreetWarning,
                 stacklevel=2,
             )
@@ -261,10 +265,10 @@ class LabelledSource:
             options["user_missing"] = True
         read = getattr(pyreadstat, PROGRAMS[self._kind][1])
         with explain_read_errors(self.path), _explain_damage(self.path, self._kind):
-            made: tuple[Mapping[str, Any], Any] = read(
+            cells_and_labels: tuple[Mapping[str, Any], Any] = read(
                 self._unpacked(), output_format="dict", **options
             )
-            return made
+            return cells_and_labels
 
     def _unpacked(self) -> Any:
         if not is_gzip(self.path):
@@ -313,7 +317,7 @@ def _make_missing(ranges: Sequence[Mapping[str, Any]], is_text: bool) -> Callabl
 
     SPSS declares ranges; Stata and SAS have marks (.a, .b), letters in a column of numbers.
     """
-    spans = [(one["lo"], one["hi"]) for one in ranges]
+    spans = [(bounds["lo"], bounds["hi"]) for bounds in ranges]
 
     def is_missing(value: Any) -> bool:
         if isinstance(value, str) != is_text:
@@ -329,8 +333,8 @@ def _counts_within(low: Any, high: Any, scoring: ValueScoring) -> bool:
         return score_value(write_cell(low), scoring) not in (MISSING, BAD)
     if scoring.right is not None or scoring.at_least is not None:
         return True  # every number is right or wrong then
-    known = ("0", "1") if scoring.codes is None else scoring.codes
-    return any(low <= float(word) <= high for word in known if word not in scoring.missing)
+    words = ("0", "1") if scoring.codes is None else scoring.codes
+    return any(low <= float(word) <= high for word in words if word not in scoring.missing)
 
 
 def _shorten(words: Sequence[str]) -> str:

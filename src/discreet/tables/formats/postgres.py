@@ -105,30 +105,30 @@ def parse_address(text: str) -> Address:
     >>> address.place, address.wanted
     ('postgresql://ann@[::1]:5433/school', 'answers')
     """
-    found = _ADDRESS.fullmatch(text)
-    if found is None:
+    match = _ADDRESS.fullmatch(text)
+    if match is None:
         raise BadUsage(
             "The address of a PostgreSQL server cannot be understood (it is not repeated here, "
             "because it may hold a password). It looks like "
             "'postgresql://user@host:5432/database::table', with '::SELECT ...' for a query; signs "
             "such as blanks, '@', '/' and '#' in a user or password are written %20, %40, %2F, %23."
         )
-    parts = {name: value or "" for name, value in found.groupdict().items()}
+    parts = {name: value or "" for name, value in match.groupdict().items()}
     options = parts["options"].split("&") if parts["options"] else []
     hidden = [option for option in options if re.match(r"[^=]*(password|secret)", option, re.I)]
     secrets = [parts["password"], *(option.partition("=")[2] for option in hidden)]
-    both = {word for secret in secrets for word in (secret, unquote(secret)) if word}
+    secret_words = {word for secret in secrets for word in (secret, unquote(secret)) if word}
     user = f"{parts['user']}@" if parts["user"] else ""
-    shown = [
+    visible_options = [
         f"{option.partition('=')[0]}={_HIDDEN}" if option in hidden else option
         for option in options
     ]
-    place = f"{parts['scheme']}://{user}{parts['host']}{parts['path']}"
+    display = f"{parts['scheme']}://{user}{parts['host']}{parts['path']}"
     return Address(
-        uri=text[: found.start("wanted") - 2] if found["wanted"] is not None else text,
-        place=f"{place}?{'&'.join(shown)}" if shown else place,
+        uri=text[: match.start("wanted") - 2] if match["wanted"] is not None else text,
+        place=f"{display}?{'&'.join(visible_options)}" if visible_options else display,
         wanted=parts["wanted"].strip(),
-        secrets=tuple(sorted(both, key=len, reverse=True)),
+        secrets=tuple(sorted(secret_words, key=len, reverse=True)),
     )
 
 
@@ -160,26 +160,26 @@ def _open_rows(snapshot: _Snapshot, address: Address) -> Dataset:
 
 def _find_table(snapshot: _Snapshot, address: Address) -> tuple[str, bool]:
     """Return the quoted name of the table, and whether its rows are stored."""
-    found = snapshot.fetch(_TABLES, "the list of tables")
-    known: list[tuple[str, str, bool]] = []
-    for schema, table, kind, is_visible in found:
+    rows = snapshot.fetch(_TABLES, "the list of tables")
+    matches: list[tuple[str, str, bool]] = []
+    for schema, table, kind, is_visible in rows:
         quoted = f"{_quote(schema)}.{_quote(table)}"
         spellings = {f"{schema}.{table}", quoted, *((table, _quote(table)) if is_visible else ())}
-        if address.wanted in spellings or (not address.wanted and len(found) == 1):
-            known.append((f"{schema}.{table}", quoted, kind in _STORED))
-    if len(known) == 1:
-        return known[0][1:]
-    listed = [table if seen else f"{schema}.{table}" for schema, table, _, seen in found]
+        if address.wanted in spellings or (not address.wanted and len(rows) == 1):
+            matches.append((f"{schema}.{table}", quoted, kind in _STORED))
+    if len(matches) == 1:
+        return matches[0][1:]
+    listed = [table if visible else f"{schema}.{table}" for schema, table, _, visible in rows]
     names = ", ".join(listed[:20]) + (", ..." if len(listed) > 20 else "") or "none"
     if not address.wanted:
         raise BadUsage(
-            f"{address.place} has {len(found)} tables ({names}). Say which one holds the answers, "
+            f"{address.place} has {len(rows)} tables ({names}). Say which one holds the answers, "
             f"as in '{address.place}::{listed[0] if listed else 'table'}'."
         )
-    if known:
-        both = " and ".join(quoted for _, quoted, _ in known)
+    if matches:
+        choices = " and ".join(quoted for _, quoted, _ in matches)
         raise BadUsage(
-            f"'{address.wanted}' can mean {both}. Write the one that is meant like that."
+            f"'{address.wanted}' can mean {choices}. Write the one that is meant like that."
         )
     raise BadUsage(
         f"{address.place} has no table '{address.wanted}' for this user. Its tables are: {names}. "
@@ -208,8 +208,8 @@ class ServerSource(DeclaredSource):
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns in their own types, or as text."""
-        wanted = ", ".join(self._columns[number] for number in columns)
-        query = f"SELECT {wanted} FROM {self._rows}"  # noqa: S608 (quoted or the user's own)
+        selection = ", ".join(self._columns[number] for number in columns)
+        query = f"SELECT {selection} FROM {self._rows}"  # noqa: S608 (quoted or the user's own)
         for batch in self._snapshot.stream(query, self.name, self._settings):
             yield list(batch.columns)
 
@@ -226,9 +226,9 @@ def _spell(name: str, column: Any) -> str:
     if kind == "numeric":
         # 7 and 7.0 are equal there, so they must be one person here.
         return f"trim_scale({name})::text"
-    known = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_string)
+    plain = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_string)
     # An oid is unsigned there and signed here.
-    is_known = kind != "oid" and any(is_kind(column.type) for is_kind in known)
+    is_known = kind != "oid" and any(is_kind(column.type) for is_kind in plain)
     return name if is_known else f"{name}::text"
 
 
@@ -244,11 +244,11 @@ class _Snapshot:
             with _explain(address, "a snapshot"):
                 # The server may otherwise end a transaction that waits for the passes of others.
                 self._keeper.run("SET LOCAL idle_in_transaction_session_timeout = 0")
-                found = self._keeper.fetch("SELECT pg_catalog.pg_export_snapshot()")
+                exported = self._keeper.fetch("SELECT pg_catalog.pg_export_snapshot()")
         except BaseException:
             self.close()
             raise
-        self._name = str(found[0][0])
+        self._name = str(exported[0][0])
 
     def fetch(self, query: str, name: str) -> list[tuple[Any, ...]]:
         """Return all rows of a small result."""

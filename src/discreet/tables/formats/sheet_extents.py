@@ -128,7 +128,7 @@ def _name_sheets(content: bytes) -> list[tuple[str, str]]:
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         if _local(tag) == "sheet":
-            link = next((attributes[one] for one in attributes if one.endswith(":id")), "")
+            link = next((attributes[key] for key in attributes if key.endswith(":id")), "")
             names.append((attributes.get("name", ""), link))
 
     _parse([content], start)
@@ -169,15 +169,15 @@ def _measure_xml(packed: zipfile.ZipFile, part: str) -> Extent:
 
 def _read_pieces(packed: zipfile.ZipFile, part: str) -> Iterator[bytes]:
     """Yield the XML of a sheet in pieces that end between two tags."""
-    rest = b""
+    remainder = b""
     with packed.open(part) as stream:
         while chunk := stream.read(_CHUNK):
-            chunk = rest + chunk
+            chunk = remainder + chunk
             end = max(chunk.rfind(b"<"), 0)
-            rest = chunk[end:]
+            remainder = chunk[end:]
             if end:
                 yield chunk[:end]
-    yield rest
+    yield remainder
 
 
 def _count_cells(piece: bytes) -> int:
@@ -212,8 +212,8 @@ def _find_references(piece: bytes) -> tuple[Int64Array, Int64Array]:
     start = start[text[start] - np.uint8(ord("A")) < 26]
     row, column = np.zeros((2, len(start)), dtype=np.int64)
     is_letter, is_inside = np.ones((2, len(start)), dtype=np.bool_)
-    for place in range(_LONGEST):
-        sign = text[start + place]
+    for offset in range(_LONGEST):
+        sign = text[start + offset]
         letter, digit = sign - np.uint8(ord("A")), sign - np.uint8(ord("0"))
         is_letter &= letter < 26
         np.copyto(column, column * 26 + letter + 1, where=is_letter)
@@ -235,8 +235,8 @@ class _CellReader:
         """Take one opening tag."""
         name = _local(tag)
         if name == "row":
-            given = attributes.get("r", "")
-            self._row = int(given) - 1 if given.isascii() and given.isdigit() else self._row + 1
+            number = attributes.get("r", "")
+            self._row = int(number) - 1 if number.isascii() and number.isdigit() else self._row + 1
             self._column = -1
         elif name == "c":
             self._place(attributes.get("r", ""))
@@ -245,15 +245,15 @@ class _CellReader:
             self.extent.include(self._row, self._column)
 
     def _place(self, reference: str) -> None:
-        found = _REFERENCE.fullmatch(reference)
+        match = _REFERENCE.fullmatch(reference)
         self._counted = False
-        if found is None:
+        if match is None:
             self._column += 1
             return
         column = 0
-        for letter in found[1]:
+        for letter in match[1]:
             column = column * 26 + ord(letter) - ord("A") + 1
-        self._row, self._column = int(found[2]) - 1, column - 1
+        self._row, self._column = int(match[2]) - 1, column - 1
 
 
 def _parse_cells(pieces: Iterator[bytes]) -> Extent:
@@ -272,23 +272,23 @@ _BUNDLE = 156
 
 def _list_records(content: bytes) -> Iterator[tuple[int, int, int]]:
     """Yield kind, start and size of each record."""
-    place = 0
-    while place < len(content):
-        kind, place = _read_number(content, place, 2)
-        size, place = _read_number(content, place, 4)
-        yield kind, place, size
-        place += size
+    position = 0
+    while position < len(content):
+        kind, position = _read_number(content, position, 2)
+        size, position = _read_number(content, position, 4)
+        yield kind, position, size
+        position += size
 
 
-def _read_number(content: bytes, place: int, most: int) -> tuple[int, int]:
+def _read_number(content: bytes, position: int, n_bytes: int) -> tuple[int, int]:
     """Return a number of seven bits a byte, and where it ends."""
     number = 0
-    for step in range(most):
-        byte = content[place + step] if place + step < len(content) else 0
+    for step in range(n_bytes):
+        byte = content[position + step] if position + step < len(content) else 0
         number |= (byte & 0x7F) << (7 * step)
         if byte < 0x80:
-            return number, place + step + 1
-    return number, place + most
+            return number, position + step + 1
+    return number, position + n_bytes
 
 
 def _measure_records(content: bytes) -> Extent:
@@ -307,12 +307,12 @@ def _name_records(content: bytes) -> list[tuple[str, str]]:
     for kind, start, size in _list_records(content):
         if kind == _BUNDLE:
             record = content[start : start + size]
-            link, place = _read_text(record, 8)
-            names.append((_read_text(record, place)[0], link))
+            link, end = _read_text(record, 8)
+            names.append((_read_text(record, end)[0], link))
     return names
 
 
-def _read_text(record: bytes, place: int) -> tuple[str, int]:
-    (letters,) = struct.unpack_from("<I", record, place)
-    end = place + 4 + 2 * letters
-    return record[place + 4 : end].decode("utf-16-le", "replace"), end
+def _read_text(record: bytes, position: int) -> tuple[str, int]:
+    (letters,) = struct.unpack_from("<I", record, position)
+    end = position + 4 + 2 * letters
+    return record[position + 4 : end].decode("utf-16-le", "replace"), end

@@ -111,9 +111,9 @@ class WorkbookSource:
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns of numbers, or of text."""
-        whole = [make_column([row[number] for row in self._rows]) for number in columns]
+        sheet_columns = [make_column([row[number] for row in self._rows]) for number in columns]
         for start in range(0, len(self._rows), _ROWS):
-            yield [column.slice(start, _ROWS) for column in whole]
+            yield [column.slice(start, _ROWS) for column in sheet_columns]
 
     def place(self, row: int) -> str:
         """Return sheet and row, numbered as the spreadsheet numbers them."""
@@ -196,12 +196,12 @@ def _open(path: Path) -> tuple[Any, Mapping[str, Extent]]:
     except ImportError:
         raise MissingExtra(f"{path} is a workbook; reading it", "files") from None
     with open_bytes(path) as stream:
-        whole = io.BytesIO(stream.read())
-    if whole.getvalue().startswith(b"\xd0\xcf\x11\xe0") and _ENCRYPTED in whole.getvalue():
+        content = io.BytesIO(stream.read())
+    if content.getvalue().startswith(b"\xd0\xcf\x11\xe0") and _ENCRYPTED in content.getvalue():
         raise BadResponses(_protected(path))
-    extents = _look_through(path, whole)
-    whole.seek(0)
-    return python_calamine.CalamineWorkbook.from_filelike(whole), extents
+    extents = _look_through(path, content)
+    content.seek(0)
+    return python_calamine.CalamineWorkbook.from_filelike(content), extents
 
 
 def _protected(path: Path) -> str:
@@ -259,18 +259,18 @@ def _explain_damage(path: Path) -> Iterator[None]:
         ) from None
 
 
-def _choose(path: Path, book: Any, wanted: str | None, extents: Mapping[str, Extent]) -> Any:
+def _choose(path: Path, book: Any, sheet: str | None, extents: Mapping[str, Extent]) -> Any:
     """Return the sheet that is meant; sheets are parsed once, which takes most of the time."""
     names = list(book.sheet_names)
-    if wanted is not None and wanted not in names:
-        raise BadUsage(f"{path} has no sheet '{wanted}'. Its sheets are {_list(names)}.")
-    shown = [one.name for one in book.sheets_metadata if "Hidden" not in str(one.visible)]
-    looked = [wanted] if wanted is not None else shown or names
-    for name in looked:
+    if sheet is not None and sheet not in names:
+        raise BadUsage(f"{path} has no sheet '{sheet}'. Its sheets are {_list(names)}.")
+    visible = [table.name for table in book.sheets_metadata if "Hidden" not in str(table.visible)]
+    chosen = [sheet] if sheet is not None else visible or names
+    for name in chosen:
         _check_extent(f"{path}, sheet '{name}'", extents.get(name, Extent()))
-    filled = [one for one in map(book.get_sheet_by_name, looked) if one.height * one.width]
-    if wanted is not None and not filled:
-        raise BadResponses(f"{path}, sheet '{wanted}' is empty. Its sheets are {_list(names)}.")
+    filled = [table for table in map(book.get_sheet_by_name, chosen) if table.height * table.width]
+    if sheet is not None and not filled:
+        raise BadResponses(f"{path}, sheet '{sheet}' is empty. Its sheets are {_list(names)}.")
     if not filled:
         raise BadResponses(f"{path} holds no data: its sheets ({_list(names)}) are empty.")
     if len(filled) > 1:
@@ -279,7 +279,10 @@ def _choose(path: Path, book: Any, wanted: str | None, extents: Mapping[str, Ext
             f"{path} has {len(filled)} sheets with data: {_describe(filled)}. Say which one "
             f"holds the answers with sheet='{first}' (--sheet {shlex.quote(first)})."
         ).offering(
-            *(make_remedy(f"sheet '{one.name}':", {"sheet": one.name}) for one in filled[:_SHOWN])
+            *(
+                make_remedy(f"sheet '{table.name}':", {"sheet": table.name})
+                for table in filled[:_SHOWN]
+            )
         )
     return filled[0]
 
@@ -296,7 +299,9 @@ def _check_extent(name: str, extent: Extent) -> None:
 
 
 def _describe(tables: Sequence[Any]) -> str:
-    listed = ", ".join(f"'{one.name}' ({one.height:,} x {one.width:,})" for one in tables[:_SHOWN])
+    listed = ", ".join(
+        f"'{table.name}' ({table.height:,} x {table.width:,})" for table in tables[:_SHOWN]
+    )
     more = len(tables) - _SHOWN
     return f"{listed} and {more:,} more" if more > 0 else listed
 
