@@ -61,15 +61,15 @@ def leave_folds_out(
         f"({degrees} degrees of freedom)"
     )
     locations = plan.locate(chain.kept)
-    named = _name_thin(thin, chain, plan)
-    notes = (note, *([_explain_thin(named)] if named else []))
+    thin_names = _name_thin(thin, chain, plan)
+    notes = (note, *([_explain_thin(thin_names)] if thin_names else []))
     errors = _sum_moves(scaled, thin) if locations is None else _sum_steps(scaled, thin, locations)
     if len(difficulty) > COVARIANCE_LIMIT:
         apart = errors.locations is None or errors.locations.covariance is None
-        said = NO_COVARIANCE if apart else NO_STEP_COVARIANCE
-        notes += (f"{said}standard errors only",)
-    how = f"{note[0].upper()}{note[1:]}."
-    return replace(errors, notes=notes, degrees=degrees, how=how)
+        missing = NO_COVARIANCE if apart else NO_STEP_COVARIANCE
+        notes += (f"{missing}standard errors only",)
+    se_method = f"{note[0].upper()}{note[1:]}."
+    return replace(errors, notes=notes, degrees=degrees, se_method=se_method)
 
 
 def _sum_moves(moves: FloatArray, thin: BoolArray) -> Uncertainty:
