@@ -69,8 +69,8 @@ class Uncertainty:
 
     ``degrees`` of freedom of the standard errors; None where they count as known.
     ``se_method`` says in a sentence how they were computed. ``locations`` is the same for the
-    locations of items with
-    steps, where the covariance of their nodes is not there to find it from.
+    locations of items with steps, where the covariance of their nodes is not there to find it
+    from.
     """
 
     se: FloatArray
