@@ -67,11 +67,11 @@ def attempt_conditional(
     """
     if not plan.is_binary:
         return _attempt_steps(answers, plan)
-    patterns = find_patterns(answers, chain.kept)
+    patterns = find_patterns(answers, chain.linked)
     if patterns is None:
         return None, take_refined(TOO_MUCH_WORK)
     try:
-        conditional_fit = maximise_conditional(patterns, facts.right[chain.kept], start)
+        conditional_fit = maximise_conditional(patterns, facts.right[chain.linked], start)
     except NotConverged as error:
         return None, take_refined(f"conditional found no maximum ({error})")
     return assemble_conditional(facts, chain, conditional_fit), TOOK_CONDITIONAL

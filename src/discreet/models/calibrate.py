@@ -228,12 +228,12 @@ def _fit_pairs(answers: Answers, request: _Request) -> Estimate:
     sandwich = plan_sandwich(
         method.laplacian(chain.rates, difficulty),
         difficulty=difficulty,
-        columns=chain.kept,
+        columns=chain.linked,
         scoring=method.scoring(difficulty),
         weighting=weighting,
         answers=facts.answers,
         n_persons=facts.persons,
-        locations=plan.locate(chain.kept),
+        locations=plan.locate(chain.linked),
         basis=plan.basis,
     )
     sandwich = replace(sandwich, job=plan.wrap(sandwich.job))
@@ -276,7 +276,7 @@ def _go_through(
         from discreet.models.routing import LookForRouting, may_be_routed  # loads SciPy
 
         if may_be_routed(int(facts.answers.sum()), facts.persons * len(facts.items)):
-            jobs.append(LookForRouting(chain.kept, difficulty))
+            jobs.append(LookForRouting(chain.linked, difficulty))
     try:
         answers.admit(sandwich.job)
     except OutOfReach as reason:
@@ -363,7 +363,7 @@ def _fit_counts(counts: PairCounts, request: _Request, advice: str = NO_FOLDS) -
         uncertainty = _unknown(chain, "standard errors were not asked for")
     elif folds is not None:
         uncertainty = leave_folds_out(folds, chain, method, difficulty, plan, weight=weight)
-    elif complete and len(chain.kept) == len(counts.items) <= COVARIANCE_LIMIT:
+    elif complete and len(chain.linked) == len(counts.items) <= COVARIANCE_LIMIT:
         laplacian = method.laplacian(chain.rates, difficulty)
         scoring = method.scoring(difficulty)
         uncertainty = simulate_uncertainty(counts, laplacian, difficulty, scoring)
@@ -435,7 +435,7 @@ def _doubt_persons(counts: PairCounts) -> tuple[FitWarning, ...]:
 
 
 def _unknown(chain: Chain, reason: str) -> Uncertainty:
-    return Uncertainty(np.full(len(chain.kept), np.nan), None, (reason,))
+    return Uncertainty(np.full(len(chain.linked), np.nan), None, (reason,))
 
 
 def _check_method(name: str, ability: str) -> None:

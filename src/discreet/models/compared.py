@@ -145,7 +145,7 @@ def _judge_errors(
     if m > COVARIANCE_LIMIT:
         return _too_many(m)
     position = np.full(data.n_items, -1)
-    position[chain.kept] = np.arange(m)
+    position[chain.linked] = np.arange(m)
     winner, loser = position[data.winner], position[data.loser]
     inside = (winner >= 0) & (loser >= 0)
     winner, loser, judge = winner[inside], loser[inside], data.judge[inside]

@@ -59,7 +59,7 @@ class Chain:
     ----------
     items
         All item names, in the order of the input.
-    kept
+    linked
         Positions of the linked items, increasing.
     rates
         Counts among the kept items, ``rates[i, j]`` from i to j: the off-diagonal part of the
@@ -71,7 +71,7 @@ class Chain:
     """
 
     items: tuple[str, ...]
-    kept: IndexArray
+    linked: IndexArray
     rates: Any
     status: tuple[Status, ...]
     warnings: tuple[FitWarning, ...]
@@ -79,7 +79,7 @@ class Chain:
     def spread(self, values: FloatArray) -> FloatArray:
         """Put values of the kept items at their places among all items, NaN elsewhere."""
         out = np.full(len(self.items), np.nan)
-        out[self.kept] = values
+        out[self.linked] = values
         return out
 
 

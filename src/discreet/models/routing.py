@@ -103,19 +103,19 @@ class LookForRouting(Job[Routing]):
 
     Attributes
     ----------
-    kept, difficulty
+    columns, difficulty
         Columns with a difficulty, and the difficulties, by a method that is right when items
         were not routed.
     """
 
-    kept: IndexArray
+    columns: IndexArray
     difficulty: FloatArray
     sample = SAMPLE
 
     def block(self, store: AnswerStore) -> Routing:
         """Look at these persons."""
         everybody = cast(SparseRows, store.take(np.arange(store.n_persons)))
-        rows = _Rows(*restrict_rows(everybody, self.kept))
+        rows = _Rows(*restrict_rows(everybody, self.columns))
         if (np.diff(rows.indptr) >= FEWEST_ANSWERS).sum() < FEWEST_PERSONS:
             return UNKNOWN
         ratio, se = _measure_dispersion(rows, self.difficulty)

@@ -128,14 +128,14 @@ class Grouped:
 class GroupPatterns(Job[Grouped]):
     """Find the patterns of persons, of whom two numbers each are kept."""
 
-    kept: IndexArray
+    columns: IndexArray
     needs: str = "patterns of answers need two numbers of every person here"
     travels: bool = False
     sample: int | None = None
 
     def block(self, store: AnswerStore) -> Grouped:
         """Find the patterns of some persons."""
-        columns, m = self.kept, len(self.kept)
+        columns, m = self.columns, len(self.columns)
         if m == store.n_items and store.n_answers == store.n_persons * m:
             pattern_keys = _item_keys(m).sum(keepdims=True)
             key, right = np.repeat(pattern_keys, store.n_persons), store.person_totals()[1]
@@ -174,7 +174,7 @@ class GroupPatterns(Job[Grouped]):
             score=code % width,
             persons=persons.astype(np.int64),
             entry=entry.reshape(-1).astype(np.int64),
-            n_items=len(self.kept),
+            n_items=len(self.columns),
         )
 
 

@@ -82,9 +82,9 @@ def find_maximum(responses: Answers) -> tuple[PairCounts, Chain, ConditionalFit]
     counts = responses.count()
     chain = build_chain(counts)
     start, _ = solve_refined(chain.rates)
-    job = GroupPatterns(chain.kept)
+    job = GroupPatterns(chain.linked)
     patterns = job.collect(responses.reduce(job))
-    return counts, chain, maximise_conditional(patterns, counts.right[chain.kept], start)
+    return counts, chain, maximise_conditional(patterns, counts.right[chain.linked], start)
 
 
 def maximise_conditional(

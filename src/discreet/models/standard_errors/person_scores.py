@@ -104,7 +104,7 @@ class ScorePlan:
 
     Attributes
     ----------
-    difficulty, kept
+    difficulty, columns
         Difficulties of the kept items and their positions among all items.
     scoring
         The estimator's pair contributions.
@@ -121,7 +121,7 @@ class ScorePlan:
     """
 
     difficulty: FloatArray
-    kept: IndexArray
+    columns: IndexArray
     scoring: PairContribution
     resistance: FloatArray
     weighting: Callable[[Int64Array, Int64Array], Int64Array] | None = None
@@ -156,7 +156,7 @@ def score_persons(store: AnswerStore, plan: ScorePlan, weights: FloatArray) -> A
     planes = cast(BitPlanes, store)
     words = range(0, planes.right.shape[0] * planes.right.shape[2], chunk_words(planes, plan))
     chunks = [csr_array(chunk.T) for chunk in score_planes(planes, plan, words, weights)]
-    return vstack(chunks, format="csr") if chunks else csr_array((0, len(plan.kept)))
+    return vstack(chunks, format="csr") if chunks else csr_array((0, len(plan.columns)))
 
 
 def score_chunks(store: BitPlanes | SparseRows, plan: ScorePlan, weights: FloatArray) -> Any:
@@ -175,7 +175,7 @@ def score_chunks(store: BitPlanes | SparseRows, plan: ScorePlan, weights: FloatA
 
 def chunk_words(planes: BitPlanes, plan: ScorePlan) -> int:
     """Words of 64 persons to score together: a divisor of the words in a block."""
-    limit = max(CHUNK_WORDS, CHUNK_CELLS // (64 * len(plan.kept)))
+    limit = max(CHUNK_WORDS, CHUNK_CELLS // (64 * len(plan.columns)))
     words = planes.right.shape[2]
     return next(size for size in range(min(limit, words), 0, -1) if words % size == 0)
 
@@ -190,8 +190,8 @@ def score_planes(
     ones: two matrix products. A third gives the leverage.
     """
     tables = _Tables(plan)
-    everything = len(plan.kept) == planes.n_items
-    rows: slice | IndexArray = slice(None) if everything else plan.kept
+    everything = len(plan.columns) == planes.n_items
+    rows: slice | IndexArray = slice(None) if everything else plan.columns
     for first in words:
         block, start = divmod(first, planes.right.shape[2])
         span = slice(start, start + words.step)
@@ -282,7 +282,7 @@ def score_rows(store: SparseRows, plan: ScorePlan, weights: FloatArray) -> Any:
     """Score persons held as sparse rows, all persons with as many answers together."""
     from scipy.sparse import csr_array
 
-    indptr, item, right = restrict_rows(store, plan.kept)
+    indptr, item, right = restrict_rows(store, plan.columns)
     values = np.zeros(len(item))
     answered = np.diff(indptr)
     for length in np.unique(answered[answered > 1]):
@@ -292,7 +292,7 @@ def score_rows(store: SparseRows, plan: ScorePlan, weights: FloatArray) -> Any:
             persons = same[start : start + size]
             cell = indptr[persons, None] + np.arange(length)
             values[cell] = _score_group(item[cell], right[cell], weights[:, persons], plan)
-    return csr_array((values, item, indptr), shape=(len(answered), len(plan.kept)))
+    return csr_array((values, item, indptr), shape=(len(answered), len(plan.columns)))
 
 
 def _score_group(

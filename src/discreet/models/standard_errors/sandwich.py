@@ -150,7 +150,7 @@ def _finish(
 ) -> Uncertainty:
     m = len(inverse)
     draw = plan.draw if len(products) > m else None
-    scale = np.ones(m) if draw is None else draw.find_scale(products[m], plan.kept)
+    scale = np.ones(m) if draw is None else draw.find_scale(products[m], plan.columns)
     with threads_for(m):
         turned = inverse * scale
         covariance = turned @ products[:m] @ turned.T
@@ -197,12 +197,12 @@ class SumProducts(SumJob):
 
     def block(self, store: AnswerStore) -> FloatArray:
         """Sum over some persons."""
-        with threads_for(len(self.plan.kept)):
+        with threads_for(len(self.plan.columns)):
             products = sum_item_products(store, self.plan)
         draw = self.plan.draw
         if draw is None:
             return products
-        return np.vstack([products, draw.count_seen(store)[self.plan.kept]])
+        return np.vstack([products, draw.count_seen(store)[self.plan.columns]])
 
 
 def sum_item_products(store: AnswerStore, plan: ScorePlan) -> FloatArray:
@@ -214,7 +214,7 @@ def sum_item_products(store: AnswerStore, plan: ScorePlan) -> FloatArray:
     step = chunk_words(store, plan)
     chunks = range(0, store.right.shape[0] * store.right.shape[2], step)
     share = -(-len(chunks) // thread_count()) or 1
-    nothing = np.zeros((len(plan.kept), len(plan.kept)))
+    nothing = np.zeros((len(plan.columns), len(plan.columns)))
 
     def add_up(words: range) -> FloatArray:
         total = nothing.copy()
