@@ -67,14 +67,14 @@ def attempt_conditional(
     """
     if not plan.is_binary:
         return _attempt_steps(answers, plan)
-    patterns = find_patterns(answers, chain.kept)
+    patterns = find_patterns(answers, chain.linked)
     if patterns is None:
         return None, take_refined(TOO_MUCH_WORK)
     try:
-        found = maximise_conditional(patterns, facts.right[chain.kept], start)
+        conditional_fit = maximise_conditional(patterns, facts.right[chain.linked], start)
     except NotConverged as error:
         return None, take_refined(f"conditional found no maximum ({error})")
-    return assemble_conditional(facts, chain, found), TOOK_CONDITIONAL
+    return assemble_conditional(facts, chain, conditional_fit), TOOK_CONDITIONAL
 
 
 def _attempt_steps(answers: Answers, plan: StepPlan) -> tuple[Estimate | None, str]:
@@ -83,25 +83,25 @@ def _attempt_steps(answers: Answers, plan: StepPlan) -> tuple[Estimate | None, s
     if patterns is None:
         return None, take_refined(TOO_MUCH_WORK)
     try:
-        found = maximise_steps(count_reached(patterns, plan), plan.model)
+        step_fit = maximise_steps(count_reached(patterns, plan), plan.model)
     except (NotConverged, DisconnectedItems) as error:
         return None, take_refined(f"conditional found no maximum ({error})")
-    return assemble_steps(found, plan), TOOK_CONDITIONAL
+    return assemble_steps(step_fit, plan), TOOK_CONDITIONAL
 
 
 def find_patterns(
-    answers: Answers, kept: IndexArray, plan: StepPlan | None = None
+    answers: Answers, columns: IndexArray, plan: StepPlan | None = None
 ) -> Patterns | None:
     """Return the patterns of all persons, or ``None`` where they are too much work."""
     steps = 1 if plan is None else max(plan.steps)
-    if SOLVE_SECONDS * (len(kept) * steps) ** 3 > WORK_SECONDS:
+    if SOLVE_SECONDS * (len(columns) * steps) ** 3 > WORK_SECONDS:
         return None
-    sample = max(FEWEST_SAMPLED, SAMPLE_CELLS // len(kept))
+    sample = max(FEWEST_SAMPLED, SAMPLE_CELLS // len(columns))
     complete = answers.n_answers == answers.n_persons * len(answers.items)
     # Very many persons need not all be looked at to see that their patterns are too many.
-    looked = answers.n_persons > sample and not complete
-    for chosen in (sample, None) if looked else (None,):
-        job = GroupPatterns(kept, sample=chosen)
+    samples_first = answers.n_persons > sample and not complete
+    for chosen in (sample, None) if samples_first else (None,):
+        job = GroupPatterns(columns, sample=chosen)
         patterns = job.collect(answers.reduce(job if plan is None else plan.wrap(job)))
         if conditional_work(patterns, steps) > WORK_SECONDS:
             return None

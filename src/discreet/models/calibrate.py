@@ -151,19 +151,19 @@ def fit(
     _check_method(method, ability)
     request = _Request(method, standard_errors, regularisation, ability, model)
     LOG.info("fitting items of %s, method %s", name_source(data), method)
-    found = _fit(data, request, engine, reading)
-    numbers = int(found.estimated.sum()), len(found.items), found.persons, found.method
+    estimate = _fit(data, request, engine, reading)
+    numbers = int(estimate.estimated.sum()), len(estimate.items), estimate.persons, estimate.method
     LOG.info("fitted %d of %d items, %d persons, method %s", *numbers)
-    warn_of_dropped(found.warnings)
-    return found if model != "auto" else replace(found, choice=_tell_model(found))
+    warn_of_dropped(estimate.warnings)
+    return estimate if model != "auto" else replace(estimate, choice=_tell_model(estimate))
 
 
-def _tell_model(found: Estimate) -> str:
+def _tell_model(estimate: Estimate) -> str:
     """Say why this model, where it was left to the library, before why this method."""
-    if found.model == "rasch":
-        return found.choice
-    steps = count_of(max(found.steps), "step")
-    return f"The model is {found.model}: answers have up to {steps}. {found.choice}".rstrip()
+    if estimate.model == "rasch":
+        return estimate.choice
+    steps = count_of(max(estimate.steps), "step")
+    return f"The model is {estimate.model}: answers have up to {steps}. {estimate.choice}".rstrip()
 
 
 def _fit(data: Any, request: _Request, engine: Engine, reading: FitWords) -> Estimate:
@@ -178,10 +178,12 @@ def _fit(data: Any, request: _Request, engine: Engine, reading: FitWords) -> Est
     with planning(use), opened(data, engine, words) as answers:
         request = _decide(request, answers)
         way = _fit_pairs if answers.lasts else _fit_once
-        found = (_fit_answers if request.method in ANSWER_METHODS else way)(answers, request)
-        warn_of_missing_errors(found.warnings)
+        estimate = (_fit_answers if request.method in ANSWER_METHODS else way)(answers, request)
+        warn_of_missing_errors(estimate.warnings)
         return (
-            found if found.ladder is None else call_categories(found, answers.steps, answers.lowest)
+            estimate
+            if estimate.ladder is None
+            else call_categories(estimate, answers.steps, answers.lowest)
         )
 
 
@@ -226,20 +228,20 @@ def _fit_pairs(answers: Answers, request: _Request) -> Estimate:
     sandwich = plan_sandwich(
         method.laplacian(chain.rates, difficulty),
         difficulty=difficulty,
-        kept=chain.kept,
+        columns=chain.linked,
         scoring=method.scoring(difficulty),
         weighting=weighting,
         answers=facts.answers,
         n_persons=facts.persons,
-        locations=plan.locate(chain.kept),
+        locations=plan.locate(chain.linked),
         basis=plan.basis,
     )
     sandwich = replace(sandwich, job=plan.wrap(sandwich.job))
-    looked = facts if plan.is_binary else None
-    uncertainty, routing = _go_through(answers, looked, sandwich, chain, difficulty)
-    found = _assemble(facts, chain, request, difficulty, solution, uncertainty)
-    found = replace(found, warnings=(*found.warnings, *routing))
-    return plan.fold(found, uncertainty.locations)
+    routing_facts = facts if plan.is_binary else None
+    uncertainty, routing = _go_through(answers, routing_facts, sandwich, chain, difficulty)
+    estimate = _assemble(facts, chain, request, difficulty, solution, uncertainty)
+    estimate = replace(estimate, warnings=(*estimate.warnings, *routing))
+    return plan.fold(estimate, uncertainty.locations)
 
 
 def _fit_once(answers: Answers, request: _Request) -> Estimate:
@@ -274,17 +276,17 @@ def _go_through(
         from discreet.models.routing import LookForRouting, may_be_routed  # loads SciPy
 
         if may_be_routed(int(facts.answers.sum()), facts.persons * len(facts.items)):
-            jobs.append(LookForRouting(chain.kept, difficulty))
+            jobs.append(LookForRouting(chain.linked, difficulty))
     try:
         answers.admit(sandwich.job)
     except OutOfReach as reason:
-        found = answers.reduce_all(jobs)
+        routings = answers.reduce_all(jobs)
         notice = FitWarning(WarningKind.NO_STANDARD_ERRORS, f"no standard errors: {reason}")
         uncertainty = _unknown(chain, notice)
     else:
-        products, *found = answers.reduce_all([sandwich.job, *jobs])
+        products, *routings = answers.reduce_all([sandwich.job, *jobs])
         uncertainty = sandwich.finish(products)
-    return uncertainty, found[0].warnings if found else ()
+    return uncertainty, routings[0].warnings if routings else ()
 
 
 def _fit_answers(answers: Answers, request: _Request) -> Estimate:
@@ -305,24 +307,24 @@ def _fit_answers(answers: Answers, request: _Request) -> Estimate:
             "'spectral', whose memory follows the pairs that were compared"
         )
     fit_by = ANSWER_METHODS[name]
-    found = fit_by(answers, ability=request.ability, model=request.model)
-    return _finish_answers(answers, found, request)
+    estimate = fit_by(answers, ability=request.ability, model=request.model)
+    return _finish_answers(answers, estimate, request)
 
 
-def _finish_answers(answers: Answers, found: Estimate, request: _Request) -> Estimate:
+def _finish_answers(answers: Answers, estimate: Estimate, request: _Request) -> Estimate:
     """Say why this method, and warn of routing where it matters."""
-    warnings = (*found.warnings, *_doubts(found.items, answers.n_persons))
-    said = f"{METHOD_WORDS[found.method].errors}."
-    found = replace(found, choice=request.choice, warnings=warnings, se_method=said)
+    warnings = (*estimate.warnings, *_doubts(estimate.items, answers.n_persons))
+    se_method = f"{METHOD_WORDS[estimate.method].errors}."
+    estimate = replace(estimate, choice=request.choice, warnings=warnings, se_method=se_method)
     complete = answers.n_answers == answers.n_persons * len(answers.items)
-    unasked = found.method == "marginal" or not request.standard_errors
-    if complete or unasked or found.model != "rasch":
-        return found
+    unasked = estimate.method == "marginal" or not request.standard_errors
+    if complete or unasked or estimate.model != "rasch":
+        return estimate
     from discreet.models.routing import look_for_routing  # loads SciPy
 
-    kept = np.flatnonzero(found.estimated)
-    routing = look_for_routing(answers, kept, found.difficulty[kept])
-    return replace(found, warnings=(*found.warnings, *routing.warnings))
+    estimated_items = np.flatnonzero(estimate.estimated)
+    routing = look_for_routing(answers, estimated_items, estimate.difficulty[estimated_items])
+    return replace(estimate, warnings=(*estimate.warnings, *routing.warnings))
 
 
 def _needs_answers(name: str) -> BadUsage:
@@ -361,7 +363,7 @@ def _fit_counts(counts: PairCounts, request: _Request, advice: str = NO_FOLDS) -
         uncertainty = _unknown(chain, "standard errors were not asked for")
     elif folds is not None:
         uncertainty = leave_folds_out(folds, chain, method, difficulty, plan, weight=weight)
-    elif complete and len(chain.kept) == len(counts.items) <= COVARIANCE_LIMIT:
+    elif complete and len(chain.linked) == len(counts.items) <= COVARIANCE_LIMIT:
         laplacian = method.laplacian(chain.rates, difficulty)
         scoring = method.scoring(difficulty)
         uncertainty = simulate_uncertainty(counts, laplacian, difficulty, scoring)
@@ -369,9 +371,9 @@ def _fit_counts(counts: PairCounts, request: _Request, advice: str = NO_FOLDS) -
         notice = FitWarning(WarningKind.NO_STANDARD_ERRORS, f"no standard errors: {advice}")
         uncertainty = _unknown(chain, notice)
     facts = ItemFacts(chain.items, counts.answers, counts.right, counts.persons)
-    found = _assemble(facts, chain, request, difficulty, solution, uncertainty)
-    found = replace(found, warnings=(*found.warnings, *_doubt_persons(counts)))
-    return plan.fold(found, uncertainty.locations)
+    estimate = _assemble(facts, chain, request, difficulty, solution, uncertainty)
+    estimate = replace(estimate, warnings=(*estimate.warnings, *_doubt_persons(counts)))
+    return plan.fold(estimate, uncertainty.locations)
 
 
 def _usable_folds(counts: PairCounts, weighting: PersonWeight | None) -> FoldCounts | None:
@@ -412,7 +414,7 @@ def _assemble(
         warnings=tuple(warnings),
         choice=request.choice,
         degrees=uncertainty.degrees,
-        se_method=uncertainty.how,
+        se_method=uncertainty.se_method,
     )
 
 
@@ -433,13 +435,13 @@ def _doubt_persons(counts: PairCounts) -> tuple[FitWarning, ...]:
 
 
 def _unknown(chain: Chain, reason: str) -> Uncertainty:
-    return Uncertainty(np.full(len(chain.kept), np.nan), None, (reason,))
+    return Uncertainty(np.full(len(chain.linked), np.nan), None, (reason,))
 
 
 def _check_method(name: str, ability: str) -> None:
     if name not in (AUTO, *METHODS):
-        known = ", ".join([AUTO, *METHODS])
-        raise BadUsage(f"there is no method called {name!r}; choose one of: {known}")
+        method_names = ", ".join([AUTO, *METHODS])
+        raise BadUsage(f"there is no method called {name!r}; choose one of: {method_names}")
     if ability != "normal" and name in (AUTO, *PAIR_METHODS):
         raise BadUsage(f"ability is an option of the method 'marginal' only, found {name!r}")
 

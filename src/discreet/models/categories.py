@@ -93,22 +93,22 @@ def score_moments(ability: npt.ArrayLike, thresholds: npt.ArrayLike) -> ScoreMom
     mean = sum(category * share for category, share in enumerate(chance))
     variance, third, fourth = np.zeros((3, *chance.shape[1:]))
     for category, share in enumerate(chance):
-        away = category - mean
-        square = away * away
+        deviation = category - mean
+        square = deviation * deviation
         weighted = share * square
         variance += weighted
-        third += weighted * away
+        third += weighted * deviation
         fourth += weighted * square
     return ScoreMoments(np.asarray(mean), variance, third, fourth)
 
 
-def _binary_moments(away: FloatArray) -> ScoreMoments:
+def _binary_moments(logit: FloatArray) -> ScoreMoments:
     """Return the same for right and wrong answers, from ability less difficulty."""
     # One exponential serves both, and the variance keeps its digits where it is tiny.
-    small = np.exp(-np.abs(away))
-    far = 1.0 / (1.0 + small)
-    chance = np.where(away >= 0, far, small * far)
-    spread = small * far * far
+    small = np.exp(-np.abs(logit))
+    larger_chance = 1.0 / (1.0 + small)
+    chance = np.where(logit >= 0, larger_chance, small * larger_chance)
+    spread = small * larger_chance * larger_chance
     third = spread * (1 - 2 * chance)
     return ScoreMoments(chance, spread, third, spread * (1 - 3 * spread))
 
@@ -144,13 +144,15 @@ def slope_terms(
         Categories ``[person, item]``; any number where an answer is missing.
     """
     if thresholds.shape[-1] == 1:
-        away = ability[:, None] - thresholds[:, 0]
-        moments = _binary_moments(away)
-        return (code - moments.mean) * away, moments.variance * away**2
+        logit = ability[:, None] - thresholds[:, 0]
+        moments = _binary_moments(logit)
+        return (code - moments.mean) * logit, moments.variance * logit**2
     weight = log_weights(ability, thresholds)
     chance = category_chances(ability, thresholds)
     finite = np.where(np.isfinite(weight), weight, 0.0)
     mean = (chance * finite).sum(axis=-1)
     spread = (chance * (finite - mean[..., None]) ** 2).sum(axis=-1)
-    seen = np.take_along_axis(finite, np.maximum(code, 0)[..., None].astype(np.intp), axis=-1)
-    return seen[..., 0] - mean, spread
+    observed_weight = np.take_along_axis(
+        finite, np.maximum(code, 0)[..., None].astype(np.intp), axis=-1
+    )
+    return observed_weight[..., 0] - mean, spread

@@ -112,10 +112,10 @@ def rank_comparisons(
         uncertainty = _independent_errors(chain, chosen, laplacian, strength)
     else:
         uncertainty = _judge_errors(source, chain, chosen, laplacian, strength)
-    found = _assemble(counts, chain, method, strength, solution, uncertainty)
-    warn_of_dropped(found.warnings)
-    warn_of_missing_errors(found.warnings)
-    return found
+    estimate = _assemble(counts, chain, method, strength, solution, uncertainty)
+    warn_of_dropped(estimate.warnings)
+    warn_of_missing_errors(estimate.warnings)
+    return estimate
 
 
 def _build_chain(counts: ComparisonCounts, regularisation: float) -> Chain:
@@ -144,9 +144,9 @@ def _judge_errors(
     m = len(strength)
     if m > COVARIANCE_LIMIT:
         return _too_many(m)
-    place = np.full(data.n_items, -1)
-    place[chain.kept] = np.arange(m)
-    winner, loser = place[data.winner], place[data.loser]
+    position = np.full(data.n_items, -1)
+    position[chain.linked] = np.arange(m)
+    winner, loser = position[data.winner], position[data.loser]
     inside = (winner >= 0) & (loser >= 0)
     winner, loser, judge = winner[inside], loser[inside], data.judge[inside]
     scoring = method.scoring(strength)

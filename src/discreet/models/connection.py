@@ -59,7 +59,7 @@ class Chain:
     ----------
     items
         All item names, in the order of the input.
-    kept
+    linked
         Positions of the linked items, increasing.
     rates
         Counts among the kept items, ``rates[i, j]`` from i to j: the off-diagonal part of the
@@ -71,7 +71,7 @@ class Chain:
     """
 
     items: tuple[str, ...]
-    kept: IndexArray
+    linked: IndexArray
     rates: Any
     status: tuple[Status, ...]
     warnings: tuple[FitWarning, ...]
@@ -79,7 +79,7 @@ class Chain:
     def spread(self, values: FloatArray) -> FloatArray:
         """Put values of the kept items at their places among all items, NaN elsewhere."""
         out = np.full(len(self.items), np.nan)
-        out[self.kept] = values
+        out[self.linked] = values
         return out
 
 
@@ -101,11 +101,11 @@ def build_chain(counts: PairTable, *, regularisation: float = 0.0) -> Chain:
         If no two items are linked in both directions, so that no difficulty is determined.
     """
     table = regularise(counts.right_wrong, regularisation)
-    status, kept, warnings = _classify(table, counts, regularised=regularisation > 0)
-    if len(kept) < 2:
+    status, linked, warnings = _classify(table, counts, regularised=regularisation > 0)
+    if len(linked) < 2:
         raise DisconnectedItems(_explain_disconnected(counts, status))
-    rates = table if len(kept) == len(counts.items) else _restrict(table, kept)
-    return Chain(counts.items, kept, _as_floats(rates), status, warnings)
+    rates = table if len(linked) == len(counts.items) else _restrict(table, linked)
+    return Chain(counts.items, linked, _as_floats(rates), status, warnings)
 
 
 def classify(counts: PairTable) -> tuple[tuple[Status, ...], IndexArray, tuple[FitWarning, ...]]:
@@ -142,25 +142,25 @@ def _classify(
     m = len(counts.items)
     if m > 1 and _all_pairs_seen(right_wrong):
         return (Status.ESTIMATED,) * m, np.arange(m), ()
-    kept, rivals = _largest_component(right_wrong, counts.answers)
+    linked, rivals = _largest_component(right_wrong, counts.answers)
     codes = np.full(m, Status.NOT_CONNECTED, dtype=object)
     if not regularised:
         codes[counts.right == counts.answers] = Status.ALWAYS_RIGHT
         codes[counts.right == 0] = Status.ALWAYS_WRONG
     codes[counts.answers == 0] = Status.NO_ANSWERS
-    if len(kept) > 1:
-        codes[kept] = Status.ESTIMATED
+    if len(linked) > 1:
+        codes[linked] = Status.ESTIMATED
     warnings = list(_left_out_warnings(counts.items, codes))
     if rivals:
         warnings.append(
             FitWarning(
                 WarningKind.SEVERAL_SETS,
-                f"{rivals + 1} unconnected sets of items are equally large ({len(kept)} items "
+                f"{rivals + 1} unconnected sets of items are equally large ({len(linked)} items "
                 "each); the one with the most answers (then the first in item order) was "
                 "estimated. Fit the others on their own, or link the sets by common items",
             )
         )
-    return tuple(codes), kept if len(kept) > 1 else kept[:0], tuple(warnings)
+    return tuple(codes), linked if len(linked) > 1 else linked[:0], tuple(warnings)
 
 
 def _largest_component(right_wrong: Any, answers: Int64Array) -> tuple[IndexArray, int]:
@@ -193,15 +193,15 @@ ROWS_AT_ONCE = 64
 
 def find_reached(right_wrong: npt.NDArray[Any], item: int) -> npt.NDArray[np.bool_]:
     """Which items a path of positive counts leads to. Each item's row is read at most once."""
-    seen = np.zeros(len(right_wrong), dtype=np.bool_)
-    seen[item] = True
+    reached = np.zeros(len(right_wrong), dtype=np.bool_)
+    reached[item] = True
     waiting = np.array([item])
-    while len(waiting) and not seen.all():
+    while len(waiting) and not reached.all():
         rows, waiting = waiting[:ROWS_AT_ONCE], waiting[ROWS_AT_ONCE:]
-        new = np.flatnonzero((right_wrong[rows] > 0).any(axis=0) & ~seen)
-        seen[new] = True
+        new = np.flatnonzero((right_wrong[rows] > 0).any(axis=0) & ~reached)
+        reached[new] = True
         waiting = np.concatenate([waiting, new])
-    return seen
+    return reached
 
 
 def _components(right_wrong: Any) -> tuple[int, IndexArray]:
@@ -220,14 +220,14 @@ def _all_pairs_seen(right_wrong: Any) -> bool:
     if not isinstance(right_wrong, np.ndarray):
         return False
     m = right_wrong.shape[0]
-    seen = np.count_nonzero(right_wrong) - np.count_nonzero(right_wrong.diagonal())
-    return bool(seen == m * (m - 1))
+    positive_pairs = np.count_nonzero(right_wrong) - np.count_nonzero(right_wrong.diagonal())
+    return bool(positive_pairs == m * (m - 1))
 
 
-def _restrict(right_wrong: Any, kept: IndexArray) -> Any:
+def _restrict(right_wrong: Any, linked: IndexArray) -> Any:
     if isinstance(right_wrong, np.ndarray):
-        return right_wrong[np.ix_(kept, kept)]
-    return right_wrong[kept][:, kept]
+        return right_wrong[np.ix_(linked, linked)]
+    return right_wrong[linked][:, linked]
 
 
 def _as_floats(rates: Any) -> Any:
@@ -247,18 +247,18 @@ REASONS = {
 
 
 def _left_out_warnings(items: tuple[str, ...], codes: npt.NDArray[np.object_]) -> list[FitWarning]:
-    found = []
+    warnings = []
     for status, reason in REASONS.items():
-        where = np.flatnonzero(codes == status)
-        if len(where):
-            names = name_some([items[i] for i in where])
-            noun = "item" if len(where) == 1 else "items"
-            sentence = f"no difficulty for {len(where)} {noun} that {reason}: {names}"
+        positions = np.flatnonzero(codes == status)
+        if len(positions):
+            names = name_some([items[i] for i in positions])
+            noun = "item" if len(positions) == 1 else "items"
+            sentence = f"no difficulty for {len(positions)} {noun} that {reason}: {names}"
             kind = (
                 WarningKind.NOT_LINKED if status is Status.NOT_CONNECTED else WarningKind.LEFT_OUT
             )
-            found.append(FitWarning(kind, sentence, [items[i] for i in where]))
-    return found
+            warnings.append(FitWarning(kind, sentence, [items[i] for i in positions]))
+    return warnings
 
 
 def _explain_disconnected(counts: PairTable, status: tuple[Status, ...]) -> str:
@@ -299,25 +299,37 @@ def tell_unused(
     items: Sequence[str], recoding: Recoding, lowest: int = 0
 ) -> tuple[FitWarning, ...]:
     """Say of every item what became of the categories that nobody used, the lowest called so."""
-    found = []
-    for item, kept, most in zip(items, recoding.kept, recoding.steps, strict=True):
-        lost = [str(lowest + category) for category in range(most + 1) if category not in kept]
+    warnings = []
+    for item, categories, highest in zip(items, recoding.kept, recoding.steps, strict=True):
+        lost = [
+            str(lowest + category) for category in range(highest + 1) if category not in categories
+        ]
         if lost:
-            moved = [(old + lowest, new + lowest) for new, old in enumerate(kept) if new != old]
+            moved = [
+                (old + lowest, new + lowest) for new, old in enumerate(categories) if new != old
+            ]
             became = ", ".join(f"{old} to {new}" for old, new in moved)
             sentence = f"nobody is in category {' or '.join(lost)} of item '{item}': left out"
             sentence += f", and those above move down ({became})" if became else ""
-            found.append(FitWarning(WarningKind.UNUSED_CATEGORY, sentence, [item]))
-    return tuple(found)
+            warnings.append(FitWarning(WarningKind.UNUSED_CATEGORY, sentence, [item]))
+    return tuple(warnings)
 
 
-def call_categories(found: Estimate, steps: Sequence[int], lowest: int) -> Estimate:
+def call_categories(estimate: Estimate, steps: Sequence[int], lowest: int) -> Estimate:
     """Return an estimate that calls categories what the data call them, from ``lowest`` on.
 
     ``steps`` are those of the answers, before unused categories were left out.
     """
-    if found.ladder is None or not lowest:
-        return found
-    told = tell_unused(found.items, Recoding(tuple(steps), found.ladder.kept), lowest)
-    others = (one for one in found.warnings if one.kind is not WarningKind.UNUSED_CATEGORY)
-    return replace(found, ladder=replace(found.ladder, lowest=lowest), warnings=(*told, *others))
+    if estimate.ladder is None or not lowest:
+        return estimate
+    unused_warnings = tell_unused(
+        estimate.items, Recoding(tuple(steps), estimate.ladder.kept), lowest
+    )
+    others = (
+        warning for warning in estimate.warnings if warning.kind is not WarningKind.UNUSED_CATEGORY
+    )
+    return replace(
+        estimate,
+        ladder=replace(estimate.ladder, lowest=lowest),
+        warnings=(*unused_warnings, *others),
+    )

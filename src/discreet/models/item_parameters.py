@@ -60,12 +60,12 @@ def known_difficulties(calibration: Any) -> tuple[tuple[str, ...], FloatArray]:
             f"a calibration needs one difficulty for each of its {len(names)} items, found "
             f"shape {difficulty.shape}"
         )
-    known = np.flatnonzero(np.isfinite(difficulty))
-    if not len(known):
+    positions = np.flatnonzero(np.isfinite(difficulty))
+    if not len(positions):
         raise BadUsage(f"none of the {len(names)} items of the calibration has a difficulty")
-    largest = known[np.argmax(np.abs(difficulty[known]))]
+    largest = positions[np.argmax(np.abs(difficulty[positions]))]
     check_logits(names[largest], difficulty[largest])
-    return tuple(names[i] for i in known), difficulty[known]
+    return tuple(names[i] for i in positions), difficulty[positions]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,11 +92,11 @@ class KnownItems:
     se: FloatArray
     lowest: int = 0
 
-    def select(self, wanted: Container[str]) -> KnownItems:
+    def select(self, selection: Container[str]) -> KnownItems:
         """Return those of the items that are wanted."""
-        use = [i for i, name in enumerate(self.items) if name in wanted]
-        names, kept = tuple(self.items[i] for i in use), tuple(self.kept[i] for i in use)
-        return KnownItems(names, self.thresholds[use], kept, self.se[use], self.lowest)
+        use = [i for i, name in enumerate(self.items) if name in selection]
+        names, categories = tuple(self.items[i] for i in use), tuple(self.kept[i] for i in use)
+        return KnownItems(names, self.thresholds[use], categories, self.se[use], self.lowest)
 
     def match(self, responses: Responses) -> Responses:
         """Return answers in the categories of the thresholds."""
@@ -116,10 +116,10 @@ def known_thresholds(calibration: Any) -> KnownItems:
     source = getattr(calibration, "estimate", calibration)
     ladder = None if isinstance(source, Mapping) else getattr(source, "ladder", None)
     if ladder is not None:
-        place = {name: row for row, name in enumerate(source.items)}
-        rows = [place[name] for name in names]
-        kept, se = tuple(ladder.kept[row] for row in rows), _find_errors(source, names)
-        return KnownItems(names, ladder.value[rows], kept, se, ladder.lowest)
+        row_of = {name: row for row, name in enumerate(source.items)}
+        rows = [row_of[name] for name in names]
+        categories, se = tuple(ladder.kept[row] for row in rows), _find_errors(source, names)
+        return KnownItems(names, ladder.value[rows], categories, se, ladder.lowest)
     if isinstance(source, Mapping) and any(np.ndim(value) for value in source.values()):
         return _list_thresholds({str(name): value for name, value in source.items()}, names)
     return KnownItems(names, b[:, None], ((0, 1),) * len(names), _find_errors(source, names))
@@ -130,8 +130,8 @@ def _find_errors(source: Any, names: tuple[str, ...]) -> FloatArray:
     se = None if isinstance(source, Mapping) else getattr(source, "se", None)
     if se is None:
         return np.full(len(names), np.nan)
-    known = dict(zip(source.items, np.asarray(se, dtype=np.float64), strict=True))
-    return np.array([known[name] for name in names])
+    se_of = dict(zip(source.items, np.asarray(se, dtype=np.float64), strict=True))
+    return np.array([se_of[name] for name in names])
 
 
 def _locate(item: object, value: Any) -> Any:
@@ -151,9 +151,9 @@ def _list_thresholds(values: Mapping[str, Any], names: tuple[str, ...]) -> Known
     rows = [np.atleast_1d(np.asarray(values[name], dtype=np.float64)) for name in names]
     for name, row in zip(names, rows, strict=True):
         check_logits(name, float(np.abs(row).max()))
-    kept = tuple(tuple(range(len(value) + 1)) for value in rows)
+    categories = tuple(tuple(range(len(value) + 1)) for value in rows)
     padded = pad_steps([row.tolist() for row in rows])
-    return KnownItems(names, padded, kept, np.full(len(names), np.nan))
+    return KnownItems(names, padded, categories, np.full(len(names), np.nan))
 
 
 def check_logits(item: str, difficulty: float) -> None:

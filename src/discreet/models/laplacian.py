@@ -56,11 +56,11 @@ class Laplacian:
 
     def apply(self, vectors: FloatArray) -> FloatArray:
         """Multiply a vector, or columns, by the Laplacian."""
-        own = (self.diagonal if vectors.ndim == 1 else self.diagonal[:, None]) * vectors
-        own -= self.weights @ vectors
+        product = (self.diagonal if vectors.ndim == 1 else self.diagonal[:, None]) * vectors
+        product -= self.weights @ vectors
         if not isinstance(self.weights, np.ndarray):
-            own -= self.weights.T @ vectors
-        return np.asarray(own)
+            product -= self.weights.T @ vectors
+        return np.asarray(product)
 
     def rescale(self, vector: FloatArray) -> FloatArray:
         """Divide by the diagonal: the roughest of inverses."""
@@ -291,12 +291,12 @@ class Hierarchy:
         for gather in self._gathers:
             sums.append(gather @ sums[-1])
         scale = [d if vectors.ndim == 1 else d[:, None] for d in self._diagonals]
-        found = sums[-1] / scale[-1] if self._last is None else self._last(sums[-1])
+        solution = sums[-1] / scale[-1] if self._last is None else self._last(sums[-1])
         for label, diagonal, part in zip(
             reversed(self._labels), scale[-2::-1], sums[-2::-1], strict=True
         ):
-            found = found[label] + part / diagonal
-        return np.asarray(found)
+            solution = solution[label] + part / diagonal
+        return np.asarray(solution)
 
 
 def symmetrise_flow(rates: Any, weights: FloatArray) -> Any:
@@ -315,10 +315,10 @@ def upper_triangle(rates: Any) -> Any:
     return upper + lower.T.tocsr()
 
 
-def _keep_cells(rates: Any, kept: npt.NDArray[np.bool_]) -> Any:
-    running = np.concatenate([[0], np.cumsum(kept)])
+def _keep_cells(rates: Any, mask: npt.NDArray[np.bool_]) -> Any:
+    running = np.concatenate([[0], np.cumsum(mask)])
     indptr = running[rates.indptr].astype(rates.indptr.dtype)
-    parts = rates.data[kept], rates.indices[kept], indptr
+    parts = rates.data[mask], rates.indices[mask], indptr
     return type(rates)(parts, shape=rates.shape)
 
 
@@ -334,8 +334,8 @@ def _gather_groups(label: LabelArray, count: int) -> Any:
 
 
 def _sum_weights(weights: Any) -> FloatArray:
-    both = weights.sum(axis=1) + weights.sum(axis=0)
-    return np.asarray(both).ravel()
+    sums = weights.sum(axis=1) + weights.sum(axis=0)
+    return np.asarray(sums).ravel()
 
 
 def _rows(weights: Any) -> LabelArray:
@@ -354,9 +354,9 @@ def _join_strongest(weights: Any, diagonal: FloatArray) -> tuple[int, LabelArray
     np.maximum.at(best, row, strength)
     np.maximum.at(best, column, strength)
     partner = np.arange(m)
-    for one, other in ((row, column), (column, row)):
-        chosen = strength >= best[one]
-        partner[one[chosen]] = other[chosen]
+    for source, target in ((row, column), (column, row)):
+        chosen = strength >= best[source]
+        partner[source[chosen]] = target[chosen]
     links = csr_array((np.ones(m, dtype=np.int8), (np.arange(m), partner)), shape=(m, m))
     count, label = connected_components(links, directed=False)
     return int(count), label

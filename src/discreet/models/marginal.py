@@ -84,28 +84,31 @@ def fit_marginal(responses: Answers, *, ability: str = "normal") -> Estimate:
     if ability not in DISTRIBUTIONS:
         raise BadUsage(f"ability must be one of {', '.join(DISTRIBUTIONS)}; found {ability!r}")
     counts = responses.count()
-    kept = np.flatnonzero((counts.right > 0) & (counts.right < counts.answers))
-    job = GroupPatterns(kept)
+    columns = np.flatnonzero((counts.right > 0) & (counts.right < counts.answers))
+    job = GroupPatterns(columns)
     patterns = job.collect(responses.reduce(job))
     check_patterns(patterns, counts)
     try:
-        found = maximise_marginal(
-            patterns, counts.right[kept], ability=ability, start=start_marginal(counts, kept)
+        marginal_fit = maximise_marginal(
+            patterns, counts.right[columns], ability=ability, start=start_marginal(counts, columns)
         )
     except NotConverged:
         build_chain(counts)  # says so where the answers link nothing: then that is why
         raise
-    status, warnings = explain_marginal(counts, kept, found)
+    status, warnings = explain_marginal(counts, columns, marginal_fit)
     difficulty, se = (np.full(len(counts.items), np.nan) for _ in range(2))
-    difficulty[kept], se[kept] = found.difficulty, np.sqrt(found.covariance.diagonal())
+    difficulty[columns], se[columns] = (
+        marginal_fit.difficulty,
+        np.sqrt(marginal_fit.covariance.diagonal()),
+    )
     return Estimate(
         items=counts.items,
         difficulty=difficulty,
         se=se,
         status=status,
         method="marginal",
-        solution=found.solution,
-        covariance=found.covariance,
+        solution=marginal_fit.solution,
+        covariance=marginal_fit.covariance,
         answers=counts.answers,
         right=counts.right,
         persons=counts.persons,
@@ -155,28 +158,28 @@ def _add_sd(basis: FloatArray) -> FloatArray:
     return ways
 
 
-def start_marginal(counts: PairCounts, kept: npt.NDArray[np.intp]) -> FloatArray:
+def start_marginal(counts: PairCounts, columns: npt.NDArray[np.intp]) -> FloatArray:
     """Start at the refined estimate where there is one, else at the logit of wrong answers."""
-    answers, right = counts.answers[kept], counts.right[kept]
+    answers, right = counts.answers[columns], counts.right[columns]
     start = np.log((answers - right) / right)
     _, linked, _ = classify(counts)
-    place = np.searchsorted(kept, linked)
+    positions = np.searchsorted(columns, linked)
     if len(linked) > 1:
-        found, _ = solve_refined(build_chain(counts).rates)
-        start[place] = found + start[place].mean()
+        refined, _ = solve_refined(build_chain(counts).rates)
+        start[positions] = refined + start[positions].mean()
     return np.asarray(start)
 
 
 # --- normal abilities -------------------------------------------------------------------------
 
 
-def normal_grid(sd: float, most: float) -> tuple[FloatArray, FloatArray]:
+def normal_grid(sd: float, most_answers: float) -> tuple[FloatArray, FloatArray]:
     """Equally spaced nodes in standard deviations, and log weights.
 
     The trapezoid rule errs by about exp(-2 (pi s / h)^2) for a bell of width s and spacing h
     (here below 1e-8); the narrowest bell is the posterior of a person with all answers.
     """
-    spacing = 1.0 / np.sqrt(1.0 + 1.5 * sd**2 * most / 4)
+    spacing = 1.0 / np.sqrt(1.0 + 1.5 * sd**2 * most_answers / 4)
     half = max(10, int(np.ceil(REACH / spacing)))
     nodes = np.linspace(-REACH, REACH, 2 * half + 1)
     log_weights = -0.5 * nodes**2
@@ -246,12 +249,12 @@ def _advance(
         # The likelihood is an even function of the standard deviation.
         sd = abs(mixture.sd + float(move[-1]))
         moved = replace(mixture, difficulty=mixture.difficulty + move[:-1], sd=sd)
-        found = evaluate_mixture(moved)
-        if found.log_likelihood >= sums.log_likelihood - 1e-11 * abs(sums.log_likelihood):
+        moved_sums = evaluate_mixture(moved)
+        if moved_sums.log_likelihood >= sums.log_likelihood - 1e-11 * abs(sums.log_likelihood):
             finer = replace_grid(moved, longest)
             return (
                 finer,
-                found if finer is moved else evaluate_mixture(finer),
+                moved_sums if finer is moved else evaluate_mixture(finer),
                 float(np.abs(move).max()),
             )
         move = move / 2
@@ -379,10 +382,10 @@ def _empirical_covariance(
     m = len(mixture.difficulty)
     about = information_about_difficulty(mixture, sums)[:m, :m]
     persons = mixture.patterns.persons
-    away = sums.posterior - np.exp(mixture.log_weights)
-    between = (away * persons[:, None]).T @ away
+    deviation = sums.posterior - np.exp(mixture.log_weights)
+    between = (deviation * persons[:, None]).T @ deviation
     # A weight on its way to zero is held by the slope that drives it there.
-    between += np.diag(np.maximum(-(persons @ away), 0.0))
+    between += np.diag(np.maximum(-(persons @ deviation), 0.0))
     cross = sums.cross_weights(mixture)
     values, vectors = np.linalg.eigh(between)
     keep = values > 1e-9 * values.max(initial=0.0)
@@ -426,28 +429,28 @@ def check_patterns(patterns: Patterns, counts: PairCounts) -> None:
 
 
 def explain_marginal(
-    counts: PairCounts, kept: npt.NDArray[np.intp], found: MarginalFit
+    counts: PairCounts, columns: npt.NDArray[np.intp], marginal_fit: MarginalFit
 ) -> tuple[tuple[Status, ...], tuple[FitWarning, ...]]:
     """Statuses and warnings: items that pairs do not link are linked by assumption only."""
     status, linked, warnings = classify(counts)
-    apart = [counts.items[i] for i in kept if status[i] == Status.NOT_CONNECTED]
-    said = [
-        one
-        for one in warnings
-        if one.kind not in (WarningKind.NOT_LINKED, WarningKind.SEVERAL_SETS)
+    apart = [counts.items[i] for i in columns if status[i] == Status.NOT_CONNECTED]
+    fit_warnings = [
+        warning
+        for warning in warnings
+        if warning.kind not in (WarningKind.NOT_LINKED, WarningKind.SEVERAL_SETS)
     ]
     if apart:
         sentence = (
-            f"the answers themselves do not link {len(apart)} of {len(kept)} items to the other "
+            f"the answers themselves do not link {len(apart)} of {len(columns)} items to the other "
             f"{len(linked)}: {name_some(apart)}; marginal likelihood compares them only by "
             "assuming that all persons come from one ability distribution"
         )
-        said.append(FitWarning(WarningKind.LINKED_BY_ASSUMPTION, sentence, apart))
-    said += warn_flat(found.sd)
+        fit_warnings.append(FitWarning(WarningKind.LINKED_BY_ASSUMPTION, sentence, apart))
+    fit_warnings += warn_flat(marginal_fit.sd)
     chosen = list(status)
-    for i in kept:
+    for i in columns:
         chosen[i] = Status.ESTIMATED
-    return tuple(chosen), tuple(said)
+    return tuple(chosen), tuple(fit_warnings)
 
 
 def warn_flat(sd: float) -> tuple[FitWarning, ...]:
@@ -461,14 +464,14 @@ def warn_flat(sd: float) -> tuple[FitWarning, ...]:
     return (FitWarning(WarningKind.FLAT_ABILITIES, sentence),)
 
 
-def fit_marginal_steps(responses: Answers, asked: str, *, ability: str = "normal") -> Estimate:
+def fit_marginal_steps(responses: Answers, model_name: str, *, ability: str = "normal") -> Estimate:
     """Estimate thresholds by marginal maximum likelihood.
 
     Parameters
     ----------
     responses
         The answers.
-    asked
+    model_name
         A model, or "auto".
     ability
         ``"normal"`` or ``"empirical"``: what is assumed about the abilities.
@@ -480,34 +483,37 @@ def fit_marginal_steps(responses: Answers, asked: str, *, ability: str = "normal
     """
     if ability not in DISTRIBUTIONS:
         raise BadUsage(f"ability must be one of {', '.join(DISTRIBUTIONS)}; found {ability!r}")
-    counts, plan = plan_steps(responses.count(), asked)
+    counts, plan = plan_steps(responses.count(), model_name)
     items = np.flatnonzero((plan.categories > 0).sum(axis=1) > 1)
     steps = np.array(plan.steps, dtype=np.int64)
-    kept = np.flatnonzero(np.isin(item_of_nodes(plan.steps), items))
+    node_columns = np.flatnonzero(np.isin(item_of_nodes(plan.steps), items))
     job = GroupPatterns(items)
     patterns = job.collect(responses.reduce(plan.wrap(job)))
     check_patterns(patterns, counts)
     nodes = counts.as_nodes()
     basis = None if plan.basis is None else rating_basis(len(items), int(steps.max()))
-    found = maximise_marginal(
+    marginal_fit = maximise_marginal(
         expand_patterns(patterns, steps[items]),
-        _count_reached(plan)[kept],
-        start=_start(nodes, kept, basis),
+        _count_reached(plan)[node_columns],
+        start=_start(nodes, node_columns, basis),
         ability=ability,
         item_of=item_of_nodes(steps[items].tolist()),
         basis=basis,
     )
-    status, warnings = explain_marginal(nodes, kept, found)
+    status, warnings = explain_marginal(nodes, node_columns, marginal_fit)
     value, se = (np.full(len(nodes.items), np.nan) for _ in range(2))
-    value[kept], se[kept] = found.difficulty, np.sqrt(found.covariance.diagonal())
+    value[node_columns], se[node_columns] = (
+        marginal_fit.difficulty,
+        np.sqrt(marginal_fit.covariance.diagonal()),
+    )
     by_node = Estimate(
         items=nodes.items,
         difficulty=value,
         se=se,
         status=status,
         method="marginal",
-        solution=found.solution,
-        covariance=found.covariance,
+        solution=marginal_fit.solution,
+        covariance=marginal_fit.covariance,
         persons=plan.persons,
         warnings=warnings,
     )
@@ -521,12 +527,12 @@ def _count_reached(plan: StepPlan) -> Int64Array:
     return np.asarray(reached[inside])
 
 
-def _start(nodes: PairCounts, kept: IndexArray, basis: FloatArray | None) -> FloatArray:
+def _start(nodes: PairCounts, columns: IndexArray, basis: FloatArray | None) -> FloatArray:
     """Start where pairs say; a rating scale, at the logits of neighbouring categories."""
     if basis is None:
-        return start_marginal(nodes, kept)
+        return start_marginal(nodes, columns)
     # Half an answer more: a rating scale may have items with a category that nobody is in.
-    answers, right = nodes.answers[kept] + 1.0, nodes.right[kept] + 0.5
+    answers, right = nodes.answers[columns] + 1.0, nodes.right[columns] + 0.5
     start = np.log((answers - right) / right)
     return np.asarray(basis @ np.linalg.lstsq(basis, start)[0])
 

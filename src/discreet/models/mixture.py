@@ -124,13 +124,13 @@ class Sums:
 
     def _complete_steps(self, item_of: IndexArray) -> FloatArray:
         """Return the same with steps: those of one item vary together."""
-        one, other = np.nonzero(item_of[:, None] == item_of)
-        both = self.chance[np.maximum(one, other)]
-        spread = self.by_item[one] * (both - self.chance[one] * self.chance[other])
+        row, column = np.nonzero(item_of[:, None] == item_of)
+        joint = self.chance[np.maximum(row, column)]
+        spread = self.by_item[row] * (joint - self.chance[row] * self.chance[column])
         m = len(item_of)
         matrix = np.zeros((m + 1, m + 1))
-        matrix[one, other] = spread.sum(axis=1)
-        matrix[:m, m] = matrix[m, :m] = -np.bincount(one, spread @ self.nodes, minlength=m)
+        matrix[row, column] = spread.sum(axis=1)
+        matrix[:m, m] = matrix[m, :m] = -np.bincount(row, spread @ self.nodes, minlength=m)
         matrix[m, m] = spread.sum(axis=0) @ self.nodes**2 * (1 + 1e-9) + 1e-9
         return matrix
 
@@ -189,21 +189,21 @@ def find_chances(
         With steps, the item of each.
     """
     if item_of is None:
-        away = abilities - difficulty[:, None]
-        return expit(away), np.logaddexp(0.0, away)
+        logit = abilities - difficulty[:, None]
+        return expit(logit), np.logaddexp(0.0, logit)
     steps = np.bincount(item_of)
     first = np.cumsum(steps) - steps
-    place = item_of, np.arange(len(item_of)) - first[item_of]
+    cell = item_of, np.arange(len(item_of)) - first[item_of]
     thresholds = np.full((len(steps), 1, 1, int(steps.max())), np.nan)
-    thresholds[place[0], 0, 0, place[1]] = difficulty
-    own = np.broadcast_to(abilities, (len(steps), abilities.shape[-1]))
-    weight = log_weights(own, thresholds)[:, :, 0]
+    thresholds[cell[0], 0, 0, cell[1]] = difficulty
+    item_abilities = np.broadcast_to(abilities, (len(steps), abilities.shape[-1]))
+    weight = log_weights(item_abilities, thresholds)[:, :, 0]
     total = np.logaddexp.reduce(weight, axis=-1)
     chance = np.exp(weight - total[..., None])
     above = np.cumsum(chance[..., :0:-1], axis=-1)[..., ::-1]
     load = np.zeros((len(item_of), abilities.shape[-1]))
     load[first] = total
-    return np.ascontiguousarray(above[place[0], :, place[1]]), load
+    return np.ascontiguousarray(above[cell[0], :, cell[1]]), load
 
 
 def evaluate_mixture(mixture: Mixture) -> Sums:
@@ -273,9 +273,9 @@ def _second_moments(sums: Sums, answered: Any) -> FloatArray:
     used = np.flatnonzero(share > NEGLIGIBLE * share.sum())
     if answered.nnz < SPARSE_FILL * patterns * m:
         for node in used:
-            both = answered.T @ answered.multiply(sums.by_pattern[:, node, None])
+            joint = answered.T @ answered.multiply(sums.by_pattern[:, node, None])
             chance = sums.chance[:, node]
-            total += both.toarray() * chance[:, None] * chance
+            total += joint.toarray() * chance[:, None] * chance
         return total
     size = max(1, CHUNK_CELLS // m)
     for start in range(0, patterns, size):

@@ -134,8 +134,8 @@ def _draw_difficulty(fit: NoiseFit, rng: np.random.Generator) -> FloatArray:
     if fit.covariance is None:
         return fit.difficulty
     values, vectors = np.linalg.eigh(fit.covariance)
-    drawn = (vectors * np.sqrt(np.maximum(values, 0.0))) @ rng.standard_normal(len(values))
-    return np.asarray(fit.difficulty + drawn - drawn.mean())
+    error = (vectors * np.sqrt(np.maximum(values, 0.0))) @ rng.standard_normal(len(values))
+    return np.asarray(fit.difficulty + error - error.mean())
 
 
 def _steady(errors: FloatArray) -> FloatArray:
@@ -197,20 +197,20 @@ class Crowd:
     def expect_counts(self, fitted: Crowd) -> FloatArray:
         """Return the counts to expect: the fitted disagreements, moved to these difficulties."""
         then, now = fitted.one_way, self.one_way
-        both = np.maximum(then + then.T, 1e-300)
-        return np.asarray(fitted.disagreement * now / both)
+        total = np.maximum(then + then.T, 1e-300)
+        return np.asarray(fitted.disagreement * now / total)
 
     def draw_deviation(self, rng: np.random.Generator) -> FloatArray:
         """Draw how far the counts of ordered pairs are from their mean, from whole persons."""
-        drawn = int(min(self.persons, MOST_PERSONS))
-        ability = self.ability_mean + self.ability_spread * rng.standard_normal((drawn, 1))
-        shape = drawn, len(self.difficulty)
+        n_drawn = int(min(self.persons, MOST_PERSONS))
+        ability = self.ability_mean + self.ability_spread * rng.standard_normal((n_drawn, 1))
+        shape = n_drawn, len(self.difficulty)
         answered = rng.random(shape) < self.chance
         correct = rng.random(shape) < 1 / (1 + np.exp(self.difficulty - ability))
         right = (answered & correct).astype(np.float32)
         wrong = (answered & ~correct).astype(np.float32)
-        expected = drawn * self.one_way * self.chance[:, None] * self.chance
-        return np.asarray(np.sqrt(self.persons / drawn) * (right.T @ wrong - expected))
+        expected = n_drawn * self.one_way * self.chance[:, None] * self.chance
+        return np.asarray(np.sqrt(self.persons / n_drawn) * (right.T @ wrong - expected))
 
 
 def _match_products(values: FloatArray, shape: FloatArray) -> FloatArray:

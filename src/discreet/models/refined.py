@@ -44,15 +44,15 @@ class RefinedScoring:
 
     def residual(self, right: FloatArray, wrong: FloatArray) -> FloatArray:
         """One minus the probability that the pair went this way round."""
-        own, other = _odds(right, wrong)
-        return np.asarray(own / (own + other))
+        right_odds, wrong_odds = _odds(right, wrong)
+        return np.asarray(right_odds / (right_odds + wrong_odds))
 
     def curvature(self, right: FloatArray, wrong: FloatArray) -> FloatArray:
         """Second derivative of the pair's log-likelihood, with the sign turned."""
-        own, other = _odds(right, wrong)
-        both = own + other
-        both *= both
-        return np.asarray(np.divide(own * other, both, out=both))
+        right_odds, wrong_odds = _odds(right, wrong)
+        denominator = right_odds + wrong_odds
+        denominator *= denominator
+        return np.asarray(np.divide(right_odds * wrong_odds, denominator, out=denominator))
 
 
 def solve_refined(rates: Any) -> tuple[FloatArray, Solution]:
@@ -88,8 +88,8 @@ def _maximise(rates: Any) -> tuple[FloatArray, Solution]:
     # Conjugate gradients can stop early in directions that few answers determine. A second
     # start that is off in these directions would then not come back.
     leaving = np.asarray(rates.sum(axis=1)).ravel()
-    other, more, _ = _climb(pairs, difficulty + draw_slow_direction(rates, leaving), solver)
-    gap = float(np.abs(difficulty - other).max())
+    second, more, _ = _climb(pairs, difficulty + draw_slow_direction(rates, leaving), solver)
+    gap = float(np.abs(difficulty - second).max())
     if gap > AGREEMENT:
         raise NotConverged(_explain_steps(len(difficulty), f"two starts {gap:.1e} logits apart"))
     return difficulty, Solution("Newton on the pairwise likelihood, two starts", done + more, gap)
@@ -116,8 +116,10 @@ def solve_within(rates: Any, basis: FloatArray) -> tuple[FloatArray, Solution]:
         before, size = size, float(np.abs(node).max())
         parameter -= _damping(node) * step
         if size <= STEP_TOL or (size <= ROUNDING_STEP and size > before / 2):
-            found = basis @ parameter
-            return found - found.mean(), Solution("Newton within the structure", done, size)
+            difficulty = basis @ parameter
+            return difficulty - difficulty.mean(), Solution(
+                "Newton within the structure", done, size
+            )
         if not np.isfinite(size):
             break
     raise NotConverged(_explain_steps(len(basis), f"steps of {size:.1e} logits"))
@@ -140,9 +142,9 @@ def _climb(
     raise NotConverged(_explain_steps(len(start), f"steps of {size:.1e} logits"))
 
 
-def _explain_steps(items: int, found: str) -> str:
+def _explain_steps(items: int, outcome: str) -> str:
     return (
-        f"Newton's method on the pairwise likelihood of {items} items stopped with {found}; some "
+        f"Newton's method on the pairwise likelihood of {items} items stopped with {outcome}; some "
         "items are linked by far too few answers: remove them, add regularisation, or use "
         "method='spectral'"
     )
@@ -191,17 +193,17 @@ def logistic(x: FloatArray) -> FloatArray:
     return np.asarray(np.where(x > 0, 1.0, tail) / (1.0 + tail))
 
 
-def _odds(one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _odds(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return exponentials whose ratio is the odds of two difficulties: one an item, not a pair.
 
     Where these leave the range of doubles there is one for every pair after all.
     """
-    low, high = min(one.min(), other.min()), max(one.max(), other.max())
+    low, high = min(first.min(), second.min()), max(first.max(), second.max())
     if high - low > EXP_RANGE:
-        apart = one - other
+        apart = first - second
         return np.exp(np.minimum(apart, 0.0)), np.exp(np.minimum(-apart, 0.0))
     middle = (low + high) / 2
-    return np.exp(one - middle), np.exp(other - middle)
+    return np.exp(first - middle), np.exp(second - middle)
 
 
 def _beats(difficulty: FloatArray) -> FloatArray:
@@ -210,8 +212,8 @@ def _beats(difficulty: FloatArray) -> FloatArray:
         return logistic(difficulty[None, :] - difficulty[:, None])
     # One exponential an item instead of one a pair.
     odds = np.exp(difficulty - difficulty.mean())
-    both = odds[:, None] + odds[None, :]
-    return np.asarray(np.divide(odds[None, :], both, out=both))
+    total = odds[:, None] + odds[None, :]
+    return np.asarray(np.divide(odds[None, :], total, out=total))
 
 
 class _DensePairs:
@@ -239,15 +241,15 @@ class _SparsePairs:
         self._right = np.asarray(rates.sum(axis=1)).ravel() - rates.diagonal()
 
     def evaluate(self, difficulty: FloatArray) -> tuple[FloatArray, Laplacian]:
-        both, m = self._both, len(difficulty)
-        pointer, column = both.indptr, both.indices
+        pairs, m = self._both, len(difficulty)
+        pointer, column = pairs.indptr, pairs.indices
         weight, expected = np.empty(len(column)), np.zeros(m)
         # Some rows at a time, so that the temporary arrays stay in cache.
         pieces = np.searchsorted(pointer, np.arange(0, len(column), PIECE_PAIRS))
         for low, high in pairwise(np.unique([*pieces, m])):
             span = slice(pointer[low], pointer[high])
-            other, counts = column[span], both.data[span]
-            log_odds = difficulty[other]
+            partner, counts = column[span], pairs.data[span]
+            log_odds = difficulty[partner]
             log_odds -= np.repeat(difficulty[low:high], np.diff(pointer[low : high + 1]))
             # With t = exp(-|x|): chance(|x|) = 1 / (1 + t) and chance (1 - chance) =
             # t / (1 + t)^2, one exponential a pair and no cancellation at large |x|.
@@ -258,6 +260,6 @@ class _SparsePairs:
             first = counts * np.where(log_odds > 0, larger, smaller)
             running = np.concatenate([[0.0], np.cumsum(first)])
             expected[low:high] += np.diff(running[pointer[low : high + 1] - pointer[low]])
-            expected += np.bincount(other, weights=counts - first, minlength=m)
-        weights = type(both)((weight, column, pointer), shape=both.shape)
+            expected += np.bincount(partner, weights=counts - first, minlength=m)
+        weights = type(pairs)((weight, column, pointer), shape=pairs.shape)
         return self._right - expected, build_laplacian(weights)

@@ -149,8 +149,8 @@ def check_estimator(mechanism: str, estimator: str = NOISE_AWARE) -> None:
             f"turned into difficulties. Nothing was charged; use one of: {', '.join(MECHANISMS)}."
         )
     if estimator not in get_args(Estimator):
-        known = " or ".join(repr(name) for name in get_args(Estimator))
-        raise BadUsage(f"estimator must be {known}, found {estimator!r}. Nothing was charged.")
+        choices = " or ".join(repr(name) for name in get_args(Estimator))
+        raise BadUsage(f"estimator must be {choices}, found {estimator!r}. Nothing was charged.")
     if estimator == "spectral" and not find_mechanism(mechanism).releases_pairs:
         raise BadUsage(
             "the estimator 'spectral' needs noisy counts of pairs of items, and the mechanism "

@@ -78,17 +78,17 @@ class Routing:
         if not self.looks_routed:
             return ()
         if self.dispersion + ERRORS * self.dispersion_se < 1:
-            found = (
+            evidence = (
                 f"given the items that a person got, scores vary only {self.dispersion:.2f} "
                 "times as much as they must when answers do not choose items"
             )
         else:
-            found = (
+            evidence = (
                 "on the items that everybody answered, scores of persons with easier and harder "
                 f"other items are cut off (p = {self.core_p_value:.0e})"
             )
         sentence = (
-            f"these answers look routed (adaptive test, stages or stopping rule): {found}. "
+            f"these answers look routed (adaptive test, stages or stopping rule): {evidence}. "
             "Difficulties are then spread too far by this method; use the method 'marginal'"
         )
         return (FitWarning(WarningKind.ROUTED, sentence),)
@@ -103,30 +103,30 @@ class LookForRouting(Job[Routing]):
 
     Attributes
     ----------
-    kept, difficulty
+    columns, difficulty
         Columns with a difficulty, and the difficulties, by a method that is right when items
         were not routed.
     """
 
-    kept: IndexArray
+    columns: IndexArray
     difficulty: FloatArray
     sample = SAMPLE
 
     def block(self, store: AnswerStore) -> Routing:
         """Look at these persons."""
         everybody = cast(SparseRows, store.take(np.arange(store.n_persons)))
-        rows = _Rows(*restrict_rows(everybody, self.kept))
+        rows = _Rows(*restrict_rows(everybody, self.columns))
         if (np.diff(rows.indptr) >= FEWEST_ANSWERS).sum() < FEWEST_PERSONS:
             return UNKNOWN
         ratio, se = _measure_dispersion(rows, self.difficulty)
         return Routing(ratio, se, _test_core(rows, self.difficulty))
 
 
-def look_for_routing(answers: Answers, kept: IndexArray, difficulty: FloatArray) -> Routing:
+def look_for_routing(answers: Answers, columns: IndexArray, difficulty: FloatArray) -> Routing:
     """Look for signs that earlier answers chose later items; see :class:`LookForRouting`."""
     if not may_be_routed(answers.n_answers, answers.n_persons * len(answers.items)):
         return UNKNOWN
-    return answers.reduce(LookForRouting(kept, difficulty))
+    return answers.reduce(LookForRouting(columns, difficulty))
 
 
 def may_be_routed(answers: int, cells: int) -> bool:
@@ -232,8 +232,8 @@ def _test_mixture(counts: npt.NDArray[np.int64], b: FloatArray) -> float:
             table @ np.divide(share, expected, where=expected > 0, out=np.zeros_like(share))
         )
     expected = weights @ table
-    seen = counts > 0
-    statistic = 2 * float((counts[seen] * np.log(share[seen] / expected[seen])).sum())
+    observed = counts > 0
+    statistic = 2 * float((counts[observed] * np.log(share[observed] / expected[observed])).sum())
     # At most as many free frequencies as scores less one: conservative.
     return float(chdtrc(len(counts) - 1, max(statistic, 0.0)))
 

@@ -125,11 +125,11 @@ class GroupModel:
         """Return the parameters of some of the items, whose steps are these."""
         return GroupModel(self.intercept[:, steps], self.slope[items], self.mean, self.log_sd)
 
-    def put(self, items: IndexArray, steps: IndexArray, other: GroupModel) -> GroupModel:
+    def put(self, items: IndexArray, steps: IndexArray, model: GroupModel) -> GroupModel:
         """Replace those of some of the items, and of all groups."""
         intercept, slope = self.intercept.copy(), self.slope.copy()
-        intercept[:, steps], slope[items] = other.intercept, other.slope
-        return GroupModel(intercept, slope, other.mean, other.log_sd)
+        intercept[:, steps], slope[items] = model.intercept, model.slope
+        return GroupModel(intercept, slope, model.mean, model.log_sd)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,8 +180,8 @@ class GroupFit:
         """Covariance of all parameters: the inverse of the summed outer products."""
         size = int(self.place.max()) + 1
         matrix = np.zeros((size, size))
-        for place, products in zip(self.place, self.summed, strict=True):
-            matrix[np.ix_(place, place)] += products
+        for position, products in zip(self.place, self.summed, strict=True):
+            matrix[np.ix_(position, position)] += products
         prior = np.zeros(size)
         prior[self.slopes] = prior[size - len(self.model.log_sd) : -1] = PRIOR
         return np.asarray(np.linalg.inv((matrix + np.diag(prior))[:-1, :-1]))
@@ -200,12 +200,12 @@ def _number_parameters(groups: int, nodes: int, items: int) -> IndexArray:
     Those of the first group are fixed and share the last number.
     """
     shared, others = nodes + items, groups - 1
-    place = np.empty((groups, shared + 2), dtype=np.intp)
-    place[:, :shared] = np.arange(shared)
-    place[0, shared:] = shared + 2 * others
-    place[1:, shared] = shared + np.arange(others)
-    place[1:, shared + 1] = shared + others + np.arange(others)
-    return place
+    numbers = np.empty((groups, shared + 2), dtype=np.intp)
+    numbers[:, :shared] = np.arange(shared)
+    numbers[0, shared:] = shared + 2 * others
+    numbers[1:, shared] = shared + np.arange(others)
+    numbers[1:, shared + 1] = shared + others + np.arange(others)
+    return numbers
 
 
 def evaluate_groups(
@@ -275,16 +275,16 @@ class _Grid:
 def _place_grid(answers: GroupAnswers, model: GroupModel, group: int) -> _Grid:
     """Choose nodes for a group as :func:`normal_grid` does, and compute all chances there."""
     item_of, sd = answers.item_of, float(np.exp(model.log_sd[group]))
-    most = (answers.steps * model.slope) ** 2 @ (answers.answered[group] > 0)
-    nodes, log_weights = normal_grid(sd, float(most))
+    information = (answers.steps * model.slope) ** 2 @ (answers.answered[group] > 0)
+    nodes, log_weights = normal_grid(sd, float(information))
     mean, intercept = float(model.mean[group]), model.intercept[group]
-    several = None if answers.steps.max(initial=1) == 1 else item_of
+    step_items = None if answers.steps.max(initial=1) == 1 else item_of
     ability = model.slope[:, None] * (mean + sd * nodes)
-    chance, load = find_chances(ability, intercept, several)
+    chance, load = find_chances(ability, intercept, step_items)
     first = np.cumsum(answers.steps) - answers.steps
     expected = np.add.reduceat(chance, first, axis=0)
-    known = nodes, log_weights, mean, sd, intercept, model.slope
-    return _Grid(*known, chance, load[first], expected)
+    settings = nodes, log_weights, mean, sd, intercept, model.slope
+    return _Grid(*settings, chance, load[first], expected)
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,12 +343,12 @@ def fit_groups(answers: GroupAnswers, start: GroupModel | None = None) -> GroupF
         if distance < TOLERANCE:
             return evaluate_groups(answers, point.model) if point.products is None else point
         with_products = distance > NEAR * len(step)
-        step, found = _advance(point, step, point.model.move, with_products=with_products)
+        step, moved = _advance(point, step, point.model.move, with_products=with_products)
         if with_products:
-            inverse = found.inverse
+            inverse = moved.inverse
         else:
-            inverse = _correct(inverse, step, point.total - found.total)
-        point = found
+            inverse = _correct(inverse, step, point.total - moved.total)
+        point = moved
     raise NotConverged(
         f"marginal likelihood with slopes: not at its maximum after {STEPS} steps. Look for items "
         "or periods with very few answers and leave them out, or compare calibrations"
@@ -365,9 +365,9 @@ def _advance(
     """Take the step, halved until the likelihood does not fall."""
     step = step * min(1.0, LONGEST / max(float(np.abs(step).max()), 1e-300))
     for _ in range(40):
-        found = evaluate_groups(point.answers, move(step), with_products=with_products)
-        if found.value >= point.value - 1e-11 * abs(point.value):
-            return step, found
+        moved = evaluate_groups(point.answers, move(step), with_products=with_products)
+        if moved.value >= point.value - 1e-11 * abs(point.value):
+            return step, moved
         step = step / 2
     raise NotConverged(
         "marginal likelihood with slopes: no step increases it. Compare calibrations instead"
@@ -395,10 +395,10 @@ def _start(answers: GroupAnswers) -> GroupModel:
         np.array([(codes[:, item] == step - less).sum(axis=0) for codes in answers.codes])
         for less in (1, 0)
     )
-    own = np.log((below + 0.5) / (here + 0.5))
+    group_intercept = np.log((below + 0.5) / (here + 0.5))
     intercept = np.log((below.sum(axis=0) + 0.5) / (here.sum(axis=0) + 0.5))
     weight = np.minimum(below, here) + 1e-9
-    mean = (weight * (intercept - own)).sum(axis=1) / weight.sum(axis=1)
+    mean = (weight * (intercept - group_intercept)).sum(axis=1) / weight.sum(axis=1)
     rows = np.repeat((intercept - mean[0])[None], groups, axis=0)
     return GroupModel(rows, np.ones(len(answers.steps)), mean - mean[0], np.zeros(groups))
 
@@ -455,22 +455,22 @@ def shift_item(fit: GroupFit, item: int, origin: BoolArray) -> ItemShift:
     score, variance, cross = _project_scores(fit, item, present)
     shift = variance @ score
     step = fit.inverse @ (fit.total - cross @ shift)
-    own = np.zeros(len(fit.place))
-    own[present[:-1]] = shift
+    group_shift = np.zeros(len(fit.place))
+    group_shift[present[:-1]] = shift
     along = _derive_location(fit, item, origin)
     turned = np.eye(len(present), len(shift)) - along @ fit.inverse @ cross
     # Scores that parameters were fitted to vary too little: as many persons less count.
     share = 1 - len(fit.total) / fit.answers.persons
-    covariance = np.full((len(own), len(own)), np.nan)
+    covariance = np.full((len(group_shift), len(group_shift)), np.nan)
     covariance[np.ix_(present, present)] = (
         turned @ variance @ turned.T + along @ fit.inverse @ along
     ) / share
     return ItemShift(
-        location=_start_location(fit, item, origin) + along @ step + own,
+        location=_start_location(fit, item, origin) + along @ step + group_shift,
         covariance=covariance,
         statistic=share * float(score @ shift),
         degrees=len(shift),
-        step=np.append(step, own),
+        step=np.append(step, group_shift),
     )
 
 
@@ -495,20 +495,20 @@ def _project_scores(
 
 def free_item(fit: GroupFit, item: int, origin: BoolArray) -> ItemShift:
     """Do as :func:`shift_item`, with exact locations of an item that may have drifted far."""
-    tested = found = shift_item(fit, item, origin)
+    tested = shift = shift_item(fit, item, origin)
     nodes = fit.answers.item_of == item
 
     def move(step: FloatArray) -> GroupModel:
-        common, own = np.split(step, [len(fit.total)])
+        common, group_shift = np.split(step, [len(fit.total)])
         moved = fit.model.move(common)
-        intercept = moved.intercept + own[:, None] * nodes
+        intercept = moved.intercept + group_shift[:, None] * nodes
         return replace(moved, intercept=intercept)
 
     for _ in range(FREE_STEPS):
-        _, fit = _advance(fit, found.step, move, with_products=True)
-        found = shift_item(fit, item, origin)
+        _, fit = _advance(fit, shift.step, move, with_products=True)
+        shift = shift_item(fit, item, origin)
     location = _start_location(fit, item, origin)
-    return replace(tested, location=location, covariance=found.covariance)
+    return replace(tested, location=location, covariance=shift.covariance)
 
 
 def _start_location(fit: GroupFit, item: int, origin: BoolArray) -> FloatArray:

@@ -292,12 +292,12 @@ def solve_in_band(rates: Any) -> tuple[FloatArray, Solution] | None:
     """
     from discreet.models.kernels import eliminate_band, substitute_band
 
-    place, width = _order_items(rates)
+    position, width = _order_items(rates)
     m = rates.shape[0]
     if m * (2 * width + 1) > BAND_CELLS or m * float(width) ** 2 > BAND_STEPS:
         return None
-    row = place[np.repeat(np.arange(m), np.diff(rates.indptr))]
-    column = place[rates.indices]
+    row = position[np.repeat(np.arange(m), np.diff(rates.indptr))]
+    column = position[rates.indices]
     band = np.zeros((m, 2 * width + 1))
     off = row != column
     # A common scale keeps products of counts inside the range of doubles.
@@ -307,7 +307,7 @@ def solve_in_band(rates: Any) -> tuple[FloatArray, Solution] | None:
     substitute_band(band, width, ordered)
     if not np.isfinite(ordered).all():
         return None
-    log_weights = ordered[place]
+    log_weights = ordered[position]
     name = f"elimination (GTH) in a band of {width} items"
     return log_weights - log_weights.mean(), Solution(name, m, 0.0)
 
@@ -320,10 +320,10 @@ def _order_items(rates: Any) -> tuple[Int64Array, int]:
         (np.ones(rates.nnz, dtype=np.int8), rates.indices, rates.indptr), shape=rates.shape
     )
     order = reverse_cuthill_mckee((pattern + pattern.T).tocsr(), symmetric_mode=True)
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    distance = np.abs(np.repeat(place, np.diff(rates.indptr)) - place[rates.indices])
-    return place, int(distance.max(initial=1))
+    position = np.empty(len(order), dtype=np.int64)
+    position[order] = np.arange(len(order))
+    distance = np.abs(np.repeat(position, np.diff(rates.indptr)) - position[rates.indices])
+    return position, int(distance.max(initial=1))
 
 
 def correct_from_two_starts(rates: Any, rough: FloatArray) -> tuple[FloatArray, Solution]:
@@ -338,8 +338,8 @@ def correct_from_two_starts(rates: Any, rough: FloatArray) -> tuple[FloatArray, 
     start = rough if np.isfinite(rough).all() else np.zeros(len(rough))
     first, done = _correct(rates, leaving, start)
     # The second start differs along the directions in which a solver could go wrong unseen.
-    away = START_SPREAD * draw_slow_direction(rates, leaving)
-    second, more = _correct(rates, leaving, first + away)
+    offset = START_SPREAD * draw_slow_direction(rates, leaving)
+    second, more = _correct(rates, leaving, first + offset)
     gap = first - second
     name = "corrections with groups of items, from two starts"
     return first, Solution(name, done + more, float(gap.max() - gap.min()))

@@ -45,37 +45,37 @@ from discreet.types import MODELS, FloatArray, IndexArray, Int64Array
 RASCH, PARTIAL_CREDIT, RATING_SCALE = MODELS
 
 
-def choose_model(asked: str, steps: Sequence[int]) -> str:
+def choose_model(model_name: str, steps: Sequence[int]) -> str:
     """Return the model: what was asked for, or what the answers ask for.
 
     Parameters
     ----------
-    asked
+    model_name
         A model, or "auto".
     steps
         Per item, its highest category.
     """
     binary = all(step == 1 for step in steps)
-    if asked == "auto":
+    if model_name == "auto":
         return RASCH if binary else PARTIAL_CREDIT
-    if asked not in MODELS:
-        known = ", ".join(["auto", *MODELS])
-        raise BadUsage(f"there is no model called {asked!r}; choose one of: {known}")
-    if asked == RASCH and not binary:
+    if model_name not in MODELS:
+        choices = ", ".join(["auto", *MODELS])
+        raise BadUsage(f"there is no model called {model_name!r}; choose one of: {choices}")
+    if model_name == RASCH and not binary:
         raise BadUsage(
             "the model 'rasch' is for right and wrong answers, found answers with up to "
             f"{max(steps)} steps; use 'partial-credit', or say from which score on answers count "
             "as right with at_least= (--at-least)"
         )
-    return RASCH if binary else asked
+    return RASCH if binary else model_name
 
 
-def refuse_steps(what: str, steps: Sequence[int]) -> None:
+def refuse_steps(feature: str, steps: Sequence[int]) -> None:
     """Refuse what is there for right and wrong answers only."""
     if max(steps, default=1) > 1:
         raise BadUsage(
-            f"{what} is for right and wrong answers, found answers with up to {max(steps)} steps; "
-            "say from which score on answers count as right with at_least= (--at-least)"
+            f"{feature} is for right and wrong answers, found answers with up to {max(steps)} "
+            "steps; say from which score on answers count as right with at_least= (--at-least)"
         )
 
 
@@ -146,7 +146,7 @@ class StepPlan:
             return method.solve(chain.rates)
         return method.solve_within(chain.rates, self.basis)
 
-    def locate(self, kept: IndexArray) -> Locations | None:
+    def locate(self, nodes: IndexArray) -> Locations | None:
         """Return how the linked nodes make items; None where items are their own nodes.
 
         Raises
@@ -156,11 +156,11 @@ class StepPlan:
         """
         if self.item_of is None:
             return None
-        locations = Locations(self.item_of[kept], self.steps)
+        locations = Locations(self.item_of[nodes], self.steps)
         if not len(locations.whole):
             raise DisconnectedItems(
                 f"none of the {count_of(len(self.items))} has all of its thresholds: the answers "
-                f"link {len(kept):,} of {sum(self.steps):,} steps. Merge categories that few "
+                f"link {len(nodes):,} of {sum(self.steps):,} steps. Merge categories that few "
                 "persons chose, or collect more answers"
             )
         return locations
@@ -174,7 +174,7 @@ class StepPlan:
         return nodes if locations is None else fold_nodes(nodes, self, locations, errors)
 
 
-def plan_steps(counts: PairCounts, asked: str) -> tuple[PairCounts, StepPlan]:
+def plan_steps(counts: PairCounts, model_name: str) -> tuple[PairCounts, StepPlan]:
     """Decide on the categories; return the counts in these, and the plan.
 
     Unused categories of partial credit items are left out; a rating scale keeps them.
@@ -184,7 +184,7 @@ def plan_steps(counts: PairCounts, asked: str) -> tuple[PairCounts, StepPlan]:
     DisconnectedItems
         If nobody is in some category of a rating scale, whatever the item.
     """
-    model = choose_model(asked, counts.steps)
+    model = choose_model(model_name, counts.steps)
     every = Recoding(counts.steps, _all_categories(counts.steps))
     if model == RATING_SCALE:
         _check_scale(counts)
@@ -200,14 +200,16 @@ def _all_categories(steps: Sequence[int]) -> tuple[tuple[int, ...], ...]:
 
 
 def _check_scale(counts: PairCounts) -> None:
-    most = max(counts.steps)
-    short = [item for item, step in zip(counts.items, counts.steps, strict=True) if step < most]
+    most_steps = max(counts.steps)
+    short = [
+        item for item, step in zip(counts.items, counts.steps, strict=True) if step < most_steps
+    ]
     if short:
         raise BadUsage(
             f"in a rating scale all items have the same categories; {len(short)} of "
-            f"{len(counts.items)} items have fewer than {most} steps ({name_some(short)}). If they "
-            f"share the scale and nobody chose the top, say steps={most} (--steps {most}); "
-            "otherwise use the model 'partial-credit'"
+            f"{len(counts.items)} items have fewer than {most_steps} steps ({name_some(short)}). "
+            f"If they share the scale and nobody chose the top, say steps={most_steps} "
+            f"(--steps {most_steps}); otherwise use the model 'partial-credit'"
         )
     total = counts.categories.sum(axis=0)
     if (total == 0).any():
@@ -238,9 +240,9 @@ class Recoded(Job[Any]):
         """Return the same job for all persons."""
         return Recoded(self._job.of_everybody(), self._recoding)
 
-    def add(self, one: Any, other: Any) -> Any:
+    def add(self, first: Any, second: Any) -> Any:
         """Return the value of the persons of both."""
-        return self._job.add(one, other)
+        return self._job.add(first, second)
 
 
 def recode_store(store: AnswerStore, recoding: Recoding) -> AnswerStore:
@@ -267,14 +269,17 @@ def match_categories(responses: Responses, estimate: Any) -> Responses:
     return match_known(responses, dict(zip(estimate.items, every, strict=True)))
 
 
-def match_known(responses: Responses, known: Mapping[str, tuple[int, ...]]) -> Responses:
+def match_known(responses: Responses, categories_of: Mapping[str, tuple[int, ...]]) -> Responses:
     """Return answers in the known categories of their items, as :func:`match_categories` does."""
-    if max(map(len, known.values()), default=2) == 2 and max(responses.steps, default=1) == 1:
+    if (
+        max(map(len, categories_of.values()), default=2) == 2
+        and max(responses.steps, default=1) == 1
+    ):
         return responses
     pairs = list(zip(responses.items, responses.steps, strict=True))
-    kept = tuple(known.get(item, tuple(range(most + 1))) for item, most in pairs)
-    steps = tuple(max(most, own[-1]) for (_, most), own in zip(pairs, kept, strict=True))
-    store, recoding = responses.store, Recoding(steps, kept)
+    kept_categories = tuple(categories_of.get(item, tuple(range(most + 1))) for item, most in pairs)
+    steps = tuple(max(most, own[-1]) for (_, most), own in zip(pairs, kept_categories, strict=True))
+    store, recoding = responses.store, Recoding(steps, kept_categories)
     if steps != responses.steps:
         store = join_stores([responses], dict(zip(responses.items, steps, strict=True)))
     _check_categories(store, responses.items, recoding, responses.lowest)
@@ -312,12 +317,13 @@ def _check_categories(
     lost = np.argwhere((totals > 0) & (recoding.codes() < 0))
     if len(lost):
         item, category = lost[0].tolist()
-        known = ", ".join(str(lowest + one) for one in recoding.kept[item])
+        categories = ", ".join(str(lowest + one) for one in recoding.kept[item])
         raise BadResponses(
             f"item '{items[item]}' has {count_of(int(totals[item, category]), 'answer')} in "
-            f"category {lowest + category}, but the calibration knows its categories {known} only, "
-            "so that nothing says what such an answer is worth. Count these answers as missing, "
-            "merge the category with a neighbour, or calibrate anew with these answers included"
+            f"category {lowest + category}, but the calibration knows its categories {categories} "
+            "only, so that nothing says what such an answer is worth. Count these answers as "
+            "missing, merge the category with a neighbour, or calibrate anew with these answers "
+            "included"
         )
 
 
@@ -328,16 +334,16 @@ def fold_nodes(
     nodes: Estimate, plan: StepPlan, locations: Locations, errors: Uncertainty | None = None
 ) -> Estimate:
     """Put the nodes of an estimate, which are its items, together to the items of a plan."""
-    steps, known = plan.steps, nodes.estimated
+    steps, estimated = plan.steps, nodes.estimated
     location_se, location_covariance = _find_location_errors(nodes, locations, errors)
     covariance, node_se = nodes.covariance, nodes.se.copy()
     if covariance is not None:
         covariance = locations.centre(locations.centre(covariance).T)
-        node_se[known] = np.sqrt(covariance.diagonal())
+        node_se[estimated] = np.sqrt(covariance.diagonal())
     value = nodes.difficulty.copy()
-    value[known] = locations.centre(value[known])
+    value[estimated] = locations.centre(value[estimated])
     location, se = np.full((2, len(steps)), np.nan)
-    location[locations.whole] = locations.average(value[known])
+    location[locations.whole] = locations.average(value[estimated])
     se[locations.whole] = location_se
     status = _gather_status(nodes.status, steps)
     thresholds = _spread(value, steps), _spread(node_se, steps)
@@ -409,33 +415,33 @@ def count_reached(patterns: Patterns, plan: StepPlan) -> StepPatterns:
     return StepPatterns(patterns, np.array(plan.steps, dtype=np.int64), reached, plan.items)
 
 
-def fit_conditional_steps(answers: Answers, asked: str) -> Estimate:
+def fit_conditional_steps(answers: Answers, model_name: str) -> Estimate:
     """Estimate thresholds by conditional maximum likelihood."""
-    return assemble_steps(*find_step_maximum(answers, asked))
+    return assemble_steps(*find_step_maximum(answers, model_name))
 
 
-def find_step_maximum(answers: Answers, asked: str) -> tuple[StepFit, StepPlan]:
+def find_step_maximum(answers: Answers, model_name: str) -> tuple[StepFit, StepPlan]:
     """Find the maximum of the conditional likelihood, and the categories that it is about.
 
     Right and wrong answers are partial credit with one step.
     """
-    _, plan = plan_steps(answers.count(), asked)
+    _, plan = plan_steps(answers.count(), model_name)
     model = StepModel(PARTIAL_CREDIT if plan.model == RASCH else plan.model)
     return maximise_steps(collect_patterns(answers, plan), model), plan
 
 
-def assemble_steps(found: StepFit, plan: StepPlan) -> Estimate:
+def assemble_steps(step_fit: StepFit, plan: StepPlan) -> Estimate:
     """Return the estimate of a conditional fit of all items."""
     status = tuple((Status.ESTIMATED,) * step for step in plan.steps)
-    covariance, kept = found.location_covariance, plan.recoding.kept
+    covariance, kept_categories = step_fit.location_covariance, plan.recoding.kept
     categories = plan.categories
     return Estimate(
         items=plan.items,
-        difficulty=found.location,
+        difficulty=step_fit.location,
         se=np.sqrt(covariance.diagonal()),
         status=(Status.ESTIMATED,) * len(plan.items),
         method="conditional",
-        solution=found.solution,
+        solution=step_fit.solution,
         covariance=covariance,
         answers=categories.sum(axis=1),
         right=categories @ np.arange(categories.shape[1]),
@@ -443,5 +449,12 @@ def assemble_steps(found: StepFit, plan: StepPlan) -> Estimate:
         warnings=plan.warnings,
         steps=plan.steps,
         model=plan.model,
-        ladder=Thresholds(found.threshold, found.se, status, found.covariance, categories, kept),
+        ladder=Thresholds(
+            step_fit.threshold,
+            step_fit.se,
+            status,
+            step_fit.covariance,
+            categories,
+            kept_categories,
+        ),
     )

@@ -146,9 +146,9 @@ def _draw(shape: _Shape, size: int, source: RandomSource) -> NDArray[np.int64]:
     filled = 0
     while filled < size:
         # Some 71% are kept (63% for Laplace), so half as many again mostly finish in one round.
-        kept = _kept(shape, min(_CHUNK, (size - filled) * 3 // 2 + 16), source)[: size - filled]
-        out[filled : filled + kept.size] = kept
-        filled += kept.size
+        draws = _kept(shape, min(_CHUNK, (size - filled) * 3 // 2 + 16), source)[: size - filled]
+        out[filled : filled + draws.size] = draws
+        filled += draws.size
     return out
 
 
@@ -166,8 +166,8 @@ def _kept(shape: _Shape, n: int, source: RandomSource) -> NDArray[np.int64]:
     size = starts[candidates.k[chosen]] + candidates.offset[chosen].astype(np.int64)
     minus = _draw_bits(size.size, source)
     minus_zero = minus & (size == 0)
-    kept: NDArray[np.int64] = np.where(minus, -size, size)[~minus_zero]
-    return kept
+    draws: NDArray[np.int64] = np.where(minus, -size, size)[~minus_zero]
+    return draws
 
 
 def _block_starts(p: int, q: int, last: int) -> tuple[NDArray[np.int64], Words]:
@@ -239,17 +239,17 @@ def _places(candidates: _Candidates) -> Words:
 
 def _keep_gaussian(candidates: _Candidates, source: RandomSource) -> NDArray[np.bool_]:
     """Step 3: keep with probability exp(-x^2/2), then exp(-x) once for each of k blocks."""
-    place, above, p = _places(candidates), candidates.above, candidates.p
+    position, above, p = _places(candidates), candidates.above, candidates.p
     # 2^16 x^2/2 lies between X^2 / 2^41 and (X + 5/4)^2 / 2^41, which is less than 1 more.
     keep = exponential_coins(
-        (place * place >> np.uint64(41)).astype(np.uint16),
+        (position * position >> np.uint64(41)).astype(np.uint16),
         lambda at: (int(above[at]) ** 2, 2 * p * p),
         source,
     )
     alive = np.flatnonzero(keep)
     owner = np.repeat(alive, candidates.k[alive])
     passed = exponential_coins(
-        _place_digits(place[owner]), lambda at: (int(above[owner[at]]), p), source
+        _place_digits(position[owner]), lambda at: (int(above[owner[at]]), p), source
     )
     keep[owner[~passed]] = False
     return keep
@@ -263,8 +263,8 @@ def _keep_laplace(candidates: _Candidates, source: RandomSource) -> NDArray[np.b
     )
 
 
-def _place_digits(place: Words) -> Digits:
-    return (place >> np.uint64(_PLACE_BITS - DIGIT_BITS)).astype(np.uint16)
+def _place_digits(position: Words) -> Digits:
+    return (position >> np.uint64(_PLACE_BITS - DIGIT_BITS)).astype(np.uint16)
 
 
 class Noise(Protocol):

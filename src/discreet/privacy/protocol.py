@@ -106,8 +106,8 @@ class ComparedPublic(Public):
                 f"max_comparisons must be at least 1, found {self.max_answers}: without a "
                 "comparison there is nothing to release"
             )
-        most = len(self.items) * (len(self.items) - 1) // 2
-        object.__setattr__(self, "max_answers", min(self.max_answers, most))
+        n_pairs = len(self.items) * (len(self.items) - 1) // 2
+        object.__setattr__(self, "max_answers", min(self.max_answers, n_pairs))
 
 
 def check_item_list(items: tuple[str, ...]) -> None:
@@ -150,9 +150,9 @@ def check_forms(items: tuple[str, ...], forms: tuple[tuple[str, ...], ...]) -> N
         )
 
 
-def _check_choice(name: str, found: str, known: Sequence[str]) -> None:
-    if found not in known:
-        raise BadUsage(f"{name} must be one of {', '.join(known)}, found {found!r}")
+def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise BadUsage(f"{name} must be one of {', '.join(choices)}, found {value!r}")
 
 
 def check_pair_matrix_size(public: Public, mechanism: str) -> None:
@@ -259,33 +259,35 @@ class Mechanism(Protocol):
 
 
 def number_people(
-    data: Contributions, budget: Budget, given: int | Iterable[object] | None, word: str
+    data: Contributions, budget: Budget, people: int | Iterable[object] | None, word: str
 ) -> int | None:
     """Return the public number of persons or judges: as given in advance, or as in the data.
 
     ``word`` is how the data calls them, and the attribute with their ids.
     """
     if budget.neighbours is Neighbours.ADD_REMOVE:
-        if given is not None:
+        if people is not None:
             raise BadUsage(
                 f"{word} are named for replace-one only: under add-remove their number is not "
                 f"published. Leave {word} out"
             )
         return None
-    if given is None:
+    if people is None:
         return data.n_persons
-    if isinstance(given, Iterable) and not isinstance(given, str):
-        return _count_ids(data, [str(one) for one in given], word)
+    if isinstance(people, Iterable) and not isinstance(people, str):
+        return _count_ids(data, [str(one) for one in people], word)
     try:
-        return operator.index(given)  # type: ignore[arg-type]
+        return operator.index(people)  # type: ignore[arg-type]
     except TypeError:
-        raise BadUsage(f"{word} must be a whole number or a list of ids, found {given!r}") from None
+        raise BadUsage(
+            f"{word} must be a whole number or a list of ids, found {people!r}"
+        ) from None
 
 
 def _count_ids(data: Contributions, ids: Sequence[str], word: str) -> int:
     """Return the length of a public list of ids, of which the data may hold no other."""
-    found = getattr(data, word, None)
-    if found is None:
+    data_ids = getattr(data, word, None)
+    if data_ids is None:
         raise BadUsage(
             f"a list of {word} can be compared with answers in memory only, and these are read "
             f"where they are. Give the number of {word}, or engine='memory'"
@@ -293,7 +295,7 @@ def _count_ids(data: Contributions, ids: Sequence[str], word: str) -> int:
     if len(set(ids)) < len(ids):
         twice = next(one for one, times in Counter(ids).items() if times > 1)
         raise BadUsage(f"the list of {word} names {twice!r} more than once; list each id once")
-    others = sorted(set(map(str, found)).difference(ids))
+    others = sorted(set(map(str, data_ids)).difference(ids))
     if others:
         raise BadResponses(
             f"the data has {len(others):,} {word} that are not on the list, for example "
@@ -351,21 +353,21 @@ class Order:
 
     def promise(self, *, ledger: str | None, is_private: bool) -> Guarantee:
         """Return what the release promises."""
-        found = self.calibration.spend.guarantee(
+        guarantee = self.calibration.spend.guarantee(
             ledger=ledger, is_private=is_private, conditions=self.calibration.conditions
         )
-        return found if self.unit is None else replace(found, unit=self.unit)
+        return guarantee if self.unit is None else replace(guarantee, unit=self.unit)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values; the spend is not among them, the ledger has it."""
-        made, noise = self.mechanism, self.calibration
+        mechanism, noise = self.mechanism, self.calibration
         settings: dict[str, Any] = (
-            asdict(made) if is_dataclass(made) and not isinstance(made, type) else {}
+            asdict(mechanism) if is_dataclass(mechanism) and not isinstance(mechanism, type) else {}
         )
         return {
             "kind": self.kind,
             "name": self.name,
-            "class": type(made).__name__,
+            "class": type(mechanism).__name__,
             "mechanism": {name: pack_value(value) for name, value in settings.items()},
             "items": list(self.public.items),
             "max_answers": self.public.max_answers,
@@ -400,7 +402,7 @@ class Order:
         ``make`` turns a mechanism's name, its class's name and its settings into the mechanism:
         :func:`discreet.privacy.mechanisms.remake_mechanism`.
         """
-        given = {
+        settings = {
             name: freeze_value(unpack_value(value)) for name, value in values["mechanism"].items()
         }
         public = PUBLIC[values["kind"]](
@@ -427,7 +429,7 @@ class Order:
         return cls(
             kind=values["kind"],
             name=values["name"],
-            mechanism=make(values["name"], values["class"], given),
+            mechanism=make(values["name"], values["class"], settings),
             public=public,
             calibration=calibration,
             choice=values["choice"],

@@ -120,9 +120,9 @@ def release_statistics(
     values = prepared.draw(noise)
     _check_values(values, prepared.shapes, mechanism)
     if safe is not None:
-        kept = safe.keep(_pack_values(values, is_private=noise.is_private))
-        if kept is not None:
-            values, is_private = _unpack_values(kept)
+        stored_values = safe.keep(_pack_values(values, is_private=noise.is_private))
+        if stored_values is not None:
+            values, is_private = _unpack_values(stored_values)
             guarantee = replace(guarantee, is_private=is_private)
     return _seal(mechanism.name, public, calibration, values, guarantee)
 
@@ -154,9 +154,9 @@ def pack_release(release: Release) -> list[bytes]:
     return _pack_values(release.values, is_private=release.guarantee.is_private)
 
 
-def _unpack_values(kept: bytes) -> tuple[dict[str, Int64Array], bool]:
+def _unpack_values(content: bytes) -> tuple[dict[str, Int64Array], bool]:
     """Return the values that a safe kept, and whether their noise was private."""
-    head, _, body = kept.partition(b"\n")
+    head, _, body = content.partition(b"\n")
     facts = json.loads(head)
     values, start = {}, 0
     for name, shape in facts["shapes"].items():
@@ -166,9 +166,9 @@ def _unpack_values(kept: bytes) -> tuple[dict[str, Int64Array], bool]:
     return values, bool(facts["is_private"])
 
 
-def restore_release(order: Order, kept: bytes, *, ledger: str) -> Release:
+def restore_release(order: Order, content: bytes, *, ledger: str) -> Release:
     """Make a release again from the values that a safe kept."""
-    values, is_private = _unpack_values(kept)
+    values, is_private = _unpack_values(content)
     guarantee = order.promise(ledger=ledger, is_private=is_private)
     return _seal(order.name, order.public, order.calibration, values, guarantee)
 
@@ -221,12 +221,12 @@ def _check_categories(answers: Contributions, public: Public) -> None:
     The message says how many steps were found: it is for the steward's eyes.
     """
     listed = dict(zip(public.items, public.steps, strict=True))
-    for item, found in zip(answers.items, answers.steps, strict=True):
-        if found > listed[item]:
+    for item, steps in zip(answers.items, answers.steps, strict=True):
+        if steps > listed[item]:
             raise BadResponses(
-                f"item {item!r} was read with {found} steps, and the list has {listed[item]}. A "
+                f"item {item!r} was read with {steps} steps, and the list has {listed[item]}. A "
                 "release is told how many steps its items have: name them with the list (in "
-                f"Python items={{{item!r}: {found}}}, in a file the columns item and steps), or "
+                f"Python items={{{item!r}: {steps}}}, in a file the columns item and steps), or "
                 "say from which score on answers count as right with at_least= (--at-least)"
             )
 
@@ -241,13 +241,15 @@ def add_noise(
     """Let exact cells wait for the noise of their laws; for mechanisms that add noise to counts."""
     if set(cells) != set(calibration.laws):
         raise _defect(mechanism, "has cells without a noise law")
-    whole = {name: _whole(exact, mechanism) for name, exact in cells.items()}
+    integers = {name: _whole(exact, mechanism) for name, exact in cells.items()}
 
     def draw(noise: Noise) -> dict[str, Int64Array]:
         laws = calibration.laws
-        return {name: exact + _draw(laws[name], exact.size, noise) for name, exact in whole.items()}
+        return {
+            name: exact + _draw(laws[name], exact.size, noise) for name, exact in integers.items()
+        }
 
-    return NoiselessValues(persons, {name: exact.shape for name, exact in whole.items()}, draw)
+    return NoiselessValues(persons, {name: exact.shape for name, exact in integers.items()}, draw)
 
 
 def _whole(exact: object, mechanism: Mechanism) -> Int64Array:
@@ -261,9 +263,9 @@ def _whole(exact: object, mechanism: Mechanism) -> Int64Array:
     raise _defect(mechanism, "has cells of a kind that must not be released")
 
 
-def _defect(mechanism: Mechanism, what: str) -> DiscreetError:
+def _defect(mechanism: Mechanism, fault: str) -> DiscreetError:
     return DiscreetError(
-        f"the mechanism {mechanism.name} {what}; this is a defect of discreet, and nothing was "
+        f"the mechanism {mechanism.name} {fault}; this is a defect of discreet, and nothing was "
         "released"
     )
 
@@ -287,10 +289,10 @@ def _check_values(
     values: Mapping[str, object], shapes: Mapping[str, tuple[int, ...]], mechanism: Mechanism
 ) -> None:
     """Refuse values other than the integers that were announced: floats carry bits past noise."""
-    found = {
+    released_shapes = {
         name: array.shape
         for name, array in values.items()
         if isinstance(array, np.ndarray) and array.dtype == np.int64
     }
-    if found != dict(shapes):
+    if released_shapes != dict(shapes):
         raise _defect(mechanism, "drew values of a kind that must not be released")

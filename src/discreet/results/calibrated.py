@@ -29,13 +29,13 @@ TOTALS = ("answers", "right")
 
 def as_estimate(calibration: Any, purpose: str) -> Estimate:
     """Return a calibration as an estimate, or say what is needed for the purpose."""
-    found = read_calibration(getattr(calibration, "estimate", calibration))
-    if isinstance(found, Estimate):
-        return found
-    if isinstance(found, Mapping):
-        return _make(found.keys(), list(found.values()), [None] * len(found))
-    if all(hasattr(found, name) for name in ("items", "difficulty", "se")):
-        return _make(found.items, found.difficulty, found.se)
+    source = read_calibration(getattr(calibration, "estimate", calibration))
+    if isinstance(source, Estimate):
+        return source
+    if isinstance(source, Mapping):
+        return _make(source.keys(), list(source.values()), [None] * len(source))
+    if all(hasattr(source, name) for name in ("items", "difficulty", "se")):
+        return _make(source.items, source.difficulty, source.se)
     raise BadUsage(
         f"{purpose} needs a calibration: the result of fit, a release, a bank, or a data frame "
         f"with the columns item, difficulty and se; found {type(calibration).__name__}. Fit "
@@ -55,20 +55,20 @@ def read_calibration(source: Any) -> Any:
         return _stack(table, has_errors="se" in columns)
     names = ("item", "difficulty", "se") if "se" in columns else ("item", "difficulty")
     items, difficulty, *errors = read_columns(table, names, "calibrations", numbers=names[1:])
-    given = _make(items, difficulty, errors[0] if errors else [None] * len(items))
+    estimate = _make(items, difficulty, errors[0] if errors else [None] * len(items))
     if set(TOTALS) <= columns:
-        given = _add_totals(given, table)
-    return _widen(given, table, columns) if "threshold_1" in columns else given
+        estimate = _add_totals(estimate, table)
+    return _widen(estimate, table, columns) if "threshold_1" in columns else estimate
 
 
-def _add_totals(given: Estimate, table: Any) -> Estimate:
+def _add_totals(estimate: Estimate, table: Any) -> Estimate:
     """Add how many persons answered each item, and how many right, where all are numbers."""
     cells = read_columns(table, TOTALS, "calibrations", numbers=TOTALS)
     totals = [_read_numbers(own, name) for own, name in zip(cells, TOTALS, strict=True)]
     if not np.isfinite(totals).all():
-        return given
+        return estimate
     answers, right = (own.astype(np.int64) for own in totals)
-    return replace(given, answers=answers, right=right)
+    return replace(estimate, answers=answers, right=right)
 
 
 def is_series(source: Any) -> bool:
@@ -77,82 +77,84 @@ def is_series(source: Any) -> bool:
 
 
 def read_ladders(
-    table: Any, what: str, *, has_errors: bool = False
+    table: Any, row_name: str, *, has_errors: bool = False
 ) -> dict[str, list[list[float]]]:
     """Return ``[threshold, se]`` of every step of every item, from a table with a row for each.
 
-    Steps stand in any order; ``what`` is what messages call the rows. A blank is NaN.
+    Steps stand in any order; ``row_name`` is what messages call the rows. A blank is NaN.
     """
     names = ("item", "step", "threshold", "se")[: 4 if has_errors else 3]
-    rows = zip(*read_columns(table, names, what, numbers=names[1:]), strict=True)
-    found: dict[str, dict[float, list[float]]] = {}
+    rows = zip(*read_columns(table, names, row_name, numbers=names[1:]), strict=True)
+    ladders: dict[str, dict[float, list[float]]] = {}
     for item, *cells in rows:
         name = read_cell(item) if isinstance(item, str) else str(item)
-        own = found.setdefault(name, {})
-        step, *values = _read_row(cells, f"the {what} of item '{name}'")
-        if step in own:
-            raise BadUsage(f"the {what} have step {step:g} of item '{name}' twice; keep one row")
-        own[step] = values
-    for name, own in found.items():
-        if sorted(own) != list(range(1, len(own) + 1)):
-            listed = ", ".join(f"{step:g}" for step in sorted(own))
+        ladder = ladders.setdefault(name, {})
+        step, *values = _read_row(cells, f"the {row_name} of item '{name}'")
+        if step in ladder:
             raise BadUsage(
-                f"the {what} of item '{name}' have the steps {listed}; all of its steps from 1 on "
-                "are needed"
+                f"the {row_name} have step {step:g} of item '{name}' twice; keep one row"
             )
-    return {name: [own[step] for step in sorted(own)] for name, own in found.items()}
+        ladder[step] = values
+    for name, ladder in ladders.items():
+        if sorted(ladder) != list(range(1, len(ladder) + 1)):
+            listed = ", ".join(f"{step:g}" for step in sorted(ladder))
+            raise BadUsage(
+                f"the {row_name} of item '{name}' have the steps {listed}; all of its steps from 1 "
+                "on are needed"
+            )
+    return {name: [ladder[step] for step in sorted(ladder)] for name, ladder in ladders.items()}
 
 
-def _read_row(cells: Sequence[Any], what: str) -> list[float]:
+def _read_row(cells: Sequence[Any], subject: str) -> list[float]:
     try:
         return list(map(float, _read_numbers(cells, "threshold")))
     except BadUsage:
         raise BadUsage(
-            f"{what} have the step {cells[0]!r} and the threshold {cells[1]!r}; both must be "
+            f"{subject} have the step {cells[0]!r} and the threshold {cells[1]!r}; both must be "
             "numbers. Leave the item out where it has none"
         ) from None
 
 
 def _stack(table: Any, *, has_errors: bool) -> Estimate:
     """Return the estimate of a table with a row for every step."""
-    found = read_ladders(table, "calibrations", has_errors=has_errors)
-    values = [[step[0] for step in own] for own in found.values()]
-    errors = [[step[1] if has_errors else np.nan for step in own] for own in found.values()]
-    given = _make(found, [np.mean(own) for own in values], [None] * len(found))
-    kept = [tuple(range(len(own) + 1)) for own in values]
-    return _add_ladder(given, pad_steps(values), pad_steps(errors), kept)
+    ladders = read_ladders(table, "calibrations", has_errors=has_errors)
+    values = [[step[0] for step in own] for own in ladders.values()]
+    errors = [[step[1] if has_errors else np.nan for step in own] for own in ladders.values()]
+    estimate = _make(ladders, [np.mean(own) for own in values], [None] * len(ladders))
+    categories = [tuple(range(len(own) + 1)) for own in values]
+    return _add_ladder(estimate, pad_steps(values), pad_steps(errors), categories)
 
 
-def _widen(given: Estimate, table: Any, columns: Container[str]) -> Estimate:
+def _widen(estimate: Estimate, table: Any, columns: Container[str]) -> Estimate:
     """Add the columns of thresholds, as :meth:`Thresholds.to_columns` names them."""
-    most = next(step for step in count(1) if f"threshold_{step + 1}" not in columns)
-    names = [f"threshold_{step}{kind}" for kind in ("", "_se") for step in range(1, most + 1)]
+    most_steps = next(step for step in count(1) if f"threshold_{step + 1}" not in columns)
+    names = [f"threshold_{step}{kind}" for kind in ("", "_se") for step in range(1, most_steps + 1)]
     categories, *cells = read_columns(table, (CATEGORIES, *names), "calibrations", numbers=names)
     numbers = [_read_numbers(own, name) for own, name in zip(cells, names, strict=True)]
-    value, error = np.stack(numbers[:most], axis=1), np.stack(numbers[most:], axis=1)
+    value, error = np.stack(numbers[:most_steps], axis=1), np.stack(numbers[most_steps:], axis=1)
     try:
-        kept = [tuple(map(int, own.split())) for own in categories]
+        kept_categories = [tuple(map(int, own.split())) for own in categories]
     except (AttributeError, ValueError):
         raise BadUsage(
             f"the column '{CATEGORIES}' of a calibration must hold the categories of an item that "
             "its steps lie between, as in '0 1 2'"
         ) from None
-    return _add_ladder(given, value, error, kept)
+    return _add_ladder(estimate, value, error, kept_categories)
 
 
 def _add_ladder(
-    given: Estimate, value: FloatArray, error: FloatArray, kept: Sequence[tuple[int, ...]]
+    estimate: Estimate, value: FloatArray, error: FloatArray, categories: Sequence[tuple[int, ...]]
 ) -> Estimate:
     """Return the estimate with thresholds; an item that lacks one has no difficulty."""
-    steps = [len(own) - 1 for own in kept]
+    steps = [len(own) - 1 for own in categories]
     status = [
         tuple(Status.NO_ANSWERS if np.isnan(one) else Status.ESTIMATED for one in own[:most])
         for own, most in zip(value, steps, strict=True)
     ]
     if all(most == 1 for most in steps):
-        return given
-    ladder = Thresholds(value, error, tuple(status), kept=tuple(kept))
-    return replace(given, steps=tuple(steps), model="partial-credit", ladder=ladder)
+        return estimate
+    ladder = Thresholds(value, error, tuple(status), kept=tuple(categories))
+    return replace(estimate, steps=tuple(steps), model="partial-credit", ladder=ladder)
 
 
 def _make(items: Any, difficulty: Any, se: Any) -> Estimate:
@@ -168,12 +170,12 @@ def _make(items: Any, difficulty: Any, se: Any) -> Estimate:
     )
 
 
-def _read_numbers(cells: Any, what: str) -> FloatArray:
+def _read_numbers(cells: Any, column: str) -> FloatArray:
     blank = [None if isinstance(cell, str) and not cell.strip() else cell for cell in cells]
     try:
         return np.array([np.nan if cell is None else float(cell) for cell in blank])
     except (TypeError, ValueError):
         raise BadUsage(
-            f"the column '{what}' of a calibration holds something that is no number; leave cells "
-            "blank where an item has none"
+            f"the column '{column}' of a calibration holds something that is no number; leave "
+            "cells blank where an item has none"
         ) from None

@@ -89,16 +89,18 @@ class Differences:
 
 def find_differences(estimate: Estimate, *, easiest: bool = False) -> Differences:
     """Put the items of an estimate in their order."""
-    where = np.flatnonzero(estimate.estimated)
-    value = estimate.difficulty[where] * (-1.0 if easiest else 1.0)
+    positions = np.flatnonzero(estimate.estimated)
+    value = estimate.difficulty[positions] * (-1.0 if easiest else 1.0)
     order = np.argsort(-value, kind="stable")
     if estimate.covariance is None:
         # Difficulties with mean zero are slightly negatively correlated: m / (m - 1).
-        own = estimate.se[where] ** 2 * (len(where) / max(len(where) - 1, 1))
-        return Differences(value[order], where[order], own[order], None, estimate.degrees)
+        item_variance = estimate.se[positions] ** 2 * (len(positions) / max(len(positions) - 1, 1))
+        return Differences(
+            value[order], positions[order], item_variance[order], None, estimate.degrees
+        )
     covariance = estimate.covariance[np.ix_(order, order)]
     variance = covariance.diagonal()
-    return Differences(value[order], where[order], variance, covariance, estimate.degrees)
+    return Differences(value[order], positions[order], variance, covariance, estimate.degrees)
 
 
 def name_without_error(estimate: Estimate) -> tuple[str, ...]:
@@ -128,7 +130,7 @@ class Law:
     scale: Vector
     reach: FloatArray
     floor: float
-    drawn: int
+    n_draws: int
 
     def largest(self, counted: BoolArray | None = None) -> FloatArray:
         """Return the largest difference of each draw and of its mirror image, in standard errors.
@@ -136,32 +138,38 @@ class Law:
         Exact where it reaches the floor. ``counted[j, i]`` says whether it counts that j comes out
         above i; None counts everything.
         """
-        found = np.zeros((2, len(self.errors)))
+        largest_differences = np.zeros((2, len(self.errors)))
         draw, item = np.nonzero(np.abs(self.errors) > self.floor * self.reach)
         size = max(1, BLOCK_CELLS // (4 * len(self.reach)))
         for start in range(0, len(draw), size):
-            one, own = draw[start : start + size], item[start : start + size]
+            draws, items = draw[start : start + size], item[start : start + size]
             # How much further up every item comes out than the own one.
-            rows = (self.errors[one] - self.errors[one, own, None]) * self.scale[own]
-            for best, high in zip(found, _find_largest(rows, own, counted), strict=True):
-                np.maximum.at(best, one, high)
-        return found
+            rows = (self.errors[draws] - self.errors[draws, items, None]) * self.scale[items]
+            for best, high in zip(
+                largest_differences, _find_largest(rows, items, counted), strict=True
+            ):
+                np.maximum.at(best, draws, high)
+        return largest_differences
 
     def critical(self, level: float, counted: BoolArray | None = None) -> float:
         """Return what the largest difference stays below with a probability, or the floor."""
-        found = np.sort(self.largest(counted).ravel())
-        allowed = int((1 - level) * 2 * self.drawn + 1e-9)
-        return self.floor if allowed >= len(found) else max(self.floor, float(found[-1 - allowed]))
+        largest_differences = np.sort(self.largest(counted).ravel())
+        allowed = int((1 - level) * 2 * self.n_draws + 1e-9)
+        return (
+            self.floor
+            if allowed >= len(largest_differences)
+            else max(self.floor, float(largest_differences[-1 - allowed]))
+        )
 
 
 def _find_largest(
-    rows: Vector, own: IndexArray, counted: BoolArray | None
+    rows: Vector, items: IndexArray, counted: BoolArray | None
 ) -> tuple[Vector, Vector]:
     """Return the largest that counts of each row, and of each row turned round."""
     if counted is None:
         high = np.maximum(rows.max(axis=1), -rows.min(axis=1))
         return high, high
-    above, below = np.where(counted.T[own], rows, 0.0), np.where(counted[own], rows, 0.0)
+    above, below = np.where(counted.T[items], rows, 0.0), np.where(counted[items], rows, 0.0)
     return (
         np.maximum(above.max(axis=1), -below.min(axis=1)),
         np.maximum(below.max(axis=1), -above.min(axis=1)),
@@ -173,18 +181,18 @@ def draw_law(
 ) -> Law:
     """Draw the errors of items with a covariance; without a source always the same draws."""
     items, variance = len(differences.value), np.nan_to_num(differences.variance)
-    drawn = min(ERROR_DRAWS, max(FEWEST_DRAWS, DRAWN_CELLS // items))
-    known = np.isfinite(differences.variance)
-    errors = np.zeros((drawn, items), dtype=np.float32)
-    errors[:, known] = draw_errors(
-        covariance[np.ix_(known, known)], rng, differences.degrees, drawn=drawn
+    n_draws = min(ERROR_DRAWS, max(FEWEST_DRAWS, DRAWN_CELLS // items))
+    has_variance = np.isfinite(differences.variance)
+    errors = np.zeros((n_draws, items), dtype=np.float32)
+    errors[:, has_variance] = draw_errors(
+        covariance[np.ix_(has_variance, has_variance)], rng, differences.degrees, n_draws=n_draws
     )
-    error, both = differences.errors(), variance[:, None] + variance[None, :]
-    counts = np.isfinite(error) & (error**2 > SAME * both)
+    error, variance_sum = differences.errors(), variance[:, None] + variance[None, :]
+    counts = np.isfinite(error) & (error**2 > SAME * variance_sum)
     scale = np.divide(1.0, error, out=np.zeros_like(error), where=counts)
     # |z_i - z_j| <= sqrt(a_i^2 + a_j^2) sqrt(v_i + v_j) for z = a sqrt(v), by Cauchy and Schwarz.
-    share = np.divide(error**2, both, out=np.ones_like(error), where=counts).min(axis=1)
-    return Law(errors, scale.astype(np.float32), np.sqrt(share * variance / 2), 0.0, drawn)
+    share = np.divide(error**2, variance_sum, out=np.ones_like(error), where=counts).min(axis=1)
+    return Law(errors, scale.astype(np.float32), np.sqrt(share * variance / 2), 0.0, n_draws)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,11 +227,11 @@ class Bars:
         least = max(1 - 2 * (1 - self.level), 0.0)
         some = replace(law, errors=law.errors[:PILOT_DRAWS]).largest()[0]
         floor = float(np.quantile(some, max(least - 0.2, 0.0))) if least else 0.0
-        found = replace(law, floor=floor).largest()[0]
-        lowest = float(np.quantile(found, least))
+        largest_differences = replace(law, floor=floor).largest()[0]
+        lowest = float(np.quantile(largest_differences, least))
         if lowest <= floor:  # a pilot of few draws may lie
             return law
-        return replace(law, errors=law.errors[found >= lowest], floor=lowest)
+        return replace(law, errors=law.errors[largest_differences >= lowest], floor=lowest)
 
     def _bar(self, counted: BoolArray | None = None) -> float:
         """Return the bar for statements about these orders of two items, or about all of them."""

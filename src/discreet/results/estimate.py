@@ -205,8 +205,8 @@ class Estimate(Tabular):
             (counts is not None and (counts < 0).any()) for counts in (self.answers, self.right)
         ):
             return "a number of answers is negative"
-        known = int(self.estimated.sum())
-        if self.covariance is not None and self.covariance.shape != (known, known):
+        n_estimated = int(self.estimated.sum())
+        if self.covariance is not None and self.covariance.shape != (n_estimated, n_estimated):
             return "the covariance is not one of the items that have a difficulty"
         if self.ladder is None:
             return "" if max(self.steps, default=1) == 1 else "the items have steps, no thresholds"
@@ -249,7 +249,7 @@ class Estimate(Tabular):
         """One list per column: item, step, threshold, se, lower, upper, status."""
         interval = self.threshold_interval()
         item, step = np.nonzero(np.arange(max(self.steps)) < np.array(self.steps)[:, None])
-        own = [(s,) for s in self.status] if self.ladder is None else self.ladder.status
+        statuses = [(s,) for s in self.status] if self.ladder is None else self.ladder.status
         return {
             "item": [self.items[i] for i in item],
             "step": (step + 1).tolist(),
@@ -257,7 +257,7 @@ class Estimate(Tabular):
             "se": self.threshold_se[item, step].tolist(),
             "lower": interval[item, step, 0].tolist(),
             "upper": interval[item, step, 1].tolist(),
-            "status": [str(own[i][k]) for i, k in zip(item, step, strict=True)],
+            "status": [str(statuses[i][k]) for i, k in zip(item, step, strict=True)],
         }
 
     def thresholds_to_dataframe(self) -> pd.DataFrame:
@@ -308,9 +308,9 @@ class Estimate(Tabular):
         covariance: FloatArray | None,
     ) -> float:
         """Quantile of the largest error over items or steps, in standard errors."""
-        known = int(np.isfinite(se).sum())
-        if covariance is None or known < 2:
-            return two_sided_quantile((1 - level) / max(known, 1), self.degrees)
+        n_errors = int(np.isfinite(se).sum())
+        if covariance is None or n_errors < 2:
+            return two_sided_quantile((1 - level) / max(n_errors, 1), self.degrees)
         spread = np.sqrt(covariance.diagonal())
         draws = draw_errors(covariance, rng, self.degrees)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -345,11 +345,11 @@ class Estimate(Tabular):
     @property
     def reliability(self) -> float:
         """Share of the variance of the difficulties that is not error; NaN without errors."""
-        known = np.isfinite(self.se)
-        if known.sum() < 2:
+        has_error = np.isfinite(self.se)
+        if has_error.sum() < 2:
             return float("nan")
-        spread = float(np.var(self.difficulty[known], ddof=1))
-        return 1 - float(np.mean(self.se[known] ** 2)) / spread if spread > 0 else float("nan")
+        spread = float(np.var(self.difficulty[has_error], ddof=1))
+        return 1 - float(np.mean(self.se[has_error] ** 2)) / spread if spread > 0 else float("nan")
 
     def __repr__(self) -> str:
         return f"<Estimate: {escape_controls(self._facts())}>"
@@ -362,11 +362,13 @@ class Estimate(Tabular):
     def describe(self) -> list[str]:
         """Return the sentences that a summary begins with: what was estimated, how and how well."""
         without = int((~self.estimated).sum())
-        known = np.flatnonzero(self.estimated)
-        said = [sentence for sentence in (self.choice, self.se_method) if sentence]
-        lines = [f"{self.model} model: {self._facts()}", *said]
-        if len(known):
-            low, high = (known[pick(self.difficulty[known])] for pick in (np.argmin, np.argmax))
+        estimated = np.flatnonzero(self.estimated)
+        notes = [sentence for sentence in (self.choice, self.se_method) if sentence]
+        lines = [f"{self.model} model: {self._facts()}", *notes]
+        if len(estimated):
+            low, high = (
+                estimated[pick(self.difficulty[estimated])] for pick in (np.argmin, np.argmax)
+            )
             lines.append(
                 f"easiest {self.items[low]} ({self.difficulty[low]:.3f} logits), hardest "
                 f"{self.items[high]} ({self.difficulty[high]:.3f} logits)"
@@ -396,17 +398,17 @@ def draw_errors(
     rng: np.random.Generator | None,
     degrees: int | None = None,
     *,
-    drawn: int | None = None,
+    n_draws: int | None = None,
 ) -> FloatArray:
     """Draw Gaussian errors with a covariance that may be singular, ``float[draw, item]``.
 
     Of a covariance that is estimated with so many degrees of freedom, draw Student's instead.
     """
     source = np.random.default_rng(0) if rng is None else rng
-    factor, drawn = _take_root(covariance), ERROR_DRAWS if drawn is None else drawn
-    draws = source.standard_normal((drawn, len(factor))) @ factor.T
+    factor, n_draws = _take_root(covariance), ERROR_DRAWS if n_draws is None else n_draws
+    draws = source.standard_normal((n_draws, len(factor))) @ factor.T
     if degrees is not None:
-        draws /= np.sqrt(source.chisquare(degrees, (drawn, 1)) / degrees)
+        draws /= np.sqrt(source.chisquare(degrees, (n_draws, 1)) / degrees)
     return np.asarray(draws)
 
 

@@ -286,8 +286,8 @@ class Strengths(Tabular):
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: item, strength, se, lower, upper, status, compared, won."""
-        told = self.estimate.to_dict() | {"status": list(self.status)}
-        columns = {COLUMNS.get(name, name): values for name, values in told.items()}
+        table = self.estimate.to_dict() | {"status": list(self.status)}
+        columns = {COLUMNS.get(name, name): values for name, values in table.items()}
         if "won" in columns:  # what is right of an item is lost by an object
             pairs = zip(columns["compared"], columns["won"], strict=True)
             columns["won"] = [compared - lost for compared, lost in pairs]
@@ -304,14 +304,14 @@ class Strengths(Tabular):
 
 def explain_left_out(items: tuple[str, ...], status: tuple[str, ...]) -> tuple[FitWarning, ...]:
     """Return one sentence for each reason why objects have no strength."""
-    found = []
+    fit_warnings = []
     for word, reason in REASONS.items():
         names = [item for item, own in zip(items, status, strict=True) if own == word]
         if names:
             noun = "object" if len(names) == 1 else "objects"
             sentence = f"no strength for {len(names)} {noun} that {reason}: {name_some(names)}"
-            found.append(FitWarning(WarningKind.LEFT_OUT, sentence, names))
-    return tuple(found)
+            fit_warnings.append(FitWarning(WarningKind.LEFT_OUT, sentence, names))
+    return tuple(fit_warnings)
 
 
 _untold = ContextVar("untold", default=False)

@@ -80,10 +80,10 @@ class RankRanges(Tabular):
         items, missing = count_of(len(self.items)), len(self.without_error)
         if missing and missing == len(self.items):
             return [f"{items}, none with a standard error, so that every rank is possible"]
-        most = "easiest" if self.easiest else "hardest"
+        end = "easiest" if self.easiest else "hardest"
         groups = count_of(len(self.groups), "group")
-        said = f"{items}, {groups} that cannot be told apart within"
-        lines = [f"{said}, {most} first, {self.level:.0%} for all ranks together"]
+        facts = f"{items}, {groups} that cannot be told apart within"
+        lines = [f"{facts}, {end} first, {self.level:.0%} for all ranks together"]
         if missing:
             lines.append(f"{count_of(missing)} without a standard error may have any rank")
         return lines
@@ -91,8 +91,8 @@ class RankRanges(Tabular):
     @property
     def sure(self) -> tuple[str, ...]:
         """Items at the head whose ranks are sure: the hardest, the second hardest, and so on."""
-        known = (self.first == self.last) & (self.first == np.arange(1, len(self.items) + 1))
-        return self.items[: int(np.argmin([*known, False]))]
+        is_sure = (self.first == self.last) & (self.first == np.arange(1, len(self.items) + 1))
+        return self.items[: int(np.argmin([*is_sure, False]))]
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: item, difficulty, first, last."""
@@ -224,11 +224,13 @@ def compare_items(
     """
     level, estimate = check_level(level), as_estimate(estimate, "a comparison of items")
     differences = find_differences(estimate)
-    one, other = (_find_place(estimate, differences, name) for name in (first, second))
-    if one == other:
+    first_position, second_position = (
+        _find_place(estimate, differences, name) for name in (first, second)
+    )
+    if first_position == second_position:
         raise BadUsage(f"{first} is compared with itself; name two items")
-    difference = float(differences.value[one] - differences.value[other])
-    se = float(differences.errors(slice(one, one + 1))[0, other])
+    difference = float(differences.value[first_position] - differences.value[second_position])
+    se = float(differences.errors(slice(first_position, first_position + 1))[0, second_position])
     bar = (
         Bars(differences, level).interval
         if simultaneous
@@ -254,10 +256,10 @@ def _find_place(estimate: Estimate, differences: Differences, name: str) -> int:
             f"there is no item {name!r} among the {len(estimate.items):,} of this calibration: "
             f"{name_some(estimate.items)}"
         )
-    place = np.flatnonzero(differences.order == estimate.items.index(name))
-    if not len(place):
+    positions = np.flatnonzero(differences.order == estimate.items.index(name))
+    if not len(positions):
         raise BadUsage(f"{name!r} has no number here, so it cannot be compared")
-    return int(place[0])
+    return int(positions[0])
 
 
 def find_probability(difference: float, se: float, degrees: int | None = None) -> float:
@@ -315,15 +317,15 @@ def find_standing(estimate: Estimate) -> ItemOrder:
 
 
 def _compare_neighbours(estimate: Estimate, ranges: RankRanges) -> dict[str, list[Any]]:
-    known, count = find_differences(estimate), max(len(ranges.items) - 1, 0)
-    apart = known.value[:-1] - known.value[1:]
-    variance = known.variance[:-1] + known.variance[1:]
-    if known.covariance is not None:
-        variance = variance - 2 * known.covariance.diagonal(1)
+    differences, count = find_differences(estimate), max(len(ranges.items) - 1, 0)
+    apart = differences.value[:-1] - differences.value[1:]
+    variance = differences.variance[:-1] + differences.variance[1:]
+    if differences.covariance is not None:
+        variance = variance - 2 * differences.covariance.diagonal(1)
     error = np.sqrt(np.maximum(variance, 0.0))
-    half = two_sided_quantile(1 - LEVEL, known.degrees) * error
+    half = two_sided_quantile(1 - LEVEL, differences.degrees) * error
     chance = [
-        find_probability(one, se, known.degrees)
+        find_probability(one, se, differences.degrees)
         for one, se in zip(apart.tolist(), error.tolist(), strict=True)
     ]
     return {
@@ -338,13 +340,13 @@ def _compare_neighbours(estimate: Estimate, ranges: RankRanges) -> dict[str, lis
 
 
 def _gather_pairs(estimate: Estimate, ranges: RankRanges) -> dict[str, Any] | None:
-    known, items = find_differences(estimate), len(ranges.items)
-    if not np.isfinite(known.variance).all() or items < 2 or estimate.degrees is not None:
+    differences, items = find_differences(estimate), len(ranges.items)
+    if not np.isfinite(differences.variance).all() or items < 2 or estimate.degrees is not None:
         return None
-    if known.covariance is None:
-        errors = {"variances": _shorten(known.variance)}
+    if differences.covariance is None:
+        errors = {"variances": _shorten(differences.variance)}
     elif items <= PAIRED_ITEMS:
-        errors = {"errors": _shorten(known.errors()[np.triu_indices(items, 1)])}
+        errors = {"errors": _shorten(differences.errors()[np.triu_indices(items, 1)])}
     else:
         return None
     return {
@@ -372,15 +374,15 @@ UNSURE = (
 def say_extremes(ranges: RankRanges, kind: ReleaseKind, tell: Language = ENGLISH) -> str:
     """Name the hardest and the easiest item, as far as that is sure."""
     ends = (ranges.first == 1, ranges.last == len(ranges.items))
-    said = []
+    sentences = []
     for sure, unsure, mask in zip(SURE, UNSURE, ends, strict=True):
         names = [ranges.items[i] for i in np.flatnonzero(mask)]
         if len(names) == 1:
-            said.append(tell.of(kind, sure, name=names[0]))
+            sentences.append(tell.of(kind, sure, name=names[0]))
         else:
             count, some = tell.number(len(names)), name_some(names, tell=tell)
-            said.append(tell.of(kind, unsure, count=count, names=some))
-    return " ".join(said)
+            sentences.append(tell.of(kind, unsure, count=count, names=some))
+    return " ".join(sentences)
 
 
 def show_ranks(ranges: RankRanges, dash: str = "\N{EN DASH}") -> dict[str, str]:
@@ -392,9 +394,9 @@ def show_ranks(ranges: RankRanges, dash: str = "\N{EN DASH}") -> dict[str, str]:
 
 def list_groups(ranges: RankRanges, tell: Language = ENGLISH) -> dict[str, list[str]]:
     """Return groups of items that cannot be told apart, as columns, from the first place on."""
-    place = {name: number for number, name in enumerate(ranges.items, start=1)}
-    several = [group for group in ranges.groups if len(group) > 1][:SHOWN_GROUPS]
+    rank_of = {name: number for number, name in enumerate(ranges.items, start=1)}
+    groups = [group for group in ranges.groups if len(group) > 1][:SHOWN_GROUPS]
     return {
-        "places": [f"{place[group[0]]}\N{EN DASH}{place[group[-1]]}" for group in several],
-        "items": [name_some(group, 12, tell) for group in several],
+        "places": [f"{rank_of[group[0]]}\N{EN DASH}{rank_of[group[-1]]}" for group in groups],
+        "items": [name_some(group, 12, tell) for group in groups],
     }

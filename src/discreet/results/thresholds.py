@@ -65,8 +65,8 @@ class Thresholds:
             return "the categories of an item do not rise"
         if self.categories is not None and self.categories.shape != (shape[0], widest + 1):
             return "the answers in the categories do not fit the steps"
-        known = int(self.known.sum())
-        if self.covariance is not None and self.covariance.shape != (known, known):
+        n_known = int(self.known.sum())
+        if self.covariance is not None and self.covariance.shape != (n_known, n_known):
             return "the covariance is not one of the thresholds that have a number"
         return ""
 
@@ -115,9 +115,9 @@ class Thresholds:
         chosen = np.asarray(columns, dtype=np.intp)
         counts = None if self.categories is None else self.categories[chosen]
         status = tuple(self.status[column] for column in chosen.tolist())
-        kept = tuple(self.kept[column] for column in chosen.tolist())
+        kept_categories = tuple(self.kept[column] for column in chosen.tolist())
         numbers = self.value[chosen], self.se[chosen]
-        return Thresholds(*numbers, status, None, counts, kept, self.lowest)
+        return Thresholds(*numbers, status, None, counts, kept_categories, self.lowest)
 
 
 def ladder_of(source: Any) -> Thresholds:
@@ -132,8 +132,8 @@ def ladder_of(source: Any) -> Thresholds:
 def pad_steps(rows: Sequence[Sequence[float] | FloatArray]) -> FloatArray:
     """Return numbers of every item's steps as ``[item, step]``, NaN beyond them."""
     out = np.full((len(rows), max(map(len, rows), default=1)), np.nan)
-    for own, values in zip(out, rows, strict=True):
-        own[: len(values)] = values
+    for row, values in zip(out, rows, strict=True):
+        row[: len(values)] = values
     return out
 
 

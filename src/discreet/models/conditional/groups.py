@@ -212,9 +212,9 @@ def _wide_batches(patterns: Patterns, entries: Entries, steps: int) -> Iterator[
     """Persons over all items: in classes that share a tilt, or each at an own one."""
     nodes, column = patterns.n_items * steps, np.arange(patterns.n_items)[None, :]
     kind = np.floor(np.log(entries.deviation) / np.log(ALIKE))
-    place = np.floor(entries.tilt * ALIKE**kind / SHARED)
+    tilt_class = np.floor(entries.tilt * ALIKE**kind / SHARED)
     _, group, size = np.unique(
-        np.stack([kind, place]), axis=1, return_inverse=True, return_counts=True
+        np.stack([kind, tilt_class]), axis=1, return_inverse=True, return_counts=True
     )
     order = np.argsort(group.reshape(-1), kind="stable")
     alone = []
@@ -236,19 +236,21 @@ def _narrow_batches(patterns: Patterns, entries: Entries, steps: int) -> Iterato
     block = _stack_scores(entries)
     first = np.flatnonzero(np.diff(block, prepend=-1))
     pattern, blocks = np.unique(entries.pattern[first], return_counts=True)
-    own = blocks * (patterns.lengths[pattern] * steps) ** 2 > OWN_PAIRS
-    own &= blocks > 1
-    many = np.repeat(own, blocks)
-    for one in pattern[own]:
-        items = patterns.items_of(np.array([one]), int(patterns.lengths[one]))
-        for part in _chunks(np.flatnonzero(entries.pattern[first] == one), items.size * steps):
+    is_large = blocks * (patterns.lengths[pattern] * steps) ** 2 > OWN_PAIRS
+    is_large &= blocks > 1
+    in_large = np.repeat(is_large, blocks)
+    for large_pattern in pattern[is_large]:
+        items = patterns.items_of(np.array([large_pattern]), int(patterns.lengths[large_pattern]))
+        for part in _chunks(
+            np.flatnonzero(entries.pattern[first] == large_pattern), items.size * steps
+        ):
             yield _fill_blocks(entries, block, part, items)
-    lengths = np.where(many, 0, patterns.lengths[entries.pattern[first]])
-    for length in np.unique(lengths[~many]):
-        where = np.flatnonzero(lengths == length)
+    lengths = np.where(in_large, 0, patterns.lengths[entries.pattern[first]])
+    for length in np.unique(lengths[~in_large]):
+        block_rows = np.flatnonzero(lengths == length)
         # Blocks that need about as many angles stand together.
-        where = where[np.argsort(entries.deviation[first[where]], kind="stable")]
-        for part in _chunks(where, int(length) * steps):
+        block_rows = block_rows[np.argsort(entries.deviation[first[block_rows]], kind="stable")]
+        for part in _chunks(block_rows, int(length) * steps):
             items = patterns.items_of(entries.pattern[first[part]], int(length))
             yield _fill_blocks(entries, block, part, items)
 
@@ -257,9 +259,9 @@ def _stack_scores(entries: Entries) -> IndexArray:
     """Give numbers to blocks of neighbouring scores of one pattern, no wider than STACKED."""
     fresh = np.diff(entries.pattern, prepend=-1) != 0
     step = np.diff(entries.score, prepend=0.0) / entries.deviation
-    place = np.cumsum(np.where(fresh, 0.0, step))
-    place -= np.maximum.accumulate(np.where(fresh, place, 0.0))
-    number = np.floor(place / STACKED)
+    distance = np.cumsum(np.where(fresh, 0.0, step))
+    distance -= np.maximum.accumulate(np.where(fresh, distance, 0.0))
+    number = np.floor(distance / STACKED)
     return np.asarray(np.cumsum(fresh | (np.diff(number, prepend=0.0) != 0)) - 1)
 
 

@@ -227,8 +227,8 @@ def evaluate_conditional(
         return add(plan.batches)
     with one_blas_thread():
         first, *others = map_tasks(add, parts)
-    for other in others:
-        first.add(other)
+    for thread_sums in others:
+        first.add(thread_sums)
     return first
 
 
@@ -256,8 +256,8 @@ def _maximise(surface: Surface, start: FloatArray) -> Maximum:
             raise Undetermined(surface.trace(move))
         point = _climb(surface, old, move)
         if solver.fresh and length < NEWTON_TOL:
-            near = old if length < STEP_TOL else surface.look_closely(point)
-            return _conclude(surface, point, near, step)
+            curvature_point = old if length < STEP_TOL else surface.look_closely(point)
+            return _conclude(surface, point, curvature_point, step)
         if point.plan.cheap or length < STEP_TOL or length > SLOW * before:
             point = surface.look_closely(point)
             solver = _Solver(surface, point)
@@ -289,11 +289,11 @@ class _Solver:
 
     def solve(self, gradient: FloatArray) -> FloatArray:
         """Return the step to the maximum of the local parabola."""
-        rest, shares = gradient, []
+        remainder, shares = gradient, []
         for step, fall in reversed(self._seen):
-            shares.append((step @ rest) / (step @ fall))
-            rest = rest - shares[-1] * fall
-        move = self._invert(rest)
+            shares.append((step @ remainder) / (step @ fall))
+            remainder = remainder - shares[-1] * fall
+        move = self._invert(remainder)
         for (step, fall), share in zip(self._seen, reversed(shares), strict=True):
             move = move + step * (share - (fall @ move) / (step @ fall))
         return self._structure.centred(move)
@@ -342,8 +342,8 @@ def _climb(surface: Surface, point: _Point, move: FloatArray) -> _Point:
     )
 
 
-def _conclude(surface: Surface, point: _Point, near: _Point, steps: int) -> Maximum:
+def _conclude(surface: Surface, point: _Point, curvature_point: _Point, steps: int) -> Maximum:
     """Put the result together; second derivatives are those of a point that is near enough."""
     residual = float(np.abs(surface.gradient(point)).max())
     solution = Solution("conditional likelihood, Newton steps", steps, residual)
-    return Maximum(point.parameter, surface.information(near), point.value, solution)
+    return Maximum(point.parameter, surface.information(curvature_point), point.value, solution)

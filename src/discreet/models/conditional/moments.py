@@ -106,13 +106,13 @@ class ConditionalSums:
         covariance = np.zeros((m * steps, m * steps)) if information else None
         return cls(0.0, np.zeros((m, steps)), covariance, np.zeros((m, steps, steps)))
 
-    def add(self, other: ConditionalSums) -> None:
+    def add(self, sums: ConditionalSums) -> None:
         """Add the sums over other persons."""
-        self.log_norm += other.log_norm
-        self.expected += other.expected
-        self.products += other.products
-        if self.covariance is not None and other.covariance is not None:
-            self.covariance += other.covariance
+        self.log_norm += sums.log_norm
+        self.expected += sums.expected
+        self.products += sums.products
+        if self.covariance is not None and sums.covariance is not None:
+            self.covariance += sums.covariance
 
     def information(self) -> FloatArray:
         """Second derivatives of the normalising part; rows sum to zero.
@@ -123,8 +123,8 @@ class ConditionalSums:
             raise BadUsage("the second derivatives were not asked for")
         matrix, (m, steps) = self.covariance.copy(), self.expected.shape
         node, level = np.arange(m * steps).reshape(m, steps), np.arange(steps)
-        both = self.expected[:, np.maximum(level[:, None], level)]
-        matrix[node[:, :, None], node[:, None, :]] = both - self.products
+        joint = self.expected[:, np.maximum(level[:, None], level)]
+        matrix[node[:, :, None], node[:, None, :]] = joint - self.products
         np.fill_diagonal(matrix, 0.0)
         np.fill_diagonal(matrix, -matrix.sum(axis=1))
         return matrix
@@ -378,10 +378,10 @@ def _add_product(
 ) -> None:
     """Add one matrix product over all blocks, which have the same columns."""
     waves, moved = parts
-    place: Any = slice(None) if len(node) == len(total) else np.ix_(node, node)
+    cells: Any = slice(None) if len(node) == len(total) else np.ix_(node, node)
     for part, sign in ((waves.real, 1.0), (waves.imag, -1.0), (moved, -1.0)):
         rows = np.ascontiguousarray(part).reshape(-1, len(node))
-        total[place] += sign * (rows.T @ rows)
+        total[cells] += sign * (rows.T @ rows)
 
 
 def _scatter_products(
@@ -400,6 +400,6 @@ def _add_products(total: FloatArray, batch: AbilityBatch, chance: FloatArray) ->
     weight = np.broadcast_to(batch.persons[:, :, None], chance.shape[:3])
     if batch.answered is not None:
         weight = weight * batch.answered
-    found = np.einsum("brc,brck,brcl->bckl", weight, chance, chance)
+    products = np.einsum("brc,brck,brcl->bckl", weight, chance, chance)
     for k in range(total.shape[1]):
-        _scatter_rows(total[:, k], batch.column, found[:, :, k])
+        _scatter_rows(total[:, k], batch.column, products[:, :, k])

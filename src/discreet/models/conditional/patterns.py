@@ -91,17 +91,17 @@ class Patterns:
         return sums.astype(np.int64)
 
 
-def group_patterns(store: AnswerStore, kept: IndexArray) -> Patterns:
+def group_patterns(store: AnswerStore, columns: IndexArray) -> Patterns:
     """Group persons by the set of kept items they answered and their score on it.
 
     Parameters
     ----------
     store
         The answers.
-    kept
+    columns
         Columns to look at, increasing; all others are ignored.
     """
-    job = GroupPatterns(kept)
+    job = GroupPatterns(columns)
     return job.collect(job.block(store))
 
 
@@ -113,13 +113,13 @@ class Grouped:
     ----------
     key, right
         Per person; with steps the total score.
-    known, lengths, item
+    pattern_keys, lengths, item
         Different keys in ascending order, how many items each stands for, and which.
     """
 
     key: UInt64Array
     right: Int64Array
-    known: UInt64Array
+    pattern_keys: UInt64Array
     lengths: Int64Array
     item: IndexArray
 
@@ -128,53 +128,53 @@ class Grouped:
 class GroupPatterns(Job[Grouped]):
     """Find the patterns of persons, of whom two numbers each are kept."""
 
-    kept: IndexArray
+    columns: IndexArray
     needs: str = "patterns of answers need two numbers of every person here"
     travels: bool = False
     sample: int | None = None
 
     def block(self, store: AnswerStore) -> Grouped:
         """Find the patterns of some persons."""
-        kept, m = self.kept, len(self.kept)
+        columns, m = self.columns, len(self.columns)
         if m == store.n_items and store.n_answers == store.n_persons * m:
-            known = _item_keys(m).sum(keepdims=True)
-            key, right = np.repeat(known, store.n_persons), store.person_totals()[1]
-            return Grouped(key, right, known, np.array([m]), np.arange(m))
+            pattern_keys = _item_keys(m).sum(keepdims=True)
+            key, right = np.repeat(pattern_keys, store.n_persons), store.person_totals()[1]
+            return Grouped(key, right, pattern_keys, np.array([m]), np.arange(m))
         if isinstance(store, SparseRows):
-            key, right = _hash_rows(store, kept)
+            key, right = _hash_rows(store, columns)
         else:
-            key, right = _hash_planes(store, kept)
-        known, first = np.unique(key, return_index=True)
-        row, item = _items_of(store, first, kept)
-        return Grouped(key, right, known, np.bincount(row, minlength=len(first)), item)
+            key, right = _hash_planes(store, columns)
+        pattern_keys, first = np.unique(key, return_index=True)
+        row, item = _items_of(store, first, columns)
+        return Grouped(key, right, pattern_keys, np.bincount(row, minlength=len(first)), item)
 
-    def add(self, one: Grouped, other: Grouped) -> Grouped:
+    def add(self, earlier: Grouped, later: Grouped) -> Grouped:
         """Put the persons of both behind each other, and list every pattern once."""
-        both = np.concatenate([one.known, other.known])
-        lengths = np.concatenate([one.lengths, other.lengths])
+        keys = np.concatenate([earlier.pattern_keys, later.pattern_keys])
+        lengths = np.concatenate([earlier.lengths, later.lengths])
         starts = np.cumsum(lengths) - lengths
-        known, first = np.unique(both, return_index=True)
+        pattern_keys, first = np.unique(keys, return_index=True)
         taken = lengths[first]
         offset = np.repeat(starts[first] - (np.cumsum(taken) - taken), taken)
-        item = np.concatenate([one.item, other.item])[offset + np.arange(int(taken.sum()))]
-        key, right = np.append(one.key, other.key), np.append(one.right, other.right)
-        return Grouped(key, right, known, taken, item)
+        item = np.concatenate([earlier.item, later.item])[offset + np.arange(int(taken.sum()))]
+        key, right = np.append(earlier.key, later.key), np.append(earlier.right, later.right)
+        return Grouped(key, right, pattern_keys, taken, item)
 
-    def collect(self, found: Grouped) -> Patterns:
+    def collect(self, grouped: Grouped) -> Patterns:
         """Count the persons of every pattern and score."""
-        pattern = np.searchsorted(found.known, found.key)
-        width = int(found.right.max(initial=0)) + 1
+        pattern = np.searchsorted(grouped.pattern_keys, grouped.key)
+        width = int(grouped.right.max(initial=0)) + 1
         code, entry, persons = np.unique(
-            pattern * width + found.right, return_inverse=True, return_counts=True
+            pattern * width + grouped.right, return_inverse=True, return_counts=True
         )
         return Patterns(
-            indptr=np.concatenate([[0], np.cumsum(found.lengths)]).astype(np.int64),
-            item=found.item,
+            indptr=np.concatenate([[0], np.cumsum(grouped.lengths)]).astype(np.int64),
+            item=grouped.item,
             pattern=code // width,
             score=code % width,
             persons=persons.astype(np.int64),
             entry=entry.reshape(-1).astype(np.int64),
-            n_items=len(self.kept),
+            n_items=len(self.columns),
         )
 
 
@@ -187,10 +187,10 @@ def _item_keys(m: int) -> UInt64Array:
     return np.random.default_rng(0x1DEA).integers(0, 1 << 64, size=m, dtype=np.uint64)
 
 
-def _hash_rows(store: SparseRows, kept: IndexArray) -> tuple[UInt64Array, Int64Array]:
+def _hash_rows(store: SparseRows, columns: IndexArray) -> tuple[UInt64Array, Int64Array]:
     key = np.zeros(store.n_items, dtype=np.uint64)
     inside = np.zeros(store.n_items, dtype=np.int64)
-    key[kept], inside[kept] = _item_keys(len(kept)), 1
+    key[columns], inside[columns] = _item_keys(len(columns)), 1
     # Differences of running sums are exact modulo 2^64.
     hashes = np.concatenate([np.zeros(1, np.uint64), np.cumsum(key[store.item])])
     rights = np.concatenate([[0], np.cumsum(inside[store.item] * store.right)])
@@ -198,23 +198,23 @@ def _hash_rows(store: SparseRows, kept: IndexArray) -> tuple[UInt64Array, Int64A
     return hashes[ends] - hashes[starts], rights[ends] - rights[starts]
 
 
-def _hash_planes(store: AnswerStore, kept: IndexArray) -> tuple[UInt64Array, Int64Array]:
-    key = _item_keys(len(kept))
+def _hash_planes(store: AnswerStore, columns: IndexArray) -> tuple[UInt64Array, Int64Array]:
+    key = _item_keys(len(columns))
     hashes, rights = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
     size = max(64, CHUNK_CELLS // max(store.n_items, 1))
     for start in range(0, store.n_persons, size):
-        cells = store.rows(start, start + size)[:, kept]
+        cells = store.rows(start, start + size)[:, columns]
         hashes.append((cells >= 0).astype(np.uint64) @ key)
         rights.append(np.maximum(cells, 0).sum(axis=1, dtype=np.int64))
     return np.concatenate(hashes), np.concatenate(rights)
 
 
 def _items_of(
-    store: AnswerStore, persons: IndexArray, kept: IndexArray
+    store: AnswerStore, persons: IndexArray, columns: IndexArray
 ) -> tuple[IndexArray, IndexArray]:
     """List the kept items that some persons answered: position of the person, and item."""
     if isinstance(store, SparseRows):
-        return _items_of_rows(store, persons, kept)
+        return _items_of_rows(store, persons, columns)
     order = np.argsort(persons)
     rows, items = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
     size = max(64, CHUNK_CELLS // max(store.n_items, 1))
@@ -223,7 +223,7 @@ def _items_of(
         part = part[persons[part] < start + size]
         if len(part):
             cells = store.rows(start, start + size)[persons[part] - start]
-            row, item = np.nonzero(cells[:, kept] >= 0)
+            row, item = np.nonzero(cells[:, columns] >= 0)
             rows.append(part[row])
             items.append(item)
     row, item = np.concatenate(rows), np.concatenate(items)
@@ -232,13 +232,13 @@ def _items_of(
 
 
 def _items_of_rows(
-    store: SparseRows, persons: IndexArray, kept: IndexArray
+    store: SparseRows, persons: IndexArray, columns: IndexArray
 ) -> tuple[IndexArray, IndexArray]:
     lengths = np.diff(store.indptr)[persons]
     row = np.repeat(np.arange(len(persons)), lengths)
     offset = store.indptr[persons] - (np.cumsum(lengths) - lengths)
     answered = store.item[np.repeat(offset, lengths) + np.arange(len(row))]
-    place = np.full(store.n_items, -1, dtype=np.intp)
-    place[kept] = np.arange(len(kept))
-    item = place[answered]
+    position = np.full(store.n_items, -1, dtype=np.intp)
+    position[columns] = np.arange(len(columns))
+    item = position[answered]
     return row[item >= 0], item[item >= 0]

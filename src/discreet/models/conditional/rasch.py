@@ -82,9 +82,9 @@ def find_maximum(responses: Answers) -> tuple[PairCounts, Chain, ConditionalFit]
     counts = responses.count()
     chain = build_chain(counts)
     start, _ = solve_refined(chain.rates)
-    job = GroupPatterns(chain.kept)
+    job = GroupPatterns(chain.linked)
     patterns = job.collect(responses.reduce(job))
-    return counts, chain, maximise_conditional(patterns, counts.right[chain.kept], start)
+    return counts, chain, maximise_conditional(patterns, counts.right[chain.linked], start)
 
 
 def maximise_conditional(
@@ -104,8 +104,10 @@ def maximise_conditional(
     check_conditional_size(patterns)
     observed = right - patterns.item_sums(patterns.perfect)
     structure = Structure(np.ones((patterns.n_items, 1), dtype=bool))
-    found = maximise(Surface(patterns, observed[:, None], structure), start)
-    return ConditionalFit(found.parameter, found.information, found.log_likelihood, found.solution)
+    maximum = maximise(Surface(patterns, observed[:, None], structure), start)
+    return ConditionalFit(
+        maximum.parameter, maximum.information, maximum.log_likelihood, maximum.solution
+    )
 
 
 def centred_covariance(information: FloatArray) -> FloatArray:
@@ -127,10 +129,10 @@ def check_conditional_size(patterns: Patterns, steps: int = 1) -> None:
     """
     nodes = patterns.n_items * steps
     if nodes > NODE_LIMIT:
-        found = f"{patterns.n_items} items" if steps == 1 else f"{nodes} steps of items"
+        size = f"{patterns.n_items} items" if steps == 1 else f"{nodes} steps of items"
         raise BadUsage(
             f"conditional likelihood holds a dense matrix over all items and their steps and "
-            f"stops at {NODE_LIMIT} rows, found {found}; the method 'refined' has no limit"
+            f"stops at {NODE_LIMIT} rows, found {size}; the method 'refined' has no limit"
         )
     work = conditional_work(patterns, steps)
     if work > WORK_LIMIT:
@@ -142,17 +144,17 @@ def check_conditional_size(patterns: Patterns, steps: int = 1) -> None:
 
 
 def assemble_conditional(
-    counts: PairCounts | ItemFacts, chain: Chain, found: ConditionalFit
+    counts: PairCounts | ItemFacts, chain: Chain, conditional_fit: ConditionalFit
 ) -> Estimate:
     """Return the estimate of all items, those that are not linked without a number."""
-    covariance = found.covariance
+    covariance = conditional_fit.covariance
     return Estimate(
         items=counts.items,
-        difficulty=chain.spread(found.difficulty),
+        difficulty=chain.spread(conditional_fit.difficulty),
         se=chain.spread(np.sqrt(covariance.diagonal())),
         status=chain.status,
         method="conditional",
-        solution=found.solution,
+        solution=conditional_fit.solution,
         covariance=covariance,
         answers=counts.answers,
         right=counts.right,

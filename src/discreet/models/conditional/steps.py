@@ -169,10 +169,10 @@ def maximise_steps(
     nodes = start if start is not None else _frequencies(answers)
     surface = Surface(answers.patterns, answers.observed, structure)
     try:
-        found = maximise(surface, structure.fit(nodes))
+        maximum = maximise(surface, structure.fit(nodes))
     except Undetermined as error:
         raise DisconnectedItems(_explain_open(answers, error.direction)) from None
-    return _assemble(model, structure, found)
+    return _assemble(model, structure, maximum)
 
 
 def _build_structure(answers: StepPatterns, model: StepModel) -> Structure:
@@ -196,22 +196,23 @@ def _check_categories(answers: StepPatterns) -> None:
     empty = np.argwhere(inside & (answers.categories == 0))
     if len(empty) or (answers.steps == 0).any():
         alone = np.flatnonzero(answers.steps == 0).tolist()
-        named = [f"{answers.name(i)} category {k}" for i, k in empty]
-        named += [f"{answers.name(i)} (one category only)" for i in alone]
+        labels = [f"{answers.name(i)} category {k}" for i, k in empty]
+        labels += [f"{answers.name(i)} (one category only)" for i in alone]
         raise DisconnectedItems(
-            f"nobody is in {name_some(named)}: the steps around an unused category are not "
+            f"nobody is in {name_some(labels)}: the steps around an unused category are not "
             "determined; drop or merge it for this item, or use the rating scale model"
         )
 
 
 def _check_rating_scale(answers: StepPatterns) -> None:
-    most = int(answers.steps.max(initial=0))
-    if (answers.steps != most).any():
-        other = [answers.name(i) for i in np.flatnonzero(answers.steps != most).tolist()]
+    most_steps = int(answers.steps.max(initial=0))
+    if (answers.steps != most_steps).any():
+        short = [answers.name(i) for i in np.flatnonzero(answers.steps != most_steps).tolist()]
         raise BadUsage(
-            f"a rating scale has the same categories for all items; {len(other)} of "
-            f"{len(answers.steps)} items have fewer than {most} steps ({name_some(other)}); use "
-            "the partial credit model, or say that these items have more categories than were used"
+            f"a rating scale has the same categories for all items; {len(short)} of "
+            f"{len(answers.steps)} items have fewer than {most_steps} steps ({name_some(short)}); "
+            "use the partial credit model, or say that these items have more categories than were "
+            "used"
         )
     total = answers.categories.sum(axis=0)
     if (total == 0).any():
@@ -232,21 +233,21 @@ def _explain_open(answers: StepPatterns, direction: FloatArray) -> str:
     middle = (np.nanmin(direction) + np.nanmax(direction)) / 2
     sides = [np.argwhere(direction < middle), np.argwhere(direction > middle)]
     moved = min(sides, key=len)
-    named = name_some([f"{answers.name(i)} step {k + 1}" for i, k in moved])
+    thresholds = name_some([f"{answers.name(i)} step {k + 1}" for i, k in moved])
     return (
-        f"the answers do not determine the thresholds of {named} relative to the others: the "
+        f"the answers do not determine the thresholds of {thresholds} relative to the others: the "
         "likelihood does not fall, however far they are moved. Leave these items out, merge their "
         "categories, or collect more answers"
     )
 
 
-def _assemble(model: StepModel, structure: Structure, found: Maximum) -> StepFit:
-    threshold = structure.spread(found.parameter)
+def _assemble(model: StepModel, structure: Structure, maximum: Maximum) -> StepFit:
+    threshold = structure.spread(maximum.parameter)
     return StepFit(
         model=model,
         threshold=np.where(structure.used, threshold, np.nan),
-        covariance=structure.covariance(found.information),
-        free=len(found.parameter) - 1,
-        log_likelihood=found.log_likelihood,
-        solution=found.solution,
+        covariance=structure.covariance(maximum.information),
+        free=len(maximum.parameter) - 1,
+        log_likelihood=maximum.log_likelihood,
+        solution=maximum.solution,
     )

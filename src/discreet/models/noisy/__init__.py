@@ -126,9 +126,9 @@ def solve_posterior(view: LinearView) -> DifficultyPosterior:
 
 def _spread_weights(values: FloatArray, score: FloatArray) -> FloatArray:
     """Posterior weight of each prior spread: score_k ~ N(0, value_k + value_k^2 spread^2)."""
-    seen = values > 1e-12 * max(float(values.max(initial=0.0)), 1e-300)
-    variance = 1 + values[seen, None] * SPREADS**2
-    fit = score[seen, None] ** 2 / values[seen, None] / variance
+    nonzero = values > 1e-12 * max(float(values.max(initial=0.0)), 1e-300)
+    variance = 1 + values[nonzero, None] * SPREADS**2
+    fit = score[nonzero, None] ** 2 / values[nonzero, None] / variance
     return _normalise(-0.5 * (np.log(variance) + fit).sum(axis=0))
 
 
@@ -153,12 +153,12 @@ def posterior_spread(view: LinearView) -> float:
     diagonal, off, score = _tridiagonal(view)
     values = np.maximum(eigvalsh_tridiagonal(diagonal, off)[1:], 0.0)
     likelihood = np.zeros(len(SPREADS))
-    for place, spread in enumerate(SPREADS):
+    for index, spread in enumerate(SPREADS):
         _, _, solved, broken = dptsv(diagonal + 1 / spread**2, off, score)
         explained = float(score @ solved)
         if broken or explained > LARGEST_EXPLAINED:
             return solve_posterior(view).spread
-        likelihood[place] = (explained - float(np.log1p(values * spread**2).sum())) / 2
+        likelihood[index] = (explained - float(np.log1p(values * spread**2).sum())) / 2
     return float(np.sqrt(_normalise(likelihood) @ SPREADS**2))
 
 

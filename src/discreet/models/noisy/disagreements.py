@@ -148,7 +148,7 @@ def denoise_disagreements(
     noisy: FloatArray,
     difficulty: FloatArray,
     layout: PairLayout,
-    near: tuple[float, float] | None = None,
+    ability_guess: tuple[float, float] | None = None,
 ) -> Disagreements:
     """Estimate the disagreements from their noisy values, given difficulties.
 
@@ -160,30 +160,32 @@ def denoise_disagreements(
         Current difficulties.
     layout
         What is public about the pairs.
-    near
+    ability_guess
         An ability mean and spread to search around; by default the whole table is tried.
     """
     m = len(difficulty)
-    mean, spread, scale, shape = _fit_ability(noisy, difficulty, layout, near)
+    mean, spread, scale, shape = _fit_ability(noisy, difficulty, layout, ability_guess)
     row, freedom = _fit_rows(noisy, shape, layout.sigma, scale)
     model = row[:, None] * row * shape
     values, freedom = model.copy(), freedom + 3
     surface = np.zeros((0, 0))
     full = layout.pairs == m * (m - 1) / 2
     if full and m >= SMOOTH_ITEMS and np.ptp(difficulty) > 1e-3:
-        surface, kept = fit_surface(noisy - values, difficulty, layout.sigma)
-        values, freedom = values + surface_values(difficulty, surface), freedom + kept
+        surface, used_freedom = fit_surface(noisy - values, difficulty, layout.sigma)
+        values, freedom = values + surface_values(difficulty, surface), freedom + used_freedom
     smooth = values.copy()
     if full and m >= LOW_RANK_ITEMS:
-        low_rank, kept = keep_eigenvectors(noisy - values, layout.sigma)
-        values, freedom = values + low_rank, freedom + kept
+        low_rank, used_freedom = keep_eigenvectors(noisy - values, layout.sigma)
+        values, freedom = values + low_rank, freedom + used_freedom
     values = np.maximum(values, 0.0) * layout.counted
     trust = _trust_raw(noisy - values, model, values, layout)
     unexplained = 0.0
     values = np.maximum(values + trust * (noisy - values), 0.0) * layout.counted
     if full and m >= SMOOTH_ITEMS:
-        shift, kept, unexplained = match_totals(noisy - values, trust, difficulty, layout.sigma)
-        values, freedom = np.maximum(values + shift, 0.0), freedom + kept * layout.pairs
+        shift, used_freedom, unexplained = match_totals(
+            noisy - values, trust, difficulty, layout.sigma
+        )
+        values, freedom = np.maximum(values + shift, 0.0), freedom + used_freedom * layout.pairs
     values *= _below_ceiling(values, layout)
     left = (values - smooth) * layout.counted
     return Disagreements(
@@ -192,7 +194,10 @@ def denoise_disagreements(
 
 
 def _fit_ability(
-    noisy: FloatArray, difficulty: FloatArray, layout: PairLayout, near: tuple[float, float] | None
+    noisy: FloatArray,
+    difficulty: FloatArray,
+    layout: PairLayout,
+    ability_guess: tuple[float, float] | None,
 ) -> tuple[float, float, float, FloatArray]:
     """Choose the ability distribution and the common scale by penalised least squares."""
     variance = layout.sigma**2
@@ -205,8 +210,8 @@ def _fit_ability(
     best: tuple[float, float, float, float, FloatArray] | None = None
     for mean in ABILITY_MEANS:
         for spread in ABILITY_SPREADS:
-            if near is not None and (
-                abs(mean - near[0]) > 0.8 or abs(np.log(spread / near[1])) > 0.8
+            if ability_guess is not None and (
+                abs(mean - ability_guess[0]) > 0.8 or abs(np.log(spread / ability_guess[1])) > 0.8
             ):
                 continue
             shape = layout.shape(difficulty, mean, spread)
@@ -265,10 +270,10 @@ def _trust_raw(
     """
     square = model**2 * layout.counted
     total = max(float((square**2).sum()) / 2, 1e-300)
-    seen = max(0.0, float(((residual**2 - layout.sigma**2) * square).sum()) / 2 / total)
-    seen_weight = total / (2 * layout.sigma**4)
+    observed = max(0.0, float(((residual**2 - layout.sigma**2) * square).sum()) / 2 / total)
+    observed_weight = total / (2 * layout.sigma**4)
     prior = MISFIT**2
-    misfit = (seen * seen_weight + 1 / prior) / (seen_weight + 1 / prior**2)
+    misfit = (observed * observed_weight + 1 / prior) / (observed_weight + 1 / prior**2)
     # What persons happened to do is part of what the totals are compared with: no model has it.
     real = misfit * square + layout.weight * values
     return np.asarray(real / (real + layout.sigma**2))
@@ -290,13 +295,13 @@ def fit_surface(
     basis = _basis(difficulty, terms)
     variance = sigma**2 * (1 + np.eye(terms))
     filled = residual.copy()
-    kept = np.zeros((terms, terms))
+    coefficients = np.zeros((terms, terms))
     for _ in range(8):  # the diagonal is not observed: impute it from the surface
         raw = basis.T @ filled @ basis
         weight = np.maximum(0.0, 1 - KEEP * variance / np.maximum(raw**2, 1e-300))
-        kept = raw * weight
-        np.fill_diagonal(filled, np.einsum("it,ts,is->i", basis, kept, basis))
-    return kept, float((kept != 0).sum()) / 2
+        coefficients = raw * weight
+        np.fill_diagonal(filled, np.einsum("it,ts,is->i", basis, coefficients, basis))
+    return coefficients, float((coefficients != 0).sum()) / 2
 
 
 def surface_values(difficulty: FloatArray, surface: FloatArray) -> FloatArray:
@@ -317,7 +322,7 @@ def keep_eigenvectors(residual: FloatArray, sigma: float) -> tuple[FloatArray, f
     """
     m = len(residual)
     edge = 2 * sigma * np.sqrt(m)
-    filled, kept, count = residual.copy(), np.zeros_like(residual), 0
+    filled, low_rank, count = residual.copy(), np.zeros_like(residual), 0
     for _ in range(4):
         # Finite matrices overshoot the edge by a little.
         values, vectors = _eigenvectors_beyond(filled, 1.02 * edge)
@@ -325,10 +330,10 @@ def keep_eigenvectors(residual: FloatArray, sigma: float) -> tuple[FloatArray, f
         if not count:
             return np.zeros_like(residual), 0.0
         shrunk = np.sign(values) * np.sqrt(values**2 - edge**2)
-        kept = (vectors * shrunk) @ vectors.T
-        np.fill_diagonal(filled, np.diag(kept))
-    np.fill_diagonal(kept, 0.0)
-    return kept, 0.7 * m * count
+        low_rank = (vectors * shrunk) @ vectors.T
+        np.fill_diagonal(filled, np.diag(low_rank))
+    np.fill_diagonal(low_rank, 0.0)
+    return low_rank, 0.7 * m * count
 
 
 def _eigenvectors_beyond(matrix: FloatArray, limit: float) -> tuple[FloatArray, FloatArray]:
@@ -343,9 +348,9 @@ def _eigenvectors_beyond(matrix: FloatArray, limit: float) -> tuple[FloatArray, 
         room[np.diag_indices_from(room)] += limit
         if dpotrf(room, lower=1, clean=0, overwrite_a=1)[1] == 0:
             continue
-        found = eigh(matrix, subset_by_value=sorted((sign * limit, sign * np.inf)))
-        values.append(found[0])
-        vectors.append(found[1])
+        eigenpairs = eigh(matrix, subset_by_value=sorted((sign * limit, sign * np.inf)))
+        values.append(eigenpairs[0])
+        vectors.append(eigenpairs[1])
     return np.concatenate(values), np.concatenate(vectors, axis=1)
 
 
@@ -370,15 +375,15 @@ def match_totals(
     score = basis.T @ missing
     spread = np.einsum("it,ij,jt->t", basis, noise, basis)
     smooth = basis @ (score * np.maximum(0.0, 1 - KEEP * spread / np.maximum(score**2, 1e-300)))
-    rest = missing - basis @ score
+    remainder = missing - basis @ score
     expected = max(float(np.trace(noise) - spread.sum()), 1e-300)
-    excess = max(0.0, float(rest @ rest) - expected) / m
+    excess = max(0.0, float(remainder @ remainder) - expected) / m
     # Two standard errors of a mean square of m normal values.
     expected *= 1 + 2 * np.sqrt(2 / m)
-    weight = max(0.0, 1 - expected / max(float(rest @ rest), 1e-300))
-    wanted = smooth + weight * rest
+    weight = max(0.0, 1 - expected / max(float(remainder @ remainder), 1e-300))
+    correction = smooth + weight * remainder
     # The ridge leaves the constant direction, which has no meaning, at zero.
     square = laplacian(tanh**2)
     size = max(float(np.trace(square)) / m, 1e-300)
-    x = np.linalg.solve(square + 1e-6 * size * np.eye(m), wanted - wanted.mean())
+    x = np.linalg.solve(square + 1e-6 * size * np.eye(m), correction - correction.mean())
     return (x[:, None] - x) * tanh, weight, (1 - weight) * excess

@@ -118,7 +118,7 @@ def settle_fit(
     *,
     rounds: int = 8,
     steps: int = 3,
-    near: tuple[float, float] | None = None,
+    ability_guess: tuple[float, float] | None = None,
     start_variance: float | None = None,
 ) -> Settled:
     """Alternate between disagreements and difficulties until they settle.
@@ -131,9 +131,9 @@ def settle_fit(
     while True:
         done += 1
         disagreements = denoise_disagreements(
-            observation.disagreement, difficulty, observation.layout, near
+            observation.disagreement, difficulty, observation.layout, ability_guess
         )
-        near = (disagreements.ability_mean, disagreements.ability_spread)
+        ability_guess = (disagreements.ability_mean, disagreements.ability_spread)
         around = Around(1.0, variance)
         spread = posterior_spread(observation.view(difficulty, disagreements, around))
         moved, around = difficulty, Around(0.0, variance)
@@ -150,13 +150,13 @@ def settle_fit(
 
 def iterate_fit(observation: Observation, start: FloatArray) -> PosteriorState:
     """Settle, and take the posterior there."""
-    rest = settle_fit(observation, start, rounds=8 if len(start) < MANY_ITEMS else 4)
-    around = Around(1.0, rest.variance)
-    final = solve_posterior(observation.view(rest.difficulty, rest.disagreements, around))
-    ran_away = _size(rest.difficulty) > RUNAWAY * _size(final.mean)
-    mean = final.mean if ran_away else rest.difficulty
+    settled = settle_fit(observation, start, rounds=8 if len(start) < MANY_ITEMS else 4)
+    around = Around(1.0, settled.variance)
+    final = solve_posterior(observation.view(settled.difficulty, settled.disagreements, around))
+    ran_away = _size(settled.difficulty) > RUNAWAY * _size(final.mean)
+    mean = final.mean if ran_away else settled.difficulty
     posterior = DifficultyPosterior(mean, final.covariance, final.spread)
-    return PosteriorState(posterior, rest.disagreements, rest.variance, rest.rounds)
+    return PosteriorState(posterior, settled.disagreements, settled.variance, settled.rounds)
 
 
 def _size(difficulty: FloatArray) -> float:
@@ -196,17 +196,22 @@ def bootstrap_ratios(
     variance = np.maximum(np.diag(posterior.covariance), 1e-300)
     values, vectors = np.linalg.eigh(posterior.covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    near = (state.disagreements.ability_mean, state.disagreements.ability_spread)
+    ability_guess = (state.disagreements.ability_mean, state.disagreements.ability_spread)
     truth, ratio = [], []
     for _ in range(draws):
         difficulty = posterior.mean + root @ rng.standard_normal(m)
         mean = state.disagreements.redraw(difficulty, observation.layout)
-        drawn = observation.redraw(difficulty, mean, rng)
-        again = settle_fit(
-            drawn, posterior.mean, rounds=2, steps=2, near=near, start_variance=state.variance
+        simulated = observation.redraw(difficulty, mean, rng)
+        refit = settle_fit(
+            simulated,
+            posterior.mean,
+            rounds=2,
+            steps=2,
+            ability_guess=ability_guess,
+            start_variance=state.variance,
         )
         truth.append(difficulty)
-        ratio.append((again.difficulty - difficulty) ** 2 / variance)
+        ratio.append((refit.difficulty - difficulty) ** 2 / variance)
     return smooth_ratio(np.concatenate(truth), np.concatenate(ratio), posterior.mean)
 
 

@@ -60,16 +60,16 @@ def leave_folds_out(
         f"standard errors by leaving out one of {folds.number} folds of persons at a time "
         f"({degrees} degrees of freedom)"
     )
-    locations = plan.locate(chain.kept)
-    named = _name_thin(thin, chain, plan)
-    notes = (note, *([_explain_thin(named)] if named else []))
+    locations = plan.locate(chain.linked)
+    thin_names = _name_thin(thin, chain, plan)
+    notes = (note, *([_explain_thin(thin_names)] if thin_names else []))
     errors = _sum_moves(scaled, thin) if locations is None else _sum_steps(scaled, thin, locations)
     if len(difficulty) > COVARIANCE_LIMIT:
         apart = errors.locations is None or errors.locations.covariance is None
-        said = NO_COVARIANCE if apart else NO_STEP_COVARIANCE
-        notes += (f"{said}standard errors only",)
-    how = f"{note[0].upper()}{note[1:]}."
-    return replace(errors, notes=notes, degrees=degrees, how=how)
+        missing = NO_COVARIANCE if apart else NO_STEP_COVARIANCE
+        notes += (f"{missing}standard errors only",)
+    se_method = f"{note[0].upper()}{note[1:]}."
+    return replace(errors, notes=notes, degrees=degrees, se_method=se_method)
 
 
 def _sum_moves(moves: FloatArray, thin: BoolArray) -> Uncertainty:
@@ -103,7 +103,7 @@ def _find_moves(
     rates = chain.rates if isinstance(chain.rates, np.ndarray) else chain.rates.toarray()
     moves = np.zeros((folds.number, len(difficulty)))
     for fold in np.flatnonzero(folds.persons):
-        counts = folds.right_wrong[fold][np.ix_(chain.kept, chain.kept)] / weight
+        counts = folds.right_wrong[fold][np.ix_(chain.linked, chain.linked)] / weight
         flow = counts * surprise
         score = flow.sum(axis=1) - flow.sum(axis=0)
         laplacian = method.laplacian(rates - counts, difficulty)
@@ -127,15 +127,15 @@ def _move(laplacian: Laplacian, score: FloatArray) -> FloatArray:
 
 def _is_thin(folds: FoldCounts, chain: Chain) -> BoolArray:
     """Say which of the linked items were answered in too few folds."""
-    answered = (folds.answers[:, chain.kept] > 0).sum(axis=0)
+    answered = (folds.answers[:, chain.linked] > 0).sum(axis=0)
     return np.asarray(answered < FEWEST_FOLDS)
 
 
 def _name_thin(thin: BoolArray, chain: Chain, plan: StepPlan) -> list[str]:
     """Return the items without a standard error; with steps, those that lack one of a step."""
     if plan.item_of is None:
-        return [chain.items[place] for place in chain.kept[thin]]
-    return [plan.items[place] for place in np.unique(plan.item_of[chain.kept[thin]])]
+        return [chain.items[place] for place in chain.linked[thin]]
+    return [plan.items[place] for place in np.unique(plan.item_of[chain.linked[thin]])]
 
 
 def _explain_thin(names: list[str]) -> FitWarning:

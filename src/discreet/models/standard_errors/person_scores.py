@@ -58,27 +58,27 @@ class PersonSample:
     def count_seen(self, store: AnswerStore) -> FloatArray:
         """Return how many takers of each item, with steps of each node, they stand for."""
         nodes = store.nodes
-        stands, seen = stand_for(store, self.every), np.zeros(nodes.n_items)
+        stands, represented = stand_for(store, self.every), np.zeros(nodes.n_items)
         for number in np.unique(stands):
-            seen += number * nodes.pick(np.flatnonzero(stands == number)).item_totals()[0]
-        return seen
+            represented += number * nodes.pick(np.flatnonzero(stands == number)).item_totals()[0]
+        return represented
 
-    def find_scale(self, seen: FloatArray, kept: IndexArray) -> FloatArray:
+    def find_scale(self, represented: FloatArray, columns: IndexArray) -> FloatArray:
         """Return what scores on kept items are multiplied by, for as many takers as there are.
 
         Scaling an item's scores keeps a covariance one, and leaves alone what is not sampled.
         """
-        return np.asarray(np.sqrt(self.takers[kept] / np.maximum(seen, 1.0)))
+        return np.asarray(np.sqrt(self.takers[columns] / np.maximum(represented, 1.0)))
 
 
-def plan_draw(takers: Int64Array, kept: IndexArray, slack: FloatArray) -> PersonSample | None:
+def plan_draw(takers: Int64Array, columns: IndexArray, slack: FloatArray) -> PersonSample | None:
     """Decide who is scored; None for everybody.
 
     Parameters
     ----------
     takers
         Per item of all items, how many persons answered it.
-    kept
+    columns
         Items with a difficulty; others ask for nobody.
     slack
         How many times as large the variance of a kept item is as the item's own comparisons
@@ -92,9 +92,9 @@ def plan_draw(takers: Int64Array, kept: IndexArray, slack: FloatArray) -> Person
     >>> plan_draw(np.array([300_000, 300_000]), np.arange(2), np.array([50.0, 50.0])) is None
     True
     """
-    enough = np.floor(takers[kept] / (ENOUGH * np.maximum(slack, 1.0))).astype(np.int64)
+    enough = np.floor(takers[columns] / (ENOUGH * np.maximum(slack, 1.0))).astype(np.int64)
     every = np.full(len(takers), max(int(enough.max(initial=1)), 1))
-    every[kept] = np.maximum(enough, 1)
+    every[columns] = np.maximum(enough, 1)
     return PersonSample(takers, every) if (every > 1).any() else None
 
 
@@ -104,7 +104,7 @@ class ScorePlan:
 
     Attributes
     ----------
-    difficulty, kept
+    difficulty, columns
         Difficulties of the kept items and their positions among all items.
     scoring
         The estimator's pair contributions.
@@ -121,7 +121,7 @@ class ScorePlan:
     """
 
     difficulty: FloatArray
-    kept: IndexArray
+    columns: IndexArray
     scoring: PairContribution
     resistance: FloatArray
     weighting: Callable[[Int64Array, Int64Array], Int64Array] | None = None
@@ -156,7 +156,7 @@ def score_persons(store: AnswerStore, plan: ScorePlan, weights: FloatArray) -> A
     planes = cast(BitPlanes, store)
     words = range(0, planes.right.shape[0] * planes.right.shape[2], chunk_words(planes, plan))
     chunks = [csr_array(chunk.T) for chunk in score_planes(planes, plan, words, weights)]
-    return vstack(chunks, format="csr") if chunks else csr_array((0, len(plan.kept)))
+    return vstack(chunks, format="csr") if chunks else csr_array((0, len(plan.columns)))
 
 
 def score_chunks(store: BitPlanes | SparseRows, plan: ScorePlan, weights: FloatArray) -> Any:
@@ -175,9 +175,9 @@ def score_chunks(store: BitPlanes | SparseRows, plan: ScorePlan, weights: FloatA
 
 def chunk_words(planes: BitPlanes, plan: ScorePlan) -> int:
     """Words of 64 persons to score together: a divisor of the words in a block."""
-    most = max(CHUNK_WORDS, CHUNK_CELLS // (64 * len(plan.kept)))
+    limit = max(CHUNK_WORDS, CHUNK_CELLS // (64 * len(plan.columns)))
     words = planes.right.shape[2]
-    return next(size for size in range(min(most, words), 0, -1) if words % size == 0)
+    return next(size for size in range(min(limit, words), 0, -1) if words % size == 0)
 
 
 def score_planes(
@@ -190,8 +190,8 @@ def score_planes(
     ones: two matrix products. A third gives the leverage.
     """
     tables = _Tables(plan)
-    everything = len(plan.kept) == planes.n_items
-    rows: slice | IndexArray = slice(None) if everything else plan.kept
+    everything = len(plan.columns) == planes.n_items
+    rows: slice | IndexArray = slice(None) if everything else plan.columns
     for first in words:
         block, start = divmod(first, planes.right.shape[2])
         span = slice(start, start + words.step)
@@ -227,21 +227,21 @@ class _Tables:
         """Return the leverage of right ones, if these items are wrong."""
         return self._find("levered", span)
 
-    def _find(self, what: str, span: slice) -> FloatArray:
+    def _find(self, kind: str, span: slice) -> FloatArray:
         if len(self.spans) > 1:
-            return self._make(what, span)
-        if what not in self._all:
-            self._all[what] = self._make(what, span)
-        return self._all[what]
+            return self._make(kind, span)
+        if kind not in self._all:
+            self._all[kind] = self._make(kind, span)
+        return self._all[kind]
 
-    def _make(self, what: str, span: slice) -> FloatArray:
+    def _make(self, kind: str, span: slice) -> FloatArray:
         scoring, b = self._plan.scoring, self._plan.difficulty
-        own, other = b[span, None], b[None, :]
-        if what != "levered":
-            pair = (own, other) if what == "gained" else (other, own)
+        row, column = b[span, None], b[None, :]
+        if kind != "levered":
+            pair = (row, column) if kind == "gained" else (column, row)
             table = np.array(scoring.residual(*pair))
         else:
-            table, resistance = scoring.curvature(other, own), self._plan.resistance
+            table, resistance = scoring.curvature(column, row), self._plan.resistance
             lone = resistance.ndim == 1
             table *= resistance[span, None] + resistance if lone else resistance[span]
         if self._plan.item_of is not None:
@@ -252,7 +252,7 @@ class _Tables:
 def _score_chunk(
     right: FloatArray, wrong: FloatArray, tables: _Tables, weights: FloatArray
 ) -> FloatArray:
-    own, stands = weights
+    weight, stands = weights
     levered = bool((stands == 1).any())
     scores, trace = np.empty(right.shape), np.zeros(right.shape[1])
     for span in tables.spans:
@@ -267,7 +267,7 @@ def _score_chunk(
             trace += pulled.sum(axis=0)
     right += wrong
     trace[stands > 1] = 0.0
-    scores *= own * stands * _correction(own * trace, right.sum(axis=0))
+    scores *= weight * stands * _correction(weight * trace, right.sum(axis=0))
     return scores
 
 
@@ -282,17 +282,17 @@ def score_rows(store: SparseRows, plan: ScorePlan, weights: FloatArray) -> Any:
     """Score persons held as sparse rows, all persons with as many answers together."""
     from scipy.sparse import csr_array
 
-    indptr, item, right = restrict_rows(store, plan.kept)
+    indptr, item, right = restrict_rows(store, plan.columns)
     values = np.zeros(len(item))
     answered = np.diff(indptr)
     for length in np.unique(answered[answered > 1]):
         same = np.flatnonzero(answered == length)
         size = max(1, CHUNK_CELLS // int(length) ** 2)
         for start in range(0, len(same), size):
-            who = same[start : start + size]
-            cell = indptr[who, None] + np.arange(length)
-            values[cell] = _score_group(item[cell], right[cell], weights[:, who], plan)
-    return csr_array((values, item, indptr), shape=(len(answered), len(plan.kept)))
+            persons = same[start : start + size]
+            cell = indptr[persons, None] + np.arange(length)
+            values[cell] = _score_group(item[cell], right[cell], weights[:, persons], plan)
+    return csr_array((values, item, indptr), shape=(len(answered), len(plan.columns)))
 
 
 def _score_group(
@@ -308,25 +308,25 @@ def _score_group(
     surprise = np.where(discordant, plan.scoring.residual(first, second), 0.0)
     scores = surprise.sum(axis=2) - surprise.sum(axis=1)
     if plan.resistance.ndim == 1:
-        one = plan.resistance[item]
-        resistance = one[:, :, None] + one[:, None, :]
+        item_resistance = plan.resistance[item]
+        resistance = item_resistance[:, :, None] + item_resistance[:, None, :]
     else:
         resistance = plan.resistance[item[:, :, None], item[:, None, :]]
     pull = np.where(discordant, plan.scoring.curvature(first, second) * resistance, 0.0)
-    own, stands = weights
+    weight, stands = weights
     answered = np.full(len(item), float(item.shape[1]))
     trace = np.where(stands > 1, 0.0, pull.sum(axis=(1, 2)))
-    correction = _correction(own * trace, answered)
-    return np.asarray(scores * (own * stands * correction)[:, None])
+    correction = _correction(weight * trace, answered)
+    return np.asarray(scores * (weight * stands * correction)[:, None])
 
 
 def restrict_rows(
-    store: SparseRows, kept: IndexArray
+    store: SparseRows, columns: IndexArray
 ) -> tuple[Int64Array, IndexArray, npt.NDArray[np.bool_]]:
     """Rows with the kept items only, renumbered."""
-    place = np.full(store.n_items, -1, dtype=np.intp)
-    place[kept] = np.arange(len(kept))
-    item = place[store.item]
+    position = np.full(store.n_items, -1, dtype=np.intp)
+    position[columns] = np.arange(len(columns))
+    item = position[store.item]
     inside = item >= 0
     running = np.concatenate([[0], np.cumsum(inside)])
     indptr = running[store.indptr].astype(np.int64)

@@ -55,41 +55,41 @@ class ColumnSolver:
         """Solve ``L x = column`` with mean zero for every column."""
         if self._groups is None:
             scale = 1.0 / self._laplacian.diagonal[:, None]
-            found = self._iterate(columns, lambda rest: scale * rest, FEW_ROUNDS)
-            if found is not None:
-                return found
+            solved = self._iterate(columns, lambda residual: scale * residual, FEW_ROUNDS)
+            if solved is not None:
+                return solved
             self._groups = Hierarchy(self._laplacian.weights)
-        found = self._iterate(columns, self._groups.apply, MANY_ROUNDS)
-        if found is None:
+        solved = self._iterate(columns, self._groups.apply, MANY_ROUNDS)
+        if solved is None:
             raise NotConverged(
                 f"conjugate gradients over {len(columns)} items stopped after {MANY_ROUNDS} "
                 "rounds; some items hang on the others by very few answers: remove them"
             )
-        return found
+        return solved
 
     def _iterate(
         self, columns: FloatArray, approximate: Callable[[FloatArray], FloatArray], rounds: int
     ) -> FloatArray | None:
-        rest = columns - columns.mean(axis=0)
-        found = np.zeros_like(rest)
-        move = approximate(rest)
-        energy = _inner(rest, move)
+        residual = columns - columns.mean(axis=0)
+        solution = np.zeros_like(residual)
+        move = approximate(residual)
+        energy = _inner(residual, move)
         enough = COLUMN_TOL**2 * energy
         for _ in range(rounds):
             flow = self._laplacian.apply(move)
             length = energy / np.maximum(_inner(move, flow), TINY)
-            found += length * move
-            rest -= length * flow
-            scaled = approximate(rest)
-            before, energy = energy, _inner(rest, scaled)
+            solution += length * move
+            residual -= length * flow
+            scaled = approximate(residual)
+            before, energy = energy, _inner(residual, scaled)
             if (energy <= enough).all():
-                return np.asarray(found - found.mean(axis=0))
+                return np.asarray(solution - solution.mean(axis=0))
             move = scaled + energy / np.maximum(before, TINY) * move
         return None
 
 
-def _inner(one: FloatArray, other: FloatArray) -> FloatArray:
-    return np.asarray(np.einsum("ij,ij->j", one, other))
+def _inner(left: FloatArray, right: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("ij,ij->j", left, right))
 
 
 # Standard errors of many items, without a covariance of all of them.
@@ -166,8 +166,8 @@ class LinearSystem:
     @cached_property
     def scale(self) -> FloatArray:
         """The diagonal part of the inverse; zero for a node that no answer informs."""
-        own = self.laplacian.diagonal
-        return np.divide(1.0, own, out=np.zeros_like(own), where=own > 0)
+        diagonal = self.laplacian.diagonal
+        return np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0)
 
     def choose_solver(self, probe: FloatArray, columns: int) -> Solver:
         """Return the cheapest way to solve for so many right-hand sides; ``probe`` has some."""
@@ -221,8 +221,8 @@ class ManyPlan:
     def choose_job(self, n_persons: int) -> ManyItems:
         """Return what is summed over so many persons."""
         m = self.system.size
-        few = n_persons <= (EXACT_PERSONS if m <= FACTOR_ITEMS else m // ITERATIVE_SHARE)
-        return GatherScores(self) if few else MixScores(self)
+        few_persons = n_persons <= (EXACT_PERSONS if m <= FACTOR_ITEMS else m // ITERATIVE_SHARE)
+        return GatherScores(self) if few_persons else MixScores(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,11 +235,11 @@ class ScoreRows(Job[Any]):
         """Return the scores of some persons."""
         return score_persons(store.nodes, self.plan, weigh_scores(store, self.plan))
 
-    def add(self, one: Any, other: Any) -> Any:
+    def add(self, first: Any, second: Any) -> Any:
         """Put the persons of both below each other."""
         from scipy.sparse import vstack
 
-        return vstack([one, other], format="csr")
+        return vstack([first, second], format="csr")
 
 
 class ManyItems(Job[Any]):
@@ -271,9 +271,9 @@ class GatherScores(ManyItems):
         """Return the scores of some persons."""
         return ScoreRows(self.plan.scores).block(store)
 
-    def add(self, one: Any, other: Any) -> Any:
+    def add(self, first: Any, second: Any) -> Any:
         """Put the persons of both below each other."""
-        return ScoreRows(self.plan.scores).add(one, other)
+        return ScoreRows(self.plan.scores).add(first, second)
 
     def _finish(self, total: Any) -> ManyErrors:
         persons, m = total.shape
@@ -345,9 +345,9 @@ class MixScores(ManyItems):
             of_locations += self._sum_locations(chunk)
         return mixed, squares, of_locations
 
-    def add(self, one: Any, other: Any) -> Any:
+    def add(self, first: Any, second: Any) -> Any:
         """Add both sums."""
-        return tuple(ours + theirs for ours, theirs in zip(one, other, strict=True))
+        return tuple(ours + theirs for ours, theirs in zip(first, second, strict=True))
 
     def _mix(self, chunk: Any, columns: FloatArray) -> None:
         """Add the scores of a chunk times random signs to the columns."""
@@ -379,12 +379,12 @@ class MixScores(ManyItems):
         for start in range(0, self._draws, size):
             block = columns[:, start : start + size]
             self._add_draws(moments, solve_columns(block), scale * block)
-            error = max(one.error() for one in moments)
+            error = max(moment.error() for moment in moments)
             if moments[0].count >= FEWEST_DRAWS and error <= ENOUGH:
                 break
-        how = f"from {moments[0].count} multiplier draws (relative error {error:.1%})"
-        se, *location_se = (np.sqrt(one.variance()) for one in moments)
-        note = f"standard errors only, {how}"
+        draws_note = f"from {moments[0].count} multiplier draws (relative error {error:.1%})"
+        se, *location_se = (np.sqrt(moment.variance()) for moment in moments)
+        note = f"standard errors only, {draws_note}"
         if not plan.together:
             return ManyErrors(se, note, *location_se)
         return ManyErrors(se, note, np.sqrt(of_locations.diagonal()), of_locations)
@@ -396,8 +396,8 @@ class MixScores(ManyItems):
             moments[0].add(moves**2, part**2)
             return
         moments[0].add(locations.centre(moves) ** 2, part**2)
-        for one in moments[1:]:
-            one.add(locations.find(moves) ** 2, locations.average(part) ** 2)
+        for moment in moments[1:]:
+            moment.add(locations.find(moves) ** 2, locations.average(part) ** 2)
 
 
 def _sum_squares(chunk: Any) -> FloatArray:
@@ -414,8 +414,8 @@ def _gather_steps(locations: Locations, weight: FloatArray) -> Any:
     node = np.flatnonzero(weight)
     item = locations.item[node]
     value = weight[node] / np.array(locations.steps)[item]
-    place = np.searchsorted(locations.whole, item)
-    return csr_array((value, (node, place)), shape=(len(weight), len(locations.whole)))
+    column = np.searchsorted(locations.whole, item)
+    return csr_array((value, (node, column)), shape=(len(weight), len(locations.whole)))
 
 
 def _sum_products(chunk: Any, paths: FloatArray) -> FloatArray:
@@ -445,24 +445,24 @@ def _turn_products(products: Any, paths: FloatArray) -> FloatArray:
 class _Moments:
     """Running means of squared draws, and of their diagonal parts, whose mean is known."""
 
-    def __init__(self, known: FloatArray) -> None:
-        self._known = known
-        self._sums = np.zeros((5, len(known)))
+    def __init__(self, expected_part: FloatArray) -> None:
+        self._known = expected_part
+        self._sums = np.zeros((5, len(expected_part)))
         self.count = 0
 
-    def add(self, drawn: FloatArray, part: FloatArray) -> None:
+    def add(self, draws: FloatArray, part: FloatArray) -> None:
         """Add squares of some draws, one a column, and squares of their diagonal parts."""
-        products = (drawn, part, drawn**2, part**2, drawn * part)
+        products = (draws, part, draws**2, part**2, draws * part)
         for total, values in zip(self._sums, products, strict=True):
             total += values.sum(axis=1)
-        self.count += drawn.shape[1]
+        self.count += draws.shape[1]
 
     def variance(self) -> FloatArray:
         """Mean squares, corrected by how far the diagonal parts are off."""
-        drawn, part = self._sums[:2] / self.count
+        draw_mean, part = self._sums[:2] / self.count
         off = np.divide(part, self._known, out=np.ones_like(part), where=self._known > 0)
         # A power keeps it positive; to first order it subtracts slope * (off - 1).
-        return np.asarray(drawn * np.maximum(off, 1e-3) ** -self._fit()[0])
+        return np.asarray(draw_mean * np.maximum(off, 1e-3) ** -self._fit()[0])
 
     def error(self) -> float:
         """Relative error of a typical standard error."""
@@ -470,12 +470,12 @@ class _Moments:
 
     def _fit(self) -> tuple[float, float]:
         """Slope of draws on their diagonal parts over all items, and the variance left."""
-        drawn, part, drawn2, part2, product = self._sums / self.count
-        used = (drawn > 0) & (part > 0)
+        draw, part, draw2, part2, product = self._sums / self.count
+        used = (draw > 0) & (part > 0)
         if not used.any():
             return 0.0, 0.0
-        spread = float((drawn2[used] / drawn[used] ** 2).mean()) - 1.0
-        across = float((product[used] / (drawn[used] * part[used])).mean()) - 1.0
+        spread = float((draw2[used] / draw[used] ** 2).mean()) - 1.0
+        across = float((product[used] / (draw[used] * part[used])).mean()) - 1.0
         along = float((part2[used] / part[used] ** 2).mean()) - 1.0
         slope = min(max(across / max(along, 1e-12), 0.0), 1.0)
         return slope, max(spread - 2 * slope * across + slope**2 * along, 0.0)

@@ -67,16 +67,17 @@ OF_SOME = (
 class Uncertainty:
     """Standard errors of the kept items, their covariance where it is small enough, notes.
 
-    ``degrees`` of freedom of the standard errors; None where they count as known. ``how`` says
-    in a sentence how they were computed. ``locations`` is the same for the locations of items with
-    steps, where the covariance of their nodes is not there to find it from.
+    ``degrees`` of freedom of the standard errors; None where they count as known.
+    ``se_method`` says in a sentence how they were computed. ``locations`` is the same for the
+    locations of items with steps, where the covariance of their nodes is not there to find it
+    from.
     """
 
     se: FloatArray
     covariance: FloatArray | None
     notes: tuple[str, ...] = ()
     degrees: int | None = None
-    how: str = ""
+    se_method: str = ""
     locations: Uncertainty | None = None
 
 
@@ -92,7 +93,7 @@ def plan_sandwich(
     laplacian: Laplacian,
     *,
     difficulty: FloatArray,
-    kept: IndexArray,
+    columns: IndexArray,
     scoring: PairContribution,
     weighting: Weighting | None,
     answers: Int64Array,
@@ -109,69 +110,71 @@ def plan_sandwich(
     m, item_of = len(difficulty), None if locations is None else locations.item
     if m > COVARIANCE_LIMIT:
         system = LinearSystem(laplacian, basis)
-        plan = ScorePlan(difficulty, kept, scoring, system.spread, weighting, None, item_of)
+        plan = ScorePlan(difficulty, columns, scoring, system.spread, weighting, None, item_of)
         together = locations is not None and len(locations.whole) <= COVARIANCE_LIMIT
         job = ManyPlan(plan, system, locations, together).choose_job(n_persons)
-        return Sandwich(job, lambda found: _finish_many(job.finish(found), n_persons))
+        return Sandwich(job, lambda sums: _finish_many(job.finish(sums), n_persons))
     with threads_for(m):
         inverse = invert(laplacian) if basis is None else invert_within(laplacian, basis)
     spread = inverse.diagonal()
     resistance = -2.0 * inverse
     resistance += spread
     resistance += spread[:, None]
-    draw = plan_draw(answers, kept, _find_slack(inverse, laplacian.diagonal))
-    plan = ScorePlan(difficulty, kept, scoring, resistance, weighting, draw, item_of)
+    draw = plan_draw(answers, columns, _find_slack(inverse, laplacian.diagonal))
+    plan = ScorePlan(difficulty, columns, scoring, resistance, weighting, draw, item_of)
     if n_persons < m:
         # Their scores are smaller than products of two items.
-        return Sandwich(ScoreRows(plan), lambda found: _finish_few(found, inverse))
-    return Sandwich(SumProducts(plan), lambda found: _finish(found, plan, inverse, n_persons))
+        return Sandwich(ScoreRows(plan), lambda scores: _finish_few(scores, inverse))
+    return Sandwich(SumProducts(plan), lambda products: _finish(products, plan, inverse, n_persons))
 
 
 def _finish_few(scores: Any, inverse: FloatArray) -> Uncertainty:
     moves = inverse @ scores.T.toarray()
     se = np.sqrt((moves**2).sum(axis=1))
-    return Uncertainty(se, moves @ moves.T, how=tell_persons(scores.shape[0], sampled=False))
+    return Uncertainty(se, moves @ moves.T, se_method=tell_persons(scores.shape[0], sampled=False))
 
 
-def _find_slack(inverse: FloatArray, own: FloatArray) -> FloatArray:
+def _find_slack(inverse: FloatArray, diagonal: FloatArray) -> FloatArray:
     """Compare each item's variance with what its own comparisons alone would make it.
 
     Variances are those of differences from the mean of all items, weighted by how much each was
     compared, so that rare items do not make common ones uncertain.
     """
-    share = own / own.sum()
+    share = diagonal / diagonal.sum()
     with_mean = inverse @ share
-    return np.asarray(own * (inverse.diagonal() - 2 * with_mean + share @ with_mean))
+    return np.asarray(diagonal * (inverse.diagonal() - 2 * with_mean + share @ with_mean))
 
 
-def _finish(found: FloatArray, plan: ScorePlan, inverse: FloatArray, n_persons: int) -> Uncertainty:
+def _finish(
+    products: FloatArray, plan: ScorePlan, inverse: FloatArray, n_persons: int
+) -> Uncertainty:
     m = len(inverse)
-    draw = plan.draw if len(found) > m else None
-    scale = np.ones(m) if draw is None else draw.find_scale(found[m], plan.kept)
+    draw = plan.draw if len(products) > m else None
+    scale = np.ones(m) if draw is None else draw.find_scale(products[m], plan.columns)
     with threads_for(m):
         turned = inverse * scale
-        covariance = turned @ found[:m] @ turned.T
+        covariance = turned @ products[:m] @ turned.T
     covariance = (covariance + covariance.T) / 2
     se = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
-    return Uncertainty(se, covariance, how=tell_persons(n_persons, sampled=draw is not None))
+    return Uncertainty(se, covariance, se_method=tell_persons(n_persons, sampled=draw is not None))
 
 
 def tell_persons(n_persons: int, *, sampled: bool) -> str:
     """Say which persons standard errors are from."""
     error = 1 / np.sqrt(2 * ENOUGH)
-    said = OF_SOME if sampled else OF_ALL
-    return said.format(persons=n_persons, enough=ENOUGH, few=2 * ENOUGH, error=error)
+    template = OF_SOME if sampled else OF_ALL
+    return template.format(persons=n_persons, enough=ENOUGH, few=2 * ENOUGH, error=error)
 
 
 def _finish_many(errors: ManyErrors, n_persons: int) -> Uncertainty:
     if isinstance(errors.note, FitWarning):
         return Uncertainty(errors.se, None, (errors.note,))
-    how = tell_persons(n_persons, sampled=False)
+    se_method = tell_persons(n_persons, sampled=False)
     if errors.location_se is None:
-        return Uncertainty(errors.se, None, (NO_COVARIANCE + errors.note,), how=how)
+        return Uncertainty(errors.se, None, (NO_COVARIANCE + errors.note,), se_method=se_method)
     locations = Uncertainty(errors.location_se, errors.location_covariance)
     note = (NO_COVARIANCE if locations.covariance is None else NO_STEP_COVARIANCE) + errors.note
-    return Uncertainty(errors.se, None, (note,), how=how, locations=locations)
+    return Uncertainty(errors.se, None, (note,), se_method=se_method, locations=locations)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,12 +197,12 @@ class SumProducts(SumJob):
 
     def block(self, store: AnswerStore) -> FloatArray:
         """Sum over some persons."""
-        with threads_for(len(self.plan.kept)):
+        with threads_for(len(self.plan.columns)):
             products = sum_item_products(store, self.plan)
         draw = self.plan.draw
         if draw is None:
             return products
-        return np.vstack([products, draw.count_seen(store)[self.plan.kept]])
+        return np.vstack([products, draw.count_seen(store)[self.plan.columns]])
 
 
 def sum_item_products(store: AnswerStore, plan: ScorePlan) -> FloatArray:
@@ -211,7 +214,7 @@ def sum_item_products(store: AnswerStore, plan: ScorePlan) -> FloatArray:
     step = chunk_words(store, plan)
     chunks = range(0, store.right.shape[0] * store.right.shape[2], step)
     share = -(-len(chunks) // thread_count()) or 1
-    nothing = np.zeros((len(plan.kept), len(plan.kept)))
+    nothing = np.zeros((len(plan.columns), len(plan.columns)))
 
     def add_up(words: range) -> FloatArray:
         total = nothing.copy()
@@ -256,8 +259,8 @@ def simulate_uncertainty(
     inverse = invert(laplacian)
     covariance = inverse @ products @ inverse * (counts.persons / SIMULATED)
     note = "standard errors are model-based (from counts of complete answers)"
-    how = f"{note[0].upper()}{note[1:]}."
-    return Uncertainty(np.sqrt(covariance.diagonal()), covariance, (note,), how=how)
+    se_method = f"{note[0].upper()}{note[1:]}."
+    return Uncertainty(np.sqrt(covariance.diagonal()), covariance, (note,), se_method=se_method)
 
 
 def match_abilities(counts: PairCounts, difficulty: FloatArray) -> tuple[float, float]:

@@ -45,9 +45,9 @@ def as_neighbours(value: str) -> Neighbours:
     try:
         return Neighbours(value)
     except ValueError:
-        known = ", ".join(repr(str(one)) for one in Neighbours)
+        choices = ", ".join(repr(str(relation)) for relation in Neighbours)
         raise BadBudget(
-            f"neighbours must be one of {known}, found {value!r}. The relation says which two "
+            f"neighbours must be one of {choices}, found {value!r}. The relation says which two "
             f"data sets must look alike; choose one of them."
         ) from None
 

@@ -104,13 +104,13 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
         return min(1.0, mirrored * (1 + 1e-12))
     if mu == 0:
         return SMALLEST_REPORTED
-    near, reach = epsilon / mu - mu / 2, epsilon / mu + mu / 2
-    if near < -8:  # 1 - delta is below 1e-14 here
+    point, reach = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    if point < -8:  # 1 - delta is below 1e-14 here
         return 1.0
-    log_density = -near * near / 2 - math.log(2 * math.pi) / 2
-    log_density += (1 + abs(near) * reach) * OPERATION_ERROR
-    upper = _mills(near)
-    slope = 1 + abs(near) * upper  # bounds the derivative of the Mills ratio
+    log_density = -point * point / 2 - math.log(2 * math.pi) / 2
+    log_density += (1 + abs(point) * reach) * OPERATION_ERROR
+    upper = _mills(point)
+    slope = 1 + abs(point) * upper  # bounds the derivative of the Mills ratio
     slack = ERFCX_ERROR * upper + slope * reach * OPERATION_ERROR
     value = math.exp(log_density) * (upper - _mills(reach) + slack) * (1 + 1e-12)
     return min(1.0, max(value, SMALLEST_REPORTED))
@@ -275,8 +275,8 @@ def _log_trade_off(bound: GaussianBound, log_chance: float) -> float:
     P <= e^exponent P' and Q' <= e^(eta - exponent) Q with a Gaussian pair P', Q' (section 4).
     """
     exponent = float_up(bound.exponent)
-    given = min(0.0, log_chance + float_up(bound.eta - bound.exponent))
-    moved = float(ndtri_exp(given)) + sqrt_up(bound.mu_squared)
+    log_mass = min(0.0, log_chance + float_up(bound.eta - bound.exponent))
+    moved = float(ndtri_exp(log_mass)) + sqrt_up(bound.mu_squared)
     reached = math.exp(float(log_ndtr(moved)) + exponent + LOG_ERROR)
     return math.log(min(1.0, max(reached + float_up(bound.extra_delta), SMALLEST_REPORTED)))
 

@@ -115,10 +115,10 @@ def _sum_error(moved: int, sigma: Fraction) -> float:
     Kairouz, Liu and Steinke (2021): 10 sum_{k < moved} exp(-2 pi^2 sigma^2 k / (k + 1)).
     """
     rate = -2 * math.pi**2 * float(sigma * sigma) * (1 - 1e-12)
-    shown = min(moved - 1, 50)
-    head = sum(math.exp(rate * k / (k + 1)) for k in range(1, shown + 1))
-    rest = (moved - 1 - shown) * math.exp(rate * 51 / 52)
-    return 10 * (head + rest) * (1 + 1e-9)
+    n_terms = min(moved - 1, 50)
+    head = sum(math.exp(rate * k / (k + 1)) for k in range(1, n_terms + 1))
+    tail = (moved - 1 - n_terms) * math.exp(rate * 51 / 52)
+    return 10 * (head + tail) * (1 + 1e-9)
 
 
 def _lattice_sum(threshold: Fraction, sigma: Fraction, variance: Fraction) -> float:

@@ -31,11 +31,11 @@ from discreet.privacy.accounting.gaussian import (
 STORED_BITS = 60
 
 
-def check_promise(delta: float, budget: Budget, what: str) -> None:
+def check_promise(delta: float, budget: Budget, subject: str) -> None:
     """Refuse noise that does not keep the budget: the last check before noise is drawn."""
     if not delta <= budget.delta:
         raise BadBudget(
-            f"{what} gives delta {delta:.6g} at epsilon {budget.epsilon:g}, above the promised "
+            f"{subject} gives delta {delta:.6g} at epsilon {budget.epsilon:g}, above the promised "
             f"{budget.delta:.6g}. A release with it would break its own guarantee; calibrate the "
             f"noise for this budget."
         )

@@ -148,10 +148,10 @@ def audit_mechanism(
     attacks = make_attacks(mechanism, budget, size, noise.source)
     chance = MISTAKES / len(attacks)
     runs = runs or choose_runs(attacks[0], power, chance)
-    found = _compare_declared(attacks[0])
+    strongest = _compare_declared(attacks[0])
     for done, attack in enumerate(attacks):
         bound = _strike(attack, mechanism, runs, noise, release, chance)
-        found = max(found, (bound, attack.name))
+        strongest = max(strongest, (bound, attack.name))
         if progress:
             progress(done + 1, len(attacks))
     factor = find_detectable(attacks[0], runs, power, chance)
@@ -161,12 +161,12 @@ def audit_mechanism(
         delta=attacks[0].calibration.spend.delta,
         items=len(size.names),
         max_answers=attacks[0].public.max_answers,
-        lower_bound=found[0],
+        lower_bound=strongest[0],
         detectable_factor=factor,
         detectable_epsilon=inf if factor == inf else attacks[0].statistic.epsilon(factor),
         power=power,
         runs=runs,
-        attack=found[1],
+        attack=strongest[1],
         forms=len(size.forms),
         design=size.design,
     )
@@ -247,7 +247,7 @@ def _strike(
         measured = []
         for _ in range(runs):
             calibration = statistic.redraw(noise.source)
-            made = release(
+            released = release(
                 data,
                 mechanism=mechanism,
                 public=attack.public,
@@ -255,7 +255,7 @@ def _strike(
                 guarantee=guarantee,
                 noise=noise,
             )
-            measured.append(measure(made.values, calibration))
+            measured.append(measure(released.values, calibration))
         return np.array(measured, dtype=np.float64)
 
     inside, outside = repeat(attack.data), repeat(attack.neighbour)
@@ -301,18 +301,22 @@ def prove_factor(attack: Attack, mistakes: int, runs: int, chance: float) -> flo
     chance
         Probability with which the factor may be too large.
     """
-    seen = -2 * float(ndtri(highest_rate(mistakes, 2 * runs, chance)))
-    return 0.0 if seen <= 0 else _first(lambda factor: attack.permitted(factor) >= seen, 0.0)
+    separation = -2 * float(ndtri(highest_rate(mistakes, 2 * runs, chance)))
+    return (
+        0.0
+        if separation <= 0
+        else _first(lambda factor: attack.permitted(factor) >= separation, 0.0)
+    )
 
 
 def find_detectable(attack: Attack, runs: int, power: float, chance: float) -> float:
     """Return the smallest factor that the attack shows with the wanted power; infinite if none."""
     permitted = float(ndtr(-attack.permitted(1.0) / 2))
-    most = int(binom.ppf(chance, 2 * runs, permitted)) - 1  # mistakes that still refute
+    max_mistakes = int(binom.ppf(chance, 2 * runs, permitted)) - 1  # mistakes that still refute
 
     def is_seen(factor: float) -> bool:
         rate = float(ndtr(-attack.statistic.separation(factor) / 2))
-        return most >= 0 and float(binom.cdf(most, 2 * runs, rate)) >= power
+        return max_mistakes >= 0 and float(binom.cdf(max_mistakes, 2 * runs, rate)) >= power
 
     return _first(is_seen, 1.0) if is_seen(LARGEST_FACTOR) else inf
 

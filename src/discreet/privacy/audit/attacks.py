@@ -116,7 +116,7 @@ class Domain:
 
     gather: Callable[[list[Contribution], Public], Any]
     stretch: Callable[[int, Public], Iterator[tuple[Contribution, Contribution]]]
-    most: Callable[[Public], int]
+    largest_size: Callable[[Public], int]
 
 
 def gather_answers(people: list[Contribution], public: Public) -> Responses:
@@ -140,19 +140,19 @@ def stretch_answers(size: int, public: Public) -> Iterator[tuple[Contribution, C
     forms = _pick_forms(public)
     is_complete = public.design == "complete"
     sizes = [len(form) if is_complete else min(size, len(form)) for form in forms]
-    for form, own in zip(forms, sizes, strict=True):
-        for one, other in _stretch_form(own, len(form)):
-            yield _place(one, form), _place(other, form)
-    for (form, own), (second, others) in combinations(zip(forms, sizes, strict=True), 2):
+    for form, form_size in zip(forms, sizes, strict=True):
+        for start, end in _stretch_form(form_size, len(form)):
+            yield _place(start, form), _place(end, form)
+    for (form, form_size), (second, others) in combinations(zip(forms, sizes, strict=True), 2):
         for every in (1, 2, 4, size + 1):
-            yield _place(_answer(own, every), form), _place(_answer(others, every), second)
+            yield _place(_answer(form_size, every), form), _place(_answer(others, every), second)
 
 
 def _pick_forms(public: Public) -> list[list[int]]:
     """Return the columns of the two longest and the two shortest forms; of all items without."""
-    place = {item: column for column, item in enumerate(public.items)}
+    column_of = {item: column for column, item in enumerate(public.items)}
     forms = sorted(public.forms or (public.items,), key=len, reverse=True)
-    return [[place[item] for item in form] for form in dict.fromkeys([*forms[:2], *forms[-2:]])]
+    return [[column_of[item] for item in form] for form in dict.fromkeys([*forms[:2], *forms[-2:]])]
 
 
 def _answer(size: int, every: int) -> Contribution:
@@ -225,15 +225,15 @@ def make_attacks(
     stage = _Stage(mechanism, budget, size, source)
     ends = stage.find_farthest()
     single = stage.measure(ends, 1)
-    wanted = (WANTED_SEPARATION / single.reach) ** (1 / mechanism.growth)
-    group = round(min(max(wanted, 1), LARGEST_GROUP))
-    found = stage.measure(ends, group)
-    attacks = [stage.build("the farthest answers", ends, found, group, found.permitted)]
-    over = next(stage.stretch(stage.domain.most(stage.public)))
+    needed_persons = (WANTED_SEPARATION / single.reach) ** (1 / mechanism.growth)
+    group = round(min(max(needed_persons, 1), LARGEST_GROUP))
+    statistic = stage.measure(ends, group)
+    attacks = [stage.build("the farthest answers", ends, statistic, group, statistic.permitted)]
+    over = next(stage.stretch(stage.domain.largest_size(stage.public)))
     beyond = stage.measure(over, group)
     if beyond.reach > MATTERS * single.reach:
         name = "more answers than the cap"
-        attacks.append(stage.build(name, over, beyond, group, found.ceiling))
+        attacks.append(stage.build(name, over, beyond, group, statistic.ceiling))
     crude = {"one person's answers": ends}
     if mechanism.hides_pattern and not stage.all_answer:
         crude["answers against none"] = (ends[0], NOTHING)
@@ -282,9 +282,9 @@ class _Stage:
     def stretch(self, size: int) -> Iterator[tuple[Contribution, Contribution]]:
         """Two contributions of that size; under add-remove the second one is none."""
         pairs = self.domain.stretch(size, self.public)
-        for one, other in pairs if self.mechanism.hides_pattern else islice(pairs, 1):
-            if not self.all_answer or any(map(len, other)):
-                yield (one, other) if self.replaces else (one, NOTHING)
+        for first, second in pairs if self.mechanism.hides_pattern else islice(pairs, 1):
+            if not self.all_answer or any(map(len, second)):
+                yield (first, second) if self.replaces else (first, NOTHING)
 
     def change_form(self) -> tuple[Contribution, Contribution]:
         """Return two contributions to different forms, with half of the answers right."""
@@ -324,12 +324,12 @@ class _Stage:
         permitted: Separation,
     ) -> Attack:
         """Make the two data sets: a group of like persons, and what becomes of them."""
-        one, other = pair
+        first, second = pair
         persons = group + len(self.others)
         return Attack(
             name,
-            data=self.gather([one] * group),
-            neighbour=self.gather([other] * group if self.replaces else []),
+            data=self.gather([first] * group),
+            neighbour=self.gather([second] * group if self.replaces else []),
             public=replace(self.public, persons=persons if self.replaces else None),
             calibration=self.calibration,
             statistic=statistic,

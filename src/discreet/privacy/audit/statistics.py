@@ -146,9 +146,9 @@ def gaussian_claim(calibration: NoiseCalibration, claim: float) -> Callable[[flo
     spend = calibration.spend
 
     def epsilon(factor: float) -> float:
-        changed, own = (gaussian_epsilon(mu, spend.delta) for mu in (factor * claim, claim))
+        changed, claimed = (gaussian_epsilon(mu, spend.delta) for mu in (factor * claim, claim))
         # Of so small a claim delta alone bounds everything: then in proportion to the factor.
-        return spend.epsilon * (changed / own if own > 0 else factor)
+        return spend.epsilon * (changed / claimed if claimed > 0 else factor)
 
     return epsilon
 

@@ -258,8 +258,8 @@ class Ledger:
             When the policy, or a lack of approvals, does not.
         """
         name = check_reservation(self.name_reservation() if reservation is None else reservation)
-        asked = Asked(spend.epsilon, spend.delta, str(spend.neighbours), spend.mechanism, persons)
-        self.check_policy(asked)
+        terms = Asked(spend.epsilon, spend.delta, str(spend.neighbours), spend.mechanism, persons)
+        self.check_policy(terms)
         check_given(self.path, ids, needed=self.remembers_persons)
         with (
             open_ledger_file(self.path, self.timeout) as connection,
@@ -269,7 +269,7 @@ class Ledger:
             _check_new(history, name)
             approved = self._gather(history).check_release(request)
             if request is not None:
-                request.check_covers(asked, population, order)
+                request.check_covers(terms, population, order)
             history.check(spend, fingerprint, former, population)
             if ids is not None:
                 check_release(connection, self.key, history, population, ids)
@@ -285,17 +285,17 @@ class Ledger:
                 "persons": persons,
                 "ids": None if ids is None else seal_persons(self.key, ids),
                 "request": None if request is None else request.to_dict(),
-                "approved_by": [one.describe() for one in approved],
+                "approved_by": [approver.describe() for approver in approved],
             }
             add_event(connection, self.key, CHARGED, name, values)
             if ids is not None:
                 keep_persons(connection, len(history.entries) + 1, ids)
             return name
 
-    def check_policy(self, asked: Asked) -> None:
+    def check_policy(self, terms: Asked) -> None:
         """Refuse what the policy does not allow, if there is one; no answer is needed for that."""
         if self.policy is not None:
-            self.policy.check(asked)
+            self.policy.check(terms)
 
     def declare(
         self,
@@ -338,8 +338,8 @@ class Ledger:
         >>> import tempfile
         >>> folder = tempfile.TemporaryDirectory()
         >>> ledger = Ledger.create(folder.name + "/spent.db", epsilon=1.0, delta=1e-6)
-        >>> for said in ({"name": "north"}, {"name": "south", "disjoint": ["north"]}):
-        ...     known = ledger.declare(**said)
+        >>> for terms in ({"name": "north"}, {"name": "south", "disjoint": ["north"]}):
+        ...     populations = ledger.declare(**terms)
         >>> ledger.declare("nation", contains=["north", "south"]).parts_of("nation")
         ['north', 'south']
         >>> folder.cleanup()
@@ -349,23 +349,23 @@ class Ledger:
             list_population_names(overlaps),
             list_population_names(disjoint),
         )
-        said = Declaration(name, *lists, corrects=correct)
+        declaration = Declaration(name, *lists, corrects=correct)
         with (
             open_ledger_file(self.path, self.timeout) as connection,
             transaction(connection, "IMMEDIATE"),
         ):
             before = self._read(connection)
-            check_declaration(said, before.populations)
-            said = replace(said, after=len(before.entries), declared_at=tell_time())
-            known = read_declarations([*before.declarations, said])
-            after = replace(before, populations=known)
+            check_declaration(declaration, before.populations)
+            declaration = replace(declaration, after=len(before.entries), declared_at=tell_time())
+            populations = read_declarations([*before.declarations, declaration])
+            after = replace(before, populations=populations)
             after.check_declared()
             check_disjoint(connection, self.key, before, after)
-            if known != before.populations:
-                add_declaration(connection, self.key, said.to_dict())
+            if populations != before.populations:
+                add_declaration(connection, self.key, declaration.to_dict())
         if correct:
             after.warn_of_excess()
-        return known
+        return populations
 
     def change_approvers(self, change: Approver | Request) -> Approver:
         """Enter an approver's key, or carry out a request that enters or retires one.
@@ -374,16 +374,16 @@ class Ledger:
         by a request (`discreet.privacy.ledger.approvers.propose_change`) that approvers signed.
         """
         request = change if isinstance(change, Request) else None
-        said = change if isinstance(change, Approver) else read_change(change)
+        statement = change if isinstance(change, Approver) else read_change(change)
         with (
             open_ledger_file(self.path, self.timeout) as connection,
             transaction(connection, "IMMEDIATE"),
         ):
             history = self._read(connection)
-            self._gather(history).check_change(said, request)
-            said = replace(said, after=len(history.entries), declared_at=tell_time())
-            add_declaration(connection, self.key, said.to_dict())
-        return said
+            self._gather(history).check_change(statement, request)
+            statement = replace(statement, after=len(history.entries), declared_at=tell_time())
+            add_declaration(connection, self.key, statement.to_dict())
+        return statement
 
     def board(self) -> Board:
         """Return who may approve releases now, and how many of them must."""
@@ -482,15 +482,15 @@ class Ledger:
     def find(self, release: int | str) -> LedgerEntry:
         """Return the entry with this number, or whose reservation begins so."""
         entries, name = self.releases(), str(release)
-        found = [entry for entry in entries if str(entry.number) == name]
-        found = found or [one for one in entries if name and one.reservation.startswith(name)]
-        if len(found) != 1:
+        matches = [entry for entry in entries if str(entry.number) == name]
+        matches = matches or [one for one in entries if name and one.reservation.startswith(name)]
+        if len(matches) != 1:
             numbers = ", ".join(str(entry.number) for entry in entries) or "none"
             raise BadUsage(
-                f"{self.path}: {'several releases are' if found else 'no release is'} called "
+                f"{self.path}: {'several releases are' if matches else 'no release is'} called "
                 f"{name!r}; its releases have the numbers {numbers}."
             )
-        return found[0]
+        return matches[0]
 
     def history(self) -> History:
         """Return everything that is in the ledger now, as of one moment."""
@@ -512,8 +512,8 @@ class Ledger:
     def _read(self, connection: sqlite3.Connection) -> History:
         """Read everything and check the seals that run through it."""
         allowance = make_allowance(self.limit, self.rule, self.set_aside)
-        told = self.limit, allowance, self.neighbours
-        return read_history(connection, self.path, self.key, *told)
+        settings = self.limit, allowance, self.neighbours
+        return read_history(connection, self.path, self.key, *settings)
 
 
 def _from_settings(path: Path, settings: str, key: bytes, timeout: float) -> Ledger:

@@ -51,8 +51,8 @@ class Approver:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Approver:
         """Rebuild a statement from `to_dict`."""
-        rest = {name: one for name, one in values.items() if name != "approver"}
-        return cls(values["approver"], **rest)
+        fields = {name: one for name, one in values.items() if name != "approver"}
+        return cls(values["approver"], **fields)
 
     def describe(self) -> dict[str, str]:
         """Return what a release says about whoever approved it."""
@@ -63,29 +63,29 @@ class Approver:
 class Board:
     """The approvers of a ledger at one moment, how many it needs, and which requests it has seen.
 
-    ``said`` are all statements, oldest first; ``used`` the nonces of requests that were carried
+    ``statements`` are all of them, oldest first; ``used`` the nonces of requests that were carried
     out.
     """
 
     ledger: str
     needed: int
-    said: tuple[Approver, ...]
+    statements: tuple[Approver, ...]
     used: frozenset[str]
 
     @property
     def approvers(self) -> tuple[Approver, ...]:
         """Return whoever may approve now."""
         now: dict[str, Approver] = {}
-        for one in self.said:
-            now.pop(one.name, None)
-            if not one.retires:
-                now[one.name] = one
+        for statement in self.statements:
+            now.pop(statement.name, None)
+            if not statement.retires:
+                now[statement.name] = statement
         return tuple(now.values())
 
     @property
     def is_open(self) -> bool:
         """Whether keys may still be entered without a request."""
-        return not self.needed or len(self.said) < self.needed
+        return not self.needed or len(self.statements) < self.needed
 
     def check_release(self, request: Request | None) -> list[Approver]:
         """Return who approved a release, or refuse it."""
@@ -112,37 +112,39 @@ class Board:
                 "this request was carried out already; each is good for once. Propose another "
                 "where something shall be released again"
             )
-        found = [self._find_signer(request, place) for place in range(len(request.signatures))]
-        if len({one.public_key for one in found}) < len(found):
+        signers = [self._find_signer(request, place) for place in range(len(request.signatures))]
+        if len({one.public_key for one in signers}) < len(signers):
             raise NotAllowed("a key has signed this request twice; every signature counts once")
-        if len(found) < self.needed:
-            raise NotAllowed(self._ask_for_more(found))
-        return found
+        if len(signers) < self.needed:
+            raise NotAllowed(self._ask_for_more(signers))
+        return signers
 
-    def _ask_for_more(self, found: list[Approver]) -> str:
+    def _ask_for_more(self, signers: list[Approver]) -> str:
         """Say who signed, and who still can."""
-        signed = f" ({', '.join(one.name for one in found)})" if found else ""
-        left = [one.name for one in self.approvers if one not in found]
-        more = self.needed - len(found)
+        signed = f" ({', '.join(one.name for one in signers)})" if signers else ""
+        left = [one.name for one in self.approvers if one not in signers]
+        more = self.needed - len(signers)
         whose = " and ".join(left) if len(left) <= more else f"{more} more of {', '.join(left)}"
         return (
             f"this ledger asks for the approval of {count_approvers(self.needed)}, and "
-            f"{len(found)} signed this request{signed}. Have it signed by "
+            f"{len(signers)} signed this request{signed}. Have it signed by "
             f"{whose or 'approvers, who must be entered first'}: discreet approve REQUEST "
             "--signing-key KEY"
         )
 
-    def _find_signer(self, request: Request, place: int) -> Approver:
-        made = request.signatures[place]
-        signer = next((one for one in self.approvers if one.public_key == made.public_key), None)
+    def _find_signer(self, request: Request, index: int) -> Approver:
+        signature = request.signatures[index]
+        signer = next(
+            (one for one in self.approvers if one.public_key == signature.public_key), None
+        )
         if signer is None:
             raise NotAllowed(
-                f"this request is signed with the key {make_fingerprint(made.public_key)}, which "
-                "is not of an approver of this ledger. Have it signed by those whom 'discreet "
-                "ledger show' names, from the request as it was before that signature, or propose "
-                "it anew"
+                f"this request is signed with the key {make_fingerprint(signature.public_key)}, "
+                "which is not of an approver of this ledger. Have it signed by those whom "
+                "'discreet ledger show' names, from the request as it was before that signature, "
+                "or propose it anew"
             )
-        if not is_signed(made.public_key, request.content, made.signature):
+        if not is_signed(signature.public_key, request.content, signature.signature):
             raise NotAllowed(
                 f"the signature of {signer.name!r} does not fit this request: it was changed after "
                 "it was signed, or signed for something else. Fetch it again as it was signed, or "
@@ -180,7 +182,7 @@ class Board:
         check_public(change.public_key)
         if change.name in now:
             raise BadUsage(f"there is an approver called {change.name!r} already; retire it first")
-        if any(one.public_key == change.public_key for one in self.said):
+        if any(one.public_key == change.public_key for one in self.statements):
             raise BadUsage(
                 f"the key {change.fingerprint} was entered before; everybody needs a key of "
                 "their own"
@@ -198,10 +200,10 @@ def _check_name(name: object) -> None:
 
 
 def list_used(
-    said: Iterable[Approver], requests: Iterable[Mapping[str, Any] | None]
+    statements: Iterable[Approver], requests: Iterable[Mapping[str, Any] | None]
 ) -> frozenset[str]:
     """Return the nonces of the requests that were carried out."""
-    every = [*(one.request for one in said), *requests]
+    every = [*(one.request for one in statements), *requests]
     return frozenset(one["request"]["nonce"] for one in every if one is not None)
 
 
@@ -221,8 +223,8 @@ def propose_change(
         public_key = next((one.public_key for one in board.approvers if one.name == name), "")
     change = Approver(name, public_key if retire else check_public(public_key), retire)
     board.check_possible(change)
-    told = {"name": name, "public_key": change.public_key, "retires": retire}
-    return make_request("approver", board.ledger, told)
+    terms = {"name": name, "public_key": change.public_key, "retires": retire}
+    return make_request("approver", board.ledger, terms)
 
 
 def read_change(request: Request) -> Approver:

@@ -45,13 +45,15 @@ def read_history(
     events, inside = read_events(connection, path, key), list_inside(connection)
     with believe(path, "an entry"):
         entries = tuple(_read_entries(events, path, key, inside))
-    said = read_said(connection, path, key)
+    declarations = read_said(connection, path, key)
     with believe(path, "what is declared in it"):
-        check_history_end(path, [one.declared for one in entries], [one["after"] for one in said])
-        about = tuple(Declaration.from_dict(one) for one in said if "approver" not in one)
-        approvers = tuple(Approver.from_dict(one) for one in said if "approver" in one)
-        known = read_declarations(about)
-    history = History(path, entries, limit, allowance, neighbours, known, about, approvers)
+        check_history_end(
+            path, [one.declared for one in entries], [one["after"] for one in declarations]
+        )
+        about = tuple(Declaration.from_dict(one) for one in declarations if "approver" not in one)
+        approvers = tuple(Approver.from_dict(one) for one in declarations if "approver" in one)
+        populations = read_declarations(about)
+    history = History(path, entries, limit, allowance, neighbours, populations, about, approvers)
     check_remembered(connection, path, history)
     return history
 
@@ -61,13 +63,13 @@ def _read_entries(
 ) -> Iterator[LedgerEntry]:
     """Yield every charge with what has happened to it since."""
     kinds: dict[str, dict[str, Event]] = {}
-    for one in events:
-        if one.kind != CHARGED and one.reservation not in kinds:
-            raise ValueError(f"{one.reservation} was {one.kind} before it was charged")
-        kinds.setdefault(one.reservation, {})[one.kind] = one
+    for event in events:
+        if event.kind != CHARGED and event.reservation not in kinds:
+            raise ValueError(f"{event.reservation} was {event.kind} before it was charged")
+        kinds.setdefault(event.reservation, {})[event.kind] = event
     for number, progress in enumerate(kinds.values(), start=1):
         entry = read_entry(number, progress[CHARGED].facts)
-        times = {kind: one.facts["at"] for kind, one in progress.items() if kind != CHARGED}
+        times = {kind: event.facts["at"] for kind, event in progress.items() if kind != CHARGED}
         entry = replace(
             entry,
             stored_at=times.get(STORED),

@@ -111,10 +111,10 @@ def fingerprint_rows(key: bytes, rows: Iterable[Any]) -> str:
     return seal_digest(key, *digest_rows(key, rows))
 
 
-def _damaged(path: Path, what: str) -> LedgerError:
+def _damaged(path: Path, damage: str) -> LedgerError:
     """Return the error for a ledger whose contents cannot be believed."""
     return LedgerError(
-        f"{path}: the ledger is damaged: {what}. What was spent is not certain any more, so no "
+        f"{path}: the ledger is damaged: {damage}. What was spent is not certain any more, so no "
         f"release may be charged to it. Restore the latest backup and add what was released since."
     )
 
@@ -238,9 +238,9 @@ def _declare_disjoint(connection: sqlite3.Connection, path: Path) -> None:
     (settings,) = connection.execute("SELECT settings FROM ledger").fetchone()
     connection.execute("UPDATE ledger SET declared = ?", (start_declarations(key, settings),))
     names = [name for name in dict.fromkeys(charged) if name != EVERYONE]
-    for place, name in enumerate(names):
-        said = Declaration(name, disjoint=tuple(names[:place]), after=len(bodies))
-        add_declaration(connection, key, said.to_dict())
+    for index, name in enumerate(names):
+        declaration = Declaration(name, disjoint=tuple(names[:index]), after=len(bodies))
+        add_declaration(connection, key, declaration.to_dict())
 
 
 def _chain_events(connection: sqlite3.Connection, path: Path) -> None:
@@ -388,9 +388,11 @@ def start_declarations(key: bytes, settings: str) -> str:
     return seal(key, f"populations {settings}")
 
 
-def add_declaration(connection: sqlite3.Connection, key: bytes, said: Mapping[str, Any]) -> None:
+def add_declaration(
+    connection: sqlite3.Connection, key: bytes, declaration: Mapping[str, Any]
+) -> None:
     """Append a declaration and carry the seal on."""
-    body = json.dumps(said, sort_keys=True)
+    body = json.dumps(declaration, sort_keys=True)
     (head,) = connection.execute("SELECT declared FROM ledger").fetchone()
     tag = seal(key, head + body)
     connection.execute("INSERT INTO declarations (body, tag) VALUES (?, ?)", (body, tag))
@@ -421,12 +423,12 @@ def check_whole(connection: sqlite3.Connection, path: Path) -> None:
 
 
 @contextmanager
-def believe(path: Path, what: str) -> Iterator[None]:
+def believe(path: Path, part: str) -> Iterator[None]:
     """Call a ledger damaged where its contents are not what they must be."""
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise _damaged(path, f"{what} cannot be read ({error})") from error
+        raise _damaged(path, f"{part} cannot be read ({error})") from error
 
 
 def read_said(connection: sqlite3.Connection, path: Path, key: bytes) -> list[dict[str, Any]]:
@@ -434,17 +436,17 @@ def read_said(connection: sqlite3.Connection, path: Path, key: bytes) -> list[di
     with believe(path, "a declaration"):
         settings, head = connection.execute("SELECT settings, declared FROM ledger").fetchone()
         tag = start_declarations(key, settings)
-        said = []
+        declarations = []
         for number, body, row_tag in connection.execute(
             "SELECT number, body, tag FROM declarations ORDER BY number"
         ):
             tag = seal(key, tag + body)
             if tag != row_tag:
                 raise _damaged(path, f"declaration {number} does not match its seal")
-            said.append(json.loads(body))
+            declarations.append(json.loads(body))
     if tag != head:
         raise _damaged(path, "what is declared in it does not match its seal")
-    return said
+    return declarations
 
 
 def check_history_end(path: Path, declared: Sequence[int], after: Sequence[int]) -> None:

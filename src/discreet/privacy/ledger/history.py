@@ -207,11 +207,11 @@ class History:
         """Refuse a population of which nobody said with whom it shares persons."""
         if self.populations.knows(population):
             return
-        known = ", ".join(map(repr, self.populations.names)) or "none"
+        declared = ", ".join(map(repr, self.populations.names)) or "none"
         command = f"discreet ledger population {quote(str(self.path))} {quote(population)}"
         raise BadUsage(
             f"{self.path}: the population {population!r} is not declared, so the ledger does not "
-            f"know whose budget it spends (declared: {known}). Declare it first: '{command}' "
+            f"know whose budget it spends (declared: {declared}). Declare it first: '{command}' "
             f"where its persons may be in any other population too, with '--disjoint A,B' where "
             f"nobody is in A or B as well, with '--contains A,B' where A and B are parts of it; "
             f"in Python ledger.declare({population!r}, ...)."
@@ -231,9 +231,9 @@ class History:
         """Return sets of charged populations, and whether each is a kind of person."""
         weights = self._weights
         names = [name for name in weights if name != EVERYONE]
-        found = self.populations.sets_with(population, names)
-        if found is not None:
-            return self._drop_lighter(found), True
+        kinds = self.populations.sets_with(population, names)
+        if kinds is not None:
+            return self._drop_lighter(kinds), True
         groups = self.populations.groups_with(population, names)
         return [frozenset().union(*(_find_heaviest(group, weights) for group in groups))], False
 
@@ -243,17 +243,17 @@ class History:
         A single release also counts by its own guarantee, so it stands for its equals only.
         """
         weighed = [(self.allowance.weigh(self._list_spends(kind)), kind) for kind in kinds]
-        kept: list[tuple[tuple[Fraction, ...], frozenset[str]]] = []
+        heaviest: list[tuple[tuple[Fraction, ...], frozenset[str]]] = []
         for weight, kind in sorted(weighed, key=itemgetter(0), reverse=True):
             spends = self._list_spends(kind)
-            for other_weight, other in kept:
-                rival = self._list_spends(other)
+            for other_weight, rival_kind in heaviest:
+                rival = self._list_spends(rival_kind)
                 stands = len(rival) > 1 or rival == spends
                 if stands and all(map(le, weight, other_weight)):
                     break
             else:
-                kept.append((weight, kind))
-        return [kind for _, kind in kept]
+                heaviest.append((weight, kind))
+        return [kind for _, kind in heaviest]
 
     def _list_spends(self, kind: frozenset[str]) -> list[Spend]:
         """Return all spends on a person of some populations, and of "everyone"."""
@@ -263,15 +263,15 @@ class History:
     @cached_property
     def _weights(self) -> dict[str, tuple[Fraction, ...]]:
         """Return what was charged to each population, the heaviest first."""
-        found = [(self.allowance.weigh(spends), name) for name, spends in self._spends.items()]
-        return {name: weight for weight, name in sorted(found, reverse=True)}
+        weighed = [(self.allowance.weigh(spends), name) for name, spends in self._spends.items()]
+        return {name: weight for weight, name in sorted(weighed, reverse=True)}
 
     @cached_property
     def _spends(self) -> dict[str, list[Spend]]:
-        found: dict[str, list[Spend]] = {}
+        spends: dict[str, list[Spend]] = {}
         for entry in self.entries:
-            found.setdefault(entry.population, []).append(entry.spend)
-        return found
+            spends.setdefault(entry.population, []).append(entry.spend)
+        return spends
 
     def _check_relation(self, spend: Spend) -> None:
         fixed = self.relation or spend.neighbours
@@ -295,15 +295,15 @@ class History:
 
     def check_declared(self) -> None:
         """Refuse a structure in which the same answers were charged to disjoint populations."""
-        seen: dict[tuple[str, str], list[LedgerEntry]] = {}
+        entries_of: dict[tuple[str, str], list[LedgerEntry]] = {}
         for entry in self.entries:
-            before = seen.setdefault((entry.recognised_by, entry.fingerprint), [])
-            for other in before:
-                if self.populations.are_disjoint(entry.population, other.population):
+            before = entries_of.setdefault((entry.recognised_by, entry.fingerprint), [])
+            for earlier in before:
+                if self.populations.are_disjoint(entry.population, earlier.population):
                     raise LedgerError(
-                        f"{self.path}: {other.population!r} and {entry.population!r} would be "
+                        f"{self.path}: {earlier.population!r} and {entry.population!r} would be "
                         f"disjoint, and the very same answers were charged to both (releases "
-                        f"{other.number} and {entry.number}). Nothing was declared."
+                        f"{earlier.number} and {entry.number}). Nothing was declared."
                     )
             before.append(entry)
 
@@ -323,13 +323,13 @@ class History:
         """Return what is spent on a population, what is left, and who has spent the most."""
         kinds, is_exact = self._kinds(population)
         spent = [self.allowance.spent(spends) for spends in self.charges(population)]
-        most = kinds[spent.index(max(spent))] if is_exact else ()
+        heaviest = kinds[spent.index(max(spent))] if is_exact else ()
         return PopulationBalance(
             population,
             epsilon=max(spent),
             left=self.left(population)[0],
             releases=sum(entry.population == population for entry in self.entries),
-            together=tuple(name for name in self.populations.names if name in most),
+            together=tuple(name for name in self.populations.names if name in heaviest),
             is_exact=is_exact,
         )
 

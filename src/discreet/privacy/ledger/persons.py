@@ -42,9 +42,9 @@ def keep_persons(connection: sqlite3.Connection, number: int, digests: bytes) ->
 
 def check_remembered(connection: sqlite3.Connection, path: Path, history: History) -> None:
     """Refuse a ledger that has lost the persons of a release, or has those of another."""
-    kept = {number for (number,) in connection.execute("SELECT release FROM persons")}
+    releases = {number for (number,) in connection.execute("SELECT release FROM persons")}
     with believe(path, "whom its releases are about"):
-        if kept != {entry.number for entry in history.entries if entry.ids is not None}:
+        if releases != {entry.number for entry in history.entries if entry.ids is not None}:
             raise ValueError("the digests of a release are gone, or too many")
 
 
@@ -67,21 +67,21 @@ def check_disjoint(
     connection: sqlite3.Connection, key: bytes, before: History, after: History
 ) -> None:
     """Refuse a declaration by which populations become disjoint whose data share somebody."""
-    for one, other in _newly_apart(before, after):
+    for first, second in _newly_apart(before, after):
         _refuse_shared(
-            read_person_digests(connection, after.path, key, one),
-            read_person_digests(connection, after.path, key, other),
-            f"{after.path}: {one.population!r} and {other.population!r} would be disjoint, and "
-            f"somebody is in the data of both (releases {one.number} and {other.number}). Nothing "
-            f"was declared.",
+            read_person_digests(connection, after.path, key, first),
+            read_person_digests(connection, after.path, key, second),
+            f"{after.path}: {first.population!r} and {second.population!r} would be disjoint, and "
+            f"somebody is in the data of both (releases {first.number} and {second.number}). "
+            f"Nothing was declared.",
         )
 
 
 def _newly_apart(before: History, after: History) -> Iterator[tuple[LedgerEntry, LedgerEntry]]:
-    for one, other in combinations(after.entries, 2):
-        names = one.population, other.population
+    for first, second in combinations(after.entries, 2):
+        names = first.population, second.population
         if after.populations.are_disjoint(*names) and not before.populations.are_disjoint(*names):
-            yield one, other
+            yield first, second
 
 
 def read_person_digests(
@@ -99,7 +99,9 @@ def read_person_digests(
     return bytes(digests)
 
 
-def _refuse_shared(one: bytes, other: bytes, message: str) -> None:
-    first, second = (np.frombuffer(some, dtype=f"S{ID_BYTES}") for some in (one, other))
+def _refuse_shared(left_digests: bytes, right_digests: bytes, message: str) -> None:
+    first, second = (
+        np.frombuffer(some, dtype=f"S{ID_BYTES}") for some in (left_digests, right_digests)
+    )
     if np.intersect1d(first, second, assume_unique=True).size:
         raise LedgerError(message)

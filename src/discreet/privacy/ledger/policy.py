@@ -77,8 +77,8 @@ class Policy:
         _check_number("max_epsilon", self.max_epsilon)
         _check_number("max_delta_share", self.max_delta_share)
         _check_number("min_persons", self.min_persons, int)
-        for name, known in (("relations", RELATIONS), ("mechanisms", MECHANISMS)):
-            object.__setattr__(self, name, _check_names(name, getattr(self, name), known))
+        for name, choices in (("relations", RELATIONS), ("mechanisms", MECHANISMS)):
+            object.__setattr__(self, name, _check_names(name, getattr(self, name), choices))
         if not isinstance(self.about, str):
             raise BadUsage(f"about must be text, found {self.about!r}")
         if not self.rules:
@@ -87,45 +87,45 @@ class Policy:
     @property
     def rules(self) -> dict[str, Any]:
         """The rules that are not free."""
-        return {name: found for name in RULES if (found := getattr(self, name)) is not None}
+        return {name: rule for name in RULES if (rule := getattr(self, name)) is not None}
 
     @property
     def needs_persons(self) -> bool:
         """Whether a release must declare its number of persons."""
         return self.max_delta_share is not None or self.min_persons is not None
 
-    def check(self, asked: Asked) -> None:
+    def check(self, terms: Asked) -> None:
         """Refuse what a rule does not allow."""
-        if self.max_epsilon is not None and _exact(asked.epsilon) > _exact(self.max_epsilon):
+        if self.max_epsilon is not None and _exact(terms.epsilon) > _exact(self.max_epsilon):
             raise NotAllowed(
                 f"the ledger's policy allows an epsilon of {self.max_epsilon:g} per release, found "
-                f"{asked.epsilon:g}. Ask for less"
+                f"{terms.epsilon:g}. Ask for less"
             )
-        _check_allowed("relation", asked.neighbours, self.relations)
-        _check_allowed("mechanism", asked.mechanism, self.mechanisms)
+        _check_allowed("relation", terms.neighbours, self.relations)
+        _check_allowed("mechanism", terms.mechanism, self.mechanisms)
         if self.needs_persons:
-            self._check_persons(asked, self._declared(asked))
+            self._check_persons(terms, self._declared(terms))
 
-    def _declared(self, asked: Asked) -> int:
-        if asked.persons is None:
+    def _declared(self, terms: Asked) -> int:
+        if terms.persons is None:
             raise NotAllowed(
                 "the ledger's policy needs the number of persons, declared in advance, because no "
                 "rule may depend on the data: give --persons (of comparisons --judges), in Python "
                 "persons= (judges=). Under add-remove it is used for the policy alone"
             )
-        return asked.persons
+        return terms.persons
 
-    def _check_persons(self, asked: Asked, persons: int) -> None:
+    def _check_persons(self, terms: Asked, persons: int) -> None:
         if self.min_persons is not None and persons < self.min_persons:
             raise NotAllowed(
                 f"the ledger's policy allows releases about {self.min_persons:,} persons or more, "
                 f"and {persons:,} were declared"
             )
         share = self.max_delta_share
-        if share is not None and _exact(asked.delta) * persons > _exact(share):
+        if share is not None and _exact(terms.delta) * persons > _exact(share):
             raise NotAllowed(
                 f"the ledger's policy allows a delta of {share:g} / {persons:,} persons = "
-                f"{share / persons:.4g}, found {asked.delta:g}. Ask for less"
+                f"{share / persons:.4g}, found {terms.delta:g}. Ask for less"
             )
 
     def to_dict(self) -> dict[str, Any]:
@@ -154,42 +154,42 @@ def _exact(number: float) -> Fraction:
     return Fraction(repr(number))
 
 
-def _check_number(name: str, found: Any, kind: type = float) -> None:
-    if found is None:
+def _check_number(name: str, value: Any, kind: type = float) -> None:
+    if value is None:
         return
-    is_number = isinstance(found, int) or (kind is float and isinstance(found, float))
-    if isinstance(found, bool) or not is_number or not isfinite(found) or found <= 0:
-        what = "a whole number" if kind is int else "a number"
-        raise BadUsage(f"{name} must be {what} above 0, found {found!r}")
+    is_number = isinstance(value, int) or (kind is float and isinstance(value, float))
+    if isinstance(value, bool) or not is_number or not isfinite(value) or value <= 0:
+        noun = "a whole number" if kind is int else "a number"
+        raise BadUsage(f"{name} must be {noun} above 0, found {value!r}")
 
 
-def _check_names(name: str, found: Any, known: Sequence[str]) -> tuple[str, ...] | None:
-    if found is None:
+def _check_names(name: str, values: Any, choices: Sequence[str]) -> tuple[str, ...] | None:
+    if values is None:
         return None
-    if isinstance(found, str) or not isinstance(found, Sequence) or not found:
-        raise BadUsage(f"{name} must be a list of names, found {found!r}")
-    for one in found:
-        if one not in known or one == AUTO:
-            names = ", ".join(dict.fromkeys(word for word in known if word != AUTO))
-            raise BadUsage(f"{name} names {one!r}, which is none of: {names}")
-    return tuple(found)
+    if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+        raise BadUsage(f"{name} must be a list of names, found {values!r}")
+    for value in values:
+        if value not in choices or value == AUTO:
+            names = ", ".join(dict.fromkeys(word for word in choices if word != AUTO))
+            raise BadUsage(f"{name} names {value!r}, which is none of: {names}")
+    return tuple(values)
 
 
-def _check_allowed(what: str, found: str, allowed: Sequence[str] | None) -> None:
-    if allowed is not None and found not in allowed:
+def _check_allowed(kind: str, choice: str, allowed: Sequence[str] | None) -> None:
+    if allowed is not None and choice not in allowed:
         raise NotAllowed(
-            f"the ledger's policy does not allow the {what} {found!r}. Allowed: "
+            f"the ledger's policy does not allow the {kind} {choice!r}. Allowed: "
             f"{', '.join(allowed)}"
         )
 
 
 def make_policy(values: Mapping[str, Any]) -> Policy:
     """Return a policy from plain values; what is no rule is refused."""
-    known = (*RULES, "about")
+    rule_names = (*RULES, "about")
     for name in values:
-        if name not in known:
-            alike = get_close_matches(str(name), known, 1)
-            hint = f"did you mean {alike[0]!r}?" if alike else f"there are: {', '.join(known)}"
+        if name not in rule_names:
+            alike = get_close_matches(str(name), rule_names, 1)
+            hint = f"did you mean {alike[0]!r}?" if alike else f"there are: {', '.join(rule_names)}"
             raise BadUsage(f"a policy has no rule {name!r}; {hint}")
     return Policy(**values)
 

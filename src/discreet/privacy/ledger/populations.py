@@ -88,77 +88,78 @@ class Populations:
                     f"{name!r} would contain itself. Populations that contain each other are one "
                     f"and the same: give it one name. {CORRECTING}"
                 )
-        meeting = (one for one in map(sorted, self.disjoint) if self._shared(*one))
+        meeting = (names for names in map(sorted, self.disjoint) if self._shared(*names))
         for pair in sorted(meeting):
             self._refuse_shared(*pair)
-        for one, other in sorted(map(sorted, self.overlaps)):
-            if other in self._apart[one]:
+        for first, second in sorted(map(sorted, self.overlaps)):
+            if second in self._apart[first]:
                 raise BadUsage(
-                    f"{one!r} and {other!r} are declared to overlap, and to be (parts of) disjoint "
-                    f"populations. Nobody can be in both then. {CORRECTING}"
+                    f"{first!r} and {second!r} are declared to overlap, and to be (parts of) "
+                    f"disjoint populations. Nobody can be in both then. {CORRECTING}"
                 )
 
-    def _shared(self, one: str, other: str) -> Names:
-        return self._parts[one] & self._parts[other]
+    def _shared(self, first: str, second: str) -> Names:
+        return self._parts[first] & self._parts[second]
 
-    def _refuse_shared(self, one: str, other: str) -> None:
-        shared = self._shared(one, other)
-        for whole, part in ((one, other), (other, one)):
+    def _refuse_shared(self, first: str, second: str) -> None:
+        shared = self._shared(first, second)
+        for container, part in ((first, second), (second, first)):
             if part in shared:
                 raise BadUsage(
-                    f"{whole!r} contains {part!r}, and the two are declared disjoint. {CORRECTING}"
+                    f"{container!r} contains {part!r}, and the two are declared disjoint. "
+                    f"{CORRECTING}"
                 )
         name = min(shared)
         raise BadUsage(
-            f"{one!r} and {other!r} are declared disjoint, and both contain {name!r}. Nobody could "
-            f"be in {name!r} then. {CORRECTING}"
+            f"{first!r} and {second!r} are declared disjoint, and both contain {name!r}. Nobody "
+            f"could be in {name!r} then. {CORRECTING}"
         )
 
     @cached_property
     def _within(self) -> dict[str, Names]:
         """Return, for each population, all that contain it, directly or not."""
         above: dict[str, set[str]] = {name: set() for name in self.names}
-        for whole, part in self.contains:
-            above[part].add(whole)
-        found = {}
+        for container, part in self.contains:
+            above[part].add(container)
+        containers = {}
         for name in self.names:
             reached: set[str] = set()
             waiting = [*above[name]]
             while waiting:
-                whole = waiting.pop()
-                if whole not in reached:
-                    reached.add(whole)
-                    waiting += above[whole]
-            found[name] = frozenset(reached)
-        return found
+                container = waiting.pop()
+                if container not in reached:
+                    reached.add(container)
+                    waiting += above[container]
+            containers[name] = frozenset(reached)
+        return containers
 
     @cached_property
     def _parts(self) -> dict[str, Names]:
         """Return, for each population, itself and all that it contains, directly or not."""
         parts = {name: {name} for name in self.names}
         for name in self.names:
-            for whole in self._within[name]:
-                parts[whole].add(name)
+            for container in self._within[name]:
+                parts[container].add(name)
         return {name: frozenset(found) for name, found in parts.items()}
 
     @cached_property
     def _apart(self) -> dict[str, Names]:
         """Return, for each population, all that share nobody with it."""
         foes: dict[str, set[str]] = {name: set() for name in self.names}
-        for one, other in map(tuple, self.disjoint):
-            for part in self._parts[one]:
-                foes[part] |= self._parts[other]
-            for part in self._parts[other]:
-                foes[part] |= self._parts[one]
+        for first, second in map(tuple, self.disjoint):
+            for part in self._parts[first]:
+                foes[part] |= self._parts[second]
+            for part in self._parts[second]:
+                foes[part] |= self._parts[first]
         return {name: frozenset(found) for name, found in foes.items()}
 
     def knows(self, name: str) -> bool:
         """Say whether a release may be charged to a population of this name."""
         return name == EVERYONE or name in self._within
 
-    def are_disjoint(self, one: str, other: str) -> bool:
+    def are_disjoint(self, first: str, second: str) -> bool:
         """Say whether the declarations exclude a person who is in both."""
-        return other in self._apart.get(one, ())
+        return second in self._apart.get(first, ())
 
     def parts_of(self, name: str) -> list[str]:
         """Return all populations that a population contains, directly or not."""
@@ -175,8 +176,8 @@ class Populations:
         """
         friends = self._friends(member, names)
         always = frozenset(one for one in friends if len(friends[one]) == len(friends) - 1)
-        found = _largest_cliques({one: friends[one] - always for one in friends.keys() - always})
-        return None if found is None else [one | always for one in found]
+        cliques = _largest_cliques({one: friends[one] - always for one in friends.keys() - always})
+        return None if cliques is None else [one | always for one in cliques]
 
     def groups_with(self, member: str, names: Iterable[str]) -> list[list[str]]:
         """Put these populations into groups, of each of which a person of ``member`` is in one.
@@ -186,18 +187,18 @@ class Populations:
         groups: list[list[str]] = []
         for name in self._friends(member, names):
             fitting = (group for group in groups if self._apart[name].issuperset(group))
-            place = next(fitting, None)
-            if place is None:
+            fitting_group = next(fitting, None)
+            if fitting_group is None:
                 groups.append([name])
             else:
-                place.append(name)
+                fitting_group.append(name)
         return groups
 
     def _friends(self, member: str, names: Iterable[str]) -> dict[str, Names]:
         """Return, for each population that can share a person with ``member``, all others."""
-        near = [one for one in dict.fromkeys(names) if not self.are_disjoint(member, one)]
-        every = frozenset(near)
-        return {one: every - self._apart[one] - {one} for one in near}
+        neighbours = [name for name in dict.fromkeys(names) if not self.are_disjoint(member, name)]
+        every = frozenset(neighbours)
+        return {name: every - self._apart[name] - {name} for name in neighbours}
 
 
 CORRECTING = (
@@ -206,23 +207,23 @@ CORRECTING = (
 )
 
 
-def check_declaration(said: Declaration, known: Populations) -> None:
+def check_declaration(declaration: Declaration, populations: Populations) -> None:
     """Refuse names that cannot be, and what is said about populations that nobody declared."""
-    if not known.knows(said.name):
-        _check_name(said.name)
-    if EVERYONE in (said.name, *said.others):
+    if not populations.knows(declaration.name):
+        _check_name(declaration.name)
+    if EVERYONE in (declaration.name, *declaration.others):
         raise BadUsage(
             f"{EVERYONE!r} contains every population and is disjoint from none; there is nothing "
             f"to declare about it."
         )
-    if said.name in said.others:
-        raise BadUsage(f"{said.name!r} cannot be declared to be related to itself.")
-    missing = [other for other in said.others if not known.knows(other)]
+    if declaration.name in declaration.others:
+        raise BadUsage(f"{declaration.name!r} cannot be declared to be related to itself.")
+    missing = [other for other in declaration.others if not populations.knows(other)]
     if missing:
-        names = ", ".join(map(repr, known.names)) or "none"
+        names = ", ".join(map(repr, populations.names)) or "none"
         raise BadUsage(
             f"the population {missing[0]!r} is not declared (declared: {names}). Declare it first, "
-            f"then say how {said.name!r} is related to it."
+            f"then say how {declaration.name!r} is related to it."
         )
 
 
@@ -243,43 +244,47 @@ def _check_name(name: object) -> None:
         )
 
 
-def read_declarations(said: Iterable[Declaration]) -> Populations:
+def read_declarations(declarations: Iterable[Declaration]) -> Populations:
     """Return the structure that declarations make, oldest first; it must not contradict itself."""
     names: dict[str, None] = {}
     contains: set[tuple[str, str]] = set()
     overlaps: set[Names] = set()
     disjoint: set[Names] = set()
-    for one in said:
-        names[one.name] = None
-        if one.corrects:
-            for other in one.others:
-                contains -= {(one.name, other), (other, one.name)}
-                overlaps.discard(frozenset((one.name, other)))
-                disjoint.discard(frozenset((one.name, other)))
-        contains |= {(one.name, part) for part in one.contains}
-        overlaps |= {frozenset((one.name, other)) for other in one.overlaps}
-        disjoint |= {frozenset((one.name, other)) for other in one.disjoint}
+    for declaration in declarations:
+        names[declaration.name] = None
+        if declaration.corrects:
+            for population in declaration.others:
+                contains -= {(declaration.name, population), (population, declaration.name)}
+                overlaps.discard(frozenset((declaration.name, population)))
+                disjoint.discard(frozenset((declaration.name, population)))
+        contains |= {(declaration.name, part) for part in declaration.contains}
+        overlaps |= {
+            frozenset((declaration.name, population)) for population in declaration.overlaps
+        }
+        disjoint |= {
+            frozenset((declaration.name, population)) for population in declaration.disjoint
+        }
     facts = frozenset(contains), frozenset(overlaps), frozenset(disjoint)
-    known = Populations(tuple(names), *facts)
-    known.check()
-    return known
+    populations = Populations(tuple(names), *facts)
+    populations.check()
+    return populations
 
 
 def _largest_cliques(friends: Mapping[str, Names]) -> list[Names] | None:
     """Return all largest sets of mutual friends (Bron and Kerbosch), or None after many steps."""
-    found: list[Names] = []
+    cliques: list[Names] = []
     waiting: list[tuple[Names, Names, Names]] = [(frozenset(), frozenset(friends), frozenset())]
     for _ in range(STEPS):
         if not waiting:
-            return found
+            return cliques
         taken, may_join, were_tried = waiting.pop()
         if not may_join | were_tried:
-            found.append(taken)
+            cliques.append(taken)
             continue
         # A set that can grow no more holds this one or somebody who is not its friend.
-        best = max(may_join | were_tried, key=lambda one: len(friends[one] & may_join))
+        best = max(may_join | were_tried, key=lambda member: len(friends[member] & may_join))
         for name in sorted(may_join - friends[best]):
-            near = friends[name]
-            waiting.append((taken | {name}, may_join & near, were_tried & near))
+            name_friends = friends[name]
+            waiting.append((taken | {name}, may_join & name_friends, were_tried & name_friends))
             may_join, were_tried = may_join - {name}, were_tried | {name}
-    return None if waiting else found
+    return None if waiting else cliques

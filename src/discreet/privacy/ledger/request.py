@@ -146,26 +146,26 @@ class Request:
 
     def sign(self, signing_key: str | PathLike[str], passphrase: str | None = None) -> Request:
         """Return the request with one more signature."""
-        made = Signature(*sign(signing_key, self.content, passphrase))
-        if any(one.public_key == made.public_key for one in self.signatures):
+        signature = Signature(*sign(signing_key, self.content, passphrase))
+        if any(one.public_key == signature.public_key for one in self.signatures):
             raise NotAllowed(
-                f"the key {make_fingerprint(made.public_key)} has signed this request already; "
-                "another person's key is needed"
+                f"the key {make_fingerprint(signature.public_key)} has signed this request "
+                "already; another person's key is needed"
             )
-        return replace(self, signatures=(*self.signatures, made))
+        return replace(self, signatures=(*self.signatures, signature))
 
-    def check_covers(self, asked: Asked, population: str, order: Mapping[str, Any] | None) -> None:
+    def check_covers(self, terms: Asked, population: str, order: Mapping[str, Any] | None) -> None:
         """Refuse a charge for anything else than what was signed."""
         body = self.body
-        told = {
-            "neighbours": asked.neighbours,
-            "mechanism": asked.mechanism,
-            "persons": asked.persons,
+        charge = {
+            "neighbours": terms.neighbours,
+            "mechanism": terms.mechanism,
+            "persons": terms.persons,
             "population": population,
             **({} if order is None else {name: order[name] for name in IN_ORDER if name in body}),
         }
-        others = [name for name, value in told.items() if body[name] != value]
-        for name, value in (("epsilon", asked.epsilon), ("delta", asked.delta)):
+        others = [name for name, value in charge.items() if body[name] != value]
+        for name, value in (("epsilon", terms.epsilon), ("delta", terms.delta)):
             others += [name] * (Decimal(repr(value)) > Decimal(body[name]))
         if others:
             raise NotAllowed(f"this request is for another release: its {others[0]} is another")
@@ -184,8 +184,8 @@ class Request:
             if values.keys() != {"request", "signatures"}:
                 raise BadUsage("a request holds 'request' and 'signatures' and nothing else")
             signatures = read_as(tuple[Signature, ...], values["signatures"], "signatures")
-            for one in signatures:
-                check_public(one.public_key)
+            for signature in signatures:
+                check_public(signature.public_key)
             return cls(values["request"], signatures)
         except (AttributeError, KeyError, TypeError, SchemaError) as error:
             raise BadUsage(f"this is not a request ({error})") from None
@@ -226,9 +226,9 @@ def make_request(purpose: str, ledger: str, terms: Mapping[str, Any]) -> Request
     return Request({**common, "nonce": random_bytes(16).hex(), **terms})
 
 
-def as_request(given: Request | str | PathLike[str]) -> Request:
+def as_request(source: Request | str | PathLike[str]) -> Request:
     """Return a request that may be given as a file."""
-    return given if isinstance(given, Request) else Request.load(given)
+    return source if isinstance(source, Request) else Request.load(source)
 
 
 def write_decimal(number: float) -> str:
@@ -266,12 +266,12 @@ def _check_body(body: Mapping[str, Any]) -> None:
         raise BadUsage(f"its format is {body.get('format')!r}, this version reads {FORMAT!r}")
     missing = FORMER.get(body["format"], ())
     terms = TERMS.get(str(body.get("purpose")), {})
-    wanted = {**COMMON, **{name: terms[name] for name in terms if name not in missing}}
-    if len(wanted) == len(COMMON):
+    fields = {**COMMON, **{name: terms[name] for name in terms if name not in missing}}
+    if len(fields) == len(COMMON):
         raise BadUsage(f"it is for {body.get('purpose')!r}, which no request is for")
     _check_plain(body)
     try:
-        read_fields(wanted, body, "its body")
+        read_fields(fields, body, "its body")
         for name, value in body.get("reading", {}).items():
             read_as(RightAnswers if name == "key" else ReadingTerm, value, f"its reading.{name}")
     except SchemaError as error:
@@ -281,12 +281,12 @@ def _check_body(body: Mapping[str, Any]) -> None:
 def _check_plain(value: Any) -> None:
     """Refuse what has no one way to be written."""
     if isinstance(value, Mapping):
-        for name, one in value.items():
+        for name, entry in value.items():
             _check_plain(name)
-            _check_plain(one)
+            _check_plain(entry)
     elif isinstance(value, list):
-        for one in value:
-            _check_plain(one)
+        for entry in value:
+            _check_plain(entry)
     elif isinstance(value, str):
         if any("\ud800" <= letter <= "\udfff" for letter in value):
             raise BadUsage(f"{value!r} is no text")
@@ -295,10 +295,10 @@ def _check_plain(value: Any) -> None:
 
 
 def _refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         raise ValueError("a name stands there twice")
-    return found
+    return mapping
 
 
 def _refuse_float(text: str) -> Any:

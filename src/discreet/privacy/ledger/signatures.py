@@ -43,7 +43,7 @@ def write_key(path: str | PathLike[str], passphrase: str | None = None) -> str:
     The public key is also written to a file of its own, with ``.pub`` at its end. An existing key
     is never touched. With a passphrase the file is encrypted.
     """
-    forms, place = _serialization(), Path(path)
+    forms, key_path = _serialization(), Path(path)
     key = _ed25519().Ed25519PrivateKey.generate()
     locked = forms.NoEncryption()
     if passphrase is not None:
@@ -51,17 +51,17 @@ def write_key(path: str | PathLike[str], passphrase: str | None = None) -> str:
     content = key.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.PKCS8, locked)
     public = _public_text(key)
     try:
-        with appearing(place) as part:
+        with appearing(key_path) as part:
             part.write_bytes(content)
     except FileExistsError:
         raise BadUsage(
-            f"{place} exists already, and a key is never overwritten: what it signed could not be "
-            f"signed again. Choose another name, or show its public key with --show."
+            f"{key_path} exists already, and a key is never overwritten: what it signed could not "
+            f"be signed again. Choose another name, or show its public key with --show."
         ) from None
     try:
-        write_text(place.with_name(f"{place.name}.pub"), f"{public}\n", private=False)
+        write_text(key_path.with_name(f"{key_path.name}.pub"), f"{public}\n", private=False)
     except BaseException:
-        place.unlink()  # nobody has seen it yet
+        key_path.unlink()  # nobody has seen it yet
         raise
     return public
 
@@ -130,20 +130,20 @@ def is_signed(public: str, content: bytes, signature: str) -> bool:
 
 def check_public(text: str) -> str:
     """Return a public key, or refuse what is none."""
-    found = text.strip().lower() if isinstance(text, str) else text
-    if not isinstance(found, str) or not _PUBLIC.fullmatch(found):
+    public_key = text.strip().lower() if isinstance(text, str) else text
+    if not isinstance(public_key, str) or not _PUBLIC.fullmatch(public_key):
         raise BadUsage(
             f"a public key is written as {PREFIX} and 64 hexadecimal digits, as 'discreet key' "
             f"prints it; found {text!r}"
         )
-    return found
+    return public_key
 
 
-def find_public(given: str) -> str:
+def find_public(source: str) -> str:
     """Return a public key that is given as text, or as the file that holds it."""
-    path = Path(given)
-    if given.startswith(PREFIX) or not path.is_file():
-        return check_public(given)
+    path = Path(source)
+    if source.startswith(PREFIX) or not path.is_file():
+        return check_public(source)
     try:
         return check_public(path.read_text(encoding="utf-8"))
     except (BadUsage, UnicodeDecodeError):

@@ -61,11 +61,11 @@ def make_room(connection: sqlite3.Connection, ledger: Path, size: int) -> None:
 
 def describe_values(parts: Sequence[bytes]) -> dict[str, Any]:
     """Return the digest and the size of values, and whether the ledger itself holds them."""
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in parts:
-        whole.update(part)
+        digest.update(part)
     size = sum(map(len, parts))
-    return {"sha256": whole.hexdigest(), "size": size, "inside": size <= INSIDE_BYTES}
+    return {"sha256": digest.hexdigest(), "size": size, "inside": size <= INSIDE_BYTES}
 
 
 def _folder(ledger: Path) -> Path:
@@ -167,9 +167,9 @@ def remove_beside(ledger: Path, reservation: str, *, but: Facts | None = None) -
 
     Those that ``but`` describes, the committed values, stay.
     """
-    kept = None if but is None else _find_file(ledger, reservation, but)
+    committed = None if but is None else _find_file(ledger, reservation, but)
     for path in _folder(ledger).glob(f"{_mark(reservation)}.*"):
-        if path != kept:
+        if path != committed:
             path.unlink(missing_ok=True)
     with suppress(OSError):  # others wait there
         _folder(ledger).rmdir()

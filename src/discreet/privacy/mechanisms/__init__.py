@@ -43,8 +43,8 @@ class MechanismEntry:
     def __call__(self) -> CompleteMechanism:
         """Make the mechanism with its default settings."""
         module, _, maker = self.home.partition(".")
-        made: CompleteMechanism = getattr(import_module(f"{__name__}.{module}"), maker)()
-        return made
+        mechanism: CompleteMechanism = getattr(import_module(f"{__name__}.{module}"), maker)()
+        return mechanism
 
 
 MECHANISMS: dict[str, MechanismEntry] = {
@@ -97,19 +97,19 @@ def mechanisms_for(kind: str) -> dict[str, MechanismEntry]:
 
 def check_mechanism(name: str, kind: str = "answers") -> None:
     """Refuse a name that no mechanism for this kind of data has."""
-    known = [AUTO, *mechanisms_for(kind)]
-    if name not in known:
-        what = "mechanism" if kind == "answers" else f"mechanism for {kind}"
-        raise BadUsage(f"there is no {what} called {name!r}; choose one of: {', '.join(known)}")
+    names = [AUTO, *mechanisms_for(kind)]
+    if name not in names:
+        noun = "mechanism" if kind == "answers" else f"mechanism for {kind}"
+        raise BadUsage(f"there is no {noun} called {name!r}; choose one of: {', '.join(names)}")
 
 
 def find_mechanism(name: str) -> CompleteMechanism:
     """Return the mechanism of that name, for whatever data, with its default settings."""
     if name not in MECHANISMS:
-        known, what = ", ".join(MECHANISMS), f"there is no mechanism called {name!r}"
+        names, problem = ", ".join(MECHANISMS), f"there is no mechanism called {name!r}"
         if name == AUTO:
-            what = "'auto' needs public parameters, the list and the cap"
-        raise BadUsage(f"{what}; choose one of: {known}")
+            problem = "'auto' needs public parameters, the list and the cap"
+        raise BadUsage(f"{problem}; choose one of: {names}")
     return MECHANISMS[name]()
 
 
@@ -131,15 +131,15 @@ def set_typical(mechanism: CompleteMechanism, typical: float | None) -> Complete
 
 
 def choose_mechanism(
-    given: str | CompleteMechanism, public: Public, kind: str = "answers"
+    choice: str | CompleteMechanism, public: Public, kind: str = "answers"
 ) -> tuple[CompleteMechanism, str]:
     """Return the mechanism of a release, and who chose it."""
-    if isinstance(given, str):
-        check_mechanism(given, kind)
-    if given != AUTO:
-        named = find_mechanism(given) if isinstance(given, str) else given
-        check_steps_taken(named, public)
-        return named, f"{named.name}: named by the steward"
+    if isinstance(choice, str):
+        check_mechanism(choice, kind)
+    if choice != AUTO:
+        mechanism = find_mechanism(choice) if isinstance(choice, str) else choice
+        check_steps_taken(mechanism, public)
+        return mechanism, f"{mechanism.name}: named by the steward"
     if kind == "answers":
         return pick_mechanism(public)
     from discreet.privacy.mechanisms.comparisons import pick_comparison_mechanism
@@ -178,26 +178,26 @@ def _pick_totals(public: Public) -> tuple[str, str] | None:
     With right and wrong answers, persons who each got another part of the items at random, or one
     of several forms, are what totals are better at (docs/decisions/0014-totals.md).
     """
-    items, most = len(public.items), public.max_answers
+    items, cap = len(public.items), public.max_answers
     if public.has_steps:
         return "totals", "some items have more than one step"
     if public.forms and public.design != "unknown":
         return "totals", f"it is public which of {len(public.forms)} forms there are"
-    if public.design == "random" and most < items:
-        return "totals", f"a person answers at most {most} of {items} items, given out at random"
+    if public.design == "random" and cap < items:
+        return "totals", f"a person answers at most {cap} of {items} items, given out at random"
     return None
 
 
 def _pick_pairs(public: Public) -> tuple[str, str]:
-    items, most = len(public.items), public.max_answers
-    if most >= items and items <= AUTO_PAIRS:
+    items, cap = len(public.items), public.max_answers
+    if cap >= items and items <= AUTO_PAIRS:
         return (
             "pairs",
             f"a person may answer all of the {items} items, which are at most {AUTO_PAIRS}",
         )
     if items > AUTO_PAIRS:
         return "margins", f"there are more than {AUTO_PAIRS} items"
-    return "margins", f"a person may answer only {most} of {items} items"
+    return "margins", f"a person may answer only {cap} of {items} items"
 
 
 def remake_mechanism(
@@ -205,5 +205,9 @@ def remake_mechanism(
 ) -> CompleteMechanism | None:
     """Make a mechanism again that a ledger knows; None where it is not one of the registry."""
     entry = MECHANISMS.get(name)
-    made = None if entry is None else type(entry())
-    return None if made is None or made.__name__ != class_name else made(**settings)
+    mechanism_class = None if entry is None else type(entry())
+    return (
+        None
+        if mechanism_class is None or mechanism_class.__name__ != class_name
+        else mechanism_class(**settings)
+    )

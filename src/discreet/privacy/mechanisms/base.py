@@ -156,7 +156,7 @@ class CompleteMechanism(ABC):
 
     @abstractmethod
     def attack_cells(
-        self, one: Any, public: Public, calibration: NoiseCalibration
+        self, person: Any, public: Public, calibration: NoiseCalibration
     ) -> Mapping[str, npt.NDArray[Any]]:
         """Return the exact numbers of one made-up person, which the audit tells apart."""
 
@@ -197,10 +197,10 @@ class AdditiveMechanism(CompleteMechanism):
         return add_noise(cells, calibration, self, persons=counts.persons)
 
     def attack_cells(
-        self, one: Any, public: Public, calibration: NoiseCalibration
+        self, person: Any, public: Public, calibration: NoiseCalibration
     ) -> Mapping[str, npt.NDArray[Any]]:
         """Return one made-up person's exact cells."""
-        return self.cells(self.count(one, public, calibration), calibration)
+        return self.cells(self.count(person, public, calibration), calibration)
 
     def statistic(
         self,
@@ -231,5 +231,7 @@ def fill_symmetric(upper: npt.NDArray[Any], items: int) -> FloatArray:
 
 def sum_margins(counts: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Return row sums less column sums, and the upper triangle of the counts of both orders."""
-    both = counts + counts.T
-    return counts.sum(axis=1) - counts.sum(axis=0), both[np.triu_indices(len(both), 1)]
+    disagreements = counts + counts.T
+    return counts.sum(axis=1) - counts.sum(axis=0), disagreements[
+        np.triu_indices(len(disagreements), 1)
+    ]

@@ -68,16 +68,16 @@ class JudgeWeights:
     grid: int
     limit: int
 
-    def __call__(self, made: Int64Array, reach: Int64Array) -> Int64Array:
+    def __call__(self, comparisons: Int64Array, reach: Int64Array) -> Int64Array:
         """Return the weights: zero without a comparison, the grid up to the limit, then less."""
-        values, place = np.unique(reach, return_inverse=True)
+        values, index = np.unique(reach, return_inverse=True)
         # Exact: the square of the weight times the reach never exceeds grid^2 * limit.
         table = [
             self.grid if value <= self.limit else isqrt(self.grid**2 * self.limit // value)
             for value in values.tolist()
         ]
-        weights = np.array(table, dtype=np.int64)[place]
-        return np.asarray(np.where(made > 0, weights, 0))
+        weights = np.array(table, dtype=np.int64)[index]
+        return np.asarray(np.where(comparisons > 0, weights, 0))
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,8 @@ class NetWins(AdditiveMechanism):
 
     def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> NoiseCalibration:  # noqa: ARG002
         """Find the least noise that keeps the budget."""
-        made = min(self.comparisons or public.max_answers, public.max_answers)
-        limit = min(typical_reach(made, len(public.items)), _longest_reach(public))
+        comparisons = min(self.comparisons or public.max_answers, public.max_answers)
+        limit = min(typical_reach(comparisons, len(public.items)), _longest_reach(public))
         weights = JudgeWeights(GRID, limit)
         moves = _squared_moves(weights, public)
         # 1 / sigma^2 of both blocks, in the ratio in which they share mu squared.
@@ -173,14 +173,14 @@ class NetWins(AdditiveMechanism):
         grid, cap = release.settings["grid"], release.public.max_answers
         # A judge's reach is at least twice the comparisons made, so weight times comparisons is
         # at most this.
-        most = min(cap, sqrt(release.settings["limit"] * cap / 2))
+        largest_weight = min(cap, sqrt(release.settings["limit"] * cap / 2))
         persons = release.public.persons
         return fit_net_wins(
             release.values["net_wins"] / grid,
             fill_symmetric(release.values["compared"], len(release.public.items)) / grid,
             sigma_net_wins=sqrt(release.laws["net_wins"].variance) / grid,
             sigma_compared=sqrt(release.laws["compared"].variance) / grid,
-            ceiling=None if persons is None else persons * most,
+            ceiling=None if persons is None else persons * largest_weight,
             standard_errors=standard_errors,
         )
 

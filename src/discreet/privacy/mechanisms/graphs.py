@@ -156,10 +156,12 @@ def _largest_cut(edges: Int64Array, m: int, max_answers: int) -> int:
     for answered in combinations(range(m), min(max_answers, m)):
         inside = np.zeros(m, dtype=bool)
         inside[list(answered)] = True
-        kept = edges[inside[edges].all(axis=1)]
-        place = np.zeros(m, dtype=np.int64)
-        place[list(answered)] = np.arange(len(answered))
+        inner_edges = edges[inside[edges].all(axis=1)]
+        position = np.zeros(m, dtype=np.int64)
+        position[list(answered)] = np.arange(len(answered))
         patterns = np.arange(2 ** (len(answered) - 1))[:, None]
-        right = (patterns >> place[kept[:, 0]]) & 1 != (patterns >> place[kept[:, 1]]) & 1
+        right = (patterns >> position[inner_edges[:, 0]]) & 1 != (
+            patterns >> position[inner_edges[:, 1]]
+        ) & 1
         best = max(best, int(right.sum(axis=1).max(initial=0)))
     return best

@@ -130,9 +130,9 @@ def paired_moves(table: Int64Array, bins: int, symmetric: bool) -> tuple[Int64Ar
                         t = d * r + e * s
                         t += 2 * w * v * (a * (r - k) * right + b * k * (s - right))
                         f = d + e - 2 * w * v * a * b
-                        place = t >> shift
-                        totals[place] = max(totals[place], t)
-                        disagreements[place] = max(disagreements[place], f)
+                        index = t >> shift
+                        totals[index] = max(totals[index], t)
+                        disagreements[index] = max(disagreements[index], f)
     return totals, disagreements
 
 
@@ -200,16 +200,16 @@ def _single_moves(table: Int64Array) -> tuple[Int64Array, Int64Array]:
 def _all_overlaps(table: Int64Array, items: int) -> tuple[Int64Array, Int64Array]:
     """Every pair of persons with every number of items in common, exactly."""
     cap = len(table) - 1
-    found: set[tuple[int, int]] = {(0, 0)}
+    pairs: set[tuple[int, int]] = {(0, 0)}
     kinds = [(r, k) for r in range(2, cap + 1) for k in range(1, r)]
     for r, k in kinds:
         w = int(table[r, k])
-        found.add((w * w * k * (r - k) * r, w * w * k * (r - k)))
+        pairs.add((w * w * k * (r - k) * r, w * w * k * (r - k)))
         for s, right in kinds:
             v = int(table[s, right])
             if (s, right) <= (r, k):
-                found |= _overlaps(w, r, k, v, s, right, items)
-    moves = np.array(sorted(found), dtype=np.int64)
+                pairs |= _overlaps(w, r, k, v, s, right, items)
+    moves = np.array(sorted(pairs), dtype=np.int64)
     return moves[:, 0], moves[:, 1]
 
 
@@ -217,21 +217,21 @@ def _overlaps(
     w: int, r: int, k: int, v: int, s: int, right: int, items: int
 ) -> set[tuple[int, int]]:
     """Return the moves from (r answers, k right) to (s, right), over all ways to share items."""
-    found = set()
-    for both in range(min(k, right) + 1):
-        for x in range(min(k - both, s - right) + 1):
-            for y in range(min(r - k, right - both) + 1):
-                fewest = max(0, r + s - items - both - x - y)
-                most = min(r - k - y, s - right - x)
-                if fewest <= most:
+    pairs = set()
+    for shared_right in range(min(k, right) + 1):
+        for x in range(min(k - shared_right, s - right) + 1):
+            for y in range(min(r - k, right - shared_right) + 1):
+                fewest = max(0, r + s - items - shared_right - x - y)
+                largest = min(r - k - y, s - right - x)
+                if fewest <= largest:
                     # Sharing another wrong item only brings the two persons closer.
-                    inner = both * (r - k) * (s - right) + fewest * k * right
+                    inner = shared_right * (r - k) * (s - right) + fewest * k * right
                     inner -= x * (r - k) * right + y * k * (s - right)
                     t = w * w * k * (r - k) * r + v * v * right * (s - right) * s
                     d = w * w * k * (r - k) + v * v * right * (s - right)
-                    common = both * fewest + x * y
-                    found.add((t - 2 * w * v * inner, d - 2 * w * v * common))
-    return found
+                    common = shared_right * fewest + x * y
+                    pairs.add((t - 2 * w * v * inner, d - 2 * w * v * common))
+    return pairs
 
 
 def _upper_hull(totals: Int64Array, disagreements: Int64Array) -> Moves:

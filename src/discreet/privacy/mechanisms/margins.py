@@ -211,8 +211,8 @@ class Margins(AdditiveMechanism):
 
     def cells(self, counts: PairCounts, calibration: NoiseCalibration) -> dict[str, Int64Array]:  # noqa: ARG002
         """Return the totals and the upper triangle of the disagreements, exact. Confidential."""
-        totals, both = sum_margins(counts.dense(f"the mechanism {self.name}"))
-        return {"total": totals, "disagreement": both}
+        totals, disagreements = sum_margins(counts.dense(f"the mechanism {self.name}"))
+        return {"total": totals, "disagreement": disagreements}
 
     def fit(self, release: Release, standard_errors: bool) -> NoiseFit:
         """Fit difficulties to noisy totals and disagreements, both on an integer grid."""
@@ -275,8 +275,8 @@ def _offered_together(release: Release) -> FloatArray | None:
     booklets = release.settings["booklets"]
     if not booklets:
         return None
-    place = {item: index for index, item in enumerate(release.public.items)}
-    member = np.zeros((len(booklets), len(place)))
+    column_of = {item: index for index, item in enumerate(release.public.items)}
+    member = np.zeros((len(booklets), len(column_of)))
     for row, booklet in enumerate(booklets):
-        member[row, [place[item] for item in booklet]] = 1.0
+        member[row, [column_of[item] for item in booklet]] = 1.0
     return member.T @ member

@@ -179,8 +179,8 @@ class SparsePairs(AdditiveMechanism):
                 "1 compares every pair"
             )
         if self.noise_for not in get_args(NoiseFor):
-            known = " or ".join(repr(word) for word in get_args(NoiseFor))
-            raise BadUsage(f"noise_for must be {known}, found {self.noise_for!r}")
+            choices = " or ".join(repr(word) for word in get_args(NoiseFor))
+            raise BadUsage(f"noise_for must be {choices}, found {self.noise_for!r}")
 
     def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> NoiseCalibration:
         """Draw a graph, and find the least noise that keeps the budget."""
@@ -257,10 +257,10 @@ class SparsePairs(AdditiveMechanism):
         return forecast_counts(study, calibration, self._share(study.items))
 
     def attack_cells(
-        self, one: Any, public: Public, calibration: NoiseCalibration
+        self, person: Any, public: Public, calibration: NoiseCalibration
     ) -> Mapping[str, npt.NDArray[Any]]:
         """Return one made-up person's counts on all pairs: the edges are yet to be drawn."""
-        return DensePairs().attack_cells(one, public, calibration)
+        return DensePairs().attack_cells(person, public, calibration)
 
     def statistic(
         self, public: Public, calibration: NoiseCalibration, moves: Moves, group: int
@@ -276,8 +276,8 @@ class SparsePairs(AdditiveMechanism):
         from discreet.privacy.audit.statistics import Statistic, gaussian_claim
 
         law, spend = calibration.laws["right_wrong"], calibration.spend
-        one, other = moves["right_wrong"]
-        middle, direction = group * (one + other) / 2, one - other
+        first, second = moves["right_wrong"]
+        middle, direction = group * (first + second) / 2, first - second
         items, averages = len(public.items), self.noise_for == "a random graph"
         sigma = float(law.scale)
 
@@ -288,10 +288,10 @@ class SparsePairs(AdditiveMechanism):
             """Draw a graph on which something moves: the rate is known given any graph."""
             if not averages:
                 return calibration
-            drawn = self.redraw(public, calibration, source)
-            while not count_moved(drawn):
-                drawn = self.redraw(public, calibration, source)
-            return drawn
+            graph = self.redraw(public, calibration, source)
+            while not count_moved(graph):
+                graph = self.redraw(public, calibration, source)
+            return graph
 
         def score(values: Values, calibration: NoiseCalibration) -> float:
             released = _on_all_pairs(values["right_wrong"], calibration, items)
@@ -302,7 +302,7 @@ class SparsePairs(AdditiveMechanism):
             source, graphs = SeededSource(0), [calibration]
             if averages:
                 graphs = [self.redraw(public, calibration, source) for _ in range(GRAPHS)]
-            return np.sqrt([count_moved(one) for one in graphs])
+            return np.sqrt([count_moved(drawn) for drawn in graphs])
 
         def separation(factor: float) -> float:
             moving = lengths()[lengths() > 0] * (group / sigma)

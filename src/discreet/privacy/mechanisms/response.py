@@ -152,14 +152,20 @@ class RandomizedResponse(CompleteMechanism):
         """
         flip = _flip_probability(release.settings)
         keep, lie = (1 - flip) / (1 - 2 * flip), -flip / (1 - 2 * flip)
-        both, one, none = (release.values[name].astype(np.float64) for name in COUNTED)
-        given = float(np.trace(both + none))
-        counts = keep**2 * one + lie**2 * one.T + keep * lie * (both + none)
+        right_right, right_wrong, wrong_wrong = (
+            release.values[name].astype(np.float64) for name in COUNTED
+        )
+        n_answers = float(np.trace(right_right + wrong_wrong))
+        counts = (
+            keep**2 * right_wrong
+            + lie**2 * right_wrong.T
+            + keep * lie * (right_right + wrong_wrong)
+        )
         np.fill_diagonal(counts, 0.0)
-        together = both + one + one.T + none
+        together = right_right + right_wrong + right_wrong.T + wrong_wrong
         np.fill_diagonal(together, 0.0)
         # Persons who answered q items are in q (q - 1) ordered pairs; those without in none.
-        answers = 1 + together.sum() / max(given, 1.0)
+        answers = 1 + together.sum() / max(n_answers, 1.0)
         variance = max(_answer_variance(flip), LEAST_VARIANCE)
         disagreeing = 2 * variance + 4 * variance**2
         takers = together.sum(axis=1).mean() / max(answers - 1, 1e-9)
@@ -194,12 +200,12 @@ class RandomizedResponse(CompleteMechanism):
 
     def attack_cells(
         self,
-        one: Any,
+        person: Any,
         public: Public,  # noqa: ARG002
         calibration: NoiseCalibration,  # noqa: ARG002
     ) -> Mapping[str, npt.NDArray[Any]]:
         """Return which items a made-up person has right."""
-        return {"right": (one.to_array() == 1).sum(axis=0).astype(float)}
+        return {"right": (person.to_array() == 1).sum(axis=0).astype(float)}
 
     def statistic(
         self, public: Public, calibration: NoiseCalibration, moves: Moves, group: int
@@ -210,8 +216,8 @@ class RandomizedResponse(CompleteMechanism):
 
         from discreet.privacy.audit.statistics import Statistic, join_values, pure_epsilon
 
-        one, other = moves["right"]
-        direction, middle = one - other, group * (one + other) / 2
+        first, second = moves["right"]
+        direction, middle = first - second, group * (first + second) / 2
         answers = int(np.abs(direction).sum())
         share = float(calibration.settings["answer_epsilon"])
 
@@ -265,10 +271,10 @@ class CountFlipped(Job[tuple[int, Int64Array]]):
         return store.n_persons, total
 
     def add(
-        self, one: tuple[int, Int64Array], other: tuple[int, Int64Array]
+        self, first: tuple[int, Int64Array], second: tuple[int, Int64Array]
     ) -> tuple[int, Int64Array]:
         """Add persons and counts."""
-        return one[0] + other[0], one[1] + other[1]
+        return first[0] + second[0], first[1] + second[1]
 
 
 def randomize_answers(

@@ -55,14 +55,14 @@ def totals_l2_sensitivity(
     """
     longest = max(_longest_weight(shape) for shape in shapes)
     if neighbours is Neighbours.REPLACE_ONE:
-        found = {"category": 2 * longest, "moment": _round_up(farthest_pair(shapes), shapes, 2)}
+        squares = {"category": 2 * longest, "moment": _round_up(farthest_pair(shapes), shapes, 2)}
         more = {"takers": 4 * longest, "persons": min(len(shapes), 2) * GRID**2}
     else:
         contrast = max(_longest_contrast(shape, steps) for shape in shapes)
-        found = {"contrast": contrast, "answered": longest}
-        found["moment"] = _round_up(max(farthest_single(shape) for shape in shapes), shapes, 1)
+        squares = {"contrast": contrast, "answered": longest}
+        squares["moment"] = _round_up(max(farthest_single(shape) for shape in shapes), shapes, 1)
         more = {"takers": longest, "persons": GRID**2}
-    return found | {name: length for name, length in more.items() if name in released}
+    return squares | {name: length for name, length in more.items() if name in released}
 
 
 def _longest_weight(shape: FormShape) -> int:
@@ -71,9 +71,9 @@ def _longest_weight(shape: FormShape) -> int:
 
 def _longest_contrast(shape: FormShape, steps: Sequence[int]) -> int:
     """Of somebody who answered the items whose categories are most."""
-    whole = common_categories(steps)
-    own = [(whole // (steps[i] + 1)) ** 2 * steps[i] * (steps[i] + 1) for i in shape.columns]
-    total: list[int] = np.cumsum([0, *sorted(own, reverse=True)]).tolist()
+    multiple = common_categories(steps)
+    squares = [(multiple // (steps[i] + 1)) ** 2 * steps[i] * (steps[i] + 1) for i in shape.columns]
+    total: list[int] = np.cumsum([0, *sorted(squares, reverse=True)]).tolist()
     return max(int(w) ** 2 * total[q] for q, w in enumerate(shape.weight.tolist()))
 
 
@@ -88,9 +88,9 @@ def rounding(shape: FormShape) -> float:
     """Return how far a person's rounded moments are from exact ones, at most, in grid steps."""
     entries = range(shape.least, shape.cap + 1)
     bounds = [bound_rounding(shape.round_factors(answered)) for answered in entries]
-    own = [max(column) for column in zip(*bounds, strict=True)]
-    own += [Fraction(1, 2)] if shape.contributing else []
-    return sqrt(sum(float(one) ** 2 for one in own)) * (1 + FLOAT_ERROR)
+    errors = [max(column) for column in zip(*bounds, strict=True)]
+    errors += [Fraction(1, 2)] if shape.contributing else []
+    return sqrt(sum(float(one) ** 2 for one in errors)) * (1 + FLOAT_ERROR)
 
 
 def farthest_single(shape: FormShape) -> float:
@@ -118,40 +118,40 @@ def find_diameter(points: FloatArray) -> float:
     Points are put together in boxes; boxes that are too close to all others to hold an end of
     the diameter are left out, and the rest is looked at in smaller boxes.
     """
-    width, reached, far = COARSEST, _reach(points), np.full(1, np.inf)
+    width, reached, distances = COARSEST, _reach(points), np.full(1, np.inf)
     length = np.sqrt((points**2).sum(axis=1))
     points = points[length + length.max() >= reached]
     while len(points) > FEW_POINTS and width > FINEST:
         box, chosen = _put_in_boxes(points, width)
-        far = _farthest(points[chosen]) + 2 * width * sqrt(points.shape[1])
-        points = points[(far >= reached)[box]]
+        distances = _farthest(points[chosen]) + 2 * width * sqrt(points.shape[1])
+        points = points[(distances >= reached)[box]]
         width /= 4
-    return float(_farthest(points).max() if len(points) <= 4 * FEW_POINTS else far.max())
+    return float(_farthest(points).max() if len(points) <= 4 * FEW_POINTS else distances.max())
 
 
 def _put_in_boxes(points: FloatArray, width: float) -> tuple[IndexArray, IndexArray]:
     """Return the box of every point, and one of the points in every box."""
-    place = np.floor((points - points.min(axis=0)) / width).astype(np.int64)
-    number = np.ravel_multi_index(tuple(place.T), tuple(place.max(axis=0) + 1))
+    cell = np.floor((points - points.min(axis=0)) / width).astype(np.int64)
+    number = np.ravel_multi_index(tuple(cell.T), tuple(cell.max(axis=0) + 1))
     _, chosen, box = np.unique(number, return_index=True, return_inverse=True)
     return box, chosen
 
 
 def _reach(points: FloatArray) -> float:
     """Return a distance that two points have: from one to the farthest, and on from there."""
-    found, start = 0.0, points[0]
+    longest, start = 0.0, points[0]
     for _ in range(6):
         apart = ((points - start) ** 2).sum(axis=1)
         start = points[int(apart.argmax())]
-        found = max(found, float(apart.max()))
-    return sqrt(found) * (1 - FLOAT_ERROR)
+        longest = max(longest, float(apart.max()))
+    return sqrt(longest) * (1 - FLOAT_ERROR)
 
 
 def _farthest(points: FloatArray) -> FloatArray:
     """Return each point's distance to the farthest other one."""
     square = (points**2).sum(axis=1)
-    found = [
+    squares = [
         (square[i : i + 256, None] + square - 2 * points[i : i + 256] @ points.T).max(axis=1)
         for i in range(0, len(points), 256)
     ]
-    return np.asarray(np.sqrt(np.maximum(np.concatenate(found), 0)))
+    return np.asarray(np.sqrt(np.maximum(np.concatenate(squares), 0)))

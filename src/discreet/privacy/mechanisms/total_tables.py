@@ -86,21 +86,24 @@ class FormShape:
         """Return how much of such a person enters the moments, at most about 1."""
         if answered < self.least:
             return Fraction(0)
-        own, most = int(self.weight[answered]) * answered, int(self.weight[self.cap]) * self.cap
-        return Fraction(own, most)
+        weighted, largest = (
+            int(self.weight[answered]) * answered,
+            int(self.weight[self.cap]) * self.cap,
+        )
+        return Fraction(weighted, largest)
 
     def corners(self) -> FloatArray:
         """Return moments and part of everybody whose answers are all at the ends, times the scales.
 
         Nobody else's are farther apart: moments are affine in every single answer.
         """
-        found = [np.zeros((1, len(self.scales) + 1))]
+        blocks = [np.zeros((1, len(self.scales) + 1))]
         for answered in range(self.least, self.cap + 1):
             moments = corner_moments(answered)[: len(self.scales)]
             rows = np.vstack([moments, np.ones(answered + 1)]).T
-            found.append(rows * float(self.part(answered)))
+            blocks.append(rows * float(self.part(answered)))
         scales = np.array([*self.scales, self.contributing]) / SCALE_PARTS
-        return np.asarray(np.vstack(found) * scales)
+        return np.asarray(np.vstack(blocks) * scales)
 
     def table(self, *, has_takers: bool, is_complete: bool) -> FormTable:
         """Return the integer tables; one more entry than the cap, for whoever exceeds it."""
@@ -135,29 +138,29 @@ def corner_moments(answered: int) -> FloatArray:
     q = float(answered)
     d = 2 * np.arange(answered + 1) - q
     h2 = (d * d - q) / (q * (q - 1))
-    found = [2 * h2 - 1]
+    moments = [2 * h2 - 1]
     if answered >= 3:
         h3 = (d**3 - 3 * d * q + 2 * d) / (q * (q - 1) * (q - 2))
-        found.append(4 * h3 - 3 * d / q)
+        moments.append(4 * h3 - 3 * d / q)
     if answered >= 4:
         h4 = d**4 - 6 * d * d * q + 3 * q * q + 8 * d * d - 6 * q
-        found.append(8 * h4 / (q * (q - 1) * (q - 2) * (q - 3)) - 8 * h2 + 1)
-    return np.array(found)
+        moments.append(8 * h4 / (q * (q - 1) * (q - 2) * (q - 3)) - 8 * h2 + 1)
+    return np.array(moments)
 
 
 def shape_forms(public: Public, typical: Fraction) -> list[FormShape]:
     """Return the shape of every form; one with all items where there are no forms."""
-    place = {item: column for column, item in enumerate(public.items)}
+    column_of = {item: column for column, item in enumerate(public.items)}
     forms = public.forms or (public.items,)
-    return [_shape_form(tuple(place[i] for i in form), public, typical) for form in forms]
+    return [_shape_form(tuple(column_of[i] for i in form), public, typical) for form in forms]
 
 
 def _shape_form(columns: tuple[int, ...], public: Public, typical: Fraction) -> FormShape:
     cap = min(public.max_answers, len(columns))
     least = min(cap, min(max(cap // 2, MOMENTS + 1), 2 * MOMENTS))
     bare = FormShape(columns, cap, min(typical, Fraction(cap)), least)
-    known = public.design == "complete"
-    contributing = Fraction(0) if known else CONTRIBUTING_SCALE[public.neighbours]
+    is_complete = public.design == "complete"
+    contributing = Fraction(0) if is_complete else CONTRIBUTING_SCALE[public.neighbours]
     scales = _choose_scales(bare, min(MOMENTS, least - 1))
     return FormShape(columns, cap, bare.typical, least, scales, int(contributing * SCALE_PARTS))
 
@@ -196,11 +199,11 @@ def pack_shapes(shapes: Sequence[FormShape]) -> list[dict[str, Any]]:
 
 def unpack_shapes(public: Public, packed: Sequence[Mapping[str, Any]]) -> list[FormShape]:
     """Return the shapes of a release from its settings."""
-    place = {item: column for column, item in enumerate(public.items)}
+    column_of = {item: column for column, item in enumerate(public.items)}
     forms = public.forms or (public.items,)
     return [
         FormShape(
-            tuple(place[item] for item in form),
+            tuple(column_of[item] for item in form),
             one["cap"],
             Fraction(one["typical"]),
             one["least"],

@@ -43,15 +43,15 @@ def read_released_forms(
     moments = _split(values["moment"], [_moments(shape) for shape in shapes])
     takers = _split(values.get("takers"), [len(shape.columns) for shape in shapes])
     persons = values.get("persons")
-    found = []
+    forms = []
     for number, shape in enumerate(shapes):
-        known = float(public.persons or 0), 0.0
+        declared = float(public.persons or 0), 0.0
         noisy = None if persons is None else persons[number] / GRID
-        number_of = known if noisy is None else (float(noisy), variance["persons"] / GRID**2)
-        own = FormSums(next(counts), moments[number], takers[number], number_of)
-        form = fill_form(own, shape, public)
-        found.append(_add_noise(form, shape, public, noise, variance))
-    return found
+        number_of = declared if noisy is None else (float(noisy), variance["persons"] / GRID**2)
+        sums = FormSums(next(counts), moments[number], takers[number], number_of)
+        form = fill_form(sums, shape, public)
+        forms.append(_add_noise(form, shape, public, noise, variance))
+    return forms
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +68,9 @@ def fill_form(sums: FormSums, shape: FormShape, public: Public) -> FormTotals:
     """Return sums in units of one answer, without any noise but that of the number of persons."""
     steps = [public.steps[column] for column in shape.columns]
     widest = max(public.steps) + 1
-    there = np.arange(widest) <= np.array(steps)[:, None]
-    category = np.zeros(there.shape)
-    category[there] = sums.cells
+    has_category = np.arange(widest) <= np.array(steps)[:, None]
+    category = np.zeros(has_category.shape)
+    category[has_category] = sums.cells
     units = np.array([*shape.scales, shape.contributing or SCALE_PARTS]) / SCALE_PARTS * MOMENT_GRID
     moments = len(shape.scales)
     contributing = sums.persons
@@ -104,17 +104,17 @@ def _add_noise(
 ) -> FormTotals:
     """Return a form with the variances of its noise."""
     covariance = form.category_noise.copy()
-    for place, column in enumerate(shape.columns):
-        own = public.steps[column] + 1
-        covariance[place, :own, :own] = noise[column]
+    for row, column in enumerate(shape.columns):
+        width = public.steps[column] + 1
+        covariance[row, :width, :width] = noise[column]
     units = np.array([*shape.scales, shape.contributing or SCALE_PARTS]) / SCALE_PARTS * MOMENT_GRID
-    own_noise = variance["moment"] / units**2
+    moment_noise = variance["moment"] / units**2
     released = shape.contributing > 0
     return replace(
         form,
         category_noise=covariance,
-        moment_noise=own_noise[:-1],
-        contributing_noise=own_noise[-1] if released else form.contributing_noise,
+        moment_noise=moment_noise[:-1],
+        contributing_noise=moment_noise[-1] if released else form.contributing_noise,
         takers_noise=variance.get("takers", 0.0) / (2 * GRID) ** 2,
     )
 
@@ -139,8 +139,8 @@ def thin_form(form: FormTotals, answers: int, items: int) -> tuple[FormTotals, i
     Where people answer more of the items than remain, they answer all of these; so fewer persons
     do, and what is known of their moments is as noisy as before.
     """
-    before, kept = len(form.columns), min(answers, items)
-    share = 1.0 if form.complete else answers * items / (before * kept)
+    before, thin_answers = len(form.columns), min(answers, items)
+    share = 1.0 if form.complete else answers * items / (before * thin_answers)
     thin = replace(
         form,
         columns=form.columns[:items],
@@ -154,7 +154,7 @@ def thin_form(form: FormTotals, answers: int, items: int) -> tuple[FormTotals, i
         max_answers=min(form.max_answers, items),
         typical=min(form.typical, items),
     )
-    return thin, kept
+    return thin, thin_answers
 
 
 def _cells(shapes: Sequence[FormShape], public: Public) -> list[int]:
@@ -174,27 +174,27 @@ def _join_counts(
     public: Public, values: Mapping[str, Any], shapes: Sequence[FormShape]
 ) -> list[FloatArray]:
     """Put differences of categories and numbers of answers together; add-remove."""
-    whole = common_categories(public.steps)
-    contrasts = _split(values["contrast"] / (whole * GRID), _cells(shapes, public))
+    multiple = common_categories(public.steps)
+    contrasts = _split(values["contrast"] / (multiple * GRID), _cells(shapes, public))
     answered = _split(values["answered"] / GRID, [len(one.columns) for one in shapes])
-    found = []
+    counts = []
     for shape, contrast, number in zip(shapes, contrasts, answered, strict=True):
-        own = np.array([public.steps[column] + 1 for column in shape.columns])
+        widths = np.array([public.steps[column] + 1 for column in shape.columns])
         # Differences sum to zero; what noise puts there says nothing.
-        middle = np.add.reduceat(contrast, np.cumsum(own) - own) / own
-        found.append(contrast + np.repeat(number / own - middle, own))
-    return found
+        middle = np.add.reduceat(contrast, np.cumsum(widths) - widths) / widths
+        counts.append(contrast + np.repeat(number / widths - middle, widths))
+    return counts
 
 
 def _join_noise(variance: dict[str, float], steps: Sequence[int]) -> list[FloatArray]:
     """Return the covariance of an item's counts that were put together."""
     contrast = variance["contrast"] / (common_categories(steps) * GRID) ** 2
     answered = variance["answered"] / GRID**2
-    found = []
-    for own in (step + 1 for step in steps):
-        same = np.full((own, own), 1 / own)
-        found.append(contrast * (np.eye(own) - same) + answered / own * same)
-    return found
+    covariances = []
+    for width in (step + 1 for step in steps):
+        same = np.full((width, width), 1 / width)
+        covariances.append(contrast * (np.eye(width) - same) + answered / width * same)
+    return covariances
 
 
 @dataclass(frozen=True)
@@ -213,5 +213,7 @@ class Measurer:
         job = make_job(steps, (alone,), has_takers=self.has_takers, is_complete=False)
         sums = job.read(job.block(store_codes(codes, steps)))
         takers = sums["takers"] if self.has_takers else None
-        own = FormSums(sums["category"] / GRID, sums["moment"], takers, (float(len(codes)), 0.0))
-        return fill_form(own, shape, self.public)
+        form_sums = FormSums(
+            sums["category"] / GRID, sums["moment"], takers, (float(len(codes)), 0.0)
+        )
+        return fill_form(form_sums, shape, self.public)

@@ -135,15 +135,20 @@ class Totals(AdditiveMechanism):
         """Return the noise of every block against that of the first."""
         unit = 1 if "category" in moves else common_categories(public.steps)
         count = COUNT_NOISE * sqrt(max(public.steps) + 1) / unit
-        near = {"category": 1.0, "contrast": 1.0, "answered": count, "takers": TAKERS_NOISE / unit}
-        near = {name: ratio for name, ratio in near.items() if name in moves}
-        far = {"moment": self.share, "persons": PERSONS_SHARE}
-        far = {name: share for name, share in far.items() if name in moves}
-        whole = sum(moves[name] / ratio**2 for name, ratio in near.items()) / (
-            1 - sum(far.values())
+        ratios = {
+            "category": 1.0,
+            "contrast": 1.0,
+            "answered": count,
+            "takers": TAKERS_NOISE / unit,
+        }
+        ratios = {name: ratio for name, ratio in ratios.items() if name in moves}
+        shares = {"moment": self.share, "persons": PERSONS_SHARE}
+        shares = {name: share for name, share in shares.items() if name in moves}
+        total = sum(moves[name] / ratio**2 for name, ratio in ratios.items()) / (
+            1 - sum(shares.values())
         )
-        roots = {name: sqrt(moves[name] / (share * whole)) for name, share in far.items()}
-        return {name: round_ratio({**near, **roots}[name]) for name in moves}
+        roots = {name: sqrt(moves[name] / (share * total)) for name, share in shares.items()}
+        return {name: round_ratio({**ratios, **roots}[name]) for name in moves}
 
     def job(self, public: Public, calibration: NoiseCalibration) -> CategoryTotals:
         """Return what is summed over persons."""
@@ -170,11 +175,11 @@ class Totals(AdditiveMechanism):
 
     def cells(self, counts: Summed, calibration: NoiseCalibration) -> dict[str, Int64Array]:
         """Return every number that gets noise. Confidential."""
-        found = {**counts.sums, "persons": counts.sums["members"] * GRID}
+        numbers = {**counts.sums, "persons": counts.sums["members"] * GRID}
         if "contrast" in calibration.laws:
             category = counts.sums["category"]
-            found["contrast"], found["answered"] = _split_counts(counts.job, category)
-        return {name: found[name] for name in calibration.laws}
+            numbers["contrast"], numbers["answered"] = _split_counts(counts.job, category)
+        return {name: numbers[name] for name in calibration.laws}
 
     def fit(self, release: Release, standard_errors: bool) -> TotalsFit:
         """Fit thresholds to noisy totals; they and public parameters are all there is."""
@@ -209,10 +214,10 @@ def _name_blocks(public: Public) -> list[str]:
 
     The number of persons with answers is public where it is that of the data, which names them all.
     """
-    found = ["takers"] if public.design == "unknown" else []
+    blocks = ["takers"] if public.design == "unknown" else []
     fixed = public.is_fixed and public.design != "complete"
     is_known = public.neighbours is Neighbours.REPLACE_ONE and len(public.forms) < 2 and not fixed
-    return found if is_known else [*found, "persons"]
+    return blocks if is_known else [*blocks, "persons"]
 
 
 def _check_design(public: Public) -> None:
@@ -234,9 +239,9 @@ def _check_forms(sums: Mapping[str, Int64Array], public: Public) -> None:
     misfits = int(sums["misfits"])
     capped = f"after the cap of {public.max_answers}"
     if misfits and public.design == "complete":
-        what = "every item of a form" if public.forms else "every listed item"
+        items = "every item of a form" if public.forms else "every listed item"
         raise BadResponses(
-            f"design='complete' says that everybody answered {what}, and {misfits:,} people "
+            f"design='complete' says that everybody answered {items}, and {misfits:,} people "
             f"have answers to others or fewer, {capped}. Say design='random' or 'unknown' "
             "(--design), or take them out of the data first"
         )
@@ -258,8 +263,8 @@ def _check_forms(sums: Mapping[str, Int64Array], public: Public) -> None:
 def _count_cells(shapes: Sequence[FormShape], public: Public) -> int:
     """Return how many numbers are released, at most."""
     items = [column for shape in shapes for column in shape.columns]
-    own = sum(public.steps[column] + 1 for column in items)
-    return own + 2 * len(items) + 5 * len(shapes)
+    categories = sum(public.steps[column] + 1 for column in items)
+    return categories + 2 * len(items) + 5 * len(shapes)
 
 
 def _split_counts(job: CategoryTotals, category: Int64Array) -> tuple[Int64Array, Int64Array]:
@@ -271,6 +276,6 @@ def _split_counts(job: CategoryTotals, category: Int64Array) -> tuple[Int64Array
     steps = np.array([job.cells.steps[i] for form in job.forms for i in form.columns])
     first = np.cumsum(steps + 1) - (steps + 1)
     answered = np.add.reduceat(category, first)
-    whole = common_categories(job.cells.steps)
-    mean = np.repeat(whole // (steps + 1) * answered, steps + 1)
-    return whole * category - mean, answered
+    multiple = common_categories(job.cells.steps)
+    mean = np.repeat(multiple // (steps + 1) * answered, steps + 1)
+    return multiple * category - mean, answered

@@ -136,5 +136,5 @@ class TotalsFit:
 
     def ladder(self, status: str) -> Thresholds:
         """Return the thresholds as a result, every one with the same status."""
-        own = tuple((status,) * step for step in self.steps)
-        return Thresholds(self.thresholds, self.threshold_se, own, self.threshold_covariance)
+        statuses = tuple((status,) * step for step in self.steps)
+        return Thresholds(self.thresholds, self.threshold_se, statuses, self.threshold_covariance)

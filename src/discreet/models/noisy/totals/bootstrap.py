@@ -58,28 +58,28 @@ class LinearPosterior:
 
     def covariance(self, ladders: Ladders) -> Shared:
         """Covariance of all thresholds, their mean location held at zero."""
-        own = np.einsum("iab,rib->iar", self.inner.block, self.outer.by_threshold)
-        loads = np.concatenate([self.inner.lever, self.inner.by_outer, own], axis=2)
+        outer_loads = np.einsum("iab,rib->iar", self.inner.block, self.outer.by_threshold)
+        loads = np.concatenate([self.inner.lever, self.inner.by_outer, outer_loads], axis=2)
         block = self.inner.block * (ladders.open[:, :, None] & ladders.open[:, None, :])
         return Shared(block, loads, self._core()).centre(ladders)
 
     def _core(self) -> FloatArray:
         """Covariance of common errors, outer errors, and what links outer to own ones."""
         common, outer = self.inner.common, self.outer.covariance
-        both = common @ self.outer.by_common.T
+        cross = common @ self.outer.by_common.T
         none = np.zeros((len(common), len(outer)))
         same = np.eye(len(outer))
         return np.block(
-            [[common, both, none], [both.T, outer, same], [none.T, same, np.zeros_like(same)]]
+            [[common, cross, none], [cross.T, outer, same], [none.T, same, np.zeros_like(same)]]
         )
 
     def draw(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Draw errors of thresholds, of common and of outer parameters."""
-        own = _draw_normal(self.inner.block, rng)
+        block_errors = _draw_normal(self.inner.block, rng)
         common = _draw_normal(self.inner.common, rng)
-        outer = np.tensordot(self.outer.by_threshold, own, axes=2)
+        outer = np.tensordot(self.outer.by_threshold, block_errors, axes=2)
         outer = outer + self.outer.by_common @ common + _draw_normal(self.alone, rng)
-        thresholds = own + self.inner.lever @ common + self.inner.by_outer @ outer
+        thresholds = block_errors + self.inner.lever @ common + self.inner.by_outer @ outer
         return thresholds, common + self.inner.common_by_outer @ outer, outer
 
 
@@ -100,8 +100,8 @@ def posterior_around(
 ) -> LinearPosterior:
     """Return the linearised posterior around a state, for given spreads."""
     inner, outer = solve_step(problem, state, linearise(problem, state), spreads)
-    own = np.einsum("iab,rib->ria", inner.block, outer.by_threshold)
-    explained = np.tensordot(outer.by_threshold, own, axes=((1, 2), (1, 2)))
+    block_product = np.einsum("iab,rib->ria", inner.block, outer.by_threshold)
+    explained = np.tensordot(outer.by_threshold, block_product, axes=((1, 2), (1, 2)))
     explained += outer.by_common @ inner.common @ outer.by_common.T
     return LinearPosterior(inner, outer, outer.covariance - explained)
 
@@ -123,15 +123,15 @@ def bootstrap_covariance(
     refits = [_refit(problem, state, posterior, measure, rng) for _ in range(draws)]
     truths, errors = (np.array(one) for one in zip(*refits, strict=True))
     reliability = float(np.clip(1 - variance.mean() / HONEST_SPREAD**2, 0.0, 1.0))
-    whole, around = location_part(ladders), around_part(ladders)
+    location_projection, around = location_part(ladders), around_part(ladders)
     wider, longer = _doubt_takers(state)
     turn = np.zeros(posterior.inner.block.shape)
-    for part, factor in ((whole, np.sqrt(wider)), (around, 1.0)):
+    for part, factor in ((location_projection, np.sqrt(wider)), (around, 1.0)):
         spread = covariance.turn(part).variances()
         missed = np.einsum("iab,dib->dia", part, errors)
         stretch = _stretch(truths, missed, spread, state.thresholds, reliability)
         turn += factor * stretch[..., None] * part
-    location = np.einsum("iab,ib->ia", whole, state.thresholds)
+    location = np.einsum("iab,ib->ia", location_projection, state.thresholds)
     stretched = covariance.turn(turn).add(location, longer)
     ratio = stretched.variances()[ladders.open] / variance
     return stretched.fill(ladders), float(ratio.mean())
@@ -141,16 +141,16 @@ def _stretch(
     truths: FloatArray,
     errors: FloatArray,
     variance: FloatArray,
-    own: FloatArray,
+    thresholds: FloatArray,
     reliability: float,
 ) -> FloatArray:
     """Factor ``[item, step]`` of the standard error that errors ``[draw, item, step]`` ask for."""
-    seen = np.broadcast_to(variance > SMALLEST_VARIANCE, errors.shape)
-    if not seen.any():
-        return np.ones(own.shape)
-    ratio = errors[seen] ** 2 / np.broadcast_to(variance, errors.shape)[seen]
-    smooth = smooth_ratio(truths[seen], ratio, own.ravel())
-    return np.sqrt(temper_ratios(smooth, reliability)).reshape(own.shape)
+    informative = np.broadcast_to(variance > SMALLEST_VARIANCE, errors.shape)
+    if not informative.any():
+        return np.ones(thresholds.shape)
+    ratio = errors[informative] ** 2 / np.broadcast_to(variance, errors.shape)[informative]
+    smooth = smooth_ratio(truths[informative], ratio, thresholds.ravel())
+    return np.sqrt(temper_ratios(smooth, reliability)).reshape(thresholds.shape)
 
 
 def _doubt_takers(state: TotalsState) -> tuple[float, float]:
@@ -169,9 +169,9 @@ def _refit(
     """Draw a truth and what it would release; return it, and the error of the fit to that."""
     truth = _draw_truth(problem, state, posterior, rng)
     forms = redraw_forms(problem, truth, measure, rng)
-    drawn = replace(problem, forms=forms, numbers=tuple(map(count_takers, forms)))
-    again, _ = settle(drawn, state, REFIT_ROUNDS)
-    return truth.thresholds, again.thresholds - truth.thresholds
+    simulated = replace(problem, forms=forms, numbers=tuple(map(count_takers, forms)))
+    refit, _ = settle(simulated, state, REFIT_ROUNDS)
+    return truth.thresholds, refit.thresholds - truth.thresholds
 
 
 def _draw_truth(

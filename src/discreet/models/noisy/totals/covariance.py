@@ -53,33 +53,33 @@ class Shared:
         """Return the covariance of thresholds whose mean location is held at zero."""
         everywhere = ladders.open.astype(np.float64)
         weight = everywhere / ladders.steps[:, None] / len(ladders.steps)
-        own = np.einsum("iab,ib->ia", self.block, weight)
+        weighted = np.einsum("iab,ib->ia", self.block, weight)
         moved = np.einsum("ia,iar->r", weight, self.loads)
         loads = self.loads - everywhere[..., None] * moved
         core = np.zeros((len(self.core) + 2,) * 2)
         core[:-2, :-2] = self.core
-        core[-2:, -2:] = [[float((weight * own).sum()), -1.0], [-1.0, 0.0]]
-        both = np.stack([everywhere, own], axis=2)
-        return Shared(self.block, np.concatenate([loads, both], axis=2), core)
+        core[-2:, -2:] = [[float((weight * weighted).sum()), -1.0], [-1.0, 0.0]]
+        shift_loads = np.stack([everywhere, weighted], axis=2)
+        return Shared(self.block, np.concatenate([loads, shift_loads], axis=2), core)
 
     def fill(self, ladders: Ladders) -> FloatArray:
         """Return the full matrix over the steps that items have, item after item."""
         is_open = ladders.open
         loads = self.loads[is_open]
         out = (loads @ self.core) @ loads.T
-        place = np.cumsum(is_open.ravel()).reshape(is_open.shape) - 1
+        position = np.cumsum(is_open.ravel()).reshape(is_open.shape) - 1
         item, row, column = np.nonzero(is_open[:, :, None] & is_open[:, None, :])
-        out[place[item, row], place[item, column]] += self.block[item, row, column]
+        out[position[item, row], position[item, column]] += self.block[item, row, column]
         return np.asarray(out)
 
 
 def location_part(ladders: Ladders) -> FloatArray:
     """Return the matrices ``[item, step, step]`` that put a location at each of its steps."""
-    both = ladders.open[:, :, None] & ladders.open[:, None, :]
-    return np.asarray(both / ladders.steps[:, None, None])
+    open_pairs = ladders.open[:, :, None] & ladders.open[:, None, :]
+    return np.asarray(open_pairs / ladders.steps[:, None, None])
 
 
 def around_part(ladders: Ladders) -> FloatArray:
     """Return the matrices that leave what is around the location."""
-    whole = ladders.open[:, :, None] * np.eye(ladders.open.shape[1])
-    return np.asarray(whole - location_part(ladders))
+    identity = ladders.open[:, :, None] * np.eye(ladders.open.shape[1])
+    return np.asarray(identity - location_part(ladders))

@@ -109,17 +109,19 @@ def count_takers(form: FormTotals) -> Numbers:
     if form.complete:
         persons = _pool_persons(form, totals, noise)
         return Numbers(persons, 0.0, persons, float(len(totals)), 1.0, persons, 0.0)
-    most = max(form.persons, 1.0)
-    ceiling = most * form.max_answers / len(totals)
+    max_persons = max(form.persons, 1.0)
+    ceiling = max_persons * form.max_answers / len(totals)
     usual = float(np.clip(totals.mean(), 0.05 * ceiling, ceiling))
     scatter = float(totals.var() - noise.mean()) if len(totals) > 2 else 0.0
-    weighted = usual * len(totals) / most
+    weighted = usual * len(totals) / max_persons
     answers = weighted if weighted <= form.typical else weighted**2 / form.typical
     answers = float(np.clip(answers, min(2.0, form.max_answers), form.max_answers))
     damping = min(1.0, float(np.sqrt(form.typical / answers)))
-    contributing, doubt = _pool_contributing(form, float(totals.sum()), float(noise.sum()), most)
+    contributing, doubt = _pool_contributing(
+        form, float(totals.sum()), float(noise.sum()), max_persons
+    )
     variance = max(scatter, (0.02 * usual) ** 2)
-    return Numbers(usual, variance, most, answers, damping, contributing, doubt)
+    return Numbers(usual, variance, max_persons, answers, damping, contributing, doubt)
 
 
 def _pool_contributing(
@@ -131,16 +133,19 @@ def _pool_contributing(
     or any share up to a half, alike likely; weighted by how well each explains the difference.
     """
     units = form.max_answers * min(1.0, np.sqrt(form.typical / form.max_answers))
-    whole, vague = answers / units, noise / units**2
-    own = max(form.contributing_noise, 1e-9)
-    away = (whole - form.contributing) ** 2 / (own + vague)
-    same = np.exp(-away / 2) / np.sqrt(2 * np.pi * (own + vague))
-    chance = float(same / (same + MOST_SHORT / max(whole, 1.0)))
-    trust = chance * own / (own + vague)
-    value = form.contributing + trust * (whole - form.contributing)
-    variance = own * (1 - trust) + chance * (1 - chance) * (trust * (whole - value)) ** 2
-    least, most = FEWEST_CONTRIBUTING * persons, persons
-    return float(np.clip(value, least, most)), variance
+    from_totals, vague = answers / units, noise / units**2
+    released_variance = max(form.contributing_noise, 1e-9)
+    misfit = (from_totals - form.contributing) ** 2 / (released_variance + vague)
+    same = np.exp(-misfit / 2) / np.sqrt(2 * np.pi * (released_variance + vague))
+    chance = float(same / (same + MOST_SHORT / max(from_totals, 1.0)))
+    trust = chance * released_variance / (released_variance + vague)
+    value = form.contributing + trust * (from_totals - form.contributing)
+    variance = (
+        released_variance * (1 - trust)
+        + chance * (1 - chance) * (trust * (from_totals - value)) ** 2
+    )
+    least, largest = FEWEST_CONTRIBUTING * persons, persons
+    return float(np.clip(value, least, largest)), variance
 
 
 def _pool_persons(form: FormTotals, totals: FloatArray, noise: FloatArray) -> float:
@@ -185,9 +190,9 @@ def _estimate_takers(
     spread = numbers.usual * numbers.damping * sampling + form.category_noise
     spread = spread + 1e-3 * numbers.usual * np.eye(mean.shape[1])
     solved = np.linalg.solve(spread, mean[:, :, None])[:, :, 0]
-    found = (solved * form.category).sum(axis=1) + numbers.usual / numbers.variance
-    found = found / ((solved * mean).sum(axis=1) + 1 / numbers.variance)
-    return np.asarray(np.clip(found, FEWEST_TAKERS * numbers.usual, numbers.persons))
+    takers = (solved * form.category).sum(axis=1) + numbers.usual / numbers.variance
+    takers = takers / ((solved * mean).sum(axis=1) + 1 / numbers.variance)
+    return np.asarray(np.clip(takers, FEWEST_TAKERS * numbers.usual, numbers.persons))
 
 
 def _sampling(chance: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:

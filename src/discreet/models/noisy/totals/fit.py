@@ -113,11 +113,11 @@ def assume_thresholds(steps: Sequence[int], location_spread: float = 1.0) -> Flo
     count = np.asarray(steps)[:, None]
     quantile = np.array([NormalDist().inv_cdf((k + 0.5) / len(steps)) for k in range(len(steps))])
     location = quantile * location_spread / max(sqrt(float(np.mean(quantile**2))), 1e-300)
-    place = np.arange(max(steps))
-    angle = np.add.outer(2.4 * np.arange(len(steps)), 1.7 * place)
-    around = 2 * place / np.maximum(count - 1, 1) - 1 + sqrt(2) * STEP_SCATTER * np.sin(angle)
+    step_index = np.arange(max(steps))
+    angle = np.add.outer(2.4 * np.arange(len(steps)), 1.7 * step_index)
+    around = 2 * step_index / np.maximum(count - 1, 1) - 1 + sqrt(2) * STEP_SCATTER * np.sin(angle)
     values = location[:, None] + np.where(count > 1, around, 0.0)
-    return np.where(place < count, values, np.nan)
+    return np.where(step_index < count, values, np.nan)
 
 
 def forecast_totals(
@@ -148,27 +148,30 @@ def forecast_totals(
     problem = pose_problem(expected, steps.tolist(), "partial-credit")
     state = _true_state(problem, thresholds, shape)
     around = linearise(problem, state)
-    known = tuple(
+    expected_forms = tuple(
         replace(form, moment=form.contributing * view.mean)
         for form, view in zip(problem.forms, around.moments, strict=True)
     )
-    return _expected_errors(replace(problem, forms=known), state)
+    return _expected_errors(replace(problem, forms=expected_forms), state)
 
 
 def _expect_totals(
     form: FormTotals, thresholds: FloatArray, shape: FloatArray, answers: float | None
 ) -> FormTotals:
     """Put what is released about categories at its expectation."""
-    own = thresholds[form.columns]
+    form_thresholds = thresholds[form.columns]
     ability = shape[0] + np.exp(shape[1]) * NODES
-    share = category_node_probabilities(own, ~np.isnan(own), ability) @ ability_density(shape)[0]
+    share = (
+        category_node_probabilities(form_thresholds, ~np.isnan(form_thresholds), ability)
+        @ ability_density(shape)[0]
+    )
     if form.complete:
         return replace(form, category=form.persons * share, contributing=form.persons)
     typical = min(form.typical, form.max_answers) if answers is None else answers
     weight = min(1.0, sqrt(form.typical / typical))
-    most = form.max_answers * min(1.0, sqrt(form.typical / form.max_answers))
-    takers = form.persons * weight * typical / len(own)
-    contributing = form.persons * min(1.0, weight * typical / most)
+    max_units = form.max_answers * min(1.0, sqrt(form.typical / form.max_answers))
+    takers = form.persons * weight * typical / len(form_thresholds)
+    contributing = form.persons * min(1.0, weight * typical / max_units)
     return replace(form, category=takers * share, contributing=contributing)
 
 
@@ -184,16 +187,16 @@ def _true_state(problem: TotalsProblem, thresholds: FloatArray, shape: FloatArra
     return replace(start, thresholds=centred, pattern=pattern, shapes=shapes, spreads=spreads)
 
 
-def _spreads_of(problem: TotalsProblem, away: FloatArray) -> Spreads:
+def _spreads_of(problem: TotalsProblem, deviation: FloatArray) -> Spreads:
     """Return how far locations, and steps around the pattern, spread."""
     ladders: Ladders = problem.ladders
-    location = away.sum(axis=1) / ladders.steps
+    location = deviation.sum(axis=1) / ladders.steps
     spread = max(sqrt(float(np.mean(location**2))), SMALLEST_SPREAD)
     free = int((ladders.steps - 1).sum())
     if problem.rating_scale or not free:
         return Spreads(spread, NO_STEP_SPREAD if problem.rating_scale else SMALLEST_SPREAD)
-    rest = np.where(ladders.open, away - location[:, None], 0.0)
-    return Spreads(spread, max(sqrt(float((rest**2).sum()) / free), SMALLEST_SPREAD))
+    step_deviation = np.where(ladders.open, deviation - location[:, None], 0.0)
+    return Spreads(spread, max(sqrt(float((step_deviation**2).sum()) / free), SMALLEST_SPREAD))
 
 
 def _expected_errors(problem: TotalsProblem, state: TotalsState) -> TotalsForecast:

@@ -145,8 +145,8 @@ def linearise(problem: TotalsProblem, state: TotalsState) -> Linearised:
 
 def spreads_around(problem: TotalsProblem, state: TotalsState, system: System) -> Spreads:
     """Learn how far items differ, around the present pattern."""
-    away = state.thresholds - problem.ladders.pattern @ state.pattern
-    target = system.score + np.einsum("iab,ib->ia", system.information, away)
+    deviation = state.thresholds - problem.ladders.pattern @ state.pattern
+    target = system.score + np.einsum("iab,ib->ia", system.information, deviation)
     return learn_spreads(
         problem.ladders, system.information, target, rating_scale=problem.rating_scale
     )
@@ -221,8 +221,10 @@ def _shift_all(problem: TotalsProblem, state: TotalsState) -> tuple[Shifts | Non
             out.append(None)
             continue
         expected = expect_form(form, numbers, ladders, state.thresholds, shape, old.value)
-        own = form.columns
-        out.append(shift_takers(form, numbers, expected, ladders.steps[own], location[own], old))
+        columns = form.columns
+        out.append(
+            shift_takers(form, numbers, expected, ladders.steps[columns], location[columns], old)
+        )
     return tuple(out)
 
 

@@ -87,8 +87,8 @@ class Outer:
 
 def inner_places(forms: int, pattern: int) -> IndexArray:
     """Places of the mean abilities and the pattern among the common parameters."""
-    own = np.arange(forms) * SHAPE_SIZE
-    return np.concatenate([own, SHAPE_SIZE * forms + np.arange(pattern)]).astype(np.intp)
+    mean_positions = np.arange(forms) * SHAPE_SIZE
+    return np.concatenate([mean_positions, SHAPE_SIZE * forms + np.arange(pattern)]).astype(np.intp)
 
 
 def outer_places(forms: int) -> IndexArray:
@@ -104,12 +104,12 @@ def gather(ladders: Ladders, forms: Sequence[FormTotals], views: Sequence[Totals
     information, score = np.zeros((m, widest, widest)), np.zeros((m, widest))
     cross, common, target = np.zeros((m, widest, size)), np.zeros((size, size)), np.zeros(size)
     for number, (form, view) in enumerate(zip(forms, views, strict=True)):
-        own = slice(SHAPE_SIZE * number, SHAPE_SIZE * (number + 1))
+        span = slice(SHAPE_SIZE * number, SHAPE_SIZE * (number + 1))
         information[form.columns] += view.information
         score[form.columns] += view.score
-        cross[form.columns, :, own] += view.cross
-        common[own, own] = view.shape_information
-        target[own] = view.shape_score
+        cross[form.columns, :, span] += view.cross
+        common[span, span] = view.shape_information
+        target[span] = view.shape_score
     return System(information, score, cross, common, target)
 
 
@@ -123,7 +123,7 @@ def add_prior(
 ) -> System:
     """Add the prior of thresholds around the pattern, of the pattern, and between the forms."""
     precision = ladders.precision(spreads.location, spreads.step)
-    away = thresholds - ladders.pattern @ pattern
+    deviation = thresholds - ladders.pattern @ pattern
     pulled = precision @ ladders.pattern
     cross, common = system.cross.copy(), system.common_information.copy()
     target = system.common_score.copy()
@@ -131,12 +131,12 @@ def add_prior(
     cross[:, :, places] = -pulled
     common[places, places] = np.tensordot(ladders.pattern, pulled, axes=((0, 1), (0, 1)))
     common[places, places] += np.eye(len(pattern)) / PATTERN_SPREAD**2
-    target[places] = np.einsum("ija,ij->a", pulled, away)
+    target[places] = np.einsum("ija,ij->a", pulled, deviation)
     target[places] -= (pattern - ladders.usual) / PATTERN_SPREAD**2
     forms = np.arange(len(means)) * SHAPE_SIZE
     common[np.ix_(forms, forms)] += (np.eye(len(means)) - 1 / len(means)) / MEANS_DIFFER**2
     target[forms] -= (means - means.mean()) / MEANS_DIFFER**2
-    score = system.score - np.einsum("iab,ib->ia", precision, away)
+    score = system.score - np.einsum("iab,ib->ia", precision, deviation)
     information = system.information + precision + ladders.beyond
     return System(information, score, cross, common, target)
 
@@ -144,16 +144,16 @@ def add_prior(
 def solve_inner(system: System, inner: IndexArray, outer: IndexArray) -> Inner:
     """Eliminate the thresholds, then mean abilities and pattern."""
     block: FloatArray = np.asarray(np.linalg.inv(system.information))
-    own = np.einsum("iab,ib->ia", block, system.score)
+    block_step = np.einsum("iab,ib->ia", block, system.score)
     lever = block @ system.cross
     left = system.common_information - np.tensordot(system.cross, lever, axes=((0, 1), (0, 1)))
-    score = system.common_score - np.einsum("iac,ia->c", system.cross, own)
+    score = system.common_score - np.einsum("iac,ia->c", system.cross, block_step)
     common: FloatArray = np.asarray(np.linalg.inv(left[np.ix_(inner, inner)]))
     common_step = common @ score[inner]
     common_by_outer = -common @ left[np.ix_(inner, outer)]
     by_common = -lever[:, :, inner]
     return Inner(
-        own + by_common @ common_step,
+        block_step + by_common @ common_step,
         by_common @ common_by_outer - lever[:, :, outer],
         common_step,
         common_by_outer,
@@ -167,8 +167,8 @@ def prior_of_shapes(forms: int, tightness: FloatArray) -> FloatArray:
     """Prior precision of the outer parameters; ``tightness`` divides their doubt, per form."""
     doubt = np.concatenate([SHAPE_DOUBT * np.array([1.0, t, t]) for t in tightness])
     same = np.kron(np.ones((forms, forms)), np.eye(len(SHAPE_DOUBT)))
-    own = np.eye(len(doubt)) * np.tile(FORMS_DIFFER**2, forms) if forms > 1 else 0.0
-    return np.asarray(np.linalg.inv((same + own) * np.outer(doubt, doubt)))
+    between_forms = np.eye(len(doubt)) * np.tile(FORMS_DIFFER**2, forms) if forms > 1 else 0.0
+    return np.asarray(np.linalg.inv((same + between_forms) * np.outer(doubt, doubt)))
 
 
 def solve_outer(
@@ -210,11 +210,11 @@ def _stack_moments(
     by_shape = np.zeros((rows, SHAPE_SIZE * len(forms)))
     first = 0
     for number, (form, view) in enumerate(zip(forms, views, strict=True)):
-        own = slice(first, first + len(view.surprise))
-        by_threshold[own, form.columns] = view.by_threshold
-        by_shape[own, SHAPE_SIZE * number : SHAPE_SIZE * (number + 1)] = view.by_shape
-        noise[own, own] = view.noise
-        first = own.stop
+        span = slice(first, first + len(view.surprise))
+        by_threshold[span, form.columns] = view.by_threshold
+        by_shape[span, SHAPE_SIZE * number : SHAPE_SIZE * (number + 1)] = view.by_shape
+        noise[span, span] = view.noise
+        first = span.stop
     return by_threshold, by_shape, noise
 
 
@@ -227,6 +227,6 @@ def _bounded_step(precision: FloatArray, score: FloatArray, value: FloatArray) -
         return np.asarray(step)
     step[held] = bound[held] - value[held]
     free = ~held
-    rest = score[free] - precision[np.ix_(free, held)] @ step[held]
-    step[free] = np.linalg.solve(precision[np.ix_(free, free)], rest)
+    free_score = score[free] - precision[np.ix_(free, held)] @ step[held]
+    step[free] = np.linalg.solve(precision[np.ix_(free, free)], free_score)
     return np.asarray(step)

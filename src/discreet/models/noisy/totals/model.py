@@ -85,9 +85,9 @@ def describe_items(steps: Sequence[int]) -> Ladders:
         for many, block in zip(np.unique(count), columns, strict=True)
     ]
     usual = np.concatenate([USUAL_GAP * np.arange(widest) @ block for block in columns])
-    both = is_open[:, :, None] & is_open[:, None, :]
-    mean = both / count[:, None, None] ** 2
-    contrast = both * np.eye(widest) - mean * count[:, None, None]
+    open_pairs = is_open[:, :, None] & is_open[:, None, :]
+    mean = open_pairs / count[:, None, None] ** 2
+    contrast = open_pairs * np.eye(widest) - mean * count[:, None, None]
     return Ladders(count, is_open, np.concatenate(blocks, axis=2), usual, mean, contrast)
 
 
@@ -104,9 +104,9 @@ def category_node_probabilities(
 ) -> FloatArray:
     """Probabilities ``[item, category, node]`` of the categories at the given abilities."""
     climbed = np.pad(np.cumsum(np.where(is_open, thresholds, 0.0), axis=1), ((0, 0), (1, 0)))
-    there = np.pad(is_open, ((0, 0), (1, 0)), constant_values=True)
-    logit = np.arange(there.shape[1])[:, None] * ability - climbed[:, :, None]
-    logit = np.where(there[:, :, None], logit, -np.inf)
+    has_category = np.pad(is_open, ((0, 0), (1, 0)), constant_values=True)
+    logit = np.arange(has_category.shape[1])[:, None] * ability - climbed[:, :, None]
+    logit = np.where(has_category[:, :, None], logit, -np.inf)
     chance = np.exp(logit - logit.max(axis=1, keepdims=True))
     return np.asarray(chance / chance.sum(axis=1, keepdims=True))
 

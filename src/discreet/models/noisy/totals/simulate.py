@@ -52,13 +52,13 @@ def _redraw(
     expected, moment = around.expected[number], around.moments[number].mean
     form, numbers = problem.forms[number], problem.numbers[number]
     persons = max(round(numbers.persons), 1)
-    few = min(persons, MOST_PERSONS)
-    codes = simulate_form_answers(form, numbers, expected, few, rng)
+    n_simulated = min(persons, MOST_PERSONS)
+    codes = simulate_form_answers(form, numbers, expected, n_simulated, rng)
     exact = measure(codes, number)
-    if few < persons:
+    if n_simulated < persons:
         steps = problem.ladders.steps[form.columns]
         standing = expected_standing(expected, numbers, steps)[0]
-        exact = _scale_up(exact, expected, moment, standing, persons / few)
+        exact = _scale_up(exact, expected, moment, standing, persons / n_simulated)
     return _add_noise(form, exact, numbers.persons, rng)
 
 
@@ -87,8 +87,8 @@ def _draw_takers(
     """Draw who takes what: about as many items each, as often as the items were taken."""
     odds = np.log(np.maximum(expected.takers[:, None] * expected.weight, 1e-300)).T[node]
     key = odds + rng.gumbel(size=odds.shape)
-    whole = int(numbers.answers)
-    answers = whole + (rng.random(len(node)) < numbers.answers - whole)
+    floor = int(numbers.answers)
+    answers = floor + (rng.random(len(node)) < numbers.answers - floor)
     rank = np.argsort(np.argsort(-key, axis=1), axis=1)
     return np.asarray(rank < answers[:, None])
 

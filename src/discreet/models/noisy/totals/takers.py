@@ -44,12 +44,12 @@ SHAPE_BLUR = 0.12
 class Slope:
     """By how many logits takers get abler with each logit of difficulty.
 
-    ``seen`` is what the standings alone say, with the variance ``doubt``; ``value`` is what is
+    ``observed`` is what the standings alone say, with the variance ``doubt``; ``value`` is what is
     taken for likely.
     """
 
     value: float
-    seen: float
+    observed: float
     doubt: float
 
     def stretch_locations(self) -> tuple[float, float]:
@@ -61,7 +61,7 @@ class Slope:
         """
         slopes = np.linspace(-WIDEST_SLOPE, WIDEST_SLOPE, 73)
         doubt = SLOPE_DOUBT * self.doubt
-        log = -0.5 * ((slopes - self.seen) ** 2 / doubt + (slopes / HONEST_SLAB) ** 2)
+        log = -0.5 * ((slopes - self.observed) ** 2 / doubt + (slopes / HONEST_SLAB) ** 2)
         weight = np.exp(log - log.max())
         ratio = (1 - self.value) / (1 - slopes)
         square = (ratio - 1) ** 2 + (STRETCH_DOUBT * slopes) ** 2
@@ -91,11 +91,11 @@ def expected_standing(
     share = expected.score / steps[:, None]
     mass = expected.takers[:, None] * expected.weight
     sums, everybody = (mass * share).sum(axis=0), mass.sum(axis=0) + 1e-300
-    own = 1 / max(numbers.answers, 2.0)
+    own_share = 1 / max(numbers.answers, 2.0)
     others = (sums - mass * share) / np.maximum(everybody - mass, 1e-300)
-    standing = (expected.weight * (own * share + (1 - own) * others)).sum(axis=1) - 0.5
+    standing = (expected.weight * (own_share * share + (1 - own_share) * others)).sum(axis=1) - 0.5
     rise = expected.weight @ np.gradient(sums / everybody, expected.ability)
-    return standing, np.asarray(np.maximum(rise, SMALLEST_RISE) * (1 - own))
+    return standing, np.asarray(np.maximum(rise, SMALLEST_RISE) * (1 - own_share))
 
 
 def shift_takers(
@@ -116,31 +116,31 @@ def shift_takers(
     raw = old.value + (form.takers / expected.takers - standing) / rise
     raw = raw - np.average(raw, weights=1 / variance)
     slope = _common_slope(raw, variance, location - location.mean())
-    wanted = _shrink_deviations(raw, variance, slope.value * location)
-    wanted = wanted - np.average(wanted, weights=expected.takers)
-    wanted = np.clip(wanted, -LARGEST_SHIFT, LARGEST_SHIFT)
-    return Shifts(old.value + RELAXATION * (wanted - old.value), slope)
+    target = _shrink_deviations(raw, variance, slope.value * location)
+    target = target - np.average(target, weights=expected.takers)
+    target = np.clip(target, -LARGEST_SHIFT, LARGEST_SHIFT)
+    return Shifts(old.value + RELAXATION * (target - old.value), slope)
 
 
 def _common_slope(raw: FloatArray, variance: FloatArray, location: FloatArray) -> Slope:
     """Slope of the shifts on difficulty: zero, or normal, whichever explains them better."""
     doubt = 1 / max(float((location**2 / variance).sum()), 1e-12)
-    seen = float((raw * location / variance).sum()) * doubt
+    observed = float((raw * location / variance).sum()) * doubt
     trust = SLAB**2 / (SLAB**2 + doubt)
-    odds = 0.5 * np.log(doubt / (doubt + SLAB**2)) + 0.5 * seen**2 / doubt * trust
+    odds = 0.5 * np.log(doubt / (doubt + SLAB**2)) + 0.5 * observed**2 / doubt * trust
     chance = 1 / (1 + np.exp(-np.clip(odds, -50, 50)))
-    value = float(np.clip(seen * trust * chance, -LARGEST_SLOPE, LARGEST_SLOPE))
-    return Slope(value, seen, doubt)
+    value = float(np.clip(observed * trust * chance, -LARGEST_SLOPE, LARGEST_SLOPE))
+    return Slope(value, observed, doubt)
 
 
 def _shrink_deviations(raw: FloatArray, variance: FloatArray, line: FloatArray) -> FloatArray:
     """Shrink each item's deviation from the line, averaged over how far deviations spread."""
-    away = raw - line
+    deviation = raw - line
     total = OWN_SPREADS[:, None] ** 2 + variance
-    log = -0.5 * (np.log(total) + away**2 / total).sum(axis=1) - OWN_SPREADS / USUAL_OWN_SPREAD
+    log = -0.5 * (np.log(total) + deviation**2 / total).sum(axis=1) - OWN_SPREADS / USUAL_OWN_SPREAD
     weight = np.exp(log - log.max())
     trust = (weight / weight.sum()) @ (OWN_SPREADS[:, None] ** 2 / total)
-    return np.asarray(line + away * trust)
+    return np.asarray(line + deviation * trust)
 
 
 LOCATION_SPREADS = np.exp(np.linspace(np.log(0.05), np.log(6.0), 41))
@@ -171,9 +171,9 @@ def learn_spreads(
     """
     steps = np.array([NO_STEP_SPREAD]) if rating_scale else STEP_SPREADS
     likelihood = np.zeros((len(LOCATION_SPREADS), len(steps)))
-    for many in np.unique(ladders.steps):
-        own = np.flatnonzero(ladders.steps == many)
-        likelihood += _likelihood(information[own], target[own], int(many), steps)
+    for count in np.unique(ladders.steps):
+        items = np.flatnonzero(ladders.steps == count)
+        likelihood += _likelihood(information[items], target[items], int(count), steps)
     likelihood -= 0.5 * (np.log(LOCATION_SPREADS / USUAL_LOCATION) / LOCATION_DOUBT)[:, None] ** 2
     if not rating_scale:
         likelihood -= 0.5 * (np.log(steps / USUAL_STEP) / STEP_DOUBT) ** 2
@@ -184,24 +184,24 @@ def learn_spreads(
 
 
 def _likelihood(
-    information: FloatArray, target: FloatArray, many: int, steps: FloatArray
+    information: FloatArray, target: FloatArray, count: int, steps: FloatArray
 ) -> FloatArray:
     """Log marginal likelihood ``[location spread, step spread]`` of items with so many steps.
 
     With the steps turned into their mean and contrasts, the prior is diagonal, and with the
     contrasts turned once more so is their information: then the location is all that is left.
     """
-    turn = np.linalg.qr(np.column_stack([np.ones(many), np.eye(many)[:, : many - 1]]))[0]
-    own = turn.T @ information[:, :many, :many] @ turn
-    score = target[:, :many] @ turn
-    values, vectors = np.linalg.eigh(own[:, 1:, 1:])
+    turn = np.linalg.qr(np.column_stack([np.ones(count), np.eye(count)[:, : count - 1]]))[0]
+    turned = turn.T @ information[:, :count, :count] @ turn
+    score = target[:, :count] @ turn
+    values, vectors = np.linalg.eigh(turned[:, 1:, 1:])
     values = np.maximum(values, 0.0)[:, :, None]
-    link = np.einsum("ij,ijk->ik", own[:, 0, 1:], vectors)[:, :, None]
+    link = np.einsum("ij,ijk->ik", turned[:, 0, 1:], vectors)[:, :, None]
     inner = np.einsum("ij,ijk->ik", score[:, 1:], vectors)[:, :, None]
     left = 1 / (values + 1 / steps**2)
-    alone = np.maximum(own[:, 0, 0, None] - (link**2 * left).sum(axis=1), 0.0)
+    alone = np.maximum(turned[:, 0, 0, None] - (link**2 * left).sum(axis=1), 0.0)
     pull = score[:, 0, None] - (link * inner * left).sum(axis=1)
     contrasts = (inner**2 * left - np.log1p(values * steps**2)).sum(axis=(0, 1)) / 2
-    variance = many * LOCATION_SPREADS[:, None, None] ** 2
+    variance = count * LOCATION_SPREADS[:, None, None] ** 2
     means = pull**2 / (alone + 1 / variance) - np.log1p(variance * alone)
     return np.asarray(contrasts + means.sum(axis=1) / 2)
