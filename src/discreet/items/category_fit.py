@@ -121,23 +121,20 @@ def describe_categories(
         return None
     steps = count_item_steps(prepared.thresholds)
     item, category = np.nonzero(np.arange(steps.max() + 1) <= steps[:, None])
-    category_sums: CategorySums = CategorySums(
-        *(value[item, category] for value in vars(sums).values())
-    )
+    cells: CategorySums = CategorySums(*(value[item, category] for value in vars(sums).values()))
     totals = category_totals(prepared.responses.store)
-    categories, lowest = prepared.item_parameters.kept, prepared.item_parameters.lowest
+    codes, lowest = prepared.item_parameters.kept, prepared.item_parameters.lowest
     with np.errstate(invalid="ignore", divide="ignore"):
         return CategoryFit(
             item=tuple(prepared.item_parameters.items[i] for i in item),
-            category=np.array([categories[i][k] for i, k in zip(item, category, strict=True)])
-            + lowest,
+            category=np.array([codes[i][k] for i, k in zip(item, category, strict=True)]) + lowest,
             answers=totals[item, category],
             share=totals[item, category] / totals.sum(axis=1)[item],
-            answers_without_extremes=category_sums.answers.astype(np.int64),
-            mean_ability=category_sums.ability / category_sums.answers,
-            expected_ability=category_sums.expected_ability / category_sums.expected,
-            infit=category_sums.squared / category_sums.expected_squared,
-            outfit=category_sums.standardised / category_sums.expected_standardised,
+            answers_without_extremes=cells.answers.astype(np.int64),
+            mean_ability=cells.ability / cells.answers,
+            expected_ability=cells.expected_ability / cells.expected,
+            infit=cells.squared / cells.expected_squared,
+            outfit=cells.standardised / cells.expected_standardised,
             threshold=_into(prepared.thresholds)[item, category],
             se=_into(_errors(prepared, calibration))[item, category],
         )

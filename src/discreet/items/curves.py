@@ -356,20 +356,14 @@ def trace_curves(binned: BinnedAnswers) -> dict[str, Curve]:
     """Return the observed curve of every item."""
     columns = zip(binned.ability.T, binned.answers.T, binned.score.T, strict=True)
     return {
-        name: tuple(
-            (float(a), float(r / n), int(n)) for a, n, r in zip(*item_columns, strict=True) if n
-        )
-        for name, item_columns in zip(binned.items, columns, strict=True)
+        name: tuple((float(a), float(r / n), int(n)) for a, n, r in zip(*column, strict=True) if n)
+        for name, column in zip(binned.items, columns, strict=True)
     }
 
 
 def trace_shares(binned: BinnedAnswers) -> dict[str, Shares]:
     """Return the shares of the categories at every point of every item's curve."""
     return {
-        name: tuple(
-            tuple((counts / counts.sum()).tolist())
-            for counts in binned.chosen[:, i]
-            if counts.any()
-        )
+        name: tuple(tuple((row / row.sum()).tolist()) for row in binned.chosen[:, i] if row.any())
         for i, name in enumerate(binned.items)
     }

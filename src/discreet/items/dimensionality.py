@@ -230,24 +230,22 @@ def _lay_out(prepared: Prepared) -> _Design:
     if len(used) > limit:
         used = used[np.linspace(0, len(used) - 1, limit).round().astype(np.intp)]
     cells = prepared.responses.store.take(used).rows(0, len(used))
-    answered_items = np.flatnonzero((cells >= 0).any(axis=0))
-    if len(answered_items) < 3 or len(used) < 3:
+    columns = np.flatnonzero((cells >= 0).any(axis=0))
+    if len(columns) < 3 or len(used) < 3:
         raise BadUsage(
             f"dimensionality needs 3 items and 3 persons with right and wrong answers or more, "
-            f"found {len(answered_items)} and {len(used)}"
+            f"found {len(columns)} and {len(used)}"
         )
-    cells, b = cells[:, answered_items], prepared.thresholds[answered_items]
+    cells, b = cells[:, columns], prepared.thresholds[columns]
     ability = prepared.scores.ability[used]
     moments = score_moments(ability, b)
     spread, answered = np.sqrt(moments.variance), cells >= 0
-    items = tuple(prepared.scores.items[i] for i in answered_items)
+    items = tuple(prepared.scores.items[i] for i in columns)
     expected = np.where(answered, moments.mean, 0.0)
     weight = np.divide(1.0, spread, out=np.zeros_like(spread), where=answered)
     reach = np.where(answered, _reach_steps(ability, b, moments.mean), 0.0)
     code = np.maximum(cells, 0)
-    return _Design(
-        items, prepared.difficulty[answered_items], answered, code, expected, weight, reach
-    )
+    return _Design(items, prepared.difficulty[columns], answered, code, expected, weight, reach)
 
 
 def _reach_steps(ability: FloatArray, b: FloatArray, expected: FloatArray) -> FloatArray:

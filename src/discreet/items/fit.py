@@ -453,14 +453,12 @@ def describe_persons(responses: Responses, difficulty: FloatArray) -> NormalPrio
     than :data:`PRIOR_PERSONS`, so many are taken from all over. Without an answer to an item that
     has a difficulty there is nothing to go by, and abilities are standard normal.
     """
-    calibrated = np.flatnonzero(
-        np.isfinite(difficulty if difficulty.ndim == 1 else difficulty[:, 0])
-    )
-    job = GroupPatterns(calibrated, sample=PRIOR_PERSONS)
+    items = np.flatnonzero(np.isfinite(difficulty if difficulty.ndim == 1 else difficulty[:, 0]))
+    job = GroupPatterns(items, sample=PRIOR_PERSONS)
     patterns = job.collect(responses.reduce(job))
     if not patterns.lengths.any():
         return NormalPrior(0.0, 1.0)
-    return estimate_prior(patterns, difficulty[calibrated])
+    return estimate_prior(patterns, difficulty[items])
 
 
 def predict_answers(
@@ -479,12 +477,12 @@ def predict_answers(
     share
         Probability of a right answer to an item without a difficulty, whoever answers.
     """
-    calibrated = np.flatnonzero(np.isfinite(difficulty))
+    items = np.flatnonzero(np.isfinite(difficulty))
     chance = np.repeat(share[None, :], len(codes), axis=0)
-    size = max(1, BLOCK_CELLS // max(len(calibrated), len(GRID)))
+    size = max(1, BLOCK_CELLS // max(len(items), len(GRID)))
     for start in range(0, len(codes), size):
-        part = codes[start : start + size][:, calibrated]
-        chance[start : start + size, calibrated] = _predict(part, difficulty[calibrated], prior)
+        part = codes[start : start + size][:, items]
+        chance[start : start + size, items] = _predict(part, difficulty[items], prior)
     return chance
 
 
@@ -517,14 +515,12 @@ def predict_categories(
     share
         ``[item, category]``: the chances of an item without thresholds, whoever answers.
     """
-    calibrated = np.flatnonzero(np.isfinite(thresholds[:, 0]))
+    items = np.flatnonzero(np.isfinite(thresholds[:, 0]))
     chance = np.repeat(share[None], len(codes), axis=0)
     size = max(1, BLOCK_CELLS // max(share.size, len(GRID)))
     for start in range(0, len(codes), size):
-        part = codes[start : start + size][:, calibrated]
-        chance[start : start + size, calibrated] = _predict_steps(
-            part, thresholds[calibrated], prior
-        )
+        part = codes[start : start + size][:, items]
+        chance[start : start + size, items] = _predict_steps(part, thresholds[items], prior)
     return chance
 
 

@@ -83,10 +83,7 @@ def list_compared_points(
         item = np.arange(len(estimates[0].items))
         return Places(item), [_locate(*group) for group in grouped]
     # Where groups differ in an item's categories, none of its steps is compared.
-    steps = [
-        max(item_steps)
-        for item_steps in zip(*(estimate.steps for estimate in estimates), strict=True)
-    ]
+    steps = [max(sizes) for sizes in zip(*(estimate.steps for estimate in estimates), strict=True)]
     item = np.repeat(np.arange(len(steps)), steps)
     step = np.concatenate([np.arange(1, item_steps + 1) for item_steps in steps])
     places = Places(item, tuple(step.tolist()))

@@ -81,8 +81,7 @@ class Scalogram(Tabular):
             self.answers, self.surprising, self.persons, self.ability, strict=True
         ):
             cells = "".join(
-                SIGNS[answer] + ("*" if flag else " ")
-                for answer, flag in zip(row, odd, strict=True)
+                SIGNS[code] + ("*" if flag else " ") for code, flag in zip(row, odd, strict=True)
             )
             lines.append(f"{number:>{width}}  {ability:7.2f} {cells.rstrip()}")
         return "\n".join([*head, *lines])

@@ -82,10 +82,8 @@ def sum_many(
         span = slice(start, start + rows.n_persons)
         parts = _split(rows.n_persons, -(-rows.n_persons // thread_count()))
         # One sum per thread, added in order: the same machine always gives the same bits.
-        sums, person_sums = (
-            np.zeros((len(parts), *by_item.shape)),
-            np.zeros((PERSON_SUMS, rows.n_persons)),
-        )
+        sums = np.zeros((len(parts), *by_item.shape))
+        person_sums = np.zeros((PERSON_SUMS, rows.n_persons))
         inputs = (rows.indptr, rows.item, rows.right, b, ability[span], used[span], centre)
         tasks = [
             partial(_run, sum_residuals, (*inputs, item_sums, person_sums), part)

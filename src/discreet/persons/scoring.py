@@ -135,10 +135,8 @@ class PersonScores(Tabular):
         """One list per column: person, ability, se, score, answered, status; pv1, pv2, ..."""
         columns = list_field_columns(self, "ability", "se", "score", "answered")
         words = [str(value) for value in self.status]
-        plausible = {
-            f"pv{number}": values.tolist() for number, values in enumerate(self.plausible.T, 1)
-        }
-        return {"person": list(self.persons), **columns, "status": words, **plausible}
+        draws = {f"pv{number}": draw.tolist() for number, draw in enumerate(self.plausible.T, 1)}
+        return {"person": list(self.persons), **columns, "status": words, **draws}
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,14 +227,11 @@ def score(
     source = load_answers(responses, reading, group=() if isinstance(regress, Mapping) else regress)
     columns = take_columns(source.groups, regress)
     _check_draws(plausible, source.n_persons)
-    item_parameters = known_thresholds(calibration)
-    warnings = _compare_items(source, item_parameters.items)
+    calibrated = known_thresholds(calibration)
+    warnings = _compare_items(source, calibrated.items)
     warn_of_dropped(warnings)
-    item_parameters = item_parameters.select(set(source.items))
-    b, chosen = (
-        item_parameters.thresholds,
-        item_parameters.match(source.select(item_parameters.items)),
-    )
+    calibrated = calibrated.select(set(source.items))
+    b, chosen = calibrated.thresholds, calibrated.match(source.select(calibrated.items))
     if method != "posterior" and is_many(chosen.store, b) and is_varied(chosen.store):
         measures = _solve_each(chosen.store, b, method)
     else:
@@ -247,11 +242,11 @@ def score(
         else:
             measures |= _solve_grouped(patterns, b, method, prior)
     LOG.info("scored %d persons on %d items, method %s", source.n_persons, len(b), method)
-    halves = _test_halves(chosen, item_parameters, measures, is_mean=method == "posterior")
+    halves = _test_halves(chosen, calibrated, measures, is_mean=method == "posterior")
     return PersonScores(
         persons=source.persons,
         method=method,
-        items=item_parameters.items,
+        items=calibrated.items,
         warnings=(*warnings, *_doubt_errors(halves)),
         halves=halves,
         **measures,
@@ -259,21 +254,21 @@ def score(
 
 
 def _test_halves(
-    answers: Responses, item_parameters: KnownItems, measures: Mapping[str, Any], *, is_mean: bool
+    answers: Responses, calibrated: KnownItems, measures: Mapping[str, Any], *, is_mean: bool
 ) -> HalvesTest | None:
     """Compare the easier with the harder items, by some evenly chosen persons of very many."""
     measured = np.flatnonzero(measures["status"] == PersonStatus.MEASURED)
-    limit = min(MOST_COMPARED, max(1, CHUNK_CELLS // item_parameters.thresholds.size))
+    limit = min(MOST_COMPARED, max(1, CHUNK_CELLS // calibrated.thresholds.size))
     if len(measured) > limit:
         measured = measured[np.linspace(0, len(measured) - 1, limit).round().astype(np.intp)]
     if not len(measured):
         return None
     store, ability = answers.store.take(measured), measures["ability"][measured]
     if is_mean:  # the mean of a posterior is drawn away from what the answers say
-        patterns = group_patterns(store, np.arange(len(item_parameters.items)))
-        ability = _solve_grouped(patterns, item_parameters.thresholds, "warm", None)["ability"]
+        patterns = group_patterns(store, np.arange(len(calibrated.items)))
+        ability = _solve_grouped(patterns, calibrated.thresholds, "warm", None)["ability"]
     return compare_halves(
-        store.rows(0, len(measured)), item_parameters.thresholds, ability, item_parameters.se
+        store.rows(0, len(measured)), calibrated.thresholds, ability, calibrated.se
     )
 
 
