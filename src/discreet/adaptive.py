@@ -64,16 +64,16 @@ def item_information(calibration: Any, ability: npt.ArrayLike) -> FloatArray:
     [0.105, 0.25, 0.105]
     """
     calibration = read_calibration(calibration)
-    known = known_thresholds(calibration)
+    bank = known_thresholds(calibration)
     theta = np.asarray(ability, dtype=np.float64)
     if theta.ndim > 1 or not np.isfinite(theta).all():
         raise BadUsage("ability must be a finite number, or a list of them")
     source = getattr(calibration, "estimate", calibration)
     names = list(source) if isinstance(source, Mapping) else source.items
-    place = {name: column for column, name in enumerate(map(str, names))}
-    information = np.full((*theta.shape, len(place)), np.nan)
-    columns = [place[name] for name in known.items]
-    information[..., columns] = score_variances(theta, known.thresholds)
+    column_of = {name: column for column, name in enumerate(map(str, names))}
+    information = np.full((*theta.shape, len(column_of)), np.nan)
+    columns = [column_of[name] for name in bank.items]
+    information[..., columns] = score_variances(theta, bank.thresholds)
     return information
 
 
@@ -109,9 +109,9 @@ class Exposure:
 
     def after(self, items: Collection[str]) -> Exposure:
         """Return the exposure after one more person, who got these items."""
-        given = Counter(self.given)
-        given.update(items)
-        return replace(self, sessions=self.sessions + 1, given=dict(given))
+        counts = Counter(self.given)
+        counts.update(items)
+        return replace(self, sessions=self.sessions + 1, given=dict(counts))
 
 
 @dataclass(frozen=True)
@@ -167,8 +167,8 @@ class Rules:
         """Say which items are of an area that may come next."""
         had = Counter(self.content.get(name) for name in used)
         area = [self.content.get(name) for name in items]
-        full = {name for name, most in self.at_most.items() if had[name] >= most}
-        fits = np.array([one not in full for one in area], dtype=bool)
+        full = {name for name, limit in self.at_most.items() if had[name] >= limit}
+        fits = np.array([topic not in full for topic in area], dtype=bool)
         if not self.shares:
             return fits
         open_areas = {area[k] for k in np.flatnonzero(free & fits)} & set(self.shares)
@@ -176,7 +176,7 @@ class Rules:
             return np.zeros(len(items), dtype=bool)
         behind = min(open_areas, key=lambda one: (had[one] / self.shares[str(one)], str(one)))
         return np.array(
-            [one == behind and fit for one, fit in zip(area, fits, strict=True)], dtype=bool
+            [topic == behind and fit for topic, fit in zip(area, fits, strict=True)], dtype=bool
         )
 
 
@@ -213,11 +213,11 @@ def next_item(
     >>> next_item({"easy": -2.0, "middle": 0.1, "hard": 2.0}, 0.0, used=["middle"])
     'easy'
     """
-    known = _askable(calibration)
-    _check_used(used, known.items)
+    bank = _askable(calibration)
+    _check_used(used, bank.items)
     if not np.isfinite(ability):
         raise BadUsage(f"ability must be a finite number, found {ability}")
-    return _choose(known.items, known.thresholds, float(ability), used, rules or Rules(), rng)
+    return _choose(bank.items, bank.thresholds, float(ability), used, rules or Rules(), rng)
 
 
 def _askable(calibration: Any) -> KnownItems:
@@ -248,10 +248,10 @@ def _choose(
         return None
     if thresholds.shape[1] == 1:
         # The nearest difficulty has the most information; the order is the same, without rounding.
-        far = np.abs(thresholds[free, 0] - ability)
+        loss = np.abs(thresholds[free, 0] - ability)
     else:
-        far = -score_variances(ability, thresholds[free])
-    order = free[np.argsort(far, kind="stable")][: rules.among]
+        loss = -score_variances(ability, thresholds[free])
+    order = free[np.argsort(loss, kind="stable")][: rules.among]
     draw = 0 if len(order) == 1 else (rng or np.random.default_rng()).integers(len(order))
     return items[int(order[draw])]
 
@@ -306,14 +306,14 @@ class AdaptiveSession(Tabular):
         item
             Where something else was asked than ``session.item``.
         """
-        asked = self.item if item is None else item
-        if asked is None:
+        answered_item = self.item if item is None else item
+        if answered_item is None:
             raise BadUsage(f"the session is over ({self.stopped}); start another one")
-        _check_used([asked], tuple(self.calibration))
-        if asked in self.items:
-            raise BadUsage(f"item '{asked}' was answered before in this session")
-        given = self._accept(asked, right)
-        items, rights = (*self.items, asked), (*self.right, given)
+        _check_used([answered_item], tuple(self.calibration))
+        if answered_item in self.items:
+            raise BadUsage(f"item '{answered_item}' was answered before in this session")
+        accepted = self._accept(answered_item, right)
+        items, rights = (*self.items, answered_item), (*self.right, accepted)
         codes = [self._code(name, one) for name, one in zip(items, rights, strict=True)]
         b = _list_thresholds([self.calibration[name] for name in items])
         ability, se = score_answers(b, codes, method=self.method, prior=self.prior)
@@ -330,8 +330,8 @@ class AdaptiveSession(Tabular):
                 raise BadUsage(f"an answer is right (True) or wrong (False), found {answer!r}")
             return bool(answer)
         if answer not in self.categories[item]:
-            known = ", ".join(map(str, self.categories[item]))
-            raise BadUsage(f"item '{item}' has the categories {known}, found {answer!r}")
+            categories = ", ".join(map(str, self.categories[item]))
+            raise BadUsage(f"item '{item}' has the categories {categories}, found {answer!r}")
         return int(answer)
 
     def _code(self, item: str, answer: int) -> int:
@@ -366,16 +366,16 @@ def _list_thresholds(values: Sequence[float | tuple[float, ...]]) -> FloatArray:
     """Put difficulties, and thresholds of items with steps, side by side."""
     rows = [np.atleast_1d(value) for value in values]
     out = np.full((len(rows), max(map(len, rows), default=1)), np.nan)
-    for own, row in zip(out, rows, strict=True):
-        own[: len(row)] = row
+    for padded, row in zip(out, rows, strict=True):
+        padded[: len(row)] = row
     return out
 
 
-def _name_values(known: KnownItems) -> dict[str, float | tuple[float, ...]]:
+def _name_values(bank: KnownItems) -> dict[str, float | tuple[float, ...]]:
     """Return the difficulty of every item, or its thresholds where it has several."""
-    rows = [row[~np.isnan(row)].tolist() for row in known.thresholds]
+    rows = [row[~np.isnan(row)].tolist() for row in bank.thresholds]
     values = [row[0] if len(row) == 1 else tuple(row) for row in rows]
-    return dict(zip(known.items, values, strict=True))
+    return dict(zip(bank.items, values, strict=True))
 
 
 def start(
@@ -418,7 +418,7 @@ def start(
     >>> session.items, session.stopped
     (('middle', 'hard'), 'number of items')
     """
-    known = _askable(calibration)
+    bank = _askable(calibration)
     if target_se is not None and not target_se > 0:
         raise BadUsage(f"target_se must be positive, in logits; found {target_se}")
     if max_items is not None and max_items < 1:
@@ -432,10 +432,10 @@ def start(
         raise BadUsage("a prior belongs to the method 'posterior'")
     if method == "posterior" and prior is None:
         prior = NormalPrior(0.0, 1.0)
-    location = np.nanmean(known.thresholds, axis=1)
+    location = np.nanmean(bank.thresholds, axis=1)
     here = float(np.median(location)) if prior is None else prior.mean
     return AdaptiveSession(
-        calibration=_name_values(known),
+        calibration=_name_values(bank),
         target_se=target_se,
         max_items=max_items,
         rules=rules or Rules(),
@@ -445,6 +445,8 @@ def start(
         se=float("inf") if prior is None else prior.sd,
         rng=rng,
         categories={
-            name: own for name, own in zip(known.items, known.kept, strict=True) if own != (0, 1)
+            name: codes
+            for name, codes in zip(bank.items, bank.kept, strict=True)
+            if codes != (0, 1)
         },
     ).advance()

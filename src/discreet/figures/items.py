@@ -87,10 +87,10 @@ def _draw_kind(
 ) -> None:
     """Draw the rows of one kind, with a label for the legend; nothing where there are none."""
     marker, colour, face, label = style
-    place = np.flatnonzero(np.array(rows.kind, dtype=object) == kind)
-    if len(place):
-        axes.hlines(place, rows.lower[place], rows.upper[place], color=colour, linewidth=1.2)
-        axes.plot(rows.value[place], place, marker, color=colour, label=label, mfc=face, ms=size)
+    row = np.flatnonzero(np.array(rows.kind, dtype=object) == kind)
+    if len(row):
+        axes.hlines(row, rows.lower[row], rows.upper[row], color=colour, linewidth=1.2)
+        axes.plot(rows.value[row], row, marker, color=colour, label=label, mfc=face, ms=size)
 
 
 def difficulty_plot(estimate: Estimate, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
@@ -113,10 +113,10 @@ def difficulty_plot(estimate: Estimate, *, level: float = 0.95, ax: Axes | None 
     """
     rows = difficulty_rows(estimate, level)
     axes = _new_rows(rows, ax)
-    place = np.arange(len(rows.items))
+    row = np.arange(len(rows.items))
     axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":")
-    axes.hlines(place, rows.lower, rows.upper, color=BLUE, linewidth=1.2, alpha=0.6)
-    axes.plot(rows.value, place, "o", color=BLUE, markersize=4)
+    axes.hlines(row, rows.lower, rows.upper, color=BLUE, linewidth=1.2, alpha=0.6)
+    axes.plot(rows.value, row, "o", color=BLUE, markersize=4)
     label_rows(axes, rows.items)
     clean(axes, f"Item difficulties with {100 * level:g}% intervals")
     left_out = len(estimate.items) - len(rows.items)
@@ -154,7 +154,7 @@ def ladder_plot(
     for kind, style in zip(RUNGS, RUNG_STYLES, strict=True):
         _draw_kind(axes, rows, kind, (*style, kind))
     axes.axhline(len(ranking.top) - 0.5, color="black", linewidth=0.9, linestyle="--")
-    label_rows(axes, [f"{name}  (#{place})" for place, name in enumerate(rows.items, start=1)])
+    label_rows(axes, [f"{name}  (#{rank})" for rank, name in enumerate(rows.items, start=1)])
     below = int(estimate.estimated.sum()) - len(rows.items)
     note = f"\n({below} more below, all out, not shown)" if below else ""
     axes.set_xlabel(f"difficulty in logits, harder to the right{note}")
@@ -213,16 +213,16 @@ def pair_plot(counts: PairCounts, *, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
     """
-    shown = pair_map(counts)
+    chart = pair_map(counts)
     axes = new_axes(6.0, 5.2) if ax is None else ax
-    image = axes.imshow(shown.persons, cmap="cividis_r", interpolation="nearest", vmin=0)
-    m = len(shown.items)
+    image = axes.imshow(chart.persons, cmap="cividis_r", interpolation="nearest", vmin=0)
+    m = len(chart.items)
     # Names of more than this many items would overlap below a picture six inches wide.
     if m <= NAMED // 2:
-        axes.set_xticks(range(m), shown.items, rotation=90, fontsize="small")
-        axes.set_yticks(range(m), shown.items, fontsize="small")
+        axes.set_xticks(range(m), chart.items, rotation=90, fontsize="small")
+        axes.set_yticks(range(m), chart.items, fontsize="small")
     else:
         axes.set_xlabel("item, in the order of the counts")
-    clean(axes, f"Persons who compare two items ({shown.never:,} of {shown.pairs:,} pairs never)")
+    clean(axes, f"Persons who compare two items ({chart.never:,} of {chart.pairs:,} pairs never)")
     axes.figure.colorbar(image, ax=axes, label="persons right on one, wrong on the other")
     return axes

@@ -80,41 +80,41 @@ def wright_plot(estimate: Estimate, scores: PersonScores, *, ax: Axes | None = N
     if not len(ability):
         raise BadUsage("no person has an ability, so there is no Wright map to draw")
     starts, counts = bin_abilities(ability)
-    shown = wright_map(estimate, starts, counts, persons=len(ability), mean=float(ability.mean()))
+    chart = wright_map(estimate, starts, counts, persons=len(ability), mean=float(ability.mean()))
     axes = new_axes(6.5, 6.5) if ax is None else ax
-    largest = float(shown.counts.max())
+    largest = float(chart.counts.max())
     axes.barh(
-        shown.starts,
-        -shown.counts,
+        chart.starts,
+        -chart.counts,
         height=BIN,
         align="edge",
         color=BLUE,
         alpha=0.55,
         edgecolor="white",
     )
-    _draw_items(axes, shown, largest)
+    _draw_items(axes, chart, largest)
     axes.axvline(0, color="black", linewidth=0.8)
-    axes.plot([-largest * 0.03], [shown.mean], ">", color=VERMILLION, clip_on=False, zorder=5)
+    axes.plot([-largest * 0.03], [chart.mean], ">", color=VERMILLION, clip_on=False, zorder=5)
     axes.plot([largest * 0.03], [0], "<", color=VERMILLION, zorder=5)
     axes.set_xlim(-largest * 1.08, largest * 1.5)
-    axes.set_ylim(shown.reach[0] - BIN, shown.reach[1] + BIN)
-    shown_right = "thresholds" if shown.steps else "items"
-    axes.set_xticks([-largest * 0.54, largest * 0.75], ["persons", shown_right])
+    axes.set_ylim(chart.reach[0] - BIN, chart.reach[1] + BIN)
+    right_label = "thresholds" if chart.steps else "items"
+    axes.set_xticks([-largest * 0.54, largest * 0.75], ["persons", right_label])
     axes.tick_params(axis="x", length=0)
     axes.set_ylabel("logits (abler, harder upwards)")
-    clean(axes, f"{shown.persons:,} persons and {shown.count} on one scale")
+    clean(axes, f"{chart.persons:,} persons and {chart.count} on one scale")
     axes.set_xlabel("red triangles: the two means", color=GREY, fontsize="small")
     return axes
 
 
-def contrast_plot(found: Dimensionality, *, ax: Axes | None = None) -> Axes:
+def contrast_plot(dimensionality: Dimensionality, *, ax: Axes | None = None) -> Axes:
     """Draw loadings on the first component of the residuals against difficulty.
 
     Filled circles are the items with positive loadings; the outermost items are named.
 
     Parameters
     ----------
-    found
+    dimensionality
         From :func:`discreet.items.dimensionality.find_dimensions`.
     ax
         Draw here; a new figure when left out.
@@ -123,35 +123,35 @@ def contrast_plot(found: Dimensionality, *, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
     """
-    shown = contrast_map(found)
+    chart = contrast_map(dimensionality)
     axes = new_axes() if ax is None else ax
     axes.axhline(0, color="black", linewidth=0.8)
-    ends = ((shown.loading > 0, VERMILLION, VERMILLION), (shown.loading <= 0, BLUE, "white"))
+    ends = ((chart.loading > 0, VERMILLION, VERMILLION), (chart.loading <= 0, BLUE, "white"))
     for mine, colour, face in ends:
-        x, y = shown.difficulty[mine], shown.loading[mine]
+        x, y = chart.difficulty[mine], chart.loading[mine]
         axes.plot(x, y, "o", color=colour, mfc=face, markersize=5)
-    for i in shown.ends:
-        place = float(shown.difficulty[i]), float(shown.loading[i])
-        axes.annotate(shown.items[i], place, (5, 3), textcoords="offset points", fontsize="small")
+    for i in chart.ends:
+        point = float(chart.difficulty[i]), float(chart.loading[i])
+        axes.annotate(chart.items[i], point, (5, 3), textcoords="offset points", fontsize="small")
     axes.set_xlabel("difficulty in logits")
     axes.set_ylabel("loading on the first contrast")
-    worth = f"{shown.eigenvalue:.1f} items, {shown.expected:.1f} by chance"
+    worth = f"{chart.eigenvalue:.1f} items, {chart.expected:.1f} by chance"
     clean(axes, f"First contrast of the residuals: worth {worth}")
     return axes
 
 
-def _draw_items(axes: Axes, shown: WrightMap, largest: float) -> None:
+def _draw_items(axes: Axes, chart: WrightMap, largest: float) -> None:
     """Put items into the bins of their difficulty, side by side, as names or as dots."""
-    for height in np.unique(shown.centre):
-        mine = np.flatnonzero(shown.centre == height)
-        if len(shown.items) <= LABELLED:
-            text = _join_names([shown.names[i] for i in mine])
+    for height in np.unique(chart.centre):
+        mine = np.flatnonzero(chart.centre == height)
+        if len(chart.items) <= LABELLED:
+            text = _join_names([chart.names[i] for i in mine])
             axes.text(largest * 0.08, height, text, va="center", fontsize="small")
         else:
             step = largest * min(0.05, 1.35 / len(mine))
             axes.plot(
-                largest * 0.08 + step * (shown.level[mine] - 1),
-                shown.centre[mine],
+                largest * 0.08 + step * (chart.level[mine] - 1),
+                chart.centre[mine],
                 "o",
                 color=ORANGE,
                 markersize=4,
@@ -162,14 +162,14 @@ def _draw_items(axes: Axes, shown: WrightMap, largest: float) -> None:
 
 def _join_names(names: list[str]) -> str:
     """Write as many names as fit beside the scale, and how many more there are."""
-    shown = ""
-    for place, name in enumerate(names):
-        if len(shown) + len(name) > NAMES_WIDTH:
-            short = names[0][: NAMES_WIDTH - 1] + "…" if not shown else shown.rstrip()
-            rest = len(names) - max(place, 1)
-            return f"{short}  +{rest}" if rest else short
-        shown += f"{name}  "
-    return shown.rstrip()
+    line = ""
+    for number, name in enumerate(names):
+        if len(line) + len(name) > NAMES_WIDTH:
+            short = names[0][: NAMES_WIDTH - 1] + "…" if not line else line.rstrip()
+            hidden = len(names) - max(number, 1)
+            return f"{short}  +{hidden}" if hidden else short
+        line += f"{name}  "
+    return line.rstrip()
 
 
 def fit_plot(
@@ -195,34 +195,34 @@ def fit_plot(
     if statistic not in ("infit", "outfit"):
         raise BadUsage(f"statistic must be 'infit' or 'outfit', found {statistic!r}")
     column = align_column(fit.items.items, getattr(fit.items, statistic), estimate.items)
-    shown = fit_map(estimate, column, statistic)
+    chart = fit_map(estimate, column, statistic)
     axes = new_axes(6.5, 4.8) if ax is None else ax
     axes.axvspan(FIT_LOW, FIT_HIGH, color=GREY, alpha=0.12, linewidth=0)
     axes.axvline(1, color=GREY, linewidth=0.8, linestyle=":")
-    groups = ((~shown.outside, BLUE, "as expected"), (shown.outside, VERMILLION, "misfit"))
+    groups = ((~chart.outside, BLUE, "as expected"), (chart.outside, VERMILLION, "misfit"))
     for mask, colour, label in groups:
         if mask.any():
             axes.scatter(
-                shown.value[mask],
-                shown.difficulty[mask],
-                s=250 * shown.unsure[mask] ** 2,
+                chart.value[mask],
+                chart.difficulty[mask],
+                s=250 * chart.unsure[mask] ** 2,
                 color=colour,
                 alpha=0.45,
                 edgecolor=colour,
                 label=label,
             )
-    for i in shown.worst[:OUTLIERS]:
+    for i in chart.worst[:OUTLIERS]:
         axes.annotate(
-            shown.items[i],
-            (shown.value[i], shown.difficulty[i]),
+            chart.items[i],
+            (chart.value[i], chart.difficulty[i]),
             xytext=(7, 3),
             textcoords="offset points",
             fontsize="small",
         )
     axes.set_xlabel(f"{statistic} mean square: predictable left, noisy right of 1")
-    axes.set_ylabel(f"{shown.number} in logits")
+    axes.set_ylabel(f"{chart.number} in logits")
     axes.margins(x=0.12)
-    clean(axes, f"Fit of {len(shown.items):,} items (larger: less sure)")
+    clean(axes, f"Fit of {len(chart.items):,} items (larger: less sure)")
     return axes
 
 
@@ -264,7 +264,7 @@ def curve_plot(
     axes = new_axes() if ax is None else ax
     b = [limit for curve in curves for limit in curve.thresholds]
     ability = np.linspace(min(b) - 4, max(b) + 4, 161)
-    most = max(curve.steps for curve in curves)
+    highest = max(curve.steps for curve in curves)
     for curve, (colour, style) in zip(curves, LINES, strict=False):
         label = f"{curve.item} ({curve.difficulty:+.2f})"
         axes.plot(ability, curve.expect(ability), color=colour, label=label)
@@ -273,22 +273,22 @@ def curve_plot(
             axes.vlines(x, low, high, color=colour, linewidth=1, alpha=0.7)
             axes.plot(x, share, style[0], color=colour, markersize=5)
     axes.set_xlabel("ability in logits")
-    number, seen = ("difficulty", "shares") if most == 1 else ("location", "mean scores")
-    axes.set_ylabel("share of right answers" if most == 1 else "expected score")
-    axes.set_ylim(-0.03 * most, 1.03 * most)
-    clean(axes, "Expected curves" if scores is None else f"Expected curves and observed {seen}")
+    number, noun = ("difficulty", "shares") if highest == 1 else ("location", "mean scores")
+    axes.set_ylabel("share of right answers" if highest == 1 else "expected score")
+    axes.set_ylim(-0.03 * highest, 1.03 * highest)
+    clean(axes, "Expected curves" if scores is None else f"Expected curves and observed {noun}")
     axes.legend(title=f"item ({number})", frameon=False, loc="upper left")
     return axes
 
 
-def option_plot(found: Distractors, item: str, *, ax: Axes | None = None) -> Axes:
+def option_plot(distractors: Distractors, item: str, *, ax: Axes | None = None) -> Axes:
     """Draw the shares of an item's options in groups of persons of rising ability. Confidential.
 
     A sound item: the line of the right answer rises, those of wrong ones fall.
 
     Parameters
     ----------
-    found
+    distractors
         From :func:`discreet.analysis.analyse_distractors`.
     item
         Which one.
@@ -299,9 +299,9 @@ def option_plot(found: Distractors, item: str, *, ax: Axes | None = None) -> Axe
     -------
     matplotlib.axes.Axes
     """
-    shown = option_map(found, item)
+    chart = option_map(distractors, item)
     axes = new_axes() if ax is None else ax
-    rows = zip(shown.options, shown.right, shown.flagged, shown.shares, strict=True)
+    rows = zip(chart.options, chart.right, chart.flagged, chart.shares, strict=True)
     styles = cycle(WRONG_LINES)
     for name, right, flagged, points in rows:
         colour, style = (BLUE, "o-") if right else (VERMILLION, "s--") if flagged else next(styles)
@@ -411,8 +411,8 @@ def _check_curves(epsilon: Sequence[float], curves: Mapping[str, Sequence[float]
 
 def _label_decades(axes: Axes, values: Sequence[float], floor: float | None) -> None:
     """Mark 1, 2 and 5 times powers of ten within the errors; a plain log axis shows too few."""
-    shown = [*values, *([] if floor is None else [floor])]
-    low, high = 0.8 * min(shown), 1.25 * max(shown)
+    errors = [*values, *([] if floor is None else [floor])]
+    low, high = 0.8 * min(errors), 1.25 * max(errors)
     axes.set_ylim(low, high)
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     ticks = [times * 10.0**power for power in powers for times in (1, 2, 5)]

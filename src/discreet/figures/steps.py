@@ -81,9 +81,9 @@ def category_plot(
         if shares:
             axes.plot(ability, shares, marker, color=colour, markersize=5)
         peak = int(np.argmax(chance[:, category]))
-        place = float(curve.ability[peak]), float(chance[peak, category])
+        summit = float(curve.ability[peak]), float(chance[peak, category])
         axes.annotate(
-            str(label), place, (0, 3), textcoords="offset points", ha="center", color=colour
+            str(label), summit, (0, 3), textcoords="offset points", ha="center", color=colour
         )
     axes.set_xlabel("ability in logits")
     axes.set_ylabel("probability of the category")
@@ -114,8 +114,8 @@ def threshold_plot(estimate: Estimate, *, level: float = 0.95, ax: Axes | None =
     """
     rows = threshold_rows(estimate, level)
     axes = new_axes(7, max(1.4 + 0.27 * min(len(rows.items), NAMED), 2.8)) if ax is None else ax
-    place = np.arange(len(rows.items))
-    axes.vlines(rows.location, place - 0.4, place + 0.4, color=GREY, linewidth=1)
+    row = np.arange(len(rows.items))
+    axes.vlines(rows.location, row - 0.4, row + 0.4, color=GREY, linewidth=1)
     for step in range(rows.value.shape[1]):
         _draw_step(axes, rows, step)
     label_rows(axes, rows.items)
@@ -129,12 +129,12 @@ def threshold_plot(estimate: Estimate, *, level: float = 0.95, ax: Axes | None =
 
 def _draw_step(axes: Axes, rows: ThresholdRows, step: int) -> None:
     """Draw one threshold of every item that has it."""
-    wrong = np.array([step < len(own) and own[step] for own in rows.disordered])
-    there = ~np.isnan(rows.value[:, step])
+    wrong = np.array([step < len(marks) and marks[step] for marks in rows.disordered])
+    valid = ~np.isnan(rows.value[:, step])
     marker, label = STEP_MARKERS[step], str(step + 1)
-    for mine, colour, face in ((there & ~wrong, BLUE, "white"), (there & wrong, VERMILLION, None)):
+    for mine, colour, face in ((valid & ~wrong, BLUE, "white"), (valid & wrong, VERMILLION, None)):
         row = np.flatnonzero(mine)
-        x, lower, upper = (one[row, step] for one in (rows.value, rows.lower, rows.upper))
+        x, lower, upper = (column[row, step] for column in (rows.value, rows.lower, rows.upper))
         axes.hlines(row, lower, upper, color=colour, linewidth=1.2, alpha=0.6)
         axes.plot(x, row, marker, color=colour, mfc=face or colour, ms=6, label=label)
         label = "_again"  # one entry of the legend for each step

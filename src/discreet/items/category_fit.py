@@ -98,14 +98,14 @@ class CategorySums:
     def add(self, chunk: ResidualChunk, ability: FloatArray, thresholds: FloatArray) -> None:
         """Add the persons of a chunk."""
         category = np.arange(self.answers.shape[1])
-        given = chunk.answered[..., None]
-        share = np.where(given, category_chances(ability, thresholds), 0.0)
-        seen = (chunk.code[..., None] == category) & given
+        answered = chunk.answered[..., None]
+        share = np.where(answered, category_chances(ability, thresholds), 0.0)
+        observed = (chunk.code[..., None] == category) & answered
         mean = share @ category.astype(np.float64)
         squared = (category - mean[..., None]) ** 2
         scale = np.where(chunk.answered, chunk.variance, 1.0)[..., None]
         theta = ability[:, None, None]
-        for name, weight in (("", seen), ("expected_", share)):
+        for name, weight in (("", observed), ("expected_", share)):
             parts = (weight, weight * theta, weight * squared, weight * squared / scale)
             names = ("answers", "ability", "squared", "standardised")
             for sum_name, part in zip(names, parts, strict=True):
@@ -121,20 +121,20 @@ def describe_categories(
         return None
     steps = count_item_steps(prepared.thresholds)
     item, category = np.nonzero(np.arange(steps.max() + 1) <= steps[:, None])
-    one: CategorySums = CategorySums(*(value[item, category] for value in vars(sums).values()))
+    cells: CategorySums = CategorySums(*(value[item, category] for value in vars(sums).values()))
     totals = category_totals(prepared.responses.store)
-    kept, lowest = prepared.known.kept, prepared.known.lowest
+    codes, lowest = prepared.item_parameters.kept, prepared.item_parameters.lowest
     with np.errstate(invalid="ignore", divide="ignore"):
         return CategoryFit(
-            item=tuple(prepared.known.items[i] for i in item),
-            category=np.array([kept[i][k] for i, k in zip(item, category, strict=True)]) + lowest,
+            item=tuple(prepared.item_parameters.items[i] for i in item),
+            category=np.array([codes[i][k] for i, k in zip(item, category, strict=True)]) + lowest,
             answers=totals[item, category],
             share=totals[item, category] / totals.sum(axis=1)[item],
-            answers_without_extremes=one.answers.astype(np.int64),
-            mean_ability=one.ability / one.answers,
-            expected_ability=one.expected_ability / one.expected,
-            infit=one.squared / one.expected_squared,
-            outfit=one.standardised / one.expected_standardised,
+            answers_without_extremes=cells.answers.astype(np.int64),
+            mean_ability=cells.ability / cells.answers,
+            expected_ability=cells.expected_ability / cells.expected,
+            infit=cells.squared / cells.expected_squared,
+            outfit=cells.standardised / cells.expected_standardised,
             threshold=_into(prepared.thresholds)[item, category],
             se=_into(_errors(prepared, calibration))[item, category],
         )
@@ -151,5 +151,5 @@ def _errors(prepared: Prepared, calibration: Any) -> FloatArray:
     ladder = getattr(source, "ladder", None)
     if ladder is None:
         return np.full(prepared.thresholds.shape, np.nan)
-    place = {name: row for row, name in enumerate(source.items)}
-    return np.asarray(ladder.se[[place[name] for name in prepared.known.items]])
+    row_of = {name: row for row, name in enumerate(source.items)}
+    return np.asarray(ladder.se[[row_of[name] for name in prepared.item_parameters.items]])

@@ -85,13 +85,13 @@ class ItemCurve:
     def observe(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return ability, mean score, and a 95% interval of it, for each group of persons."""
         ability, mean, n = np.array(self.points, dtype=np.float64).reshape(-1, 3).T
-        most = self.steps
+        highest = self.steps
         # Agresti and Coull (1998): the plain interval has no width where all answer alike, so two
         # answers are added at either end.
-        centre = (mean * n + 2 * most) / (n + 4)
-        square = (self._mean_square() * n + 2 * most**2) / (n + 4)
+        centre = (mean * n + 2 * highest) / (n + 4)
+        square = (self._mean_square() * n + 2 * highest**2) / (n + 4)
         half = 1.96 * np.sqrt((square - centre**2) / (n + 4))
-        return ability, mean, np.maximum(centre - half, 0), np.minimum(centre + half, most)
+        return ability, mean, np.maximum(centre - half, 0), np.minimum(centre + half, highest)
 
     def _mean_square(self) -> FloatArray:
         """Return the mean of the squared scores at every point."""
@@ -110,14 +110,16 @@ def _expect(thresholds: FloatArray, ability: FloatArray) -> FloatArray:
 def _make_curve(estimate: Estimate, index: int, points: Curve, shares: Shares = ()) -> ItemCurve:
     steps = estimate.steps[index]
     thresholds = estimate.thresholds[index, :steps]
-    seen = [point[0] for point in points]
-    low = min(-CURVE_REACH, float(thresholds.min()) - 1, *seen)
-    high = max(CURVE_REACH, float(thresholds.max()) + 1, *seen)
+    abilities = [point[0] for point in points]
+    low = min(-CURVE_REACH, float(thresholds.min()) - 1, *abilities)
+    high = max(CURVE_REACH, float(thresholds.max()) + 1, *abilities)
     ability = np.linspace(low, high, 50 if steps == 1 else CURVE_POINTS)
     labels = (0, 1) if estimate.ladder is None else estimate.ladder.labels[index]
-    own = tuple(one[: steps + 1] for one in shares)
+    item_shares = tuple(group_shares[: steps + 1] for group_shares in shares)
     expected = _expect(thresholds, ability)
-    return ItemCurve(estimate.items[index], thresholds, labels, points, ability, expected, own)
+    return ItemCurve(
+        estimate.items[index], thresholds, labels, points, ability, expected, item_shares
+    )
 
 
 def item_curves(
@@ -128,54 +130,54 @@ def item_curves(
     groups: int = GROUPS,
 ) -> list[ItemCurve]:
     """Return the curves of some items, with what was observed where answers are given."""
-    where = _find_items(estimate, names)
+    indices = _find_items(estimate, names)
     if (responses is None) != (scores is None):
         raise BadUsage("observed points need both responses= and scores=, found one of them")
-    seen: Mapping[str, Curve] = {}
+    curves: Mapping[str, Curve] = {}
     shares: Mapping[str, Shares] = {}
     if responses is not None and scores is not None:
         chosen = match_categories(responses.select(list(names)), estimate)
         binned = bin_measured(chosen, scores, groups)
-        seen, shares = trace_curves(binned), trace_shares(binned)
+        curves, shares = trace_curves(binned), trace_shares(binned)
     return [
-        _make_curve(estimate, i, seen.get(name, ()), shares.get(name, ()))
-        for name, i in zip(names, where, strict=True)
+        _make_curve(estimate, i, curves.get(name, ()), shares.get(name, ()))
+        for name, i in zip(names, indices, strict=True)
     ]
 
 
 def _find_items(estimate: Estimate, names: Sequence[str]) -> list[int]:
     if not 1 <= len(names) <= CURVES:
         raise BadUsage(f"one picture holds 1 to {CURVES} item curves, found {len(names)} items")
-    place = {name: i for i, name in enumerate(estimate.items)}
-    unknown = [name for name in names if name not in place]
+    index_of = {name: i for i, name in enumerate(estimate.items)}
+    unknown = [name for name in names if name not in index_of]
     if unknown:
         raise BadUsage(f"there is no item {unknown[0]!r} in this estimate; items go by name")
-    where = [place[name] for name in names]
-    for i in where:
+    indices = [index_of[name] for name in names]
+    for i in indices:
         if not estimate.estimated[i]:
             raise BadUsage(
                 f"item {estimate.items[i]!r} has no difficulty ({estimate.status[i]}), so no curve"
             )
-    return where
+    return indices
 
 
-def worst_curves(estimate: Estimate, diagnostics: Diagnostics, most: int) -> list[ItemCurve]:
+def worst_curves(estimate: Estimate, diagnostics: Diagnostics, limit: int) -> list[ItemCurve]:
     """Return the observed curves of the items that fit worst, the worst first."""
-    place = {name: i for i, name in enumerate(estimate.items)}
+    index_of = {name: i for i, name in enumerate(estimate.items)}
 
     def distance(name: str) -> float:
-        squares = (diagnostics.infit[place[name]], diagnostics.outfit[place[name]])
+        squares = (diagnostics.infit[index_of[name]], diagnostics.outfit[index_of[name]])
         return max((abs(float(np.log(v))) for v in squares if v), default=0.0)
 
-    worst = sorted(diagnostics.curves, key=distance, reverse=True)[:most]
-    return [observed_curve(estimate, diagnostics, place[name]) for name in worst]
+    worst = sorted(diagnostics.curves, key=distance, reverse=True)[:limit]
+    return [observed_curve(estimate, diagnostics, index_of[name]) for name in worst]
 
 
 def observed_curve(estimate: Estimate, diagnostics: Diagnostics, index: int) -> ItemCurve:
     """Return the curve of an item with what diagnostics observed of it."""
     name = estimate.items[index]
-    seen, shares = diagnostics.curves.get(name, ()), diagnostics.shares.get(name, ())
-    return _make_curve(estimate, index, seen, shares)
+    points, shares = diagnostics.curves.get(name, ()), diagnostics.shares.get(name, ())
+    return _make_curve(estimate, index, points, shares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,10 +220,10 @@ class ThresholdRows:
 
 def threshold_rows(estimate: Estimate, level: float = 0.95) -> ThresholdRows:
     """Return the items with thresholds, hardest first, and which thresholds are out of order."""
-    shown = np.flatnonzero(estimate.estimated)
-    if not len(shown):
+    estimated = np.flatnonzero(estimate.estimated)
+    if not len(estimated):
         raise BadUsage("no item of this estimate has a number, so there is nothing to draw")
-    order = shown[np.argsort(-estimate.difficulty[shown], kind="stable")]
+    order = estimated[np.argsort(-estimate.difficulty[estimated], kind="stable")]
     value = estimate.thresholds[order]
     interval = estimate.threshold_interval(level)[order]
     interval = np.where(np.isnan(interval), value[:, :, None], interval)
@@ -317,31 +319,31 @@ def bin_answers(responses: Responses, ability: FloatArray, groups: int = GROUPS)
     for start in range(0, responses.n_persons, step):
         cells = responses.rows(start, start + step)
         here = slice(start, start + len(cells))
-        for one in range(groups):
-            mine = cells[group[here] == one]
+        for number in range(groups):
+            mine = cells[group[here] == number]
             for category in range(categories):
-                chosen[one, :, category] += (mine == category).sum(axis=0)
-            total[one] += ability[here][group[here] == one] @ (mine >= 0)
+                chosen[number, :, category] += (mine == category).sum(axis=0)
+            total[number] += ability[here][group[here] == number] @ (mine >= 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         return BinnedAnswers(responses.items, total / chosen.sum(axis=2), chosen)
 
 
 def _group_persons(ability: FloatArray, groups: int) -> Int64Array:
     """Return each person's group, -1 without an ability; equal abilities stay together."""
-    known = np.isfinite(ability)
+    measured = np.isfinite(ability)
     group = np.full(len(ability), -1, dtype=np.int64)
-    if not known.any():
+    if not measured.any():
         return group
-    cuts = np.quantile(ability[known], np.arange(1, groups) / groups)
-    group[known] = np.searchsorted(cuts, ability[known], side="left")
+    cuts = np.quantile(ability[measured], np.arange(1, groups) / groups)
+    group[measured] = np.searchsorted(cuts, ability[measured], side="left")
     return group
 
 
 def bin_abilities(ability: FloatArray) -> tuple[FloatArray, Int64Array]:
     """Return where bins of :data:`BIN` logits start and how many persons are in each."""
-    place = np.floor(ability / BIN).astype(np.int64)
-    counts = np.bincount(place - place.min())
-    return (place.min() + np.arange(len(counts))) * BIN, counts
+    bin_number = np.floor(ability / BIN).astype(np.int64)
+    counts = np.bincount(bin_number - bin_number.min())
+    return (bin_number.min() + np.arange(len(counts))) * BIN, counts
 
 
 def bin_measured(responses: Responses, scores: PersonScores, groups: int = GROUPS) -> BinnedAnswers:
@@ -354,14 +356,14 @@ def trace_curves(binned: BinnedAnswers) -> dict[str, Curve]:
     """Return the observed curve of every item."""
     columns = zip(binned.ability.T, binned.answers.T, binned.score.T, strict=True)
     return {
-        name: tuple((float(a), float(r / n), int(n)) for a, n, r in zip(*one, strict=True) if n)
-        for name, one in zip(binned.items, columns, strict=True)
+        name: tuple((float(a), float(r / n), int(n)) for a, n, r in zip(*column, strict=True) if n)
+        for name, column in zip(binned.items, columns, strict=True)
     }
 
 
 def trace_shares(binned: BinnedAnswers) -> dict[str, Shares]:
     """Return the shares of the categories at every point of every item's curve."""
     return {
-        name: tuple(tuple((own / own.sum()).tolist()) for own in binned.chosen[:, i] if own.any())
+        name: tuple(tuple((row / row.sum()).tolist()) for row in binned.chosen[:, i] if row.any())
         for i, name in enumerate(binned.items)
     }

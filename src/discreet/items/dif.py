@@ -178,7 +178,7 @@ def run_wald(
         groups=(split.labels[0], split.labels[1]),
         persons=(split.parts[0].n_persons, split.parts[1].n_persons),
         items=tuple(source.items[i] for i in places.item),
-        difficulty=np.stack([one.value for one in points]),
+        difficulty=np.stack([group_points.value for group_points in points]),
         z=contrasts.z,
         p_value=contrasts.p_value,
         status=status,
@@ -242,9 +242,9 @@ def find_dif(
     base = _find_reference(split, reference)
     estimates = _fit_groups(split, method, model)
     places, points = list_compared_points(estimates, split, by_step)
-    focal = [one for g, one in enumerate(points) if g != base]
-    rows = [purify(points[base], one, level) for one in focal]
-    labels = [one.label for one in focal]
+    focal = [group_points for g, group_points in enumerate(points) if g != base]
+    rows = [purify(points[base], group_points, level) for group_points in focal]
+    labels = [group_points.label for group_points in focal]
     items = tuple(source.items[i] for i in places.item)
     table = _tabulate(items, labels, split, base, rows, adjustment, level)
     return replace(
@@ -281,12 +281,12 @@ def _doubt_small(split: Split) -> tuple[FitWarning, ...]:
 def _fit_groups(split: Split, method: Method, model: Model) -> list[Estimate]:
     """Calibrate the groups apart, all by one method."""
     estimates = _fit_each(split, method, model)
-    others = [one for one in estimates if one.method != estimates[0].method]
+    others = [estimate for estimate in estimates if estimate.method != estimates[0].method]
     if not others:
         return estimates
     # Left alone, each group found its own method: take the one that serves them all.
-    (choice,) = {one.choice for one in estimates if one.method == "refined"}
-    return [replace(one, choice=choice) for one in _fit_each(split, "refined", model)]
+    (choice,) = {estimate.choice for estimate in estimates if estimate.method == "refined"}
+    return [replace(estimate, choice=choice) for estimate in _fit_each(split, "refined", model)]
 
 
 def _fit_each(split: Split, method: Method, model: Model) -> list[Estimate]:

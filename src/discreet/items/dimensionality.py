@@ -94,8 +94,8 @@ class Dimensionality(Tabular):
         """Whether these are all persons."""
         if not self.sampled:
             return ()
-        said = f"dimensionality is that of {self.persons:,} evenly chosen persons"
-        return (FitWarning(WarningKind.SAMPLED, said),)
+        sentence = f"dimensionality is that of {self.persons:,} evenly chosen persons"
+        return (FitWarning(WarningKind.SAMPLED, sentence),)
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One row per component: component, eigenvalue, expected, limit, p_value, share."""
@@ -178,10 +178,12 @@ def find_dimensions(
         raise BadUsage(f"simulations must be 1 or more, found {simulations}; 99 are usual")
     prepared = prepare(responses, calibration, "ml", reading)
     design = _lay_out(prepared)
-    sets = _choose_number(design.given.size) if simulations is None else simulations
+    sets = _choose_number(design.answered.size) if simulations is None else simulations
     source = np.random.default_rng(0) if rng is None else rng
     values, loading = _split_components(design.standardise(design.code))
-    null = np.stack([_eigenvalues(one)[: len(values)] for one in _simulate(design, sets, source)])
+    null = np.stack(
+        [_eigenvalues(residual)[: len(values)] for residual in _simulate(design, sets, source)]
+    )
     order = np.argsort(-loading, kind="stable")
     return Dimensionality(
         eigenvalue=tuple(values.tolist()),
@@ -204,7 +206,7 @@ class _Design:
 
     items: tuple[str, ...]
     difficulty: FloatArray
-    given: BoolArray
+    answered: BoolArray
     code: Int8Array
     expected: FloatArray
     weight: FloatArray
@@ -215,7 +217,7 @@ class _Design:
     def standardise(self, code: Any) -> FloatArray:
         """Return residuals with mean zero and variance one per item; missing ones are zero."""
         residual = (code - self.expected) * self.weight
-        residual -= self.given * (residual.sum(axis=0) / self.given.sum(axis=0))
+        residual -= self.answered * (residual.sum(axis=0) / self.answered.sum(axis=0))
         square = (residual**2).sum(axis=0)
         return np.asarray(residual / np.sqrt(np.maximum(square, NO_SPREAD) / len(code)))
 
@@ -223,27 +225,27 @@ class _Design:
 def _lay_out(prepared: Prepared) -> _Design:
     """Take the persons that are looked at, and the items that some of them answered."""
     used = np.flatnonzero(prepared.used)
-    m = len(prepared.known.items)
-    most = max(3, CELL_LIMIT // m)
-    if len(used) > most:
-        used = used[np.linspace(0, len(used) - 1, most).round().astype(np.intp)]
+    m = len(prepared.item_parameters.items)
+    limit = max(3, CELL_LIMIT // m)
+    if len(used) > limit:
+        used = used[np.linspace(0, len(used) - 1, limit).round().astype(np.intp)]
     cells = prepared.responses.store.take(used).rows(0, len(used))
-    kept = np.flatnonzero((cells >= 0).any(axis=0))
-    if len(kept) < 3 or len(used) < 3:
+    columns = np.flatnonzero((cells >= 0).any(axis=0))
+    if len(columns) < 3 or len(used) < 3:
         raise BadUsage(
             f"dimensionality needs 3 items and 3 persons with right and wrong answers or more, "
-            f"found {len(kept)} and {len(used)}"
+            f"found {len(columns)} and {len(used)}"
         )
-    cells, b = cells[:, kept], prepared.thresholds[kept]
+    cells, b = cells[:, columns], prepared.thresholds[columns]
     ability = prepared.scores.ability[used]
     moments = score_moments(ability, b)
-    spread, given = np.sqrt(moments.variance), cells >= 0
-    items = tuple(prepared.scores.items[i] for i in kept)
-    expected = np.where(given, moments.mean, 0.0)
-    weight = np.divide(1.0, spread, out=np.zeros_like(spread), where=given)
-    reach = np.where(given, _reach_steps(ability, b, moments.mean), 0.0)
+    spread, answered = np.sqrt(moments.variance), cells >= 0
+    items = tuple(prepared.scores.items[i] for i in columns)
+    expected = np.where(answered, moments.mean, 0.0)
+    weight = np.divide(1.0, spread, out=np.zeros_like(spread), where=answered)
+    reach = np.where(answered, _reach_steps(ability, b, moments.mean), 0.0)
     code = np.maximum(cells, 0)
-    return _Design(items, prepared.difficulty[kept], given, code, expected, weight, reach)
+    return _Design(items, prepared.difficulty[columns], answered, code, expected, weight, reach)
 
 
 def _reach_steps(ability: FloatArray, b: FloatArray, expected: FloatArray) -> FloatArray:
@@ -290,10 +292,10 @@ def draw_answers_given_scores(
     waiting = np.arange(n)
     while len(waiting):
         times = max(1, n // len(waiting))
-        drawn = rng.random((times, len(waiting), m), dtype=np.float32)
-        code = (drawn < reach[0, waiting]).astype(np.int8)
+        uniform = rng.random((times, len(waiting), m), dtype=np.float32)
+        code = (uniform < reach[0, waiting]).astype(np.int8)
         for step in reach[1:]:
-            code += drawn < step[waiting]
+            code += uniform < step[waiting]
         hit = code.sum(axis=2, dtype=np.int64) == score[waiting]
         done = hit.any(axis=0)
         answers[waiting[done]] = code[hit.argmax(axis=0)[done], np.flatnonzero(done)]
@@ -314,8 +316,8 @@ def _eigenvalues(residual: FloatArray) -> FloatArray:
 
     product = _small_product(residual)
     last = len(product) - 1
-    few = (max(0, last - COMPONENTS + 1), last)
-    return np.asarray(eigh(product, eigvals_only=True, subset_by_index=few)[::-1])
+    largest = (max(0, last - COMPONENTS + 1), last)
+    return np.asarray(eigh(product, eigvals_only=True, subset_by_index=largest)[::-1])
 
 
 def _split_components(residual: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -340,19 +342,19 @@ def _correlate_ends(
     if not all(ends):
         return None
     b = {
-        item: own[~np.isnan(own)]
-        for item, own in zip(prepared.known.items, prepared.thresholds, strict=True)
+        item: steps[~np.isnan(steps)]
+        for item, steps in zip(prepared.item_parameters.items, prepared.thresholds, strict=True)
     }
     first, second = (
         score(prepared.responses.select(list(end)), {item: b[item] for item in end}, method="warm")
         for end in ends
     )
-    both = np.isfinite(first.ability) & np.isfinite(second.ability) & prepared.used
-    if both.sum() < 3:
+    measured = np.isfinite(first.ability) & np.isfinite(second.ability) & prepared.used
+    if measured.sum() < 3:
         return None
-    parts = [compare_spread(one.ability[both], one.se[both]) for one in (first, second)]
+    parts = [compare_spread(one.ability[measured], one.se[measured]) for one in (first, second)]
     shared = parts[0].reliability * parts[1].reliability
     if min(part.reliability for part in parts) <= 0:
         return None
-    plain = float(np.corrcoef(first.ability[both], second.ability[both])[0, 1])
+    plain = float(np.corrcoef(first.ability[measured], second.ability[measured])[0, 1])
     return float(np.clip(plain / float(np.sqrt(shared)), -1.0, 1.0))

@@ -129,12 +129,12 @@ def analyse_distractors(
             "these answers were read without a key, so what was chosen is not known; read them "
             "with key= (--key), from a file or a data frame that holds the chosen options"
         )
-    known = estimate or fit(source)
-    ability = score(source, known).ability
-    information = _inform(source, known, ability)
+    calibration = estimate or fit(source)
+    ability = score(source, calibration).ability
+    information = _inform(source, calibration, ability)
     rows = []
     for number, item in enumerate(choices.items):
-        others = _leave_out(source, known, item, ability, information)
+        others = _leave_out(source, calibration, item, ability, information)
         rows += _tell(choices, number, ability, others)
     return Distractors(*zip(*rows, strict=True))
 
@@ -161,15 +161,15 @@ def _leave_out(
     if not np.isfinite(difficulty):  # it contributed nothing
         return ability
     expected = _expect(ability, difficulty)
-    rest = information - expected * (1 - expected)
+    remaining = information - expected * (1 - expected)
     with np.errstate(divide="ignore", invalid="ignore"):
-        moved = ability - (answer - expected) / rest
-    return np.where((answer >= 0) & (rest > NO_INFORMATION), moved, np.nan)
+        moved = ability - (answer - expected) / remaining
+    return np.where((answer >= 0) & (remaining > NO_INFORMATION), moved, np.nan)
 
 
 def _difficulties(source: Responses, estimate: Estimate) -> FloatArray:
-    known = dict(zip(estimate.items, estimate.difficulty.tolist(), strict=True))
-    return np.array([known.get(name, np.nan) for name in source.items])
+    difficulty_of = dict(zip(estimate.items, estimate.difficulty.tolist(), strict=True))
+    return np.array([difficulty_of.get(name, np.nan) for name in source.items])
 
 
 def _expect(ability: FloatArray, difficulty: FloatArray | float) -> FloatArray:
@@ -181,8 +181,8 @@ def _tell(
 ) -> list[tuple[Any, ...]]:
     """Return the rows of one item."""
     chosen = choices.chosen[:, number]
-    known = (chosen >= 0) & np.isfinite(ability)
-    mine, able, apart = chosen[known], ability[known], others[known]
+    usable = (chosen >= 0) & np.isfinite(ability)
+    mine, able, apart = chosen[usable], ability[usable], others[usable]
     cuts = np.quantile(able, np.arange(1, GROUPS) / GROUPS) if len(able) else np.zeros(0)
     group = np.searchsorted(cuts, able, side="left")
     rows = []
@@ -215,8 +215,8 @@ def _is_abler(correlation: float, chosen: int, answered: int) -> bool:
 def _share(took: Any, ability: FloatArray, group: Any) -> Share:
     return tuple(
         (float(ability[mine].mean()), float(took[mine].mean()), int(mine.sum()))
-        for one in range(GROUPS)
-        if (mine := group == one).any()
+        for number in range(GROUPS)
+        if (mine := group == number).any()
     )
 
 
@@ -246,30 +246,30 @@ class OptionMap:
     @property
     def span(self) -> tuple[float, float]:
         """From where to where abilities are drawn."""
-        seen = [point[0] for curve in self.shares for point in curve] or [0.0]
-        return min(seen) - 0.25, max(seen) + 0.25
+        abilities = [point[0] for curve in self.shares for point in curve] or [0.0]
+        return min(abilities) - 0.25, max(abilities) + 0.25
 
 
-def option_map(found: Distractors, item: str) -> OptionMap:
+def option_map(distractors: Distractors, item: str) -> OptionMap:
     """Gather the options of one item, the most chosen first."""
-    rows = [row for row, name in enumerate(found.item) if name == item]
+    rows = [row for row, name in enumerate(distractors.item) if name == item]
     if not rows:
-        named = list(dict.fromkeys(found.item))
+        keyed = list(dict.fromkeys(distractors.item))
         raise BadUsage(
-            f"no options are known of an item {item!r}; items with a key are {name_some(named)}"
+            f"no options are known of an item {item!r}; items with a key are {name_some(keyed)}"
         )
-    rows.sort(key=lambda row: (not found.right[row], -found.chosen[row]))
+    rows.sort(key=lambda row: (not distractors.right[row], -distractors.chosen[row]))
     return OptionMap(
         item,
-        tuple(found.option[row] for row in rows),
-        tuple(found.right[row] for row in rows),
-        tuple(bool(found.flag[row]) for row in rows),
-        tuple(found.curve[row] for row in rows),
+        tuple(distractors.option[row] for row in rows),
+        tuple(distractors.right[row] for row in rows),
+        tuple(bool(distractors.flag[row]) for row in rows),
+        tuple(distractors.curve[row] for row in rows),
     )
 
 
-def option_maps(found: Distractors, most: int) -> list[OptionMap]:
+def option_maps(distractors: Distractors, limit: int) -> list[OptionMap]:
     """Return the pictures of items with a flagged option, then of others, not more than these."""
-    flagged = [found.item[row] for row in found.flagged]
-    names = list(dict.fromkeys([*flagged, *found.item]))[:most]
-    return [option_map(found, name) for name in names]
+    flagged = [distractors.item[row] for row in distractors.flagged]
+    names = list(dict.fromkeys([*flagged, *distractors.item]))[:limit]
+    return [option_map(distractors, name) for name in names]

@@ -225,16 +225,16 @@ class _Sums:
     @classmethod
     def of(cls, chunk: ResidualChunk, axis: int) -> _Sums:
         w, y2 = chunk.variance, chunk.residual**2
-        given = chunk.answered
+        answered = chunk.answered
         ratio = chunk.squares()
-        kurtosis = np.divide(chunk.fourth, w * w, out=np.zeros_like(w), where=given)
-        excess = np.where(given, chunk.fourth - w * w, 0.0)
-        parts = (given.astype(np.float64), y2, ratio, w, kurtosis, excess)
+        kurtosis = np.divide(chunk.fourth, w * w, out=np.zeros_like(w), where=answered)
+        excess = np.where(answered, chunk.fourth - w * w, 0.0)
+        parts = (answered.astype(np.float64), y2, ratio, w, kurtosis, excess)
         return cls(*(part.sum(axis=axis) for part in parts))
 
-    def add(self, other: _Sums) -> None:
+    def add(self, sums: _Sums) -> None:
         for name in self.__dataclass_fields__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+            setattr(self, name, getattr(self, name) + getattr(sums, name))
 
     def mean_squares(self) -> MeanSquares:
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -259,8 +259,8 @@ class _BoundedSums:
     largest: FloatArray
 
     def add(self, chunk: ResidualChunk, ability: FloatArray, thresholds: FloatArray) -> None:
-        given, square = chunk.answered[..., None], chunk.squares()
-        chance = np.where(given, category_chances(ability, thresholds), 0.0)
+        answered, square = chunk.answered[..., None], chunk.squares()
+        chance = np.where(answered, category_chances(ability, thresholds), 0.0)
         category = np.arange(chance.shape[-1])
         mean = (chunk.code - chunk.residual)[..., None]
         scale = np.where(chunk.answered, chunk.variance, 1.0)[..., None]
@@ -295,13 +295,13 @@ class _Moments:
     curvature: FloatArray
 
     def add(self, chunk: ResidualChunk, ability: FloatArray, centre: float, b: FloatArray) -> None:
-        given = chunk.answered
-        theta = (ability - centre)[:, None] * given
-        right = np.where(given, chunk.code, 0).astype(np.float64)
+        answered = chunk.answered
+        theta = (ability - centre)[:, None] * answered
+        right = np.where(answered, chunk.code, 0).astype(np.float64)
         chance = right - chunk.residual
         pull, curvature = slope_terms(ability, b, chunk.code)
         parts = (theta, theta**2, right, right**2, theta * right, chance, chance**2,
-                 theta * chance, pull * given, curvature * given)  # fmt: skip
+                 theta * chance, pull * answered, curvature * answered)  # fmt: skip
         for name, part in zip(self.__dataclass_fields__, parts, strict=True):
             setattr(self, name, getattr(self, name) + part.sum(axis=0))
 
@@ -314,14 +314,14 @@ class _Moments:
         """Return how strongly answers go with ability: observed, expected, and as a slope."""
         with np.errstate(invalid="ignore", divide="ignore"):
             spread = self.ability_squared - self.ability**2 / count
-            seen = self.seen(count)
+            observed = self.seen(count)
             expected = self.chance_squared - self.chance**2 / count + variance
             together = self.ability_right - self.ability * self.right / count
             foreseen = self.ability_chance - self.ability * self.chance / count
             columns = (
-                _correlate(together, spread * seen),
+                _correlate(together, spread * observed),
                 _correlate(foreseen, spread * expected),
-                np.where(seen > 0, 1 + self.pull / self.curvature, np.nan),
+                np.where(observed > 0, 1 + self.pull / self.curvature, np.nan),
             )
         return dict(zip(SLOPES, columns, strict=True))
 
@@ -383,26 +383,26 @@ def _columns(values: MeanSquares) -> tuple[FloatArray, FloatArray, FloatArray, F
 
 def _spread_items(prepared: Prepared, sums: dict[str, Any]) -> ItemFit:
     """Put the numbers at the items' places among all items of the answers, with a status."""
-    names = prepared.asked
-    place = {name: column for column, name in enumerate(names)}
-    where = np.array([place[name] for name in prepared.scores.items])
+    names = prepared.source_items
+    column_of = {name: column for column, name in enumerate(names)}
+    columns = np.array([column_of[name] for name in prepared.scores.items])
     count = sums["sums"].count
     constant = ~(sums["moments"].seen(count) > 0)
     slopes = sums["moments"].slopes(count, sums["sums"].variance)
     status = np.full(len(names), "no_difficulty", dtype=object)
-    status[where] = MEASURED
-    status[where[constant]] = "no_variance"
-    status[where[count == 0]] = "no_answers"
+    status[columns] = MEASURED
+    status[columns[constant]] = "no_variance"
+    status[columns[count == 0]] = "no_answers"
     squares = sums["sums"].mean_squares()
     bounded, bounded_t = sums["bounded"].outfit()
     with np.errstate(invalid="ignore", divide="ignore"):
-        rest = (sums["sums"].standardised - sums["bounded"].largest) / (count - 1)
+        without_largest = (sums["sums"].standardised - sums["bounded"].largest) / (count - 1)
     answers = np.zeros(len(names), dtype=np.int64)
-    answers[where] = count.astype(np.int64)
+    answers[columns] = count.astype(np.int64)
 
     def spread_out(value: FloatArray) -> FloatArray:
         column = np.full(len(names), np.nan)
-        column[where] = value
+        column[columns] = value
         return column
 
     return ItemFit(
@@ -411,7 +411,7 @@ def _spread_items(prepared: Prepared, sums: dict[str, Any]) -> ItemFit:
         **{name: spread_out(getattr(squares, name)) for name in MEAN_SQUARES},
         outfit_bounded=spread_out(bounded),
         outfit_bounded_t=spread_out(bounded_t),
-        outfit_without_one=spread_out(rest),
+        outfit_without_one=spread_out(without_largest),
         **{name: spread_out(value) for name, value in slopes.items()},
         status=tuple(status),
     )
@@ -431,8 +431,8 @@ def _item_reliability(calibration: Any) -> Reliability:
     se = getattr(source, "se", None)
     if se is None:
         return Reliability(float(np.var(b, ddof=1)) if len(b) > 1 else float("nan"), float("nan"))
-    known = np.isfinite(np.asarray(source.difficulty))
-    return compare_spread(b, np.asarray(se)[known])
+    calibrated = np.isfinite(np.asarray(source.difficulty))
+    return compare_spread(b, np.asarray(se)[calibrated])
 
 
 Codes = npt.NDArray[np.int8]
@@ -453,12 +453,12 @@ def describe_persons(responses: Responses, difficulty: FloatArray) -> NormalPrio
     than :data:`PRIOR_PERSONS`, so many are taken from all over. Without an answer to an item that
     has a difficulty there is nothing to go by, and abilities are standard normal.
     """
-    known = np.flatnonzero(np.isfinite(difficulty if difficulty.ndim == 1 else difficulty[:, 0]))
-    job = GroupPatterns(known, sample=PRIOR_PERSONS)
+    items = np.flatnonzero(np.isfinite(difficulty if difficulty.ndim == 1 else difficulty[:, 0]))
+    job = GroupPatterns(items, sample=PRIOR_PERSONS)
     patterns = job.collect(responses.reduce(job))
     if not patterns.lengths.any():
         return NormalPrior(0.0, 1.0)
-    return estimate_prior(patterns, difficulty[known])
+    return estimate_prior(patterns, difficulty[items])
 
 
 def predict_answers(
@@ -477,12 +477,12 @@ def predict_answers(
     share
         Probability of a right answer to an item without a difficulty, whoever answers.
     """
-    known = np.flatnonzero(np.isfinite(difficulty))
+    items = np.flatnonzero(np.isfinite(difficulty))
     chance = np.repeat(share[None, :], len(codes), axis=0)
-    size = max(1, BLOCK_CELLS // max(len(known), len(GRID)))
+    size = max(1, BLOCK_CELLS // max(len(items), len(GRID)))
     for start in range(0, len(codes), size):
-        part = codes[start : start + size][:, known]
-        chance[start : start + size, known] = _predict(part, difficulty[known], prior)
+        part = codes[start : start + size][:, items]
+        chance[start : start + size, items] = _predict(part, difficulty[items], prior)
     return chance
 
 
@@ -515,26 +515,26 @@ def predict_categories(
     share
         ``[item, category]``: the chances of an item without thresholds, whoever answers.
     """
-    known = np.flatnonzero(np.isfinite(thresholds[:, 0]))
+    items = np.flatnonzero(np.isfinite(thresholds[:, 0]))
     chance = np.repeat(share[None], len(codes), axis=0)
     size = max(1, BLOCK_CELLS // max(share.size, len(GRID)))
     for start in range(0, len(codes), size):
-        part = codes[start : start + size][:, known]
-        chance[start : start + size, known] = _predict_steps(part, thresholds[known], prior)
+        part = codes[start : start + size][:, items]
+        chance[start : start + size, items] = _predict_steps(part, thresholds[items], prior)
     return chance
 
 
 def _predict_steps(codes: Codes, thresholds: FloatArray, prior: NormalPrior) -> FloatArray:
-    nodes, most = prior.mean + prior.sd * GRID, thresholds.shape[1]
+    nodes, steps = prior.mean + prior.sd * GRID, thresholds.shape[1]
     load = (codes >= 0).astype(np.float64) @ log_totals(nodes, thresholds)
     post = np.maximum(codes, 0).sum(axis=1)[:, None] * nodes - load - GRID**2 / 2
     post -= logsumexp(post, axis=1, keepdims=True)
     # How much likelier a person is to be so many categories higher than answered.
     higher = np.stack(
-        [logsumexp(post + away * nodes, axis=1) for away in range(-most, most + 1)], axis=1
+        [logsumexp(post + change * nodes, axis=1) for change in range(-steps, steps + 1)], axis=1
     )
-    place = np.arange(most + 1) - np.maximum(codes, 0)[:, :, None] + most
-    gain = np.take_along_axis(higher[:, None, :], place, axis=2)
+    index = np.arange(steps + 1) - np.maximum(codes, 0)[:, :, None] + steps
+    gain = np.take_along_axis(higher[:, None, :], index, axis=2)
     step = np.where(np.isnan(thresholds), np.inf, thresholds)
     load_of = np.concatenate([np.zeros((len(step), 1)), np.cumsum(step, axis=1)], axis=1)
     answered = np.exp(gain - load_of - logsumexp(gain - load_of, axis=2, keepdims=True))
@@ -548,12 +548,12 @@ def log_likelihood(codes: Codes, chance: FloatArray) -> tuple[float, int]:
     ``chance`` is that of a right answer, ``[person, item]``, or of every category.
     """
     if chance.ndim == 3:
-        own = np.maximum(codes, 0)[:, :, None].astype(np.intp)
-        given = np.take_along_axis(chance, own, axis=2)[:, :, 0][codes >= 0]
+        category = np.maximum(codes, 0)[:, :, None].astype(np.intp)
+        probability = np.take_along_axis(chance, category, axis=2)[:, :, 0][codes >= 0]
     else:
-        given = np.where(codes == 1, chance, 1 - chance)[codes >= 0]
+        probability = np.where(codes == 1, chance, 1 - chance)[codes >= 0]
     with np.errstate(divide="ignore"):
-        return float(np.log(given).sum()), len(given)
+        return float(np.log(probability).sum()), len(probability)
 
 
 def smooth_shares(

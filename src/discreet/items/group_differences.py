@@ -77,15 +77,15 @@ def list_compared_points(
     estimates: list[Estimate], split: Split, by_step: bool
 ) -> tuple[Places, list[Points]]:
     """Return what is compared, in every group."""
-    lacking = [_find_lacking(one, estimates) for one in estimates]
+    lacking = [_find_lacking(estimate, estimates) for estimate in estimates]
     grouped = list(zip(split.labels, estimates, lacking, strict=True))
     if not by_step:
         item = np.arange(len(estimates[0].items))
         return Places(item), [_locate(*group) for group in grouped]
     # Where groups differ in an item's categories, none of its steps is compared.
-    steps = [max(own) for own in zip(*(one.steps for one in estimates), strict=True)]
+    steps = [max(sizes) for sizes in zip(*(estimate.steps for estimate in estimates), strict=True)]
     item = np.repeat(np.arange(len(steps)), steps)
-    step = np.concatenate([np.arange(1, own + 1) for own in steps])
+    step = np.concatenate([np.arange(1, item_steps + 1) for item_steps in steps])
     places = Places(item, tuple(step.tolist()))
     return places, [_spread_steps(*group, item, step) for group in grouped]
 
@@ -96,8 +96,8 @@ def _find_lacking(estimate: Estimate, all_groups: list[Estimate]) -> list[str]:
         return [""] * len(estimate.items)
     every = zip(*(one.ladder.kept for one in all_groups if one.ladder is not None), strict=True)
     missing = [
-        sorted(set().union(*kept) - set(own))
-        for own, kept in zip(estimate.ladder.kept, every, strict=True)
+        sorted(set().union(*categories) - set(own))
+        for own, categories in zip(estimate.ladder.kept, every, strict=True)
     ]
     return [
         f"no answers in category {' or '.join(map(str, own))}" if own else "" for own in missing
@@ -122,8 +122,8 @@ def _spread_steps(
     value[inside] = estimate.thresholds[item[inside], step[inside] - 1]
     covariance = _spread_covariance(estimate, estimate.threshold_covariance, np.isfinite(value))
     status = [
-        _explain(statuses[i][k - 1] if there else Status.ESTIMATED, lacking[i])
-        for i, k, there in zip(item, step, inside, strict=True)
+        _explain(statuses[i][k - 1] if is_inside else Status.ESTIMATED, lacking[i])
+        for i, k, is_inside in zip(item, step, inside, strict=True)
     ]
     value[[bool(lacking[i]) for i in item]] = np.nan
     return Points(label, value, covariance, tuple(status))
@@ -134,7 +134,7 @@ def _explain(status: str, lacking: str) -> str:
 
 
 def _spread_covariance(
-    estimate: Estimate, covariance: FloatArray | None, known: BoolArray
+    estimate: Estimate, covariance: FloatArray | None, estimated: BoolArray
 ) -> FloatArray:
     """Return the covariance over all points, zero where there is no number."""
     if covariance is None:
@@ -142,8 +142,8 @@ def _spread_covariance(
             f"the method {estimate.method!r} gave no covariance for {len(estimate.items)} items, "
             "which a comparison of groups needs; use fewer items"
         )
-    full = np.zeros((len(known), len(known)))
-    full[np.ix_(known, known)] = covariance
+    full = np.zeros((len(estimated), len(estimated)))
+    full[np.ix_(estimated, estimated)] = covariance
     return full
 
 
@@ -179,29 +179,29 @@ def _centred_variance(covariance: FloatArray, anchors: BoolArray) -> FloatArray:
 def _statuses(first: Points, second: Points) -> tuple[str, ...]:
     """Say ``compared``, or in which group an item has no number and why."""
     out = []
-    for both in zip(first.status, second.status, strict=True):
+    for statuses in zip(first.status, second.status, strict=True):
         reasons = [
             f"{status} in {points.label}"
-            for status, points in zip(both, (first, second), strict=True)
+            for status, points in zip(statuses, (first, second), strict=True)
             if status not in (Status.ESTIMATED, Status.ANCHORED)
         ]
         out.append(", ".join(reasons) or "compared")
     return tuple(out)
 
 
-def purify(base: Points, other: Points, level: float) -> tuple[Contrasts, tuple[str, ...]]:
+def purify(base: Points, focal: Points, level: float) -> tuple[Contrasts, tuple[str, ...]]:
     """Repeat the comparison with the items that showed no difference as anchors.
 
     The first anchors are the half of the items nearest to the median difference, which up to
     half of the items can differ without moving far.
     """
-    common = base.known & other.known
-    raw = np.where(common, other.value - base.value, np.nan)
-    away = np.abs(raw - np.nanmedian(raw)) if common.any() else raw
-    anchor = common & (away <= np.nanmedian(away)) if common.any() else common
+    common = base.known & focal.known
+    raw = np.where(common, focal.value - base.value, np.nan)
+    deviation = np.abs(raw - np.nanmedian(raw)) if common.any() else raw
+    anchor = common & (deviation <= np.nanmedian(deviation)) if common.any() else common
     smallest = max(2, int(common.sum()) // 4)
     for _ in range(ROUNDS):
-        contrasts, status = contrast(base, other, anchor)
+        contrasts, status = contrast(base, focal, anchor)
         new = common & ~(contrasts.p_value < level)
         if (new == anchor).all() or new.sum() < smallest:
             break

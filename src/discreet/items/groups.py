@@ -97,28 +97,28 @@ def split_groups(responses: Responses, groups: Any) -> Split:
         If there is no such column, the number of labels is wrong, or there is one group only.
     """
     labels = _label_persons(responses, groups)
-    known = np.array([label not in MISSING for label in labels], dtype=bool)
-    found = {str(label) for label in labels[known]}
+    labelled = np.array([label not in MISSING for label in labels], dtype=bool)
+    levels = {str(label) for label in labels[labelled]}
     by_score = isinstance(groups, str) and groups not in responses.groups
-    names = tuple(label for label in LOW_HIGH if label in found) if by_score else ()
-    names = names or tuple(sorted(found))
-    missing = int((~known).sum())
+    names = tuple(label for label in LOW_HIGH if label in levels) if by_score else ()
+    names = names or tuple(sorted(levels))
+    missing = int((~labelled).sum())
     if len(names) < 2:
         raise BadUsage(
             f"comparing groups needs two groups or more, found {len(names)} "
             f"({', '.join(names) or 'no labels at all'}; {missing} of {len(labels)} persons "
             "have no label)"
         )
-    said = f"{missing} persons without a group label were left out"
-    warnings = (FitWarning(WarningKind.NO_LABEL, said),) if missing else ()
+    sentence = f"{missing} persons without a group label were left out"
+    warnings = (FitWarning(WarningKind.NO_LABEL, sentence),) if missing else ()
     parts = tuple(take_group(responses, labels == name) for name in names)
     return Split(names, parts, missing, warnings)
 
 
 def load_grouped(responses: Any, groups: Any, words: ReadingWords) -> Responses:
     """Return answers in memory, with the group column that is asked for."""
-    named = isinstance(groups, str) and groups not in SCORE_SPLITS
-    return load_answers(responses, words, group=groups if named else ())
+    is_column = isinstance(groups, str) and groups not in SCORE_SPLITS
+    return load_answers(responses, words, group=groups if is_column else ())
 
 
 def _label_persons(responses: Responses, groups: Any) -> Texts:
@@ -148,10 +148,10 @@ def _label_persons(responses: Responses, groups: Any) -> Texts:
 def _label_by_score(responses: Responses, split: str) -> Texts:
     """Label low and high scorers; a person without answers gets no label."""
     value = _mean_item_scores(responses)
-    known = ~np.isnan(value)
-    middle = np.mean(value[known]) if split == SCORE_SPLITS[0] else np.median(value[known])
+    scored = ~np.isnan(value)
+    middle = np.mean(value[scored]) if split == SCORE_SPLITS[0] else np.median(value[scored])
     labels = np.array(LOW_HIGH, dtype=object)[(value > middle).astype(np.intp)]
-    labels[~known] = ""
+    labels[~scored] = ""
     return labels
 
 
@@ -175,7 +175,7 @@ def _count_points(responses: Responses, steps: IndexArray) -> Int64Array:
     size = max(1, CHUNK_CELLS // responses.n_items)
     starts = range(0, responses.n_persons, size)
     rows = (responses.rows(start, start + size) >= 0 for start in starts)
-    return np.concatenate([given @ steps for given in rows])
+    return np.concatenate([answered @ steps for answered in rows])
 
 
 def take_group(responses: Responses, chosen: BoolArray) -> Responses:
@@ -344,8 +344,8 @@ class _Found:
 
 def _maximise(part: Responses, model: str) -> _Found:
     if max(part.steps) == 1:
-        found = find_maximum(part)[2]
-        return _Found(found.log_likelihood, found.difficulty, len(found.difficulty) - 1)
+        maximum = find_maximum(part)[2]
+        return _Found(maximum.log_likelihood, maximum.difficulty, len(maximum.difficulty) - 1)
     steps = find_step_maximum(part, model)[0]
     return _Found(steps.log_likelihood, steps.location, steps.free)
 
@@ -363,14 +363,14 @@ def _maximise_group(part: Responses, model: str, label: str) -> _Found:
 def _comparable_items(split: Split, items: tuple[str, ...], model: str) -> tuple[str, ...]:
     """Items linked in every group; dropping one can unlink another, so repeat."""
     while True:
-        kept = set(items)
+        usable = set(items)
         for label, part in split.pairs:
             chosen = part.select(items)
-            several = max(chosen.steps) > 1
-            kept &= _full_items(chosen, model) if several else _linked_items(chosen, label)
-        if len(kept) == len(items):
+            has_steps = max(chosen.steps) > 1
+            usable &= _full_items(chosen, model) if has_steps else _linked_items(chosen, label)
+        if len(usable) == len(items):
             return items
-        items = tuple(name for name in items if name in kept)
+        items = tuple(name for name in items if name in usable)
         if len(items) < 2:
             raise DisconnectedItems(
                 f"only {len(items)} items have right and wrong answers, with steps all categories, "
@@ -381,9 +381,9 @@ def _comparable_items(split: Split, items: tuple[str, ...], model: str) -> tuple
 
 def _full_items(part: Responses, model: str) -> set[str]:
     """Items whose steps a group can have: it is in all categories; of a rating scale in two."""
-    seen = category_totals(part.store) > 0
-    inside = np.arange(seen.shape[1]) <= np.array(part.steps)[:, None]
-    full = seen.sum(axis=1) > 1 if model == RATING_SCALE else (seen | ~inside).all(axis=1)
+    used = category_totals(part.store) > 0
+    inside = np.arange(used.shape[1]) <= np.array(part.steps)[:, None]
+    full = used.sum(axis=1) > 1 if model == RATING_SCALE else (used | ~inside).all(axis=1)
     return {part.items[i] for i in np.flatnonzero(full)}
 
 

@@ -115,16 +115,16 @@ def run_martin_loef(
     usable = _usable_items(source)
     first = _choose_part(source, usable, split)
     second = tuple(item for item in usable if item not in set(first))
-    parts, whole = _keep_complete(source, first, second)
-    together = find_maximum(whole)[2]
+    parts, complete = _keep_complete(source, first, second)
+    together = find_maximum(complete)[2]
     apart = [find_maximum(part)[2] for part in parts]
     scores = [part.store.person_totals()[1] for part in parts]
-    gain = sum(one.log_likelihood for one in apart) - together.log_likelihood
+    gain = sum(maximum.log_likelihood for maximum in apart) - together.log_likelihood
     statistic = 2 * (gain + _score_terms(*scores))
     degrees = len(first) * len(second) - 1
     excluded = tuple(item for item in source.items if item not in set(usable))
     words = EASY_HARD if split == MEDIAN else ("named", "others")
-    warnings = _warn(source, whole, degrees, excluded)
+    warnings = _warn(source, complete, degrees, excluded)
     warn_of_dropped(warnings)
     return MartinLoefTest(
         statistic=statistic,
@@ -133,8 +133,8 @@ def run_martin_loef(
         items=(*first, *second),
         part=(words[0],) * len(first) + (words[1],) * len(second),
         difficulty=together.difficulty,
-        apart=np.concatenate([one.difficulty for one in apart]),
-        persons=whole.n_persons,
+        apart=np.concatenate([maximum.difficulty for maximum in apart]),
+        persons=complete.n_persons,
         excluded=excluded,
         warnings=tuple(warnings),
     )
@@ -188,16 +188,16 @@ def _keep_complete(
             "items, and this test compares scores on all of them; give items that the same "
             "persons answered"
         )
-    whole = take_group(chosen, complete)
-    parts = [whole.select(first), whole.select(second)]
-    for part in (whole, *parts):
+    full_test = take_group(chosen, complete)
+    parts = [full_test.select(first), full_test.select(second)]
+    for part in (full_test, *parts):
         if len(_usable_items(part)) < part.n_items:
             left = sorted(set(part.items) - set(_usable_items(part)))
             raise DisconnectedItems(
-                f"among the {whole.n_persons} persons who answered everything, {name_some(left)} "
-                "have no right or no wrong answer; leave them out"
+                f"among the {full_test.n_persons} persons who answered everything, "
+                f"{name_some(left)} have no right or no wrong answer; leave them out"
             )
-    return parts, whole
+    return parts, full_test
 
 
 def _score_terms(first: Int64Array, second: Int64Array) -> float:
@@ -209,24 +209,24 @@ def _score_terms(first: Int64Array, second: Int64Array) -> float:
 
 
 def _warn(
-    source: Responses, whole: Responses, degrees: int, excluded: tuple[str, ...]
+    source: Responses, complete: Responses, degrees: int, excluded: tuple[str, ...]
 ) -> list[FitWarning]:
     warnings = []
-    left = source.n_persons - whole.n_persons
+    left = source.n_persons - complete.n_persons
     if left:
-        said = (
+        sentence = (
             f"{left:,} of {source.n_persons:,} persons did not answer everything and were left out"
         )
-        warnings.append(FitWarning(WarningKind.INCOMPLETE, said))
+        warnings.append(FitWarning(WarningKind.INCOMPLETE, sentence))
     if excluded:
-        said = f"items always or never right were left out: {name_some(list(excluded))}"
-        warnings.append(FitWarning(WarningKind.NOT_COMPARED, said, excluded))
-    if whole.n_persons < FEW * degrees:
-        said = (
-            f"the p-value is rough: {whole.n_persons:,} persons are few for {degrees:,} degrees "
+        sentence = f"items always or never right were left out: {name_some(list(excluded))}"
+        warnings.append(FitWarning(WarningKind.NOT_COMPARED, sentence, excluded))
+    if complete.n_persons < FEW * degrees:
+        sentence = (
+            f"the p-value is rough: {complete.n_persons:,} persons are few for {degrees:,} degrees "
             "of freedom; dimensionality is tested by simulation instead"
         )
-        warnings.append(FitWarning(WarningKind.ROUGH, said))
+        warnings.append(FitWarning(WarningKind.ROUGH, sentence))
     return warnings
 
 

@@ -150,9 +150,9 @@ def find_mislabelled(
         raise BadUsage(f"level must lie between 0 and 1, found {level}; use 0.05 for 5%")
     source = load_answers(responses, reading)
     refuse_steps("the search for mislabelled items", source.steps)
-    asked = _thin_out(source)
-    scores = score(asked, calibration)
-    grouped = _group_answers(asked.select(scores.items), scores, calibration)
+    sample = _thin_out(source)
+    scores = score(sample, calibration)
+    grouped = _group_answers(sample.select(scores.items), scores, calibration)
     weight, share = _weigh_slopes(_likelihoods(grouped))
     probability = weight[1].sum(axis=0)
     mean, sd = _moments(weight)
@@ -181,11 +181,11 @@ class _Grouped:
 
 def _group_answers(responses: Responses, scores: PersonScores, calibration: Any) -> _Grouped:
     """Add up answers and abilities of persons of like ability."""
-    known = np.flatnonzero(np.isfinite(scores.ability))
-    groups = min(PERSON_GROUPS, len(known))
+    measured = np.flatnonzero(np.isfinite(scores.ability))
+    groups = min(PERSON_GROUPS, len(measured))
     member = np.zeros((groups, responses.n_persons))
-    order = known[np.argsort(scores.ability[known], kind="stable")]
-    member[np.arange(len(known)) * groups // len(known), order] = 1
+    order = measured[np.argsort(scores.ability[measured], kind="stable")]
+    member[np.arange(len(measured)) * groups // len(measured), order] = 1
     ability = _abilities(responses, scores, calibration)
     count, total = np.zeros((2, 2 * groups, responses.n_items))
     step = max(1, CHUNK_CELLS // responses.n_items)
@@ -205,8 +205,8 @@ def _abilities(responses: Responses, scores: PersonScores, calibration: Any) -> 
         return scores.ability[:, None]
     columns = []
     for left_out in responses.items:
-        rest = responses.select([name for name in responses.items if name != left_out])
-        columns.append(score(rest, calibration).ability)
+        remaining = responses.select([name for name in responses.items if name != left_out])
+        columns.append(score(remaining, calibration).ability)
     return np.column_stack(columns)
 
 
@@ -222,24 +222,24 @@ def _thin_out(responses: Responses) -> Responses:
 def _likelihoods(grouped: _Grouped) -> FloatArray:
     """Log-likelihood of every slope, ``[sign, slope, item]``, without the intercepts."""
     m = grouped.count.shape[1]
-    found = np.empty((2, len(LOG_SLOPES), m))
+    log_likelihood = np.empty((2, len(LOG_SLOPES), m))
     for start in range(0, m, CHUNK_ITEMS):
         part = slice(start, start + CHUNK_ITEMS)
         n, ability = grouped.count[:, part], grouped.ability[:, part]
         right = n.copy()
         right[len(n) // 2 :] = 0
         for sign in (0, 1):
-            found[sign][:, part] = _trace_slopes(ability, n, right, (1.0, -1.0)[sign])
-    return found
+            log_likelihood[sign][:, part] = _trace_slopes(ability, n, right, (1.0, -1.0)[sign])
+    return log_likelihood
 
 
 def _trace_slopes(
     ability: FloatArray, n: FloatArray, right: FloatArray, sign: float
 ) -> list[FloatArray]:
     """Log-likelihood of items, one slope after the other, of one sign."""
-    total, given = right.sum(axis=0), n.sum(axis=0)
-    intercept = np.log((total + 0.5) / (given - total + 0.5))
-    found = []
+    total, answers = right.sum(axis=0), n.sum(axis=0)
+    intercept = np.log((total + 0.5) / (answers - total + 0.5))
+    log_likelihoods = []
     for number, slope in enumerate(sign * np.exp(LOG_SLOPES)):
         lean = slope * ability
         for _ in range(STEPS if number else FIRST_STEPS):
@@ -248,8 +248,8 @@ def _trace_slopes(
         curvature = _derive(lean, n, total, intercept)[1]
         chance = (right * lean).sum(axis=0) - (n * np.logaddexp(0, lean + intercept)).sum(axis=0)
         prior = -((intercept / INTERCEPT_SD) ** 2) / 2
-        found.append(chance + total * intercept + prior - np.log(curvature) / 2)
-    return found
+        log_likelihoods.append(chance + total * intercept + prior - np.log(curvature) / 2)
+    return log_likelihoods
 
 
 def _derive(

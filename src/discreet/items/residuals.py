@@ -62,15 +62,15 @@ class Prepared:
     """Answers on calibrated items, with an ability for each person."""
 
     responses: Responses
-    known: KnownItems
+    item_parameters: KnownItems
     scores: PersonScores
-    asked: tuple[str, ...]
+    source_items: tuple[str, ...]
     """All items of the answers, also those without a difficulty."""
 
     @property
     def thresholds(self) -> FloatArray:
         """Thresholds of the items, ``[item, step]``."""
-        return self.known.thresholds
+        return self.item_parameters.thresholds
 
     @property
     def difficulty(self) -> FloatArray:
@@ -106,9 +106,9 @@ def prepare(
     """Match items, score persons, and refuse answers that nothing can be said about."""
     source = load_answers(responses, words)
     scores = score(source, calibration, method=method)
-    known = known_thresholds(calibration).select(set(scores.items))
-    answers = known.match(source.select(known.items))
-    prepared = Prepared(answers, known, scores, source.items)
+    item_parameters = known_thresholds(calibration).select(set(scores.items))
+    answers = item_parameters.match(source.select(item_parameters.items))
+    prepared = Prepared(answers, item_parameters, scores, source.items)
     if not prepared.used.any():
         raise BadUsage(
             f"none of the {source.n_persons} persons has both right and wrong answers on items "
@@ -179,15 +179,15 @@ def correlate_residuals(
     the three-parameter logistic model. Applied Psychological Measurement 8(2), 125-145.
     """
     prepared = prepare(responses, calibration, method, reading)
-    m = len(prepared.known.items)
+    m = len(prepared.item_parameters.items)
     if m > ITEM_LIMIT:
         raise BadUsage(f"residual correlations stop at {ITEM_LIMIT} items, found {m}")
     count, total, square, product = (np.zeros((m, m)) for _ in range(4))
     for chunk in prepared.chunks():
-        given = chunk.answered.astype(np.float64)
-        count += given.T @ given
-        total += chunk.residual.T @ given
-        square += (chunk.residual**2).T @ given
+        answered = chunk.answered.astype(np.float64)
+        count += answered.T @ answered
+        total += chunk.residual.T @ answered
+        square += (chunk.residual**2).T @ answered
         product += chunk.residual.T @ chunk.residual
     return _summarise(prepared.scores.items, count, total, square, product)
 
@@ -205,14 +205,14 @@ def _summarise(
     q3[(count < 3) | ~np.isfinite(q3)] = np.nan
     np.fill_diagonal(q3, 1.0)
     pairs = q3[np.triu_indices(len(items), 1)]
-    known = pairs[~np.isnan(pairs)]
+    finite = pairs[~np.isnan(pairs)]
     values, vectors = np.linalg.eigh(np.where(np.isnan(q3), 0.0, q3))
     first = vectors[:, -1] * np.sqrt(max(values[-1], 0.0))
     return ResidualCorrelations(
         items=items,
         q3=q3,
         together=count.astype(np.int64),
-        mean=float(known.mean()) if len(known) else 0.0,
+        mean=float(finite.mean()) if len(finite) else 0.0,
         eigenvalue=float(values[-1]),
         share=float(values[-1] / len(items)),
         loading=first * (1.0 if first.sum() >= 0 else -1.0),
@@ -252,8 +252,8 @@ def trace_information(calibration: Any, ability: npt.ArrayLike | None = None) ->
     [0.5]
     """
     b = known_thresholds(calibration).thresholds
-    where = np.linspace(np.nanmin(b) - 3, np.nanmax(b) + 3, 121) if ability is None else ability
-    theta = np.atleast_1d(np.asarray(where, dtype=np.float64))
+    points = np.linspace(np.nanmin(b) - 3, np.nanmax(b) + 3, 121) if ability is None else ability
+    theta = np.atleast_1d(np.asarray(points, dtype=np.float64))
     moments = score_moments(theta, b)
     information = moments.variance.sum(axis=1)
     return InformationCurve(theta, information, 1 / np.sqrt(information), moments.mean.sum(axis=1))

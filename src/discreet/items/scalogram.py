@@ -58,32 +58,32 @@ class Scalogram(Tabular):
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One row per kind of answers: persons, ability, and a column for each item."""
-        cells = [[None if one < 0 else one for one in row] for row in self.answers]
+        cells = [[None if answer < 0 else answer for answer in row] for row in self.answers]
         columns = zip(*cells, strict=True)
         return {
             "persons": list(self.persons),
             "ability": list(self.ability),
-            **{item: list(one) for item, one in zip(self.items, columns, strict=True)},
+            **{item: list(answer) for item, answer in zip(self.items, columns, strict=True)},
         }
 
     def to_text(self) -> str:
         """Return the table as lines: 1 right, 0 wrong, a dot for missing, * after a surprise."""
         width = max(len(str(max(self.persons))), len("persons"))
-        shown = [escape_controls(item) for item in self.items]
-        tall = max(map(len, shown))
-        names = [item.rjust(tall) for item in shown]
+        labels = [escape_controls(item) for item in self.items]
+        tall = max(map(len, labels))
+        names = [item.rjust(tall) for item in labels]
         head = [
             " " * (width + 10) + "".join(f"{name[line]} " for name in names).rstrip()
             for line in range(tall)
         ]
         lines = [f"{'persons':>{width}}  ability"]
-        for row, odd, number, place in zip(
+        for row, odd, number, ability in zip(
             self.answers, self.surprising, self.persons, self.ability, strict=True
         ):
             cells = "".join(
-                SIGNS[one] + ("*" if flag else " ") for one, flag in zip(row, odd, strict=True)
+                SIGNS[code] + ("*" if flag else " ") for code, flag in zip(row, odd, strict=True)
             )
-            lines.append(f"{number:>{width}}  {place:7.2f} {cells.rstrip()}")
+            lines.append(f"{number:>{width}}  {ability:7.2f} {cells.rstrip()}")
         return "\n".join([*head, *lines])
 
 
@@ -120,12 +120,12 @@ def order_answers(responses: Any, calibration: Any, **reading: Unpack[ReadingWor
     refuse_steps("a scalogram", prepared.responses.steps)
     scores, difficulty = prepared.scores, prepared.difficulty
     order = np.argsort(difficulty, kind="stable")
-    kept = np.flatnonzero(scores.answered > 0)
+    answered = np.flatnonzero(scores.answered > 0)
     _check_size(len(order))
-    cells = prepared.responses.to_array()[kept][:, order]
+    cells = prepared.responses.to_array()[answered][:, order]
     rows, first, number = np.unique(cells, axis=0, return_index=True, return_counts=True)
     _check_size(len(order), len(rows))
-    ability = scores.ability[kept][first]
+    ability = scores.ability[answered][first]
     turn = np.lexsort((*(-rows.T[::-1]), -ability))
     surprising = _surprise(rows, ability, difficulty[order])
     return Scalogram(
@@ -155,8 +155,8 @@ def _surprise(rows: Any, ability: FloatArray, difficulty: FloatArray) -> BoolArr
 
 def _reproduce(rows: Any, number: Any) -> float:
     """Compare each row with the same number right on its easiest items."""
-    given = rows >= 0
+    answered = rows >= 0
     right = (rows == 1).sum(axis=1, keepdims=True)
-    ideal = given & (np.cumsum(given, axis=1) <= right)
-    errors = (given & (ideal != (rows == 1))).sum(axis=1)
-    return float(1 - (errors * number).sum() / (given.sum(axis=1) * number).sum())
+    ideal = answered & (np.cumsum(answered, axis=1) <= right)
+    errors = (answered & (ideal != (rows == 1))).sum(axis=1)
+    return float(1 - (errors * number).sum() / (answered.sum(axis=1) * number).sum())

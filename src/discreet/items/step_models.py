@@ -118,9 +118,9 @@ def compare_step_models(responses: Any, **reading: Unpack[ReadingWords]) -> Step
 
 def _full_items(source: Responses) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return items with answers in all categories, and the others."""
-    seen = category_totals(source.store) > 0
-    inside = np.arange(seen.shape[1]) <= np.array(source.steps)[:, None]
-    full = (seen | ~inside).all(axis=1)
+    used = category_totals(source.store) > 0
+    inside = np.arange(used.shape[1]) <= np.array(source.steps)[:, None]
+    full = (used | ~inside).all(axis=1)
     parts = [tuple(source.items[i] for i in np.flatnonzero(which)) for which in (full, ~full)]
     if len(parts[0]) < 2:
         raise DisconnectedItems(

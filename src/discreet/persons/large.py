@@ -62,8 +62,8 @@ def solve_many(
     plan = np.array([STEPS, NEWTON_STEPS.start, NEWTON_STEPS.stop, TOLERANCE])
     for start, rows in _list_slabs(store):
         span = slice(start, start + rows.n_persons)
-        given = (rows.indptr, rows.item, b, score[span], correction, plan, ability[span], se[span])
-        solve = partial(_run, solve_rows, given)
+        inputs = (rows.indptr, rows.item, b, score[span], correction, plan, ability[span], se[span])
+        solve = partial(_run, solve_rows, inputs)
         if not all(map_tasks(solve, _split(rows.n_persons, TASK_PERSONS))):
             raise NotConverged(f"abilities did not settle within {STEPS} steps; please report this")
     return ability, se
@@ -82,21 +82,22 @@ def sum_many(
         span = slice(start, start + rows.n_persons)
         parts = _split(rows.n_persons, -(-rows.n_persons // thread_count()))
         # One sum per thread, added in order: the same machine always gives the same bits.
-        sums, own = np.zeros((len(parts), *by_item.shape)), np.zeros((PERSON_SUMS, rows.n_persons))
-        given = (rows.indptr, rows.item, rows.right, b, ability[span], used[span], centre)
+        sums = np.zeros((len(parts), *by_item.shape))
+        person_sums = np.zeros((PERSON_SUMS, rows.n_persons))
+        inputs = (rows.indptr, rows.item, rows.right, b, ability[span], used[span], centre)
         tasks = [
-            partial(_run, sum_residuals, (*given, one, own), part)
-            for one, part in zip(sums, parts, strict=True)
+            partial(_run, sum_residuals, (*inputs, item_sums, person_sums), part)
+            for item_sums, part in zip(sums, parts, strict=True)
         ]
         list(map_tasks(lambda task: task(), tasks))
         by_item[:, :-1] += sums[..., :-1].sum(axis=0)
         by_item[:, -1] = np.maximum(by_item[:, -1], sums[..., -1].max(axis=0))
-        by_person[:, span] = own
+        by_person[:, span] = person_sums
     return by_item.T, by_person
 
 
-def _run(loop: Callable[..., Any], given: tuple[Any, ...], part: range) -> Any:
-    return loop(part.start, part.stop, *given)
+def _run(loop: Callable[..., Any], inputs: tuple[Any, ...], part: range) -> Any:
+    return loop(part.start, part.stop, *inputs)
 
 
 def _split(persons: int, size: int) -> list[range]:
@@ -170,17 +171,17 @@ def solve_rows(first, stop, indptr, item, b, score, correction, plan, ability, s
 
 
 @compiled_loop
-def _add_up_chances(own, begin, end, item, odds, correction):
+def _add_up_chances(person_odds, begin, end, item, odds, correction):
     """Return sums of chances and variances, and Warm's two quotients where they are asked for."""
     expected, information, skew, curve = 0.0, 0.0, 0.0, 0.0
     if correction == 0.0:
         for cell in range(begin, end):
-            chance = own / (own + odds[item[cell]])
+            chance = person_odds / (person_odds + odds[item[cell]])
             expected += chance
             information += chance * (1 - chance)
         return expected, information, skew, curve
     for cell in range(begin, end):
-        chance = own / (own + odds[item[cell]])
+        chance = person_odds / (person_odds + odds[item[cell]])
         variance = chance * (1 - chance)
         expected += chance
         information += variance
@@ -200,22 +201,22 @@ def sum_residuals(first, stop, indptr, item, right, b, ability, used, centre, by
     for person in range(first, stop):
         if not used[person]:
             continue
-        own, from_centre = np.exp(ability[person]), ability[person] - centre
+        person_odds, from_centre = np.exp(ability[person]), ability[person] - centre
         for cell in range(indptr[person], indptr[person + 1]):
             column = item[cell]
-            both = own + odds[column]
-            chance = own / both
-            variance = chance * (odds[column] / both)
+            total_odds = person_odds + odds[column]
+            chance = person_odds / total_odds
+            variance = chance * (odds[column] / total_odds)
             is_right = 1.0 if right[cell] else 0.0
             residual = is_right - chance
             square = residual * residual
-            away = ability[person] - b[column]
+            advantage = ability[person] - b[column]
             parts = (1.0, square, square / variance, variance, (1 - 3 * variance) / variance,
                      variance * (1 - 4 * variance))  # fmt: skip
             sums = by_item[column]
-            for place in range(6):
-                sums[place] += parts[place]
-                by_person[place, person] += parts[place]
+            for index in range(6):
+                sums[index] += parts[index]
+                by_person[index, person] += parts[index]
             sums[6] += from_centre
             sums[7] += from_centre * from_centre
             sums[8] += is_right
@@ -223,8 +224,8 @@ def sum_residuals(first, stop, indptr, item, right, b, ability, used, centre, by
             sums[10] += chance
             sums[11] += chance * chance
             sums[12] += from_centre * chance
-            sums[13] += residual * away
-            sums[14] += variance * away * away
+            sums[13] += residual * advantage
+            sums[14] += variance * advantage * advantage
             if_right = min((1 - chance) / chance, FIT_BOUND)
             if_wrong = min(chance / (1 - chance), FIT_BOUND)
             expected = chance * if_right + (1 - chance) * if_wrong

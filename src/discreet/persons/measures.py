@@ -104,29 +104,29 @@ def abilities(answers: npt.ArrayLike, difficulty: npt.ArrayLike) -> Abilities:
 
 def _piece(matrix: npt.NDArray[np.generic], b: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Abilities and standard errors of a few persons; each different question is solved once."""
-    given, right = _split(matrix, count_item_steps(b))
+    answered, right = _split(matrix, count_item_steps(b))
     # With the items fixed, the score is sufficient: two persons with the same items and the
     # same score share an ability. A complete test has only m + 1 different questions.
-    key = np.column_stack([np.packbits(given, axis=1), right[:, None].view(np.uint8)])
+    key = np.column_stack([np.packbits(answered, axis=1), right[:, None].view(np.uint8)])
     _, first, back = np.unique(key, axis=0, return_index=True, return_inverse=True)
-    ability, se = _weighted_likelihood(given[first], right[first], b)
+    ability, se = _weighted_likelihood(answered[first], right[first], b)
     back = back.reshape(-1)
     return ability[back], se[back]
 
 
 def _split(matrix: npt.NDArray[Any], steps: Int64Array) -> tuple[BoolArray, Int64Array]:
     """Return which cells were answered, and each person's score."""
-    given = np.isin(matrix, np.arange(int(steps.max(initial=1)) + 1)) & (matrix <= steps)
+    answered = np.isin(matrix, np.arange(int(steps.max(initial=1)) + 1)) & (matrix <= steps)
     missing = (matrix == -1) | (matrix != matrix)
-    if not (given | missing).all():
-        person, item = np.argwhere(~(given | missing))[0]
-        most = int(steps[item])
-        known = "1 (right), 0 (wrong)" if most == 1 else f"its categories, 0 to {most},"
+    if not (answered | missing).all():
+        person, item = np.argwhere(~(answered | missing))[0]
+        highest = int(steps[item])
+        allowed = "1 (right), 0 (wrong)" if highest == 1 else f"its categories, 0 to {highest},"
         raise BadResponses(
             f"the answer of person {person} to item {item} is {matrix[person, item]}; abilities "
-            f"need {known} or missing (NaN)"
+            f"need {allowed} or missing (NaN)"
         )
-    return given, np.where(given, matrix, 0).sum(axis=1).astype(np.int64)
+    return answered, np.where(answered, matrix, 0).sum(axis=1).astype(np.int64)
 
 
 def solve_likelihood(
@@ -144,26 +144,26 @@ def solve_likelihood(
         1 for Warm's weighted likelihood; 0 for maximum likelihood, where no score may be the
         lowest or the highest.
     """
-    given = np.ones(b.shape[:-1], dtype=bool)
-    theta = _solve(given, score, b, correction)
-    information = _equation(theta, given, score, b, correction)[1]
+    answered = np.ones(b.shape[:-1], dtype=bool)
+    theta = _solve(answered, score, b, correction)
+    information = _equation(theta, answered, score, b, correction)[1]
     return theta, 1 / np.sqrt(information)
 
 
 def _weighted_likelihood(
-    given: BoolArray, right: npt.NDArray[np.int64], b: FloatArray
+    answered: BoolArray, right: npt.NDArray[np.int64], b: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Solve Warm's equation for persons with these items and scores; NaN without items."""
-    some = np.asarray(given.any(axis=1))
+    some = np.asarray(answered.any(axis=1))
     ability, se = np.full(len(some), np.nan), np.full(len(some), np.nan)
-    theta = _solve(given[some], right[some], b, WARM)
+    theta = _solve(answered[some], right[some], b, WARM)
     ability[some] = theta
-    se[some] = 1 / np.sqrt(_equation(theta, given[some], right[some], b, WARM)[1])
+    se[some] = 1 / np.sqrt(_equation(theta, answered[some], right[some], b, WARM)[1])
     return ability, se
 
 
 def _solve(
-    given: BoolArray, right: npt.NDArray[np.int64], b: FloatArray, correction: float
+    answered: BoolArray, right: npt.NDArray[np.int64], b: FloatArray, correction: float
 ) -> FloatArray:
     """Halve a bracket that always holds a root, with Newton's method in the middle part.
 
@@ -172,14 +172,14 @@ def _solve(
     several roots. Halving first makes the choice depend on nothing but items and score, and a
     higher score never gets a lower root.
     """
-    reach = np.log(2.0 * given.sum(axis=1)) + 5.0
+    reach = np.log(2.0 * answered.sum(axis=1)) + 5.0
     lowest, highest = np.fmin.reduce(b, axis=-1), np.fmax.reduce(b, axis=-1)
-    low = np.where(given, lowest, np.inf).min(axis=1, initial=np.inf) - reach
-    high = np.where(given, highest, -np.inf).max(axis=1, initial=-np.inf) + reach
+    low = np.where(answered, lowest, np.inf).min(axis=1, initial=np.inf) - reach
+    high = np.where(answered, highest, -np.inf).max(axis=1, initial=-np.inf) + reach
     theta: FloatArray = (low + high) / 2
     done = np.zeros(len(theta), dtype=bool)
     for step in range(STEPS):
-        value, _, slope = _equation(theta, given, right, b, correction)
+        value, _, slope = _equation(theta, answered, right, b, correction)
         low, high = np.where(value > 0, theta, low), np.where(value < 0, theta, high)
         moved = theta - value / np.where(slope < 0, slope, -1.0)
         newton = (slope < 0) & (moved > low) & (moved < high) & (step in NEWTON_STEPS)
@@ -194,18 +194,18 @@ def _solve(
 
 def _equation(
     theta: FloatArray,
-    given: BoolArray,
+    answered: BoolArray,
     right: npt.NDArray[np.int64],
     b: FloatArray,
     correction: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Left side of Warm's equation, the information, and the slope of the left side."""
     item = score_moments(theta, b)
-    information = np.where(given, item.variance, 0.0).sum(axis=1)
-    skew = np.where(given, item.third, 0.0).sum(axis=1) / information
-    fourth = np.where(given, item.fourth - 3 * item.variance**2, 0.0)
+    information = np.where(answered, item.variance, 0.0).sum(axis=1)
+    skew = np.where(answered, item.third, 0.0).sum(axis=1) / information
+    fourth = np.where(answered, item.fourth - 3 * item.variance**2, 0.0)
     curve = fourth.sum(axis=1) / information
-    expected = np.where(given, item.mean, 0.0).sum(axis=1)
+    expected = np.where(answered, item.mean, 0.0).sum(axis=1)
     slope = -information + correction * (curve - skew**2) / 2
     return right - expected + correction * skew / 2, information, slope
 
@@ -248,15 +248,15 @@ class HalvesTest:
 
     def explain(self) -> tuple[str, str]:
         """Return what was found, and what to do about it."""
-        found = (
+        finding = (
             "Abilities on the easier and on the harder half of the items differ "
             f"{self.times:.2f} times as much as their standard errors allow, and the difference "
             f"depends on the ability (z {self.z:.1f}). Guessing and unequal slopes of the items do "
             "this."
         )
         if self.is_large:
-            return found, "Do not rely on small differences between persons."
-        return found, (
+            return finding, "Do not rely on small differences between persons."
+        return finding, (
             "Compare persons on this scale as usual; the standard errors serve for that. A logit "
             "is not the same for low and for high abilities."
         )
@@ -297,20 +297,24 @@ def compare_halves(
     variance = np.where(code >= 0, item.variance, 0.0)
     halves = [(residual[:, half].sum(axis=1), variance[:, half].sum(axis=1))
               for half in (easier, ~easier)]  # fmt: skip
-    (first, own), (second, other) = halves
-    both = (own > 0) & (other > 0)
-    if both.sum() < FEWEST_COMPARED:
+    (first, first_information), (second, second_information) = halves
+    usable = (first_information > 0) & (second_information > 0)
+    if usable.sum() < FEWEST_COMPARED:
         return None
-    share = np.where(both, other / np.where(both, own + other, 1.0), 0.0)
-    u, v = share * first - (1 - share) * second, share * own
-    away = np.where(both, ability - np.average(ability, weights=v), 0.0)
+    share = np.where(
+        usable,
+        second_information / np.where(usable, first_information + second_information, 1.0),
+        0.0,
+    )
+    u, v = share * first - (1 - share) * second, share * first_information
+    deviation = np.where(usable, ability - np.average(ability, weights=v), 0.0)
     # How far the slope moves with the location of each item.
-    moved = np.where(easier, away * share @ variance, -away * (1 - share) @ variance)
-    spread = float(v @ away**2 + moved**2 @ np.nan_to_num(se) ** 2)
+    moved = np.where(easier, deviation * share @ variance, -deviation * (1 - share) @ variance)
+    spread = float(v @ deviation**2 + moved**2 @ np.nan_to_num(se) ** 2)
     if spread <= 0:
         return None
-    z = float(u @ away) / spread**0.5
-    times = float(np.sqrt(np.mean(u[both] ** 2 / v[both])))
+    z = float(u @ deviation) / spread**0.5
+    times = float(np.sqrt(np.mean(u[usable] ** 2 / v[usable])))
     return HalvesTest(z, 2 * NormalDist().cdf(-abs(z)), times)
 
 

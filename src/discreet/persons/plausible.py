@@ -109,7 +109,7 @@ def code_columns(
     """
     terms, parts = ["intercept"], [np.ones(n_persons)]
     for name, values in columns.items():
-        labels = np.array(["" if one is None else str(one) for one in values], dtype=object)
+        labels = np.array(["" if cell is None else str(cell) for cell in values], dtype=object)
         if len(labels) != n_persons:
             raise BadUsage(
                 f"the column {name!r} needs one value for each of the {n_persons} persons, found "
@@ -128,9 +128,9 @@ def code_columns(
 
 
 def _code_column(name: str, labels: Any) -> Iterator[tuple[str, FloatArray]]:
-    known = np.array([label not in UNKNOWN for label in labels], dtype=bool)
-    levels = sorted(set(labels[known]), key=_by_number)
-    if len(levels) + (not known.all()) < 2:
+    labelled = np.array([label not in UNKNOWN for label in labels], dtype=bool)
+    levels = sorted(set(labels[labelled]), key=_by_number)
+    if len(levels) + (not labelled.all()) < 2:
         raise BadUsage(
             f"the column {name!r} has the one value {''.join(levels) or 'unknown'!r} for "
             "everybody, so nothing can depend on it; leave it out"
@@ -139,9 +139,9 @@ def _code_column(name: str, labels: Any) -> Iterator[tuple[str, FloatArray]]:
         for level in levels[1:]:
             yield f"{name} = {level}", (labels == level).astype(np.float64)
     else:
-        yield name, _read_numbers(name, labels, known)
-    if not known.all() and levels:
-        yield f"{name} unknown", (~known).astype(np.float64)
+        yield name, _read_numbers(name, labels, labelled)
+    if not labelled.all() and levels:
+        yield f"{name} unknown", (~labelled).astype(np.float64)
 
 
 def _by_number(label: str) -> tuple[float, str]:
@@ -151,17 +151,17 @@ def _by_number(label: str) -> tuple[float, str]:
         return float("inf"), label
 
 
-def _read_numbers(name: str, labels: Any, known: Any) -> FloatArray:
+def _read_numbers(name: str, labels: Any, labelled: Any) -> FloatArray:
     """Return the column as numbers; unknown ones get the mean, and a term of their own."""
     values = np.zeros(len(labels))
     try:
-        values[known] = [float(label) for label in labels[known]]
+        values[labelled] = [float(label) for label in labels[labelled]]
     except ValueError as error:
         raise BadUsage(
-            f"the column {name!r} has {len(set(labels[known]))} different values that are not all "
-            f"numbers; a regression takes up to {MOST_LEVELS} groups, or numbers"
+            f"the column {name!r} has {len(set(labels[labelled]))} different values that are not "
+            f"all numbers; a regression takes up to {MOST_LEVELS} groups, or numbers"
         ) from error
-    values[~known] = values[known].mean()
+    values[~labelled] = values[labelled].mean()
     return values
 
 
@@ -197,8 +197,8 @@ class _Grid:
 
     def posterior(self, part: slice, beta: FloatArray, sd: float) -> FloatArray:
         """Return the posterior of some kinds, ``[kind, node]``."""
-        away = self.nodes - (self.design[part] @ beta)[:, None]
-        log_post = self.log_likelihood[self.entry[part]] - away**2 / (2 * sd**2)
+        deviation = self.nodes - (self.design[part] @ beta)[:, None]
+        log_post = self.log_likelihood[self.entry[part]] - deviation**2 / (2 * sd**2)
         post = np.exp(log_post - log_post.max(axis=1, keepdims=True))
         return np.asarray(post / post.sum(axis=1, keepdims=True))
 
@@ -207,8 +207,8 @@ def _lay_grid(patterns: Patterns, b: FloatArray, design: FloatArray) -> tuple[_G
     """Return kinds and grid, and the spread of all abilities to start from."""
     prior = estimate_prior(patterns, b)
     # The variance of a score from 0 to M is at most M^2 / 4.
-    most = int(patterns.highest(count_item_steps(b) ** 2).max(initial=1))
-    narrow = 1 / np.sqrt(1 / prior.sd**2 + most / 4)
+    squared_steps = int(patterns.highest(count_item_steps(b) ** 2).max(initial=1))
+    narrow = 1 / np.sqrt(1 / prior.sd**2 + squared_steps / 4)
     count = int(np.clip(2 * REACH * prior.sd * FINE / narrow, *NODES)) // 2 * 2 + 1
     nodes = prior.mean + prior.sd * np.linspace(-REACH, REACH, count)
     load = sum_pattern_rows(patterns, 0, len(patterns.indptr) - 1, log_totals(nodes, b))
@@ -262,13 +262,13 @@ def fit_posterior(
         _draw(grid, *_vary(beta, sd, covariance, grid.spacing, rng), rng) for _ in range(draws)
     ]
     fitted = grid.design @ beta
-    kept = patterns.lengths[patterns.pattern[patterns.entry]] > 0
-    drawn = np.column_stack([np.empty((len(kept), 0)), *values])
-    drawn[~kept] = np.nan
+    answered = patterns.lengths[patterns.pattern[patterns.entry]] > 0
+    plausible = np.column_stack([np.empty((len(answered), 0)), *values])
+    plausible[~answered] = np.nan
     return AbilityPosterior(
-        mean=np.where(kept, (fitted + mean)[grid.kind], np.nan),
-        sd=np.where(kept, np.sqrt(spread - mean**2)[grid.kind], np.nan),
-        draws=drawn,
+        mean=np.where(answered, (fitted + mean)[grid.kind], np.nan),
+        sd=np.where(answered, np.sqrt(spread - mean**2)[grid.kind], np.nan),
+        draws=plausible,
         regression=_describe(terms, beta, sd, covariance, np.repeat(fitted, grid.persons)),
     )
 
@@ -289,8 +289,8 @@ def _check_rank(patterns: Patterns, design: FloatArray, terms: tuple[str, ...]) 
             f"a regression with {len(terms)} terms needs more persons with answers than that, "
             f"found {int(answered.sum())}"
         )
-    seen = np.abs(design[answered]).sum(axis=0) > 0
-    empty = [term for term, some in zip(terms, seen.tolist(), strict=True) if not some]
+    occurs = np.abs(design[answered]).sum(axis=0) > 0
+    empty = [term for term, some in zip(terms, occurs.tolist(), strict=True) if not some]
     if empty or np.linalg.matrix_rank(design[answered]) < len(terms):
         raise BadUsage(
             f"among persons with answers the terms {', '.join(empty or terms)} cannot be "
@@ -300,15 +300,15 @@ def _check_rank(patterns: Patterns, design: FloatArray, terms: tuple[str, ...]) 
 
 def _moments(grid: _Grid, beta: FloatArray, sd: float, orders: int = 2) -> FloatArray:
     """Return the first moments of the posteriors around the regression, ``[power, kind]``."""
-    found = np.empty((orders, len(grid.entry)))
+    moments = np.empty((orders, len(grid.entry)))
     for part in grid.chunks():
         post = grid.posterior(part, beta, sd)
-        away = grid.nodes - (grid.design[part] @ beta)[:, None]
+        deviation = grid.nodes - (grid.design[part] @ beta)[:, None]
         power = post
         for order in range(orders):
-            power = power * away
-            found[order, part] = power.sum(axis=1)
-    return found
+            power = power * deviation
+            moments[order, part] = power.sum(axis=1)
+    return moments
 
 
 def _climb(grid: _Grid, sd: float) -> tuple[FloatArray, float]:
@@ -369,9 +369,9 @@ def _draw(grid: _Grid, beta: FloatArray, sd: float, rng: np.random.Generator) ->
         span = slice(*np.searchsorted(sorted_kind, [part.start, part.stop]))
         size = max(1, CHUNK_CELLS // len(grid.nodes))
         for start in range(span.start, span.stop, size):
-            who = order[start : min(start + size, span.stop)]
-            chance = rng.random((len(who), 1))
-            node = (below[grid.kind[who] - part.start] < chance).sum(axis=1)
-            place = np.minimum(node, len(grid.nodes) - 1)
-            values[who] = grid.nodes[place] + grid.spacing * (rng.random(len(who)) - 0.5)
+            persons = order[start : min(start + size, span.stop)]
+            chance = rng.random((len(persons), 1))
+            node = (below[grid.kind[persons] - part.start] < chance).sum(axis=1)
+            nearest = np.minimum(node, len(grid.nodes) - 1)
+            values[persons] = grid.nodes[nearest] + grid.spacing * (rng.random(len(persons)) - 0.5)
     return values

@@ -135,8 +135,8 @@ class PersonScores(Tabular):
         """One list per column: person, ability, se, score, answered, status; pv1, pv2, ..."""
         columns = list_field_columns(self, "ability", "se", "score", "answered")
         words = [str(value) for value in self.status]
-        drawn = {f"pv{number}": one.tolist() for number, one in enumerate(self.plausible.T, 1)}
-        return {"person": list(self.persons), **columns, "status": words, **drawn}
+        draws = {f"pv{number}": draw.tolist() for number, draw in enumerate(self.plausible.T, 1)}
+        return {"person": list(self.persons), **columns, "status": words, **draws}
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,47 +227,49 @@ def score(
     source = load_answers(responses, reading, group=() if isinstance(regress, Mapping) else regress)
     columns = take_columns(source.groups, regress)
     _check_draws(plausible, source.n_persons)
-    known = known_thresholds(calibration)
-    warnings = _compare_items(source, known.items)
+    calibrated = known_thresholds(calibration)
+    warnings = _compare_items(source, calibrated.items)
     warn_of_dropped(warnings)
-    known = known.select(set(source.items))
-    b, chosen = known.thresholds, known.match(source.select(known.items))
+    calibrated = calibrated.select(set(source.items))
+    b, chosen = calibrated.thresholds, calibrated.match(source.select(calibrated.items))
     if method != "posterior" and is_many(chosen.store, b) and is_varied(chosen.store):
-        found = _solve_each(chosen.store, b, method)
+        measures = _solve_each(chosen.store, b, method)
     else:
         patterns = group_patterns(chosen.store, np.arange(len(b)))
-        found = _describe_entries(patterns, b)
+        measures = _describe_entries(patterns, b)
         if latent:
-            found |= _solve_latent(patterns, b, columns, plausible, rng)
+            measures |= _solve_latent(patterns, b, columns, plausible, rng)
         else:
-            found |= _solve_grouped(patterns, b, method, prior)
+            measures |= _solve_grouped(patterns, b, method, prior)
     LOG.info("scored %d persons on %d items, method %s", source.n_persons, len(b), method)
-    halves = _test_halves(chosen, known, found, is_mean=method == "posterior")
+    halves = _test_halves(chosen, calibrated, measures, is_mean=method == "posterior")
     return PersonScores(
         persons=source.persons,
         method=method,
-        items=known.items,
+        items=calibrated.items,
         warnings=(*warnings, *_doubt_errors(halves)),
         halves=halves,
-        **found,
+        **measures,
     )
 
 
 def _test_halves(
-    answers: Responses, known: KnownItems, found: Mapping[str, Any], *, is_mean: bool
+    answers: Responses, calibrated: KnownItems, measures: Mapping[str, Any], *, is_mean: bool
 ) -> HalvesTest | None:
     """Compare the easier with the harder items, by some evenly chosen persons of very many."""
-    measured = np.flatnonzero(found["status"] == PersonStatus.MEASURED)
-    most = min(MOST_COMPARED, max(1, CHUNK_CELLS // known.thresholds.size))
-    if len(measured) > most:
-        measured = measured[np.linspace(0, len(measured) - 1, most).round().astype(np.intp)]
+    measured = np.flatnonzero(measures["status"] == PersonStatus.MEASURED)
+    limit = min(MOST_COMPARED, max(1, CHUNK_CELLS // calibrated.thresholds.size))
+    if len(measured) > limit:
+        measured = measured[np.linspace(0, len(measured) - 1, limit).round().astype(np.intp)]
     if not len(measured):
         return None
-    store, ability = answers.store.take(measured), found["ability"][measured]
+    store, ability = answers.store.take(measured), measures["ability"][measured]
     if is_mean:  # the mean of a posterior is drawn away from what the answers say
-        patterns = group_patterns(store, np.arange(len(known.items)))
-        ability = _solve_grouped(patterns, known.thresholds, "warm", None)["ability"]
-    return compare_halves(store.rows(0, len(measured)), known.thresholds, ability, known.se)
+        patterns = group_patterns(store, np.arange(len(calibrated.items)))
+        ability = _solve_grouped(patterns, calibrated.thresholds, "warm", None)["ability"]
+    return compare_halves(
+        store.rows(0, len(measured)), calibrated.thresholds, ability, calibrated.se
+    )
 
 
 def _doubt_errors(halves: HalvesTest | None) -> tuple[FitWarning, ...]:
@@ -340,16 +342,16 @@ def _solve_latent(
 ) -> dict[str, Any]:
     terms, design = code_columns(columns, len(patterns.entry))
     source = np.random.default_rng(0) if rng is None else rng
-    found = fit_posterior(patterns, b, terms, design, draws=plausible, rng=source)
-    regression = found.regression
+    posterior = fit_posterior(patterns, b, terms, design, draws=plausible, rng=source)
+    regression = posterior.regression
     # Without columns the regression is a normal distribution, which serves new persons too.
     mean = float(regression.coefficient[0])
     return {
-        "ability": found.mean,
-        "se": found.sd,
+        "ability": posterior.mean,
+        "se": posterior.sd,
         "prior": None if columns else NormalPrior(mean, regression.sd),
         "regression": regression,
-        "plausible": found.draws,
+        "plausible": posterior.draws,
     }
 
 
@@ -413,8 +415,8 @@ def _check_method(method: str, prior: NormalPrior | None) -> None:
 
 
 def _compare_items(source: Responses, items: tuple[str, ...]) -> tuple[FitWarning, ...]:
-    known = set(items)
-    ignored = [name for name in source.items if name not in known]
+    calibrated = set(items)
+    ignored = [name for name in source.items if name not in calibrated]
     if len(ignored) == source.n_items:
         raise BadUsage(
             f"none of the {source.n_items} items of the answers ({name_some(ignored)}) has a "

@@ -276,18 +276,18 @@ def _scale(covariance: FloatArray, ratio: FloatArray) -> FloatArray:
 
 def _trust(study: ExpectedCounts, sigma: float, weight: float) -> FloatArray:
     """Weight of each raw disagreement, as the denoiser is expected to choose it."""
-    found, share = _find_structure(study, sigma)
+    structure, share = _find_structure(study, sigma)
     model = study.smooth
     square = model**2 * study.counted
     total = float((square**2).sum()) / 2 * study.others**2
     # What is left of booklets is misfit to a fit that is not told of them.
-    excess = weight * model + (study.disagreement - model - found) ** 2
-    seen = float((excess * square).sum()) / 2 * study.others**2 / total
+    excess = weight * model + (study.disagreement - model - structure) ** 2
+    observed = float((excess * square).sum()) / 2 * study.others**2 / total
     # Noise alone is seen as misfit half of the time: E max(0, N(0, s)) = .4 s, s^2 = 2 / total.
-    seen += 0.56 * sigma**2 / sqrt(total)
-    seen_weight = total / (2 * sigma**4)
+    observed += 0.56 * sigma**2 / sqrt(total)
+    observed_weight = total / (2 * sigma**4)
     prior = MISFIT**2
-    misfit = (seen * seen_weight + 1 / prior) / (seen_weight + 1 / prior**2)
+    misfit = (observed * observed_weight + 1 / prior) / (observed_weight + 1 / prior**2)
     real = misfit * square + weight * model
     return np.asarray(np.minimum(share + real / (real + sigma**2), 1.0))
 
@@ -298,16 +298,16 @@ def _find_structure(study: ExpectedCounts, sigma: float) -> tuple[FloatArray, fl
     An eigenvalue w is seen as w + s / w, s = m sigma^2, where that is beyond 2.04 sqrt(s), is
     shrunk to w - s / w, and its vector is turned by as much (`keep_eigenvectors`).
     """
-    rest = study.disagreement - study.smooth
-    if not rest.any():
-        return rest, 0.0
-    items = len(rest) * study.others
-    values, vectors = np.linalg.eigh(rest)
+    excess = study.disagreement - study.smooth
+    if not excess.any():
+        return excess, 0.0
+    items = len(excess) * study.others
+    values, vectors = np.linalg.eigh(excess)
     strength = (study.others * values) ** 2 / (items * sigma**2)
-    seen = strength > SEEN_STRENGTH
-    kept = values * seen * (1 - 1 / np.maximum(strength, 1.0)) ** 2
-    found = (vectors * kept) @ vectors.T * study.counted
-    return np.asarray(found), 1.4 * int(seen.sum()) / items
+    visible = strength > SEEN_STRENGTH
+    eigenvalues = values * visible * (1 - 1 / np.maximum(strength, 1.0)) ** 2
+    structure = (vectors * eigenvalues) @ vectors.T * study.counted
+    return np.asarray(structure), 1.4 * int(visible.sum()) / items
 
 
 @dataclass(frozen=True, eq=False)
@@ -390,8 +390,8 @@ def _sampling_of_pairs(
     together = (setting.answers - 2) / max(setting.items - 2, 1)
     spread = laplacian(weight)
     item = together * steep.sum(axis=1) / study.counted.sum(axis=1)
-    own = laplacian(weight**2 * 2 * (1 - together) * steep)
-    return np.asarray((spread * item) @ spread + own) * study.others
+    pair_variance = laplacian(weight**2 * 2 * (1 - together) * steep)
+    return np.asarray((spread * item) @ spread + pair_variance) * study.others
 
 
 def _expected_risk(items: int, study: ExpectedCounts, view: View) -> float:
@@ -493,8 +493,8 @@ def give_booklets(items: int, answers: int) -> Together:
         size, each = min(items, blocks * block), min(items, 2 * block)
     block = max(each // 2, 1)
     starts = block * np.arange(-(-size // block))
-    given = np.zeros((len(starts), size))
-    given[np.arange(len(starts))[:, None], (starts[:, None] + np.arange(each)) % size] = 1.0
-    shares = given.T @ given / len(starts)
+    booklets = np.zeros((len(starts), size))
+    booklets[np.arange(len(starts))[:, None], (starts[:, None] + np.arange(each)) % size] = 1.0
+    shares = booklets.T @ booklets / len(starts)
     np.fill_diagonal(shares, 0.0)
     return Together(shares, items / size if size < items else 1.0)

@@ -165,7 +165,7 @@ class Plan(Tabular):
     @property
     def warnings(self) -> tuple[FitWarning, ...]:
         """What a committee should hear before it agrees."""
-        return tuple(FitWarning(WarningKind.WEAK_PLAN, said) for said in _say_weaknesses(self))
+        return tuple(FitWarning(WarningKind.WEAK_PLAN, text) for text in _say_weaknesses(self))
 
     @property
     def accuracy(self) -> str:
@@ -199,8 +199,8 @@ class Plan(Tabular):
             "persons one logit stronger": {"ability_mean": min(5.0, assumed.ability_mean + 1.0)},
         }
         return {
-            name: predict_rmse(replace(self.setting, assumptions=replace(assumed, **other)))
-            for name, other in changed.items()
+            name: predict_rmse(replace(self.setting, assumptions=replace(assumed, **changes)))
+            for name, changes in changed.items()
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -271,7 +271,7 @@ def plan(
     find_mechanism(mechanism)
     assumed = Assumptions(difficulty_spread, ability_spread, ability_mean)
     target = _target(target_rmse, target_overlap, items, difficulty_spread)
-    given: dict[str, float | None] = {
+    quantities: dict[str, float | None] = {
         "persons": _whole("persons", persons),
         "items": _whole("items", items),
         "epsilon": epsilon,
@@ -279,7 +279,7 @@ def plan(
     }
     _whole("answers", answers)
     _whole("steps", steps)
-    missing = _find_missing(given, answers)
+    missing = _find_missing(quantities, answers)
     relation = as_neighbours(neighbours)
 
     def build(**solved: float) -> Setting:
@@ -305,18 +305,18 @@ def plan(
         "persons": solve_persons,
         "epsilon": solve_epsilon,
         "items": partial(solve_items, fewest=answers or 2),
-        "answers": partial(solve_answers, most=items or 2),
+        "answers": partial(solve_answers, highest=items or 2),
     }
     return make_plan(build(**{missing: solve[missing](error_at, float(target or 0.0))}), missing)
 
 
 def plannable(neighbours: Neighbours, steps: int = 1) -> list[str]:
     """Names of the mechanisms with a forecast that can promise something about such data sets."""
-    made = {name: entry() for name, entry in mechanisms_for("answers").items()}
-    planned = {name: one for name, one in made.items() if has_forecast(one)}
+    mechanisms = {name: entry() for name, entry in mechanisms_for("answers").items()}
+    planned = {name: mechanism for name, mechanism in mechanisms.items() if has_forecast(mechanism)}
     if steps > 1:
-        planned = {name: one for name, one in planned.items() if one.takes_steps}
-    return [name for name, one in planned.items() if neighbours in one.relations]
+        planned = {name: mechanism for name, mechanism in planned.items() if mechanism.takes_steps}
+    return [name for name, mechanism in planned.items() if neighbours in mechanism.relations]
 
 
 def make_plan(setting: Setting, solved: str = "rmse") -> Plan:
@@ -357,13 +357,13 @@ def top_overlap(rmse: float, share: float, spread: float) -> float:
     """
     normal = NormalDist()
     correlation = sqrt(max(0.0, 1 - (rmse / spread) ** 2))
-    rest = max(sqrt(1 - correlation**2), 1e-9)
+    residual_sd = max(sqrt(1 - correlation**2), 1e-9)
     cut = normal.inv_cdf(1 - share)
     above = total = 0.0
     for step in range(400):
         truth = cut + (step + 0.5) / 50
         density = normal.pdf(truth)
-        above += density * normal.cdf((correlation * truth - cut) / rest)
+        above += density * normal.cdf((correlation * truth - cut) / residual_sd)
         total += density
     return above / total
 
@@ -377,19 +377,19 @@ def _target(
         raise BadUsage(f"target_rmse must be a number of logits above 0, found {rmse}")
     if overlap is None:
         return rmse
-    top, wanted = overlap
+    top, goal = overlap
     if items is None or not 1 <= top < items:
         raise BadUsage(f"target_overlap needs the number of items and a K below it, found {top}")
     share = top / items
-    if not share < wanted < 1:
+    if not share < goal < 1:
         raise BadUsage(
             f"the share of the {top} hardest items to be found must lie between {share:.3g} "
-            f"(guessing) and 1, found {wanted}"
+            f"(guessing) and 1, found {goal}"
         )
     low, high = 1e-4 * spread, spread
     for _ in range(30):
         middle = sqrt(low * high)
-        low, high = (middle, high) if top_overlap(middle, share, spread) > wanted else (low, middle)
+        low, high = (middle, high) if top_overlap(middle, share, spread) > goal else (low, middle)
     return low
 
 
@@ -399,16 +399,16 @@ def _whole(name: str, value: float | None) -> float | None:
     return value
 
 
-def _find_missing(given: Mapping[str, float | None], answers: int | None) -> str:
-    missing = [name for name, value in given.items() if value is None]
+def _find_missing(quantities: Mapping[str, float | None], answers: int | None) -> str:
+    missing = [name for name, value in quantities.items() if value is None]
     if not missing and answers is None:
         return "answers"
     if len(missing) == 1:
         return missing[0]
-    found = "none of them" if not missing else " and ".join(missing)
+    omitted = "none of them" if not missing else " and ".join(missing)
     raise BadUsage(
         "leave out exactly one of persons, items, epsilon and the target (or, with all four "
-        f"given, answers): that one is solved for; {found} was left out"
+        f"given, answers): that one is solved for; {omitted} was left out"
     )
 
 
@@ -424,25 +424,25 @@ def _with_value(setting: Setting, over: str, value: float) -> Setting:
     return replace(setting, items=round(value), answers=answers)
 
 
-def _say_weaknesses(made: Plan) -> list[str]:
-    found = []
-    spread = made.setting.assumptions.difficulty_spread
-    if made.rmse > HOPELESS * spread * sqrt((made.items - 1) / made.items):
-        cause = f"at epsilon {made.epsilon:g}"
-        if made.rmse_without_privacy > HOPELESS * spread:
-            cause = f"with {made.persons:,} persons, even without privacy,"
-        found.append(
+def _say_weaknesses(draft: Plan) -> list[str]:
+    sentences = []
+    spread = draft.setting.assumptions.difficulty_spread
+    if draft.rmse > HOPELESS * spread * sqrt((draft.items - 1) / draft.items):
+        cause = f"at epsilon {draft.epsilon:g}"
+        if draft.rmse_without_privacy > HOPELESS * spread:
+            cause = f"with {draft.persons:,} persons, even without privacy,"
+        sentences.append(
             f"{cause} the release will say nothing about most items: the error of "
-            f"{made.rmse:.2f} logits is nearly the spread of the difficulties ({spread:g})"
+            f"{draft.rmse:.2f} logits is nearly the spread of the difficulties ({spread:g})"
         )
-    if made.epsilon > LARGE_EPSILON:
-        found.append(
-            f"epsilon {made.epsilon:g} is too large to mean much: it permits a near-certain "
+    if draft.epsilon > LARGE_EPSILON:
+        sentences.append(
+            f"epsilon {draft.epsilon:g} is too large to mean much: it permits a near-certain "
             "conclusion about a person; plan for more persons or less precision"
         )
-    if made.delta * made.persons > 1:
-        found.append(
-            f"delta {made.delta:g} is above 1 / {made.persons:,} persons: it would permit "
+    if draft.delta * draft.persons > 1:
+        sentences.append(
+            f"delta {draft.delta:g} is above 1 / {draft.persons:,} persons: it would permit "
             "publishing somebody's answers outright; use a delta well below that"
         )
-    return found
+    return sentences

@@ -32,16 +32,16 @@ def solve_persons(error_at: ErrorAt, target: float) -> int:
 
 def solve_epsilon(error_at: ErrorAt, target: float) -> float:
     """Smallest epsilon with which the predicted error is at most ``target``."""
-    how = f"epsilon {LARGEST_EPSILON:g}; more persons or more answers are needed"
-    _check_reachable(target, error_at(LARGEST_EPSILON), how)
-    found = _first_below(error_at, target, SMALLEST_EPSILON, LARGEST_EPSILON)
-    digits = 2 - ceil(log10(found))
-    return min(round(ceil(found * 10.0**digits) / 10.0**digits, 12), LARGEST_EPSILON)
+    condition = f"epsilon {LARGEST_EPSILON:g}; more persons or more answers are needed"
+    _check_reachable(target, error_at(LARGEST_EPSILON), condition)
+    epsilon = _first_below(error_at, target, SMALLEST_EPSILON, LARGEST_EPSILON)
+    digits = 2 - ceil(log10(epsilon))
+    return min(round(ceil(epsilon * 10.0**digits) / 10.0**digits, 12), LARGEST_EPSILON)
 
 
-def solve_answers(error_at: ErrorAt, target: float, *, most: int) -> int:
+def solve_answers(error_at: ErrorAt, target: float, *, highest: int) -> int:
     """Fewest answers per person with which the predicted error is at most ``target``."""
-    return _solve_whole(error_at, target, _grid(2, most), "answers per person")
+    return _solve_whole(error_at, target, _grid(2, highest), "answers per person")
 
 
 def solve_items(error_at: ErrorAt, target: float, *, fewest: int) -> int:
@@ -54,7 +54,7 @@ def _solve_whole(error_at: ErrorAt, target: float, grid: list[int], noun: str) -
     errors = [error_at(number) for number in grid]
     best = min(errors)
     _check_reachable(target, best, f"{grid[errors.index(best)]} {noun}")
-    first = next(place for place, error in enumerate(errors) if error <= target)
+    first = next(index for index, error in enumerate(errors) if error <= target)
     missed, met = grid[max(first - 1, 0)], grid[first]
     while abs(met - missed) > 1:
         middle = (missed + met) // 2
@@ -92,9 +92,9 @@ def _first_below(
     return exp(right)
 
 
-def _check_reachable(target: float, best: float, how: str) -> None:
+def _check_reachable(target: float, best: float, condition: str) -> None:
     if best > target:
         raise BadUsage(
             f"a root mean square error of {target:g} logits cannot be reached: the best is "
-            f"{best:.3g}, with {how}. Ask for less precision, or change what was held fixed"
+            f"{best:.3g}, with {condition}. Ask for less precision, or change what was held fixed"
         )

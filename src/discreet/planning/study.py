@@ -138,12 +138,12 @@ def make_public(
     items: int, answers: int, neighbours: Neighbours, persons: int, *, steps: int = 1
 ) -> Public:
     """Return public parameters with items "0", "1", ...."""
-    known = persons if neighbours is Neighbours.REPLACE_ONE else None
+    public_persons = persons if neighbours is Neighbours.REPLACE_ONE else None
     return Public(
         tuple(map(str, range(items))),
         answers,
         neighbours,
-        known,
+        public_persons,
         steps=(steps,) * items,
         design="complete" if answers == items else "random",
     )
@@ -239,8 +239,8 @@ def draw_study(setting: Setting, rng: np.random.Generator) -> Simulation:
     )
     if setting.answers == setting.items or in_booklets:
         return full
-    kept = full.responses.cap(setting.answers, SeededSource(int(rng.integers(2**62))))
-    return replace(full, responses=kept)
+    capped = full.responses.cap(setting.answers, SeededSource(int(rng.integers(2**62))))
+    return replace(full, responses=capped)
 
 
 def released_error(study: Simulation, setting: Setting, seed: int) -> float:

@@ -62,10 +62,10 @@ class PlanTable:
         if name == WITHOUT:
             along_epsilon = [(0, 1.0)]
         total = 0.0
-        for place, share in linear_weights([log(m) for m in self.grid.items], log(items)):
-            known = [log(a - 1) for a in self.answers[place]]
-            for column, part in linear_weights(known, fill * known[-1]):
-                block = self.errors[name][place][column]
+        for row, share in linear_weights([log(m) for m in self.grid.items], log(items)):
+            axis = [log(a - 1) for a in self.answers[row]]
+            for column, part in linear_weights(axis, fill * axis[-1]):
+                block = self.errors[name][row][column]
                 for (i, v), (k, w) in product(along_persons, along_epsilon):
                     total += share * part * v * w * block[i][k]
         return exp(total)
@@ -91,16 +91,16 @@ def cubic_weights(axis: Sequence[float], at: float) -> list[tuple[int, float]]:
         (right + 1, (t**3 - t**2) / 2),
     ]
     weights = [0.0] * len(axis)
-    for place, weight in around:
-        if place < 0:
+    for index, weight in around:
+        if index < 0:
             weights[0] += 2 * weight
             weights[1] -= weight
-        elif place >= len(axis):
+        elif index >= len(axis):
             weights[-1] += 2 * weight
             weights[-2] -= weight
         else:
-            weights[place] += weight
-    return [(place, weight) for place, weight in enumerate(weights) if weight]
+            weights[index] += weight
+    return [(index, weight) for index, weight in enumerate(weights) if weight]
 
 
 def tabulate(setting: Setting, grid: Grid) -> PlanTable:
@@ -111,9 +111,9 @@ def tabulate(setting: Setting, grid: Grid) -> PlanTable:
     errors: dict[str, list[Any]] = {}
     for name in [WITHOUT, *names]:
         errors[name] = []
-        for items, known in zip(grid.items, answers, strict=True):
+        for items, numbers in zip(grid.items, answers, strict=True):
             errors[name].append([])
-            for number in known:
+            for number in numbers:
                 here = replace(setting, items=items, answers=number)
                 errors[name][-1].append(list(_block(name, here, grid)))
     return PlanTable(grid, answers, errors)
@@ -126,7 +126,7 @@ def _block(name: str, setting: Setting, grid: Grid) -> Iterator[list[float]]:
             yield [round(log(predict_rmse_without_privacy(here)), 4)]
         else:
             settings = (replace(here, mechanism=name, epsilon=e) for e in grid.epsilons)
-            yield [round(log(predict_rmse(one)), 4) for one in settings]
+            yield [round(log(predict_rmse(study)), 4) for study in settings]
 
 
 def measure_interpolation(
@@ -156,5 +156,5 @@ def measure_interpolation(
         )
         guess = table.interpolate(name, persons, items, answers, epsilon)
         off.append(abs(log(guess / predict_rmse(here))))
-    half, most, worst = np.quantile(off, [0.5, 0.9, 1.0])
-    return float(half), float(most), float(worst)
+    median, ninth_decile, worst = np.quantile(off, [0.5, 0.9, 1.0])
+    return float(median), float(ninth_decile), float(worst)

@@ -60,7 +60,7 @@ def compare_fit(before: ModelCheck, after: ModelCheck) -> FitChange:
     if before.estimate.items != after.estimate.items:
         raise BadUsage("a change of fit can be told only of the same items in the same order")
     steps = zip(before.estimate.steps, after.estimate.steps, strict=True)
-    changed = [place for place, (one, other) in enumerate(steps) if one != other]
+    changed = [index for index, (first, second) in enumerate(steps) if first != second]
     if not changed:
         raise BadUsage(
             "no item has other categories than before, so there is nothing to compare; merge "
@@ -71,16 +71,16 @@ def compare_fit(before: ModelCheck, after: ModelCheck) -> FitChange:
 
 
 def _compare_items(before: ModelCheck, after: ModelCheck, changed: list[int]) -> Iterator[Row]:
-    for place in changed:
-        item, one, other = before.estimate.items[place], before.diagnostics, after.diagnostics
-        yield f"infit of {item}", one.infit[place], other.infit[place]
-        yield f"outfit of {item}", one.outfit[place], other.outfit[place]
+    for index in changed:
+        item, old, new = before.estimate.items[index], before.diagnostics, after.diagnostics
+        yield f"infit of {item}", old.infit[index], new.infit[index]
+        yield f"outfit of {item}", old.outfit[index], new.outfit[index]
 
 
 def _compare_tests(before: ModelCheck, after: ModelCheck) -> Iterator[Row]:
-    one, other = before.diagnostics, after.diagnostics
-    yield "person reliability", one.reliability, other.reliability
-    yield "Cronbach's alpha", one.alpha, other.alpha
+    old, new = before.diagnostics, after.diagnostics
+    yield "person reliability", old.reliability, new.reliability
+    yield "Cronbach's alpha", old.alpha, new.alpha
     counts = zip(_count_faults(before), _count_faults(after), strict=True)
     yield from ((name, first, second) for (name, first), (_, second) in counts)
 

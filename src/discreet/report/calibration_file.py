@@ -106,8 +106,8 @@ class CalibrationDocument:
             "warnings": tuple(map(FitWarning, kinds, self.warnings)),
             **{name: getattr(self, name) for name in COPIED},
         }
-        made: Estimate = read_as(Estimate, values, "the calibration")
-        return made
+        estimate: Estimate = read_as(Estimate, values, "the calibration")
+        return estimate
 
     def _read_ladder(self) -> dict[str, Any]:
         """Return the thresholds of items with steps."""
@@ -166,8 +166,8 @@ def read_document(path: Path) -> CalibrationDocument:
             f"discreet reads those of {', '.join(MODELS)}; use the version that wrote it."
         )
     with explaining_damage(path):
-        made: CalibrationDocument = read_as(CalibrationDocument, plain, "the calibration")
-        return made
+        document: CalibrationDocument = read_as(CalibrationDocument, plain, "the calibration")
+        return document
 
 
 @contextmanager

@@ -40,18 +40,18 @@ def _small_sheet(curve: ItemCurve, description: str, top: float) -> Sheet:
 def draw_curve(curve: ItemCurve) -> Sheet:
     """Draw one item's expected score with the observed means; of right/wrong items, shares."""
     binary = curve.steps == 1
-    what = "shares" if binary else "mean scores"
+    noun = "shares" if binary else "mean scores"
     sheet = _small_sheet(
         curve,
-        f"Expected curve of {curve.item} and observed {what} in groups of persons",
+        f"Expected curve of {curve.item} and observed {noun} in groups of persons",
         curve.steps,
     )
     sheet.y_axis(ticks=(0, 0.5, 1) if binary else range(curve.steps + 1))
-    sheet.x_numbers(162, wanted=5)
+    sheet.x_numbers(162, count=5)
     sheet.line("line", curve.ability.tolist(), curve.expected.tolist())
     for at, mean, answers in curve.points:
-        said = f"{mean:.0%} of {answers} persons" if binary else f"{mean:.2f}, {answers} persons"
-        sheet.dot("flag", at, mean, 3.5, said)
+        tip = f"{mean:.0%} of {answers} persons" if binary else f"{mean:.2f}, {answers} persons"
+        sheet.dot("flag", at, mean, 3.5, tip)
     return sheet
 
 
@@ -64,32 +64,32 @@ def draw_categories(curve: ItemCurve) -> Sheet:
         1,
     )
     sheet.y_axis(ticks=(0, 0.5, 1))
-    sheet.x_numbers(162, wanted=5)
+    sheet.x_numbers(162, count=5)
     chance = curve.expect_categories(curve.ability)
     for category, label in enumerate(curve.labels):
         kind = f"c{category % COLOURS}"
-        again = " again" * (category >= COLOURS)
-        sheet.line(f"{kind} curve{again}", curve.ability.tolist(), chance[:, category].tolist())
+        suffix = " again" * (category >= COLOURS)
+        sheet.line(f"{kind} curve{suffix}", curve.ability.tolist(), chance[:, category].tolist())
         for (at, _, answers), shares in zip(curve.points, curve.shares, strict=True):
-            said = f"category {label}: {shares[category]:.0%} of {answers} persons"
-            sheet.dot(f"{kind} share", at, shares[category], 2.5, said)
+            tip = f"category {label}: {shares[category]:.0%} of {answers} persons"
+            sheet.dot(f"{kind} share", at, shares[category], 2.5, tip)
     for category, label in enumerate(curve.labels):
         peak = int(np.argmax(chance[:, category]))
-        place = min(max(sheet.across(curve.ability[peak]), sheet.left + 7), sheet.width - 14)
+        left = min(max(sheet.across(curve.ability[peak]), sheet.left + 7), sheet.width - 14)
         height = max(sheet.up(chance[peak, category]) - 4, sheet.top + 12)
         kind = f"name share c{category % COLOURS}"
-        sheet.text(str(label), place, height, anchor="middle", kind=kind)
+        sheet.text(str(label), left, height, anchor="middle", kind=kind)
     return sheet
 
 
 def draw_thresholds(rows: ThresholdRows, tell: Language = ENGLISH) -> Sheet:
     """Draw all thresholds of all items with their intervals; those out of order are flagged."""
-    shown = rows
+    visible = rows
     count = len(rows.items)
     if count > PICTURE_ITEMS:
         keep = np.linspace(0, count - 1, PICTURE_ITEMS).round().astype(np.int64)
-        shown, count = rows.take(keep), PICTURE_ITEMS
-    low, high = float(np.nanmin(shown.lower)), float(np.nanmax(shown.upper))
+        visible, count = rows.take(keep), PICTURE_ITEMS
+    low, high = float(np.nanmin(visible.lower)), float(np.nanmax(visible.upper))
     pad = 0.05 * max(high - low, 0.5)
     sheet = Sheet(
         x=(low - pad, high + pad),
@@ -100,8 +100,8 @@ def draw_thresholds(rows: ThresholdRows, tell: Language = ENGLISH) -> Sheet:
         note=say_thinned(len(rows.items), tell=tell),
     )
     sheet.x_axis(tell("thresholds in logits, harder to the right"))
-    for place in range(count):
-        _draw_row(sheet, shown, place, tell)
+    for row in range(count):
+        _draw_row(sheet, visible, row, tell)
     return sheet
 
 
@@ -116,32 +116,32 @@ def _describe(rows: ThresholdRows, tell: Language) -> str:
     )
 
 
-def _draw_row(sheet: Sheet, rows: ThresholdRows, place: int, tell: Language) -> None:
-    name = rows.items[place]
-    sheet.text(shorten_label(name, NAME_ROOM), sheet.left - 8, sheet.up(place) + 4, anchor="end")
-    sheet.line("axis", (rows.location[place],) * 2, (place - 0.45, place + 0.45))
-    steps = np.flatnonzero(~np.isnan(rows.value[place]))
-    heights = place + _stagger([sheet.across(value) for value in rows.value[place, steps]])
+def _draw_row(sheet: Sheet, rows: ThresholdRows, row: int, tell: Language) -> None:
+    name = rows.items[row]
+    sheet.text(shorten_label(name, NAME_ROOM), sheet.left - 8, sheet.up(row) + 4, anchor="end")
+    sheet.line("axis", (rows.location[row],) * 2, (row - 0.45, row + 0.45))
+    steps = np.flatnonzero(~np.isnan(rows.value[row]))
+    heights = row + _stagger([sheet.across(value) for value in rows.value[row, steps]])
     for step, height in zip(steps, heights, strict=True):
-        ends = rows.lower[place, step], rows.upper[place, step]
-        sheet.line("second" if rows.disordered[place][step] else "bar", ends, (height, height))
+        ends = rows.lower[row, step], rows.upper[row, step]
+        sheet.line("second" if rows.disordered[row][step] else "bar", ends, (height, height))
     for step, height in zip(steps, heights, strict=True):
-        value, wrong = rows.value[place, step], rows.disordered[place][step]
-        said = _describe_threshold(rows, place, int(step), tell)
-        sheet.dot("node flag" if wrong else "node", value, height, RADIUS, said)
+        value, wrong = rows.value[row, step], rows.disordered[row][step]
+        tip = _describe_threshold(rows, row, int(step), tell)
+        sheet.dot("node flag" if wrong else "node", value, height, RADIUS, tip)
         across, up = sheet.across(value), sheet.up(height) + 4
-        sheet.text(str(step + 1), across, up, anchor="middle", kind="step", tip=said)
+        sheet.text(str(step + 1), across, up, anchor="middle", kind="step", tip=tip)
 
 
-def _describe_threshold(rows: ThresholdRows, place: int, step: int, tell: Language) -> str:
-    below, above = rows.labels[place][step : step + 2]
+def _describe_threshold(rows: ThresholdRows, row: int, step: int, tell: Language) -> str:
+    below, above = rows.labels[row][step : step + 2]
     values = {
-        "name": rows.items[place],
+        "name": rows.items[row],
         "below": below,
         "above": above,
-        "value": minus(f"{rows.value[place, step]:.2f}"),
+        "value": minus(f"{rows.value[row, step]:.2f}"),
     }
-    if rows.disordered[place][step]:
+    if rows.disordered[row][step]:
         return tell("{name}, from category {below} to {above}: {value}, out of order", **values)
     return tell("{name}, from category {below} to {above}: {value}", **values)
 

@@ -111,42 +111,42 @@ def gather_evidence(responses: Responses, estimate: Estimate) -> Evidence:
     BadUsage
         If no person has both right and wrong answers to items with a difficulty.
     """
-    looked, has_steps = _sample(responses), estimate.ladder is not None
+    sample, has_steps = _sample(responses), estimate.ladder is not None
     notes = [RIGHT_WRONG_ONLY] if has_steps else []
-    differences = _compare_groups(looked, notes)
+    differences = _compare_groups(sample, notes)
     dimensionality = _attempt(
-        "dimensionality was not checked", lambda: find_dimensions(looked, estimate), notes
+        "dimensionality was not checked", lambda: find_dimensions(sample, estimate), notes
     )
     if dimensionality is not None:
         notes += map(str, dimensionality.warnings)
-    quick = _is_quick(looked, estimate, notes)
-    andersen, wald = _compare_scores(looked, estimate, notes) if quick else (None, None)
+    quick = _is_quick(sample, estimate, notes)
+    andersen, wald = _compare_scores(sample, estimate, notes) if quick else (None, None)
     return Evidence(
-        responses=looked,
-        sampled=None if looked is responses else looked.n_persons,
+        responses=sample,
+        sampled=None if sample is responses else sample.n_persons,
         estimate=estimate,
-        scores=score(looked, estimate),
-        fit=measure_fit(looked, estimate),
-        pairs=_correlate(looked, estimate),
+        scores=score(sample, estimate),
+        fit=measure_fit(sample, estimate),
+        pairs=_correlate(sample, estimate),
         dimensionality=dimensionality,
-        mislabelled=None if has_steps else find_mislabelled(looked, estimate),
+        mislabelled=None if has_steps else find_mislabelled(sample, estimate),
         distractors=None if responses.choices is None else analyse_distractors(responses, estimate),
         andersen=andersen,
         wald=wald,
-        martin_loef=_compare_halves(looked, estimate, notes) if quick and not has_steps else None,
-        step_models=_compare_models(looked, notes) if quick and has_steps else None,
+        martin_loef=_compare_halves(sample, estimate, notes) if quick and not has_steps else None,
+        step_models=_compare_models(sample, notes) if quick and has_steps else None,
         differences=differences,
         notes=tuple(notes),
     )
 
 
-def _attempt(what: str, run: Callable[[], Result], notes: list[str]) -> Result | None:
+def _attempt(failure: str, run: Callable[[], Result], notes: list[str]) -> Result | None:
     """Return a result, or note why the answers do not allow it; its warnings are in the notes."""
     try:
         with saying_it_otherwise():
             return run()
     except (BadUsage, DisconnectedItems, NotConverged) as error:
-        notes.append(f"{what}: {error}")
+        notes.append(f"{failure}: {error}")
         return None
 
 
@@ -172,17 +172,17 @@ def _correlate(responses: Responses, estimate: Estimate) -> ResidualCorrelations
 
 def _compare_groups(responses: Responses, notes: list[str]) -> dict[str, DifTable]:
     """Compare groups by every group column that can be compared."""
-    found = {}
+    tables = {}
     for column, labels in responses.groups.items():
-        what = f"groups by {column} were not compared"
+        failure = f"groups by {column} were not compared"
         number = len({str(label) for label in labels})
         if number > MOST_GROUPS:
-            notes.append(f"{what}: {number} groups are too many")
+            notes.append(f"{failure}: {number} groups are too many")
             continue
-        table = _attempt(what, partial(find_dif, responses, column), notes)
+        table = _attempt(failure, partial(find_dif, responses, column), notes)
         if table is not None:
-            found[column] = table
-    return found
+            tables[column] = table
+    return tables
 
 
 def _select_known(responses: Responses, estimate: Estimate) -> Responses:
@@ -210,12 +210,12 @@ def _compare_scores(
     chosen, model = _select_known(responses, estimate), cast("Model", estimate.model)
     chosen = chosen if model == RATING_SCALE else leave_unused(chosen)
     for split in SCORE_SPLITS:
-        what = f"{NOT_SPLIT} at the {split}"
-        andersen = _attempt(what, partial(run_andersen, chosen, split, model=model), notes)
+        failure = f"{NOT_SPLIT} at the {split}"
+        andersen = _attempt(failure, partial(run_andersen, chosen, split, model=model), notes)
         if andersen is not None:
             notes += map(str, andersen.warnings)
             compare = partial(run_wald, chosen, split, items=andersen.items, model=model)
-            return andersen, _attempt(f"{what} item by item", compare, notes)
+            return andersen, _attempt(f"{failure} item by item", compare, notes)
     return None, None
 
 
@@ -223,21 +223,21 @@ def _compare_models(responses: Responses, notes: list[str]) -> StepModelTest | N
     """Compare partial credit with a rating scale, where items have the same steps."""
     if len(set(responses.steps)) > 1:
         return None
-    what = "partial credit and rating scale were not compared"
-    found = _attempt(what, lambda: compare_step_models(responses), notes)
-    notes += [] if found is None else map(str, found.warnings)
-    return found
+    failure = "partial credit and rating scale were not compared"
+    test = _attempt(failure, lambda: compare_step_models(responses), notes)
+    notes += [] if test is None else map(str, test.warnings)
+    return test
 
 
 def _compare_halves(
     responses: Responses, estimate: Estimate, notes: list[str]
 ) -> MartinLoefTest | None:
     """Compare the easier with the harder half, where the law of the test can be trusted."""
-    what = "the easier and the harder half of the items were not compared"
+    failure = "the easier and the harder half of the items were not compared"
     chosen = _select_known(responses, estimate)
-    found = _attempt(what, partial(run_martin_loef, chosen), notes)
-    if found is None:
+    test = _attempt(failure, partial(run_martin_loef, chosen), notes)
+    if test is None:
         return None
-    rough = any(one.kind is WarningKind.ROUGH for one in found.warnings)
-    notes += [f"{what if rough else 'Martin-Löf'}: {one}" for one in found.warnings]
-    return None if rough else found
+    rough = any(warning.kind is WarningKind.ROUGH for warning in test.warnings)
+    notes += [f"{failure if rough else 'Martin-Löf'}: {warning}" for warning in test.warnings]
+    return None if rough else test

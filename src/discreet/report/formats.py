@@ -34,24 +34,24 @@ from discreet.types import Repeats
 
 def write_table(path: str | PathLike[str], result: Tabular) -> None:
     """Write the columns of a result; the ending ``.csv`` or ``.parquet`` says how."""
-    place = _check_ending(path)
+    target = _check_ending(path)
     columns = {
         name: [None if _is_nan(value) else value for value in values]
         for name, values in result.to_dict().items()
     }
-    with staged(place.parent, [place.name]) as stage:
-        if place.suffix == ".csv":
-            write_csv(stage / place.name, columns)
+    with staged(target.parent, [target.name]) as stage:
+        if target.suffix == ".csv":
+            write_csv(stage / target.name, columns)
             return
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        pq.write_table(pa.table(columns), stage / place.name)
+        pq.write_table(pa.table(columns), stage / target.name)
 
 
-def write_csv(place: Path, columns: dict[str, list[Any]]) -> None:
+def write_csv(target: Path, columns: dict[str, list[Any]]) -> None:
     """Write columns, usually on a stage; what is NaN or None becomes an empty cell."""
-    with place.open("w", newline="", encoding="utf-8") as file:
+    with target.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
         for row in zip(*columns.values(), strict=True):
@@ -108,20 +108,20 @@ def read_warehouse(
 
 def write_warehouse(path: str | PathLike[str], responses: Responses) -> None:
     """Write answers as ``id, item, resp``; the ending ``.csv`` or ``.parquet`` says how."""
-    place = _check_ending(path)
+    target = _check_ending(path)
     with (
-        staged(place.parent, [place.name]) as stage,
-        _open_writer(stage / place.name) as writer,
+        staged(target.parent, [target.name]) as stage,
+        _open_writer(stage / target.name) as writer,
     ):
         for batch in _batches(responses):
             writer.write_batch(batch)
 
 
 def _check_ending(path: str | PathLike[str]) -> Path:
-    place = Path(path)
-    if place.suffix not in (".csv", ".parquet"):
-        raise BadUsage(f"{place}: the ending says how to write it; use .csv or .parquet")
-    return place
+    target = Path(path)
+    if target.suffix not in (".csv", ".parquet"):
+        raise BadUsage(f"{target}: the ending says how to write it; use .csv or .parquet")
+    return target
 
 
 def _schema() -> Any:
@@ -133,7 +133,7 @@ def _schema() -> Any:
 def _batches(responses: Responses) -> Iterator[Any]:
     import pyarrow as pa
 
-    persons, items = pa.array([str(one) for one in responses.persons]), pa.array(responses.items)
+    persons, items = pa.array([str(name) for name in responses.persons]), pa.array(responses.items)
     step = max(CHUNK_CELLS // max(responses.n_items, 1), 1)
     for start in range(0, responses.n_persons, step):
         rows = responses.rows(start, min(start + step, responses.n_persons))
@@ -146,15 +146,15 @@ def _batches(responses: Responses) -> Iterator[Any]:
         yield pa.record_batch(columns, schema=_schema())
 
 
-def _open_writer(place: Path) -> Any:
-    if place.suffix == ".parquet":
+def _open_writer(target: Path) -> Any:
+    if target.suffix == ".parquet":
         import pyarrow.parquet as pq
 
-        return pq.ParquetWriter(place, _schema(), compression="zstd")
+        return pq.ParquetWriter(target, _schema(), compression="zstd")
     from pyarrow import csv
 
     options = csv.WriteOptions(quoting_style="needed")
-    return csv.CSVWriter(str(place), _schema(), write_options=options)
+    return csv.CSVWriter(str(target), _schema(), write_options=options)
 
 
 CHUNK_PERSONS = 4096
@@ -163,18 +163,18 @@ CHUNK_PERSONS = 4096
 def write_jsonl(path: str | PathLike[str], responses: Responses) -> None:
     """Write answers as py-irt's JSON lines; missing answers are left out."""
     items, persons = responses.items, responses.persons
-    place = Path(path)
+    target = Path(path)
     with (
-        staged(place.parent, [place.name]) as stage,
-        (stage / place.name).open("w", encoding="utf-8", newline="\n") as file,
+        staged(target.parent, [target.name]) as stage,
+        (stage / target.name).open("w", encoding="utf-8", newline="\n") as file,
     ):
         for start in range(0, responses.n_persons, CHUNK_PERSONS):
             rows = responses.rows(start, min(start + CHUNK_PERSONS, responses.n_persons))
             for number, row in enumerate(rows.tolist()):
-                given = {
+                answers = {
                     name: answer for name, answer in zip(items, row, strict=True) if answer >= 0
                 }
-                line = {"subject_id": str(persons[start + number]), "responses": given}
+                line = {"subject_id": str(persons[start + number]), "responses": answers}
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 

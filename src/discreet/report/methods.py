@@ -66,10 +66,10 @@ def _describe_data(estimate: Estimate) -> str:
         return f"The analysis covers {len(estimate.items)} items."
     answers = int(estimate.answers.sum())
     share = answers / max(estimate.persons * len(estimate.items), 1)
-    given = "all cells" if share == 1 else f"{100 * share:.1f}% of all cells; others are missing"
+    coverage = "all cells" if share == 1 else f"{100 * share:.1f}% of all cells; others are missing"
     return (
         f"The analysis covers {answers:,} answers of {estimate.persons:,} persons to "
-        f"{len(estimate.items):,} items ({given})."
+        f"{len(estimate.items):,} items ({coverage})."
     )
 
 
@@ -101,12 +101,12 @@ def _describe_checks(diagnostics: Diagnostics, pairs: int) -> list[str]:
             f"Cronbach's alpha{'' if has_steps else ' (KR-20)'} of raw scores was "
             f"{say_reliability(diagnostics.alpha)}."
         )
-    if (found := diagnostics.dimensionality) is not None:
+    if (dimensions := diagnostics.dimensionality) is not None:
         sentences.append(
             f"The first component of the standardised residuals had an eigenvalue of "
-            f"{found.eigenvalue[0]:.2f}; the 95% point of {found.simulations} sets of answers "
-            f"simulated from the fitted model, given the scores, was {found.limit[0]:.2f} "
-            "(parallel analysis; Horn, 1965)."
+            f"{dimensions.eigenvalue[0]:.2f}; the 95% point of {dimensions.simulations} sets of "
+            f"answers simulated from the fitted model, given the scores, was "
+            f"{dimensions.limit[0]:.2f} (parallel analysis; Horn, 1965)."
         )
     if diagnostics.dependent is not None:
         sentences.append(

@@ -143,17 +143,17 @@ def list_report_values(
 
 
 def _summarise(test: Diagnosis) -> str:
-    estimate, found = test.estimate, test.summary
+    estimate, summary = test.estimate, test.summary
     persons = "" if estimate.persons is None else f" answered by {estimate.persons:,} persons"
     left_out = not test.known.all()
     number = words_for(estimate).number
-    known = f"; {int(test.known.sum()):,} of them have a {number}" if left_out else ""
+    numbered = f"; {int(test.known.sum()):,} of them have a {number}" if left_out else ""
     text = (
-        f"{count_of(len(estimate.items))}{persons}{known}. Hardest: {isolate(found.hardest)}, "
-        f"easiest: {isolate(found.easiest)}, {found.spread:.1f} logits apart."
+        f"{count_of(len(estimate.items))}{persons}{numbered}. Hardest: {isolate(summary.hardest)}, "
+        f"easiest: {isolate(summary.easiest)}, {summary.spread:.1f} logits apart."
     )
-    if found.typical_se is not None:
-        text += f" A {number} is typically known to ±{1.96 * found.typical_se:.2f} logits."
+    if summary.typical_se is not None:
+        text += f" A {number} is typically known to ±{1.96 * summary.typical_se:.2f} logits."
     return text
 
 
@@ -162,9 +162,9 @@ def judge(findings: Sequence[Finding]) -> str:
     if not findings:
         return "Nothing wrong was found"
     words = {Severity.ALARM: "alarm", Severity.SERIOUS: "serious", Severity.LOOK: "to look at"}
-    counts = {one: sum(finding.severity is one for finding in findings) for one in words}
-    said = ", ".join(f"{counts[one]} {word}" for one, word in words.items() if counts[one])
-    problems = f"{count_of(len(findings), 'problem')} ({said})"
+    counts = {level: sum(finding.severity is level for finding in findings) for level in words}
+    counted = ", ".join(f"{counts[level]} {word}" for level, word in words.items() if counts[level])
+    problems = f"{count_of(len(findings), 'problem')} ({counted})"
     first = findings[0]
     if first.severity is Severity.ALARM:
         return f"Stop: {first.title[:1].lower()}{first.title[1:]}. {problems}"
@@ -173,8 +173,8 @@ def judge(findings: Sequence[Finding]) -> str:
 
 def _say_too_few(test: Diagnosis) -> str:
     """Say before everything else that there are too few persons; empty where there are enough."""
-    few = next(check_enough_persons(test.estimate, test.statistics), None)
-    return "" if few is None else f"{few.title}. At least {FEWEST_PERSONS} are needed."
+    finding = next(check_enough_persons(test.estimate, test.statistics), None)
+    return "" if finding is None else f"{finding.title}. At least {FEWEST_PERSONS} are needed."
 
 
 def _say_checked(test: Diagnosis) -> str:
@@ -225,14 +225,14 @@ def _remark(diagnostics: Diagnostics | None) -> str:
     """Say below the boxes what a reliability of 0 stands for."""
     if diagnostics is None:
         return ""
-    found = diagnostics.reliability, diagnostics.item_reliability, diagnostics.alpha
-    if not any(value is not None and value < 0 for value in found):
+    reliabilities = diagnostics.reliability, diagnostics.item_reliability, diagnostics.alpha
+    if not any(value is not None and value < 0 for value in reliabilities):
         return ""
     return "A reliability of 0 means that errors exceed the differences: the formula gives less."
 
 
 def _pictures(test: Diagnosis) -> dict[str, Any]:
-    drawn: dict[str, Any] = {
+    pictures: dict[str, Any] = {
         "difficulties": test.difficulties and draw_difficulties(test.difficulties),
         "wright": test.wright and draw_wright(test.wright),
         "infit": test.infit and draw_fit(test.infit),
@@ -252,7 +252,7 @@ def _pictures(test: Diagnosis) -> dict[str, Any]:
             (curve.item, draw_categories(curve)) for curve in test.curves or () if curve.shares
         ],
     }
-    return {**drawn, "information": draw_information(test.information, test.most_error)}
+    return {**pictures, "information": draw_information(test.information, test.most_error)}
 
 
 def _scale_fact(scale: Scale | None) -> dict[str, str]:
@@ -275,17 +275,17 @@ def list_html_columns(
 ) -> list[HtmlColumn]:
     """Return columns of a table under the titles and with the digits that readers know."""
     digits = 2 if scale is None else max(0, scale.digits - 1)
-    shown = []
+    html_columns = []
     for name in names:
         if name in table.columns:
             words = COLUMN_WORDS.get(name, ColumnText(name))
             scaled = name.startswith("scaled_")
-            values = [said.replace("_", " ") if name == "status" else said
-                      for said in table.columns[name]]  # fmt: skip
-            shown.append(
+            values = [cell.replace("_", " ") if name == "status" else cell
+                      for cell in table.columns[name]]  # fmt: skip
+            html_columns.append(
                 HtmlColumn(words.title, values, digits if scaled else words.digits, words.meaning)
             )
-    return shown
+    return html_columns
 
 
 ITEM_COLUMNS = ("item", "difficulty", "se", "lower", "upper", "scaled_difficulty", "scaled_se")
@@ -295,15 +295,15 @@ FIT_SHOWN = ("infit", "outfit", "point_measure", "point_measure_expected")
 def _item_table(test: Diagnosis, scale: Scale | None) -> dict[str, Any]:
     table, remarks = test.tables["items"].turn(scale), test.remarks
     columns = table.columns
-    shown = list_html_columns(table, ITEM_COLUMNS, scale)
-    shown[1] = replace(shown[1], title=words_for(test.estimate).number)
+    html_columns = list_html_columns(table, ITEM_COLUMNS, scale)
+    html_columns[1] = replace(html_columns[1], title=words_for(test.estimate).number)
     if "answers" in columns:
-        shown.append(HtmlColumn("answers", columns["answers"]))
-        shown.append(_average_answers(columns))
-    shown += list_html_columns(table, FIT_SHOWN)
+        html_columns.append(HtmlColumn("answers", columns["answers"]))
+        html_columns.append(_average_answers(columns))
+    html_columns += list_html_columns(table, FIT_SHOWN)
     if len(set(columns["status"])) > 1:
-        shown += list_html_columns(table, ["status"])
-    shown += list_html_columns(table, ["remarks"])
+        html_columns += list_html_columns(table, ["status"])
+    html_columns += list_html_columns(table, ["remarks"])
     tags = [
         " ".join(["remark"] * bool(one) + ["number" if test.known[i] else "none"])
         for i, one in enumerate(remarks)
@@ -311,7 +311,7 @@ def _item_table(test: Diagnosis, scale: Scale | None) -> dict[str, Any]:
     kinds = {"remark": "items with a remark"}
     if not test.known.all():
         kinds |= {"none": "items without a number", "number": "items with a number"}
-    return {"columns": shown, "kinds": kinds, "tags": tags}
+    return {"columns": html_columns, "kinds": kinds, "tags": tags}
 
 
 def _threshold_columns(test: Diagnosis) -> list[str]:
@@ -351,14 +351,14 @@ def _option_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
     """Show every option; of very many only those that are flagged."""
     if diagnostics is None or diagnostics.distractors is None:
         return []
-    found = diagnostics.distractors
-    many = len(found.item) > OPTIONS
-    return show_options(found, found.flagged if many else range(len(found.item)))
+    options = diagnostics.distractors
+    is_long = len(options.item) > OPTIONS
+    return show_options(options, options.flagged if is_long else range(len(options.item)))
 
 
-def show_options(found: Distractors, rows: Sequence[int]) -> list[HtmlColumn]:
+def show_options(options: Distractors, rows: Sequence[int]) -> list[HtmlColumn]:
     """Return the columns for some of the options."""
-    columns = found.to_dict()
+    columns = options.to_dict()
     columns = {name: [values[row] for row in rows] for name, values in columns.items()}
     return [
         HtmlColumn("item", columns["item"]),

@@ -65,28 +65,28 @@ from discreet.words import Language, mark, speak
 def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
     """Return the page, in the language of the record."""
     kind, tell = find_kind(record), speak(record)
-    said = record.get("identity", {})
+    identity = record.get("identity", {})
     has_numbers = bool(estimate.estimated.any())
-    shown = difficulty_rows(estimate) if has_numbers else None
+    rows = difficulty_rows(estimate) if has_numbers else None
     standing = find_standing(estimate) if has_numbers and has_errors(record) else None
     return write_page(
         "public.html",
         {
             "tell": tell,
-            "title": said.get("title") or name_access(record),
+            "title": identity.get("title") or name_access(record),
             "about": list_identity(record),
             "edition": name_edition(record),
-            "access": name_access(record) if "title" in said else "",
+            "access": name_access(record) if "title" in identity else "",
             "points": list_nist_points(record),
             "warning": warn(record),
             "own": {
-                name: said.get(name, "") for name in ("logo", "body", "introduction", "footer")
+                name: identity.get(name, "") for name in ("logo", "body", "introduction", "footer")
             },
             "summary": _summarise(estimate, record, standing),
             "boxes": _public_facts(record),
             "kind": kind,
             "has_errors": has_errors(record),
-            "picture": shown and draw_difficulties(shown, kind, tell),
+            "picture": rows and draw_difficulties(rows, kind, tell),
             "thresholds": _show_thresholds(estimate, tell),
             "columns": _list_items(estimate, record, standing),
             **_describe_standing(standing, record),
@@ -95,7 +95,7 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
         },
         styles=["style.css", *(["steps.css"] if estimate.ladder else [])],
         scripts=["table.js", "compare.js"],
-        images="logo" in said,
+        images="logo" in identity,
     )
 
 
@@ -145,29 +145,29 @@ def _describe_standing(standing: ItemOrder | None, record: Mapping[str, Any]) ->
     tell, ranges = speak(record), standing.ranges
     groups = list_groups(ranges, tell)
     more = sum(len(group) > 1 for group in ranges.groups) - len(groups["places"])
-    told = tell.count(more, "… and {number} more group.", "… and {number} more groups.")
+    remainder = tell.count(more, "… and {number} more group.", "… and {number} more groups.")
     return {
         "groups": [
             HtmlColumn(tell("places"), groups["places"]),
             HtmlColumn(tell("items"), groups["items"]),
         ],
-        "more_groups": told if more else "",
+        "more_groups": remainder if more else "",
         "neighbours": _list_neighbours(standing.neighbours, tell),
         "pairs": standing.pairs and {**standing.pairs, "words": _word_comparison(record)},
     }
 
 
-def _list_neighbours(near: Mapping[str, list[Any]], tell: Language) -> list[HtmlColumn]:
-    chances = [show_probability(one, tell) for one in near["probability"]]
-    told = [tell("yes") if one else tell("no") for one in near["told_apart"]]
+def _list_neighbours(neighbours: Mapping[str, list[Any]], tell: Language) -> list[HtmlColumn]:
+    chances = [show_probability(one, tell) for one in neighbours["probability"]]
+    verdicts = [tell("yes") if one else tell("no") for one in neighbours["told_apart"]]
     return [
-        HtmlColumn(tell("item"), near["above"]),
-        HtmlColumn(tell("next"), near["below"]),
-        HtmlColumn(tell("difference"), near["difference"]),
-        HtmlColumn(tell("lower"), near["lower"]),
-        HtmlColumn(tell("upper"), near["upper"]),
+        HtmlColumn(tell("item"), neighbours["above"]),
+        HtmlColumn(tell("next"), neighbours["below"]),
+        HtmlColumn(tell("difference"), neighbours["difference"]),
+        HtmlColumn(tell("lower"), neighbours["lower"]),
+        HtmlColumn(tell("upper"), neighbours["upper"]),
         HtmlColumn(tell("probability of the order"), chances),
-        HtmlColumn(tell("told apart"), told),
+        HtmlColumn(tell("told apart"), verdicts),
     ]
 
 

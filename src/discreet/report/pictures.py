@@ -52,9 +52,9 @@ class ItemSummary:
 
 def summarise_items(estimate: Estimate) -> ItemSummary:
     """Say in four facts what an estimate found; it must have a number."""
-    b, known = estimate.difficulty, np.isfinite(estimate.se)
+    b, has_error = estimate.difficulty, np.isfinite(estimate.se)
     high, low = int(np.nanargmax(b)), int(np.nanargmin(b))
-    typical = float(np.median(estimate.se[known])) if known.any() else None
+    typical = float(np.median(estimate.se[has_error])) if has_error.any() else None
     return ItemSummary(estimate.items[high], estimate.items[low], float(b[high] - b[low]), typical)
 
 
@@ -84,10 +84,10 @@ def difficulty_rows(estimate: Estimate, level: float = 0.95) -> ItemRows:
 
 def hardest_first(estimate: Estimate) -> Int64Array:
     """Items with a number, hardest first; ties stay in the order of the input."""
-    shown = np.flatnonzero(estimate.estimated)
-    if not len(shown):
+    estimated = np.flatnonzero(estimate.estimated)
+    if not len(estimated):
         raise BadUsage("no item of this estimate has a number, so there is nothing to draw")
-    return shown[np.argsort(-estimate.difficulty[shown], kind="stable")]
+    return estimated[np.argsort(-estimate.difficulty[estimated], kind="stable")]
 
 
 def _rows(
@@ -103,10 +103,10 @@ def ladder_rows(ranking: Ranking, estimate: Estimate, level: float = 0.95) -> It
     """Return everything that is possibly in the top and a few items below, best first."""
     order = hardest_first(estimate)
     if ranking.easiest:
-        shown = np.flatnonzero(estimate.estimated)
-        order = shown[np.argsort(estimate.difficulty[shown], kind="stable")]
-    named = {*ranking.top, *ranking.possibly_in}
-    last = max((rank for rank, i in enumerate(order) if estimate.items[i] in named), default=-1)
+        estimated = np.flatnonzero(estimate.estimated)
+        order = estimated[np.argsort(estimate.difficulty[estimated], kind="stable")]
+    listed = {*ranking.top, *ranking.possibly_in}
+    last = max((rank for rank, i in enumerate(order) if estimate.items[i] in listed), default=-1)
     order = order[: last + 1 + CONTEXT]
     top, sure, possible = map(set, (ranking.top, ranking.surely_in, ranking.possibly_in))
 
@@ -141,7 +141,7 @@ class GroupRows:
 def difference_rows(columns: Mapping[str, Sequence[Any]]) -> list[GroupRows]:
     """Return a picture's rows for every comparison in the table of differences between groups."""
     pairs = zip(columns["group"], columns["focal"], columns["reference"], strict=True)
-    found = []
+    comparisons = []
     for compared in dict.fromkeys(pairs):
         mine = [
             i
@@ -152,8 +152,8 @@ def difference_rows(columns: Mapping[str, Sequence[Any]]) -> list[GroupRows]:
         ]
         mine.sort(key=lambda i: -columns["difference"][i])
         if mine:
-            found.append(GroupRows(*compared, _difference_rows(columns, mine)))
-    return found
+            comparisons.append(GroupRows(*compared, _difference_rows(columns, mine)))
+    return comparisons
 
 
 def _difference_rows(columns: Mapping[str, Sequence[Any]], rows: Sequence[int]) -> ItemRows:
@@ -311,23 +311,23 @@ def fit_map(
 ) -> FitMap:
     """Hold a fit statistic, one value per item of the estimate, against the difficulties."""
     column = np.asarray(values, dtype=np.float64)
-    known = np.flatnonzero(estimate.estimated & np.isfinite(column))
-    if not len(known):
+    items = np.flatnonzero(estimate.estimated & np.isfinite(column))
+    if not len(items):
         raise BadUsage("no item has a fit statistic, so there is nothing to draw")
-    value, error = column[known], estimate.se[known]
+    value, error = column[items], estimate.se[items]
     has_error = np.isfinite(error)
     typical = float(np.median(error[has_error])) if has_error.any() else 1.0
     error = np.where(has_error, error, typical)
     outside = (value < FIT_LOW) | (value > FIT_HIGH)
-    away = np.where(outside, np.abs(np.log(value)), -1.0)
+    distance = np.where(outside, np.abs(np.log(value)), -1.0)
     return FitMap(
         statistic=statistic,
-        items=tuple(estimate.items[i] for i in known),
-        difficulty=estimate.difficulty[known],
+        items=tuple(estimate.items[i] for i in items),
+        difficulty=estimate.difficulty[items],
         value=value,
         unsure=error / max(float(error.max()), 1e-9),
         outside=outside,
-        worst=np.argsort(-away, kind="stable")[: int(outside.sum())],
+        worst=np.argsort(-distance, kind="stable")[: int(outside.sum())],
         number=words_for(estimate).number,
     )
 
@@ -357,14 +357,14 @@ class ContrastMap:
     number: str = "difficulty"
 
 
-def contrast_map(found: Dimensionality, number: str = "difficulty") -> ContrastMap:
+def contrast_map(dimensionality: Dimensionality, number: str = "difficulty") -> ContrastMap:
     """Hold the loadings against the difficulties, and choose the items that speak for them."""
-    count = len(found.items)
+    count = len(dimensionality.items)
     rank = np.arange(min(CONTRAST_NAMED, count))
     turns = np.where(rank % 2 == 0, rank // 2, count - 1 - rank // 2)
-    values = np.array(found.difficulty), np.array(found.loading)
-    worth = found.eigenvalue[0], found.expected[0]
-    return ContrastMap(found.items, *values, turns, *worth, number)
+    values = np.array(dimensionality.difficulty), np.array(dimensionality.loading)
+    worth = dimensionality.eigenvalue[0], dimensionality.expected[0]
+    return ContrastMap(dimensionality.items, *values, turns, *worth, number)
 
 
 def error_ceiling(curve: InformationCurve) -> float:

@@ -46,14 +46,14 @@ def list_populations(history: History) -> list[dict[str, Any]]:
     """Return a row for "everyone" and each population: spent, left, releases, what is declared."""
     return [
         {
-            "population": one.population,
-            "spent": one.epsilon,
-            "left": one.left,
-            "releases": one.releases,
-            "contains": history.populations.parts_of(one.population),
-            "disjoint": history.populations.apart_from(one.population),
+            "population": standing.population,
+            "spent": standing.epsilon,
+            "left": standing.left,
+            "releases": standing.releases,
+            "contains": history.populations.parts_of(standing.population),
+            "disjoint": history.populations.apart_from(standing.population),
         }
-        for one in history.standings()
+        for standing in history.standings()
     ]
 
 
@@ -68,15 +68,15 @@ def describe_largest(history: History) -> dict[str, Any]:
     }
 
 
-def explain_relations(known: Populations, name: str, tell: Language = ENGLISH) -> str:
+def explain_relations(populations: Populations, name: str, tell: Language = ENGLISH) -> str:
     """Say what is declared about a population, with what follows from it."""
     if name == EVERYONE:
         return tell("contains all")
-    parts, others = known.parts_of(name), known.apart_from(name)
-    said = [tell("contains {names}", names=", ".join(parts))] if parts else []
-    said += [tell("disjoint from {names}", names=", ".join(others))] if others else []
-    rest = tell("may overlap with all others") if said else tell("may overlap with all")
-    return "; ".join([*said, rest])
+    parts, others = populations.parts_of(name), populations.apart_from(name)
+    relations = [tell("contains {names}", names=", ".join(parts))] if parts else []
+    relations += [tell("disjoint from {names}", names=", ".join(others))] if others else []
+    overlap = tell("may overlap with all others") if relations else tell("may overlap with all")
+    return "; ".join([*relations, overlap])
 
 
 def describe_spending(ledger: Ledger, history: History, language: str = "en") -> dict[str, Any]:
@@ -150,8 +150,8 @@ def _explain_limit(limit: Budget, relation: Neighbours, tell: Language) -> str:
     )
 
 
-def _summarise(told: Mapping[str, Any], tell: Language) -> str:
-    largest, limit, count = told["largest"], told["limit"], len(told["releases"])
+def _summarise(spending: Mapping[str, Any], tell: Language) -> str:
+    largest, limit, count = spending["largest"], spending["limit"], len(spending["releases"])
     epsilon = f"{largest['epsilon']:.4g}"
     spent = tell("epsilon {epsilon}", epsilon=epsilon)
     if not largest["is_exact"]:
@@ -184,8 +184,8 @@ def _say_most(together: list[str], values: Mapping[str, str], tell: Language) ->
     )
 
 
-def _warn(told: Mapping[str, Any], tell: Language) -> str:
-    if told["keeps_limit"]:
+def _warn(spending: Mapping[str, Any], tell: Language) -> str:
+    if spending["keeps_limit"]:
         return ""
     return tell(
         "More than the limit was spent on some persons: releases were accepted by a declaration "
@@ -193,23 +193,23 @@ def _warn(told: Mapping[str, Any], tell: Language) -> str:
     )
 
 
-def _list_facts(told: Mapping[str, Any], tell: Language) -> dict[str, str]:
-    relation = told["neighbours"]
+def _list_facts(spending: Mapping[str, Any], tell: Language) -> dict[str, str]:
+    relation = spending["neighbours"]
     facts = {
-        tell("largest epsilon"): f"{told['largest']['epsilon']:.4g}",
-        tell("limit"): f"{told['limit']['epsilon']:g}",
-        tell("delta"): f"{told['limit']['delta']:g}",
-        tell("releases"): str(len(told["releases"])),
-        tell("rule"): told["rule"],
+        tell("largest epsilon"): f"{spending['largest']['epsilon']:.4g}",
+        tell("limit"): f"{spending['limit']['epsilon']:g}",
+        tell("delta"): f"{spending['limit']['delta']:g}",
+        tell("releases"): str(len(spending["releases"])),
+        tell("rule"): spending["rule"],
         tell("neighbours"): tell.term(relation) if relation else tell("not fixed yet"),
     }
-    return facts | ({tell("latest release"): told["as_of"]} if told["as_of"] else {})
+    return facts | ({tell("latest release"): spending["as_of"]} if spending["as_of"] else {})
 
 
-def _list_tables(told: Mapping[str, Any], tell: Language) -> dict[str, list[HtmlColumn]]:
+def _list_tables(spending: Mapping[str, Any], tell: Language) -> dict[str, list[HtmlColumn]]:
     """Return the two tables: of populations, and of releases."""
-    rows, releases = told["populations"], told["releases"]
-    finished = [tell("yes") if one["finished"] else tell("no") for one in releases]
+    rows, releases = spending["populations"], spending["releases"]
+    finished = [tell("yes") if release["finished"] else tell("no") for release in releases]
     return {
         "populations": [
             HtmlColumn(tell("population"), _name_all(rows, tell)),
@@ -218,12 +218,12 @@ def _list_tables(told: Mapping[str, Any], tell: Language) -> dict[str, list[Html
             HtmlColumn(tell("releases"), [row["releases"] for row in rows]),
         ],
         "releases": [
-            HtmlColumn(tell("release"), [str(one["number"]) for one in releases]),
-            HtmlColumn(tell("date"), [one["date"] for one in releases]),
+            HtmlColumn(tell("release"), [str(release["number"]) for release in releases]),
+            HtmlColumn(tell("date"), [release["date"] for release in releases]),
             HtmlColumn(tell("population"), _name_all(releases, tell)),
-            HtmlColumn(tell("mechanism"), [one["mechanism"] for one in releases]),
-            HtmlColumn(tell("epsilon"), [f"{one['epsilon']:g}" for one in releases]),
-            HtmlColumn(tell("delta"), [f"{one['delta']:g}" for one in releases]),
+            HtmlColumn(tell("mechanism"), [release["mechanism"] for release in releases]),
+            HtmlColumn(tell("epsilon"), [f"{release['epsilon']:g}" for release in releases]),
+            HtmlColumn(tell("delta"), [f"{release['delta']:g}" for release in releases]),
             HtmlColumn(tell("finished"), finished),
         ],
     }
@@ -233,40 +233,40 @@ def _name_all(rows: list[dict[str, Any]], tell: Language) -> list[str]:
     return [name_population(row["population"], tell) for row in rows]
 
 
-def _list_declared(told: Mapping[str, Any], tell: Language) -> dict[str, str]:
-    rows = told["populations"]
+def _list_declared(spending: Mapping[str, Any], tell: Language) -> dict[str, str]:
+    rows = spending["populations"]
     return dict(zip(_name_all(rows, tell), [row["declared"] for row in rows], strict=True))
 
 
-def _explain_source(told: Mapping[str, Any], tell: Language) -> str:
+def _explain_source(spending: Mapping[str, Any], tell: Language) -> str:
     return tell(
         "Ledger {ledger}, the number that every release charged to it names. Made by {software}.",
-        ledger=told["ledger"],
-        software=told["software"],
+        ledger=spending["ledger"],
+        software=spending["software"],
     )
 
 
-def list_spending_values(told: Mapping[str, Any]) -> dict[str, Any]:
+def list_spending_values(spending: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the template of the report shows."""
-    tell = load_words(told["language"])
+    tell = load_words(spending["language"])
     return {
         "tell": tell,
-        "title": told["title"],
-        "warning": _warn(told, tell),
-        "summary": _summarise(told, tell),
-        "boxes": _list_facts(told, tell),
-        "picture": draw_spending(told),
-        **_list_tables(told, tell),
-        "declared": _list_declared(told, tell),
-        "statement": told["statement"],
-        "source": _explain_source(told, tell),
+        "title": spending["title"],
+        "warning": _warn(spending, tell),
+        "summary": _summarise(spending, tell),
+        "boxes": _list_facts(spending, tell),
+        "picture": draw_spending(spending),
+        **_list_tables(spending, tell),
+        "declared": _list_declared(spending, tell),
+        "statement": spending["statement"],
+        "source": _explain_source(spending, tell),
     }
 
 
-def draw_spending(told: Mapping[str, Any]) -> Sheet:
+def draw_spending(spending: Mapping[str, Any]) -> Sheet:
     """Draw what was spent on one person of each population, against the limit."""
-    rows, limit = told["populations"][:PICTURE_ITEMS], told["limit"]["epsilon"]
-    tell = load_words(told["language"])
+    rows, limit = spending["populations"][:PICTURE_ITEMS], spending["limit"]["epsilon"]
+    tell = load_words(spending["language"])
     sheet = Sheet(
         x=(0.0, 1.05 * max(limit, *(row["spent"] for row in rows))),
         y=(len(rows) - 0.5, -0.5),
@@ -276,23 +276,23 @@ def draw_spending(told: Mapping[str, Any]) -> Sheet:
         ),
         height=56 + 26 * len(rows),
         left=116,
-        note=_say_thinned(len(rows), len(told["populations"]), tell),
+        note=_say_thinned(len(rows), len(spending["populations"]), tell),
     )
     sheet.x_axis(tell("epsilon spent on one person; the broken line is the limit"))
-    for place, row in enumerate(rows):
-        said = _say_row(row, tell)
+    for height, row in enumerate(rows):
+        tip = _say_row(row, tell)
         name = shorten_label(name_population(row["population"], tell), NAME_ROOM)
-        sheet.text(name, sheet.left - 8, sheet.up(place) + 4, anchor="end")
-        sheet.box("band", (0.0, limit), (place - 0.3, place + 0.3), said)
-        sheet.box("ring", (0.0, row["spent"]), (place - 0.3, place + 0.3), said)
+        sheet.text(name, sheet.left - 8, sheet.up(height) + 4, anchor="end")
+        sheet.box("band", (0.0, limit), (height - 0.3, height + 0.3), tip)
+        sheet.box("ring", (0.0, row["spent"]), (height - 0.3, height + 0.3), tip)
     sheet.line("second", (limit, limit), sheet.y)
     return sheet
 
 
-def _say_thinned(shown: int, count: int, tell: Language) -> str:
-    if shown == count:
+def _say_thinned(number: int, count: int, tell: Language) -> str:
+    if number == count:
         return ""
-    return tell("The first {shown} of {count} populations.", shown=shown, count=count)
+    return tell("The first {shown} of {count} populations.", shown=number, count=count)
 
 
 def _say_row(row: Mapping[str, Any], tell: Language) -> str:
@@ -304,31 +304,31 @@ def _say_row(row: Mapping[str, Any], tell: Language) -> str:
     )
 
 
-def write_spending_page(told: Mapping[str, Any]) -> str:
+def write_spending_page(spending: Mapping[str, Any]) -> str:
     """Return the report as one HTML file."""
-    return write_page("spending.html", list_spending_values(told), scripts=())
+    return write_page("spending.html", list_spending_values(spending), scripts=())
 
 
-def write_spending_text(told: Mapping[str, Any]) -> str:
+def write_spending_text(spending: Mapping[str, Any]) -> str:
     """Return the report as Markdown."""
-    tell = load_words(told["language"])
-    tables = {name: _write_rows(columns) for name, columns in _list_tables(told, tell).items()}
-    warning = _warn(told, tell)
+    tell = load_words(spending["language"])
+    tables = {name: _write_rows(columns) for name, columns in _list_tables(spending, tell).items()}
+    warning = _warn(spending, tell)
     parts = [
-        f"# {told['title']}",
+        f"# {spending['title']}",
         warning and f"**{warning}**",
-        markdown_text(_summarise(told, tell)),
+        markdown_text(_summarise(spending, tell)),
         f"## {tell('Whom it was spent on')}",
         tables["populations"],
         "\n".join(
-            f"- {markdown_text(f'{name}: {said}')}"
-            for name, said in _list_declared(told, tell).items()
+            f"- {markdown_text(f'{name}: {relations}')}"
+            for name, relations in _list_declared(spending, tell).items()
         ),
         f"## {tell('Releases')}",
-        tables["releases"] if told["releases"] else tell("None so far."),
+        tables["releases"] if spending["releases"] else tell("None so far."),
         f"## {tell('What this means')}",
-        *map(markdown_text, told["statement"]),
-        markdown_text(_explain_source(told, tell)),
+        *map(markdown_text, spending["statement"]),
+        markdown_text(_explain_source(spending, tell)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 

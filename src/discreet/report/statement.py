@@ -207,18 +207,18 @@ def warn(record: Mapping[str, Any]) -> str:
 
 def write_statement(record: Mapping[str, Any]) -> str:
     """Return the statement as Markdown."""
-    made, tell = make_statement(record), speak(record)
+    statement, tell = make_statement(record), speak(record)
     points = [
         f"- **{markdown_text(name)}.** {markdown_text(value)}"
         for name, value in list_nist_points(record).items()
     ]
     title = record.get("identity", {}).get("title")
-    first, *others = map(markdown_text, made.promise)
+    first, *others = map(markdown_text, statement.promise)
     parts = [
         f"# {tell('Privacy statement')}" + (f": {markdown_text(title)}" if title else ""),
-        made.warning and f"**{tell('NOT PRIVATE.')}** {made.warning}",
+        statement.warning and f"**{tell('NOT PRIVATE.')}** {statement.warning}",
         first,
-        markdown_table(("", ""), made.facts.items()),
+        markdown_table(("", ""), statement.facts.items()),
         *others,
         *([f"## {tell('The points of NIST SP 800-226')}", "\n".join(points)] if points else []),
     ]
@@ -268,10 +268,10 @@ def _facts(record: Mapping[str, Any]) -> dict[str, str]:
             count=len(record["forms"]),
         )
     if record.get("design", "unknown") != "unknown":
-        looked = record.get("looked")
+        inspected = record.get("looked")
         stated = (
             tell("who answered what, as stated")
-            if looked
+            if inspected
             else tell("who answered what, as stated in advance")
         )
         facts[stated] = tell.term(DESIGNS[record["design"]])
@@ -314,27 +314,29 @@ def write_registry_entry(record: Mapping[str, Any]) -> str:
     return "\n".join(_yaml(entry)) + "\n"
 
 
-def _make_slug(said: Mapping[str, str]) -> str:
+def _make_slug(identity: Mapping[str, str]) -> str:
     """Return title and version in the letters that an address of the registry has."""
-    words = normalize("NFKD", f"{said.get('title', '')} {said.get('version', '')}".casefold())
+    words = normalize(
+        "NFKD", f"{identity.get('title', '')} {identity.get('version', '')}".casefold()
+    )
     plain = words.encode("ascii", "ignore").decode()
     return "_".join(re.findall(r"[a-z0-9]+", plain)) or "to_fill_in"
 
 
 def _describe_product(record: Mapping[str, Any]) -> dict[str, Any]:
-    said, kind = record.get("identity", {}), find_kind(record)
+    identity, kind = record.get("identity", {}), find_kind(record)
     numbers = _name_numbers(record)
     dated = (
-        {"publication_date": said["date"]}
-        if "date" in said
+        {"publication_date": identity["date"]}
+        if "date" in identity
         else {
             "# publication_date": f"{BLANK}: the day of publication",
             "publication_date": NO_DATE,
         }
     )
     return {
-        "name": said.get("title", f"{BLANK}: name of the test or data set"),
-        "data_curators": [said.get("body", BLANK)],
+        "name": identity.get("title", f"{BLANK}: name of the test or data set"),
+        "data_curators": [identity.get("body", BLANK)],
         "intended_use": _name_use(record),
         "data_product_type": "Summary statistics",
         "data_product_region": f"{BLANK}: where the {kind.persons} live, or whose laws apply",
@@ -383,14 +385,14 @@ def _describe_model(record: Mapping[str, Any]) -> dict[str, str]:
 
 def _describe_implementation(record: Mapping[str, Any]) -> dict[str, str]:
     guarantee, kind = record["guarantee"], find_kind(record)
-    made = f"{record['mechanism']}, {guarantee['noise']}; {record['software']}."
+    mechanism = f"{record['mechanism']}, {guarantee['noise']}; {record['software']}."
     more = [_find_point(record, name) for name in ("Implementation", "Side channels")]
     audit = f"Audit: {_find_point(record, 'Audit')}" if record.get("audit") else ""
     return {
         "preprocessing_and_hyperparameter_tuning": f"At most {record[kind.cap]} {kind.answers} of "
         f"a {kind.person} are counted; of more, as many are drawn at random. {BLANK}: what else "
         "was done with the data before the release, and whether that was accounted for",
-        "mechanisms": " ".join(filter(None, [made, *more, audit])),
+        "mechanisms": " ".join(filter(None, [mechanism, *more, audit])),
         "justification": f"Mechanism: {record['choice']}. {BLANK}: who chose epsilon, delta, the "
         f"cap and the {kind.items}, when and why",
     }
@@ -437,7 +439,7 @@ def _yaml(value: Any, indent: int = 0) -> list[str]:
         if isinstance(entry, Mapping):
             lines += [f"{pad}{key}:", *_yaml(entry, indent + 2)]
         elif isinstance(entry, list):
-            lines += [f"{pad}{key}:", *(f"{pad}  - {_scalar(one)}" for one in entry)]
+            lines += [f"{pad}{key}:", *(f"{pad}  - {_scalar(item)}" for item in entry)]
         else:
             lines.append(f"{pad}{key}: {_scalar(entry)}")
     return lines

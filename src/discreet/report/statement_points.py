@@ -39,15 +39,19 @@ IDENTITY = {
 
 def list_identity(record: Mapping[str, Any]) -> dict[str, str]:
     """Return what a release says about itself, by name, and what it adds up to."""
-    said, tell = record.get("identity", {}), speak(record)
-    facts = {tell.term(words): said[name] for name, words in IDENTITY.items() if name in said}
+    identity, tell = record.get("identity", {}), speak(record)
+    facts = {
+        tell.term(words): identity[name] for name, words in IDENTITY.items() if name in identity
+    }
     account = record.get("account")
     if account is not None:
         facts[tell("about the population")] = name_population(account["population"], tell)
         facts[tell("spent on it, with this release")] = _show_spent(account, tell)
     approvers = record.get("approval", {}).get("approvers", ())
     if approvers:
-        names = [tell("{name} (key {key})", name=one["name"], key=one["key"]) for one in approvers]
+        names = [
+            tell("{name} (key {key})", name=entry["name"], key=entry["key"]) for entry in approvers
+        ]
         facts[tell("approved by")] = ", ".join(names)
     return facts
 
@@ -59,12 +63,12 @@ def name_population(name: str, tell: Language) -> str:
 
 def name_edition(record: Mapping[str, Any]) -> str:
     """Return what stands below the title: version, date, who answers for it and who approved it."""
-    said, tell = record.get("identity", {}), speak(record)
-    names = ", ".join(one["name"] for one in record.get("approval", {}).get("approvers", ()))
+    identity, tell = record.get("identity", {}), speak(record)
+    names = ", ".join(row["name"] for row in record.get("approval", {}).get("approvers", ()))
     parts = [
-        tell("version {version}", version=said["version"]) if "version" in said else "",
-        said.get("date", ""),
-        said.get("body", ""),
+        tell("version {version}", version=identity["version"]) if "version" in identity else "",
+        identity.get("date", ""),
+        identity.get("body", ""),
         tell("approved by {names}", names=names) if names else "",
     ]
     line = " · ".join(part for part in parts if part)
@@ -103,17 +107,17 @@ def _show_spent(account: Mapping[str, Any], tell: Language) -> str:
 
 def explain_versions(record: Mapping[str, Any]) -> list[str]:
     """Say what it means that a release takes the place of another one."""
-    said, account = record.get("identity", {}), record.get("account")
-    sentences = [said["note"]] if "note" in said else []
-    if "supersedes" not in said:
+    identity, account = record.get("identity", {}), record.get("account")
+    sentences = [identity["note"]] if "note" in identity else []
+    if "supersedes" not in identity:
         return sentences
     kind, tell = find_kind(record), speak(record)
-    reason = said["reason"].rstrip()
+    reason = identity["reason"].rstrip()
     reason += "" if reason.endswith((".", "!", "?")) else "."
     replaced = tell(
         "This release takes the place of version {version}: {reason} Each has noise of its own, so "
         "their numbers differ also where nothing was corrected.",
-        version=said["supersedes"],
+        version=identity["supersedes"],
         reason=reason,
     )
     together = (
@@ -237,15 +241,15 @@ def has_errors(record: Mapping[str, Any]) -> bool:
 
 def _tell_trust(record: Mapping[str, Any]) -> str:
     tell = speak(record)
-    told = tell.of(
+    sentence = tell.of(
         find_kind(record),
         "Central: whoever holds the {answers} is trusted with them; whoever reads the release is "
         "not.",
     )
     if "shuffler" not in record["settings"]:
-        return told
+        return sentence
     coin = tell("Every answer was randomised by a coin of its own before it was counted.")
-    return f"{told} {coin}"
+    return f"{sentence} {coin}"
 
 
 def _tell_proof(record: Mapping[str, Any]) -> str:
@@ -304,25 +308,25 @@ def list_unprotected(record: Mapping[str, Any]) -> list[str]:
     """Name what a release does not protect, because it was public before."""
     kind, tell = find_kind(record), speak(record)
     cap = tell.of(kind, "the cap of {cap} {answers} per {person}", cap=record[kind.cap])
-    known = [tell.of(kind, "the list of {items}"), cap]
+    facts = [tell.of(kind, "the list of {items}"), cap]
     if record[kind.persons] is not None and record.get("number_fixed"):
-        looked = record.get("looked")
-        known.append(
+        inspected = record.get("looked")
+        facts.append(
             tell.of(kind, "the number of {persons} (as stated)")
-            if looked
+            if inspected
             else tell.of(kind, "the number of {persons} (fixed in advance)")
         )
     elif record[kind.persons] is not None:
-        known.append(
+        facts.append(
             tell.of(
                 kind,
                 "the number of {persons} (and with it whether somebody took part at all)",
             )
         )
     if has_step_items(record):
-        known.append(tell("how many steps each item has"))
+        facts.append(tell("how many steps each item has"))
     if record.get("forms"):
-        known.append(tell.of(kind, "the forms of the test and which {items} are in each"))
+        facts.append(tell.of(kind, "the forms of the test and which {items} are in each"))
     if "shuffler" in record["settings"]:
-        known.append(tell.of(kind, "the pattern of answered {items} of each {person}"))
-    return known
+        facts.append(tell.of(kind, "the pattern of answered {items} of each {person}"))
+    return facts

@@ -233,8 +233,8 @@ def read_diagnostics(plain: Any, items: Sequence[str]) -> Diagnostics:
     """Return the diagnostics of these items from a JSON document, or refuse it."""
     if isinstance(plain, Mapping) and "dependencies" not in plain:
         plain = {**plain, "dependent": None}  # an older file knows the largest pairs only
-    made: Diagnostics = read_as(Diagnostics, plain, "diagnostics", items=items)
-    return made
+    diagnostics: Diagnostics = read_as(Diagnostics, plain, "diagnostics", items=items)
+    return diagnostics
 
 
 def diagnose(responses: Any, estimate: Estimate, **reading: Unpack[ReadingWords]) -> Diagnostics:
@@ -251,8 +251,8 @@ def diagnose(responses: Any, estimate: Estimate, **reading: Unpack[ReadingWords]
 def summarise_evidence(evidence: Evidence) -> Diagnostics:
     """Keep of the evidence what the report shows."""
     scores, fit, estimate = evidence.scores, evidence.fit, evidence.estimate
-    known = np.isfinite(scores.ability)
-    starts, counts = bin_abilities(scores.ability[known])
+    measured = np.isfinite(scores.ability)
+    starts, counts = bin_abilities(scores.ability[measured])
     columns: dict[str, Any] = {
         name: tuple(align_column(fit.items.items, getattr(fit.items, name), estimate.items))
         for name in FIT_COLUMNS
@@ -261,8 +261,8 @@ def summarise_evidence(evidence: Evidence) -> Diagnostics:
     return Diagnostics(
         ability_starts=tuple(starts.tolist()),
         ability_counts=tuple(counts.tolist()),
-        ability_mean=float(scores.ability[known].mean()),
-        ability_sd=float(scores.ability[known].std(ddof=1)) if known.sum() > 1 else 0.0,
+        ability_mean=float(scores.ability[measured].mean()),
+        ability_sd=float(scores.ability[measured].std(ddof=1)) if measured.sum() > 1 else 0.0,
         measured=int((scores.status == PersonStatus.MEASURED).sum()),
         extreme=int(scores.extreme.sum()),
         empty=int((scores.status == PersonStatus.NO_ANSWERS).sum()),
@@ -313,31 +313,31 @@ def _differing(evidence: Evidence) -> tuple[Difference, ...] | None:
     """Rows that hold for all items together and are of ETS class B or C, the largest first."""
     if not evidence.responses.groups:
         return None
-    found: list[Difference] = [
+    rows: list[Difference] = [
         (table.item[i], column, table.focal[i], table.reference, size, table.ets[i])
         for column, table in evidence.differences.items()
         for i in np.flatnonzero(table.confirmed)
         if table.ets[i] in ("B", "C") and np.isfinite(size := float(table.difference[i]))
     ]
-    return tuple(sorted(found, key=lambda row: -abs(row[4])))
+    return tuple(sorted(rows, key=lambda row: -abs(row[4])))
 
 
 def _kept_tables(evidence: Evidence) -> Iterator[AnalysisTable]:
     """Yield the tables that nothing else in the diagnostics could make again."""
-    made = (
+    tables = (
         tabulate_categories(evidence),
         tabulate_differences(evidence.differences),
         tabulate_misfits(tabulate_persons(evidence), words_for(evidence.estimate)),
     )
-    yield from (table for table in made if table is not None)
+    yield from (table for table in tables if table is not None)
 
 
 def align_column(
     names: Sequence[str], column: FloatArray, items: Sequence[str]
 ) -> list[float | None]:
     """Return a column in the order of ``items``; ``None`` where it has no number for one."""
-    found = dict(zip(names, column.tolist(), strict=True))
-    return [value if np.isfinite(value := found.get(item, np.nan)) else None for item in items]
+    value_of = dict(zip(names, column.tolist(), strict=True))
+    return [value if np.isfinite(value := value_of.get(item, np.nan)) else None for item in items]
 
 
 def _finite(value: float) -> float | None:
@@ -346,9 +346,9 @@ def _finite(value: float) -> float | None:
 
 def _matching(responses: Responses, estimate: Estimate, scores: PersonScores) -> float | None:
     """Correlate ability with the mean difficulty of the items that a person got."""
-    known = np.flatnonzero(estimate.estimated)
-    chosen = responses.select([estimate.items[i] for i in known])
-    b = estimate.difficulty[known]
+    columns = np.flatnonzero(estimate.estimated)
+    chosen = responses.select([estimate.items[i] for i in columns])
+    b = estimate.difficulty[columns]
     total = np.zeros(chosen.n_persons)
     step = max(1, CHUNK_CELLS // len(b))
     for start in range(0, chosen.n_persons, step):
@@ -363,36 +363,36 @@ def _matching(responses: Responses, estimate: Estimate, scores: PersonScores) ->
 
 
 def _dependent(
-    found: ResidualCorrelations | None, estimate: Estimate
+    table: ResidualCorrelations | None, estimate: Estimate
 ) -> tuple[tuple[tuple[str, str, float, int], ...] | None, tuple[int, ...]]:
     """Return the most dependent pairs, and in how many dependent pairs every item is."""
-    if found is None:
+    if table is None:
         return None, ()
-    first, second = np.triu_indices(len(found.items), 1)
-    excess = found.q3[first, second] - found.mean
-    persons = found.together[first, second]
-    known = np.isfinite(excess) & (persons >= FEW_TOGETHER)
+    first, second = np.triu_indices(len(table.items), 1)
+    excess = table.q3[first, second] - table.mean
+    persons = table.together[first, second]
+    tested = np.isfinite(excess) & (persons >= FEW_TOGETHER)
     # A correlation of unrelated residuals has standard error 1 / sqrt(persons).
-    chance = two_sided_quantile(0.05 / max(int(known.sum()), 1)) / np.sqrt(np.maximum(persons, 1))
-    clear = np.flatnonzero(known & (excess > chance))
+    chance = two_sided_quantile(0.05 / max(int(tested.sum()), 1)) / np.sqrt(np.maximum(persons, 1))
+    clear = np.flatnonzero(tested & (excess > chance))
     best = clear[np.argsort(-excess[clear], kind="stable")][:DEPENDENT_SHOWN]
     large = clear[excess[clear] > DEPENDENT]
-    within = np.bincount(np.concatenate([first[large], second[large]]), minlength=len(found.items))
-    times = dict(zip(found.items, within.tolist(), strict=True))
-    shown = tuple(
-        (found.items[first[p]], found.items[second[p]], float(excess[p]), int(persons[p]))
+    within = np.bincount(np.concatenate([first[large], second[large]]), minlength=len(table.items))
+    times = dict(zip(table.items, within.tolist(), strict=True))
+    pairs = tuple(
+        (table.items[first[p]], table.items[second[p]], float(excess[p]), int(persons[p]))
         for p in best
     )
-    return shown, tuple(times.get(item, 0) for item in estimate.items)
+    return pairs, tuple(times.get(item, 0) for item in estimate.items)
 
 
 def _order_answers(responses: Responses, estimate: Estimate) -> Scalogram | None:
     """Return the scalogram where a page can show it."""
     try:
-        found = order_answers(responses, estimate)
+        scalogram = order_answers(responses, estimate)
     except BadUsage:
         return None
-    return found if len(found.persons) <= SCALOGRAM_ROWS else None
+    return scalogram if len(scalogram.persons) <= SCALOGRAM_ROWS else None
 
 
 def _observe(responses: Responses, estimate: Estimate, scores: PersonScores) -> dict[str, Any]:

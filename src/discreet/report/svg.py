@@ -74,14 +74,14 @@ def say_thinned(count: int, kind: ReleaseKind = KINDS["answers"], tell: Language
     )
 
 
-def draw_differences(shown: GroupRows) -> Sheet:
+def draw_differences(chart: GroupRows) -> Sheet:
     """Draw how much harder items are for a group than its ability explains; 0 is no difference."""
     return _draw_rows(
-        shown.rows,
-        f"Differences between {shown.focal} and {shown.reference} with 95% intervals; the table "
+        chart.rows,
+        f"Differences between {chart.focal} and {chart.reference} with 95% intervals; the table "
         "has the numbers",
-        f"logits harder for {shorten_label(shown.focal, NAME_ROOM)}",
-        say_thinned(len(shown.rows.items)),
+        f"logits harder for {shorten_label(chart.focal, NAME_ROOM)}",
+        say_thinned(len(chart.rows.items)),
         zero=True,
     )
 
@@ -89,13 +89,13 @@ def draw_differences(shown: GroupRows) -> Sheet:
 def _draw_rows(
     rows: ItemRows, description: str, label: str, note: str, *, zero: bool = False
 ) -> Sheet:
-    shown = _thin(rows)
+    chart = _thin(rows)
     ends = [0.0] if zero else []
     low, high = (
-        float(end([*side, *ends])) for end, side in ((min, shown.lower), (max, shown.upper))
+        float(end([*side, *ends])) for end, side in ((min, chart.lower), (max, chart.upper))
     )
     pad = 0.05 * max(high - low, 0.5)
-    count = len(shown.items)
+    count = len(chart.items)
     sheet = Sheet(
         x=(low - pad, high + pad),
         y=(count - 0.5, -0.5),  # rows count downwards from the hardest
@@ -107,19 +107,19 @@ def _draw_rows(
     sheet.x_axis(label)
     if zero:
         sheet.line("axis", (0, 0), sheet.y)
-    for place, name in enumerate(shown.items):
+    for index, name in enumerate(chart.items):
         sheet.text(
-            shorten_label(name, NAME_ROOM), sheet.left - 8, sheet.up(place) + 4, anchor="end"
+            shorten_label(name, NAME_ROOM), sheet.left - 8, sheet.up(index) + 4, anchor="end"
         )
-        sheet.line("bar", (shown.lower[place], shown.upper[place]), (place, place))
-        sheet.dot("dot", shown.value[place], place, tip=name)
+        sheet.line("bar", (chart.lower[index], chart.upper[index]), (index, index))
+        sheet.dot("dot", chart.value[index], index, tip=name)
     return sheet
 
 
-def draw_information(curve: InformationCurve, most: float) -> Sheet:
-    """Draw the standard error of an ability if a person answers every item, up to ``most``."""
+def draw_information(curve: InformationCurve, limit: float) -> Sheet:
+    """Draw the standard error of an ability if a person answers every item, up to ``limit``."""
     ability, error = curve.ability, curve.se
-    best, top = int(np.argmin(error)), ceil(10 * most) / 10
+    best, top = int(np.argmin(error)), ceil(10 * limit) / 10
     sheet = Sheet(
         x=(float(ability[0]), float(ability[-1])),
         y=(0, top),
@@ -133,39 +133,39 @@ def draw_information(curve: InformationCurve, most: float) -> Sheet:
     return sheet
 
 
-def draw_fit(shown: FitMap) -> Sheet:
+def draw_fit(chart: FitMap) -> Sheet:
     """Draw a fit mean square against difficulty; larger circles are less sure."""
-    b, value = shown.difficulty, shown.value
+    b, value = chart.difficulty, chart.value
     pad = 0.08 * max(float(np.ptp(b)), 1.0)
     x = (float(b.min()) - pad, float(b.max()) + pad)
     sheet = Sheet(
         x=x,
         y=(min(0.4, float(value.min()) - 0.1), max(1.6, float(value.max()) + 0.1)),
-        description=_describe_fit(shown),
+        description=_describe_fit(chart),
         top=24,
     )
     sheet.box("band", x, (FIT_LOW, FIT_HIGH))
-    sheet.x_axis(f"{shown.number} in logits", grid=False)
-    sheet.y_axis(f"{shown.statistic} mean square (1 is expected)")
+    sheet.x_axis(f"{chart.number} in logits", grid=False)
+    sheet.y_axis(f"{chart.statistic} mean square (1 is expected)")
     smallest, growth = (3, 5) if len(b) <= MANY_DOTS else (2, 2)
-    columns = (shown.items, b, value, shown.unsure, shown.outside)
+    columns = (chart.items, b, value, chart.unsure, chart.outside)
     for name, difficulty, height, unsure, outside in zip(*columns, strict=True):
-        tip = f"{name}: {shown.statistic} {height:.2f}"
+        tip = f"{name}: {chart.statistic} {height:.2f}"
         radius = smallest + growth * unsure
         sheet.dot("ring flag" if outside else "ring", difficulty, height, radius, tip)
-    _name_dots(sheet, [(shown.items[i], b[i], value[i]) for i in shown.worst[:NAMED_DOTS]])
+    _name_dots(sheet, [(chart.items[i], b[i], value[i]) for i in chart.worst[:NAMED_DOTS]])
     return sheet
 
 
-def draw_scalogram(shown: Scalogram) -> Sheet:
+def draw_scalogram(chart: Scalogram) -> Sheet:
     """Draw answers in order: full cells are right, empty ones wrong, surprises flagged."""
-    rows, items = len(shown.persons), len(shown.items)
+    rows, items = len(chart.persons), len(chart.items)
     sheet = Sheet(
         x=(-0.5, items - 0.5),
         y=(rows - 0.5, -0.5),  # rows count downwards from the ablest
-        description=f"Answers of {sum(shown.persons)} persons to {items} items, the ablest "
+        description=f"Answers of {sum(chart.persons)} persons to {items} items, the ablest "
         f"persons on top, the easiest items to the left; reproducibility "
-        f"{shown.reproducibility:.2f}",
+        f"{chart.reproducibility:.2f}",
         height=46 + 13 * rows,
         left=64,
         top=26,
@@ -174,50 +174,50 @@ def draw_scalogram(shown: Scalogram) -> Sheet:
     sheet.text("persons", 2, 18, kind="quiet")
     sheet.text("easiest item", sheet.left, 18, kind="quiet")
     sheet.text("hardest", sheet.width - sheet.right, 18, anchor="end", kind="quiet")
-    for row, number in enumerate(shown.persons):
+    for row, number in enumerate(chart.persons):
         sheet.text(f"{number:,}", sheet.left - 8, sheet.up(row) + 4, anchor="end")
-        for place, answer in enumerate(shown.answers[row]):
+        for item, answer in enumerate(chart.answers[row]):
             if answer >= 0:
-                _draw_cell(sheet, shown, row, place)
+                _draw_cell(sheet, chart, row, item)
     return sheet
 
 
-def _draw_cell(sheet: Sheet, shown: Scalogram, row: int, place: int) -> None:
-    right, odd = shown.answers[row][place] == 1, shown.surprising[row][place]
+def _draw_cell(sheet: Sheet, chart: Scalogram, row: int, item: int) -> None:
+    right, odd = chart.answers[row][item] == 1, chart.surprising[row][item]
     kind = f"cell{' right' if right else ''}{' odd' if odd else ''}"
-    words = f"{shown.items[place]}: {'right' if right else 'wrong'}{', a surprise' if odd else ''}"
-    sheet.box(kind, (place - 0.42, place + 0.42), (row - 0.4, row + 0.4), words)
+    words = f"{chart.items[item]}: {'right' if right else 'wrong'}{', a surprise' if odd else ''}"
+    sheet.box(kind, (item - 0.42, item + 0.42), (row - 0.4, row + 0.4), words)
 
 
-def _describe_fit(shown: FitMap) -> str:
-    high, low = int((shown.value > FIT_HIGH).sum()), int((shown.value < FIT_LOW).sum())
-    worst = f"; furthest out: {name_some([shown.items[i] for i in shown.worst])}" * (high + low > 0)
+def _describe_fit(chart: FitMap) -> str:
+    high, low = int((chart.value > FIT_HIGH).sum()), int((chart.value < FIT_LOW).sum())
+    worst = f"; furthest out: {name_some([chart.items[i] for i in chart.worst])}" * (high + low > 0)
     return (
-        f"{shown.statistic.capitalize()} mean squares of {count_of(len(shown.items))} against "
-        f"{shown.number}: {high:,} above {FIT_HIGH:g}, {low:,} below {FIT_LOW:g}{worst}"
+        f"{chart.statistic.capitalize()} mean squares of {count_of(len(chart.items))} against "
+        f"{chart.number}: {high:,} above {FIT_HIGH:g}, {low:,} below {FIT_LOW:g}{worst}"
     )
 
 
-def draw_contrast(shown: ContrastMap) -> Sheet:
+def draw_contrast(chart: ContrastMap) -> Sheet:
     """Draw loadings on the first component of the residuals against difficulty."""
-    b, value = shown.difficulty, shown.loading
+    b, value = chart.difficulty, chart.loading
     pad = 0.08 * max(float(np.ptp(b)), 1.0)
     reach = max(0.5, 1.1 * float(np.abs(value).max()))
     sheet = Sheet(
         x=(float(b.min()) - pad, float(b.max()) + pad),
         y=(-reach, reach),
-        description=f"Loadings of {len(shown.items)} items on the first component of the "
-        f"residuals, which is worth {shown.eigenvalue:.1f} items, {shown.expected:.1f} by chance",
+        description=f"Loadings of {len(chart.items)} items on the first component of the "
+        f"residuals, which is worth {chart.eigenvalue:.1f} items, {chart.expected:.1f} by chance",
         top=24,
     )
-    sheet.x_axis(f"{shown.number} in logits", grid=False)
+    sheet.x_axis(f"{chart.number} in logits", grid=False)
     sheet.y_axis("loading on the first contrast")
     sheet.line("axis", sheet.x, (0, 0))
     radius = 4 if len(b) <= MANY_DOTS else 2.5
-    for name, difficulty, height in zip(shown.items, b, value, strict=True):
+    for name, difficulty, height in zip(chart.items, b, value, strict=True):
         kind = "ring flag" if height > 0 else "ring"
         sheet.dot(kind, difficulty, height, radius, f"{name}: loading {height:.2f}")
-    _name_dots(sheet, [(shown.items[i], b[i], value[i]) for i in shown.ends])
+    _name_dots(sheet, [(chart.items[i], b[i], value[i]) for i in chart.ends])
     return sheet
 
 
@@ -239,16 +239,16 @@ def _name_dots(sheet: Sheet, dots: Sequence[tuple[str, float, float]]) -> None:
         ]
         if free:
             taken.append((start, start + width, free[0]))
-            place = across + (10 if right else -10)
-            sheet.text(words, place, free[0], anchor="start" if right else "end", kind="name")
+            left = across + (10 if right else -10)
+            sheet.text(words, left, free[0], anchor="start" if right else "end", kind="name")
 
 
-def draw_options(shown: OptionMap) -> Sheet:
+def draw_options(chart: OptionMap) -> Sheet:
     """Draw the shares of an item's options over ability: right ones thick, flagged ones dashed."""
     sheet = Sheet(
-        x=shown.span,
+        x=chart.span,
         y=(0, 1),
-        description=f"Shares of the options of {shown.item} in groups of persons of rising ability",
+        description=f"Shares of the options of {chart.item} in groups of persons of rising ability",
         width=240,
         height=170,
         left=34,
@@ -257,12 +257,12 @@ def draw_options(shown: OptionMap) -> Sheet:
         bottom=24,
     )
     sheet.y_axis(ticks=(0, 0.5, 1))
-    sheet.x_numbers(162, wanted=5)
+    sheet.x_numbers(162, count=5)
     ends: list[tuple[float, str]] = []
-    rows = zip(shown.options, shown.right, shown.flagged, shown.shares, strict=True)
+    rows = zip(chart.options, chart.right, chart.flagged, chart.shares, strict=True)
     for name, right, flagged, points in rows:
         kind, dots = ("line", "dot") if right else ("second", "flag") if flagged else OTHER
-        sheet.line(kind, [one[0] for one in points], [one[1] for one in points])
+        sheet.line(kind, [point[0] for point in points], [point[1] for point in points])
         for at, share, persons in points:
             sheet.dot(dots, at, share, 2.5, f"{name}: {share:.0%} of {persons} persons")
         ends += [(sheet.up(points[-1][1]) + 4, f"{name}{' ✓' * right}")] * bool(points)
@@ -273,8 +273,8 @@ def draw_options(shown: OptionMap) -> Sheet:
 def _name_ends(sheet: Sheet, ends: list[tuple[float, str]]) -> None:
     """Write names beside the last points, moved up where they would cover each other."""
     below = sheet.foot + 4 + LINE
-    for wanted, name in sorted(ends, reverse=True):
-        below = min(wanted, below - LINE)
+    for height, name in sorted(ends, reverse=True):
+        below = min(height, below - LINE)
         sheet.text(shorten_label(name, sheet.right - 8), sheet.width - sheet.right + 6, below)
 
 
@@ -285,8 +285,8 @@ EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 def draw_epsilons(plan: Plan) -> Sheet:
     """Draw the error against epsilon, with the plan's own as a dot; dashed without privacy."""
     others = plan.curve("epsilon", sorted({*EPSILONS, plan.epsilon}))
-    x = [log10(one.epsilon) for one in others]
-    y = [one.rmse for one in others]
+    x = [log10(variant.epsilon) for variant in others]
+    y = [variant.rmse for variant in others]
     sheet = Sheet(
         x=(x[0], x[-1]),
         y=(0, 1.05 * max(y)),
@@ -333,15 +333,15 @@ def shorten_label(name: str, room: float) -> str:
     """Return a name, or as much of its beginning as fits with three dots behind it."""
     if text_width(name) <= room:
         return name
-    kept = name
-    while kept and text_width(kept) + text_width("…") > room:
-        kept = kept[:-1]
-    return kept.rstrip("\N{ZERO WIDTH JOINER} ") + "…"
+    start = name
+    while start and text_width(start) + text_width("…") > room:
+        start = start[:-1]
+    return start.rstrip("\N{ZERO WIDTH JOINER} ") + "…"
 
 
-def round_ticks(low: float, high: float, wanted: int = TICKS) -> list[float]:
+def round_ticks(low: float, high: float, count: int = TICKS) -> list[float]:
     """Return round numbers (1, 2 or 5 times a power of ten apart) within ``[low, high]``."""
-    rough = max(high - low, 1e-9) / wanted
+    rough = max(high - low, 1e-9) / count
     power = 10.0 ** floor(log10(rough))
     step = next(power * times for times in (1, 2, 5, 10) if power * times >= rough * 0.999)
     first, last = ceil(low / step - 1e-9), floor(high / step + 1e-9)
@@ -431,17 +431,17 @@ class Sheet:
         self, label: str, *, grid: bool = True, ticks: Mapping[float, str] | None = None
     ) -> None:
         """Draw ticks, their numbers (or the words that are given for them) and a label below."""
-        shown = {tick: minus(f"{tick:g}") for tick in round_ticks(*self.x)}
-        for tick, words in (shown if ticks is None else ticks).items():
+        numbers = {tick: minus(f"{tick:g}") for tick in round_ticks(*self.x)}
+        for tick, words in (numbers if ticks is None else ticks).items():
             if grid:
                 self._rule("grid", (self.across(tick),) * 2, (self.top, self.foot))
             self.text(words, self.across(tick), self.foot + 16, anchor="middle")
         self._rule("axis", (self.left, self.width - self.right), (self.foot,) * 2)
         self.x_label(label)
 
-    def x_numbers(self, height: float, wanted: int = TICKS) -> None:
+    def x_numbers(self, height: float, count: int = TICKS) -> None:
         """Write the round numbers of x at a height of the sheet."""
-        for tick in round_ticks(*self.x, wanted=wanted):
+        for tick in round_ticks(*self.x, count=count):
             self.text(minus(f"{tick:g}"), self.across(tick), height, anchor="middle")
 
     def x_label(self, label: str) -> None:
@@ -451,7 +451,7 @@ class Sheet:
 
     def y_axis(self, label: str = "", *, ticks: Sequence[float] | None = None) -> None:
         """Draw horizontal lines and their numbers; the label stands on top of the axis."""
-        for tick in round_ticks(*self.y, wanted=4) if ticks is None else ticks:
+        for tick in round_ticks(*self.y, count=4) if ticks is None else ticks:
             height = self.up(tick)
             self._rule("grid", (self.left, self.width - self.right), (height, height))
             self.text(minus(f"{tick:g}"), self.left - 6, height + 4, anchor="end")
@@ -466,8 +466,8 @@ class Sheet:
     def box(self, kind: str, x: tuple[float, float], y: tuple[float, float], tip: str = "") -> None:
         """Draw a rectangle in the units of the axes, with a tooltip."""
         left, right, low, high = *map(self.across, x), *map(self.up, y)
-        place = {"x": left, "y": min(low, high), "width": right - left, "height": abs(low - high)}
-        self._shape("rect", kind, place, tip)
+        frame = {"x": left, "y": min(low, high), "width": right - left, "height": abs(low - high)}
+        self._shape("rect", kind, frame, tip)
 
     def dot(self, kind: str, x: float, y: float, radius: float = 4, tip: str = "") -> None:
         """Draw a circle in the units of the axes, with a tooltip."""
@@ -480,8 +480,8 @@ class Sheet:
     def arrow(self, kind: str, x: float, y: float, size: float, tip: str) -> None:
         """Draw a triangle that points at a place of the axes, from the right (or the left)."""
         across, up, half = self.across(x), self.up(y), abs(size) * 0.6
-        far = f"{across + size:.1f}"
-        points = f"{across:.1f},{up:.1f} {far},{up - half:.1f} {far},{up + half:.1f}"
+        base = f"{across + size:.1f}"
+        points = f"{across:.1f},{up:.1f} {base},{up - half:.1f} {base},{up + half:.1f}"
         self.marks.append(Mark("polygon", {"class": kind, "points": points}, tip=tip))
 
     def text(
@@ -495,12 +495,12 @@ class Sheet:
         tip: str = "",
     ) -> None:
         """Write at a place of the sheet (not of the axes)."""
-        place = {"x": f"{x:.1f}", "y": f"{y:.1f}", "text-anchor": anchor}
-        self.marks.append(Mark("text", {"class": kind} | place if kind else place, words, tip))
+        point = {"x": f"{x:.1f}", "y": f"{y:.1f}", "text-anchor": anchor}
+        self.marks.append(Mark("text", {"class": kind} | point if kind else point, words, tip))
 
     def _rule(self, kind: str, x: tuple[float, float], y: tuple[float, float]) -> None:
         self._shape("line", kind, {"x1": x[0], "y1": y[0], "x2": x[1], "y2": y[1]})
 
-    def _shape(self, tag: str, kind: str, place: dict[str, float], tip: str = "") -> None:
-        numbers = {name: f"{value:.1f}" for name, value in place.items()}
+    def _shape(self, tag: str, kind: str, geometry: dict[str, float], tip: str = "") -> None:
+        numbers = {name: f"{value:.1f}" for name, value in geometry.items()}
         self.marks.append(Mark(tag, {"class": kind, **numbers}, tip=tip))

@@ -150,9 +150,9 @@ class AnalysisTable(Tabular):
         """One list per column."""
         return dict(self.columns)
 
-    def take(self, most: int) -> AnalysisTable:
+    def take(self, rows: int) -> AnalysisTable:
         """Return the first rows."""
-        return replace(self, columns={name: one[:most] for name, one in self.columns.items()})
+        return replace(self, columns={name: cells[:rows] for name, cells in self.columns.items()})
 
     def turn(self, scale: Scale | None) -> AnalysisTable:
         """Return the table with its numbers on a reported scale too."""
@@ -171,10 +171,10 @@ def tabulate_items(
     columns = _name_scores(estimate, estimate.to_dict())
     if diagnostics is not None:
         # An older calibration does not have all of them.
-        found = {name: [*getattr(diagnostics, name)] for name in FIT_COLUMNS}
-        columns |= {name: values for name, values in found.items() if values}
+        fit_columns = {name: [*getattr(diagnostics, name)] for name in FIT_COLUMNS}
+        columns |= {name: values for name, values in fit_columns.items() if values}
     if remarks is not None:
-        columns["remarks"] = [", ".join(one) for one in remarks]
+        columns["remarks"] = [", ".join(texts) for texts in remarks]
     return AnalysisTable(
         "items",
         "All items",
@@ -195,7 +195,7 @@ def tabulate_thresholds(estimate: Estimate) -> AnalysisTable | None:
     if estimate.ladder is None:
         return None
     columns = estimate.thresholds_to_dict()
-    falls = {item: mark_disordered(own) for item, own in zip(estimate.items, estimate.thresholds,
+    falls = {item: mark_disordered(row) for item, row in zip(estimate.items, estimate.thresholds,
                                                              strict=True)}  # fmt: skip
     rows = zip(columns["item"], columns["step"], strict=True)
     columns["order"] = ["wrong order" if falls[item][step - 1] else "" for item, step in rows]
@@ -211,10 +211,10 @@ def tabulate_thresholds(estimate: Estimate) -> AnalysisTable | None:
 
 def tabulate_categories(evidence: Evidence) -> AnalysisTable | None:
     """Return every category of every item: answers, mean ability, fit; None without steps."""
-    found, ladder = evidence.fit.categories, evidence.estimate.ladder
-    if found is None or ladder is None:
+    categories, ladder = evidence.fit.categories, evidence.estimate.ladder
+    if categories is None or ladder is None:
         return None
-    columns = found.to_dict()
+    columns = categories.to_dict()
     if ladder.categories is not None and evidence.sampled is not None:
         columns |= _count_categories(evidence.estimate, ladder, columns)
     names = (
@@ -235,10 +235,10 @@ def _count_categories(
     estimate: Estimate, ladder: Thresholds, columns: Mapping[str, list[Any]]
 ) -> dict[str, list[Any]]:
     """Return answers and shares of all persons, where a sample was looked at."""
-    place = {item: row for row, item in enumerate(estimate.items)}
+    row_of = {item: row for row, item in enumerate(estimate.items)}
     counts = np.zeros(0) if ladder.categories is None else ladder.categories
     rows = [
-        (place[item], ladder.labels[place[item]].index(category))
+        (row_of[item], ladder.labels[row_of[item]].index(category))
         for item, category in zip(columns["item"], columns["category"], strict=True)
     ]
     answers = [int(counts[row]) for row in rows]
@@ -313,13 +313,13 @@ def tabulate_misfits(
         "outfit",
         "outfit_t",
     )
-    shown = worst[:MOST_MISFITS]
-    most = f" The {len(shown)} worst of {len(rows):,}." if len(rows) > len(shown) else ""
+    listed = worst[:MOST_MISFITS]
+    note = f" The {len(listed)} worst of {len(rows):,}." if len(rows) > len(listed) else ""
     return AnalysisTable(
         "misfits",
         "Persons with unexpected answers",
-        f"{words.misfits}{most}",
-        {name: [columns[name][i] for i in shown] for name in names},
+        f"{words.misfits}{note}",
+        {name: [columns[name][i] for i in listed] for name in names},
     )
 
 
@@ -387,21 +387,21 @@ def list_evidence_tables(evidence: Evidence) -> Iterator[AnalysisTable]:
 
 def _list_score_tables(evidence: Evidence) -> Iterator[AnalysisTable]:
     """Yield the comparisons of persons with low and high scores, of the same items."""
-    found = evidence.andersen
-    if found is None:
+    andersen = evidence.andersen
+    if andersen is None:
         return
     groups = ", ".join(
-        f"{n:,} {label}" for label, n in zip(found.groups, found.persons, strict=True)
+        f"{n:,} {label}" for label, n in zip(andersen.groups, andersen.persons, strict=True)
     )
-    which = f"Persons are split at the {found.split} ({groups})."
-    if found.excluded:
-        which += f" Left out of both tests: {name_some(found.excluded, len(found.excluded))}."
+    which = f"Persons are split at the {andersen.split} ({groups})."
+    if andersen.excluded:
+        which += f" Left out of both tests: {name_some(andersen.excluded, len(andersen.excluded))}."
     yield AnalysisTable(
         "andersen",
         "Difficulties of persons with low and high scores",
         "Behind Andersen's test: each group calibrated on its own, mean zero over the compared "
         f"items in each. {which}",
-        _add_left_out(found.to_dict(), found.excluded),
+        _add_left_out(andersen.to_dict(), andersen.excluded),
     )
     if evidence.wald is not None:
         yield AnalysisTable(
@@ -409,7 +409,7 @@ def _list_score_tables(evidence: Evidence) -> Iterator[AnalysisTable]:
             "Wald tests, item by item",
             "Whether an item has the same difficulty for persons with low and with high scores. "
             f"{which}",
-            _add_left_out(evidence.wald.to_dict(), found.excluded),
+            _add_left_out(evidence.wald.to_dict(), andersen.excluded),
         )
 
 
@@ -425,18 +425,18 @@ def _add_left_out(columns: Mapping[str, list[Any]], items: Sequence[str]) -> dic
 
 def list_dimension_tables(diagnostics: Diagnostics) -> Iterator[AnalysisTable]:
     """Yield the components of the residuals, and the loadings of the first."""
-    found = diagnostics.dimensionality
-    if found is None:
+    dimensions = diagnostics.dimensionality
+    if dimensions is None:
         return
     yield AnalysisTable(
         "dimensions",
         "Components of the residuals",
         "Eigenvalues, in items, beside those of answers simulated from the model.",
-        found.to_dict(),
+        dimensions.to_dict(),
     )
     yield AnalysisTable(
         "contrast",
         "Loadings on the first component",
         "The two ends may measure different things.",
-        found.contrast.to_dict(),
+        dimensions.contrast.to_dict(),
     )

@@ -107,8 +107,8 @@ class ModelCheck(Tabular):
     @property
     def doubts(self) -> tuple[str, ...]:
         """What to know before any verdict: that there are too few persons."""
-        few = check_enough_persons(self.estimate, self.diagnostics)
-        return tuple(f"{one.title}. {one.found} {one.advice}" for one in few)
+        findings = check_enough_persons(self.estimate, self.diagnostics)
+        return tuple(f"{finding.title}. {finding.found} {finding.advice}" for finding in findings)
 
     def describe(self) -> list[str]:
         """Return the doubts first, then what this is."""
@@ -142,9 +142,9 @@ def check_model(
     [('Andersen', 'holds'), ('Martin-Löf', 'holds')]
     """
     source = load_answers(responses, reading)
-    known = fit(source) if estimate is None else as_estimate(estimate, "a check of the model")
-    diagnostics = diagnose(source, known)
-    return ModelCheck(known, diagnostics, list_tests(known, diagnostics))
+    calibration = fit(source) if estimate is None else as_estimate(estimate, "a check of the model")
+    diagnostics = diagnose(source, calibration)
+    return ModelCheck(calibration, diagnostics, list_tests(calibration, diagnostics))
 
 
 def tabulate_tests(estimate: Estimate, diagnostics: Diagnostics) -> AnalysisTable:
@@ -164,15 +164,15 @@ def list_tests(estimate: Estimate, diagnostics: Diagnostics) -> tuple[ModelTest,
 
     Items that run against the others come first: they spoil every other test.
     """
-    made = (
+    checks = (
         *(_direction, _andersen, _martin_loef, _step_models, _dimensionality, _dependence),
         *(_item_fit, _person_fit, _ability_errors, _groups),
     )
-    tests = [test for one in made if (test := one(estimate, diagnostics)) is not None]
+    tests = [test for check in checks if (test := check(estimate, diagnostics)) is not None]
     if tests[0].name == DIRECTION and has_many_reversed(estimate, diagnostics):
         tests[1:] = [_postpone(test) for test in tests[1:]]
-    few = [*check_enough_persons(estimate, diagnostics)]
-    return tuple(_doubt(test, few[0]) if few else test for test in tests)
+    too_few = [*check_enough_persons(estimate, diagnostics)]
+    return tuple(_doubt(test, too_few[0]) if too_few else test for test in tests)
 
 
 def _postpone(test: ModelTest) -> ModelTest:
@@ -184,11 +184,11 @@ def _postpone(test: ModelTest) -> ModelTest:
     )
 
 
-def _doubt(test: ModelTest, few: Finding) -> ModelTest:
+def _doubt(test: ModelTest, finding: Finding) -> ModelTest:
     """Take back that the model holds where persons are too few to say so."""
     if test.verdict not in (HOLDS, NEEDS_STEPS):
         return test
-    return replace(test, verdict=TOO_FEW, advice=few.advice)
+    return replace(test, verdict=TOO_FEW, advice=finding.advice)
 
 
 def _direction(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest | None:
@@ -196,9 +196,9 @@ def _direction(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest | None
     findings = [*check_reversed(estimate, diagnostics), *tell_suspects(diagnostics.mislabelled)]
     if not findings:
         return None
-    known = [value for value in diagnostics.point_measure if value is not None]
+    correlations = [value for value in diagnostics.point_measure if value is not None]
     asks = "Do all items point the same way?"
-    return _tell(DIRECTION, asks, (min(known, default=None), None, None), "", findings)
+    return _tell(DIRECTION, asks, (min(correlations, default=None), None, None), "", findings)
 
 
 Numbers = tuple[float | None, int | None, float | None]
@@ -217,13 +217,13 @@ def _tell(
     """Put a test together: its verdict is that of the worst finding, if there is one."""
     if numbers is None:
         return ModelTest(name, asks, None, None, None, UNTESTED, fine, "")
-    found = sorted(findings, key=lambda finding: finding.severity)
-    if not found:
+    ranked = sorted(findings, key=lambda finding: finding.severity)
+    if not ranked:
         return ModelTest(name, asks, *numbers, HOLDS, fine, "")
-    said, advice = (
-        " ".join(getattr(finding, part) for finding in found) for part in ("found", "advice")
+    summary, advice = (
+        " ".join(getattr(finding, part) for finding in ranked) for part in ("found", "advice")
     )
-    return ModelTest(name, asks, *numbers, found[0].severity.word, said, advice)
+    return ModelTest(name, asks, *numbers, ranked[0].severity.word, summary, advice)
 
 
 def _andersen(_: Estimate, diagnostics: Diagnostics) -> ModelTest:
@@ -244,12 +244,12 @@ def _step_models(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest | No
     numbers = diagnostics.step_models
     if numbers is None:
         return None
-    said = f"{say_test(*numbers)}.{say_left_out(diagnostics, 'steps')}"
+    result = f"{say_test(*numbers)}.{say_left_out(diagnostics, 'steps')}"
     asks = "Do all items have the same distances between their steps, as in a rating scale?"
     if numbers[2] >= ANDERSEN_LEVEL:
-        fine = f"A rating scale describes the answers as well as partial credit does: {said}"
+        fine = f"A rating scale describes the answers as well as partial credit does: {result}"
         return _tell("steps", asks, numbers, fine, ())
-    fine = f"Items differ in the distances between their steps, as partial credit has it: {said}"
+    fine = f"Items differ in the distances between their steps, as partial credit has it: {result}"
     test = _tell("steps", asks, numbers, fine, check_distances(estimate, diagnostics))
     return replace(test, verdict=NEEDS_STEPS) if test.verdict == HOLDS else test
 
@@ -269,11 +269,11 @@ def _martin_loef(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest | No
 
 
 def _dimensionality(_: Estimate, diagnostics: Diagnostics) -> ModelTest:
-    found = diagnostics.dimensionality
+    dimensions = diagnostics.dimensionality
     fine, numbers = "The notes say why.", None
-    if found is not None:
-        numbers = (found.eigenvalue[0], None, found.p_value[0])
-        fine = say_component(found)
+    if dimensions is not None:
+        numbers = (dimensions.eigenvalue[0], None, dimensions.p_value[0])
+        fine = say_component(dimensions)
     findings = TEST_CHECKS["dimensionality"](diagnostics)
     return _tell("dimensionality", "Do the items measure one thing?", numbers, fine, findings)
 
@@ -297,13 +297,16 @@ def _item_fit(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest:
         "infit": diagnostics.infit,
         "outfit (bounded)": diagnostics.outfit_bounded or diagnostics.outfit,
     }
-    known = {name: [one for one in column if one is not None] for name, column in columns.items()}
+    fits = {
+        name: [fit_value for fit_value in column if fit_value is not None]
+        for name, column in columns.items()
+    }
     ranges = [
         f"{name} from {min(values):.2f} to {max(values):.2f}"
-        for name, values in known.items()
+        for name, values in fits.items()
         if values
     ]
-    numbers = (max(max(values, default=1.0) for values in known.values()), None, None)
+    numbers = (max(max(values, default=1.0) for values in fits.values()), None, None)
     fine = (
         f"Mean squares: {', '.join(ranges)}; up to {FIT_HIGH:g} and {BOUNDED_HIGH:g} is usual."
         f"{tell_few(estimate, diagnostics)}"

@@ -133,13 +133,13 @@ def read_item_file(
     names = _names(path, rows)
     code, count, right, measure, error = _numbers(path, rows)
     status = tuple(map(_item_status, code, count, right))
-    known = np.array([one in (Status.ESTIMATED, Status.ANCHORED) for one in status])
-    difficulty = np.where(known, (measure - user_mean) / user_scale, np.nan)
+    measured = np.array([word in (Status.ESTIMATED, Status.ANCHORED) for word in status])
+    difficulty = np.where(measured, (measure - user_mean) / user_scale, np.nan)
     _check_unit(path, difficulty)
     return Estimate(
         items=names,
         difficulty=difficulty,
-        se=np.where(known, error / abs(user_scale), np.nan),
+        se=np.where(measured, error / abs(user_scale), np.nan),
         status=status,
         method="winsteps",
         solution=Solution("read from a Winsteps item file", 0, 0.0),
@@ -191,11 +191,11 @@ def read_person_file(
     rows = _read(path, user_mean, user_scale)
     code, count, right, measure, error = _numbers(path, rows)
     status = np.array([*map(_person_status, code, count, right)], dtype=object)
-    known = (status != PersonStatus.NO_ANSWERS) & (measure != NO_MEASURE)
+    measured = (status != PersonStatus.NO_ANSWERS) & (measure != NO_MEASURE)
     return PersonScores(
         persons=np.array([row.get("NAME") or row["ENTRY"] for row in rows], dtype=object),
-        ability=np.where(known, (measure - user_mean) / user_scale, np.nan),
-        se=np.where(known, error / abs(user_scale), np.nan),
+        ability=np.where(measured, (measure - user_mean) / user_scale, np.nan),
+        se=np.where(measured, error / abs(user_scale), np.nan),
         score=np.nan_to_num(right).astype(np.int64),
         answered=np.nan_to_num(count).astype(np.int64),
         status=status,
@@ -285,8 +285,8 @@ def _person_status(code: float, count: float, right: float) -> PersonStatus:
     if code in EXTREME_CODES:
         high = _is_high(code, count, right, high_codes=(0, -4))
         return PersonStatus.ALL_RIGHT if high else PersonStatus.ALL_WRONG
-    known = code in MEASURED or code in ANCHORED
-    return PersonStatus.MEASURED if known else PersonStatus.NO_ANSWERS
+    is_measured = code in MEASURED or code in ANCHORED
+    return PersonStatus.MEASURED if is_measured else PersonStatus.NO_ANSWERS
 
 
 def _is_high(code: float, count: float, right: float, *, high_codes: tuple[int, ...]) -> bool:
@@ -295,11 +295,11 @@ def _is_high(code: float, count: float, right: float, *, high_codes: tuple[int, 
 
 
 def _check_unit(path: str | PathLike[str], difficulty: FloatArray) -> None:
-    known = difficulty[np.isfinite(difficulty)]
-    if len(known) and float(np.abs(known).max()) > LARGEST_LOGIT:
+    logits = difficulty[np.isfinite(difficulty)]
+    if len(logits) and float(np.abs(logits).max()) > LARGEST_LOGIT:
         raise BadUsage(
-            f"{path}: a measure of {known[np.abs(known).argmax()]:g} cannot be in logits; say how "
-            "the run was rescaled with user_mean (UMEAN=) and user_scale (USCALE=)"
+            f"{path}: a measure of {logits[np.abs(logits).argmax()]:g} cannot be in logits; say "
+            "how the run was rescaled with user_mean (UMEAN=) and user_scale (USCALE=)"
         )
 
 
@@ -326,19 +326,19 @@ def _write(
         )
     if not 0 <= decimals <= 12:
         raise BadUsage(f"decimals must lie between 0 and 12, found {decimals}")
-    known = np.where(np.isfinite(measure), measure, NO_MEASURE)
+    measures = np.where(np.isfinite(measure), measure, NO_MEASURE)
     numbers = {"COUNT": count, "SCORE": score, "ERROR": error}
     numbers |= {label: np.asarray(extra[label]) for label in FIT_LABELS if label in extra}
     columns: dict[str, list[Any]] = {
         "ENTRY": list(range(1, m + 1)),
-        "MEASURE": known.tolist(),
+        "MEASURE": measures.tolist(),
         "STATUS": codes,
         **{label: values.astype(float).tolist() for label, values in numbers.items()},
         "NAME": list(names),
     }
-    place = Path(path)
-    separator = {".csv": ",", ".tsv": "\t"}.get(place.suffix.lower())
-    write_text(place, format_table(title, columns, decimals=decimals, separator=separator))
+    target = Path(path)
+    separator = {".csv": ",", ".tsv": "\t"}.get(target.suffix.lower())
+    write_text(target, format_table(title, columns, decimals=decimals, separator=separator))
 
 
 def read_table(path: str | PathLike[str]) -> list[Row]:
@@ -347,25 +347,25 @@ def read_table(path: str | PathLike[str]) -> list[Row]:
     Winsteps puts a semicolon before items and persons without an ordinary measure (extreme,
     deleted, no responses), so that it skips them when the file comes back as anchors.
     """
-    place = Path(path)
-    lines = [line for line in read_text(place).splitlines() if line.strip(" ;\t")]
+    source = Path(path)
+    lines = [line for line in read_text(source).splitlines() if line.strip(" ;\t")]
     labels: Sequence[str] = STANDARD
     separator = _separator(lines)
     rows = []
     for number, line in enumerate(lines, start=1):
         fields = _split(line, separator, len(labels))
         if fields and fields[0].lstrip("-").isdigit():
-            rows.append(_row(place, number, fields, labels))
+            rows.append(_row(source, number, fields, labels))
         elif fields and fields[0].upper() == "ENTRY":
             labels = _labels(_split(line, separator, None))
         elif rows and (not line.startswith(COMMENT) or fields[0][:1].isdigit()):
             raise BadResponses(
-                f"{place}, line {number} (blank lines not counted) does not begin with an entry "
+                f"{source}, line {number} (blank lines not counted) does not begin with an entry "
                 f"number: '{line.strip()[:40]}'; do two columns run into each other?"
             )
     if not rows:
         raise BadResponses(
-            f"{place}: no line begins with an entry number, so this is no IFILE= or PFILE= of "
+            f"{source}: no line begins with an entry number, so this is no IFILE= or PFILE= of "
             "Winsteps; write one with its Output Files menu"
         )
     return rows
@@ -390,10 +390,10 @@ def _labels(fields: list[str]) -> list[str]:
     return [OTHER_NAMES.get(name, name) for name in upper]
 
 
-def _row(place: Path, number: int, fields: list[str], labels: Sequence[str]) -> Row:
+def _row(path: Path, number: int, fields: list[str], labels: Sequence[str]) -> Row:
     if len(fields) < len(labels) - 1:
         raise BadResponses(
-            f"{place}, line {number} (blank lines not counted) has {len(fields)} fields, and the "
+            f"{path}, line {number} (blank lines not counted) has {len(fields)} fields, and the "
             f"heading has {len(labels)}: {' '.join(labels)}"
         )
     return dict(zip(labels, [*fields, ""], strict=False))

@@ -46,8 +46,8 @@ def write_structure_file(
     rows = np.flatnonzero(estimate.estimated)[: 1 if shared else None]
     lines = [f"{COMMENT} STRUCTURE MEASURES  written by discreet"]
     for item in rows.tolist():
-        away = ladder.value[item] - estimate.difficulty[item]
-        steps = [0.0, *away[~np.isnan(away)].tolist()]
+        offsets = ladder.value[item] - estimate.difficulty[item]
+        steps = [0.0, *offsets[~np.isnan(offsets)].tolist()]
         entry = "" if shared else f"{item + 1:6d}"
         lines += [
             f"{entry}{category:4d} {value:{decimals + 6}.{decimals}f}"
@@ -79,67 +79,67 @@ def read_structure_file(
     if not (isfinite(user_scale) and user_scale != 0):
         raise BadUsage(f"user_scale must be a number other than 0, found {user_scale}")
     listed, shared = _read_lines(Path(path), len(estimate.items))
-    kept, rows = [], []
+    item_categories, rows = [], []
     for entry in range(1, len(estimate.items) + 1):
-        own = listed.get(0 if shared else entry, [])
-        categories, away = _split_lowest(own)
-        kept.append(categories)
-        rows.append([value / user_scale for value in away])
-    return _add_steps(estimate, kept, rows, shared)
+        lines = listed.get(0 if shared else entry, [])
+        categories, offsets = _split_lowest(lines)
+        item_categories.append(categories)
+        rows.append([value / user_scale for value in offsets])
+    return _add_steps(estimate, item_categories, rows, shared)
 
 
-def _read_lines(place: Path, items: int) -> tuple[dict[int, list[tuple[int, float]]], bool]:
+def _read_lines(path: Path, items: int) -> tuple[dict[int, list[tuple[int, float]]], bool]:
     """Return categories and values by entry number, 0 where the file has none."""
-    found: dict[int, list[tuple[int, float]]] = {}
+    by_entry: dict[int, list[tuple[int, float]]] = {}
     widths = set()
-    for number, line in enumerate(read_text(place).splitlines(), start=1):
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
         fields = line.partition(COMMENT)[0].replace(",", " ").split()
         if not fields or fields == ["*"]:
             continue
         try:
             *entry, category, value = fields
-            place_of = int(entry[0]) if entry else 0
-            found.setdefault(place_of, []).append((int(category), float(value)))
+            entry_number = int(entry[0]) if entry else 0
+            by_entry.setdefault(entry_number, []).append((int(category), float(value)))
         except (ValueError, IndexError) as error:
             raise BadResponses(
-                f"{place}, line {number}: '{line.strip()[:40]}' is not a line of a structure file "
+                f"{path}, line {number}: '{line.strip()[:40]}' is not a line of a structure file "
                 "(SFILE=), which has an entry number, a category and a threshold, or the last two"
             ) from error
         widths.add(len(fields))
-        if len(fields) > 3 or place_of > items:
+        if len(fields) > 3 or entry_number > items:
             raise BadResponses(
-                f"{place}, line {number}: there are {items} items, and a line has an entry number, "
+                f"{path}, line {number}: there are {items} items, and a line has an entry number, "
                 f"a category and a threshold; found '{line.strip()[:40]}'"
             )
     if len(widths) != 1:
-        found_widths = " and ".join(map(str, sorted(widths))) or "no lines"
+        listed_widths = " and ".join(map(str, sorted(widths))) or "no lines"
         raise BadResponses(
-            f"{place}: all lines of a structure file have two fields (one scale for all items) or "
-            f"three (ISGROUPS=), found {found_widths}"
+            f"{path}: all lines of a structure file have two fields (one scale for all items) or "
+            f"three (ISGROUPS=), found {listed_widths}"
         )
-    return found, widths == {2}
+    return by_entry, widths == {2}
 
 
-def _split_lowest(own: list[tuple[int, float]]) -> tuple[tuple[int, ...], list[float]]:
+def _split_lowest(lines: list[tuple[int, float]]) -> tuple[tuple[int, ...], list[float]]:
     """Return the categories, and the thresholds of the steps between them."""
-    if not own:
+    if not lines:
         return (0, 1), [0.0]
-    listed = sorted(own)
-    categories, values = [one for one, _ in listed], [value for _, value in listed]
+    listed = sorted(lines)
+    categories, values = [category for category, _ in listed], [value for _, value in listed]
     if categories[0] == 0 or values[0] == 0:
         return tuple(categories), values[1:]
     return (categories[0] - 1, *categories), values
 
 
 def _add_steps(
-    estimate: Estimate, kept: list[tuple[int, ...]], rows: list[list[float]], shared: bool
+    estimate: Estimate, categories: list[tuple[int, ...]], rows: list[list[float]], shared: bool
 ) -> Estimate:
     steps = tuple(map(len, rows))
     value = np.full((len(rows), max(steps)), np.nan)
-    for item, away in enumerate(rows):
+    for item, taus in enumerate(rows):
         # Thresholds are counted from the item's measure, which is their mean.
-        value[item, : len(away)] = estimate.difficulty[item] + np.array(away) - np.mean(away)
-    status = tuple((one,) * most for one, most in zip(estimate.status, steps, strict=True))
-    ladder = Thresholds(value, np.full_like(value, np.nan), status, kept=tuple(kept))
+        value[item, : len(taus)] = estimate.difficulty[item] + np.array(taus) - np.mean(taus)
+    status = tuple((one,) * count for one, count in zip(estimate.status, steps, strict=True))
+    ladder = Thresholds(value, np.full_like(value, np.nan), status, kept=tuple(categories))
     model = "rating-scale" if shared else "partial-credit"
     return replace(estimate, steps=steps, model=model, ladder=ladder)

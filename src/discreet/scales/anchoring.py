@@ -79,10 +79,10 @@ class Anchored(Tabular):
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: item, anchor, displacement, se, reason."""
-        place = {name: i for i, name in enumerate(self.estimate.items)}
+        index_of = {name: i for i, name in enumerate(self.estimate.items)}
         return {
             "item": list(self.anchors),
-            "anchor": [float(self.estimate.difficulty[place[name]]) for name in self.anchors],
+            "anchor": [float(self.estimate.difficulty[index_of[name]]) for name in self.anchors],
             "displacement": self.displacement.tolist(),
             "se": self.displacement_se.tolist(),
             "reason": list(self.reason),
@@ -141,23 +141,23 @@ def fit_anchored(
     if max(responses.steps, default=1) > 1 or has_step_anchors(anchors):
         held_items = hold_steps(responses, accept_ladders(anchors, responses.items), engine, method)
         return _assemble_steps(held_items)
-    known = accept_anchors(anchors, responses.items)
-    held = np.array([name in known for name in responses.items])
-    value = np.array([known.get(name, np.nan) for name in responses.items])
+    anchor_values = accept_anchors(anchors, responses.items)
+    held = np.array([name in anchor_values for name in responses.items])
+    value = np.array([anchor_values.get(name, np.nan) for name in responses.items])
     complete = responses.n_answers == responses.n_persons * responses.n_items
     weighting = None if complete else PersonWeight()
     counts = count_pairs(responses, engine=engine, weighting=weighting)
     fitted = solve_grounded(counts.dense("anchoring"), held, value)
     if method == "marginal":
-        kept = hold_marginal(responses, counts, fitted)
+        solution = hold_marginal(responses, counts, fitted)
     elif not fitted.free.size and not held.all():
         raise DisconnectedItems(explain_unlinked(counts.items, held))
     else:
         by_pairs = _hold_pairs(responses, fitted, weighting)
-        kept = _hold_persons(responses, counts, by_pairs, method)
-    found = _assemble(counts, held, kept)
-    warn_of_dropped(found.estimate.warnings)
-    return found
+        solution = _hold_persons(responses, counts, by_pairs, method)
+    anchored = _assemble(counts, held, solution)
+    warn_of_dropped(anchored.estimate.warnings)
+    return anchored
 
 
 def refuse_rating_scale(model: str | None) -> None:
@@ -199,55 +199,55 @@ def _hold_persons(
     else:
         patterns = job.collect(responses.reduce(job))
     try:
-        found = _climb_held(patterns, counts.right[used], start)
+        solution = _climb_held(patterns, counts.right[used], start)
     except NotConverged as error:
         if method != AUTO:
             raise
         return replace(start, choice=take_refined(f"conditional found no maximum ({error})"))
-    return replace(found, choice=TOOK_CONDITIONAL if method == AUTO else "")
+    return replace(solution, choice=TOOK_CONDITIONAL if method == AUTO else "")
 
 
 def _climb_held(patterns: Patterns, right: Int64Array, start: AnchoredSolution) -> AnchoredSolution:
     anchored = start.anchored
-    found = maximise_held(patterns, right, anchored, start.difficulty)
+    maximum = maximise_held(patterns, right, anchored, start.difficulty)
     moved, moved_se = start.moved.copy(), start.moved_se.copy()
-    for number, place in enumerate(np.flatnonzero(anchored)):
+    for number, index in enumerate(np.flatnonzero(anchored)):
         if np.isfinite(moved[number]):  # pairs have shown that it is determined
-            moved[number], moved_se[number] = found.release([int(place)])
+            moved[number], moved_se[number] = maximum.release([int(index)])
     solver = "Newton on the conditional likelihood, anchors held"
     return replace(
         start,
         method="conditional",
-        difficulty=found.difficulty,
-        covariance=found.covariance,
+        difficulty=maximum.difficulty,
+        covariance=maximum.covariance,
         moved=moved,
         moved_se=moved_se,
-        solution=Solution(solver, found.steps, found.step),
+        solution=Solution(solver, maximum.steps, maximum.step),
     )
 
 
-def _assemble(counts: PairCounts, held: BoolArray, found: AnchoredSolution) -> Anchored:
-    covariance, moved, moved_se = found.covariance, found.moved, found.moved_se
-    status = _statuses(counts, held, found)
+def _assemble(counts: PairCounts, held: BoolArray, solution: AnchoredSolution) -> Anchored:
+    covariance, moved, moved_se = solution.covariance, solution.moved, solution.moved_se
+    status = _statuses(counts, held, solution)
     difficulty, se = (np.full(len(counts.items), np.nan) for _ in range(2))
-    difficulty[found.used] = found.difficulty
-    se[found.used] = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
-    anchors = tuple(name for name, known in zip(counts.items, held, strict=True) if known)
+    difficulty[solution.used] = solution.difficulty
+    se[solution.used] = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
+    anchors = tuple(name for name, is_anchor in zip(counts.items, held, strict=True) if is_anchor)
     reason = _reasons(counts, np.flatnonzero(held), moved)
     estimate = Estimate(
         items=counts.items,
         difficulty=difficulty,
         se=se,
         status=status,
-        method=found.method,
-        choice=found.choice,
-        solution=found.solution,
+        method=solution.method,
+        choice=solution.choice,
+        solution=solution.solution,
         covariance=(covariance + covariance.T) / 2,
         answers=counts.answers,
         right=counts.right,
         persons=counts.persons,
         warnings=(
-            *found.warnings,
+            *solution.warnings,
             *_left_out(counts.items, status),
             *_displaced(anchors, moved, moved_se),
         ),
@@ -255,38 +255,38 @@ def _assemble(counts: PairCounts, held: BoolArray, found: AnchoredSolution) -> A
     return Anchored(estimate, anchors, moved, moved_se, reason)
 
 
-def _assemble_steps(found: StepsHeld) -> Anchored:
-    status = found.status
+def _assemble_steps(solution: StepsHeld) -> Anchored:
+    status = solution.status
     estimate = Estimate(
-        items=found.items,
-        difficulty=found.location,
-        se=found.location_se,
+        items=solution.items,
+        difficulty=solution.location,
+        se=solution.location_se,
         status=status,
-        method=found.method,
-        choice=found.choice,
-        solution=found.solution,
-        covariance=found.location_covariance,
-        answers=found.categories.sum(axis=1),
-        right=found.categories @ np.arange(found.categories.shape[1]),
-        persons=found.persons,
+        method=solution.method,
+        choice=solution.choice,
+        solution=solution.solution,
+        covariance=solution.location_covariance,
+        answers=solution.categories.sum(axis=1),
+        right=solution.categories @ np.arange(solution.categories.shape[1]),
+        persons=solution.persons,
         warnings=(
-            *found.warnings,
-            *_left_out(found.items, status),
-            *_displaced(found.anchors, found.moved, found.moved_se),
+            *solution.warnings,
+            *_left_out(solution.items, status),
+            *_displaced(solution.anchors, solution.moved, solution.moved_se),
         ),
-        steps=found.ladder.steps,
+        steps=solution.ladder.steps,
         model="partial-credit",
-        ladder=found.ladder,
+        ladder=solution.ladder,
     )
-    return Anchored(estimate, found.anchors, found.moved, found.moved_se, found.reason)
+    return Anchored(estimate, solution.anchors, solution.moved, solution.moved_se, solution.reason)
 
 
-def _statuses(counts: PairCounts, held: BoolArray, found: AnchoredSolution) -> tuple[Status, ...]:
+def _statuses(counts: PairCounts, held: BoolArray, fitted: AnchoredSolution) -> tuple[Status, ...]:
     codes = np.full(len(counts.items), Status.NOT_CONNECTED, dtype=object)
     codes[counts.right == counts.answers] = Status.ALWAYS_RIGHT
     codes[counts.right == 0] = Status.ALWAYS_WRONG
     codes[counts.answers == 0] = Status.NO_ANSWERS
-    codes[found.free] = Status.ESTIMATED
+    codes[fitted.free] = Status.ESTIMATED
     codes[held] = Status.ANCHORED
     return tuple(codes)
 
@@ -294,13 +294,13 @@ def _statuses(counts: PairCounts, held: BoolArray, found: AnchoredSolution) -> t
 def _reasons(counts: PairCounts, anchors: IndexArray, moved: FloatArray) -> tuple[str, ...]:
     """Why an anchor has no displacement."""
     reasons = []
-    for place, shift in zip(anchors, moved, strict=True):
+    for index, shift in zip(anchors, moved, strict=True):
         if np.isfinite(shift):
             reasons.append("")
-        elif counts.answers[place] == 0:
+        elif counts.answers[index] == 0:
             reasons.append("nobody answered it")
-        elif counts.right[place] in (0, counts.answers[place]):
-            reasons.append("everybody had it " + ("right" if counts.right[place] else "wrong"))
+        elif counts.right[index] in (0, counts.answers[index]):
+            reasons.append("everybody had it " + ("right" if counts.right[index] else "wrong"))
         elif len(anchors) == 1:
             reasons.append("it is the only anchor")
         else:
@@ -327,8 +327,8 @@ def _left_out(items: tuple[str, ...], status: tuple[Status, ...]) -> list[FitWar
 def _displaced(anchors: tuple[str, ...], moved: FloatArray, se: FloatArray) -> list[FitWarning]:
     with np.errstate(invalid="ignore"):
         large = (np.abs(moved) > LARGE_DISPLACEMENT) & (np.abs(moved) > LARGE_Z * se)
-    where = np.flatnonzero(large)
-    names = [f"{anchors[i]} ({moved[i]:+.2f})" for i in where]
+    displaced = np.flatnonzero(large)
+    names = [f"{anchors[i]} ({moved[i]:+.2f})" for i in displaced]
     if not names:
         return []
     verb = "an anchor no longer fits" if len(names) == 1 else f"{len(names)} anchors no longer fit"
@@ -336,4 +336,4 @@ def _displaced(anchors: tuple[str, ...], moved: FloatArray, se: FloatArray) -> l
         f"{verb} these answers (displacement in logits): {name_some(names)}. Consider estimating "
         "them instead: a wrong anchor moves every other item"
     )
-    return [FitWarning(WarningKind.DISPLACED, sentence, [anchors[i] for i in where])]
+    return [FitWarning(WarningKind.DISPLACED, sentence, [anchors[i] for i in displaced])]

@@ -32,8 +32,8 @@ def _read_pairs(table: Any) -> list[tuple[str, Any]]:
     columns = read_columns(table, ("item", "difficulty"), "anchors", numbers=("difficulty",))
     rows = zip(*columns, strict=True)
     # NaN, which differs from itself, is how data frames leave a cell blank.
-    known = [(item, value) for item, value in rows if value not in (None, "") and value == value]
-    return [(read_cell(item) if isinstance(item, str) else item, value) for item, value in known]
+    filled = [(item, value) for item, value in rows if value not in (None, "") and value == value]
+    return [(read_cell(item) if isinstance(item, str) else item, value) for item, value in filled]
 
 
 def accept_anchors(anchors: Any, items: tuple[str, ...]) -> dict[str, float]:
@@ -55,7 +55,7 @@ def accept_anchors(anchors: Any, items: tuple[str, ...]) -> dict[str, float]:
         If an anchor is not finite, is for an item that the answers do not have, contradicts
         another anchor of the same item, or if there is none.
     """
-    known = set(items)
+    answered_items = set(items)
     if is_series(anchors):
         anchors = read_calibration(anchors)
     elif isinstance(anchors, str | PathLike) or is_data_frame(anchors):
@@ -69,14 +69,14 @@ def accept_anchors(anchors: Any, items: tuple[str, ...]) -> dict[str, float]:
         source = anchors.active() if isinstance(anchors, Bank) else anchors
         names, difficulty = known_difficulties(source)
         listed = zip(names, difficulty.tolist(), strict=True)
-        values = {name: value for name, value in listed if name in known}
+        values = {name: value for name, value in listed if name in answered_items}
     _refuse_none(values)
     return values
 
 
 def _refuse_unknown(values: Iterable[str], items: tuple[str, ...]) -> None:
-    known = set(items)
-    unknown = [name for name in values if name not in known]
+    answered_items = set(items)
+    unknown = [name for name in values if name not in answered_items]
     if unknown:
         noun = "an anchor is" if len(unknown) == 1 else f"{len(unknown)} anchors are"
         raise BadUsage(
@@ -119,22 +119,22 @@ def accept_ladders(anchors: Any, items: tuple[str, ...]) -> KnownItems:
         _refuse_none(listed)
         return known_thresholds(listed)
     source = anchors.active() if isinstance(anchors, Bank) else anchors
-    known = known_thresholds(source).select(set(items))
-    _refuse_none(known.items)
-    return known
+    item_parameters = known_thresholds(source).select(set(items))
+    _refuse_none(item_parameters.items)
+    return item_parameters
 
 
 def _read_steps(table: Any) -> dict[str, list[float]]:
     """Return the thresholds of a table with a row for every step, steps in any order."""
     read = read_ladders(table, "anchors")
-    found = {name: [own[0] for own in steps] for name, steps in read.items()}
-    blank = [name for name, own in found.items() if not np.isfinite(own).all()]
+    thresholds = {name: [own[0] for own in steps] for name, steps in read.items()}
+    blank = [name for name, own in thresholds.items() if not np.isfinite(own).all()]
     if blank:
         raise BadUsage(
             f"the anchors of item '{blank[0]}' lack a threshold; all thresholds of an anchored "
             "item are held. Leave the item out to have it estimated"
         )
-    return found
+    return thresholds
 
 
 def _is_pairs(anchors: Any) -> bool:

@@ -183,8 +183,8 @@ def grow_bank(
     link = link_calibrations(bank.active(), calibration, flag_at=flag_at)
     added = create_bank(link.move(link.linked), scale=bank.scale, source=source)
     drifted = set(link.flagged_items)
-    known = set(bank.items)
-    new = [i for i, name in enumerate(added.items) if name not in known]
+    bank_items = set(bank.items)
+    new = [i for i, name in enumerate(added.items) if name not in bank_items]
     status = tuple(
         DRIFTED if name in drifted else was
         for name, was in zip(bank.items, bank.status, strict=True)
@@ -209,9 +209,9 @@ def _add_ladder(bank: Bank, added: Bank, new: list[int]) -> Thresholds | None:
     return join_ladders([ladder_of(bank), ladder_of(added).select(new)])
 
 
-def _check_name(what: str, name: str) -> None:
+def _check_name(noun: str, name: str) -> None:
     if not name.strip() or not name.isprintable():
-        raise BadUsage(f"the {what} needs a name of printable characters, found {name!r}")
+        raise BadUsage(f"the {noun} needs a name of printable characters, found {name!r}")
 
 
 def write_bank(path: str | PathLike[str], bank: Bank) -> None:
@@ -253,123 +253,123 @@ def read_bank(path: str | PathLike[str]) -> Bank:
     BadResponses
         If a row cannot be used: no number, a repeated item.
     """
-    place = Path(path)
-    first, _, rest = read_text(place).partition("\n")
-    head = _read_head(place, first)
-    reader = csv.DictReader(io.StringIO(rest, newline=""))
+    bank_path = Path(path)
+    first, _, body = read_text(bank_path).partition("\n")
+    head = _read_head(bank_path, first)
+    reader = csv.DictReader(io.StringIO(body, newline=""))
     missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
     if missing:
-        raise BadResponses(f"{place}: the bank has no column '{missing[0]}'")
+        raise BadResponses(f"{bank_path}: the bank has no column '{missing[0]}'")
     rows = list(reader)
-    _check_rows(place, rows)
+    _check_rows(bank_path, rows)
     return Bank(
         scale=str(head["scale"]),
         items=read_names(read_cell(row["item"]) for row in rows),
-        difficulty=np.array([_number(place, row, "difficulty") for row in rows]),
-        se=np.array([_number(place, row, "se") if row["se"] else np.nan for row in rows]),
-        n=tuple(int(_number(place, row, "n")) if row["n"] else None for row in rows),
+        difficulty=np.array([_number(bank_path, row, "difficulty") for row in rows]),
+        se=np.array([_number(bank_path, row, "se") if row["se"] else np.nan for row in rows]),
+        n=tuple(int(_number(bank_path, row, "n")) if row["n"] else None for row in rows),
         source=tuple(read_cell(row["source"]) for row in rows),
         status=tuple(row["status"] for row in rows),
-        guarantee=_read_guarantee(place, head.get("guarantee")),
-        ladder=_read_ladder(place, rows) if head["version"] == WITH_STEPS else None,
+        guarantee=_read_guarantee(bank_path, head.get("guarantee")),
+        ladder=_read_ladder(bank_path, rows) if head["version"] == WITH_STEPS else None,
     )
 
 
-def _read_ladder(place: Path, rows: list[dict[str, str]]) -> Thresholds:
+def _read_ladder(path: Path, rows: list[dict[str, str]]) -> Thresholds:
     """Read the columns of a bank with steps, or say which item cannot be used."""
-    kept, value, error = [], [], []
+    categories, value, error = [], [], []
     for row in rows:
         try:
-            own = tuple(map(int, row[CATEGORIES].split()))
-            kept.append(own)
-            value.append([float(row[f"threshold_{step}"]) for step in range(1, len(own))])
-            said = [row[f"threshold_{step}_se"] for step in range(1, len(own))]
-            error.append([float(one) if one else np.nan for one in said])
+            codes = tuple(map(int, row[CATEGORIES].split()))
+            categories.append(codes)
+            value.append([float(row[f"threshold_{step}"]) for step in range(1, len(codes))])
+            error_cells = [row[f"threshold_{step}_se"] for step in range(1, len(codes))]
+            error.append([float(cell) if cell else np.nan for cell in error_cells])
         except (KeyError, ValueError) as reason:
             raise BadResponses(
-                f"{place}, item '{row['item']}': a bank with steps needs the column {CATEGORIES} "
+                f"{path}, item '{row['item']}': a bank with steps needs the column {CATEGORIES} "
                 "('0 1 2'), and threshold_1, threshold_1_se, ... with a number for every step"
             ) from reason
-    _check_ladder(place, rows, kept, value)
-    status = tuple((row["status"],) * len(own) for row, own in zip(rows, value, strict=True))
-    return Thresholds(pad_steps(value), pad_steps(error), status, kept=tuple(kept))
+    _check_ladder(path, rows, categories, value)
+    status = tuple((row["status"],) * len(steps) for row, steps in zip(rows, value, strict=True))
+    return Thresholds(pad_steps(value), pad_steps(error), status, kept=tuple(categories))
 
 
 def _check_ladder(
-    place: Path,
+    path: Path,
     rows: list[dict[str, str]],
-    kept: list[tuple[int, ...]],
+    categories: list[tuple[int, ...]],
     value: list[list[float]],
 ) -> None:
-    for row, own, steps in zip(rows, kept, value, strict=True):
-        rising = own == tuple(sorted(set(own))) and len(own) > 1 and own[0] >= 0
+    for row, codes, steps in zip(rows, categories, value, strict=True):
+        rising = codes == tuple(sorted(set(codes))) and len(codes) > 1 and codes[0] >= 0
         mean = sum(steps) / max(len(steps), 1)
         if not rising or not abs(mean - float(row["difficulty"])) < SAME_LOCATION:
             raise BadResponses(
-                f"{place}, item '{row['item']}': the categories are '{row[CATEGORIES]}' and the "
+                f"{path}, item '{row['item']}': the categories are '{row[CATEGORIES]}' and the "
                 f"mean of the thresholds is {mean:g}; categories must rise, from 0 or above, and "
                 f"the mean must be the difficulty, {row['difficulty']}"
             )
 
 
-def _read_head(place: Path, line: str) -> dict[str, Any]:
+def _read_head(path: Path, line: str) -> dict[str, Any]:
     try:
         head = json.loads(line.removeprefix("#"))
     except ValueError:
         head = None
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         raise BadUsage(
-            f"{place} is not an item bank: its first line must be '# ' and a JSON object with "
+            f"{path} is not an item bank: its first line must be '# ' and a JSON object with "
             f'"format": "{FORMAT}"; make one with `discreet bank create`'
         )
     if head.get("version") not in (VERSION, WITH_STEPS):
         raise BadUsage(
-            f"{place} is a bank of version {head.get('version')}; this version of discreet reads "
+            f"{path} is a bank of version {head.get('version')}; this version of discreet reads "
             f"{VERSION} and {WITH_STEPS}"
         )
     if head.get("unit") != UNIT:
         raise BadUsage(
-            f"{place} is in the unit {head.get('unit')!r}, and difficulties here are in "
+            f"{path} is in the unit {head.get('unit')!r}, and difficulties here are in "
             f"{UNIT!r}; convert its difficulties and standard errors to logits first"
         )
     if not isinstance(head.get("scale"), str) or head.get("access") not in (CONFIDENTIAL, PUBLIC):
-        raise BadUsage(f"{place}: the first line of a bank must name its scale and its access")
+        raise BadUsage(f"{path}: the first line of a bank must name its scale and its access")
     return head
 
 
-def _read_guarantee(place: Path, values: Any) -> Guarantee | None:
+def _read_guarantee(path: Path, values: Any) -> Guarantee | None:
     try:
         return None if values is None else Guarantee.from_dict(dict(values))
     except (BadBudget, TypeError, ValueError) as error:
-        raise BadUsage(f"{place}: the guarantee in the first line is none: {error}") from error
+        raise BadUsage(f"{path}: the guarantee in the first line is none: {error}") from error
 
 
-def _check_rows(place: Path, rows: list[dict[str, str]]) -> None:
-    seen: dict[str, int] = {}
+def _check_rows(path: Path, rows: list[dict[str, str]]) -> None:
+    line_of: dict[str, int] = {}
     for number, row in enumerate(rows, start=3):
         if None in row or None in row.values():
             columns = sum(name is not None for name in row)
-            raise BadResponses(f"{place}, line {number}: this bank has {columns} columns")
-        if row["item"] in seen:
+            raise BadResponses(f"{path}, line {number}: this bank has {columns} columns")
+        if row["item"] in line_of:
             raise BadResponses(
-                f"{place}, line {number}: item '{row['item']}' is in the bank already, in line "
-                f"{seen[row['item']]}; an item has one difficulty. Remove one of the lines"
+                f"{path}, line {number}: item '{row['item']}' is in the bank already, in line "
+                f"{line_of[row['item']]}; an item has one difficulty. Remove one of the lines"
             )
         if row["status"] not in (ACTIVE, DRIFTED):
             raise BadResponses(
-                f"{place}, line {number}: the status is '{row['status']}', it must be "
+                f"{path}, line {number}: the status is '{row['status']}', it must be "
                 f"'{ACTIVE}' or '{DRIFTED}'"
             )
-        seen[row["item"]] = number
+        line_of[row["item"]] = number
     if not rows:
-        raise BadResponses(f"{place}: the bank has no items")
+        raise BadResponses(f"{path}: the bank has no items")
 
 
 LIMITS = {"difficulty": (-LARGEST_LOGIT, LARGEST_LOGIT), "se": (0.0, LARGEST_LOGIT), "n": (0, 1e15)}
 """Between which numbers a column of a bank lies."""
 
 
-def _number(place: Path, row: dict[str, str], name: str) -> float:
+def _number(path: Path, row: dict[str, str], name: str) -> float:
     try:
         value = float(row[name])
     except ValueError:
@@ -377,7 +377,7 @@ def _number(place: Path, row: dict[str, str], name: str) -> float:
     low, high = LIMITS[name]
     if not low <= value <= high:
         raise BadResponses(
-            f"{place}, item '{row['item']}': the {name} is '{row[name]}', which is no number "
+            f"{path}, item '{row['item']}': the {name} is '{row[name]}', which is no number "
             f"from {low:g} to {high:g}"
         )
     return value

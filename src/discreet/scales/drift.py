@@ -194,12 +194,12 @@ def find_drift(
     >>> find_drift([discreet.fit(monday.responses), discreet.fit(tuesday.responses)]).moved_items
     ()
     """
-    given = sources[0] if len(sources) == 1 and isinstance(sources[0], list | tuple) else sources
-    names = _name_periods(given, periods, level)
-    if _hold_answers(given, names):
-        compared = _compare_answers([load_answers(one, reading) for one in given], names)
+    parts = sources[0] if len(sources) == 1 and isinstance(sources[0], list | tuple) else sources
+    names = _name_periods(parts, periods, level)
+    if _hold_answers(parts, names):
+        compared = _compare_answers([load_answers(part, reading) for part in parts], names)
     else:
-        compared = _compare_calibrations([_read_period(one) for one in given], names)
+        compared = _compare_calibrations([_read_period(part) for part in parts], names)
     adjusted = adjust_holm(compared.p_value)
     moved = adjusted < level
     warnings = (*compared.warnings, *_warn(compared, moved))
@@ -247,13 +247,13 @@ def _name_periods(
 
 def _hold_answers(sources: Sequence[Any], names: tuple[str, ...]) -> bool:
     """Say whether these are answers; refuse answers beside calibrations."""
-    answers = [_is_answers(one) for one in sources]
+    answers = [_is_answers(source) for source in sources]
     if any(answers) and not all(answers):
-        other = answers.index(False)
+        lacking = answers.index(False)
         raise BadUsage(
-            f"period {names[answers.index(True)]} holds answers, but period {names[other]} does "
-            f"not ({type(sources[other]).__name__}). Compare answers with answers or calibrations "
-            "with calibrations: fit(answers) makes one"
+            f"period {names[answers.index(True)]} holds answers, but period {names[lacking]} "
+            f"does not ({type(sources[lacking]).__name__}). Compare answers with answers or "
+            "calibrations with calibrations: fit(answers) makes one"
         )
     return all(answers)
 
@@ -288,14 +288,14 @@ def _settle(
     test
         Takes the items without drift; returns what it found, and the p-values of all items.
     """
-    seen = set()
+    rounds = set()
     while True:
-        seen.add(usable.tobytes())
-        found, p = test(usable)
+        rounds.add(usable.tobytes())
+        comparison, p = test(usable)
         usable = p >= STILL_AT
         # Where nearly every item drifts there is no scale but that of the last round.
-        if usable.tobytes() in seen or (usable & has).sum(axis=1).min() < FEWEST:
-            return found, p
+        if usable.tobytes() in rounds or (usable & has).sum(axis=1).min() < FEWEST:
+            return comparison, p
 
 
 def _check_links(has: BoolArray, names: tuple[str, ...]) -> None:
@@ -313,9 +313,9 @@ def _compare_latest(values: FloatArray, covariance: FloatArray) -> tuple[float, 
     *before, last = np.flatnonzero(np.isfinite(values)).tolist()
     precision = 1 / np.maximum(covariance.diagonal()[before], 1e-24)
     weight = np.append(-precision / precision.sum(), 1.0)
-    known = [*before, last]
-    variance = weight @ covariance[np.ix_(known, known)] @ weight
-    return float(weight @ values[known]), float(np.sqrt(variance))
+    periods = [*before, last]
+    variance = weight @ covariance[np.ix_(periods, periods)] @ weight
+    return float(weight @ values[periods]), float(np.sqrt(variance))
 
 
 # --- from answers -----------------------------------------------------------------------------
@@ -346,7 +346,7 @@ def _compare_answers(parts: list[Responses], names: tuple[str, ...]) -> _Compari
         lambda usable: first if usable.all() else _test_shifts(answers, tested, usable, start),
     )
     location, variance = _list_locations(final.items)
-    change = np.array([_compare_latest(one.location, one.covariance) for one in final.items])
+    change = np.array([_compare_latest(shift.location, shift.covariance) for shift in final.items])
     ability = final.base.model.mean - find_origin(final.base, final.origin)
     return _Comparison(
         items=tuple(items[i] for i in tested),
@@ -370,21 +370,21 @@ def _gather_answers(parts: list[Responses]) -> tuple[tuple[str, ...], GroupAnswe
 
     Persons count as different ones in every period.
     """
-    unnamed = [Responses(one.items, None, one.store, lowest=one.lowest) for one in parts]
-    whole = leave_unused(Responses.concat(unnamed))
-    codes = whole.to_array()
+    unnamed = [Responses(part.items, None, part.store, lowest=part.lowest) for part in parts]
+    pooled = leave_unused(Responses.concat(unnamed))
+    codes = pooled.to_array()
     lowest = np.where(codes < 0, np.iinfo(codes.dtype).max, codes).min(axis=0, initial=127)
     varied = np.flatnonzero(codes.max(axis=0, initial=-1) > lowest)
-    ends = np.cumsum([one.n_persons for one in parts])[:-1]
-    steps = np.array(whole.steps, dtype=np.int64)[varied]
-    items = tuple(whole.items[i] for i in varied)
+    ends = np.cumsum([part.n_persons for part in parts])[:-1]
+    steps = np.array(pooled.steps, dtype=np.int64)[varied]
+    items = tuple(pooled.items[i] for i in varied)
     return items, GroupAnswers(tuple(np.split(codes[:, varied], ends)), steps)
 
 
 def _tell_rare(items: tuple[str, ...], answers: GroupAnswers) -> tuple[FitWarning, ...]:
     """Warn of items that several periods have, but with too few right or wrong answers."""
-    several = (answers.answered > 0).sum(axis=0) > 1
-    rare = [items[i] for i in np.flatnonzero(several & (answers.compared.sum(axis=0) < 2))]
+    is_repeated = (answers.answered > 0).sum(axis=0) > 1
+    rare = [items[i] for i in np.flatnonzero(is_repeated & (answers.compared.sum(axis=0) < 2))]
     if not rare:
         return ()
     sentence = (
@@ -422,19 +422,19 @@ def _test_shifts(
     """
     from scipy.special import chdtrc
 
-    kept = np.setdiff1d(np.arange(len(answers.steps)), tested[~usable])
-    base = _fit_items(answers, kept, start)
-    start = start and start.put(kept, answers.steps_of(kept), base.model)
-    origin = np.isin(kept, tested)
+    used = np.setdiff1d(np.arange(len(answers.steps)), tested[~usable])
+    base = _fit_items(answers, used, start)
+    start = start and start.put(used, answers.steps_of(used), base.model)
+    origin = np.isin(used, tested)
     shifts = [
-        shift_item(base, int(np.searchsorted(kept, item)), origin)
+        shift_item(base, int(np.searchsorted(used, item)), origin)
         if sound
         else free_item(
-            _fit_items(answers, np.append(kept, item), start), len(kept), np.append(origin, False)
+            _fit_items(answers, np.append(used, item), start), len(used), np.append(origin, False)
         )
         for item, sound in zip(tested, usable, strict=True)
     ]
-    p = [float(chdtrc(one.degrees, max(one.statistic, 0.0))) for one in shifts]
+    p = [float(chdtrc(shift.degrees, max(shift.statistic, 0.0))) for shift in shifts]
     return _Shifts(base, origin, shifts), np.array(p)
 
 
@@ -446,17 +446,17 @@ def _fit_items(answers: GroupAnswers, items: IndexArray, start: GroupModel | Non
 
 def _list_locations(shifts: list[ItemShift]) -> tuple[FloatArray, FloatArray]:
     """Return locations and their variances, ``[period, item]``."""
-    location = np.array([one.location for one in shifts]).T
-    return location, np.array([one.covariance.diagonal() for one in shifts]).T
+    location = np.array([shift.location for shift in shifts]).T
+    return location, np.array([shift.covariance.diagonal() for shift in shifts]).T
 
 
 # --- from calibrations ------------------------------------------------------------------------
 
 
-def _compare_calibrations(known: list[Any], names: tuple[str, ...]) -> _Comparison:
+def _compare_calibrations(calibrations: list[Any], names: tuple[str, ...]) -> _Comparison:
     """Test every item for drift from calibrations of the periods."""
-    other = differ_in_steps(known)
-    table = gather_periods(known, names, other)
+    recoded = differ_in_steps(calibrations)
+    table = gather_periods(calibrations, names, recoded)
     _check_links(table.has, names)
     usable = find_usable(table.difficulty, table.variance)
     placed, p = _settle(usable, table.has, lambda usable: compare_periods(table, usable))
@@ -466,9 +466,9 @@ def _compare_calibrations(known: list[Any], names: tuple[str, ...]) -> _Comparis
             for item, values in enumerate(placed.difficulty.T)
         ]
     )
-    guarantee = find_guarantee(known[0])
-    for one in known[1:]:
-        guarantee = compose_guarantees(guarantee, find_guarantee(one))
+    guarantee = find_guarantee(calibrations[0])
+    for calibration in calibrations[1:]:
+        guarantee = compose_guarantees(guarantee, find_guarantee(calibration))
     return _Comparison(
         items=table.items,
         difficulty=placed.difficulty,
@@ -480,7 +480,7 @@ def _compare_calibrations(known: list[Any], names: tuple[str, ...]) -> _Comparis
         choice=_explain_tau(placed.tau, len(names)),
         cohort_mean=None if placed.tau is None else placed.cohort_mean,
         tau=placed.tau,
-        warnings=tell_other_steps(other),
+        warnings=tell_other_steps(recoded),
         guarantee=guarantee,
     )
 
@@ -493,11 +493,11 @@ def _explain_tau(tau: float | None, periods: int) -> str:
             f"{start}. Cohort means are not known, so it takes slopes as equal: where cohorts "
             "differ, unequal slopes may look like drift."
         )
-    said = f"{start}; unequal slopes may change an item by {tau:.2f} per logit of cohort mean (SD)."
+    text = f"{start}; unequal slopes may change an item by {tau:.2f} per logit of cohort mean (SD)."
     if periods > 2:
-        return said
+        return text
     return (
-        f"{said} With two periods only the size of a change tells drift from an unequal slope; "
+        f"{text} With two periods only the size of a change tells drift from an unequal slope; "
         "give the answers to tell them apart."
     )
 

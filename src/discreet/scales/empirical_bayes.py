@@ -55,6 +55,6 @@ def shrink(calibration: Any) -> dict[str, float]:
         )
     b, variance = b[use], se[use] ** 2
     spread = max(float(b.var() - variance.mean()), 0.0)
-    kept = spread / np.maximum(spread + variance, np.finfo(float).tiny)
-    drawn = b.mean() + kept * (b - b.mean())
-    return {source.items[i]: float(value) for i, value in zip(use, drawn, strict=True)}
+    reliability = spread / np.maximum(spread + variance, np.finfo(float).tiny)
+    shrunken = b.mean() + reliability * (b - b.mean())
+    return {source.items[i]: float(value) for i, value in zip(use, shrunken, strict=True)}

@@ -89,18 +89,18 @@ class GroundedFit:
 
         The variance is that of the sandwich formula with the scores at the anchored solution.
         """
-        where = np.flatnonzero(self.anchored)
-        moved, se = (np.full(len(where), np.nan) for _ in range(2))
+        anchors = np.flatnonzero(self.anchored)
+        moved, se = (np.full(len(anchors), np.nan) for _ in range(2))
         inverse = self.spread_inverse()
-        for number, anchor in enumerate(where):
-            rest = self.anchored.copy()
-            rest[anchor] = False
-            if not self._is_tied(anchor, rest):
+        for number, anchor in enumerate(anchors):
+            others = self.anchored.copy()
+            others[anchor] = False
+            if not self._is_tied(anchor, others):
                 continue
             border = -inverse @ self.curvature[:, anchor]
             border[anchor] = 1.0
             left = float(self.curvature[anchor] @ border)
-            moved[number] = self._release(anchor, rest, inverse, border, left)
+            moved[number] = self._release(anchor, others, inverse, border, left)
             # The border over what is left is this anchor's row of the new inverse curvature.
             se[number] = np.sqrt(max(float(border @ products @ border), 0.0)) / left
         return moved, se
@@ -110,12 +110,12 @@ class GroundedFit:
 
         NaN where its steps are not linked to the other anchors.
         """
-        rest = self.anchored.copy()
-        rest[places] = False
-        if not rest.any() or not np.isin(places, _linked(self.counts, rest)).all():
+        others = self.anchored.copy()
+        others[places] = False
+        if not others.any() or not np.isin(places, _linked(self.counts, others)).all():
             return np.nan, np.nan
-        solved = _maximise(self.counts, rest, self.difficulty)[0]
-        free = np.flatnonzero(~rest)
+        solved = _maximise(self.counts, others, self.difficulty)[0]
+        free = np.flatnonzero(~others)
         inverse = np.linalg.inv(self.curvature[np.ix_(free, free)])
         mean = np.isin(free, places) / len(places)
         along = inverse @ mean
@@ -123,18 +123,18 @@ class GroundedFit:
         moved = float((solved - self.difficulty)[places].mean())
         return moved, float(np.sqrt(max(variance, 0.0)))
 
-    def _is_tied(self, anchor: np.intp, rest: BoolArray) -> bool:
+    def _is_tied(self, anchor: np.intp, others: BoolArray) -> bool:
         """Whether an anchor is linked to the others when it is free; mostly directly."""
-        if not rest.any():
+        if not others.any():
             return False
-        if self.counts[anchor, rest].any() and self.counts[rest, anchor].any():
+        if self.counts[anchor, others].any() and self.counts[others, anchor].any():
             return True
-        return bool(anchor in _linked(self.counts, rest))
+        return bool(anchor in _linked(self.counts, others))
 
     def _release(
         self,
         anchor: np.intp,
-        rest: BoolArray,
+        others: BoolArray,
         inverse: FloatArray,
         border: FloatArray,
         left: float,
@@ -144,10 +144,10 @@ class GroundedFit:
         These cost a matrix product each. Where they do not shrink at once (an anchor that is
         far off), Newton's method does the work.
         """
-        both, right = self._both, self.counts.sum(axis=1)
+        pair_totals, right = self._both, self.counts.sum(axis=1)
         difficulty, last = self.difficulty.copy(), np.inf
         for _ in range(CHORD_ROUNDS):
-            residual = right - (both * _chances(difficulty)).sum(axis=1)
+            residual = right - (pair_totals * _chances(difficulty)).sum(axis=1)
             step = inverse @ residual + border * (float(border @ residual) / left)
             size = float(np.abs(step).max())
             if not size < last / 2:
@@ -156,7 +156,7 @@ class GroundedFit:
             last = size
             if size <= STEP_TOL:
                 return float(difficulty[anchor] - self.difficulty[anchor])
-        solved = _maximise(self.counts, rest, self.difficulty)[0]
+        solved = _maximise(self.counts, others, self.difficulty)[0]
         return float(solved[anchor] - self.difficulty[anchor])
 
 
@@ -189,19 +189,19 @@ def _linked(right_wrong: npt.NDArray[Any], held: BoolArray) -> IndexArray:
         breadth_first_order(csr_array(side), m, directed=True, return_predecessors=False)
         for side in (links, links.T)
     ]
-    both = np.intersect1d(*reach)
-    return np.asarray(both[both < m], dtype=np.intp)
+    linked = np.intersect1d(*reach)
+    return np.asarray(linked[linked < m], dtype=np.intp)
 
 
 def _maximise(
     counts: FloatArray, held: BoolArray, start: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, int, float]:
     """Newton's method on the free items; returns difficulty, residual, curvature, rounds, step."""
-    both, right = counts + counts.T, counts.sum(axis=1)
+    pair_totals, right = counts + counts.T, counts.sum(axis=1)
     free = np.flatnonzero(~held)
     difficulty, size = start.copy(), 0.0
     for done in range(1, ROUNDS + 1):
-        residual, curvature = _evaluate(both, right, difficulty)
+        residual, curvature = _evaluate(pair_totals, right, difficulty)
         if not len(free):
             return difficulty, residual, curvature, done, 0.0
         step = np.linalg.solve(curvature[np.ix_(free, free)], residual[free])
@@ -220,10 +220,10 @@ def _maximise(
 
 
 def _evaluate(
-    both: FloatArray, right: FloatArray, difficulty: FloatArray
+    pair_totals: FloatArray, right: FloatArray, difficulty: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     chance = _chances(difficulty)
-    expected = both * chance
+    expected = pair_totals * chance
     weights = expected * chance.T
     np.fill_diagonal(weights, 0.0)
     return right - expected.sum(axis=1), np.diag(weights.sum(axis=1)) - weights
@@ -248,8 +248,8 @@ def sum_score_products(
     ``item_of`` are the items of used nodes, where items have steps.
     """
     inverse = fitted.spread_inverse()
-    own = inverse.diagonal()
-    resistance = own[:, None] + own[None, :] - 2 * inverse
+    diagonal = inverse.diagonal()
+    resistance = diagonal[:, None] + diagonal[None, :] - 2 * inverse
     scoring = RefinedScoring()
     plan = ScorePlan(
         fitted.difficulty, fitted.used, scoring, resistance, weighting, item_of=item_of
@@ -263,7 +263,7 @@ def sum_score_products(
 
 def explain_unlinked(items: Sequence[str], held: BoolArray) -> str:
     """Say that nothing links the other items to the anchors, and what would."""
-    names = [name for name, known in zip(items, held, strict=True) if known]
+    names = [name for name, is_anchor in zip(items, held, strict=True) if is_anchor]
     return (
         f"the answers link none of the {int((~held).sum())} other items to the "
         f"{len(names)} anchors ({name_some(names)}), so their difficulties on the scale of the "

@@ -102,8 +102,8 @@ class HeldFit:
         free = np.flatnonzero(~held)
         inverse = np.linalg.inv(self.information[np.ix_(free, free)])
         mean = np.isin(free, places) / len(places)
-        away = float((moved.difficulty - self.difficulty)[places].mean())
-        return away, float(np.sqrt(mean @ inverse @ mean))
+        shift = float((moved.difficulty - self.difficulty)[places].mean())
+        return shift, float(np.sqrt(mean @ inverse @ mean))
 
 
 def maximise_held(
@@ -175,27 +175,27 @@ def hold_marginal(responses: Answers, counts: PairCounts, start: GroundedFit) ->
     climbed = climb_normal(
         begin_normal(patterns, counts.right[used], begin - centre), _ways(anchored)
     )
-    found = _Maximum(anchored, begin, *climbed)
-    moved, moved_se = _release_all(found, counts, start.anchors, used)
+    maximum = _Maximum(anchored, begin, *climbed)
+    moved, moved_se = _release_all(maximum, counts, start.anchors, used)
     return AnchoredSolution(
         used,
         anchored,
         "marginal",
-        found.difficulty,
-        found.covariance,
+        maximum.difficulty,
+        maximum.covariance,
         moved,
         moved_se,
-        found.solution,
-        warnings=(*_warn(counts, used, start), *warn_flat(found.mixture.sd)),
+        maximum.solution,
+        warnings=(*_warn(counts, used, start), *warn_flat(maximum.mixture.sd)),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Maximum:
-    """The maximum with the held items where ``known`` has them."""
+    """The maximum with the held items where ``start`` has them."""
 
     held: BoolArray
-    known: FloatArray
+    start: FloatArray
     mixture: Mixture
     sums: Sums
     steps: int
@@ -203,11 +203,11 @@ class _Maximum:
     @property
     def mean(self) -> float:
         """Of the abilities."""
-        return float((self.known - self.mixture.difficulty)[self.held].mean())
+        return float((self.start - self.mixture.difficulty)[self.held].mean())
 
     @property
     def difficulty(self) -> FloatArray:
-        return np.where(self.held, self.known, self.mixture.difficulty + self.mean)
+        return np.where(self.held, self.start, self.mixture.difficulty + self.mean)
 
     @cached_property
     def information(self) -> FloatArray:
@@ -233,11 +233,11 @@ class _Maximum:
         held = self.held.copy()
         held[anchor] = False
         freed = _Maximum(
-            held, self.known, *climb_normal(self.mixture, _ways(held), self.information)
+            held, self.start, *climb_normal(self.mixture, _ways(held), self.information)
         )
-        place = int((~held[:anchor]).sum())
-        variance = self._invert(held)[place, place]
-        return float(freed.difficulty[anchor] - self.known[anchor]), float(np.sqrt(variance))
+        index = int((~held[:anchor]).sum())
+        variance = self._invert(held)[index, index]
+        return float(freed.difficulty[anchor] - self.start[anchor]), float(np.sqrt(variance))
 
     def _invert(self, held: BoolArray) -> FloatArray:
         """Covariance of the free items, the mean and, unless it is near zero, the spread."""
@@ -272,9 +272,9 @@ def _begin(counts: PairCounts, used: IndexArray, start: GroundedFit) -> FloatArr
     """Where pairs have the linked items; the others at the logit of wrong answers beside them."""
     answers, right = counts.answers[used], counts.right[used]
     rough = np.log((answers - right + 0.5) / (right + 0.5))
-    place = np.searchsorted(used, start.used)
-    begin = rough + (start.difficulty - rough[place]).mean()
-    begin[place] = start.difficulty
+    positions = np.searchsorted(used, start.used)
+    begin = rough + (start.difficulty - rough[positions]).mean()
+    begin[positions] = start.difficulty
     return np.asarray(begin)
 
 
@@ -297,15 +297,15 @@ def _check_anchors(counts: PairCounts, anchors: IndexArray) -> None:
 
 
 def _release_all(
-    found: _Maximum, counts: PairCounts, anchors: IndexArray, used: IndexArray
+    maximum: _Maximum, counts: PairCounts, anchors: IndexArray, used: IndexArray
 ) -> tuple[FloatArray, FloatArray]:
     """Free each anchor in turn, where its own answers and the other anchors determine it."""
     moved, se = (np.full(len(anchors), np.nan) for _ in range(2))
     mixed = _is_mixed(counts)
     for number, anchor in enumerate(anchors):
         if mixed[anchor] and _says_level(counts, anchors[anchors != anchor]):
-            place = int(np.searchsorted(used, anchor))
-            moved[number], se[number] = found.release(place)
+            index = int(np.searchsorted(used, anchor))
+            moved[number], se[number] = maximum.release(index)
     return moved, se
 
 

@@ -54,7 +54,7 @@ class _Setting:
     """Answers in the categories of the model, and which of their items are held."""
 
     responses: Responses
-    known: KnownItems
+    anchors: KnownItems
     counts: PairCounts
     weighting: PersonWeight | None
 
@@ -69,7 +69,7 @@ class _Setting:
     @property
     def held(self) -> BoolArray:
         """Which items are anchors."""
-        names = set(self.known.items)
+        names = set(self.anchors.items)
         return np.array([name in names for name in self.items])
 
     @property
@@ -79,10 +79,10 @@ class _Setting:
     @property
     def value(self) -> FloatArray:
         """Known thresholds of the nodes, NaN where they are not."""
-        rows = dict(zip(self.known.items, self.known.thresholds, strict=True))
+        rows = dict(zip(self.anchors.items, self.anchors.thresholds, strict=True))
         unknown = np.full(max(self.steps), np.nan)
         pairs = zip(self.items, self.steps, strict=True)
-        return np.concatenate([rows.get(name, unknown)[:most] for name, most in pairs])
+        return np.concatenate([rows.get(name, unknown)[:steps] for name, steps in pairs])
 
     @property
     def plan(self) -> StepPlan:
@@ -130,9 +130,9 @@ class StepsHeld:
     @cached_property
     def location(self) -> FloatArray:
         """The mean of each item's thresholds; NaN where an item has none."""
-        known = self.ladder.known
-        total = np.where(known, self.ladder.value, 0.0).sum(axis=1)
-        number = known.sum(axis=1)
+        has_threshold = self.ladder.known
+        total = np.where(has_threshold, self.ladder.value, 0.0).sum(axis=1)
+        number = has_threshold.sum(axis=1)
         return np.where(number > 0, total / np.maximum(number, 1), np.nan)
 
     @cached_property
@@ -150,14 +150,14 @@ class StepsHeld:
         return se
 
 
-def hold_steps(responses: Responses, known: KnownItems, engine: Engine, method: str) -> StepsHeld:
+def hold_steps(responses: Responses, anchors: KnownItems, engine: Engine, method: str) -> StepsHeld:
     """Estimate the thresholds of the items that are not anchored.
 
     Parameters
     ----------
     responses
         Answers in their own categories.
-    known
+    anchors
         The anchors.
     engine
         Which engine counts the pairs.
@@ -169,27 +169,27 @@ def hold_steps(responses: Responses, known: KnownItems, engine: Engine, method: 
             "anchors with steps are held by the methods auto, conditional and refined; found "
             "'marginal'"
         )
-    recoding = _choose_categories(responses, known)
+    recoding = _choose_categories(responses, anchors)
     categories = dict(zip(responses.items, recoding.kept, strict=True))
     matched = match_known(responses, categories)
-    setting, fitted = _link(matched, known, engine)
-    found = _hold_pairs(setting, fitted)
+    setting, fitted = _link(matched, anchors, engine)
+    solution = _hold_pairs(setting, fitted)
     if method != "refined":
-        found = _hold_persons(setting, found, method)
-    free = [item for item in responses.items if item not in set(known.items)]
+        solution = _hold_persons(setting, solution, method)
+    free = [item for item in responses.items if item not in set(anchors.items)]
     unused = tell_unused(responses.items, recoding, responses.lowest)
-    warnings = tuple(one for one in unused if set(one.items) <= set(free))
-    return _finish(matched, recoding, setting, found, warnings)
+    warnings = tuple(warning for warning in unused if set(warning.items) <= set(free))
+    return _finish(matched, recoding, setting, solution, warnings)
 
 
-def _choose_categories(responses: Responses, known: KnownItems) -> Recoding:
+def _choose_categories(responses: Responses, anchors: KnownItems) -> Recoding:
     """Keep the categories of the anchors, and of the others those that somebody used."""
-    own = dict(zip(known.items, known.kept, strict=True))
+    anchored = dict(zip(anchors.items, anchors.kept, strict=True))
     used = keep_used(_count_categories(responses), responses.steps)
     pairs = zip(responses.items, used.kept, strict=True)
-    kept = tuple(own.get(item, categories) for item, categories in pairs)
-    steps = tuple(max(most, one[-1]) for most, one in zip(responses.steps, kept, strict=True))
-    return Recoding(steps, kept)
+    codes = tuple(anchored.get(item, categories) for item, categories in pairs)
+    steps = tuple(max(most, one[-1]) for most, one in zip(responses.steps, codes, strict=True))
+    return Recoding(steps, codes)
 
 
 def _count_categories(responses: Responses) -> Int64Array:
@@ -200,13 +200,13 @@ def _count_categories(responses: Responses) -> Int64Array:
     return np.column_stack([answers - right, right])
 
 
-def _link(matched: Responses, known: KnownItems, engine: Engine) -> tuple[_Setting, GroundedFit]:
+def _link(matched: Responses, anchors: KnownItems, engine: Engine) -> tuple[_Setting, GroundedFit]:
     """Solve by pairs for the items all of whose steps are linked to the anchors."""
     while True:
         complete = matched.n_answers == matched.n_persons * matched.n_items
         weighting = None if complete else PersonWeight()
         counts = count_pairs(matched, engine=engine, weighting=weighting)
-        setting = _Setting(matched, known.select(set(matched.items)), counts, weighting)
+        setting = _Setting(matched, anchors.select(set(matched.items)), counts, weighting)
         fitted = solve_grounded(
             counts.as_nodes().dense("anchoring"), setting.held_nodes, setting.value
         )
@@ -215,17 +215,19 @@ def _link(matched: Responses, known: KnownItems, engine: Engine) -> tuple[_Setti
         lost = np.unique(item_of_nodes(setting.steps)[~linked])
         if not len(lost):
             return setting, fitted
-        rest = [name for i, name in enumerate(matched.items) if i not in set(lost.tolist())]
-        if len(rest) == int(setting.held.sum()):
+        linked_items = [name for i, name in enumerate(matched.items) if i not in set(lost.tolist())]
+        if len(linked_items) == int(setting.held.sum()):
             raise DisconnectedItems(explain_unlinked(matched.items, setting.held))
-        matched = matched.select(rest)
+        matched = matched.select(linked_items)
 
 
 def _hold_pairs(setting: _Setting, fitted: GroundedFit) -> _Found:
     item_of = item_of_nodes(setting.steps)
     products = sum_score_products(setting.responses, fitted, setting.weighting, item_of)
     inverse = fitted.spread_inverse()
-    moves = [fitted.release_item(setting.places(one), products) for one in setting.known.items]
+    moves = [
+        fitted.release_item(setting.places(anchor), products) for anchor in setting.anchors.items
+    ]
     moved, moved_se = np.array(moves).T
     solver = "Newton on the pairwise likelihood, anchors held"
     return _Found(
@@ -250,23 +252,23 @@ def _hold_persons(setting: _Setting, start: _Found, method: str) -> _Found:
         answers = collect_patterns(setting.responses, plan)
     surface = Surface(answers.patterns, answers.observed, Structure(answers.used))
     try:
-        found = climb_held(surface, setting.held_nodes, start.value)
+        maximum = climb_held(surface, setting.held_nodes, start.value)
     except NotConverged as error:
         if method != AUTO:
             raise
         return replace(start, choice=take_refined(f"conditional found no maximum ({error})"))
-    return _take(setting, start, found, TOOK_CONDITIONAL if method == AUTO else "")
+    return _take(setting, start, maximum, TOOK_CONDITIONAL if method == AUTO else "")
 
 
-def _take(setting: _Setting, start: _Found, found: HeldFit, choice: str) -> _Found:
+def _take(setting: _Setting, start: _Found, maximum: HeldFit, choice: str) -> _Found:
     moved, moved_se = start.moved.copy(), start.moved_se.copy()
-    for number, item in enumerate(setting.known.items):
+    for number, item in enumerate(setting.anchors.items):
         if np.isfinite(moved[number]):  # pairs have shown that it is determined
-            moved[number], moved_se[number] = found.release(setting.places(item).tolist())
+            moved[number], moved_se[number] = maximum.release(setting.places(item).tolist())
     solver = "Newton on the conditional likelihood, anchors held"
-    solution = Solution(solver, found.steps, found.step)
+    solution = Solution(solver, maximum.steps, maximum.step)
     return _Found(
-        "conditional", found.difficulty, found.covariance, moved, moved_se, solution, choice
+        "conditional", maximum.difficulty, maximum.covariance, moved, moved_se, solution, choice
     )
 
 
@@ -274,46 +276,46 @@ def _finish(
     matched: Responses,
     recoding: Recoding,
     setting: _Setting,
-    found: _Found,
+    solution: _Found,
     warnings: tuple[FitWarning, ...],
 ) -> StepsHeld:
     """Put what was found at the places of all items."""
-    steps, held = recoding.new_steps, set(setting.known.items)
+    steps, held = recoding.new_steps, set(setting.anchors.items)
     categories = _count_categories(matched)
     inside = set(setting.items)
     status = tuple(
-        _name_status(name in held, name in inside, own[: most + 1])
-        for name, own, most in zip(matched.items, categories, steps, strict=True)
+        _name_status(name in held, name in inside, counts[: item_steps + 1])
+        for name, counts, item_steps in zip(matched.items, categories, steps, strict=True)
     )
-    there = np.array([name in inside for name in matched.items])
+    is_linked = np.array([name in inside for name in matched.items])
     within = np.arange(max(steps)) < np.array(steps)[:, None]
     value, se = np.full((2, *within.shape), np.nan)
-    value[within & there[:, None]] = found.value
-    se[within & there[:, None]] = _roots(found.covariance)
+    value[within & is_linked[:, None]] = solution.value
+    se[within & is_linked[:, None]] = _roots(solution.covariance)
     ladder = Thresholds(
         value,
         se,
-        tuple((one,) * most for one, most in zip(status, steps, strict=True)),
-        (found.covariance + found.covariance.T) / 2,
+        tuple((one,) * item_steps for one, item_steps in zip(status, steps, strict=True)),
+        (solution.covariance + solution.covariance.T) / 2,
         categories,
         recoding.kept,
         matched.lowest,
     )
     order = [name for name in matched.items if name in held]
-    place = [setting.known.items.index(name) for name in order]
-    moved = found.moved[place]
+    positions = [setting.anchors.items.index(name) for name in order]
+    moved = solution.moved[positions]
     return StepsHeld(
         matched.items,
         status,
         ladder,
         categories,
         matched.n_persons,
-        found.method,
-        found.choice,
-        found.solution,
+        solution.method,
+        solution.choice,
+        solution.solution,
         tuple(order),
         moved,
-        found.moved_se[place],
+        solution.moved_se[positions],
         tuple(
             _explain(matched, name, categories, steps, one)
             for name, one in zip(order, moved, strict=True)
@@ -345,10 +347,10 @@ def _explain(
     """Say why an anchor has no displacement."""
     if np.isfinite(moved):
         return ""
-    place = matched.items.index(name)
-    own = categories[place, : steps[place] + 1]
-    if not own.any():
+    index = matched.items.index(name)
+    counts = categories[index, : steps[index] + 1]
+    if not counts.any():
         return "nobody answered it"
-    if not own.all():
+    if not counts.all():
         return "nobody is in some of its categories"
     return "without it nothing links it to the other anchors"

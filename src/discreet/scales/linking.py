@@ -185,19 +185,19 @@ def link_calibrations(base: Any, new: Any, *, flag_at: float = FLAG_AT) -> Link:
         raise BadUsage(f"flag_at must be a positive number of standard deviations, found {flag_at}")
     base, new = read_calibration(base), read_calibration(new)
     by = _link_by(base, new)
-    items, first, second, other = _common(base, new, by)
+    items, first, second, recoded = _common(base, new, by)
     difference = first[0] - second[0]
     variance = first[1] ** 2 + second[1] ** 2
     everything = _centre(difference, variance)
     flagged, centre = _flag(difference, variance, flag_at, by)
-    kept = ~flagged
+    used = ~flagged
     # Abilities are much less sure than difficulties, and would correlate less for that alone.
-    error = [float(np.mean(se[kept] ** 2)) if by == PERSONS else 0.0 for _, se in (first, second)]
-    correlation, ratio = _compare_spread(first[0][kept], second[0][kept], error)
+    error = [float(np.mean(se[used] ** 2)) if by == PERSONS else 0.0 for _, se in (first, second)]
+    correlation, ratio = _compare_spread(first[0][used], second[0][used], error)
     drift = difference - centre.shift
-    chance = _test_agreement(first, second, kept)
+    chance = _test_agreement(first, second, used)
     warnings = (
-        *tell_other_steps(other),
+        *tell_other_steps(recoded),
         *_warn_of_persons(base, new),
         *_warn(items, flagged, by),
         *_doubt_correlation(correlation, chance=chance.scatter, by=by),
@@ -225,7 +225,7 @@ def link_calibrations(base: Any, new: Any, *, flag_at: float = FLAG_AT) -> Link:
 
 
 def _link_by(base: Any, new: Any) -> str:
-    persons = [isinstance(one, PersonScores) for one in (base, new)]
+    persons = [isinstance(source, PersonScores) for source in (base, new)]
     if persons[0] != persons[1]:
         raise BadUsage(
             "one is a calibration and the other abilities of persons; give two calibrations, to "
@@ -236,10 +236,10 @@ def _link_by(base: Any, new: Any) -> str:
 
 def find_guarantee(calibration: Any) -> Guarantee | None:
     """Return the guarantee of a calibration, None where it has none."""
-    found: Guarantee | None = getattr(
+    guarantee: Guarantee | None = getattr(
         getattr(calibration, "estimate", calibration), "guarantee", None
     )
-    return found
+    return guarantee
 
 
 def _common(
@@ -248,36 +248,36 @@ def _common(
     tuple[str, ...], tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray], tuple[str, ...]
 ]:
     """Items (persons) with numbers in both, value and standard error in each, and left out ones."""
-    what = "ability" if by == PERSONS else "difficulty"
+    noun = "ability" if by == PERSONS else "difficulty"
     usable = _measured if by == PERSONS else usable_items
     first, second = usable(base, "first"), usable(new, "second")
-    other = differ_in_steps([base, new]) if by == ITEMS else ()
-    items = tuple(name for name in first if name in second and name not in other)
+    recoded = differ_in_steps([base, new]) if by == ITEMS else ()
+    items = tuple(name for name in first if name in second and name not in recoded)
     if len(items) < FEWEST:
         raise DisconnectedItems(
-            f"the two calibrations have {len(items)} {by} with a {what} in common"
+            f"the two calibrations have {len(items)} {by} with a {noun} in common"
             + (f" ({items[0]})" if items else "")
             + f" (the first has {len(first)} {by}: {name_some(list(first))}; the second "
             f"{len(second)}: {name_some(list(second))}); a link that can be checked needs at least "
             f"{FEWEST}. {by.capitalize()} are matched by name"
-            + (f"; {len(other)} have other categories here than there" if other else "")
+            + (f"; {len(recoded)} have other categories here than there" if recoded else "")
         )
     columns = [np.array([table[name] for name in items]).T for table in (first, second)]
-    return items, (columns[0][0], columns[0][1]), (columns[1][0], columns[1][1]), other
+    return items, (columns[0][0], columns[0][1]), (columns[1][0], columns[1][1]), recoded
 
 
 def differ_in_steps(calibrations: Sequence[Any]) -> tuple[str, ...]:
     """Return the items that have other categories in one calibration than in another."""
-    found: dict[str, set[tuple[int, ...]]] = {}
-    for one in calibrations:
-        source = getattr(one, "estimate", one)
+    categories_of: dict[str, set[tuple[int, ...]]] = {}
+    for calibration in calibrations:
+        source = getattr(calibration, "estimate", calibration)
         if not hasattr(source, "difficulty"):
             continue  # refused, with a reason, where it is used
         ladder = getattr(source, "ladder", None)
-        kept = [(0, 1)] * len(source.items) if ladder is None else ladder.kept
-        for name, own in zip(source.items, kept, strict=True):
-            found.setdefault(name, set()).add(own)
-    return tuple(name for name, ways in found.items() if len(ways) > 1)
+        item_categories = [(0, 1)] * len(source.items) if ladder is None else ladder.kept
+        for name, categories in zip(source.items, item_categories, strict=True):
+            categories_of.setdefault(name, set()).add(categories)
+    return tuple(name for name, ways in categories_of.items() if len(ways) > 1)
 
 
 def tell_other_steps(items: tuple[str, ...]) -> tuple[FitWarning, ...]:
@@ -310,9 +310,9 @@ def usable_items(calibration: Any, which: str) -> dict[str, tuple[float, float]]
             "difficulties and standard errors: the result of fit, a release, a bank or a data frame"
         )
     rows = zip(source.items, source.difficulty.tolist(), source.se.tolist(), strict=True)
-    known = {name: (b, se) for name, b, se in rows if np.isfinite(b)}
-    usable = {name: row for name, row in known.items() if np.isfinite(row[1])}
-    if known and not usable:
+    estimated = {name: (b, se) for name, b, se in rows if np.isfinite(b)}
+    usable = {name: row for name, row in estimated.items() if np.isfinite(row[1])}
+    if estimated and not usable:
         raise BadUsage(
             f"the {which} calibration has no standard errors, so a difference cannot be told from "
             "chance; fit it with standard errors"
@@ -338,10 +338,10 @@ def _flag(
         # What is left after the extremes are gone scatters less than the items do; the robust
         # scatter of all of them keeps one flag from leading to the next.
         centre = _centre(difference[~flagged], variance[~flagged], least)
-        again = np.abs(_standardise(difference - centre.shift, variance, centre.scatter)) > flag_at
-        if (again == flagged).all():
+        flags = np.abs(_standardise(difference - centre.shift, variance, centre.scatter)) > flag_at
+        if (flags == flagged).all():
             break
-        flagged = again
+        flagged = flags
     return flagged, centre
 
 
@@ -381,7 +381,7 @@ def _compare_spread(
     """Correlation and ratio of standard deviations, without what is error in them."""
     if len(first) < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return float("nan"), float("nan")
-    spread = [float(one.var()) - part for one, part in zip((first, second), error, strict=True)]
+    spread = [float(side.var()) - part for side, part in zip((first, second), error, strict=True)]
     if min(spread) <= 0:
         return float("nan"), float("nan")
     together = float(np.mean((first - first.mean()) * (second - second.mean())))
@@ -401,33 +401,35 @@ Column = tuple[FloatArray, FloatArray]
 """Values and their standard errors."""
 
 
-def _test_agreement(first: Column, second: Column, kept: BoolArray) -> _Agreement:
+def _test_agreement(first: Column, second: Column, used: BoolArray) -> _Agreement:
     """Test whether the kept items have the same unit, and whether errors explain the rest.
 
     Were the units the same, differences between the calibrations would not depend on the items'
     mean locations, but for errors that are in both: the covariance is half the difference of the
     two error variances. What the slope leaves over is compared with the errors.
     """
-    (b, error), (other, more) = ((value[kept], se[kept] ** 2) for value, se in (first, second))
-    m, variance = len(b), np.maximum(error + more, EXACT)
+    (first_b, first_error), (second_b, second_error) = (
+        (value[used], se[used] ** 2) for value, se in (first, second)
+    )
+    m, variance = len(first_b), np.maximum(first_error + second_error, EXACT)
     if m < 3:
         return _Agreement(1.0, 1.0)
-    difference, middle = b - other, (b + other) / 2
+    difference, middle = first_b - second_b, (first_b + second_b) / 2
     difference, middle = difference - difference.mean(), middle - middle.mean()
-    shared = (1 - 1 / m) * (error - more) / 2
+    shared = (1 - 1 / m) * (first_error - second_error) / 2
     room = float(middle @ middle - (1 - 1 / m) * variance.sum() / 4)
     if room <= 0:  # the items do not differ by more than their errors
         return _Agreement(1.0, 1.0)
     slope = float(difference @ middle - shared.sum()) / room
-    rest = float(((difference - slope * middle) ** 2 / variance).sum())
-    excess = max(rest - (m - 2), 0.0) / float((1 / variance).sum())
+    misfit = float(((difference - slope * middle) ** 2 / variance).sum())
+    excess = max(misfit - (m - 2), 0.0) / float((1 / variance).sum())
     spread = float(middle**2 @ (variance + excess) + (shared**2).sum())
     z = slope * room / np.sqrt(spread)
-    return _Agreement(2 * NormalDist().cdf(-abs(z)), chi_squared_tail(rest, m - 2))
+    return _Agreement(2 * NormalDist().cdf(-abs(z)), chi_squared_tail(misfit, m - 2))
 
 
 def _warn(items: tuple[str, ...], flagged: BoolArray, by: str) -> tuple[FitWarning, ...]:
-    found = []
+    warnings = []
     if flagged.any():
         names = [items[i] for i in np.flatnonzero(flagged)]
         verb = "was" if len(names) == 1 else "were"
@@ -437,11 +439,11 @@ def _warn(items: tuple[str, ...], flagged: BoolArray, by: str) -> tuple[FitWarni
             f"{name_some(names)}. "
             f"Look at what changed: {changed}"
         )
-        found.append(FitWarning(WarningKind.DRIFTED, sentence, names))
+        warnings.append(FitWarning(WarningKind.DRIFTED, sentence, names))
     if len(items) == FEWEST:
-        said = f"only {FEWEST} common {by}: if one of them drifted, nothing shows which; use more"
-        found.append(FitWarning(WarningKind.WEAK_LINK, said, items))
-    return tuple(found)
+        text = f"only {FEWEST} common {by}: if one of them drifted, nothing shows which; use more"
+        warnings.append(FitWarning(WarningKind.WEAK_LINK, text, items))
+    return tuple(warnings)
 
 
 def _doubt_correlation(correlation: float, *, chance: float, by: str) -> tuple[FitWarning, ...]:
@@ -470,19 +472,19 @@ def _doubt_spread(ratio: float, *, chance: float, by: str) -> tuple[FitWarning, 
 
 def _warn_of_persons(base: Any, new: Any) -> tuple[FitWarning, ...]:
     """Warn of two releases that may be about the same persons: one ledger was charged for both."""
-    ledgers = [getattr(find_guarantee(one), "ledger", None) for one in (base, new)]
+    ledgers = [getattr(find_guarantee(calibration), "ledger", None) for calibration in (base, new)]
     if ledgers[0] is None or ledgers[0] != ledgers[1]:
         return ()
-    names = [getattr(one, "record", {}).get("population") for one in (base, new)]
+    names = [getattr(calibration, "record", {}).get("population") for calibration in (base, new)]
     if names[0] is not None and names[0] == names[1]:
-        who = f"both releases are about the same persons (population {names[0]!r} of one ledger)"
+        fact = f"both releases are about the same persons (population {names[0]!r} of one ledger)"
     else:
-        who = (
+        fact = (
             "both releases were charged to the same ledger: unless their populations are disjoint, "
             "they are about the same persons"
         )
     sentence = (
-        f"{who}. Then their sampling errors go together, so that drift is less and the link surer "
+        f"{fact}. Then their sampling errors go together, so that drift is less and the link surer "
         "than it says, and whoever is in both has the protection of both together only"
     )
     return (FitWarning(WarningKind.SAME_PERSONS, sentence),)

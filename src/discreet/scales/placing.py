@@ -80,14 +80,14 @@ class PlacedTable:
 
     def covariance_of(self, item: int) -> FloatArray:
         """Return the covariance of an item's difficulties over the periods."""
-        own = np.diag(self.variance[:, item])
+        sampling = np.diag(self.variance[:, item])
         if self.tau is None:
-            return own
-        return np.asarray(own + self.tau**2 * np.outer(self.cohort_mean, self.cohort_mean))
+            return sampling
+        return np.asarray(sampling + self.tau**2 * np.outer(self.cohort_mean, self.cohort_mean))
 
 
 def gather_periods(
-    calibrations: list[Any], names: Sequence[str], other: tuple[str, ...]
+    calibrations: list[Any], names: Sequence[str], recoded: tuple[str, ...]
 ) -> PeriodTable:
     """Put calibrations side by side: the items that at least two of them have, but for some."""
     tables = [usable_items(one, repr(name)) for one, name in zip(calibrations, names, strict=True)]
@@ -95,7 +95,7 @@ def gather_periods(
     for table in tables:
         for item in table:
             times[item] = times.get(item, 0) + 1
-    items = tuple(item for item, number in times.items() if number > 1 and item not in other)
+    items = tuple(item for item, number in times.items() if number > 1 and item not in recoded)
     difficulty = np.array([[table.get(item, (np.nan,))[0] for item in items] for table in tables])
     sources = [getattr(one, "estimate", one) for one in calibrations]
     pairs = zip(sources, tables, strict=True)
@@ -113,17 +113,17 @@ def _covariance(
     estimate: Any, table: dict[str, tuple[float, float]], items: tuple[str, ...]
 ) -> FloatArray:
     """Return the covariance of the common items of one calibration."""
-    wanted = [item for item in items if item in table]
+    common = [item for item in items if item in table]
     covariance = getattr(estimate, "covariance", None)
     if covariance is None:
         every = list(table)
-        whole = spread_errors(np.array([table[item][1] for item in every]))
+        full_covariance = spread_errors(np.array([table[item][1] for item in every]))
     else:
         every = [estimate.items[i] for i in np.flatnonzero(estimate.estimated)]
-        whole = covariance
-    place = {item: number for number, item in enumerate(every)}
-    rows = [place[item] for item in wanted]
-    return np.asarray(whole[np.ix_(rows, rows)])
+        full_covariance = covariance
+    row_of = {item: number for number, item in enumerate(every)}
+    rows = [row_of[item] for item in common]
+    return np.asarray(full_covariance[np.ix_(rows, rows)])
 
 
 def spread_errors(se: FloatArray) -> FloatArray:
@@ -141,9 +141,9 @@ def spread_errors(se: FloatArray) -> FloatArray:
     if m < 3:
         return np.diag(se**2)
     total = float((se**2).sum()) / (1 - 1 / m)
-    own = np.maximum((se**2 - total / m**2) / (1 - 2 / m), 0.0)
+    item_variance = np.maximum((se**2 - total / m**2) / (1 - 2 / m), 0.0)
     centre = np.eye(m) - 1 / m
-    return np.asarray((centre * own) @ centre)
+    return np.asarray((centre * item_variance) @ centre)
 
 
 def find_mean_ability(estimate: Any) -> float:
@@ -165,13 +165,13 @@ def find_mean_ability(estimate: Any) -> float:
     answers, right = (getattr(estimate, name, None) for name in ("answers", "right"))
     if answers is None or right is None:
         return float("nan")
-    known = np.flatnonzero(estimate.estimated & (answers > 0))
-    thresholds, total = estimate.thresholds[known], float(right[known].sum())
+    used = np.flatnonzero(estimate.estimated & (answers > 0))
+    thresholds, total = estimate.thresholds[used], float(right[used].sum())
     nodes, log_weights = normal_grid(1.0, 1.0)
     weights = np.exp(log_weights)
 
     def miss(mean: float) -> float:
-        return float(weights @ expected_scores(mean + nodes, thresholds) @ answers[known]) - total
+        return float(weights @ expected_scores(mean + nodes, thresholds) @ answers[used]) - total
 
     ends = np.nanmin(thresholds) - FARTHEST, np.nanmax(thresholds) + FARTHEST
     # Nobody right, or everybody: no mean predicts that.
@@ -187,9 +187,9 @@ def find_usable(difficulty: FloatArray, variance: FloatArray) -> BoolArray:
     """Say which items are near the medians of their differences from the mean of each item."""
     change = difficulty - _average(align_medians(difficulty))
     change -= np.nanmedian(change, axis=1, keepdims=True)
-    far = np.nanmax(np.abs(change) / np.sqrt(np.maximum(variance, 1e-24)), axis=0) > FAR
-    enough = (~far & np.isfinite(difficulty)).sum(axis=1).min() >= FEWEST
-    return ~far if enough else np.ones(len(far), dtype=bool)
+    is_outlier = np.nanmax(np.abs(change) / np.sqrt(np.maximum(variance, 1e-24)), axis=0) > FAR
+    enough = (~is_outlier & np.isfinite(difficulty)).sum(axis=1).min() >= FEWEST
+    return ~is_outlier if enough else np.ones(len(is_outlier), dtype=bool)
 
 
 def align_medians(difficulty: FloatArray) -> FloatArray:
@@ -233,13 +233,13 @@ def _place(table: PeriodTable, usable: BoolArray) -> PlacedTable:
     placed, cohort_mean = table.difficulty.copy(), table.ability.copy()
     for period, covariance in enumerate(table.covariance):
         has = table.has[period]
-        own = weight[has] / weight[has].sum()
-        shift = own @ (table.difficulty[period, has] - reference[has])
+        share = weight[has] / weight[has].sum()
+        shift = share @ (table.difficulty[period, has] - reference[has])
         placed[period] -= shift
         cohort_mean[period] -= shift
         # Of (I - 1 w') C (I - 1 w')' the diagonal is all that is needed.
-        along = covariance @ own
-        variance[period, has] = covariance.diagonal() - 2 * along + own @ along
+        along = covariance @ share
+        variance[period, has] = covariance.diagonal() - 2 * along + share @ along
     return PlacedTable(placed, np.maximum(variance, 0.0), cohort_mean)
 
 

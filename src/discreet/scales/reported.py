@@ -76,15 +76,15 @@ class Scale(Kept):
             Wanted on the reported scale.
         """
         logits = np.asarray(ability, dtype=np.float64)
-        known = logits[np.isfinite(logits)]
-        spread = float(known.std(ddof=1)) if len(known) > 1 else 0.0
+        measured = logits[np.isfinite(logits)]
+        spread = float(measured.std(ddof=1)) if len(measured) > 1 else 0.0
         if spread == 0:
             raise BadUsage(
                 f"no scale can give these persons the SD {sd:g}: it needs two different abilities "
-                f"or more, found {len(known)} persons with an ability and no spread; give two "
+                f"or more, found {len(measured)} persons with an ability and no spread; give two "
                 "points instead, such as 0=500,1=600"
             )
-        return ScaleTarget(mean, sd).fit(float(known.mean()), spread)
+        return ScaleTarget(mean, sd).fit(float(measured.mean()), spread)
 
     def settle(self, ability: npt.ArrayLike) -> Scale:  # noqa: ARG002 - as of Wanted
         """Return the scale itself: it depends on no persons."""

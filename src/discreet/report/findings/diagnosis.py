@@ -133,8 +133,8 @@ def _list_tables(
     estimate: Estimate, statistics: Diagnostics | None, remarks: list[list[str]]
 ) -> Iterator[AnalysisTable]:
     yield tabulate_items(estimate, statistics, remarks)
-    made = tabulate_thresholds(estimate), tabulate_raw_scores(estimate)
-    yield from (table for table in made if table is not None)
+    optional = tabulate_thresholds(estimate), tabulate_raw_scores(estimate)
+    yield from (table for table in optional if table is not None)
     if statistics is not None:
         yield tabulate_tests(estimate, statistics)
         yield from statistics.tables
@@ -175,8 +175,8 @@ def remarks_on_items(estimate: Estimate, diagnostics: Diagnostics | None) -> lis
     for index, status in enumerate(estimate.status):
         if status in WORDS:
             extreme = status in (Status.ALWAYS_RIGHT, Status.ALWAYS_WRONG)
-            one = extreme and estimate.ladder is not None
-            remarks[index].append("always the same" if one else WORDS[status])
+            is_constant = extreme and estimate.ladder is not None
+            remarks[index].append("always the same" if is_constant else WORDS[status])
         elif estimate.se[index] > ROUGH_SE:
             remarks[index].append("few answers")
     for index in {item for item, *_ in list_disordered(estimate)}:
@@ -192,4 +192,4 @@ def remarks_on_items(estimate: Estimate, diagnostics: Diagnostics | None) -> lis
             remarks[estimate.items.index(row[0])].append(f"differs by {row[1]}")
         for index in (k for k, pairs in enumerate(diagnostics.dependencies) if pairs):
             remarks[index].append("dependent")
-    return [list(dict.fromkeys(one)) for one in remarks]
+    return [list(dict.fromkeys(words)) for words in remarks]

@@ -107,10 +107,10 @@ def _check_missing(estimate: Estimate, *reasons: Status) -> Iterator[Finding]:
         pairs = zip(estimate.items, estimate.status, strict=True)
         names = [name for name, status in pairs if status == reason]
         if names:
-            told, verb = _tell_missing(estimate, reason), "is" if len(names) == 1 else "are"
-            title = told.title.format(count=count_of(len(names)), verb=verb)
-            found = told.found.format(names=name_some(names, NAMED))
-            yield Finding(told.severity, title, found, told.advice)
+            template, verb = _tell_missing(estimate, reason), "is" if len(names) == 1 else "are"
+            title = template.title.format(count=count_of(len(names)), verb=verb)
+            details = template.found.format(names=name_some(names, NAMED))
+            yield Finding(template.severity, title, details, template.advice)
 
 
 def _tell_missing(estimate: Estimate, reason: Status) -> Finding:
@@ -158,12 +158,12 @@ Square = tuple[str, float, float]
 def _mean_squares(diagnostics: Diagnostics, index: int) -> list[Square]:
     """Return the mean squares of an item that have numbers; bounded ones are not in older files."""
     names = ("infit", "outfit", "outfit_bounded")
-    found = [
+    squares = [
         (name, getattr(diagnostics, name)[index], getattr(diagnostics, f"{name}_t")[index])
         for name in names
         if getattr(diagnostics, name)
     ]
-    return [(name, value, t) for name, value, t in found if value is not None and t is not None]
+    return [(name, value, t) for name, value, t in squares if value is not None and t is not None]
 
 
 def _judge_noise(diagnostics: Diagnostics, index: int) -> tuple[float, Square] | None:
@@ -207,9 +207,9 @@ def tell_few(estimate: Estimate, diagnostics: Diagnostics) -> str:
 
 def _say_rest(diagnostics: Diagnostics, index: int) -> str:
     """Say what an outfit is without one person, or with all answers bounded."""
-    rest = diagnostics.outfit_without_one[index]
-    if rest is not None and rest <= FIT_HIGH:
-        return f"{rest:.2f} without 1 person"
+    trimmed = diagnostics.outfit_without_one[index]
+    if trimmed is not None and trimmed <= FIT_HIGH:
+        return f"{trimmed:.2f} without 1 person"
     return f"{diagnostics.outfit_bounded[index]:.2f} with unexpected answers bounded"
 
 
@@ -225,7 +225,7 @@ def _name_noise(estimate: Estimate, diagnostics: Diagnostics, index: int, square
 def _check_fit(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
     judged = ((i, _judge_noise(diagnostics, i)) for i in range(len(estimate.items)))
     noisy = sorted(
-        ((i, *noise) for i, noise in judged if noise is not None), key=lambda one: -one[1]
+        ((i, *noise) for i, noise in judged if noise is not None), key=lambda row: -row[1]
     )
     if noisy:
         bad = sum(share > 1 for _, share, _ in noisy)
@@ -256,8 +256,8 @@ def _check_fit(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding
 
 def _check_direction(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
     reversed_items = list_reversed(estimate, diagnostics)
-    found = weak_items(estimate, diagnostics).items()
-    weak = sorted((value, index) for index, value in found if index not in reversed_items)
+    correlations = weak_items(estimate, diagnostics).items()
+    weak = sorted((value, index) for index, value in correlations if index not in reversed_items)
     if not weak:
         return
     names = [f"{estimate.items[index]} ({minus(f'{value:.2f}')})" for value, index in weak]
@@ -288,7 +288,7 @@ def _sentence(text: str) -> str:
 
 def _check_design(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
     value = diagnostics.matching
-    routed = any(one.kind is WarningKind.ROUTED for one in estimate.warnings)
+    routed = any(warning.kind is WarningKind.ROUTED for warning in estimate.warnings)
     if value is None or value <= MATCHED or routed or estimate.method == "marginal":
         return
     yield Finding(
@@ -301,14 +301,14 @@ def _check_design(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Find
 
 
 def _check_targeting(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
-    away = diagnostics.ability_mean - float(np.nanmean(estimate.difficulty))
-    if abs(away) <= OFF_TARGET:
+    offset = diagnostics.ability_mean - float(np.nanmean(estimate.difficulty))
+    if abs(offset) <= OFF_TARGET:
         return
-    easy = away > 0
+    easy = offset > 0
     yield Finding(
-        Severity.SERIOUS if abs(away) > 2 * OFF_TARGET else Severity.LOOK,
+        Severity.SERIOUS if abs(offset) > 2 * OFF_TARGET else Severity.LOOK,
         f"The test is too {'easy' if easy else 'hard'} for these persons",
-        f"Their mean ability lies {abs(away):.1f} logits {'above' if easy else 'below'} the "
+        f"Their mean ability lies {abs(offset):.1f} logits {'above' if easy else 'below'} the "
         f"mean {words_for(estimate).number}.",
         f"Add {'harder' if easy else 'easier'} items; the Wright map shows where persons have "
         "no items.",
@@ -389,10 +389,10 @@ def _check_groups(diagnostics: Diagnostics) -> Iterator[Finding]:
 
 
 def _check_options(diagnostics: Diagnostics) -> Iterator[Finding]:
-    found = diagnostics.distractors
-    if found is None or not found.flagged:
+    options = diagnostics.distractors
+    if options is None or not options.flagged:
         return
-    rows = [(found.option[row], found.item[row], found.share[row]) for row in found.flagged]
+    rows = [(options.option[row], options.item[row], options.share[row]) for row in options.flagged]
     names = [f"{option} of {item} (chosen by {share:.0%})" for option, item, share in rows]
     count = len(names)
     yield Finding(
@@ -462,33 +462,34 @@ def find_problems(
     What another finding explains is among its consequences. Of fewer persons than a test of the
     model needs, no check counts as one that found nothing.
     """
-    found = {name: [*check(estimate)] for name, check in ESTIMATE_CHECKS.items()}
+    by_check = {name: [*check(estimate)] for name, check in ESTIMATE_CHECKS.items()}
     if diagnostics is not None:
-        found |= {name: [*check(estimate, diagnostics)] for name, check in ITEM_CHECKS.items()}
-        found |= {name: [*check(diagnostics)] for name, check in TEST_CHECKS.items()}
+        by_check |= {name: [*check(estimate, diagnostics)] for name, check in ITEM_CHECKS.items()}
+        by_check |= {name: [*check(diagnostics)] for name, check in TEST_CHECKS.items()}
     for name in _list_unchecked(estimate, diagnostics):
-        found.pop(name, None)
-    fine = [name for name, some in found.items() if not some]
+        by_check.pop(name, None)
+    fine = [name for name, some in by_check.items() if not some]
     if diagnostics is not None and has_many_reversed(estimate, diagnostics):
-        _fold_consequences(found)
-    findings = [finding for some in found.values() for finding in some]
-    few = [*check_enough_persons(estimate, diagnostics)]
-    return [*few, *sorted(findings, key=lambda one: one.severity)], [] if few else fine
+        _fold_consequences(by_check)
+    findings = [finding for some in by_check.values() for finding in some]
+    too_few = [*check_enough_persons(estimate, diagnostics)]
+    findings.sort(key=lambda finding: finding.severity)
+    return [*too_few, *findings], [] if too_few else fine
 
 
-def _fold_consequences(found: dict[str, list[Finding]]) -> None:
+def _fold_consequences(by_check: dict[str, list[Finding]]) -> None:
     """Put findings that items in the wrong direction explain under the finding about these."""
-    causes = [name for name in CAUSES if found.get(name)]
+    causes = [name for name in CAUSES if by_check.get(name)]
     if not causes:
         return
-    cause = found[causes[0]][0]
-    others = [one for name in (*causes[1:], *EXPLAINED) for one in found.pop(name, ())]
-    others.sort(key=lambda one: one.severity)
-    worst = min([cause.severity, *(one.severity for one in others)])
+    cause = by_check[causes[0]][0]
+    others = [finding for name in (*causes[1:], *EXPLAINED) for finding in by_check.pop(name, ())]
+    others.sort(key=lambda finding: finding.severity)
+    worst = min([cause.severity, *(finding.severity for finding in others)])
     first = replace(cause, severity=worst, consequences=tuple(others))
-    found[causes[0]] = []
-    rest = {name: found.pop(name) for name in list(found)}
-    found |= {"cause": [first], **rest}
+    by_check[causes[0]] = []
+    remaining = {name: by_check.pop(name) for name in list(by_check)}
+    by_check |= {"cause": [first], **remaining}
 
 
 def _list_unchecked(estimate: Estimate, diagnostics: Diagnostics | None) -> Iterator[str]:
@@ -506,4 +507,4 @@ def _list_unchecked(estimate: Estimate, diagnostics: Diagnostics | None) -> Iter
         "distances of steps": "step_models",
         "errors of abilities": "ability_errors",
     }
-    yield from (name for name, one in needed.items() if getattr(diagnostics, one, None) is None)
+    yield from (name for name, field in needed.items() if getattr(diagnostics, field, None) is None)

@@ -41,11 +41,11 @@ def check_enough_persons(estimate: Estimate, diagnostics: Diagnostics | None) ->
     persons = estimate.persons if diagnostics is None else diagnostics.measured
     if persons is None or persons >= FEWEST_PERSONS:
         return
-    who = "persons" if diagnostics is None else diagnostics.words.measured
+    counted = "persons" if diagnostics is None else diagnostics.words.measured
     yield Finding(
         Severity.ALARM,
         f"Too few persons to judge: {persons}",
-        f"Number of {who}: {persons}. Below {FEWEST_PERSONS} a test of the model misses almost "
+        f"Number of {counted}: {persons}. Below {FEWEST_PERSONS} a test of the model misses almost "
         "everything, so that nothing here means that the model holds.",
         f"Collect answers of at least {FEWEST_PERSONS} persons, better of 100, before you rely on "
         "these items.",
@@ -70,30 +70,30 @@ def has_many_reversed(estimate: Estimate, diagnostics: Diagnostics) -> bool:
 
 def check_reversed(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
     """Say which items run against the others; those that look mislabelled are told apart."""
-    found = sorted(list_reversed(estimate, diagnostics).items(), key=lambda pair: pair[1])
-    if not found:
+    pairs = sorted(list_reversed(estimate, diagnostics).items(), key=lambda pair: pair[1])
+    if not pairs:
         return
-    names = [estimate.items[index] for index, _ in found]
-    shown = [f"{estimate.items[index]} ({minus(f'{value:.2f}')})" for index, value in found]
+    names = [estimate.items[index] for index, _ in pairs]
+    labels = [f"{estimate.items[index]} ({minus(f'{value:.2f}')})" for index, value in pairs]
     verb = "runs" if len(names) == 1 else "run"
     first = "coding" if estimate.ladder is not None else "answer key"
     yield Finding(
         Severity.SERIOUS,
         f"{count_of(len(names))} {verb} against the others: probably worded the other way round",
-        f"Their answers correlate negatively with ability: {name_some(shown, NAMED)}.",
+        f"Their answers correlate negatively with ability: {name_some(labels, NAMED)}.",
         f"Check the {first} and the wording first. Turn such items round (--reverse "
         f"{','.join(names)}) and calibrate again. Until then they distort every ability and every "
         "other test.",
     )
 
 
-def _judge_dimensions(found: Dimensionality) -> Severity | None:
+def _judge_dimensions(dimensions: Dimensionality) -> Severity | None:
     """Say how much the first component matters; None where chance explains it."""
-    if not found.beyond_chance:
+    if not dimensions.beyond_chance:
         return None
-    times = found.eigenvalue[0] / found.expected[0]
-    believed = found.correlation is not None and times >= CONTRAST_SEEN
-    together = found.correlation if believed and found.correlation is not None else 1.0
+    times = dimensions.eigenvalue[0] / dimensions.expected[0]
+    believed = dimensions.correlation is not None and times >= CONTRAST_SEEN
+    together = dimensions.correlation if believed and dimensions.correlation is not None else 1.0
     if times >= CONTRAST_ALARM or together < ENDS_APART:
         return Severity.ALARM
     return Severity.SERIOUS if times >= CONTRAST_FAR or together < ENDS_DIFFER else Severity.LOOK
@@ -108,17 +108,17 @@ DIMENSION_TITLES = {
 
 def check_dimensions(diagnostics: Diagnostics) -> Iterator[Finding]:
     """Say whether the residuals share more than chance makes them share."""
-    found = diagnostics.dimensionality
-    severity = None if found is None else _judge_dimensions(found)
-    if found is None or severity is None:
+    dimensions = diagnostics.dimensionality
+    severity = None if dimensions is None else _judge_dimensions(dimensions)
+    if dimensions is None or severity is None:
         return
-    small = found.eigenvalue[0] / found.expected[0] < CONTRAST_CLEAR
+    small = dimensions.eigenvalue[0] / dimensions.expected[0] < CONTRAST_CLEAR
     remarks = [
         " That is beyond chance, but small: one score will do for most purposes." if small else "",
         ""
-        if found.correlation is None
+        if dimensions.correlation is None
         else " Abilities on the two ends correlate at "
-        f"{minus(f'{found.correlation:.2f}')}, corrected for their errors.",
+        f"{minus(f'{dimensions.correlation:.2f}')}, corrected for their errors.",
         " No score, difficulty or error on this page can be trusted as it stands."
         if severity is Severity.ALARM
         else "",
@@ -126,26 +126,26 @@ def check_dimensions(diagnostics: Diagnostics) -> Iterator[Finding]:
     yield Finding(
         severity,
         DIMENSION_TITLES[severity],
-        f"{say_component(found)}{''.join(remarks)}",
-        f"{_read_ends(found)} If these are two skills, calibrate and report them apart.",
+        f"{say_component(dimensions)}{''.join(remarks)}",
+        f"{_read_ends(dimensions)} If these are two skills, calibrate and report them apart.",
     )
 
 
-def say_component(found: Dimensionality) -> str:
+def say_component(dimensions: Dimensionality) -> str:
     """Write the first component beside what chance gives."""
     value, chance, limit = (
-        f"{one:.1f}" if one >= 10 else f"{one:.2f}"
-        for one in (found.eigenvalue[0], found.expected[0], found.limit[0])
+        f"{number:.1f}" if number >= 10 else f"{number:.2f}"
+        for number in (dimensions.eigenvalue[0], dimensions.expected[0], dimensions.limit[0])
     )
     return (
         f"What one ability leaves unexplained shares a component worth {value} of "
-        f"{len(found.items)} items; chance gives {chance} (95% point {limit})."
+        f"{len(dimensions.items)} items; chance gives {chance} (95% point {limit})."
     )
 
 
-def _read_ends(found: Dimensionality) -> str:
+def _read_ends(dimensions: Dimensionality) -> str:
     """Say which items to read: up to three of each end, none of both."""
-    pairs = list(zip(found.items, found.loading, strict=True))
+    pairs = list(zip(dimensions.items, dimensions.loading, strict=True))
     first = [item for item, loading in pairs if loading > 0][:3]
     second = [item for item, loading in reversed(pairs) if loading <= 0][:3]
     differ = f", and how {', '.join(second)} differ from them" if second else ""
@@ -204,13 +204,13 @@ def check_halves(diagnostics: Diagnostics) -> Iterator[Finding]:
 
 def check_distances(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
     """Say of a rating scale whether items share the distances between their steps."""
-    found = diagnostics.step_models
-    if estimate.model != "rating-scale" or found is None or found[2] >= ANDERSEN_LEVEL:
+    test = diagnostics.step_models
+    if estimate.model != "rating-scale" or test is None or test[2] >= ANDERSEN_LEVEL:
         return
     yield Finding(
         Severity.LOOK,
         "Items do not share the distances between their steps",
-        f"Partial credit describes the answers better than a rating scale: {say_test(*found)}.",
+        f"Partial credit describes the answers better than a rating scale: {say_test(*test)}.",
         "With many persons small differences are enough. Compare the thresholds of a fit by "
         "partial credit (--model partial-credit), and take that where they differ clearly.",
     )

@@ -28,15 +28,15 @@ def check_threshold_order(estimate: Estimate) -> Iterator[Finding]:
     wrong = list_disordered(estimate)
     if not wrong:
         return
-    sure = sum(one[3] for one in wrong)
+    sure = sum(row[3] for row in wrong)
     beyond = f" {_many(sure, len(wrong))} beyond chance." if np.isfinite(estimate.se).any() else ""
-    items = len({one[0] for one in wrong})
+    items = len({row[0] for row in wrong})
     title, names = f"{count_of(items)} with thresholds in the wrong order", _name(wrong, estimate)
     if estimate.model == "rating-scale":  # they are at the same distances in every item
         title = "The thresholds of the rating scale are in the wrong order"
         called = estimate.ladder.labels[0]
         names = [
-            f"category {called[one[1]]} (by {one[2]:.2f} logits)" for one in wrong if not one[0]
+            f"category {called[row[1]]} (by {row[2]:.2f} logits)" for row in wrong if not row[0]
         ]
         beyond = ""
     yield Finding(
@@ -74,14 +74,14 @@ def _difference_errors(estimate: Estimate) -> FloatArray:
     covariance, se = estimate.threshold_covariance, estimate.threshold_se
     if covariance is None:  # as if they were independent
         return np.asarray(np.sqrt(se[:, 1:] ** 2 + se[:, :-1] ** 2))
-    known = ~np.isnan(estimate.thresholds)
-    place = np.full(known.shape, -1)
-    place[known] = np.arange(known.sum())
-    first, second = place[:, :-1], place[:, 1:]
+    has_value = ~np.isnan(estimate.thresholds)
+    index = np.full(has_value.shape, -1)
+    index[has_value] = np.arange(has_value.sum())
+    first, second = index[:, :-1], index[:, 1:]
     spread = covariance.diagonal()
     square = spread[first] + spread[second] - 2 * covariance[first, second]
-    both: BoolArray = known[:, 1:] & known[:, :-1]
-    return np.where(both, np.sqrt(np.maximum(square, 0)), np.nan)
+    has_both: BoolArray = has_value[:, 1:] & has_value[:, :-1]
+    return np.where(has_both, np.sqrt(np.maximum(square, 0)), np.nan)
 
 
 def _many(count: int, total: int) -> str:
@@ -100,12 +100,12 @@ def _name(wrong: list[Disordered], estimate: Estimate) -> list[str]:
 
 def check_rare(estimate: Estimate) -> Iterator[Finding]:
     """Say which categories too few persons are in."""
-    found = sorted(list_rare(estimate))
-    if not found:
+    rows = sorted(list_rare(estimate))
+    if not rows:
         return
     rare = [
         f"category {label} of {estimate.items[item]} ({count_of(count, 'answer')})"
-        for count, item, label in found
+        for count, item, label in rows
     ]
     yield Finding(
         Severity.LOOK,
@@ -123,27 +123,27 @@ def list_rare(estimate: Estimate) -> list[tuple[int, int, int]]:
     if ladder is None or ladder.categories is None:
         return []
     return [
-        (int(ladder.categories[item, place]), item, label)
+        (int(ladder.categories[item, category]), item, label)
         for item, labels in enumerate(ladder.labels)
-        for place, label in enumerate(labels)
-        if estimate.estimated[item] and ladder.categories[item, place] < FEW_IN_CATEGORY
+        for category, label in enumerate(labels)
+        if estimate.estimated[item] and ladder.categories[item, category] < FEW_IN_CATEGORY
     ]
 
 
 def check_averages(diagnostics: Diagnostics) -> Iterator[Finding]:
     """Say which categories have persons who are no abler than those in the category below."""
     table = diagnostics.find_table("categories")
-    found = [] if table is None else list_falls(table.columns)
-    if not found:
+    falls = [] if table is None else list_falls(table.columns)
+    if not falls:
         return
     names = [
         f"category {above} of {item} ({minus(f'{high:.2f}')}; category {below} has "
         f"{minus(f'{low:.2f}')})"
-        for item, below, above, low, high, _ in found
+        for item, below, above, low, high, _ in falls
     ]
     yield Finding(
-        Severity.SERIOUS if any(one[-1] for one in found) else Severity.LOOK,
-        f"{_count(len(found))} with persons no abler than those one category lower",
+        Severity.SERIOUS if any(fall[-1] for fall in falls) else Severity.LOOK,
+        f"{_count(len(falls))} with persons no abler than those one category lower",
         f"Mean ability in logits: {name_some(names, NAMED)}.",
         "A higher category should stand for more of what is measured. Check the coding first (an "
         "item that is worded the other way round needs --reverse), then whether persons understand "
@@ -168,9 +168,9 @@ def list_falls(columns: Mapping[str, list[Any]]) -> list[Fall]:
         if row[2] is not None and np.isfinite(row[2])
     ]
     return [
-        (one[0], one[1], two[1], one[2], two[2], min(one[3], two[3]) >= FEW_IN_CATEGORY)
-        for one, two in pairwise(rows)
-        if one[0] == two[0] and two[2] <= one[2]
+        (low[0], low[1], high[1], low[2], high[2], min(low[3], high[3]) >= FEW_IN_CATEGORY)
+        for low, high in pairwise(rows)
+        if low[0] == high[0] and high[2] <= low[2]
     ]
 
 
