@@ -299,10 +299,9 @@ def _restore(staged_folder: StagedFolder) -> None:
 
 def _prove(staged_folder: StagedFolder, room: int) -> None:
     staged_folder.stage.mkdir(0o700)
-    (
-        staged_folder.stage / staged_folder.target.name
-    ).mkdir()  # the name may be too long for this disk
-    (staged_folder.stage / staged_folder.target.name).rmdir()
+    trial = staged_folder.stage / staged_folder.target.name
+    trial.mkdir()  # the name may be too long for this disk
+    trial.rmdir()
     staged_folder.make_room(room)
 
 

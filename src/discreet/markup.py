@@ -115,9 +115,7 @@ class Tabular(Kept):
         """Return a text: what this is, the first rows, and the warnings."""
         columns = _list_cells(self.to_dict())
         more = _count_rows(columns) - PREVIEW_ROWS
-        warnings = [
-            f"Warning: {escape_controls(warning)}" for warning in getattr(self, "warnings", ())
-        ]
+        warnings = [f"Warning: {escape_controls(text)}" for text in getattr(self, "warnings", ())]
         lines = [*map(escape_controls, self.describe()), "", *text_table(columns)]
         lines += [f"... and {count_of(more, 'more row')}"] * (more > 0)
         return "\n".join([*lines, *([""] if warnings else []), *warnings])

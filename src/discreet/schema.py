@@ -287,10 +287,8 @@ def _read_sequence(
     if origin is tuple and kinds[-1] is not Ellipsis:
         if len(plain) != len(kinds):
             raise _refuse(location, plain, f"a list of {len(kinds)} entries")
-        pairs = zip(kinds, plain, strict=True)
-        return make(
-            _read(kind, entry, f"{location}[{i}]", scope) for i, (kind, entry) in enumerate(pairs)
-        )
+        pairs = enumerate(zip(kinds, plain, strict=True))
+        return make(_read(kind, entry, f"{location}[{i}]", scope) for i, (kind, entry) in pairs)
     kind = kinds[0]
     if kind is Any:
         return make(plain)

@@ -185,9 +185,7 @@ def open_delivery(
 
 
 @contextmanager
-def _explaining(
-    book: Ledger, reservation: str, staged_folders: Sequence[StagedFolder]
-) -> Iterator[None]:
+def _explaining(book: Ledger, reservation: str, folders: Sequence[StagedFolder]) -> Iterator[None]:
     """Add to whatever stops a release what was charged for it, and how to get it."""
     try:
         yield
@@ -197,7 +195,7 @@ def _explaining(
         except DiscreetError:
             error.add_note(f"The budget may be spent: look at 'discreet ledger show {book.path}'.")
             raise error from None
-        is_filled = any(staged_folder.is_filled for staged_folder in staged_folders)
+        is_filled = any(folder.is_filled for folder in folders)
         for entry in charged:
             if is_filled:
                 error.add_note(f"{explain_spent(book, entry)}, once. {DO_NOT_REPEAT}")

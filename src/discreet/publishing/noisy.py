@@ -48,10 +48,9 @@ def may_show_values(release: Release) -> bool:
     covered by the promise: they are kept back unless it was declared public, or is known because
     everybody answered everything.
     """
-    is_pattern_public = (
-        release.settings.get("public_pattern") or release.settings.get("shuffler") == "trusted"
-    )
-    return find_mechanism(release.mechanism).hides_pattern or bool(is_pattern_public)
+    settings = release.settings
+    is_public = settings.get("public_pattern") or settings.get("shuffler") == "trusted"
+    return find_mechanism(release.mechanism).hides_pattern or bool(is_public)
 
 
 def noisy_bytes(release: Release, estimate: Estimate) -> bytes:

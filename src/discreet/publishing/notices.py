@@ -43,12 +43,8 @@ class ReleaseNotice:
     def write(self, *, page: bool) -> str:
         """Return the notice as a page, or as Markdown."""
         if page:
-            content = {
-                "title": self.title,
-                "paragraphs": self.paragraphs,
-                "releases": self.releases,
-            }
-            return write_page("notice.html", {**content, "tell": self.words}, scripts=())
+            body = {"title": self.title, "paragraphs": self.paragraphs, "releases": self.releases}
+            return write_page("notice.html", {**body, "tell": self.words}, scripts=())
         parts = [f"# {markdown_text(self.title)}", *map(markdown_text, self.paragraphs)]
         for heading, facts in self.releases:
             parts += [f"## {heading}"] if heading else []

@@ -175,20 +175,15 @@ class Listing:
 
         Columns and rows outside the item list are ignored.
         """
-        requested_steps, listed = reading.asked, frozenset(self.items)
-        if (
-            requested_steps.steps
-            or requested_steps.merge
-            or requested_steps.lowest is not None
-            or requested_steps.model is not None
-        ):
+        coding, listed = reading.asked, frozenset(self.items)
+        if coding.steps or coding.merge or coding.lowest is not None or coding.model is not None:
             raise BadUsage(
                 "a release is told about the steps of its items and never looks for them: steps "
                 "stand in the item list (items={'Q1': 4}, in a file the columns item and steps), "
                 "and the lowest category is lowest= (--lowest). Merge categories before"
             )
         if self.is_binary:
-            if requested_steps.reverse:
+            if coding.reverse:
                 raise BadUsage("reverse= (--reverse) is for items with steps, and these have none")
             binary = None if reading.at_least is not None else "rasch"
             return replace(reading, asked=AskedSteps(binary), listed=listed)
@@ -198,10 +193,10 @@ class Listing:
                 "and the item list names steps. Leave out one or the other"
             )
         steps = dict(zip(self.items, self.steps, strict=True))
-        unlisted = [item for item in requested_steps.reverse if item not in steps]
+        unlisted = [item for item in coding.reverse if item not in steps]
         if unlisted:
             raise BadUsage(f"reverse= (--reverse) names {unlisted[0]!r}, which is not on the list")
-        scale = list_scale(steps, self.lowest, requested_steps.reverse)
+        scale = list_scale(steps, self.lowest, coding.reverse)
         return replace(reading, asked=AskedSteps(), scale=scale, listed=listed)
 
     def admit(self, answers: Contributions) -> Contributions:

@@ -252,13 +252,9 @@ def _find_bundles(folder: Path) -> list[Path]:
 
 def _name_strange(record: Mapping[str, Any], ledger: str) -> str:
     """Say why a bundle cannot be compared with a ledger; nothing where it can."""
-    charged_ledger = record["guarantee"]["ledger"]
-    if charged_ledger != ledger:
-        return (
-            "charged to no ledger"
-            if charged_ledger is None
-            else f"charged to another ledger, {charged_ledger}"
-        )
+    payer = record["guarantee"]["ledger"]
+    if payer != ledger:
+        return "charged to no ledger" if payer is None else f"charged to another ledger, {payer}"
     return "" if record.get("charge") else "shows no head: written by an earlier version"
 
 
