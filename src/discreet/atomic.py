@@ -89,7 +89,7 @@ def staged(folder: Path, names: Sequence[str], *, private: bool = True) -> Itera
     private
         Whether only their owner may read the files.
     """
-    made = make_folder(folder, private=private)
+    new_folders = make_folder(folder, private=private)
     stage = Path(tempfile.mkdtemp(dir=folder, prefix=".discreet-"))
     try:
         with naming(folder / names[0] if len(names) == 1 else folder):
@@ -103,7 +103,7 @@ def staged(folder: Path, names: Sequence[str], *, private: bool = True) -> Itera
             sync_folder(folder)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
-        _remove_empty(made)
+        _remove_empty(new_folders)
 
 
 def write_text(path: Path, text: str, *, private: bool = True) -> None:
@@ -149,25 +149,25 @@ def _move_new(part: Path, path: Path) -> None:
 def make_folder(folder: Path, *, private: bool = True) -> list[Path]:
     """Make a folder and those above it; return what was made. One that exists stays as it is."""
     mode = PRIVATE_FOLDER if private else PUBLIC_FOLDER
-    made = []
-    for one in reversed([folder, *folder.parents]):
-        if one.is_dir():
+    new_folders = []
+    for level in reversed([folder, *folder.parents]):
+        if level.is_dir():
             continue
         try:
-            one.mkdir(mode)
+            level.mkdir(mode)
         except FileExistsError:
-            if not one.is_dir():
+            if not level.is_dir():
                 raise
         else:
-            one.chmod(mode)
-            made.append(one)
-    return made
+            level.chmod(mode)
+            new_folders.append(level)
+    return new_folders
 
 
-def make_temporary(place: Path, prefix: str) -> Path:
+def make_temporary(parent: Path, prefix: str) -> Path:
     """Make a new folder that only its owner can open; the caller removes it."""
-    make_folder(place)
-    folder = Path(tempfile.mkdtemp(dir=place, prefix=prefix))
+    make_folder(parent)
+    folder = Path(tempfile.mkdtemp(dir=parent, prefix=prefix))
     folder.chmod(PRIVATE_FOLDER)
     return folder
 
@@ -257,27 +257,29 @@ def hold_place(
     lock, stage, old = (
         target.parent / f".discreet-{mark}.{end}" for end in ("lock", "part", "old")
     )
-    place = StagedFolder(target, stage, old)
-    with _telling_filled(place), ExitStack() as stack:
+    staged_folder = StagedFolder(target, stage, old)
+    with _telling_filled(staged_folder), ExitStack() as stack:
         with _explaining(target):
             stack.callback(_remove_empty, make_folder(target.parent, private=False))
             stack.enter_context(hold_lock(lock, _busy(target)))
             stack.callback(lock.unlink, missing_ok=True)
-            _restore(place)
+            _restore(staged_folder)
             _check_target(target, force=force)
             stack.callback(shutil.rmtree, stage, ignore_errors=True)
-            _prove(place, room)
-        yield place
+            _prove(staged_folder, room)
+        yield staged_folder
 
 
 @contextmanager
-def _telling_filled(place: StagedFolder) -> Iterator[None]:
+def _telling_filled(staged_folder: StagedFolder) -> Iterator[None]:
     """Say of a failure that came after the folder had appeared that the folder is complete."""
     try:
         yield
     except BaseException as error:
-        if place.is_filled:
-            error.add_note(f"This came after the bundle was written: {place.target} is complete.")
+        if staged_folder.is_filled:
+            error.add_note(
+                f"This came after the bundle was written: {staged_folder.target} is complete."
+            )
         raise
 
 
@@ -287,19 +289,20 @@ def check_place(folder: str | PathLike[str], *, force: bool = False) -> None:
         return
 
 
-def _restore(place: StagedFolder) -> None:
+def _restore(staged_folder: StagedFolder) -> None:
     """Put an earlier release back that a killed process had moved out of the way."""
-    shutil.rmtree(place.stage, ignore_errors=True)
-    if place.old.exists() and not place.target.exists():
-        place.old.rename(place.target)
-    shutil.rmtree(place.old, ignore_errors=True)
+    shutil.rmtree(staged_folder.stage, ignore_errors=True)
+    if staged_folder.old.exists() and not staged_folder.target.exists():
+        staged_folder.old.rename(staged_folder.target)
+    shutil.rmtree(staged_folder.old, ignore_errors=True)
 
 
-def _prove(place: StagedFolder, room: int) -> None:
-    place.stage.mkdir(0o700)
-    (place.stage / place.target.name).mkdir()  # the name may be too long for this disk
-    (place.stage / place.target.name).rmdir()
-    place.make_room(room)
+def _prove(staged_folder: StagedFolder, room: int) -> None:
+    staged_folder.stage.mkdir(0o700)
+    trial = staged_folder.stage / staged_folder.target.name
+    trial.mkdir()  # the name may be too long for this disk
+    trial.rmdir()
+    staged_folder.make_room(room)
 
 
 def _check_target(target: Path, *, force: bool) -> None:
@@ -326,14 +329,14 @@ def _check_target(target: Path, *, force: bool) -> None:
 def _check_content(target: Path) -> None:
     with os.scandir(target) as entries:
         is_ours = {
-            one.name: one.name in RELEASE_FILES and one.is_file(follow_symlinks=False)
-            for one in entries
+            entry.name: entry.name in RELEASE_FILES and entry.is_file(follow_symlinks=False)
+            for entry in entries
         }
     foreign = sorted(name for name in is_ours if not is_ours[name])
     if foreign or (is_ours and PRIVACY_FILE not in is_ours):
-        found = f"{foreign[0]!r}, which is" if foreign else f"no {PRIVACY_FILE}, so it is"
+        content = f"{foreign[0]!r}, which is" if foreign else f"no {PRIVACY_FILE}, so it is"
         raise BadUsage(
-            f"{target} holds {found} not part of a release bundle; the folder is not replaced. "
+            f"{target} holds {content} not part of a release bundle; the folder is not replaced. "
             "Move that away, or choose another folder."
         )
 
@@ -360,9 +363,9 @@ def _write_public(path: Path, content: bytes) -> None:
 
 
 def _remove_empty(folders: Sequence[Path]) -> None:
-    for one in reversed(folders):
+    for folder in reversed(folders):
         with suppress(OSError):  # it holds what was written
-            one.rmdir()
+            folder.rmdir()
 
 
 def _busy(target: Path) -> BadUsage:

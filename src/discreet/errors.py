@@ -76,14 +76,14 @@ def escape_controls(text: str) -> str:
     """
     if text.isprintable():
         return text
-    kept = ISOLATES if _has_paired_isolates(text) else ()
-    shown = (
+    allowed = ISOLATES if _has_paired_isolates(text) else ()
+    signs = (
         sign
-        if sign.isprintable() or sign in kept or _is_blank_or_joiner(text, place)
+        if sign.isprintable() or sign in allowed or _is_blank_or_joiner(text, index)
         else _escape(sign)
-        for place, sign in enumerate(text)
+        for index, sign in enumerate(text)
     )
-    return "".join(shown)
+    return "".join(signs)
 
 
 LONGEST_LINE = 4_000
@@ -130,11 +130,11 @@ def _has_paired_isolates(text: str) -> bool:
     return depth == 0
 
 
-def _is_blank_or_joiner(text: str, place: int) -> bool:
-    around = text[place - 1 : place] + text[place + 1 : place + 2]
-    if text[place] in _JOINERS:
+def _is_blank_or_joiner(text: str, index: int) -> bool:
+    around = text[index - 1 : index] + text[index + 1 : index + 2]
+    if text[index] in _JOINERS:
         return len(around) == 2 and around.isprintable() and not any(map(str.isascii, around))
-    return unicodedata.category(text[place]) == "Zs"
+    return unicodedata.category(text[index]) == "Zs"
 
 
 def _escape(sign: str) -> str:

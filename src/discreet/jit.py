@@ -47,16 +47,17 @@ def can_keep_loops() -> bool:
 
     Numba tries ``NUMBA_CACHE_DIR``, the folder of the source and the user's own cache.
     """
-    named = os.environ.get("NUMBA_CACHE_DIR")
+    numba_cache = os.environ.get("NUMBA_CACHE_DIR")
     home = os.environ.get("LOCALAPPDATA") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    folders = [Path(__file__).parent, Path(home).expanduser(), *([Path(named)] if named else [])]
+    folders = [Path(__file__).parent, Path(home).expanduser()]
+    folders += [Path(numba_cache)] if numba_cache else []
     return any(_can_write(folder) for folder in folders)
 
 
 def _can_write(folder: Path) -> bool:
     """Say whether a folder can be written, or made where it is missing."""
-    there = next((one for one in (folder, *folder.parents) if one.exists()), folder)
-    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+    nearest = next((path for path in (folder, *folder.parents) if path.exists()), folder)
+    return nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
 
 
 # When to wait for the compiled loops.

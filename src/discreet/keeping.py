@@ -110,13 +110,13 @@ class Kept:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
         """Read a result that :meth:`save` wrote; it is equal to what was saved."""
-        found = read_result(path)
-        if not isinstance(found, cls):
+        result = read_result(path)
+        if not isinstance(result, cls):
             raise BadUsage(
-                f"{path} holds a result of the kind {type(found).__name__}, not {cls.__name__}; "
-                f"use {type(found).__name__}.load"
+                f"{path} holds a result of the kind {type(result).__name__}, not {cls.__name__}; "
+                f"use {type(result).__name__}.load"
             )
-        return found
+        return result
 
 
 def read_result(path: str | PathLike[str]) -> Any:
@@ -243,14 +243,14 @@ def _read_array(parts: list[Any]) -> np.ndarray[Any, Any]:
     name, shape, cells = parts
     kind = np.dtype(name)
     if kind.kind == "f":
-        cells = [_NUMBERS[one] if isinstance(one, str) else one for one in cells]
+        cells = [_NUMBERS[cell] if isinstance(cell, str) else cell for cell in cells]
     elif kind.kind == "O":
-        cells = [_read(one) for one in cells]
+        cells = [_read(cell) for cell in cells]
     elif kind.kind not in "biu":
         raise TypeError(f"an array of {name}")
-    made = np.empty(len(cells), dtype=kind)
-    made[:] = cells
-    return made.reshape(shape)
+    array = np.empty(len(cells), dtype=kind)
+    array[:] = cells
+    return array.reshape(shape)
 
 
 def _read_random(state: Any) -> np.random.Generator:

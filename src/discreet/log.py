@@ -41,7 +41,7 @@ def name_source(source: Any) -> str:
 
 def log_answers(answers: Held) -> Held:
     """Say how many answers were read, and return them."""
-    found: Any = answers
-    sizes = found.n_persons, found.n_items, found.n_answers
+    sized: Any = answers
+    sizes = sized.n_persons, sized.n_items, sized.n_answers
     LOG.info("read %d persons, %d items, %d answers", *sizes)
     return answers

@@ -70,10 +70,10 @@ def brief_repr(result: Any) -> str:
 
 def list_field_columns(result: Any, *names: str) -> dict[str, list[Any]]:
     """Return fields of a result, arrays or tuples, as one plain list per column."""
-    found = {name: getattr(result, name) for name in names}
+    values_by_name = {name: getattr(result, name) for name in names}
     return {
         name: values.tolist() if hasattr(values, "tolist") else list(values)
-        for name, values in found.items()
+        for name, values in values_by_name.items()
     }
 
 
@@ -115,17 +115,17 @@ class Tabular(Kept):
         """Return a text: what this is, the first rows, and the warnings."""
         columns = _list_cells(self.to_dict())
         more = _count_rows(columns) - PREVIEW_ROWS
-        said = [f"Warning: {escape_controls(one)}" for one in getattr(self, "warnings", ())]
+        warnings = [f"Warning: {escape_controls(text)}" for text in getattr(self, "warnings", ())]
         lines = [*map(escape_controls, self.describe()), "", *text_table(columns)]
         lines += [f"... and {count_of(more, 'more row')}"] * (more > 0)
-        return "\n".join([*lines, *([""] if said else []), *said])
+        return "\n".join([*lines, *([""] if warnings else []), *warnings])
 
 
-def _list_cells(told: Mapping[str, Any]) -> dict[str, list[Any]]:
+def _list_cells(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Return columns; single values make one row, in which a list is the cell of its sentences."""
-    if all(isinstance(one, list) for one in told.values()):
-        return dict(told)
-    return {name: _one_cell(one) for name, one in told.items()}
+    if all(isinstance(values, list) for values in columns.values()):
+        return dict(columns)
+    return {name: _one_cell(values) for name, values in columns.items()}
 
 
 def _one_cell(value: Any) -> list[Any]:
@@ -175,7 +175,7 @@ def markdown_text(text: str) -> str:
     >>> print(markdown_text("1 < 2, q_1 ![x](http://host/x.png)"))
     1 &lt; 2, q_1 !&#91;x&#93;(http://host/x.png)
     """
-    line = _MARKS.sub(lambda found: _as_entity(found[0]), escape_controls(text).strip())
+    line = _MARKS.sub(lambda match: _as_entity(match[0]), escape_controls(text).strip())
     first = _FIRST.match(line)
     if first is None:
         return line
@@ -217,7 +217,7 @@ def _templates() -> Environment:
     """Everything that HTML is made from; loaded when the first table or page is asked for."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
@@ -225,10 +225,10 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.globals |= {"cells": _cells, "tell": ENGLISH}
-    made.filters["fill"] = fill
-    made.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
-    return made
+    environment.globals |= {"cells": _cells, "tell": ENGLISH}
+    environment.filters["fill"] = fill
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
+    return environment
 
 
 def _parts() -> Any:
@@ -263,12 +263,12 @@ def _cells(
     heads, *others = columns
     parts: list[Sequence[str]] = [[str(head) for head in heads.values]]
     for column in others:
-        shown = [_show(value, column.digits) for value in column.values]
+        cells = [_show(value, column.digits) for value in column.values]
         if not column.has_words:
-            parts.append([sorts for sorts, _ in shown])
-        parts.append([words for _, words in shown])
-    given = [one for one in (tags, links) if one is not None]
-    return zip(*given, *parts, strict=True)
+            parts.append([sorts for sorts, _ in cells])
+        parts.append([words for _, words in cells])
+    row_marks = [marks for marks in (tags, links) if marks is not None]
+    return zip(*row_marks, *parts, strict=True)
 
 
 def _show(value: Any, digits: int) -> tuple[str, str]:
@@ -324,9 +324,9 @@ def isolate(name: str) -> str:
     return name
 
 
-def name_some(names: Sequence[str], most: int = 5, tell: Language = ENGLISH) -> str:
+def name_some(names: Sequence[str], limit: int = 5, tell: Language = ENGLISH) -> str:
     """Join the first few names, and say how many more there are."""
-    some, more = ", ".join(map(isolate, names[:most])), len(names) - most
+    some, more = ", ".join(map(isolate, names[:limit])), len(names) - limit
     if more <= 0:
         return some
     return tell.count(more, "{names} and {number} more", "{names} and {number} more", names=some)

@@ -196,155 +196,155 @@ def read_fields(
 
 
 def _read_fields(
-    kinds: Mapping[str, Any], plain: Any, where: str, outer: Scope, optional: Sequence[str]
+    kinds: Mapping[str, Any], plain: Any, location: str, outer: Scope, optional: Sequence[str]
 ) -> dict[str, Any]:
     if not isinstance(plain, Mapping):
-        raise _refuse(where, plain, "an object")
+        raise _refuse(location, plain, "an object")
     for name in plain:
         if name not in kinds:
             raise SchemaError(
-                f"{where} has a field {show_value(name)}, which does not belong there"
+                f"{location} has a field {show_value(name)}, which does not belong there"
             )
     scope = Scope({}, outer)
     for name, kind in kinds.items():
         if name in plain:
-            scope.values[name] = _read(kind, plain[name], f"{where}.{name}", scope)
+            scope.values[name] = _read(kind, plain[name], f"{location}.{name}", scope)
         elif name not in optional:
-            raise SchemaError(f"{where} lacks the field {name!r}")
+            raise SchemaError(f"{location} lacks the field {name!r}")
     return scope.values
 
 
 # --- one type after the other -----------------------------------------------------------------
 
 
-def _read(kind: Any, plain: Any, where: str, scope: Scope) -> Any:
+def _read(kind: Any, plain: Any, location: str, scope: Scope) -> Any:
     origin = get_origin(kind)
     if origin is Annotated:
-        return _read_ruled(kind, plain, where, scope)
+        return _read_ruled(kind, plain, location, scope)
     if origin in (Union, types.UnionType):
-        return _read_union(get_args(kind), plain, where, scope)
+        return _read_union(get_args(kind), plain, location, scope)
     if origin is Literal:
-        return _read_literal(kind, plain, where)
+        return _read_literal(kind, plain, location)
     if origin is not None and issubclass(origin, Mapping):
-        return _read_mapping(kind, plain, where, scope)
+        return _read_mapping(kind, plain, location, scope)
     if origin is not None and issubclass(origin, Sequence):
-        return _read_sequence(origin, get_args(kind), plain, where, scope)
+        return _read_sequence(origin, get_args(kind), plain, location, scope)
     if origin is not None:
-        return _read_array(kind, plain, where)
+        return _read_array(kind, plain, location)
     if kind in _PLAIN:
-        return _PLAIN[kind](plain, where)
-    return _read_class(kind, plain, where, scope)
+        return _PLAIN[kind](plain, location)
+    return _read_class(kind, plain, location, scope)
 
 
-def _read_ruled(kind: Any, plain: Any, where: str, scope: Scope) -> Any:
+def _read_ruled(kind: Any, plain: Any, location: str, scope: Scope) -> Any:
     base, *rules = get_args(kind)
-    value = _read(base, plain, where, scope)
+    value = _read(base, plain, location, scope)
     for rule in rules:
         if hasattr(rule, "complain") and (complaint := rule.complain(value, scope)):
-            raise SchemaError(f"{where} is {show_value(plain)}, {complaint}")
+            raise SchemaError(f"{location} is {show_value(plain)}, {complaint}")
     return value
 
 
-def _read_union(kinds: tuple[Any, ...], plain: Any, where: str, scope: Scope) -> Any:
+def _read_union(kinds: tuple[Any, ...], plain: Any, location: str, scope: Scope) -> Any:
     if plain is None and types.NoneType in kinds:
         return None
     others = [kind for kind in kinds if kind is not types.NoneType]
     if len(others) == 1:
-        return _read(others[0], plain, where, scope)
+        return _read(others[0], plain, location, scope)
     for kind in others:
         try:
-            return _read(kind, plain, where, scope)
+            return _read(kind, plain, location, scope)
         except SchemaError:
             continue
-    raise SchemaError(f"{where} is {show_value(plain)}, which does not belong there")
+    raise SchemaError(f"{location} is {show_value(plain)}, which does not belong there")
 
 
-def _read_literal(kind: Any, plain: Any, where: str) -> Any:
+def _read_literal(kind: Any, plain: Any, location: str) -> Any:
     words = get_args(kind)
     if not any(plain == word and type(plain) is type(word) for word in words):
-        raise _refuse(where, plain, f"one of {', '.join(map(repr, words))}")
+        raise _refuse(location, plain, f"one of {', '.join(map(repr, words))}")
     return plain
 
 
-def _read_mapping(kind: Any, plain: Any, where: str, scope: Scope) -> dict[Any, Any]:
+def _read_mapping(kind: Any, plain: Any, location: str, scope: Scope) -> dict[Any, Any]:
     if not isinstance(plain, Mapping):
-        raise _refuse(where, plain, "an object")
+        raise _refuse(location, plain, "an object")
     of_names, of_values = get_args(kind)
     return {
-        _read(of_names, name, f"a name in {where}", scope): _read(
-            of_values, value, f"{where}[{show_value(name)}]", scope
+        _read(of_names, name, f"a name in {location}", scope): _read(
+            of_values, value, f"{location}[{show_value(name)}]", scope
         )
         for name, value in plain.items()
     }
 
 
 def _read_sequence(
-    origin: type, kinds: tuple[Any, ...], plain: Any, where: str, scope: Scope
+    origin: type, kinds: tuple[Any, ...], plain: Any, location: str, scope: Scope
 ) -> Any:
     if not isinstance(plain, list | tuple):
-        raise _refuse(where, plain, "a list")
+        raise _refuse(location, plain, "a list")
     make: Callable[..., Any] = list if origin is list else tuple
     if origin is tuple and kinds[-1] is not Ellipsis:
         if len(plain) != len(kinds):
-            raise _refuse(where, plain, f"a list of {len(kinds)} entries")
-        pairs = zip(kinds, plain, strict=True)
-        return make(_read(kind, one, f"{where}[{i}]", scope) for i, (kind, one) in enumerate(pairs))
+            raise _refuse(location, plain, f"a list of {len(kinds)} entries")
+        pairs = enumerate(zip(kinds, plain, strict=True))
+        return make(_read(kind, entry, f"{location}[{i}]", scope) for i, (kind, entry) in pairs)
     kind = kinds[0]
     if kind is Any:
         return make(plain)
-    return make(_read(kind, one, f"{where}[{i}]", scope) for i, one in enumerate(plain))
+    return make(_read(kind, entry, f"{location}[{i}]", scope) for i, entry in enumerate(plain))
 
 
-def _read_array(kind: Any, plain: Any, where: str) -> Any:
+def _read_array(kind: Any, plain: Any, location: str) -> Any:
     """Return an array of the declared kind of numbers; null is NaN."""
     import numpy as np
 
-    wanted = np.dtype(get_args(get_args(kind)[1])[0])
+    dtype = np.dtype(get_args(get_args(kind)[1])[0])
     if isinstance(plain, np.ndarray):
-        if plain.dtype != wanted:
-            raise SchemaError(f"{where} holds numbers of the type {plain.dtype}, not {wanted}")
+        if plain.dtype != dtype:
+            raise SchemaError(f"{location} holds numbers of the type {plain.dtype}, not {dtype}")
         return plain
     if not isinstance(plain, list | tuple):
-        raise _refuse(where, plain, f"a list of numbers of the type {wanted}")
-    read = _read_float if wanted.kind == "f" else _read_int
+        raise _refuse(location, plain, f"a list of numbers of the type {dtype}")
+    read = _read_float if dtype.kind == "f" else _read_int
     try:
-        return np.array(_map_leaves(read, plain, where), dtype=wanted)
+        return np.array(_map_leaves(read, plain, location), dtype=dtype)
     except ValueError as error:
         is_ours = isinstance(error, SchemaError)
-        raise error if is_ours else SchemaError(f"{where} has rows of unequal length") from None
+        raise error if is_ours else SchemaError(f"{location} has rows of unequal length") from None
 
 
-def _map_leaves(read: Callable[[Any, str], Any], plain: Any, where: str) -> Any:
+def _map_leaves(read: Callable[[Any, str], Any], plain: Any, location: str) -> Any:
     if isinstance(plain, list | tuple):
-        return [_map_leaves(read, one, f"{where}[{i}]") for i, one in enumerate(plain)]
-    return read(plain, where)
+        return [_map_leaves(read, entry, f"{location}[{i}]") for i, entry in enumerate(plain)]
+    return read(plain, location)
 
 
-def _read_class(kind: Any, plain: Any, where: str, scope: Scope) -> Any:
+def _read_class(kind: Any, plain: Any, location: str, scope: Scope) -> Any:
     if isinstance(kind, type) and isinstance(plain, kind):
         return plain
     if isinstance(kind, type) and issubclass(kind, Enum):
         try:
             return kind(plain)
         except ValueError:
-            words = ", ".join(str(one.value) for one in kind)
-            raise _refuse(where, plain, f"one of {words}") from None
+            words = ", ".join(str(member.value) for member in kind)
+            raise _refuse(location, plain, f"one of {words}") from None
     if not isinstance(kind, type) or not is_dataclass(kind):
-        raise _refuse(where, plain, getattr(kind, "__name__", str(kind)))
+        raise _refuse(location, plain, getattr(kind, "__name__", str(kind)))
     hints, optional = list_dataclass_fields(kind)
-    return make_checked(kind, _read_fields(hints, plain, where, scope, optional), where)
+    return make_checked(kind, _read_fields(hints, plain, location, scope, optional), location)
 
 
-def make_checked(kind: Any, values: Mapping[str, Any], where: str) -> Any:
+def make_checked(kind: Any, values: Mapping[str, Any], location: str) -> Any:
     """Return an object of a dataclass, or refuse fields that contradict each other."""
     try:
-        made = kind(**values)
-        complaint = made.find_contradiction() if hasattr(made, "find_contradiction") else ""
+        instance = kind(**values)
+        complaint = instance.find_contradiction() if hasattr(instance, "find_contradiction") else ""
     except (TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise SchemaError(f"{where} contradicts itself: {error}") from error
+        raise SchemaError(f"{location} contradicts itself: {error}") from error
     if complaint:
-        raise SchemaError(f"{where} contradicts itself: {complaint}")
-    return made
+        raise SchemaError(f"{location} contradicts itself: {complaint}")
+    return instance
 
 
 @cache
@@ -363,44 +363,44 @@ def list_dataclass_fields(kind: type[Any]) -> tuple[dict[str, Any], tuple[str, .
 # --- plain values -----------------------------------------------------------------------------
 
 
-def _read_bool(plain: Any, where: str) -> bool:
+def _read_bool(plain: Any, location: str) -> bool:
     if not isinstance(plain, bool):
-        raise _refuse(where, plain, "true or false")
+        raise _refuse(location, plain, "true or false")
     return plain
 
 
-def _read_int(plain: Any, where: str) -> int:
+def _read_int(plain: Any, location: str) -> int:
     if not isinstance(plain, int) or isinstance(plain, bool):
-        raise _refuse(where, plain, "a whole number")
+        raise _refuse(location, plain, "a whole number")
     if abs(plain) > LARGEST_INT:
-        raise _refuse(where, plain, "a whole number of 64 bits")
+        raise _refuse(location, plain, "a whole number of 64 bits")
     return plain
 
 
-def _read_float(plain: Any, where: str) -> float:
+def _read_float(plain: Any, location: str) -> float:
     """Return a number; null stands for NaN, for which JSON has no number."""
     if plain is None:
         return math.nan
     if not isinstance(plain, int | float) or isinstance(plain, bool):
-        raise _refuse(where, plain, "a number")
+        raise _refuse(location, plain, "a number")
     if isinstance(plain, int):
-        return float(_read_int(plain, where))
+        return float(_read_int(plain, location))
     return plain
 
 
-def _read_str(plain: Any, where: str) -> str:
+def _read_str(plain: Any, location: str) -> str:
     if not isinstance(plain, str):
-        raise _refuse(where, plain, "a text")
+        raise _refuse(location, plain, "a text")
     try:
         plain.encode()
     except UnicodeEncodeError:
-        raise _refuse(where, plain, "a text in Unicode") from None
+        raise _refuse(location, plain, "a text in Unicode") from None
     return plain
 
 
-def _read_none(plain: Any, where: str) -> None:
+def _read_none(plain: Any, location: str) -> None:
     if plain is not None:
-        raise _refuse(where, plain, "null")
+        raise _refuse(location, plain, "null")
 
 
 _PLAIN: dict[Any, Callable[[Any, str], Any]] = {
@@ -423,8 +423,8 @@ def _has_size(value: Any, depth: int, size: int) -> bool:
     return len(value) == size
 
 
-def _refuse(where: str, plain: Any, wanted: str) -> SchemaError:
-    return SchemaError(f"{where} is {show_value(plain)}, not {wanted}")
+def _refuse(location: str, plain: Any, expected: str) -> SchemaError:
+    return SchemaError(f"{location} is {show_value(plain)}, not {expected}")
 
 
 def show_value(plain: Any) -> str:

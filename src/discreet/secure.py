@@ -139,8 +139,8 @@ def enclose_ratio(numerator: int, denominator: int) -> Enclosure:
     """Return the enclosure of a ratio of integers: its digits rounded down and up."""
 
     def enclose(bits: int) -> tuple[int, int]:
-        low, rest = divmod(numerator << bits, denominator)
-        return low, low + (rest > 0)
+        low, remainder = divmod(numerator << bits, denominator)
+        return low, low + (remainder > 0)
 
     return enclose
 
@@ -370,5 +370,5 @@ def enclose_lie(epsilon: Fraction, bits: int) -> tuple[int, int]:
     """Bound 2^bits / (1 + exp(epsilon)) = 2^bits e / (1 + e) with e = exp(-epsilon)."""
     work = bits + 8
     low, high = enclose_exponential(epsilon, work)
-    one = 1 << work
-    return (low << bits) // (one + low), _ceil_div(high << bits, one + high)
+    unit = 1 << work
+    return (low << bits) // (unit + low), _ceil_div(high << bits, unit + high)

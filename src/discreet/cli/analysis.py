@@ -60,24 +60,24 @@ def mislabelled(
         estimate = fit(
             responses, method=check_method(method), model=reading.model, standard_errors=False
         )
-        found = find_mislabelled(responses, estimate, level=level)
-    columns = found.to_dict()
+        screen = find_mislabelled(responses, estimate, level=level)
+    columns = screen.to_dict()
     written = [] if out is None else write_tables(out, {LABELS_FILE: confidential(columns)})
     if as_json:
-        about = {"share": found.share, "level": found.level, "suspects": list(found.suspects)}
+        about = {"share": screen.share, "level": screen.level, "suspects": list(screen.suspects)}
         print_json({**about, "items": list_rows(columns)})
     else:
-        _print_suspects(found)
+        _print_suspects(screen)
     conclude(estimate.warnings, written)
 
 
-def _print_suspects(found: Mislabelled) -> None:
-    count = len(found.suspects)
+def _print_suspects(screen: Mislabelled) -> None:
+    count = len(screen.suspects)
     verb = "looks" if count == 1 else "look"
-    say(f"{count:,} of {len(found.items):,} items {verb} mislabelled")
+    say(f"{count:,} of {len(screen.items):,} items {verb} mislabelled")
     if count:
         say()
-        columns = {name: values[:count] for name, values in found.to_dict().items()}
+        columns = {name: values[:count] for name, values in screen.to_dict().items()}
         print_columns(columns, ("item", "answers", "discrimination", "se", "probability"))
 
 
@@ -116,10 +116,10 @@ def score(
     reading: ReadingOptions,
 ) -> None:
     """Estimate abilities with known difficulties. The results are about persons: confidential."""
-    wanted = read_wanted(scale)
+    target = read_wanted(scale)
     check_writable(out, (ABILITIES_FILE, TABLE_FILE, REGRESSION_FILE), force=force)
-    known = read_calibration(calibration)
-    columns = [one.strip() for one in regress.split(",") if one.strip()]
+    item_parameters = read_calibration(calibration)
+    columns = [column.strip() for column in regress.split(",") if column.strip()]
     groups = list(dict.fromkeys([*(reading.group or []), *columns]))
     responses = read_answers(file, replace(reading, group=groups or None))
     import numpy as np
@@ -129,14 +129,14 @@ def score(
     with working("Estimating abilities"):
         scores = estimate_abilities(
             responses,
-            known,
+            item_parameters,
             method=method,
             plausible=plausible,
             regress=columns,
             rng=np.random.default_rng(seed),
         )
-    turned = stored_scale(calibration) if wanted is None else wanted.settle(_spread_of(scores))
-    written = [] if out is None else _write_scores(out, scores, known, turned)
+    turned = stored_scale(calibration) if target is None else target.settle(_spread_of(scores))
+    written = [] if out is None else _write_scores(out, scores, item_parameters, turned)
     if as_json:
         print_json(_describe_scores(scores, turned))
     else:
@@ -152,7 +152,7 @@ def _spread_of(scores: PersonScores) -> Any:
 
 
 def _write_scores(
-    folder: Path, scores: PersonScores, known: Any, scale: Scale | None
+    folder: Path, scores: PersonScores, item_parameters: Any, scale: Scale | None
 ) -> list[Path]:
     from discreet.persons.scoring import tabulate_scores
 
@@ -162,14 +162,14 @@ def _write_scores(
     if scores.regression is None or scores.prior is not None:
         # With groups a score stands for an ability in each of them.
         method = cast("ScoreMethod", scores.method)
-        table = tabulate_scores(known, method=method, prior=scores.prior)
+        table = tabulate_scores(item_parameters, method=method, prior=scores.prior)
         tables[TABLE_FILE] = add_scaled(table.to_dict(), scale)
     return write_tables(folder, tables)
 
 
 def _describe_scores(scores: PersonScores, scale: Scale | None) -> dict[str, Any]:
-    prior, found = scores.prior, scores.regression
-    regression = {} if found is None else {"regression": list_rows(found.to_dict())}
+    prior, effects = scores.prior, scores.regression
+    regression = {} if effects is None else {"regression": list_rows(effects.to_dict())}
     return {
         "method": scores.method,
         "items": list(scores.items),

@@ -174,35 +174,35 @@ def plan_reading(reading: ReleaseReading) -> Reading:
 
 def list_words(reading: ReleaseReading) -> dict[str, Any]:
     """Return the options as keywords of the readers."""
-    said: dict[str, Any] = {
+    parsed_options: dict[str, Any] = {
         "missing": _split_codes(reading.missing),
         "reverse": [name.strip() for name in reading.reverse.split(",") if name.strip()],
     }
     if isinstance(reading, ReadingOptions):
-        steps = {name: one[-1] for name, one in _split_codes(reading.steps).items()}
+        steps = {name: codes[-1] for name, codes in _split_codes(reading.steps).items()}
         merge = {name: ",".join(sets) for name, sets in _split_sets(reading.merge or []).items()}
-        said |= {"steps": steps or None, "merge": merge or None}
-    return {**vars(reading), **said}
+        parsed_options |= {"steps": steps or None, "merge": merge or None}
+    return {**vars(reading), **parsed_options}
 
 
 def _split_sets(texts: list[str]) -> dict[str, list[str]]:
     """Return sets of categories by item: "Q1:2+3"."""
-    found: dict[str, list[str]] = {}
+    sets_by_item: dict[str, list[str]] = {}
     for text in texts:
         item, colon, together = text.rpartition(":")
         if not colon:
             raise BadUsage(
                 f"--merge must say for which item, as in Q1:2+3, or *:2+3 for all; found {text!r}"
             )
-        found.setdefault(item.strip(), []).append(together)
-    return found
+        sets_by_item.setdefault(item.strip(), []).append(together)
+    return sets_by_item
 
 
 def _split_codes(text: str) -> dict[str, list[str]]:
     """Return codes by column: "9,Q1:99" names 9 everywhere and 99 in Q1."""
     codes: dict[str, list[str]] = {}
-    for one in text.split(","):
-        column, colon, code = one.rpartition(":")
+    for entry in text.split(","):
+        column, colon, code = entry.rpartition(":")
         if code.strip():
             codes.setdefault(column.strip() if colon else "*", []).append(code)
     return codes
@@ -358,7 +358,7 @@ def counts(
         from discreet.answers.streamed.counting import count_source
 
         with counting_rows("Counting") as progress:
-            found = count_source(
+            pair_counts = count_source(
                 source,
                 weighting=weights,
                 tally=tally,
@@ -368,8 +368,8 @@ def counts(
                 progress=progress,
             )
     else:
-        found = _read_planned(source, plan).count(weights, tally)
-    _save(say_folds(found, tally), out, as_json=as_json)
+        pair_counts = _read_planned(source, plan).count(weights, tally)
+    _save(say_folds(pair_counts, tally), out, as_json=as_json)
 
 
 def merge(
@@ -384,22 +384,22 @@ def merge(
     from discreet.tables.paths import settle_path
 
     check_writable(out.parent, [out.name], force=force)
-    known: dict[Path, Path] = {}
+    files_by_path: dict[Path, Path] = {}
     for file in files:
-        if known.setdefault(settle_path(file), file) is not file:
+        if files_by_path.setdefault(settle_path(file), file) is not file:
             raise BadUsage(f"{file} is named twice; its persons would be counted twice")
     _save(merge_counts(PairCounts.load(file) for file in files), out, as_json=as_json)
 
 
-def _save(found: PairCounts, out: Path, *, as_json: bool) -> None:
-    found.save(out)
+def _save(pair_counts: PairCounts, out: Path, *, as_json: bool) -> None:
+    pair_counts.save(out)
     document = {
-        "persons": found.persons,
-        "items": len(found.items),
-        "answers": int(found.categories.sum()),
-        "pairs": int(found.right_wrong.sum()),
-        "folds": 0 if found.folds is None else found.folds.number,
-        "repeated": found.repeated,
+        "persons": pair_counts.persons,
+        "items": len(pair_counts.items),
+        "answers": int(pair_counts.categories.sum()),
+        "pairs": int(pair_counts.right_wrong.sum()),
+        "folds": 0 if pair_counts.folds is None else pair_counts.folds.number,
+        "repeated": pair_counts.repeated,
         "out": str(out),
     }
     if as_json:
@@ -408,9 +408,9 @@ def _save(found: PairCounts, out: Path, *, as_json: bool) -> None:
     say(
         f"{document['persons']:,} persons, {document['items']:,} items, "
         f"{document['answers']:,} answers, {document['pairs']:,} pairs of "
-        + ("right and wrong" if found.is_binary else "steps")
+        + ("right and wrong" if pair_counts.is_binary else "steps")
         + (f", in {document['folds']} folds" if document["folds"] else "")
     )
-    if found.repeated:
-        say(f"About {found.repeated:,} persons are in more than one of the counts")
+    if pair_counts.repeated:
+        say(f"About {pair_counts.repeated:,} persons are in more than one of the counts")
     conclude((), [out])

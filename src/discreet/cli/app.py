@@ -145,9 +145,9 @@ def _parse_and_call(arguments: Sequence[str] | None) -> int:
 
 def _hide_addresses(message: str, arguments: Sequence[str] | None) -> str:
     for typed in sys.argv[1:] if arguments is None else arguments:
-        for one in (typed, typed.partition("=")[2]):
-            if looks_like_address(one):
-                message = message.replace(repr(one)[1:-1], "***").replace(one, "***")
+        for text in (typed, typed.partition("=")[2]):
+            if looks_like_address(text):
+                message = message.replace(repr(text)[1:-1], "***").replace(text, "***")
     return write_line(message)
 
 

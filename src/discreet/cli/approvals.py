@@ -41,13 +41,13 @@ def propose(
 ) -> None:
     """Write down a release for others to approve. No data is touched."""
     words = {**list_words(tell_apart(reading)), "model": None}
-    told = {
+    request_fields = {
         "max_answers": study.max_answers,
         "persons": study.persons,
         "estimator": study.estimator,
         "reading": words,
     }
-    settled = {**settle(terms), **study.tell(reading.lowest, reading.model), **told}
+    settled = {**settle(terms), **study.tell(reading.lowest, reading.model), **request_fields}
     write_request(settled, out, "answers")
 
 
@@ -118,8 +118,8 @@ def _list_lines(values: Mapping[str, Any], prefix: str = "") -> list[str]:
     """Return lines for every name of a mapping; those that continue a text begin with a bar."""
     lines = []
     for name, value in values.items():
-        first, *rest = _show_text(name, value).split("\n")
-        lines += [f"{prefix}{_quote(name)}: {first}", *(f"| {line}" for line in rest)]
+        first, *continuation = _show_text(name, value).split("\n")
+        lines += [f"{prefix}{_quote(name)}: {first}", *(f"| {line}" for line in continuation)]
     return lines
 
 
@@ -178,13 +178,14 @@ def approve(
     from discreet.privacy.ledger.signatures import make_fingerprint, read_passphrase
     from discreet.publishing.requests import approve as sign
 
-    found = Request.load(request)
-    _show_whole(found)
+    opened_request = Request.load(request)
+    _show_whole(opened_request)
     if signing_key is not None:
-        found = sign(found, signing_key, passphrase=read_passphrase(passphrase_file))
-        found.save(request)
-    for one in found.signatures:
-        say_field("signed by", [make_fingerprint(one.public_key)])
+        passphrase = read_passphrase(passphrase_file)
+        opened_request = sign(opened_request, signing_key, passphrase=passphrase)
+        opened_request.save(request)
+    for signature in opened_request.signatures:
+        say_field("signed by", [make_fingerprint(signature.public_key)])
     if signing_key is None:
         say("Nothing was signed: that needs --signing-key FILE.")
 
@@ -259,9 +260,9 @@ def change_approver(
     key = "" if retire else find_public(public_key)
     if propose is not None:
         _check_new(propose)
-        made = propose_change(ledger.board(), name, key, retire=retire)
-        made.save(propose)
-        print_request(made)
+        change_request = propose_change(ledger.board(), name, key, retire=retire)
+        change_request.save(propose)
+        print_request(change_request)
         return
     if retire:
         raise BadUsage("retiring an approver needs a request: write it with --propose FILE.")
@@ -305,8 +306,8 @@ def correct(
     """Write the notice that a release was corrected by a later one."""
     from discreet.publishing.notices import correction_notice
 
-    made = correction_notice(bundle, by, because, language=language, page=_is_page(out))
-    _show(made, out, force=force)
+    notice = correction_notice(bundle, by, because, language=language, page=_is_page(out))
+    _show(notice, out, force=force)
 
 
 def withdraw(
@@ -320,8 +321,8 @@ def withdraw(
     """Write the notice that a release is withdrawn. What was spent stays spent."""
     from discreet.publishing.notices import withdrawal_notice
 
-    made = withdrawal_notice(bundle, because, language=language, page=_is_page(out))
-    _show(made, out, force=force)
+    notice = withdrawal_notice(bundle, because, language=language, page=_is_page(out))
+    _show(notice, out, force=force)
 
 
 def _is_page(out: Path | None) -> bool:

@@ -67,21 +67,24 @@ def _show_steps(
 ) -> tuple[dict[str, list[Any]], tuple[str, ...]]:
     """Call columns as they are called with steps, and add one for each threshold."""
     called = {"difficulty": "location", "right": "score"}
-    shown = {called.get(name, name): values for name, values in columns.items()}
-    steps = {f"threshold_{k}": own.tolist() for k, own in enumerate(estimate.thresholds.T, start=1)}
-    place = names.index("answers")
+    renamed_columns = {called.get(name, name): values for name, values in columns.items()}
+    steps = {
+        f"threshold_{k}": thresholds.tolist()
+        for k, thresholds in enumerate(estimate.thresholds.T, start=1)
+    }
+    position = names.index("answers")
     renamed = tuple(called.get(name, name) for name in names)
-    return shown | steps, (*renamed[:place], *steps, *renamed[place:])
+    return renamed_columns | steps, (*renamed[:position], *steps, *renamed[position:])
 
 
 def check_method(name: str) -> Method:
     """Return a known method; refuse another before a large file is read for nothing."""
     from discreet.models.methods import AUTO, METHODS
 
-    known = (AUTO, *METHODS)
-    if name not in known:
+    methods = (AUTO, *METHODS)
+    if name not in methods:
         raise BadUsage(
-            f"--method {name}: there is no such method; choose one of: {', '.join(known)}."
+            f"--method {name}: there is no such method; choose one of: {', '.join(methods)}."
         )
     return cast("Method", name)
 
@@ -145,10 +148,10 @@ def _list_tables(test: Diagnosis, evidence: Evidence | None) -> list[AnalysisTab
     """Return the tables that get a file, in their order."""
     from discreet.report.tables import list_evidence_tables
 
-    found = {**test.tables}
+    tables = {**test.tables}
     if evidence is not None:
-        found |= {table.name: table for table in list_evidence_tables(evidence)}
-    return [found[name] for name in TABLE_FILES if name in found and found[name].rows]
+        tables |= {table.name: table for table in list_evidence_tables(evidence)}
+    return [tables[name] for name in TABLE_FILES if name in tables and tables[name].rows]
 
 
 def _note_sample(evidence: Evidence | None, estimate: Estimate) -> None:
@@ -261,10 +264,10 @@ def name_calibration(path: Path) -> str:
     """Return a short name: the folder that holds a calibration, or the file without its ending."""
     from discreet.tables.paths import settle_path
 
-    place = settle_path(path)
-    if place.name == CALIBRATION_FILE:
-        place = place.parent
-    return spell_path(place.name.split(".")[0] or place.name)
+    resolved_path = settle_path(path)
+    if resolved_path.name == CALIBRATION_FILE:
+        resolved_path = resolved_path.parent
+    return spell_path(resolved_path.name.split(".")[0] or resolved_path.name)
 
 
 def read_anchors(path: Path) -> Any:

@@ -23,15 +23,16 @@ def check(
 ) -> None:
     """Test whether the model holds for these answers. Confidential."""
     check_method(method)
-    found = _check(file, method, reading)
-    change = _compare(file, method, reading, found) if reading.merge else None
+    model_check = _check(file, method, reading)
+    change = _compare(file, method, reading, model_check) if reading.merge else None
     if as_json:
-        print_json(_describe(found) | ({} if change is None else {"merged": list_rows(change)}))
+        merged = {} if change is None else {"merged": list_rows(change)}
+        print_json(_describe(model_check) | merged)
     else:
-        _print(found, change)
-    for text in found.diagnostics.notes:
+        _print(model_check, change)
+    for text in model_check.diagnostics.notes:
         note(f"Note: {text}")
-    conclude(found.estimate.warnings, choice=found.estimate.choice)
+    conclude(model_check.estimate.warnings, choice=model_check.estimate.choice)
 
 
 def _check(file: str, method: str, reading: ReadingOptions) -> ModelCheck:
@@ -45,28 +46,28 @@ def _check(file: str, method: str, reading: ReadingOptions) -> ModelCheck:
 
 
 def _compare(
-    file: str, method: str, reading: ReadingOptions, found: ModelCheck
+    file: str, method: str, reading: ReadingOptions, model_check: ModelCheck
 ) -> dict[str, list[Any]]:
     """Return the fit before categories were merged beside that afterwards."""
     from discreet.report.before_after import compare_fit
 
-    return compare_fit(_check(file, method, replace(reading, merge=None)), found).to_dict()
+    return compare_fit(_check(file, method, replace(reading, merge=None)), model_check).to_dict()
 
 
-def _describe(found: ModelCheck) -> dict[str, Any]:
+def _describe(model_check: ModelCheck) -> dict[str, Any]:
     return {
-        "persons": found.estimate.persons,
-        "items": len(found.estimate.items),
-        "method": found.estimate.method,
-        "choice": found.estimate.choice,
-        "tests": list_rows(found.to_dict()),
-        "notes": [*found.doubts, *found.diagnostics.notes],
+        "persons": model_check.estimate.persons,
+        "items": len(model_check.estimate.items),
+        "method": model_check.estimate.method,
+        "choice": model_check.estimate.choice,
+        "tests": list_rows(model_check.to_dict()),
+        "notes": [*model_check.doubts, *model_check.diagnostics.notes],
     }
 
 
-def _print(found: ModelCheck, change: dict[str, list[Any]] | None) -> None:
-    estimate = found.estimate
-    for doubt in found.doubts:
+def _print(model_check: ModelCheck, change: dict[str, list[Any]] | None) -> None:
+    estimate = model_check.estimate
+    for doubt in model_check.doubts:
         say(doubt)
         say()
     say(f"{len(estimate.items):,} items, {estimate.persons:,} persons, {estimate.method}")
@@ -74,11 +75,11 @@ def _print(found: ModelCheck, change: dict[str, list[Any]] | None) -> None:
     if change is not None:
         say("Before and after merging categories")
         say()
-        shown = {name: [*map(_write, change[name])] for name in ("before", "after")}
-        print_columns({"what": change["name"], **shown}, ("what", *shown))
+        cells = {name: [*map(_write, change[name])] for name in ("before", "after")}
+        print_columns({"what": change["name"], **cells}, ("what", *cells))
         say()
-    print_columns(found.to_dict(), ("name", "statistic", "degrees", "p_value", "verdict"))
-    for test in found.tests:
+    print_columns(model_check.to_dict(), ("name", "statistic", "degrees", "p_value", "verdict"))
+    for test in model_check.tests:
         _explain(test)
 
 

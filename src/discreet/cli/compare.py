@@ -43,17 +43,17 @@ def rank(
     from discreet.models.compared import rank_comparisons
 
     with working("Estimating strengths"):
-        found = rank_comparisons(data, method=method)
-        ranking = found.rank(min(k, int(found.estimate.estimated.sum())))
-    columns = found.to_dict()
-    for sentence in found.warnings:
+        strengths = rank_comparisons(data, method=method)
+        ranking = strengths.rank(min(k, int(strengths.estimate.estimated.sum())))
+    columns = strengths.to_dict()
+    for sentence in strengths.warnings:
         note(sentence)
     if as_json:
         top = {name: list(getattr(ranking, name)) for name in ("top", "surely_in", "possibly_in")}
-        about = {"judges": found.judges, "method": found.method}
+        about = {"judges": strengths.judges, "method": strengths.method}
         print_json({**about, **top, "items": list_rows(columns)})
         return
-    say(f"{found.judges:,} judges, {data.n_comparisons:,} comparisons, {found.method}")
+    say(f"{strengths.judges:,} judges, {data.n_comparisons:,} comparisons, {strengths.method}")
     say()
     names = ["item", "strength", "se", "lower", "upper", "compared", "won"]
     print_columns(columns, names + ["status"] * (set(columns["status"]) != {"estimated"}))
@@ -112,5 +112,5 @@ def propose(
     """Write down a release of comparisons for others to approve. No data is touched."""
     settled = settle(terms, "comparisons")
     cap = need(study.max_comparisons, "--max-comparisons")
-    told = {"max_answers": cap, "persons": study.judges, "reading": vars(reading)}
-    write_request({**settled, **told}, out, "comparisons")
+    request_fields = {"max_answers": cap, "persons": study.judges, "reading": vars(reading)}
+    write_request({**settled, **request_fields}, out, "comparisons")

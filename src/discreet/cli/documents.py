@@ -34,9 +34,12 @@ def calibration_document(estimate: Estimate, scale: Scale | None = None) -> dict
     names = ("item", "difficulty", "se", *scaled, "status", "answers", "right")
     rows = list_rows({name: columns[name] for name in names if name in columns})
     if estimate.ladder is not None:
-        rows = [{**row, **own} for row, own in zip(rows, list_thresholds(estimate), strict=True)]
-    shown = ("persons", "method", "choice", "model", "se_method")
-    about = {name: getattr(estimate, name) for name in shown}
+        rows = [
+            {**row, **thresholds}
+            for row, thresholds in zip(rows, list_thresholds(estimate), strict=True)
+        ]
+    field_names = ("persons", "method", "choice", "model", "se_method")
+    about = {name: getattr(estimate, name) for name in field_names}
     return {**about, **name_scale(scale), "items": rows}
 
 

@@ -55,7 +55,7 @@ def heeding_signals() -> Iterator[list[int]]:
     if threading.current_thread() is not threading.main_thread():
         yield came
         return
-    heeded = [one for one in (signal.SIGTERM, signal.SIGHUP) if _is_default(one)]
+    heeded = [kind for kind in (signal.SIGTERM, signal.SIGHUP) if _is_default(kind)]
 
     def end(number: int, _frame: object) -> None:
         came.append(number)
@@ -63,13 +63,13 @@ def heeding_signals() -> Iterator[list[int]]:
         if len(came) == 1:
             raise KeyboardInterrupt
 
-    for one in heeded:
-        signal.signal(one, end)
+    for heeded_signal in heeded:
+        signal.signal(heeded_signal, end)
     try:
         yield came
     finally:
-        for one in heeded:
-            signal.signal(one, signal.SIG_DFL)
+        for heeded_signal in heeded:
+            signal.signal(heeded_signal, signal.SIG_DFL)
 
 
 def _is_default(number: int) -> bool:
@@ -115,17 +115,17 @@ def describe(error: DiscreetError | OSError | MemoryError) -> tuple[int, str]:
             "the computer ran out of memory. Close other programs, use a machine with more "
             "memory, or give fewer answers at a time."
         )
-    where = error.filename if error.filename is not None else "standard output or a file"
+    file = error.filename if error.filename is not None else "standard output or a file"
     if error.errno in _WRONG_PATH:
-        return USAGE, f"{where}: {_WRONG_PATH[error.errno]}. Check the path and try again."
+        return USAGE, f"{file}: {_WRONG_PATH[error.errno]}. Check the path and try again."
     if error.errno == errno.ENOSPC:
         drop_output()
         # Where the result cannot be shown, the work is done: doing it again may cost again.
         is_undone = error.filename is not None and not hasattr(error, "__notes__")
-        again = " and run the command again" if is_undone else ""
-        return 1, f"{where}: the disk is full. Nothing was left half-written; make room{again}."
+        advice = " and run the command again" if is_undone else ""
+        return 1, f"{file}: the disk is full. Nothing was left half-written; make room{advice}."
     drop_output()
-    return 1, f"{where}: {error.strerror or error}"
+    return 1, f"{file}: {error.strerror or error}"
 
 
 def drop_output() -> None:

@@ -85,7 +85,7 @@ def fit(
     reading: ReadingOptions,
 ) -> None:
     """Estimate item difficulties from answers. The results are confidential."""
-    wanted = read_wanted(scale)
+    target = read_wanted(scale)
     check_writable(out, CALIBRATION_FILES, force=force)
     if title is not None and out is None:
         raise BadUsage("--title is the headline of the report, which --out writes; add --out DIR.")
@@ -96,7 +96,7 @@ def fit(
             "--regularisation; choose one of these, and leave out --regularisation."
         )
     # Diagnostics, anchors and abilities need all answers in memory; difficulties alone do not.
-    alone = out is None and anchors is None and not needs_persons(wanted)
+    alone = out is None and anchors is None and not needs_persons(target)
     limits = Limits() if alone else Limits(engine="memory")
     with open_answers(file, reading, limits, "Estimating difficulties") as answers:
         from discreet.counts import PairCounts
@@ -114,13 +114,13 @@ def fit(
             if anchored is None
             else anchored.estimate
         )
-        turned = settle_scale(wanted, responses, estimate)
+        turned = settle_scale(target, responses, estimate)
     written = []
     if out is not None:
         with working("Writing the report"):
             title = title or title_of(name_answers(file))
-            known = None if isinstance(responses, PairCounts) else responses
-            written = write_calibration(out, estimate, known, title=title, scale=turned)
+            full_responses = None if isinstance(responses, PairCounts) else responses
+            written = write_calibration(out, estimate, full_responses, title=title, scale=turned)
     if as_json:
         held = {} if anchored is None else {"anchors": list_rows(anchored.to_dict())}
         print_json(calibration_document(estimate, turned) | held)
@@ -133,8 +133,8 @@ def _hold(anchors: Path, responses: Responses, method: str, model: str) -> Ancho
     from discreet.scales.anchoring import fit_anchored, refuse_rating_scale
 
     refuse_rating_scale(model)
-    known = cast("AnchorMethod", method)  # another name is refused there
-    return fit_anchored(responses, read_anchors(anchors), method=known)
+    anchor_method = cast("AnchorMethod", method)  # another name is refused there
+    return fit_anchored(responses, read_anchors(anchors), method=anchor_method)
 
 
 def _print(estimate: Estimate, anchored: Anchored | None, scale: Scale | None) -> None:
@@ -174,10 +174,10 @@ def report(
     reading: ReadingOptions,
 ) -> None:
     """Write the HTML report: public for a release, confidential for a calibration."""
-    wanted = read_wanted(scale)
+    target = read_wanted(scale)
     check_method(method)
-    place = Path(source)
-    if place.is_dir() and (place / PRIVACY_FILE).exists():
+    path = Path(source)
+    if path.is_dir() and (path / PRIVACY_FILE).exists():
         if scale is not None:
             raise BadUsage(
                 "--scale belongs to a calibration or to answers; the page of a release shows what "
@@ -188,12 +188,12 @@ def report(
                 "--title belongs to a calibration or to answers; the page of a release has a "
                 "headline that says what it is. Leave it out."
             )
-        _report_release(place, out, force=force)
-    elif place.name == CALIBRATION_FILE or (place / CALIBRATION_FILE).is_file():
-        _report_calibration(place, out, title, wanted, force=force)
+        _report_release(path, out, force=force)
+    elif path.name == CALIBRATION_FILE or (path / CALIBRATION_FILE).is_file():
+        _report_calibration(path, out, title, target, force=force)
     else:
         title = title or title_of(Path(source).name)
-        _report_answers(source, method, out or Path(), reading, title, wanted, force=force)
+        _report_answers(source, method, out or Path(), reading, title, target, force=force)
 
 
 def _report_release(bundle: Path, out: Path | None, *, force: bool) -> None:
@@ -217,17 +217,17 @@ def _report_release(bundle: Path, out: Path | None, *, force: bool) -> None:
 
 
 def _report_calibration(
-    place: Path,
+    path: Path,
     out: Path | None,
     title: str | None,
-    wanted: Scale | ScaleTarget | None,
+    target: Scale | ScaleTarget | None,
     *,
     force: bool,
 ) -> None:
     from discreet.report.calibration_file import explaining_damage, read_document
     from discreet.tables.paths import settle_path
 
-    file = place if place.is_file() else place / CALIBRATION_FILE
+    file = path if path.is_file() else path / CALIBRATION_FILE
     _check_place(file.parent, out, REPORT_FILE, force=force)
     document = read_document(file)
     with explaining_damage(file):
@@ -237,21 +237,21 @@ def _report_calibration(
     heading = {"title": title, "about": document.about}
     if diagnostics is None:
         note("The calibration was written without the answers: no abilities and no fit.")
-    scale = document.scale if wanted is None else _settle(wanted, diagnostics)
+    scale = document.scale if target is None else _settle(target, diagnostics)
     _finish(estimate, diagnostics, out or file.parent, heading, scale)
 
 
-def _settle(wanted: Scale | ScaleTarget, diagnostics: Diagnostics | None) -> Scale:
+def _settle(target: Scale | ScaleTarget, diagnostics: Diagnostics | None) -> Scale:
     from discreet.scales.reported import Scale
 
-    if isinstance(wanted, Scale):
-        return wanted
+    if isinstance(target, Scale):
+        return target
     if diagnostics is None:
         raise BadUsage(
             "--scale with a mean and an SD needs abilities, and this calibration was written "
             "without answers; give two points, such as 0=500,1=600."
         )
-    return wanted.fit(diagnostics.ability_mean, diagnostics.ability_sd)
+    return target.fit(diagnostics.ability_mean, diagnostics.ability_sd)
 
 
 def _report_answers(
@@ -260,7 +260,7 @@ def _report_answers(
     out: Path,
     reading: ReadingOptions,
     title: str,
-    wanted: Scale | ScaleTarget | None,
+    target: Scale | ScaleTarget | None,
     *,
     force: bool,
 ) -> None:
@@ -271,7 +271,7 @@ def _report_answers(
     with working("Estimating difficulties"):
         estimate = fit(responses, method=check_method(method), model=reading.model)
         diagnostics = diagnose_answers(responses, estimate)
-        scale = settle_scale(wanted, responses, estimate)
+        scale = settle_scale(target, responses, estimate)
     note_choice(estimate.choice)
     _finish(estimate, diagnostics, out, {"title": title}, scale)
 
@@ -292,17 +292,17 @@ def _finish(
     say(f"{judge(findings)}{':' if findings else '.'}")
     for finding in findings:
         say(f"- {finding.title}")
-        for one in finding.consequences:
-            say(f"  - may follow from it: {one.title}")
+        for consequence in finding.consequences:
+            say(f"  - may follow from it: {consequence.title}")
     say(f"Wrote {path} (confidential)")
 
 
-def _check_place(given: Path, out: Path | None, name: str, *, force: bool) -> None:
+def _check_place(default_folder: Path, out: Path | None, name: str, *, force: bool) -> None:
     """Refuse to overwrite, except a report of ours beside the result that it is about."""
     from discreet.markup import GENERATOR
 
-    path = given / name
+    path = default_folder / name
     if out is None and path.is_file():
         head = path.read_text(encoding="utf-8", errors="replace")[:2000]
         force = force or GENERATOR in head
-    check_writable(out or given, [name], force=force)
+    check_writable(out or default_folder, [name], force=force)

@@ -126,7 +126,7 @@ def declare_population(
     from discreet.report.spending import explain_relations
 
     ledger = Ledger.open(file)
-    known = ledger.declare(
+    populations = ledger.declare(
         name,
         contains=_split_names(contains),
         overlaps=_split_names(overlaps),
@@ -135,7 +135,7 @@ def declare_population(
     )
     history = ledger.history()
     standing = history.standing(name)
-    say(f"{name}: {explain_relations(known, name)}.")
+    say(f"{name}: {explain_relations(populations, name)}.")
     say(f"Spent on one person of {name}: epsilon {standing.epsilon:.4g}; left {standing.left:.4g}.")
     if disjoint and str(history.relation) != "add-remove":
         say(
@@ -191,11 +191,11 @@ def _say_largest(largest: dict[str, Any]) -> str:
     return f"{bound}{spent} on one person{whose}"
 
 
-def _print_populations(known: Populations, rows: list[dict[str, Any]]) -> None:
+def _print_populations(populations: Populations, rows: list[dict[str, Any]]) -> None:
     from discreet.report.spending import explain_relations
 
     columns = {name: [row[name] for row in rows] for name in rows[0]}
-    columns["declared"] = [explain_relations(known, row["population"]) for row in rows]
+    columns["declared"] = [explain_relations(populations, row["population"]) for row in rows]
     print_columns(columns, ("population", "spent", "left", "releases", "declared"))
 
 
@@ -221,13 +221,13 @@ def report_spending(
             raise BadUsage(f"{out}: a spending report is written as .html, .md or .json; name one.")
         check_writable(out.parent, [out.name], force=force)
     ledger = Ledger.open(file)
-    told = describe_spending(ledger, ledger.history(), language)
+    spending = describe_spending(ledger, ledger.history(), language)
     if as_json:
-        print_json(told)
+        print_json(spending)
     elif out is None:
-        say_lines(write_spending_text(told))
+        say_lines(write_spending_text(spending))
     if out is not None:
-        write_text(out, ways[out.suffix](told), private=False)
+        write_text(out, ways[out.suffix](spending), private=False)
         note(f"Wrote {out} (may be published)")
 
 
@@ -266,16 +266,16 @@ def check_ledger(
 
     ledger = Ledger.open(file)
     checked = check(ledger, bundles)
-    known = {one.release for one in checked}
+    checked_releases = {bundle.release for bundle in checked}
     missing = [
         entry.number
         for entry in ledger.releases()
-        if entry.completed_at is not None and entry.number not in known
+        if entry.completed_at is not None and entry.number not in checked_releases
     ]
     rows: dict[str, list[Any]] = {
-        "bundle": [str(one.path) for one in checked],
-        "release": [one.release for one in checked],
-        "finding": [one.finding for one in checked],
+        "bundle": [str(bundle.path) for bundle in checked],
+        "release": [bundle.release for bundle in checked],
+        "finding": [bundle.finding for bundle in checked],
     }
     if as_json:
         print_json({"bundles": list_rows(rows), "without_bundle": missing})
@@ -317,7 +317,7 @@ def resume(
     if answers is not None and order.kind == "comparisons":
         opened = nullcontext(read_votes(answers, columns))
     elif answers is not None:
-        told = read_public_listing(order.public)
-        opened = open_answers(answers, reading, limits, "Releasing", told.read)
+        listing = read_public_listing(order.public)
+        opened = open_answers(answers, reading, limits, "Releasing", listing.read)
     with delivery.showing() as show, opened as data:
         show(resume_release(book, release, data, **delivery.place))

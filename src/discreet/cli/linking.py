@@ -80,32 +80,32 @@ def link(
             score(read_answers(answers_a, reading), first),
             score(read_answers(answers_b, reading), second),
         )
-    found = link_calibrations(*pair, flag_at=flag_at)
+    linkage = link_calibrations(*pair, flag_at=flag_at)
     written = []
     if out is not None:
         names = name_calibration(base), name_calibration(new)
         headline = title or f"Calibration of {names[1]} on the scale of {names[0]}"
-        about = _describe_link(found, names[0])
-        written += write_calibration(out, found.move(second), title=headline, about=about)
-        written += write_tables(out, {LINK_FILE: found.to_dict()})
+        about = _describe_link(linkage, names[0])
+        written += write_calibration(out, linkage.move(second), title=headline, about=about)
+        written += write_tables(out, {LINK_FILE: linkage.to_dict()})
     if as_json:
-        print_json(_link_document(found))
+        print_json(_link_document(linkage))
     else:
-        _print_link(found)
-    conclude(found.warnings, written)
+        _print_link(linkage)
+    conclude(linkage.warnings, written)
 
 
-def _describe_link(found: Link, base: str) -> str:
+def _describe_link(linkage: Link, base: str) -> str:
     """Say for a report, in the past tense of a paper, how the difficulties got on their scale."""
-    kept, left = int((~found.flagged).sum()), found.flagged_items
+    used, left = int((~linkage.flagged).sum()), linkage.flagged_items
     drifted = (
         f" ({len(left)} more had drifted and were left out: {name_some(left)})" if left else ""
     )
     return (
-        f"The difficulties were put on the scale of {base} through {kept} common {found.by}"
-        f"{drifted}: "
-        f"{minus(f'{found.shift:+.3f}')} logits were added (standard error {found.se:.3f}, which "
-        "every standard error includes)."
+        f"The difficulties were put on the scale of {base} through {used} common "
+        f"{linkage.by}{drifted}: "
+        f"{minus(f'{linkage.shift:+.3f}')} logits were added (standard error "
+        f"{linkage.se:.3f}, which every standard error includes)."
     )
 
 
@@ -139,13 +139,13 @@ def drift(
 
     sources = [_read_period(file, reading) for file in files]
     with working("Comparing"):
-        found = find_drift(sources, periods=names, level=level)
-    written = [] if out is None else write_tables(out, {DRIFT_FILE: confidential(found.to_dict())})
+        trends = find_drift(sources, periods=names, level=level)
+    written = [] if out is None else write_tables(out, {DRIFT_FILE: confidential(trends.to_dict())})
     if as_json:
-        print_json(_drift_document(found))
+        print_json(_drift_document(trends))
     else:
-        _print_drift(found)
-    conclude(found.warnings, written, choice=found.choice)
+        _print_drift(trends)
+    conclude(trends.warnings, written, choice=trends.choice)
 
 
 def _read_period(file: Path, reading: ReadingOptions) -> Any:
@@ -154,23 +154,23 @@ def _read_period(file: Path, reading: ReadingOptions) -> Any:
 
     if holds_counts(file):
         return PairCounts.load(file)
-    known = read_calibration(file) if is_item_file(file) else find_calibration(file)
-    return read_answers(str(file), reading) if known is None else known
+    stored_calibration = read_calibration(file) if is_item_file(file) else find_calibration(file)
+    return read_answers(str(file), reading) if stored_calibration is None else stored_calibration
 
 
-def _drift_document(found: Drift) -> dict[str, Any]:
-    columns = found.to_dict()
+def _drift_document(trends: Drift) -> dict[str, Any]:
+    columns = trends.to_dict()
     rows = list_rows({name: columns[name] for name in DRIFT_COLUMNS})
-    for row, values in zip(rows, found.difficulty.T.tolist(), strict=True):
+    for row, values in zip(rows, trends.difficulty.T.tolist(), strict=True):
         row["difficulties"] = values
-    means = None if found.cohort_mean is None else found.cohort_mean.tolist()
+    means = None if trends.cohort_mean is None else trends.cohort_mean.tolist()
     return {
-        "periods": list(found.periods),
-        "level": found.level,
-        "alarm": found.alarm,
-        "test": found.test,
-        "choice": found.choice,
-        "tau": found.tau,
+        "periods": list(trends.periods),
+        "level": trends.level,
+        "alarm": trends.alarm,
+        "test": trends.test,
+        "choice": trends.choice,
+        "tau": trends.tau,
         "cohort_means": means,
         "items": rows,
     }
@@ -179,33 +179,33 @@ def _drift_document(found: Drift) -> dict[str, Any]:
 DRIFT_COLUMNS = ("item", "change", "se", "p_value", "p_adjusted", "moved")
 
 
-def _print_drift(found: Drift) -> None:
-    moved = int(found.moved.sum()) or "none"
-    say(f"{len(found.items):,} items in {len(found.periods)} periods, {moved} moved")
+def _print_drift(trends: Drift) -> None:
+    moved = int(trends.moved.sum()) or "none"
+    say(f"{len(trends.items):,} items in {len(trends.periods)} periods, {moved} moved")
     say()
-    columns = found.to_dict()
-    columns["moved"] = ["moved" if one else "" for one in columns["moved"]]
+    columns = trends.to_dict()
+    columns["moved"] = ["moved" if has_moved else "" for has_moved in columns["moved"]]
     print_columns(columns, DRIFT_COLUMNS)
 
 
-def _link_document(found: Link) -> dict[str, Any]:
+def _link_document(linkage: Link) -> dict[str, Any]:
     names = ("shift", "se", "shift_all", "se_all", "scatter", "correlation", "spread_ratio")
-    numbers = {name: getattr(found, name) for name in names}
-    return {**numbers, found.by: list_rows(found.to_dict())}
+    numbers = {name: getattr(linkage, name) for name in names}
+    return {**numbers, linkage.by: list_rows(linkage.to_dict())}
 
 
-def _print_link(found: Link) -> None:
-    kept = int((~found.flagged).sum())
-    say(f"Add {found.shift:+.3f} logits (se {found.se:.3f}), from {kept} common {found.by}")
-    if found.flagged.any():
+def _print_link(linkage: Link) -> None:
+    used = int((~linkage.flagged).sum())
+    say(f"Add {linkage.shift:+.3f} logits (se {linkage.se:.3f}), from {used} common {linkage.by}")
+    if linkage.flagged.any():
         say(
-            f"From all {len(found.items)} common {found.by} it would be {found.shift_all:+.3f} "
-            f"(se {found.se_all:.3f})"
+            f"From all {len(linkage.items)} common {linkage.by} it would be "
+            f"{linkage.shift_all:+.3f} (se {linkage.se_all:.3f})"
         )
     say()
-    columns = found.to_dict()
-    columns["link"] = ["left out" if one else "used" for one in columns["flagged"]]
-    print_columns(columns, (found.by.removesuffix("s"), "drift", "se", "z", "link"))
+    columns = linkage.to_dict()
+    columns["link"] = ["left out" if is_flagged else "used" for is_flagged in columns["flagged"]]
+    print_columns(columns, (linkage.by.removesuffix("s"), "drift", "se", "z", "link"))
 
 
 KnownCalibration = Annotated[
@@ -235,11 +235,11 @@ def create_bank(
     from discreet.scales.bank import create_bank as create
     from discreet.scales.bank import write_bank
 
-    known = read_calibration(calibration)
-    bank = create(known, scale=scale, source=source or name_calibration(calibration))
+    item_parameters = read_calibration(calibration)
+    bank = create(item_parameters, scale=scale, source=source or name_calibration(calibration))
     write_bank(file, bank)
     say(f"Made {file} with {len(bank.items):,} items ({bank.access})")
-    left = len(getattr(known, "estimate", known).items) - len(bank.items)
+    left = len(getattr(item_parameters, "estimate", item_parameters).items) - len(bank.items)
     conclude([f"{left} items have no difficulty and were left out"] if left else ())
 
 
@@ -255,9 +255,9 @@ def add_to_bank(
     from discreet.scales.bank import grow_bank, read_bank, write_bank
 
     bank = read_bank(file)
-    known = read_calibration(calibration)
+    item_parameters = read_calibration(calibration)
     name = source or name_calibration(calibration)
-    grown, link = grow_bank(bank, known, source=name, flag_at=flag_at)
+    grown, link = grow_bank(bank, item_parameters, source=name, flag_at=flag_at)
     write_bank(file, grown)
     added = grown.items[len(bank.items) :]
     if as_json:

@@ -89,25 +89,25 @@ Delta = Annotated[float, option("D", "And by D more; from 0 to below 1.", "--del
 Neighbouring = Annotated[Relation, flag("Between which data sets.")]
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         print(f"discreet {__version__}")
         raise typer.Exit
 
 
-def _heed_quiet(asked: bool) -> None:
-    if asked:
+def _heed_quiet(is_requested: bool) -> None:
+    if is_requested:
         be_quiet()
 
 
-def _limit_threads(asked: int | None) -> None:
-    if asked is not None:
+def _limit_threads(threads: int | None) -> None:
+    if threads is not None:
         for variable in THREAD_VARIABLES:
             # Once loaded, numba refuses to hear about another number.
             if not (variable == "NUMBA_NUM_THREADS" and "numba" in sys.modules):
-                os.environ[variable] = str(asked)
+                os.environ[variable] = str(threads)
         if "pyarrow" in sys.modules:
-            sys.modules["pyarrow"].set_cpu_count(asked)
+            sys.modules["pyarrow"].set_cpu_count(threads)
 
 
 @dataclass(frozen=True)
@@ -183,12 +183,12 @@ def spread(function: Callable[..., None]) -> Callable[..., None]:
     # The one place with **values: the parser calls with whatever the signature below lists.
     def run(**values: Any) -> None:
         # Paths only: answers may come from a server, and their readers know which ones.
-        given = [one for value in values.values() for one in _paths(value)]
+        paths = [one for value in values.values() for one in _paths(value)]
         arguments = {name: values[name] for name in plain}
         for name, group in groups.items():
             arguments[name] = group(**{one.name: values[one.name] for one in fields(group)})
         with guard():
-            for value in given:
+            for value in paths:
                 refuse_address(value)
             function(**arguments)
 

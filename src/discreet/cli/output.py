@@ -97,9 +97,9 @@ def say_field(name: str, values: Iterable[str]) -> None:
     """
     width = shutil.get_terminal_size().columns - FIELD
     for number, value in enumerate(values):
-        first, *rest = fold_line(escape_controls(value), max(width, FIELD))
+        first, *continuation = fold_line(escape_controls(value), max(width, FIELD))
         say(f"{'' if number else name:{FIELD}}{first}")
-        for line in rest:
+        for line in continuation:
             say(f"{'':{FIELD}}  {line}")
 
 
@@ -110,15 +110,15 @@ def fold_line(line: str, width: int) -> list[str]:
     """
     parts: list[str] = []
     start = blank = used = 0
-    for place, sign in enumerate(line):
+    for index, sign in enumerate(line):
         wide = 1 if sign.isascii() else 2
         if used + wide > width - 2 * bool(parts):
-            end = blank if blank > start else place
+            end = blank if blank > start else index
             parts.append(line[start:end])
-            start, used = end, sum(1 if one.isascii() else 2 for one in line[end:place])
+            start, used = end, sum(1 if letter.isascii() else 2 for letter in line[end:index])
         used += wide
         if sign == " ":
-            blank = place + 1
+            blank = index + 1
     return [*parts, line[start:]]
 
 
@@ -291,11 +291,11 @@ def check_writable(folder: Path | None, names: Sequence[str], *, force: bool) ->
             f"{folder / taken[0]} exists already and would be overwritten. "
             "Choose another --out, or add --force to replace it."
         )
-    there = folder
-    while not there.exists() and there != there.parent:
-        there = there.parent
+    existing = folder
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
     try:
-        with tempfile.TemporaryDirectory(dir=there, prefix=".discreet-"):
+        with tempfile.TemporaryDirectory(dir=existing, prefix=".discreet-"):
             return
     except OSError as error:
         raise BadUsage(
@@ -401,11 +401,11 @@ def _describe_rows(label: str, now: Rows) -> str:
 @contextmanager
 def counting_bytes(label: str, measure: Callable[[], int]) -> Iterator[Callable[[int], None]]:
     """Yield a callback that moves a bar to the bytes read so far, once reading takes a second."""
-    wanted, started = _wants_progress(), time.monotonic()
+    shows_progress, started = _wants_progress(), time.monotonic()
     bars: list[Progress] = []
 
     def move(done: int) -> None:
-        if wanted and not bars and time.monotonic() - started >= PATIENCE_SECONDS:
+        if shows_progress and not bars and time.monotonic() - started >= PATIENCE_SECONDS:
             bars.append(_start_bar(label, measure()))
         for bar in bars:
             bar.update(bar.task_ids[0], completed=done)

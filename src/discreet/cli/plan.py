@@ -105,7 +105,7 @@ def plan(
                 "page."
             )
         check_writable(page.parent, [page.name], force=force)
-    made = make(
+    study = make(
         persons,
         items,
         answers,
@@ -121,57 +121,59 @@ def plan(
         ability_mean=ability_mean,
         design=cast("PlannedDesign", design),  # another name is refused there
     )
-    conclude(made.warnings)
-    document = made.to_dict()
+    conclude(study.warnings)
+    document = study.to_dict()
     if top is not None:
-        document["top_overlap"] = made.top_overlap(top)
+        document["top_overlap"] = study.top_overlap(top)
     if not as_json:
-        _show(made, top)
+        _show(study, top)
     if compare:
-        plans = made.compare()
-        document["mechanisms"] = {name: one.rmse for name, one in plans.items()}
+        plans = study.compare()
+        document["mechanisms"] = {name: alternative.rmse for name, alternative in plans.items()}
         if not as_json:
             _show_comparison(plans)
     if simulate is not None:
-        rmse, uncertainty = _check(made, simulate)
+        rmse, uncertainty = _check(study, simulate)
         document["simulated_rmse"] = rmse
         if not as_json:
             say(f"Simulated {simulate} times: {rmse:.3f}, give or take {uncertainty:.3f}")
     if page is not None:
-        _write_page(made, page)
+        _write_page(study, page)
         if not as_json:
             say(f"Wrote the page with sliders to {page}")
     if as_json:
         print_json(document)
 
 
-def _show(made: Plan, top: int | None) -> None:
+def _show(study: Plan, top: int | None) -> None:
 
-    solved = {"rmse": "", "target": ""}.get(made.solved, f" (solved for {made.solved})")
+    solved = {"rmse": "", "target": ""}.get(study.solved, f" (solved for {study.solved})")
     say(
-        f"{made.persons:,} persons, {made.items:,} items"
-        f"{f' of {made.steps} steps' if made.steps > 1 else ''}, {made.answers:,} answers each, "
-        f"epsilon {made.epsilon:g}, delta {made.delta:g}{solved}"
+        f"{study.persons:,} persons, {study.items:,} items"
+        f"{f' of {study.steps} steps' if study.steps > 1 else ''}, "
+        f"{study.answers:,} answers each, epsilon {study.epsilon:g}, "
+        f"delta {study.delta:g}{solved}"
     )
-    say(f"{made.mechanism}, {made.neighbours}")
-    say(f"Typical standard error          {made.rmse:.3f} logits")
-    if made.threshold_rmse is not None:
-        say(f"The same of thresholds          {made.threshold_rmse:.3f} logits")
-    say(f"The same without privacy        {made.rmse_without_privacy:.3f} logits")
+    say(f"{study.mechanism}, {study.neighbours}")
+    say(f"Typical standard error          {study.rmse:.3f} logits")
+    if study.threshold_rmse is not None:
+        say(f"The same of thresholds          {study.threshold_rmse:.3f} logits")
+    say(f"The same without privacy        {study.rmse_without_privacy:.3f} logits")
+    lost = study.persons - study.equivalent_persons
     say(
-        f"Equal to losing                 {made.persons - made.equivalent_persons:,} of the "
-        f"persons ({made.equivalent_persons:,} would do without privacy)"
+        f"Equal to losing                 {lost:,} of the "
+        f"persons ({study.equivalent_persons:,} would do without privacy)"
     )
-    in_order = show_predicted_share(made.order_probability)
+    in_order = show_predicted_share(study.order_probability)
     say(f"Two items 0.5 logits apart      in the right order {in_order}")
     if top is not None:
-        share = show_predicted_share(made.top_overlap(top))
+        share = show_predicted_share(study.top_overlap(top))
         say(f"Of the {top} hardest items        {share} are found")
-    assumed = made.setting.assumptions
+    assumed = study.setting.assumptions
     say(
         f"Assumed: difficulties N(0, {assumed.difficulty_spread:g}), abilities "
         f"N({assumed.ability_mean:g}, {assumed.ability_spread:g}), items given out "
-        f"{GIVEN_OUT[made.setting.design]}"
+        f"{GIVEN_OUT[study.setting.design]}"
     )
 
 
@@ -189,22 +191,22 @@ def _show_comparison(plans: dict[str, Plan]) -> None:
     )
 
 
-def _check(made: Plan, runs: int) -> tuple[float, float]:
+def _check(study: Plan, runs: int) -> tuple[float, float]:
     from discreet.planning.study import check_setting
 
     def progress(done: int) -> None:
         if runs >= 10 and done % max(1, runs // 10) == 0:
             note(f"Simulated {done} of {runs}")
 
-    check = check_setting(made.setting, runs=runs, progress=progress)
+    check = check_setting(study.setting, runs=runs, progress=progress)
     return check.rmse, check.uncertainty
 
 
-def _write_page(made: Plan, page: Path) -> None:
+def _write_page(study: Plan, page: Path) -> None:
     from discreet.report.pages import make_page
 
     with working("Computing the table behind the page"):
-        text = make_page(made)
+        text = make_page(study)
         write_text(page, text, private=False)
 
 
@@ -275,8 +277,8 @@ def audit(
         names = ("mechanism", "claimed_epsilon", "lower_bound", "passed", "verdict")
         more = ("detectable_factor", "detectable_epsilon", "power", "runs", "items")
         last = ("max_answers", "forms", "design", "attack")
-        told = {name: getattr(report, name) for name in (*names, *more, *last)}
-        print_json({**told, "typical_answers": typical})
+        figures = {name: getattr(report, name) for name in (*names, *more, *last)}
+        print_json({**figures, "typical_answers": typical})
     else:
         _say_report(report, budget)
     if report.verdict is Verdict.REFUTED:
@@ -309,7 +311,7 @@ def _say_report(report: AuditReport, budget: Budget) -> None:
     if report.detectable_factor == inf:
         say("Could have shown  no fault in the noise, whatever its size")
     else:
-        seen = f"noise too small by {report.detectable_factor:.3g}"
-        seen += f" (epsilon {report.detectable_epsilon:.3g})"
-        say(f"Could have shown  {seen}, with probability {report.power:g}")
+        detectable = f"noise too small by {report.detectable_factor:.3g}"
+        detectable += f" (epsilon {report.detectable_epsilon:.3g})"
+        say(f"Could have shown  {detectable}, with probability {report.power:g}")
     say(report.meaning)

@@ -49,12 +49,12 @@ def top(
 ) -> None:
     """Name the K hardest (or easiest) items."""
     check_method(method)
-    known = find_calibration(Path(file))
-    if known is None:
+    stored_calibration = find_calibration(Path(file))
+    if stored_calibration is None:
         estimate = _fit(file, method, regularisation, reading)
     else:
         _refuse_options(file, method, regularisation, reading)
-        estimate = _as_estimate(known)
+        estimate = _as_estimate(stored_calibration)
     from discreet.results.ranking import rank
     from discreet.results.ranks import rank_ranges
 
@@ -64,15 +64,15 @@ def top(
     if as_json:
         print_json(_top_document(estimate, ranking, ranges))
     else:
-        _print_ranking(estimate, ranking, ranges, find_words(known))
+        _print_ranking(estimate, ranking, ranges, find_words(stored_calibration))
     conclude(estimate.warnings, choice=estimate.choice)
 
 
-def find_words(known: Any) -> ReleaseKind:
+def find_words(calibration: Any) -> ReleaseKind:
     """Return the words for what a calibration is about: items of persons, or objects of judges."""
     from discreet.results.kinds import find_kind
 
-    return find_kind(getattr(known, "record", {}))
+    return find_kind(getattr(calibration, "record", {}))
 
 
 def _fit(file: str, method: str, regularisation: float, reading: ReadingOptions) -> Estimate:
@@ -98,18 +98,18 @@ def _refuse_options(file: str, method: str, regularisation: float, reading: Read
         )
 
 
-def _as_estimate(known: Any) -> Estimate:
+def _as_estimate(calibration: Any) -> Estimate:
     from discreet.results.calibrated import as_estimate
 
-    return as_estimate(known, "a ranking")
+    return as_estimate(calibration, "a ranking")
 
 
 def _top_document(estimate: Estimate, ranking: Ranking, ranges: RankRanges) -> dict[str, Any]:
     names = {name: list(getattr(ranking, name)) for name in ("top", "surely_in", "possibly_in")}
     columns = ranges.to_dict()
-    how = {"method": estimate.method, "choice": estimate.choice}
+    estimation = {"method": estimate.method, "choice": estimate.choice}
     ranks = list_rows({name: columns[name] for name in ("item", "first", "last")})
-    return {**names, "gap": ranking.gap, **how, "ranks": ranks}
+    return {**names, "gap": ranking.gap, **estimation, "ranks": ranks}
 
 
 def _print_ranking(
@@ -117,28 +117,28 @@ def _print_ranking(
 ) -> None:
     from discreet.results.ranks import show_ranks
 
-    best, most = set(ranking.top), kind.least if ranking.easiest else kind.most
+    best, superlative = set(ranking.top), kind.least if ranking.easiest else kind.most
     rivals = [item for item in ranking.possibly_in if item not in best]
     names = [*ranking.top, *rivals]
-    place = {item: index for index, item in enumerate(estimate.items)}
-    rows = [place[name] for name in names]
+    indices = {item: index for index, item in enumerate(estimate.items)}
+    rows = [indices[name] for name in names]
     words = dict.fromkeys(ranking.possibly_in, "possibly")
     words |= dict.fromkeys(ranking.surely_in, "surely")
     say(
-        f"The {len(best):,} {most} of {len(estimate.items):,} {kind.items}, at "
+        f"The {len(best):,} {superlative} of {len(estimate.items):,} {kind.items}, at "
         f"{ranking.level:.0%} confidence"
     )
     say()
     ranks = [str(number) for number in range(1, len(best) + 1)]
-    known = show_ranks(ranges, "-")
+    rank_texts = show_ranks(ranges, "-")
     print_table(
         [
             TableColumn("rank", [*ranks, *["rival"] * len(rivals)]),
             TableColumn(kind.item, names),
             TableColumn(kind.number, estimate.difficulty[rows].tolist(), digits=3),
             TableColumn("se", estimate.se[rows].tolist(), digits=3),
-            TableColumn(f"among the {most}", [words.get(name, "no") for name in names]),
-            TableColumn("possible ranks", [known[name] for name in names]),
+            TableColumn(f"among the {superlative}", [words.get(name, "no") for name in names]),
+            TableColumn("possible ranks", [rank_texts[name] for name in names]),
         ]
     )
     if ranking.gap == ranking.gap:  # not NaN: there is an item on either side of the line
@@ -157,8 +157,8 @@ def compare_items(
     as_json: AsJson = False,
 ) -> None:
     """Compare two items: their difference, its interval, and how sure their order is."""
-    known = find_calibration(calibration)
-    if known is None:
+    stored_calibration = find_calibration(calibration)
+    if stored_calibration is None:
         raise BadUsage(
             f"{calibration} is no calibration: give a release, a folder of `discreet fit --out`, "
             "a bank, or a saved estimate."
@@ -166,36 +166,36 @@ def compare_items(
     from discreet.results.ranks import compare_items as compare
     from discreet.results.ranks import rank_ranges
 
-    estimate = _as_estimate(known)
-    own = compare(estimate, first, second, level=level)
+    estimate = _as_estimate(stored_calibration)
+    pair = compare(estimate, first, second, level=level)
     ranges = rank_ranges(estimate, level=level)
-    half = ranges.quantile * own.se
-    every = {"lower": own.difference - half, "upper": own.difference + half}
-    is_sure = abs(own.difference) > ranges.bar * own.se
+    half = ranges.quantile * pair.se
+    every = {"lower": pair.difference - half, "upper": pair.difference + half}
+    is_sure = abs(pair.difference) > ranges.bar * pair.se
     if as_json:
-        plain = {name: value for name, value in own.to_dict().items() if name != "simultaneous"}
+        plain = {name: value for name, value in pair.to_dict().items() if name != "simultaneous"}
         print_json({**plain, "for_all_pairs": every, "told_apart": is_sure})
     else:
-        _print_comparison(own, every, find_words(known), is_sure=is_sure)
+        _print_comparison(pair, every, find_words(stored_calibration), is_sure=is_sure)
 
 
 def _print_comparison(
-    own: ItemComparison, every: dict[str, float], kind: ReleaseKind, *, is_sure: bool
+    pair: ItemComparison, every: dict[str, float], kind: ReleaseKind, *, is_sure: bool
 ) -> None:
     from discreet.markup import show_probability
 
-    say(f"{own.first} less {own.second}: {own.difference:+.3f} logits (se {own.se:.3f})")
+    say(f"{pair.first} less {pair.second}: {pair.difference:+.3f} logits (se {pair.se:.3f})")
     say()
     columns: dict[str, list[Any]] = {
         "interval": ["of this pair alone", f"of all pairs of {kind.items} at once"],
-        "lower": [own.lower, every["lower"]],
-        "upper": [own.upper, every["upper"]],
+        "lower": [pair.lower, every["lower"]],
+        "upper": [pair.upper, every["upper"]],
     }
     print_columns(
-        columns, ("interval", "lower", "upper"), titles={"lower": f"{own.level:.0%} from"}
+        columns, ("interval", "lower", "upper"), titles={"lower": f"{pair.level:.0%} from"}
     )
     say()
-    said = show_probability(own.probability)
-    say(f"Probability that {own.first} is the {kind.scale} one, for this pair alone: {said}")
+    chance = show_probability(pair.probability)
+    say(f"Probability that {pair.first} is the {kind.scale} one, for this pair alone: {chance}")
     verdict = "can" if is_sure else "cannot"
-    say(f"Among all {kind.items}, the two {verdict} be told apart at {own.level:.0%}.")
+    say(f"Among all {kind.items}, the two {verdict} be told apart at {pair.level:.0%}.")

@@ -202,11 +202,11 @@ def tell_apart(reading: ReleaseReading) -> ReleaseReading:
     return replace(reading, lowest=None, model="auto")
 
 
-def need(found: Any, name: str) -> Any:
+def need(option_value: Any, name: str) -> Any:
     """Return an option's value, or say that it is missing."""
-    if found is None:
+    if option_value is None:
         raise BadUsage(f"Missing option '{name}'. Only a release with --request can do without.")
-    return found
+    return option_value
 
 
 def settle(terms: ReleaseTerms, kind: str = "answers") -> dict[str, Any]:
@@ -241,9 +241,9 @@ def check_allowed(
     from discreet.publishing.spec import ReleaseSpec
     from discreet.publishing.spec import check_allowed as check
 
-    given = settled["budget"], listing, cap, people, settled["mechanism"]
-    wanted = ReleaseSpec(kind, *given, estimator=settled.get("estimator", "noise-aware"))
-    check(settled["ledger"], wanted, settled["population"], None)
+    spec_fields = settled["budget"], listing, cap, people, settled["mechanism"]
+    spec = ReleaseSpec(kind, *spec_fields, estimator=settled.get("estimator", "noise-aware"))
+    check(settled["ledger"], spec, settled["population"], None)
 
 
 def release(
@@ -266,17 +266,17 @@ def release(
         with delivery.showing() as show, opened as answers:
             show(approved.release(answers, delivery))
         return
-    said = tell_apart(reading)
+    release_reading = tell_apart(reading)
     from discreet.publishing.release import release as publish
     from discreet.publishing.spec import make_listing
 
     settled = {**settle(terms), **study.tell(reading.lowest, reading.model)}
     settled["estimator"] = study.estimator
-    told = ("items", "forms", "design", "lowest", "model")
-    listing = make_listing(**{name: settled[name] for name in told})
+    listing_names = ("items", "forms", "design", "lowest", "model")
+    listing = make_listing(**{name: settled[name] for name in listing_names})
     check_allowed("answers", settled, listing, study.max_answers, study.persons)
     settled |= {"max_answers": study.max_answers, "persons": study.persons}
-    opened = open_answers(file, said, limits, "Releasing", listing.read)
+    opened = open_answers(file, release_reading, limits, "Releasing", listing.read)
     with delivery.showing() as show, opened as answers:
         show(publish(answers, **settled, **delivery.place))
 
@@ -313,22 +313,22 @@ def open_request(context: typer.Context, file: Path, terms: ReleaseTerms, kind: 
 
     request = Request.load(file)
     ledger = open_ledger(request, terms.ledger)
-    wanted = read_wanted(request)
-    if wanted.kind != kind:
-        right = "compare release" if wanted.kind == "comparisons" else "release"
-        raise BadUsage(f"{file} is a request for {wanted.kind}: use 'discreet {right}'.")
-    check(ledger, wanted, request.body["population"], request)
-    return Approved(request, ledger, wanted.listing, unpack_reading(request.body))
+    spec = read_wanted(request)
+    if spec.kind != kind:
+        right = "compare release" if spec.kind == "comparisons" else "release"
+        raise BadUsage(f"{file} is a request for {spec.kind}: use 'discreet {right}'.")
+    check(ledger, spec, request.body["population"], request)
+    return Approved(request, ledger, spec.listing, unpack_reading(request.body))
 
 
 def _refuse_beside(context: typer.Context) -> None:
     """Refuse options about what is released and how it is read: only what was approved is."""
     groups = (ReleaseTerms, ReleaseStudy, ReleaseReading, Columns)
-    told = {one.name for group in groups for one in fields(group)} - {"ledger"}
+    option_names = {part.name for group in groups for part in fields(group)} - {"ledger"}
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
-        given = source is not None and source.name == "COMMANDLINE"
-        if given and parameter.name in told | {"max_comparisons", "judges"}:
+        is_typed = source is not None and source.name == "COMMANDLINE"
+        if is_typed and parameter.name in option_names | {"max_comparisons", "judges"}:
             name, *_ = (*parameter.opts, *parameter.secondary_opts)
             raise BadUsage(
                 f"{name} stands beside --request, and what was approved is released exactly so. "
@@ -359,7 +359,7 @@ def _say_delivered(released: Published, out: Path) -> str:
 
 def _release_document(released: Published) -> dict[str, Any]:
     guarantee, estimate, rows = released.guarantee, released.estimate, list_rows(_columns(released))
-    own = [{}] * len(rows) if estimate.ladder is None else list_thresholds(estimate)
+    thresholds = [{}] * len(rows) if estimate.ladder is None else list_thresholds(estimate)
     return {
         "mechanism": guarantee.mechanism,
         "epsilon": guarantee.epsilon,
@@ -372,7 +372,7 @@ def _release_document(released: Published) -> dict[str, Any]:
             if "floor" in released.record
         },
         **({"model": estimate.model} if estimate.ladder is not None else {}),
-        "items": [{**row, **more} for row, more in zip(rows, own, strict=True)],
+        "items": [{**row, **more} for row, more in zip(rows, thresholds, strict=True)],
     }
 
 

@@ -31,26 +31,26 @@ def read_wanted(text: str | None) -> Scale | ScaleTarget | None:
     return parse_scale(text)
 
 
-def needs_persons(wanted: Scale | ScaleTarget | None) -> bool:
+def needs_persons(target: Scale | ScaleTarget | None) -> bool:
     """Say whether abilities must be known before the scale is."""
-    if wanted is None:
+    if target is None:
         return False
     from discreet.scales.reported import ScaleTarget  # loads SciPy
 
-    return isinstance(wanted, ScaleTarget)
+    return isinstance(target, ScaleTarget)
 
 
 def settle_scale(
-    wanted: Scale | ScaleTarget | None, responses: Any, calibration: Any
+    target: Scale | ScaleTarget | None, responses: Any, calibration: Any
 ) -> Scale | None:
     """Return the scale; abilities are estimated where it depends on the persons."""
-    if wanted is None:
+    if target is None:
         return None
-    if not needs_persons(wanted):
-        return wanted.settle(())
+    if not needs_persons(target):
+        return target.settle(())
     from discreet.persons.scoring import score
 
-    return wanted.settle(score(responses, calibration).ability)
+    return target.settle(score(responses, calibration).ability)
 
 
 def stored_scale(calibration: Path) -> Scale | None:

@@ -64,23 +64,23 @@ def simulate(
     names = (out.name, truth)
     check_writable(out.parent, names, force=force)
     with working("Drawing answers"):
-        drawn = _draw(persons, items, answered, design, seed, steps, model)
+        sample = _draw(persons, items, answered, design, seed, steps, model)
         with staged(out.parent, names, private=False) as stage:
-            _write_answers(stage / out.name, drawn.responses, suffix, layout)
-            _write_truth(stage / truth, drawn, {"seed": seed, "design": design})
+            _write_answers(stage / out.name, sample.responses, suffix, layout)
+            _write_truth(stage / truth, sample, {"seed": seed, "design": design})
     summary = {
         "answers": str(out),
         "truth": str(out.parent / truth),
         "persons": persons,
         "items": items,
-        "n_answers": drawn.responses.n_answers,
+        "n_answers": sample.responses.n_answers,
     }
     if as_json:
         print_json(summary)
         return
-    say(f"Wrote {drawn.responses.n_answers:,} answers to {out} ({layout})")
-    known = "difficulties, thresholds" if steps > 1 else "difficulties"
-    say(f"Wrote the {known} and abilities behind them to {out.parent / truth}")
+    say(f"Wrote {sample.responses.n_answers:,} answers to {out} ({layout})")
+    parameters = "difficulties, thresholds" if steps > 1 else "difficulties"
+    say(f"Wrote the {parameters} and abilities behind them to {out.parent / truth}")
 
 
 def _suffix(out: Path) -> str:
@@ -106,27 +106,27 @@ def _draw(
 
     from discreet.simulation import simulate as draw
 
-    known = cast("DesignName", design)  # another name is refused there
+    design_name = cast("DesignName", design)  # another name is refused there
     rng = np.random.default_rng(seed)
-    return draw(persons, items, answered, design=known, steps=steps, model=model, rng=rng)
+    return draw(persons, items, answered, design=design_name, steps=steps, model=model, rng=rng)
 
 
-def _write_truth(path: Path, drawn: Simulation, setting: dict[str, Any]) -> None:
-    responses = drawn.responses
+def _write_truth(path: Path, sample: Simulation, setting: dict[str, Any]) -> None:
+    responses = sample.responses
     document = {
         **setting,
-        "difficulty": dict(zip(responses.items, drawn.difficulty.tolist(), strict=True)),
-        **({"thresholds": _list_thresholds(drawn)} if drawn.thresholds.shape[1] > 1 else {}),
-        "ability": dict(zip(map(str, responses.persons), drawn.ability.tolist(), strict=True)),
+        "difficulty": dict(zip(responses.items, sample.difficulty.tolist(), strict=True)),
+        **({"thresholds": _list_thresholds(sample)} if sample.thresholds.shape[1] > 1 else {}),
+        "ability": dict(zip(map(str, responses.persons), sample.ability.tolist(), strict=True)),
     }
     with path.open("w", encoding="utf-8") as file:
         json.dump(document, file, indent=1)
         file.write("\n")
 
 
-def _list_thresholds(drawn: Simulation) -> dict[str, list[float]]:
-    pairs = zip(drawn.responses.items, drawn.thresholds.tolist(), strict=True)
-    return {item: [one for one in own if one == one] for item, own in pairs}
+def _list_thresholds(sample: Simulation) -> dict[str, list[float]]:
+    pairs = zip(sample.responses.items, sample.thresholds.tolist(), strict=True)
+    return {item: [value for value in row if value == value] for item, row in pairs}
 
 
 def _write_answers(path: Path, responses: Responses, suffix: str, layout: Layout) -> None:

@@ -192,13 +192,13 @@ def describe_public(kind: str, public: Public, settings: Mapping[str, Any]) -> d
 def hash_source() -> str:
     """Return what the source of this library hashes to: all of its files, by name."""
     root = Path(discreet.__file__).parent
-    whole = hashlib.sha256()
-    for path in sorted(root.rglob("*"), key=lambda one: one.relative_to(root).as_posix()):
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*"), key=lambda file: file.relative_to(root).as_posix()):
         if path.is_file() and path.suffix in SOURCES:
             content = path.read_bytes().replace(b"\r\n", b"\n")
             name = path.relative_to(root).as_posix()
-            whole.update(f"{name}\0{hashlib.sha256(content).hexdigest()}\n".encode())
-    return whole.hexdigest()
+            digest.update(f"{name}\0{hashlib.sha256(content).hexdigest()}\n".encode())
+    return digest.hexdigest()
 
 
 SOURCES = (".py", ".html", ".css", ".js", ".toml", ".json", ".po", ".pot")
@@ -282,8 +282,8 @@ def write_bundle(
     force: bool = False,
 ) -> None:
     """Write the files; the folder appears whole or not at all."""
-    with hold_place(folder, force=force) as place:
-        place.fill(bundle_files(estimate, record, noisy))
+    with hold_place(folder, force=force) as staged_folder:
+        staged_folder.fill(bundle_files(estimate, record, noisy))
 
 
 def _as_written(estimate: Estimate, *, is_shown: bool) -> Estimate:

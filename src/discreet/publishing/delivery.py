@@ -70,7 +70,7 @@ class Delivery:
         What was asked for.
     book
         The ledger, which keeps the values; ``None`` where there is none.
-    place
+    staged_folder
         Where the bundle shall appear; ``None`` where the caller saves it.
     charge
         What the ledger is charged with; ``None`` where that was done before.
@@ -78,7 +78,7 @@ class Delivery:
 
     order: Order
     book: Ledger | None
-    place: StagedFolder | None
+    staged_folder: StagedFolder | None
     reservation: str
     charge: Mapping[str, Any] | None
 
@@ -102,9 +102,9 @@ class Delivery:
 
     def prepare(self, size: int) -> None:
         """Make sure of room for the values, here and in the bundle, then charge the ledger."""
-        if self.place is not None:
+        if self.staged_folder is not None:
             steps = sum(self.order.public.steps)
-            self.place.make_room(size + 16 * steps**2 * (steps <= COVARIANCE_ITEMS))
+            self.staged_folder.make_room(size + 16 * steps**2 * (steps <= COVARIANCE_ITEMS))
         if self.book is None:
             return
         self.book.make_room(size)
@@ -135,15 +135,15 @@ class Delivery:
         estimate = estimate_release(released, estimator=self.order.estimator)
         record = describe_release(released, estimate, self.order)
         record |= {**self.order.about, **self.describe_charge()}
-        if self.place is not None:
-            self.place.fill(bundle_files(estimate, record, released))
+        if self.staged_folder is not None:
+            self.staged_folder.fill(bundle_files(estimate, record, released))
         stored = None
         if self.book is not None:
-            self.book.complete(self.reservation, keep_values=self.place is None)
-            stored = None if self.place is not None else (self.book, self.reservation)
+            self.book.complete(self.reservation, keep_values=self.staged_folder is None)
+            stored = None if self.staged_folder is not None else (self.book, self.reservation)
         LOG.info("release: estimated and delivered")
-        made = PUBLISHED[self.order.kind]
-        return made(estimate, released.guarantee, record, noisy=released, stored=stored)
+        published_kind = PUBLISHED[self.order.kind]
+        return published_kind(estimate, released.guarantee, record, noisy=released, stored=stored)
 
 
 def describe_account(history: History, entry: LedgerEntry) -> dict[str, Any]:
@@ -173,19 +173,19 @@ def open_delivery(
     """Hold everything that a release needs, and explain whatever stops it once it is paid for."""
     name = Ledger.name_reservation() if reservation is None else reservation
     with ExitStack() as stack:
-        place: list[StagedFolder] = []
+        staged_folders: list[StagedFolder] = []
         if book is not None:
-            stack.enter_context(_explaining(book, name, place))
+            stack.enter_context(_explaining(book, name, staged_folders))
         if out is not None:
             room = BUNDLE_BYTES + ITEM_BYTES * sum(order.public.steps)
             room += PAIR_BYTES * min(len(order.public.items), PAIRED_ITEMS) ** 2
             room += 4 * len(json.dumps(order.to_dict()))
-            place.append(stack.enter_context(hold_place(out, force=force, room=room)))
-        yield Delivery(order, book, place[0] if place else None, name, charge)
+            staged_folders.append(stack.enter_context(hold_place(out, force=force, room=room)))
+        yield Delivery(order, book, staged_folders[0] if staged_folders else None, name, charge)
 
 
 @contextmanager
-def _explaining(book: Ledger, reservation: str, place: Sequence[StagedFolder]) -> Iterator[None]:
+def _explaining(book: Ledger, reservation: str, folders: Sequence[StagedFolder]) -> Iterator[None]:
     """Add to whatever stops a release what was charged for it, and how to get it."""
     try:
         yield
@@ -195,13 +195,13 @@ def _explaining(book: Ledger, reservation: str, place: Sequence[StagedFolder]) -
         except DiscreetError:
             error.add_note(f"The budget may be spent: look at 'discreet ledger show {book.path}'.")
             raise error from None
-        is_filled = any(one.is_filled for one in place)
+        is_filled = any(folder.is_filled for folder in folders)
         for entry in charged:
             if is_filled:
                 error.add_note(f"{explain_spent(book, entry)}, once. {DO_NOT_REPEAT}")
             elif entry.is_waiting:
-                how = explain_resuming(book, entry)
-                error.add_note(f"{explain_spent(book, entry)}, which did not arrive. {how}")
+                advice = explain_resuming(book, entry)
+                error.add_note(f"{explain_spent(book, entry)}, which did not arrive. {advice}")
         raise
 
 
@@ -275,9 +275,9 @@ def resume_release(
     with open_delivery(
         order, book, out=out, force=force, reservation=entry.reservation
     ) as delivery:
-        kept = book.fetch(entry.reservation)
-        if kept is not None:
-            return delivery.deliver(restore_release(order, kept, ledger=book.id))
+        stored_values = book.fetch(entry.reservation)
+        if stored_values is not None:
+            return delivery.deliver(restore_release(order, stored_values, ledger=book.id))
         if book.find(entry.reservation).completed_at is not None:
             raise BadUsage(
                 f"{book.path}: release {entry.number} has arrived; nothing is left to do."

@@ -109,13 +109,13 @@ def _is_line(value: object) -> bool:
     return isinstance(value, str) and len(value) <= MOST_LETTERS and value.isprintable()
 
 
-def _check_date(given: str) -> None:
+def _check_date(text: str) -> None:
     try:
-        is_plain = date.fromisoformat(given).isoformat() == given
+        is_plain = date.fromisoformat(text).isoformat() == text
     except ValueError:
         is_plain = False
     if not is_plain:
-        raise BadUsage(f"the date of a release is written as 2026-11-16, found {given!r}")
+        raise BadUsage(f"the date of a release is written as 2026-11-16, found {text!r}")
 
 
 About = Identity | Mapping[str, Any] | str | PathLike[str] | None
@@ -147,17 +147,17 @@ def _read_file(path: Path) -> Mapping[str, Any]:
 
 def _read_parts(words: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Put the content of files in the place of their names; what was read before stays."""
-    made = dict(words)
+    parts = dict(words)
     for name in FILES:
-        given = words.get(name)
-        if given is not None and not (isinstance(given, str | PathLike) and str(given)):
-            raise BadUsage(f"the {name} of a release is a file, found {str(given)[:40]!r}")
-    logo, own = (str(words.get(name, "")) for name in FILES)
+        file = words.get(name)
+        if file is not None and not (isinstance(file, str | PathLike) and str(file)):
+            raise BadUsage(f"the {name} of a release is a file, found {str(file)[:40]!r}")
+    logo, agency_words = (str(words.get(name, "")) for name in FILES)
     if logo and not logo.startswith("data:"):
-        made["logo"] = read_logo(folder / logo)
-    if own and "\n" not in own:
-        made["words"] = _read_own(folder / own, str(words.get("language") or "en"))
-    return made
+        parts["logo"] = read_logo(folder / logo)
+    if agency_words and "\n" not in agency_words:
+        parts["words"] = _read_own(folder / agency_words, str(words.get("language") or "en"))
+    return parts
 
 
 def _read_own(path: Path, language: str) -> str:
@@ -169,12 +169,12 @@ def _read_own(path: Path, language: str) -> str:
         raise BadUsage(f"the words {path} are no text in UTF-8") from None
 
 
-def _check_words(words: Mapping[str, Any], where: str) -> Identity:
+def _check_words(words: Mapping[str, Any], prefix: str) -> Identity:
     for name in words:
         if name not in NAMES:
             alike = get_close_matches(str(name), NAMES, 1)
             hint = f"did you mean {alike[0]}?" if alike else f"known are {', '.join(NAMES)}"
-            raise BadUsage(f"{where}a release has no {name!r}; {hint}")
+            raise BadUsage(f"{prefix}a release has no {name!r}; {hint}")
     return Identity(**words)
 
 
@@ -193,19 +193,19 @@ class AuditFacts:
 
 def describe_itself(about: About, audit: str | PathLike[str] | None) -> dict[str, Any]:
     """Return what a release says about itself: its identity, with a date, and an audit's result."""
-    said = make_identity(about)
-    if said.to_dict() and not said.date:
-        said = said.add({"date": datetime.now(UTC).date().isoformat()})
-    told: dict[str, Any] = {"identity": said.to_dict()} if said.to_dict() else {}
-    return told if audit is None else {**told, "audit": _read_audit(Path(audit))}
+    identity = make_identity(about)
+    if identity.to_dict() and not identity.date:
+        identity = identity.add({"date": datetime.now(UTC).date().isoformat()})
+    description: dict[str, Any] = {"identity": identity.to_dict()} if identity.to_dict() else {}
+    return description if audit is None else {**description, "audit": _read_audit(Path(audit))}
 
 
 def _read_audit(path: Path) -> dict[str, Any]:
     try:
         printed = json.loads(path.read_text(encoding="utf-8"))
-        names = {one.name for one in fields(AuditFacts)}
-        kept = {name: printed[name] for name in printed if name in names}
-        return asdict(read_as(AuditFacts, kept, "the audit"))
+        names = {fact.name for fact in fields(AuditFacts)}
+        facts = {name: printed[name] for name in printed if name in names}
+        return asdict(read_as(AuditFacts, facts, "the audit"))
     except FileNotFoundError:
         raise BadUsage(
             f"{path} does not exist; 'discreet audit --json' prints what it holds"
@@ -215,9 +215,9 @@ def _read_audit(path: Path) -> dict[str, Any]:
         raise BadUsage(f"{path} is not what 'discreet audit --json' prints{why}") from None
 
 
-def check_audit(told: Mapping[str, Any], mechanism: str) -> None:
+def check_audit(about: Mapping[str, Any], mechanism: str) -> None:
     """Refuse an audit of another mechanism, or one that refuted the promise."""
-    audit = told.get("audit")
+    audit = about.get("audit")
     if audit is None:
         return
     if audit["mechanism"] != mechanism:

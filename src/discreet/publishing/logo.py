@@ -40,20 +40,20 @@ def read_logo(path: Path) -> str:
 
 def check_logo(address: str) -> None:
     """Refuse a data address that :func:`read_logo` would not have made."""
-    found = _ADDRESS.fullmatch(address)
+    match = _ADDRESS.fullmatch(address)
     try:
-        content = b64decode(found[2], validate=True) if found else b""
+        content = b64decode(match[2], validate=True) if match else b""
     except binascii.Error:
         content = b""
-    if found is None or _check_picture(content, "the logo") != found[1]:
+    if match is None or _check_picture(content, "the logo") != match[1]:
         raise BadUsage(f"the logo of a release is a file, PNG, JPEG or SVG, found {address[:40]!r}")
 
 
-def _check_picture(content: bytes, where: str) -> str:
+def _check_picture(content: bytes, name: str) -> str:
     """Return which kind of picture it is, or refuse it."""
     if len(content) > LOGO_BYTES:
         raise BadUsage(
-            f"{where} has {len(content):,} bytes, and a logo has at most {LOGO_BYTES:,}; make it "
+            f"{name} has {len(content):,} bytes, and a logo has at most {LOGO_BYTES:,}; make it "
             "smaller"
         )
     kind, problems = "image/svg+xml", _find_in_drawing
@@ -63,7 +63,7 @@ def _check_picture(content: bytes, where: str) -> str:
         kind, problems = "image/jpeg", _find_in_jpeg
     problem = next(problems(content), None)
     if problem is not None:
-        raise BadUsage(f"{where} cannot be a logo: {problem}")
+        raise BadUsage(f"{name} cannot be a logo: {problem}")
     return kind
 
 
@@ -118,13 +118,13 @@ def _find_in_png(content: bytes) -> Iterator[str]:
 
 def _read_chunks(content: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield name and content of every chunk; the name is empty where its checksum is wrong."""
-    place = len(PNG)
-    while place < len(content):
-        end = place + 8 + int.from_bytes(content[place : place + 4])
-        name, checksum = content[place + 4 : place + 8], content[end : end + 4]
-        is_whole = checksum == zlib.crc32(content[place + 4 : end]).to_bytes(4)
-        yield (name if is_whole else b""), content[place + 8 : end]
-        place = end + 4
+    start = len(PNG)
+    while start < len(content):
+        end = start + 8 + int.from_bytes(content[start : start + 4])
+        name, checksum = content[start + 4 : start + 8], content[end : end + 4]
+        is_whole = checksum == zlib.crc32(content[start + 4 : end]).to_bytes(4)
+        yield (name if is_whole else b""), content[start + 8 : end]
+        start = end + 4
 
 
 def _list_lines(width: int, height: int, bits: int, *, is_interlaced: bool) -> Iterator[int]:
@@ -167,16 +167,16 @@ def _find_in_jpeg(content: bytes) -> Iterator[str]:
 
 def _read_segments(content: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield marker and body of the segments up to the first scan; nothing of a broken chain."""
-    found, place = [], 2
-    while content[place : place + 1] == b"\xff" and place + 4 <= len(content):
-        if content[place + 1] == 0xFF:  # fills up
-            place += 1
+    segments, start = [], 2
+    while content[start : start + 1] == b"\xff" and start + 4 <= len(content):
+        if content[start + 1] == 0xFF:  # fills up
+            start += 1
             continue
-        marker, size = content[place + 1], int.from_bytes(content[place + 2 : place + 4])
-        found.append((marker, content[place + 4 : place + 2 + size]))
-        place += 2 + size
-        if marker == SCAN and size >= 2 and place < len(content):
-            yield from found
+        marker, size = content[start + 1], int.from_bytes(content[start + 2 : start + 4])
+        segments.append((marker, content[start + 4 : start + 2 + size]))
+        start += 2 + size
+        if marker == SCAN and size >= 2 and start < len(content):
+            yield from segments
             return
         if size < 2:
             return

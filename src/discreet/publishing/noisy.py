@@ -48,8 +48,9 @@ def may_show_values(release: Release) -> bool:
     covered by the promise: they are kept back unless it was declared public, or is known because
     everybody answered everything.
     """
-    known = release.settings.get("public_pattern") or release.settings.get("shuffler") == "trusted"
-    return find_mechanism(release.mechanism).hides_pattern or bool(known)
+    settings = release.settings
+    is_public = settings.get("public_pattern") or settings.get("shuffler") == "trusted"
+    return find_mechanism(release.mechanism).hides_pattern or bool(is_public)
 
 
 def noisy_bytes(release: Release, estimate: Estimate) -> bytes:
@@ -103,15 +104,15 @@ def read_noisy(
 
 
 def _read_arrays(content: bytes) -> dict[str, Any]:
-    found = {}
+    arrays = {}
     with ZipFile(io.BytesIO(content)) as archive:
         for entry in archive.infolist():
             if entry.compress_type != ZIP_STORED:
                 raise ValueError("it is compressed, and we do not compress it")
             file = io.BytesIO(archive.read(entry))
             array = np.lib.format.read_array(file, allow_pickle=False)
-            found[entry.filename.removesuffix(".npy")] = array
-    return found
+            arrays[entry.filename.removesuffix(".npy")] = array
+    return arrays
 
 
 def _add_covariance(arrays: Mapping[str, Any], estimate: Estimate) -> Estimate:
@@ -155,5 +156,5 @@ def _restore(arrays: Mapping[str, Any], record: Mapping[str, Any]) -> Release:
 
 
 def _read_public(values: Mapping[str, Any], kind: str) -> Public:
-    given = {name: freeze_value(value) for name, value in values.items()}
-    return PUBLIC[kind](**{**given, "neighbours": Neighbours(values["neighbours"])})
+    frozen = {name: freeze_value(value) for name, value in values.items()}
+    return PUBLIC[kind](**{**frozen, "neighbours": Neighbours(values["neighbours"])})

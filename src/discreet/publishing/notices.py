@@ -43,8 +43,8 @@ class ReleaseNotice:
     def write(self, *, page: bool) -> str:
         """Return the notice as a page, or as Markdown."""
         if page:
-            told = {"title": self.title, "paragraphs": self.paragraphs, "releases": self.releases}
-            return write_page("notice.html", {**told, "tell": self.words}, scripts=())
+            body = {"title": self.title, "paragraphs": self.paragraphs, "releases": self.releases}
+            return write_page("notice.html", {**body, "tell": self.words}, scripts=())
         parts = [f"# {markdown_text(self.title)}", *map(markdown_text, self.paragraphs)]
         for heading, facts in self.releases:
             parts += [f"## {heading}"] if heading else []
@@ -71,7 +71,7 @@ def withdrawal_notice(
     record = _read_record(bundle, language)
     tell = speak(record)
     withdrawn = tell("This release was withdrawn on {date}.", date=_today())
-    made = ReleaseNotice(
+    notice = ReleaseNotice(
         title=tell("Withdrawn: {name}", name=_name(record)),
         paragraphs=(
             f"{withdrawn} {_check_reason(reason)}",
@@ -80,7 +80,7 @@ def withdrawal_notice(
         releases=(("", _list_facts(record)),),
         words=tell,
     )
-    return made.write(page=page)
+    return notice.write(page=page)
 
 
 def correction_notice(
@@ -108,20 +108,20 @@ def correction_notice(
     tell = speak(old)
     new = _read_record(by, tell.language)
     _check_pair(old, new)
-    said = new["identity"]
+    identity = new["identity"]
     corrected = tell(
         "This release was corrected on {date} by {name}.",
-        date=said.get("date", _today()),
+        date=identity.get("date", _today()),
         name=_name(new),
     )
     later = tell(
         "Use the later numbers. Both have noise of their own, so that they differ also where "
         "nothing was corrected."
     )
-    made = ReleaseNotice(
+    notice = ReleaseNotice(
         title=tell("Corrected: {name}", name=_name(old)),
         paragraphs=(
-            f"{corrected} {_check_reason(reason or said['reason'])}",
+            f"{corrected} {_check_reason(reason or identity['reason'])}",
             f"{later} {_stays_spent(old)}",
             *_list_changes(old, new),
         ),
@@ -131,7 +131,7 @@ def correction_notice(
         ),
         words=tell,
     )
-    return made.write(page=page)
+    return notice.write(page=page)
 
 
 def _read_record(bundle: str | PathLike[str], language: str | None) -> dict[str, Any]:
@@ -152,18 +152,18 @@ def _list_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
 
 
 def _check_pair(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    said, before = new.get("identity", {}), old.get("identity", {})
+    identity, before = new.get("identity", {}), old.get("identity", {})
     if old.get("record_sha256") == new.get("record_sha256"):
         raise BadUsage("a release cannot be corrected by itself; both folders hold the same one")
-    if "supersedes" not in said:
+    if "supersedes" not in identity:
         raise BadUsage(
             "the later release does not say that it takes the place of another one; a correction "
             "is released with supersedes= and reason= (--supersedes VERSION --because TEXT)"
         )
-    if before.get("version", said["supersedes"]) != said["supersedes"]:
+    if before.get("version", identity["supersedes"]) != identity["supersedes"]:
         raise BadUsage(
-            f"the later release takes the place of version {said['supersedes']!r}, and the earlier "
-            f"one is version {before['version']!r}"
+            f"the later release takes the place of version {identity['supersedes']!r}, and the "
+            f"earlier one is version {before['version']!r}"
         )
 
 
@@ -184,14 +184,14 @@ def _stays_spent(record: Mapping[str, Any]) -> str:
 
 
 def _name(record: Mapping[str, Any]) -> str:
-    said, tell = record.get("identity", {}), speak(record)
+    identity, tell = record.get("identity", {}), speak(record)
     count = len(record["items"])
-    named = said.get("title") or tell.of(
+    title = identity.get("title") or tell.of(
         find_kind(record), "{numbers} of {count} {items}", count=count
     )
-    if "version" not in said:
-        return str(named)
-    return tell("{name}, version {version}", name=named, version=said["version"])
+    if "version" not in identity:
+        return str(title)
+    return tell("{name}, version {version}", name=title, version=identity["version"])
 
 
 def _list_facts(record: Mapping[str, Any]) -> dict[str, str]:

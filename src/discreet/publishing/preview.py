@@ -44,12 +44,12 @@ class Preview:
     left: float
 
 
-def preview_release(wanted: ReleaseSpec, terms: DeliveryTerms, people: int) -> Preview:
+def preview_release(spec: ReleaseSpec, terms: DeliveryTerms, people: int) -> Preview:
     """Return what a release will say.
 
     Parameters
     ----------
-    wanted, terms
+    spec, terms
         As for the release.
     people
         How many persons (or judges) there will be, about; never counted in the data.
@@ -57,9 +57,9 @@ def preview_release(wanted: ReleaseSpec, terms: DeliveryTerms, people: int) -> P
     book = terms.book
     if book is None:
         raise BadUsage("a preview says what will be spent, so it needs the ledger")
-    wanted = check_allowed(book, wanted, terms.population, terms.request)
-    is_counted = wanted.budget.neighbours is Neighbours.REPLACE_ONE
-    order = make_order(wanted, people if is_counted else None, terms)
+    spec = check_allowed(book, spec, terms.population, terms.request)
+    is_counted = spec.budget.neighbours is Neighbours.REPLACE_ONE
+    order = make_order(spec, people if is_counted else None, terms)
     history = book.history()
     # The fingerprint of the answers is nobody's yet, so only the limit and the relation count.
     history.check(order.calibration.spend, "", None, terms.population)

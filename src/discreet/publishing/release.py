@@ -157,13 +157,15 @@ def release(
     1.0
     """
     listing = make_listing(items, forms, design, lowest, model)
-    wanted = ReleaseSpec(
+    spec = ReleaseSpec(
         "answers", budget, listing, max_answers, persons, mechanism, estimator=estimator
     )
-    told = describe_itself(about, audit)
-    drawn = noise or ExactNoise()
-    terms = DeliveryTerms(ledger, population, drawn, out, force, told, None, reservation, looked)
-    return charge_and_release(source, wanted, terms, engine=engine, words=reading)
+    description = describe_itself(about, audit)
+    noise_source = noise or ExactNoise()
+    terms = DeliveryTerms(
+        ledger, population, noise_source, out, force, description, None, reservation, looked
+    )
+    return charge_and_release(source, spec, terms, engine=engine, words=reading)
 
 
 def release_comparisons(
@@ -232,11 +234,13 @@ def release_comparisons(
     "one judge's whole set of comparisons"
     """
     listing = make_listing(items)
-    wanted = ReleaseSpec("comparisons", budget, listing, max_comparisons, judges, mechanism)
-    told = describe_itself(about, audit)
-    drawn = noise or ExactNoise()
-    terms = DeliveryTerms(ledger, population, drawn, out, force=force, about=told, looked=looked)
-    return cast(PublishedRanking, charge_and_release(data, wanted, terms))
+    spec = ReleaseSpec("comparisons", budget, listing, max_comparisons, judges, mechanism)
+    description = describe_itself(about, audit)
+    noise_source = noise or ExactNoise()
+    terms = DeliveryTerms(
+        ledger, population, noise_source, out, force=force, about=description, looked=looked
+    )
+    return cast(PublishedRanking, charge_and_release(data, spec, terms))
 
 
 @dataclass(frozen=True)
@@ -286,7 +290,7 @@ class DeliveryTerms:
 
 def charge_and_release(
     source: Any,
-    wanted: ReleaseSpec,
+    spec: ReleaseSpec,
     terms: DeliveryTerms,
     *,
     engine: str = "auto",
@@ -294,10 +298,10 @@ def charge_and_release(
 ) -> Published:
     """Do every step between what was asked for and a result, in the only order that is safe."""
     book = terms.book
-    wanted = check_allowed(book, wanted, terms.population, terms.request)
-    with OPENERS[wanted.kind](source, engine, words, wanted.listing) as data:
-        people = number_people(data, wanted.budget, wanted.people, KINDS[wanted.kind].persons)
-        order = make_order(wanted, people, terms)
+    spec = check_allowed(book, spec, terms.population, terms.request)
+    with OPENERS[spec.kind](source, engine, words, spec.listing) as data:
+        people = number_people(data, spec.budget, spec.people, KINDS[spec.kind].persons)
+        order = make_order(spec, people, terms)
         check_audit(terms.about, order.name)
         if order.public.persons == 0:
             raise BadResponses("there is nobody in the data, so there is nothing to release")
@@ -306,7 +310,7 @@ def charge_and_release(
         check_answers(data, order.public, order.require_mechanism())
         _warn_if_weak(order)
         _log_order(order)
-        charge = None if book is None else _describe_charge(data, order, book, terms, wanted)
+        charge = None if book is None else _describe_charge(data, order, book, terms, spec)
         with open_delivery(
             order,
             book,
@@ -321,33 +325,33 @@ def charge_and_release(
 def _log_order(order: Order) -> None:
     """Say what is released; public values only, the same whatever the answers are."""
     spend, items = order.calibration.spend, len(order.public.items)
-    told = order.name, spend.epsilon, spend.delta, items
-    LOG.info("release: %s, epsilon %g, delta %g, %d listed items", *told)
+    public_values = order.name, spend.epsilon, spend.delta, items
+    LOG.info("release: %s, epsilon %g, delta %g, %d listed items", *public_values)
 
 
-def make_order(wanted: ReleaseSpec, people: int | None, terms: DeliveryTerms) -> Order:
+def make_order(spec: ReleaseSpec, people: int | None, terms: DeliveryTerms) -> Order:
     """Settle everything that is public: parameters, mechanism, noise."""
-    kind, public = wanted.kind, wanted.make_public(people)
-    chosen, choice = choose_mechanism(wanted.mechanism, public, kind)
-    if wanted.chosen_by is not None:
-        choice = describe_choice(chosen.name, public, kind, wanted.chosen_by)
+    kind, public = spec.kind, spec.make_public(people)
+    chosen, choice = choose_mechanism(spec.mechanism, public, kind)
+    if spec.chosen_by is not None:
+        choice = describe_choice(chosen.name, public, kind, spec.chosen_by)
     return Order(
         kind=kind,
         name=chosen.name,
         mechanism=chosen,
         public=public,
-        calibration=chosen.calibrate(public, wanted.budget, terms.noise.source),
+        calibration=chosen.calibrate(public, spec.budget, terms.noise.source),
         choice=choice,
         unit=KINDS[kind].unit,
         about=terms.about,
-        chosen_by=wanted.chooser,
+        chosen_by=spec.chooser,
         looked=terms.looked,
-        estimator=wanted.estimator,
+        estimator=spec.estimator,
     )
 
 
 def _describe_charge(
-    data: Contributions, order: Order, book: Ledger, terms: DeliveryTerms, wanted: ReleaseSpec
+    data: Contributions, order: Order, book: Ledger, terms: DeliveryTerms, spec: ReleaseSpec
 ) -> dict[str, Any]:
     """Return what the ledger is charged with."""
     spend, (fingerprint, former) = order.calibration.spend, book.recognise(data)
@@ -357,7 +361,7 @@ def _describe_charge(
         "former": former,
         "description": f"{spend.mechanism}, epsilon {spend.epsilon:g}, delta {spend.delta:g}",
         "population": terms.population,
-        "persons": wanted.declared,
+        "persons": spec.declared,
         "request": terms.request,
         "order": order.to_dict(),
         "ids": book.remember(data),

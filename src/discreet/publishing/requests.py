@@ -118,13 +118,11 @@ def propose(
     if persons is not None and (isinstance(persons, bool) or not isinstance(persons, int)):
         raise BadUsage(f"a request names the number of persons, found {persons!r}")
     listing = make_listing(items, forms, design, lowest, model)
-    wanted = ReleaseSpec(
-        kind, budget, listing, max_answers, persons, mechanism, estimator=estimator
-    )
-    check_wanted(book, wanted, population)
-    public = wanted.make_public(wanted.declared)
+    spec = ReleaseSpec(kind, budget, listing, max_answers, persons, mechanism, estimator=estimator)
+    check_wanted(book, spec, population)
+    public = spec.make_public(spec.declared)
     chosen, _ = choose_mechanism(mechanism, public, kind)
-    told = {**describe_itself(None, audit), "identity": make_identity(about).to_dict()}
+    description = {**describe_itself(None, audit), "identity": make_identity(about).to_dict()}
     return make_request(
         "release",
         book.id,
@@ -145,9 +143,9 @@ def propose(
             "mechanism": chosen.name,
             "population": population,
             "ledger_file": str(book.path),
-            "about": pack({name: one for name, one in told.items() if one}),
+            "about": pack({name: one for name, one in description.items() if one}),
             "estimator": estimator,
-            "chosen_by": wanted.chooser,
+            "chosen_by": spec.chooser,
             "looked": bool(looked),
         },
     )
@@ -208,31 +206,31 @@ def release_request(
         Where the request is for another ledger, was used before, was changed after it was signed,
         or is not signed by as many approvers of the ledger as it asks for.
     """
-    asked = as_request(request)
-    book = open_ledger(asked, ledger)
-    approved = book.board().check_signed(asked, "release")
+    proposal = as_request(request)
+    book = open_ledger(proposal, ledger)
+    approved = book.board().check_signed(proposal, "release")
     about = {
-        **_tell_about(asked),
+        **_tell_about(proposal),
         "approval": {
-            "request": asked.body["nonce"],
-            "sha256": asked.digest,
-            "approvers": [one.describe() for one in approved],
+            "request": proposal.body["nonce"],
+            "sha256": proposal.digest,
+            "approvers": [approver.describe() for approver in approved],
         },
     }
-    wanted = read_wanted(asked)
+    spec = read_wanted(proposal)
     was_read = isinstance(source, AnswerSource | PairCounts | Comparisons)
-    words = None if was_read else cast(ListedWords, unpack_reading(asked.body))
+    words = None if was_read else cast(ListedWords, unpack_reading(proposal.body))
     terms = DeliveryTerms(
         book,
-        asked.body["population"],
+        proposal.body["population"],
         noise or ExactNoise(),
         out,
         force,
         about,
-        request=asked,
-        looked=asked.body.get("looked", False),
+        request=proposal,
+        looked=proposal.body.get("looked", False),
     )
-    return charge_and_release(source, wanted, terms, engine=engine, words=words)
+    return charge_and_release(source, spec, terms, engine=engine, words=words)
 
 
 def open_ledger(request: Request, ledger: AnyLedger | None) -> Ledger:
@@ -242,8 +240,8 @@ def open_ledger(request: Request, ledger: AnyLedger | None) -> Ledger:
             "this request is about an approver: enter it with 'discreet ledger approver LEDGER "
             "--request FILE'"
         )
-    found = request.body["ledger_file"] if ledger is None else ledger
-    return found if isinstance(found, Ledger) else Ledger.open(found)
+    source = request.body["ledger_file"] if ledger is None else ledger
+    return source if isinstance(source, Ledger) else Ledger.open(source)
 
 
 def read_wanted(request: Request) -> ReleaseSpec:
@@ -269,5 +267,5 @@ def read_wanted(request: Request) -> ReleaseSpec:
 
 def _tell_about(request: Request) -> dict[str, Any]:
     """Return what the release says about itself; its date is today's unless one was asked for."""
-    told: Mapping[str, Any] = unpack(request.body["about"])
-    return {**told, **describe_itself(told.get("identity"), None)}
+    description: Mapping[str, Any] = unpack(request.body["about"])
+    return {**description, **describe_itself(description.get("identity"), None)}

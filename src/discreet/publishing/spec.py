@@ -82,8 +82,8 @@ class ReleaseSpec:
             object.__setattr__(self, "people", list(self.people))  # it is gone through twice
         if self.estimator != NOISE_AWARE:
             public = self.make_public(self.declared)
-            made, _ = choose_mechanism(self.mechanism, public, self.kind)
-            check_estimator(made.name, self.estimator)
+            chosen, _ = choose_mechanism(self.mechanism, public, self.kind)
+            check_estimator(chosen.name, self.estimator)
 
     @property
     def chooser(self) -> Chooser:
@@ -109,35 +109,35 @@ class ReleaseSpec:
 
 
 def check_allowed(
-    book: Ledger | None, wanted: ReleaseSpec, population: str, request: Request | None
+    book: Ledger | None, spec: ReleaseSpec, population: str, request: Request | None
 ) -> ReleaseSpec:
     """Refuse what the ledger does not allow, or not without approvals, whatever the answers are."""
     if book is not None:
         book.board().check_release(request)
-    return check_wanted(book, wanted, population)
+    return check_wanted(book, spec, population)
 
 
-def check_wanted(book: Ledger | None, wanted: ReleaseSpec, population: str) -> ReleaseSpec:
+def check_wanted(book: Ledger | None, spec: ReleaseSpec, population: str) -> ReleaseSpec:
     """Refuse what the ledger does not allow, whatever the answers are; return what is left to do.
 
     Under add-remove the number of persons is not published; where the policy needs one, it serves
     the policy alone.
     """
     if book is None:
-        return wanted
+        return spec
     book.history().check_known(population)
-    policy, budget = book.policy, wanted.budget
+    policy, budget = book.policy, spec.budget
     if policy is None:
-        return wanted
-    made, _ = choose_mechanism(wanted.mechanism, wanted.make_public(wanted.declared), wanted.kind)
+        return spec
+    chosen, _ = choose_mechanism(spec.mechanism, spec.make_public(spec.declared), spec.kind)
     if policy.mechanisms is not None:
-        _check_own(made)
+        _check_own(chosen)
     book.check_policy(
-        Asked(budget.epsilon, budget.delta, str(budget.neighbours), made.name, wanted.declared)
+        Asked(budget.epsilon, budget.delta, str(budget.neighbours), chosen.name, spec.declared)
     )
     if budget.neighbours is Neighbours.ADD_REMOVE and policy.needs_persons:
-        return replace(wanted, people=None, expected=wanted.declared)
-    return wanted
+        return replace(spec, people=None, expected=spec.declared)
+    return spec
 
 
 def _check_own(mechanism: CompleteMechanism) -> None:
@@ -176,15 +176,15 @@ class Listing:
 
         Columns and rows outside the item list are ignored.
         """
-        asked, listed = reading.asked, frozenset(self.items)
-        if asked.steps or asked.merge or asked.lowest is not None or asked.model is not None:
+        coding, listed = reading.asked, frozenset(self.items)
+        if coding.steps or coding.merge or coding.lowest is not None or coding.model is not None:
             raise BadUsage(
                 "a release is told about the steps of its items and never looks for them: steps "
                 "stand in the item list (items={'Q1': 4}, in a file the columns item and steps), "
                 "and the lowest category is lowest= (--lowest). Merge categories before"
             )
         if self.is_binary:
-            if asked.reverse:
+            if coding.reverse:
                 raise BadUsage("reverse= (--reverse) is for items with steps, and these have none")
             binary = None if reading.at_least is not None else "rasch"
             return replace(reading, asked=AskedSteps(binary), listed=listed)
@@ -194,10 +194,10 @@ class Listing:
                 "and the item list names steps. Leave out one or the other"
             )
         steps = dict(zip(self.items, self.steps, strict=True))
-        unlisted = [item for item in asked.reverse if item not in steps]
+        unlisted = [item for item in coding.reverse if item not in steps]
         if unlisted:
             raise BadUsage(f"reverse= (--reverse) names {unlisted[0]!r}, which is not on the list")
-        scale = list_scale(steps, self.lowest, asked.reverse)
+        scale = list_scale(steps, self.lowest, coding.reverse)
         return replace(reading, asked=AskedSteps(), scale=scale, listed=listed)
 
     def admit(self, answers: Contributions) -> Contributions:
@@ -264,8 +264,8 @@ def make_listing(
 ) -> Listing:
     """Check what was said about items."""
     if isinstance(items, str) or not isinstance(items, Iterable):
-        found = "one string" if isinstance(items, str) else type(items).__name__
-        raise BadUsage(f"items must be a list of item names, found {found}")
+        type_name = "one string" if isinstance(items, str) else type(items).__name__
+        raise BadUsage(f"items must be a list of item names, found {type_name}")
     names = tuple(map(name_id, items))
     steps = tuple(items.values()) if isinstance(items, Mapping) else (1,) * len(names)
     for item, step in zip(names, steps, strict=True):
@@ -279,8 +279,8 @@ def make_listing(
 
 def _check_model(model: str, *, has_steps: bool) -> ScaleModel:
     if model not in ("auto", *MODELS):
-        known = ", ".join(("auto", *MODELS))
-        raise BadUsage(f"there is no model called {model!r}; choose one of: {known}")
+        models = ", ".join(("auto", *MODELS))
+        raise BadUsage(f"there is no model called {model!r}; choose one of: {models}")
     if has_steps and model == "rasch":
         raise BadUsage("model='rasch' is for right and wrong answers, and the list names steps")
     if not has_steps and model in get_args(ScaleModel):
@@ -325,12 +325,12 @@ _DEFAULTS = {
 def pack_reading(kind: str, words: Words, listing: Listing) -> dict[str, Any]:
     """Return the keywords as they stand in a request."""
     _check_names(kind, words)
-    told = {name: one for name, one in words.items() if not _is_default(kind, name, one)}
+    keywords = {name: value for name, value in words.items() if not _is_default(kind, name, value)}
     if kind == "answers":
-        plan = listing.read(make_reading(**told))
-        told |= {"missing": plan.codes} if "missing" in told else {}
-        told |= {"key": vars(make_key(told["key"]))} if "key" in told else {}
-    return dict(pack(told))
+        plan = listing.read(make_reading(**keywords))
+        keywords |= {"missing": plan.codes} if "missing" in keywords else {}
+        keywords |= {"key": vars(make_key(keywords["key"]))} if "key" in keywords else {}
+    return dict(pack(keywords))
 
 
 def unpack_reading(body: Words) -> dict[str, Any]:
@@ -352,10 +352,10 @@ def _is_default(kind: str, name: str, value: Any) -> bool:
     return value is None or value == _DEFAULTS[kind][name] or (value in ("", [], {}, ()))
 
 
-def _read_key(given: Any) -> Key:
+def _read_key(packed: Any) -> Key:
     """Return a key that a request holds; words come back as the tuples that they were."""
     try:
-        by_item = {str(item): tuple(map(str, words)) for item, words in given["by_item"].items()}
-        return Key(by_item, tuple(tuple(map(str, words)) for words in given["in_order"]))
+        by_item = {str(item): tuple(map(str, words)) for item, words in packed["by_item"].items()}
+        return Key(by_item, tuple(tuple(map(str, words)) for words in packed["in_order"]))
     except (AttributeError, KeyError, TypeError):
         raise BadUsage("the request holds no key of right answers") from None

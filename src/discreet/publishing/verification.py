@@ -109,20 +109,20 @@ def read_published(folder: str | PathLike[str]) -> Published:
 
 def read_release(folder: str | PathLike[str]) -> Published:
     """Read a bundle back: the estimate and its guarantee, as published."""
-    found = read_published(folder)
-    if isinstance(found, PublishedRanking):
+    published = read_published(folder)
+    if isinstance(published, PublishedRanking):
         raise BadUsage(
             f"{folder} is a release of comparisons, not of answers; read it with "
             "discreet.read_released_ranking."
         )
-    return found
+    return published
 
 
 def read_released_ranking(folder: str | PathLike[str]) -> PublishedRanking:
     """Read back what :meth:`PublishedRanking.save` wrote."""
-    found = read_published(folder)
-    if isinstance(found, PublishedRanking):
-        return found
+    published = read_published(folder)
+    if isinstance(published, PublishedRanking):
+        return published
     raise BadUsage(
         f"{folder} is a release of answers, not of comparisons; read it with discreet.read_release."
     )
@@ -156,14 +156,14 @@ def refit(
     >>> bool((again.difficulty == released.estimate.difficulty).all())
     True
     """
-    found = released if isinstance(released, Published) else read_published(released)
-    if found.noisy is None:
+    published = released if isinstance(released, Published) else read_published(released)
+    if published.noisy is None:
         name = "this release" if isinstance(released, Published) else released
         raise BadUsage(
             f"{name} holds no noisy values ({NOISY_FILE}), so nothing can be fitted to them: "
             f"{WITHOUT_VALUES}"
         )
-    return estimate_release(found.noisy, estimator=estimator or found.record["estimator"])
+    return estimate_release(published.noisy, estimator=estimator or published.record["estimator"])
 
 
 WITHOUT_VALUES = (
@@ -244,17 +244,17 @@ ADVICE = (
 def _find_bundles(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise BadUsage(f"{folder} is not a folder; give the one that holds the bundles.")
-    found = sorted(path.parent for path in folder.rglob(PRIVACY_FILE))
-    if not found:
+    bundles = sorted(path.parent for path in folder.rglob(PRIVACY_FILE))
+    if not bundles:
         raise BadUsage(f"{folder} holds no bundle ({PRIVACY_FILE}).")
-    return found
+    return bundles
 
 
 def _name_strange(record: Mapping[str, Any], ledger: str) -> str:
     """Say why a bundle cannot be compared with a ledger; nothing where it can."""
-    named = record["guarantee"]["ledger"]
-    if named != ledger:
-        return "charged to no ledger" if named is None else f"charged to another ledger, {named}"
+    payer = record["guarantee"]["ledger"]
+    if payer != ledger:
+        return "charged to no ledger" if payer is None else f"charged to another ledger, {payer}"
     return "" if record.get("charge") else "shows no head: written by an earlier version"
 
 
@@ -283,10 +283,10 @@ def _find_second_draws(charges: Mapping[int, list[tuple[Path, Mapping[str, Any]]
     ]
 
 
-def _read(place: Path) -> tuple[Estimate, dict[str, Any], Release | None]:
-    record = _read_record(place)
-    with _damage(place):
-        _check_files(place, record)
+def _read(folder: Path) -> tuple[Estimate, dict[str, Any], Release | None]:
+    record = _read_record(folder)
+    with _damage(folder):
+        _check_files(folder, record)
         _check_values(PRIVACY_FILE, record, _fields(find_kind(record)))
         if record["schema_version"] > 1:
             _check_values(PRIVACY_FILE, {**LEFT_OUT, **record}, ABOUT)
@@ -300,23 +300,23 @@ def _read(place: Path) -> tuple[Estimate, dict[str, Any], Release | None]:
         if record["schema_version"] == 1:
             promised = {"tail": None, **promised}
         _check_values("its guarantee", promised, GUARANTEE)
-        estimate = _read_table(place, record)
+        estimate = _read_table(folder, record)
         if NOISY_FILE not in record.get("files", ()):
             return estimate, record, None
-        content = (place / NOISY_FILE).read_bytes()
+        content = (folder / NOISY_FILE).read_bytes()
         noisy, estimate = read_noisy(content, record, estimate)
         if record["estimator"] == "spectral" and record["floor"] != count_raised(noisy):
             raise _Damage(f"{PRIVACY_FILE} has a floor that does not fit {NOISY_FILE}")
         return estimate, record, noisy
 
 
-def _read_record(place: Path) -> dict[str, Any]:
-    path = place / PRIVACY_FILE
+def _read_record(folder: Path) -> dict[str, Any]:
+    path = folder / PRIVACY_FILE
     if not path.is_file():
-        others = sorted(name for name in RELEASE_FILES if (place / name).is_file())
-        problem = f"{place} is not a whole release bundle: {PRIVACY_FILE} is missing"
+        others = sorted(name for name in RELEASE_FILES if (folder / name).is_file())
+        problem = f"{folder} is not a whole release bundle: {PRIVACY_FILE} is missing"
         raise BadResponses(f"{problem}. {FETCH}") if others else BadUsage(f"{problem}.")
-    with _damage(place):
+    with _damage(folder):
         record = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(record, dict):
             raise _Damage(f"{PRIVACY_FILE} holds no record")
@@ -339,21 +339,21 @@ class _Damage(ValueError):
 
 
 @contextmanager
-def _damage(place: Path) -> Iterator[None]:
+def _damage(folder: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        what = f"{Path(error.filename).name} is missing"
+        problem = f"{Path(error.filename).name} is missing"
     except _Damage as error:
-        what = str(error)
+        problem = str(error)
     except (OSError, ValueError, RecursionError, csv.Error) as error:
-        what = f"{error}"
+        problem = f"{error}"
     else:
         return
-    raise BadResponses(f"{place} is not a whole release bundle: {what}. {FETCH}")
+    raise BadResponses(f"{folder} is not a whole release bundle: {problem}. {FETCH}")
 
 
-def _check_files(place: Path, record: Mapping[str, Any]) -> None:
+def _check_files(folder: Path, record: Mapping[str, Any]) -> None:
     if record["schema_version"] == 1:
         return
     files = record.get("files")
@@ -364,7 +364,7 @@ def _check_files(place: Path, record: Mapping[str, Any]) -> None:
     for name, expected in files.items():
         if Path(name).name != name:
             raise _Damage(f"{PRIVACY_FILE} names a file elsewhere, {name!r}")
-        if hashlib.sha256((place / name).read_bytes()).hexdigest() != expected:
+        if hashlib.sha256((folder / name).read_bytes()).hexdigest() != expected:
             raise _Damage(f"{name} was changed")
 
 
@@ -486,25 +486,25 @@ STEPS: Kinds = {
 """What a record says about items besides their names, since there are items with steps."""
 
 
-def _check_values(where: str, values: Mapping[str, Any], kinds: Kinds) -> None:
+def _check_values(source: str, values: Mapping[str, Any], kinds: Kinds) -> None:
     for name, kind in kinds.items():
         if name not in values:
-            raise _Damage(f"{where} lacks {name!r}")
+            raise _Damage(f"{source} lacks {name!r}")
         try:
             read_as(kind, values[name], name, parts=NAMES)
         except SchemaError as error:
-            shown = show_value(values[name])
+            text = show_value(values[name])
             raise _Damage(
-                f"{where} has the {name} {shown}, which no release has ({error})"
+                f"{source} has the {name} {text}, which no release has ({error})"
             ) from None
 
 
-def _read_table(place: Path, record: Mapping[str, Any]) -> Estimate:
+def _read_table(folder: Path, record: Mapping[str, Any]) -> Estimate:
     kind = find_kind(record)
-    columns = _read_columns(place / kind.table, kind.columns)
+    columns = _read_columns(folder / kind.table, kind.columns)
     items = record["items"]
     # As it is written now, or as it was before formulas were kept from spreadsheets.
-    if [*columns.get("item", ())] not in ([spreadsheet_cell(one) for one in items], items):
+    if [*columns.get("item", ())] not in ([spreadsheet_cell(item) for item in items], items):
         raise _Damage(f"{kind.table} does not have one row for each item of {PRIVACY_FILE}")
     steps = tuple(record.get("steps", (1,) * len(items)))
     if len(steps) != len(items):
@@ -520,7 +520,7 @@ def _read_table(place: Path, record: Mapping[str, Any]) -> Estimate:
         guarantee=Guarantee.from_dict(record["guarantee"]),
         steps=steps,
         model=record.get("model", "rasch"),
-        ladder=None if max(steps) == 1 else _read_thresholds(place, items, steps),
+        ladder=None if max(steps) == 1 else _read_thresholds(folder, items, steps),
         warnings=warn_floored(**record["floor"]) if "floor" in record else (),
         se_method=SIMULATED if "floor" in record else "",
     )
@@ -534,21 +534,21 @@ def _read_columns(path: Path, names: Sequence[str]) -> dict[str, tuple[str, ...]
     return dict(zip(header, zip(*rows, strict=True), strict=False))
 
 
-def _read_thresholds(place: Path, items: Sequence[str], steps: Sequence[int]) -> Thresholds:
+def _read_thresholds(folder: Path, items: Sequence[str], steps: Sequence[int]) -> Thresholds:
     """Return the thresholds of a bundle, which has one row for each step of each item."""
-    columns = _read_columns(place / THRESHOLD_FILE, THRESHOLD_COLUMNS)
-    wanted = [
+    columns = _read_columns(folder / THRESHOLD_FILE, THRESHOLD_COLUMNS)
+    expected = [
         (spreadsheet_cell(item), str(step))
-        for item, most in zip(items, steps, strict=True)
-        for step in range(1, most + 1)
+        for item, item_steps in zip(items, steps, strict=True)
+        for step in range(1, item_steps + 1)
     ]
-    if [*zip(columns.get("item", ()), columns.get("step", ()), strict=True)] != wanted:
+    if [*zip(columns.get("item", ()), columns.get("step", ()), strict=True)] != expected:
         raise _Damage(f"{THRESHOLD_FILE} does not have one row for each step of {PRIVACY_FILE}")
     inside = np.arange(max(steps)) < np.array(steps)[:, None]
     value, se = np.full((2, *inside.shape), np.nan)
     value[inside], se[inside] = _numbers(columns["threshold"]), _numbers(columns["se"])
     words = iter(Status(word) for word in columns["status"])
-    status = tuple(tuple(str(next(words)) for _ in range(most)) for most in steps)
+    status = tuple(tuple(str(next(words)) for _ in range(item_steps)) for item_steps in steps)
     return Thresholds(value, se, status)
 
 

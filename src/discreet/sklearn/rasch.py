@@ -97,8 +97,8 @@ class Rasch(AnswerEstimator):
             return {}
         if reset or self.steps_ is None:
             return {"model": self.model}
-        given = answers.indices if issparse(answers) else np.nonzero(~np.isnan(answers))[1]
-        names = [list(self.steps_)[column] for column in np.unique(given)]
+        answered = answers.indices if issparse(answers) else np.nonzero(~np.isnan(answers))[1]
+        names = [list(self.steps_)[column] for column in np.unique(answered)]
         steps = {name: self.steps_[name] for name in names}
         return {"model": "partial-credit", "steps": steps, "lowest": self.lowest_}
 
@@ -187,11 +187,11 @@ class Rasch(AnswerEstimator):
         return np.array([chance[self._cell(pair, len(chance))] for pair in pairs], dtype=float)
 
     def _predict(self, block: npt.NDArray[np.int8]) -> npt.NDArray[np.float64]:
-        found, prior = self.estimate_, NormalPrior(self.ability_mean_, self.ability_sd_)
-        if found.ladder is not None and found.ladder.categories is not None:
-            shares = smooth_categories(found.ladder.categories, found.steps)
+        estimate, prior = self.estimate_, NormalPrior(self.ability_mean_, self.ability_sd_)
+        if estimate.ladder is not None and estimate.ladder.categories is not None:
+            shares = smooth_categories(estimate.ladder.categories, estimate.steps)
             return predict_categories(block, self.thresholds_, prior, shares)
-        share = smooth_shares(found.right, found.answers, len(found.items))
+        share = smooth_shares(estimate.right, estimate.answers, len(estimate.items))
         return predict_answers(block, self.difficulty_, prior, share)
 
     def _cell(self, pair: Any, persons: int) -> tuple[int, int]:

@@ -72,15 +72,15 @@ def calibrate(
     progress: TaskProgress, answers: Path, title: str, settings: Mapping[str, Any]
 ) -> CalibrationSummary:
     """Calibrate answers, test the model, and write what can be taken away."""
-    said = dict(settings)
-    wanted = parse_scale(said.pop("scale")) if "scale" in said else None
+    keywords = dict(settings)
+    target = parse_scale(keywords.pop("scale")) if "scale" in keywords else None
     progress.begin("Opening the answers")
     responses: Responses = load_kept(answers)
     progress.begin("Estimating the items")
-    estimate = fit(responses, **said)
+    estimate = fit(responses, **keywords)
     progress.begin("Measuring persons, testing fit, groups and dimensions")
     evidence = _gather(responses, estimate)
-    scale = None if wanted is None else wanted.settle(_abilities(responses, estimate, evidence))
+    scale = None if target is None else target.settle(_abilities(responses, estimate, evidence))
     progress.begin("Looking for problems and drawing the report")
     test = diagnose_test(estimate, None if evidence is None else summarise_evidence(evidence))
     tables = {table.name: table.turn(scale) for table in _list_tables(test, evidence)}
@@ -106,10 +106,10 @@ def _abilities(responses: Responses, estimate: Estimate, evidence: Evidence | No
 
 
 def _list_tables(test: Diagnosis, evidence: Evidence | None) -> Iterator[AnalysisTable]:
-    known = dict(test.tables)
+    tables = dict(test.tables)
     if evidence is not None:
-        known |= {table.name: table for table in list_evidence_tables(evidence)}
-    yield from (table for table in known.values() if table.rows)
+        tables |= {table.name: table for table in list_evidence_tables(evidence)}
+    yield from (table for table in tables.values() if table.rows)
 
 
 def _write_files(folder: Path, tables: Mapping[str, AnalysisTable], report: str) -> list[str]:

@@ -45,10 +45,10 @@ def predict(terms: ReleaseFields, order: Order) -> Plan | None:
         return None
 
 
-def list_costs(made: Plan) -> list[HtmlColumn]:
+def list_costs(study: Plan) -> list[HtmlColumn]:
     """Return predicted errors: of the release, and of what it would be with one thing changed."""
-    rows = [("this release", made.epsilon, made.rmse)]
-    for name, setting in _vary(made.setting):
+    rows = [("this release", study.epsilon, study.rmse)]
+    for name, setting in _vary(study.setting):
         try:
             rows.append((name, setting.epsilon, make_plan(setting).rmse))
         except DiscreetError:
@@ -71,25 +71,25 @@ def _vary(setting: Setting) -> Iterator[tuple[str, Setting]]:
     yield words, replace(setting, neighbours=relation)
 
 
-def say_costs(made: Plan) -> str:
+def say_costs(study: Plan) -> str:
     """Say what privacy costs in this release."""
-    lost = made.persons - made.equivalent_persons
+    lost = study.persons - study.equivalent_persons
     return (
-        f"The published numbers will typically be off by {made.rmse:.2f} logits; without privacy "
-        f"it would be {made.rmse_without_privacy:.2f}. That is as if {lost:,} of the "
-        f"{made.persons:,} persons had not answered. Two items half a logit apart come out in the "
-        f"right order {show_predicted_share(made.order_probability)} of the time."
+        f"The published numbers will typically be off by {study.rmse:.2f} logits; without "
+        f"privacy it would be {study.rmse_without_privacy:.2f}. That is as if {lost:,} of the "
+        f"{study.persons:,} persons had not answered. Two items half a logit apart come out "
+        f"in the right order {show_predicted_share(study.order_probability)} of the time."
     )
 
 
 def say_looked(session: StudioSession, work: Work) -> Mapping[str, Any]:
     """Say what has been seen of the answers in this studio, and what follows for the promise."""
-    seen, was_refused = session.find_seen(work), session.was_refused(work)
-    if seen is None:
+    seen_work, was_refused = session.find_seen(work), session.was_refused(work)
+    if seen_work is None:
         return {"looked": was_refused, "words": REFUSED if was_refused else UNSEEN}
     words = "You have looked at these answers in this studio"
-    if seen.runs:
-        words += f" and calibrated them {count_of(len(seen.runs), 'time')}"
+    if seen_work.runs:
+        words += f" and calibrated them {count_of(len(seen_work.runs), 'time')}"
     return {"looked": True, "words": f"{words}. {SEEN}"}
 
 

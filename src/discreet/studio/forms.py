@@ -47,18 +47,18 @@ class Field:
 
 def read_fields(fields: Sequence[Field], sent: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keywords that a form says; those of blank fields are absent."""
-    said = {}
-    for one in fields:
-        text = str(sent.get(one.name, "")).strip()
+    keywords = {}
+    for form_field in fields:
+        text = str(sent.get(form_field.name, "")).strip()
         if not text:
             continue
-        if one.choices and text not in one.choices:
-            raise BadUsage(f"{one.label}: {text!r} is not one of its choices.")
+        if form_field.choices and text not in form_field.choices:
+            raise BadUsage(f"{form_field.label}: {text!r} is not one of its choices.")
         try:
-            said[one.name] = one.read(text)
+            keywords[form_field.name] = form_field.read(text)
         except BadUsage as error:
-            raise BadUsage(f"{one.label}: {error}") from None
-    return said
+            raise BadUsage(f"{form_field.label}: {error}") from None
+    return keywords
 
 
 def write_fields(fields: Sequence[Field], options: Mapping[str, Any]) -> dict[str, str]:

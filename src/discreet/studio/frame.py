@@ -50,32 +50,32 @@ class Secrecy(Enum):
 
 def session_of(request: Request) -> StudioSession:
     """Return the session that a request belongs to."""
-    found: StudioSession = request.app.state.session
-    return found
+    session: StudioSession = request.app.state.session
+    return session
 
 
 def work_of(request: Request) -> Work:
     """Return the work that an address names."""
-    found = session_of(request).works.get(request.path_params["work"])
-    if found is None:
+    work = session_of(request).works.get(request.path_params["work"])
+    if work is None:
         raise HTTPException(404, "There is no such work here; the studio was restarted.")
-    return found
+    return work
 
 
 def run_of(request: Request) -> CalibrationRun:
     """Return the calibration that an address names."""
-    found = work_of(request).find_run(request.path_params["run"])
-    if found is None:
+    run = work_of(request).find_run(request.path_params["run"])
+    if run is None:
         raise HTTPException(404, "There is no such calibration here; the studio was restarted.")
-    return found
+    return run
 
 
 def job_of(request: Request) -> StudioJob:
     """Return the job that an address names."""
-    found = session_of(request).jobs.find(request.path_params["job"])
-    if found is None:
+    job = session_of(request).jobs.find(request.path_params["job"])
+    if job is None:
         raise HTTPException(404, "There is no such job here; the studio was restarted.")
-    return found
+    return job
 
 
 def show(
@@ -140,8 +140,8 @@ def send_text(text: str, name: str, kind: str = "text/csv") -> Response:
 
 def send_bytes(data: bytes, name: str, kind: str) -> Response:
     """Send a file to be kept."""
-    said = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return Response(data, media_type=kind, headers=said)
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(data, media_type=kind, headers=headers)
 
 
 def go(address: str) -> Response:

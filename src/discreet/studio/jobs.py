@@ -81,15 +81,15 @@ class StudioJob:
     @cached_property
     def outcome(self) -> Outcome:
         """What it came to, once it is done."""
-        found: Outcome = load_kept(self.folder / RESULT)
-        return found
+        outcome: Outcome = load_kept(self.folder / RESULT)
+        return outcome
 
     @property
     def failure(self) -> Failure:
         """Why it failed."""
         if (self.folder / FAILURE).exists():
-            found: Failure = load_kept(self.folder / FAILURE)
-            return found
+            failure: Failure = load_kept(self.folder / FAILURE)
+            return failure
         # Libraries below Python end a process that gets no memory, without a word.
         return Failure(f"The work ended suddenly. {OUT_OF_MEMORY}")
 
@@ -97,9 +97,9 @@ class StudioJob:
     def progress(self) -> dict[str, Any]:
         """What is being done, and how much of it."""
         path = self.folder / PROGRESS
-        said = loads(path.read_text()) if path.exists() else {"label": "Starting"}
+        report = loads(path.read_text()) if path.exists() else {"label": "Starting"}
         fixed = {"state": self.state.value, "committed": self.is_committed}
-        return {"done": 0, "total": 0, **said, **fixed}
+        return {"done": 0, "total": 0, **report, **fixed}
 
     @property
     def is_committed(self) -> bool:

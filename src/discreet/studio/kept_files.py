@@ -64,8 +64,8 @@ class Home:
 
     def list_releases(self) -> dict[str, Path]:
         """Return the folders of releases that lie here, the latest first."""
-        found = sorted(self.releases.glob(f"*/{PRIVACY_FILE}"), key=_written_at, reverse=True)
-        return {path.parent.name: path.parent for path in found}
+        records = sorted(self.releases.glob(f"*/{PRIVACY_FILE}"), key=_written_at, reverse=True)
+        return {path.parent.name: path.parent for path in records}
 
     def place_release(self, title: str, reservation: str) -> Path:
         """Return where the release with this reservation goes: always the same place."""
@@ -74,10 +74,10 @@ class Home:
 
     def put_release_away(self, name: str) -> None:
         """Take a release off the list; its files are moved, and nothing is removed."""
-        found = self.list_releases().get(name)
-        if found is not None:
+        folder = self.list_releases().get(name)
+        if folder is not None:
             make_folder(self.put_away)
-            found.rename(self.put_away / name)
+            folder.rename(self.put_away / name)
 
 
 def _written_at(path: Path) -> float:
@@ -106,15 +106,15 @@ class Recent:
     def paths(self) -> list[str]:
         """Return the paths; a damaged list is an empty one."""
         with suppress(OSError, JSONDecodeError, UnicodeDecodeError):
-            found = loads(self.place.read_text("utf-8")) if self.place else []
-            if isinstance(found, list):
-                return [one for one in found if isinstance(one, str)][:MOST]
+            entries = loads(self.place.read_text("utf-8")) if self.place else []
+            if isinstance(entries, list):
+                return [entry for entry in entries if isinstance(entry, str)][:MOST]
         return []
 
     def add(self, path: Path) -> None:
         """Put a path in front."""
-        said = str(path)
-        self._write([said, *(one for one in self.paths() if one != said)][:MOST])
+        text = str(path)
+        self._write([text, *(earlier for earlier in self.paths() if earlier != text)][:MOST])
 
     def forget(self, path: str = "") -> None:
         """Take out one path, or without one all of them, and the list itself."""
@@ -177,9 +177,9 @@ EXAMPLES = {
 
 def write_example(example: Example, folder: Path) -> Path:
     """Write an example into the private folder, once; return where it is."""
-    place = folder / "examples"
-    place.mkdir(mode=0o700, exist_ok=True)
-    path = place / example.name
+    examples = folder / "examples"
+    examples.mkdir(mode=0o700, exist_ok=True)
+    path = examples / example.name
     if not path.exists():
         example.write(path)
     return path

@@ -96,25 +96,25 @@ class Look:
     summary: Summary | None = None
 
 
-def look(progress: TaskProgress, source: Path, shown: str, options: Mapping[str, Any]) -> Look:
+def look(progress: TaskProgress, source: Path, name: str, options: Mapping[str, Any]) -> Look:
     """Read a file as far as that is possible, and say what was found."""
-    found = Look()
+    inspection = Look()
     try:
         progress.begin("Looking at the first rows")
         reading = make_reading(**options)
-        found, plan = _peek(source, reading)
+        inspection, plan = _peek(source, reading)
         if isinstance(plan, DiscreetError):
-            return replace(found, problem=_explain(plan, source, shown))
+            return replace(inspection, problem=_explain(plan, source, name))
         progress.begin("Looking at what stands in each column")
         words = _count_words(source, reading, progress)
-        found = replace(found, columns=_list_columns(found.names, plan, words))
+        inspection = replace(inspection, columns=_list_columns(inspection.names, plan, words))
         progress.begin("Reading the answers")
         responses = read_responses(source, **options, progress=counting(progress, source))
     except (BadResponses, BadUsage) as error:
-        return replace(found, problem=_explain(error, source, shown))
+        return replace(inspection, problem=_explain(error, source, name))
     keep(progress.folder / ANSWERS, responses)
     progress.begin("Counting what is missing and what is right")
-    return _describe(found, responses, words)
+    return _describe(inspection, responses, words)
 
 
 def counting(progress: TaskProgress, source: Path) -> Any:
@@ -123,19 +123,19 @@ def counting(progress: TaskProgress, source: Path) -> Any:
     return lambda done: progress.count(min(done, total), total)
 
 
-def _explain(error: DiscreetError, source: Path, shown: str) -> ReadingProblem:
+def _explain(error: DiscreetError, source: Path, name: str) -> ReadingProblem:
     """Return a refusal with the name that the user knows instead of the place of a copy.
 
     What it proposes stands below it, each with a button, and is not said twice.
     """
-    message = str(error).replace(str(source), shown)
-    for one in error.remedies:
-        message = message.replace(f"{one.words[0].upper()}{one.words[1:]}.", "").strip()
-    found = error.found if isinstance(error, BadAnswer) else None
-    if found is None:
+    message = str(error).replace(str(source), name)
+    for remedy in error.remedies:
+        message = message.replace(f"{remedy.words[0].upper()}{remedy.words[1:]}.", "").strip()
+    bad_cell = error.found if isinstance(error, BadAnswer) else None
+    if bad_cell is None:
         return ReadingProblem(message, remedies=error.remedies)
-    place = found.where.replace(str(source), shown)
-    return ReadingProblem(message, place, found.column, spell(found.value), error.remedies)
+    location = bad_cell.where.replace(str(source), name)
+    return ReadingProblem(message, location, bad_cell.column, spell(bad_cell.value), error.remedies)
 
 
 # -- the first rows --------------------------------------------------------------------------
@@ -152,17 +152,17 @@ def _peek(source: Path, reading: Reading) -> tuple[Look, Plan | DiscreetError]:
         names = tuple(first.names)
         batch = next(first.batches(range(len(names))), [])
         columns = [[_show(cell) for cell in part.slice(0, ROWS).to_pylist()] for part in batch]
-        found = Look(names, tuple(zip(*columns, strict=True)))
+        inspection = Look(names, tuple(zip(*columns, strict=True)))
         try:
             plan = plan_source(first, reading)
         except (BadResponses, BadUsage) as error:
             unknown = tuple(
                 ColumnSummary(name, UNKNOWN, {}, number=i) for i, name in enumerate(names)
             )
-            return replace(found, columns=unknown), error
+            return replace(inspection, columns=unknown), error
         # The rest of the file may be damaged: then this is all that is known of the columns.
         listed = _list_columns(names, plan, {})
-        return replace(found, is_long=isinstance(plan, LongPlan), columns=listed), plan
+        return replace(inspection, is_long=isinstance(plan, LongPlan), columns=listed), plan
 
     return read_tables(source, take, reading=reading)
 
@@ -175,11 +175,11 @@ class _Words(Tallied):
     """How often every value occurs, as it is written, whatever it means."""
 
     def _count(self, item: str, value: Any, times: int) -> None:
-        own = self.by_item.setdefault(item, {})
+        counts = self.by_item.setdefault(item, {})
         word = spell(value)
-        if value is None or not times or word.lower() in MISSING_WORDS or len(own) > MOST_WORDS:
+        if value is None or not times or word.lower() in MISSING_WORDS or len(counts) > MOST_WORDS:
             return
-        own[word] = own.get(word, 0) + times
+        counts[word] = counts.get(word, 0) + times
 
 
 def _count_words(
@@ -217,15 +217,20 @@ def _list_columns(
 # -- what was read ---------------------------------------------------------------------------
 
 
-def _describe(found: Look, responses: Responses, words: Mapping[str, Mapping[str, int]]) -> Look:
+def _describe(
+    inspection: Look, responses: Responses, words: Mapping[str, Mapping[str, int]]
+) -> Look:
     answers, score = _sum_answers(responses)
     means = np.divide(score, answers, where=answers > 0, out=np.full(len(answers), np.nan))
     items = tuple(
         ColumnSummary(name, ITEM, words.get(name, {}), int(answers[i]), float(means[i]))
         for i, name in enumerate(responses.items)
     )
-    known = {one.name: one for one in items}
-    columns = tuple(known.get(one.name, one) if one.role == ITEM else one for one in found.columns)
+    by_name = {column.name: column for column in items}
+    columns = tuple(
+        by_name.get(column.name, column) if column.role == ITEM else column
+        for column in inspection.columns
+    )
     summary = Summary(
         responses.n_persons,
         responses.items,
@@ -234,7 +239,7 @@ def _describe(found: Look, responses: Responses, words: Mapping[str, Mapping[str
         responses.choices is not None,
         {name: _count_labels(labels) for name, labels in responses.groups.items()},
     )
-    return replace(found, columns=columns, items=items, summary=summary)
+    return replace(inspection, columns=columns, items=items, summary=summary)
 
 
 def _sum_answers(responses: Responses) -> tuple[Any, Any]:
@@ -252,5 +257,5 @@ def _count_labels(labels: Any) -> dict[str, int]:
     counted: dict[str, int] = {}
     for label in map(str, labels):
         counted[label] = counted.get(label, 0) + 1
-    first = sorted(counted.items(), key=lambda one: -one[1])
+    first = sorted(counted.items(), key=lambda pair: -pair[1])
     return dict(islice(first, MOST_WORDS))

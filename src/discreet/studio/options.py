@@ -103,7 +103,7 @@ FIELDS = (
 """What can be said about a table beyond the roles of its columns."""
 
 
-def apply_remedy(options: Mapping[str, Any], remedy: Remedy, said: str = "") -> dict[str, Any]:
+def apply_remedy(options: Mapping[str, Any], remedy: Remedy, reply: str = "") -> dict[str, Any]:
     """Return the options with what a remedy sets, and with what the user said to it."""
     changed = dict(options)
     for name, value in remedy.options.items():
@@ -113,16 +113,16 @@ def apply_remedy(options: Mapping[str, Any], remedy: Remedy, said: str = "") -> 
             changed[name] = {**changed.get(name, {}), **value}
         else:
             changed[name] = value
-    if remedy.asks == "at_least" and said.strip():
-        changed["at_least"] = read_number(said.strip())
+    if remedy.asks == "at_least" and reply.strip():
+        changed["at_least"] = read_number(reply.strip())
     return _tidy(changed)
 
 
-def _extend(given: Any, more: Any) -> list[Any]:
-    before = given if isinstance(given, list) else [] if given is None else [given]
+def _extend(setting: Any, more: Any) -> list[Any]:
+    before = setting if isinstance(setting, list) else [] if setting is None else [setting]
     new = more if isinstance(more, list) else [more]
-    known = {str(one) for one in before}
-    return [*before, *(one for one in new if str(one) not in known)]
+    texts = {str(entry) for entry in before}
+    return [*before, *(entry for entry in new if str(entry) not in texts)]
 
 
 def toggle_missing(options: Mapping[str, Any], code: str) -> dict[str, Any]:
@@ -132,11 +132,13 @@ def toggle_missing(options: Mapping[str, Any], code: str) -> dict[str, Any]:
     return _tidy({**options, "missing": left if code in before else [*before, code]})
 
 
-def change_roles(options: Mapping[str, Any], look: Look, said: Mapping[str, str]) -> dict[str, Any]:
+def change_roles(
+    options: Mapping[str, Any], look: Look, roles: Mapping[str, str]
+) -> dict[str, Any]:
     """Return the options with the columns that were given another role than was understood."""
     changed = dict(options)
     for column in look.columns:
-        role = said.get(column.name, column.role)
+        role = roles.get(column.name, column.role)
         if role != column.role and role in ROLES[look.is_long]:
             changed = _give_role(changed, column.name, role)
     return _tidy(changed)
@@ -145,11 +147,11 @@ def change_roles(options: Mapping[str, Any], look: Look, said: Mapping[str, str]
 def _give_role(options: Mapping[str, Any], name: str, role: str) -> dict[str, Any]:
     """Take a column out of every list, and put it where it belongs."""
     changed = dict(options)
-    for one in ("ignore", "group"):
-        changed[one] = [other for other in changed.get(one, []) if other != name]
-    for one in _NAMED.values():
-        if changed.get(one) == name:
-            del changed[one]
+    for option in ("ignore", "group"):
+        changed[option] = [column for column in changed.get(option, []) if column != name]
+    for option in _NAMED.values():
+        if changed.get(option) == name:
+            del changed[option]
     if role in _NAMED:
         changed[_NAMED[role]] = name
     elif role == GROUP:
@@ -159,22 +161,22 @@ def _give_role(options: Mapping[str, Any], name: str, role: str) -> dict[str, An
     return changed
 
 
-def choose_key(options: Mapping[str, Any], look: Look, said: Mapping[str, str]) -> dict[str, Any]:
+def choose_key(options: Mapping[str, Any], look: Look, words: Mapping[str, str]) -> dict[str, Any]:
     """Return the options with the right answers that were chosen, in the order of the columns."""
     before = options.get("key")
-    known = before if isinstance(before, Mapping) else {}
-    items = [one.name for one in look.columns if one.role == ITEM]
-    chosen = {name: said.get(name) or known.get(name) for name in items}
+    earlier_key = before if isinstance(before, Mapping) else {}
+    items = [column.name for column in look.columns if column.role == ITEM]
+    chosen = {name: words.get(name) or earlier_key.get(name) for name in items}
     return _tidy({**options, "key": {name: word for name, word in chosen.items() if word}})
 
 
 def _tidy(options: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out what says nothing; a column that is the person is no group and not left out."""
-    named = {options.get(one) for one in _NAMED.values()}
+    role_columns = {options.get(one) for one in _NAMED.values()}
     tidy = {}
     for name, value in options.items():
         if name in ("ignore", "group"):
-            value = [one for one in _extend(None, value) if one not in named]
+            value = [one for one in _extend(None, value) if one not in role_columns]
         if value not in ([], {}, "", None):
             tidy[name] = value
     return tidy

@@ -205,8 +205,8 @@ USED = (
 )
 
 
-def _same(given: str, wanted: str) -> bool:
-    return compare_digest(given.encode(), wanted.encode())
+def _same(received: str, expected: str) -> bool:
+    return compare_digest(received.encode(), expected.encode())
 
 
 def _refuse(status: int, words: str) -> Response:

@@ -106,17 +106,17 @@ class Ticket:
         """Whether it is being carried out, or was."""
         return self.job is not None and self.job.state in (JobState.RUNNING, JobState.DONE)
 
-    def asks_the_same(self, other: Ticket) -> bool:
+    def asks_the_same(self, ticket: Ticket) -> bool:
         """Say whether another ticket is for the very same release, which is made once."""
-        if self.name == other.name:
+        if self.name == ticket.name:
             return True
-        if not (self.work and other.work and self.terms):
+        if not (self.work and ticket.work and self.terms):
             return False
         read_alike = (self.work.source, self.work.options) == (
-            other.work.source,
-            other.work.options,
+            ticket.work.source,
+            ticket.work.options,
         )
-        return read_alike and self.terms == other.terms
+        return read_alike and self.terms == ticket.terms
 
 
 @dataclass
@@ -144,11 +144,13 @@ class StudioSession:
         """All jobs."""
         return JobTable(self.folder, self.memory)
 
-    def open(self, source: Path, shown: str = "", options: Mapping[str, Any] | None = None) -> Work:
+    def open(
+        self, source: Path, source_name: str = "", options: Mapping[str, Any] | None = None
+    ) -> Work:
         """Begin work on a file."""
         with self._lock:
             name = f"work-{len(self.works) + 1}"
-            work = Work(name, source, shown or str(source), options or {})
+            work = Work(name, source, source_name or str(source), options or {})
             self.works[name] = work
         return work
 
@@ -162,16 +164,16 @@ class StudioSession:
     def keep_list(self, listed: ListedItems) -> str:
         """Keep a list of items for the next look at a form; return its name."""
         with self._lock:
-            known = [name for name, found in self.lists.items() if found == listed]
-            name = known[0] if known else f"list-{len(self.lists) + 1}"
+            names = [name for name, kept_list in self.lists.items() if kept_list == listed]
+            name = names[0] if names else f"list-{len(self.lists) + 1}"
             self.lists[name] = listed
         return name
 
     def issue(self, ticket: Ticket) -> None:
         """Keep a ticket, unless the release is being made under it already."""
         with self._lock:
-            known = self.tickets.get(ticket.name)
-            if known is None or not known.is_used:
+            earlier_ticket = self.tickets.get(ticket.name)
+            if earlier_ticket is None or not earlier_ticket.is_used:
                 self.tickets[ticket.name] = ticket
 
     def find_same(self, ticket: Ticket) -> Ticket | None:
@@ -216,8 +218,8 @@ class StudioSession:
     def know_ledger(self, path: Path) -> str:
         """Return the name in addresses of a ledger's file."""
         with self._lock:
-            known = {found: name for name, found in self.ledgers.items()}
-            name = known.get(path) or f"ledger-{next(self._numbers)}"
+            names = {ledger_path: name for name, ledger_path in self.ledgers.items()}
+            name = names.get(path) or f"ledger-{next(self._numbers)}"
             self.ledgers[name] = path
         return name
 

@@ -65,8 +65,8 @@ class ReleaseFields:
     @property
     def items(self) -> Items:
         """The listed items."""
-        found: Items = self.keywords["items"]
-        return found
+        items: Items = self.keywords["items"]
+        return items
 
     @property
     def population(self) -> str:
@@ -81,21 +81,23 @@ class ReleaseFields:
     @property
     def listing(self) -> Listing:
         """What is public about the items."""
-        named = ("items", "design", "lowest", "model")
-        return make_listing(**{name: self.keywords[name] for name in named & self.keywords.keys()})
+        public_names = ("items", "design", "lowest", "model")
+        return make_listing(
+            **{name: self.keywords[name] for name in public_names & self.keywords.keys()}
+        )
 
     def preview(self) -> Preview:
         """Return what the release will say, or refuse what it would be refused for."""
-        said = self.keywords
-        people = said.get("max_answers"), said.get("persons")
-        mechanism = said.get("mechanism", AUTO)
-        wanted = ReleaseSpec("answers", self.budget, self.listing, *people, mechanism)
-        about = describe_itself(said.get("about"), None)
-        drawn = ExactNoise()
+        keywords = self.keywords
+        people = keywords.get("max_answers"), keywords.get("persons")
+        mechanism = keywords.get("mechanism", AUTO)
+        spec = ReleaseSpec("answers", self.budget, self.listing, *people, mechanism)
+        about = describe_itself(keywords.get("about"), None)
+        noise = ExactNoise()
         charged = DeliveryTerms(
-            self.ledger, self.population, drawn, about=about, looked=self.looked
+            self.ledger, self.population, noise, about=about, looked=self.looked
         )
-        return preview_release(wanted, charged, self.expected)
+        return preview_release(spec, charged, self.expected)
 
 
 COUNTED, FIXED = "counted", "fixed"
@@ -239,21 +241,21 @@ def read_terms(
     if not accounts:
         raise BadUsage("There is no ledger that can be charged. Make one first.")
     account = replace(ACCOUNT, choices=dict.fromkeys(accounts, ""))
-    said = read_fields((account, *FIELDS), sent)
-    for one in (account, *FIELDS):
-        if one.name in NEEDED and one.name not in said:
-            raise BadUsage(f"{one.label}: this field is blank, and a release needs it.")
-    ledger, population = accounts[said.pop("account")]
-    relation = said.pop("neighbours", "replace-one")
-    budget = Budget(said.pop("epsilon"), said.pop("delta"), relation)
-    expected, number = said.pop("persons"), said.pop("number", COUNTED)
+    entries = read_fields((account, *FIELDS), sent)
+    for form_field in (account, *FIELDS):
+        if form_field.name in NEEDED and form_field.name not in entries:
+            raise BadUsage(f"{form_field.label}: this field is blank, and a release needs it.")
+    ledger, population = accounts[entries.pop("account")]
+    relation = entries.pop("neighbours", "replace-one")
+    budget = Budget(entries.pop("epsilon"), entries.pop("delta"), relation)
+    expected, number = entries.pop("persons"), entries.pop("number", COUNTED)
     if _must_declare(ledger, number, relation):
-        said["persons"] = expected
-    looked = said.pop("looked", "") == "yes"
-    about = {one.name: said.pop(one.name) for one in ABOUT if one.name in said}
-    keywords = {"items": listed.items, "population": population, **said}
+        entries["persons"] = expected
+    has_looked = entries.pop("looked", "") == "yes"
+    about = {part.name: entries.pop(part.name) for part in ABOUT if part.name in entries}
+    keywords = {"items": listed.items, "population": population, **entries}
     keywords |= {"about": about} if about else {}
-    return ReleaseFields(budget, ledger, expected, keywords, listed.shown, looked)
+    return ReleaseFields(budget, ledger, expected, keywords, listed.shown, has_looked)
 
 
 def _must_declare(ledger: Path, number: str, relation: str) -> bool:
@@ -264,7 +266,7 @@ def _must_declare(ledger: Path, number: str, relation: str) -> bool:
 
 def write_terms(terms: ReleaseFields) -> dict[str, str]:
     """Return what stands in the form that says these terms, but for the account."""
-    said = {
+    values = {
         **terms.keywords,
         **terms.keywords.get("about", {}),
         "epsilon": terms.budget.epsilon,
@@ -274,22 +276,22 @@ def write_terms(terms: ReleaseFields) -> dict[str, str]:
         "number": FIXED if "persons" in terms.keywords else COUNTED,
         "looked": "yes" if terms.looked else "",
     }
-    return {one.name: one.write(said[one.name]) for one in FIELDS if one.name in said}
+    return {part.name: part.write(values[part.name]) for part in FIELDS if part.name in values}
 
 
 # -- the list of items -----------------------------------------------------------------------
 
 
-def read_listed(path: Path, shown: str, answers: Path) -> ListedItems:
+def read_listed(path: Path, source_name: str, answers: Path) -> ListedItems:
     """Return the items of a list or a bank, each with its steps where there are any."""
     _refuse_answers(path, answers)
     try:
-        found = _read_bank(path) if is_bank(path) else read_items(path)
+        items = _read_bank(path) if is_bank(path) else read_items(path)
     except BadUsage as error:
-        raise BadUsage(str(error).replace(str(path), shown)) from None
-    _refuse_table(found, shown)
-    make_listing(found)
-    return ListedItems(found, shown)
+        raise BadUsage(str(error).replace(str(path), source_name)) from None
+    _refuse_table(items, source_name)
+    make_listing(items)
+    return ListedItems(items, source_name)
 
 
 def _refuse_answers(path: Path, answers: Path) -> None:
@@ -317,11 +319,11 @@ def _read_bank(path: Path) -> Items:
     return {item: own[-1] for item, own in zip(bank.items, bank.ladder.kept, strict=True)}
 
 
-def _refuse_table(items: Items, shown: str) -> None:
+def _refuse_table(items: Items, source_name: str) -> None:
     """Refuse lines with several cells each: a table was brought in the place of a list."""
     for sign in ",;\t":
         if len(items) > 1 and all(sign in name for name in items):
             raise BadUsage(
-                f"{shown} looks like a table, not like a list of items. Bring a file with one item "
-                "in each line, or a table with the two columns item and steps."
+                f"{source_name} looks like a table, not like a list of items. Bring a file with "
+                "one item in each line, or a table with the two columns item and steps."
             )

@@ -57,52 +57,52 @@ def plain_name(name: str) -> str:
     return (f"{stem[:_LONGEST]}{dot}{ending[:10]}" if stem else plain[:_LONGEST]) or "answers"
 
 
-async def receive_form(request: Request, folder: Path, most: int) -> Upload:
-    """Take in a form; a file that is larger than ``most`` bytes is refused and removed."""
-    _check_length(request, most)
-    place = Path(tempfile.mkdtemp(dir=folder, prefix="upload-"))
+async def receive_form(request: Request, folder: Path, byte_limit: int) -> Upload:
+    """Take in a form; a file that is larger than ``byte_limit`` bytes is refused and removed."""
+    _check_length(request, byte_limit)
+    upload_folder = Path(tempfile.mkdtemp(dir=folder, prefix="upload-"))
     try:
-        return await _receive(request, place, most)
+        return await _receive(request, upload_folder, byte_limit)
     except BaseException:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(upload_folder, ignore_errors=True)
         raise
 
 
-def _check_length(request: Request, most: int) -> None:
-    said = request.headers.get("content-length", "")
-    if said.isdigit() and read_index(said, most + 1) is None:
-        raise too_large(most)
+def _check_length(request: Request, byte_limit: int) -> None:
+    stated_length = request.headers.get("content-length", "")
+    if stated_length.isdigit() and read_index(stated_length, byte_limit + 1) is None:
+        raise too_large(byte_limit)
 
 
-async def _receive(request: Request, place: Path, most: int) -> Upload:
+async def _receive(request: Request, upload_folder: Path, byte_limit: int) -> Upload:
     taken = Upload()
     files: list[Any] = []
 
-    def take_field(one: Any) -> None:
-        taken.fields[(one.field_name or b"").decode()] = (one.value or b"").decode()
+    def take_field(form_field: Any) -> None:
+        taken.fields[(form_field.field_name or b"").decode()] = (form_field.value or b"").decode()
 
-    def take_file(one: Any) -> None:
+    def take_file(file: Any) -> None:
         # A form without a file sends one without a name; whoever sends several means the first.
-        if one.file_name and not files:
-            files.append(one)
+        if file.file_name and not files:
+            files.append(file)
         else:
-            _discard(one)
+            _discard(file)
 
     with explaining_damage():
         parser = create_form_parser(
             {"Content-Type": request.headers.get("content-type", "").encode()},
             take_field,
             take_file,
-            config={**_LIMITS, "UPLOAD_DIR": str(place)},
+            config={**_LIMITS, "UPLOAD_DIR": str(upload_folder)},
         )
         size = 0
         async for chunk in request.stream():
             size += len(chunk)
-            if size > most:
-                raise too_large(most)
+            if size > byte_limit:
+                raise too_large(byte_limit)
             parser.write(chunk)
         parser.finalize()
-    taken.file = _settle(files[0], place) if files else None
+    taken.file = _settle(files[0], upload_folder) if files else None
     parser.close()
     return taken
 
@@ -125,22 +125,22 @@ def explaining_damage() -> Iterator[None]:
         raise BadUsage("What the browser sent could not be read. Try again.") from None
 
 
-def _settle(sent: Any, place: Path) -> Path:
+def _settle(sent: Any, folder: Path) -> Path:
     """Give the file that was sent its plain name."""
     if sent.in_memory:
         sent.flush_to_disk()
     sent.close()
-    path = place / plain_name(sent.file_name.decode("utf-8", "replace"))
+    path = folder / plain_name(sent.file_name.decode("utf-8", "replace"))
     Path(sent.actual_file_name.decode()).rename(path)
     path.chmod(0o600)
     return path
 
 
-def too_large(most: int) -> BadUsage:
+def too_large(byte_limit: int) -> BadUsage:
     """Return the refusal of a large file, with the other way in."""
     return BadUsage(
-        f"The file is larger than {count_of(most // 1_000_000, 'megabyte')}, which is more than a "
-        "browser should send. Give its path below instead: then it is read where it is."
+        f"The file is larger than {count_of(byte_limit // 1_000_000, 'megabyte')}, which is more "
+        "than a browser should send. Give its path below instead: then it is read where it is."
     )
 
 
@@ -154,11 +154,11 @@ _BUSY = BadUsage("this folder belongs to a studio that is still running")
 def private_folder() -> Iterator[Path]:
     """Give a new private folder, and remove it with all that is in it."""
     remove_left_behind()
-    made = Path(tempfile.mkdtemp(prefix=f".{PREFIX}"))
+    hidden_folder = Path(tempfile.mkdtemp(prefix=f".{PREFIX}"))
     # It gets the name by which others look for it only once it is locked.
-    folder = made.with_name(made.name[1:])
-    with hold_lock(made / LOCK, _BUSY):
-        made.rename(folder)
+    folder = hidden_folder.with_name(hidden_folder.name[1:])
+    with hold_lock(hidden_folder / LOCK, _BUSY):
+        hidden_folder.rename(folder)
         try:
             yield folder
         finally:
@@ -167,13 +167,14 @@ def private_folder() -> Iterator[Path]:
 
 def remove_left_behind() -> list[Path]:
     """Remove the folders of studios that ended without doing so; return which."""
-    place = Path(tempfile.gettempdir())
-    return [folder for folder in place.glob(f"{PREFIX}*") if _is_ours(folder) and _remove(folder)]
+    temporary_root = Path(tempfile.gettempdir())
+    folders = temporary_root.glob(f"{PREFIX}*")
+    return [folder for folder in folders if _is_ours(folder) and _remove(folder)]
 
 
 def _is_ours(folder: Path) -> bool:
-    found = folder.lstat()
-    return folder.is_dir() and not folder.is_symlink() and found.st_uid == os.getuid()
+    status = folder.lstat()
+    return folder.is_dir() and not folder.is_symlink() and status.st_uid == os.getuid()
 
 
 def _remove(folder: Path) -> bool:

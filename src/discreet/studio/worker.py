@@ -84,8 +84,8 @@ class TaskProgress:
 
     def _write(self, done: int, total: int) -> None:
         self._written = time.monotonic()
-        said = {"label": self.label, "done": done, "total": total}
-        keep_text(self.folder / PROGRESS, dumps(said))
+        progress = {"label": self.label, "done": done, "total": total}
+        keep_text(self.folder / PROGRESS, dumps(progress))
 
 
 def claim(folder: Path) -> bool:
@@ -109,24 +109,24 @@ def run_task(folder: Path, task: Task, arguments: Mapping[str, Any], memory: int
         with warnings.catch_warnings(record=True) as caught, saying_it_otherwise():
             warnings.simplefilter("default", UserWarning)
             value = task(TaskProgress(folder), **arguments)
-        said = dict.fromkeys(str(one.message) for one in caught)
-        keep(folder / RESULT, Outcome(value, tuple(said)))
+        messages = dict.fromkeys(str(warning.message) for warning in caught)
+        keep(folder / RESULT, Outcome(value, tuple(messages)))
     except Exception as error:
         keep(folder / FAILURE, explain(error))
 
 
-def limit_memory(most: int | None) -> None:
+def limit_memory(byte_limit: int | None) -> None:
     """Let this process have so many bytes and no more."""
-    if most is not None:
+    if byte_limit is not None:
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        least = byte_limit if hard == resource.RLIM_INFINITY else min(byte_limit, hard)
         resource.setrlimit(resource.RLIMIT_AS, (least, hard))
 
 
 def explain(error: Exception) -> Failure:
     """Return what a page says of an error, with what was added on its way: above all, spends."""
-    said = " ".join([_describe(error), *getattr(error, "__notes__", ())])
-    return Failure(said, error if isinstance(error, DiscreetError) else None)
+    message = " ".join([_describe(error), *getattr(error, "__notes__", ())])
+    return Failure(message, error if isinstance(error, DiscreetError) else None)
 
 
 def _describe(error: Exception) -> str:
@@ -135,8 +135,8 @@ def _describe(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return OUT_OF_MEMORY
     if isinstance(error, OSError):
-        where = "" if error.filename is None else f"{error.filename}: "
-        return f"{where}{error.strerror or error}. Check the file and try again."
+        prefix = "" if error.filename is None else f"{error.filename}: "
+        return f"{prefix}{error.strerror or error}. Check the file and try again."
     return (
         f"Something went wrong inside discreet ({type(error).__name__}: {error}). This is a fault "
         "of the program, not yours; please report it (without data)."

@@ -74,10 +74,10 @@ class Language:
         text = self.catalogue.get((kind.answers, sentence, 0), sentence)
         return text.format(**{**kind.nouns, **values})
 
-    def count(self, number: int, one: str, many: str, /, **values: object) -> str:
+    def count(self, number: int, singular: str, plural: str, /, **values: object) -> str:
         """Return the sentence for one or the one for many; both may name the ``number``."""
         is_many = number != 1
-        text = self.catalogue.get(("", one, int(is_many)), many if is_many else one)
+        text = self.catalogue.get(("", singular, int(is_many)), plural if is_many else singular)
         return text.format(number=self.number(number), **values)
 
     def term(self, words: str) -> str:
@@ -106,8 +106,8 @@ def mark_of(sentence: str) -> str:
 def check_language(language: str) -> str:
     """Return the code of a language, or say which there are."""
     if language not in LANGUAGES:
-        known = ", ".join(f"{code} ({name})" for code, name in LANGUAGES.items())
-        raise BadUsage(f"there are no pages in the language {language!r}; known are {known}")
+        languages = ", ".join(f"{code} ({name})" for code, name in LANGUAGES.items())
+        raise BadUsage(f"there are no pages in the language {language!r}; known are {languages}")
     return language
 
 
@@ -122,12 +122,13 @@ def load_words(language: str) -> Language:
 
 def speak(record: Mapping[str, Any]) -> Language:
     """Return the words in which a release speaks of itself; an agency's own come first."""
-    said = record.get("identity", {})
-    known, own = load_words(said.get("language", "en")), said.get("words", "")
-    if not own or read_language(own, "own words") != known.language:
-        return known
-    texts = list_texts(read_entries(own, "own words"))
-    return Language(known.language, {**known.catalogue, **texts})
+    identity = record.get("identity", {})
+    standard_words = load_words(identity.get("language", "en"))
+    agency_words = identity.get("words", "")
+    if not agency_words or read_language(agency_words, "own words") != standard_words.language:
+        return standard_words
+    texts = list_texts(read_entries(agency_words, "own words"))
+    return Language(standard_words.language, {**standard_words.catalogue, **texts})
 
 
 def translate_record(record: Mapping[str, Any], language: str) -> dict[str, Any]:
@@ -135,7 +136,7 @@ def translate_record(record: Mapping[str, Any], language: str) -> dict[str, Any]
     identity = {**record.get("identity", {}), "language": check_language(language)}
     if language == "en":
         del identity["language"]
-    made = {**record, "identity": identity}
+    translated = {**record, "identity": identity}
     if not identity:
-        del made["identity"]
-    return made
+        del translated["identity"]
+    return translated

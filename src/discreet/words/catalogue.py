@@ -58,30 +58,30 @@ class _Lines:
     is_fuzzy: bool = False
 
     def finish(self) -> CatalogueEntry:
-        said = [text for name, text in self.parts.items() if name.startswith("msgstr")]
+        translations = [text for name, text in self.parts.items() if name.startswith("msgstr")]
         return CatalogueEntry(
             self.parts["msgid"],
             self.parts.get("msgid_plural", ""),
             self.parts.get("msgctxt", ""),
-            tuple(said),
+            tuple(translations),
             tuple(self.places),
             self.is_fuzzy,
         )
 
 
-def read_entries(text: str, where: str) -> list[CatalogueEntry]:
+def read_entries(text: str, source_name: str) -> list[CatalogueEntry]:
     """Return the entries of a catalogue, its header left out, or say in which line it is none."""
-    return [entry for entry in _read_all(text, where) if entry.sentence]
+    return [entry for entry in _read_all(text, source_name) if entry.sentence]
 
 
-def read_language(text: str, where: str) -> str:
+def read_language(text: str, source_name: str) -> str:
     """Return the language that a catalogue's header names; empty where it names none."""
-    headers = [entry.said[0] for entry in _read_all(text, where) if not entry.sentence]
-    found = re.search(r"^Language:\s*(\S+)", "".join(headers), re.MULTILINE)
-    return found[1] if found else ""
+    headers = [entry.said[0] for entry in _read_all(text, source_name) if not entry.sentence]
+    language_line = re.search(r"^Language:\s*(\S+)", "".join(headers), re.MULTILINE)
+    return language_line[1] if language_line else ""
 
 
-def _read_all(text: str, where: str) -> Iterator[CatalogueEntry]:
+def _read_all(text: str, source_name: str) -> Iterator[CatalogueEntry]:
     lines, name = _Lines(), ""
     for number, line in enumerate(map(str.strip, [*text.splitlines(), ""]), start=1):
         starts = not line or line.startswith(("#", "msgctxt")) or line.startswith("msgid ")
@@ -92,16 +92,16 @@ def _read_all(text: str, where: str) -> Iterator[CatalogueEntry]:
             lines.places += line[2:].split() if line.startswith("#:") else []
             lines.is_fuzzy |= line.startswith("#,") and "fuzzy" in line
         elif line:
-            found = _LINE.fullmatch(line)
-            name = (found and found[1]) or name
-            if found is None or not name or (name != "msgctxt" and not _follows(name, lines)):
+            match = _LINE.fullmatch(line)
+            name = (match and match[1]) or name
+            if match is None or not name or (name != "msgctxt" and not _follows(name, lines)):
                 raise BadUsage(
-                    f"{where}, line {number}: this is no line of a catalogue, which has "
+                    f"{source_name}, line {number}: this is no line of a catalogue, which has "
                     f'msgid "..." and msgstr "...", found {line[:40]!r}'
                 )
-            lines.parts[name] = lines.parts.get(name, "") + _unescape(found[2][1:-1])
+            lines.parts[name] = lines.parts.get(name, "") + _unescape(match[2][1:-1])
     if lines.parts:
-        raise BadUsage(f"{where}: the last sentence has no msgstr")
+        raise BadUsage(f"{source_name}: the last sentence has no msgstr")
 
 
 def _follows(name: str, lines: _Lines) -> bool:
@@ -124,8 +124,8 @@ def _write_entry(entry: CatalogueEntry) -> str:
         return "\n".join([*lines, *_write_part("msgstr", entry.said[0])]) + "\n"
     lines += _write_part("msgid_plural", entry.plural)
     for number in range(2):
-        said = entry.said[number] if number < len(entry.said) else ""
-        lines += _write_part(f"msgstr[{number}]", said)
+        translation = entry.said[number] if number < len(entry.said) else ""
+        lines += _write_part(f"msgstr[{number}]", translation)
     return "\n".join(lines) + "\n"
 
 
@@ -146,7 +146,7 @@ def _escape(text: str) -> str:
 
 
 def _unescape(text: str) -> str:
-    return re.sub(r"\\(.)", lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1]), text)
+    return re.sub(r"\\(.)", lambda match: {"n": "\n", "t": "\t"}.get(match[1], match[1]), text)
 
 
 def list_texts(entries: Iterable[CatalogueEntry]) -> dict[tuple[str, str, int], str]:

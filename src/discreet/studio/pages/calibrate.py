@@ -59,21 +59,21 @@ FIELDS = (
 
 
 def show_form(
-    request: Request, problem: str = "", said: Mapping[str, str] | None = None
+    request: Request, problem: str = "", form_values: Mapping[str, str] | None = None
 ) -> Response:
     """Show what can be chosen, and what was computed."""
     work = work_of(request)
-    found = find_look(work)
-    ready = found is not None and found.summary is not None
+    look = find_look(work)
+    ready = look is not None and look.summary is not None
     usual = {"model": work.options["model"]} if "model" in work.options else {}
     return show(
         "calibrate.html",
         {
             "problem": problem,
             "ready": ready,
-            "found": found,
+            "found": look,
             "fields": FIELDS,
-            "said": said or write_fields(FIELDS, usual),
+            "said": form_values or write_fields(FIELDS, usual),
             "runs": [(run, describe(run), run.job.state.value) for run in reversed(work.runs)],
             "done": [(run, describe(run)) for run in work.runs if run.job.state is JobState.DONE],
         },
@@ -87,8 +87,8 @@ def show_form(
 
 def describe(run: CalibrationRun) -> str:
     """Return a calibration in a few words: what was asked of it."""
-    said = [*run.settings.values()] or ["as the program chose"]
-    return f"{run.name.replace('job-', 'No. ')}: {', '.join(said)}"
+    choices = [*run.settings.values()] or ["as the program chose"]
+    return f"{run.name.replace('job-', 'No. ')}: {', '.join(choices)}"
 
 
 async def begin(request: Request) -> Response:
@@ -106,8 +106,8 @@ async def begin(request: Request) -> Response:
 
 
 def _begin(session: StudioSession, work: Work, settings: Mapping[str, Any]) -> CalibrationRun:
-    found = find_look(work)
-    if found is None or found.summary is None or work.reading is None:
+    look = find_look(work)
+    if look is None or look.summary is None or work.reading is None:
         raise BadUsage("These answers have not been read yet. Look at the data first.")
     answers = work.reading.folder / ANSWERS
 
@@ -148,12 +148,12 @@ def compare(request: Request) -> Response:
     ]
     if len(pair) < 2:
         return show_form(request, "Choose two calibrations that are done.")
-    made: list[CalibrationSummary] = [run.job.outcome.value for run in pair]
+    summaries: list[CalibrationSummary] = [run.job.outcome.value for run in pair]
     return show(
         "compare.html",
         {
-            "pair": [(run, describe(run), one) for run, one in zip(pair, made, strict=True)],
-            "columns": _set_side_by_side(*made),
+            "pair": list(zip(pair, map(describe, pair), summaries, strict=True)),
+            "columns": _set_side_by_side(*summaries),
             "same": _write_same(work, pair),
         },
         title="Two calibrations side by side",
@@ -165,9 +165,9 @@ def compare(request: Request) -> Response:
 
 def _set_side_by_side(first: CalibrationSummary, second: CalibrationSummary) -> list[HtmlColumn]:
     """Return the items that both have, with both numbers and how far they lie apart."""
-    ours, theirs = (one.estimate.to_dict() for one in (first, second))
-    place = {name: i for i, name in enumerate(theirs["item"])}
-    common = [(i, place[name]) for i, name in enumerate(ours["item"]) if name in place]
+    ours, theirs = (summary.estimate.to_dict() for summary in (first, second))
+    positions = {name: i for i, name in enumerate(theirs["item"])}
+    common = [(i, positions[name]) for i, name in enumerate(ours["item"]) if name in positions]
     return [
         HtmlColumn("item", [ours["item"][i] for i, _ in common]),
         HtmlColumn("first", [ours["difficulty"][i] for i, _ in common], 3),
@@ -206,15 +206,15 @@ def _write_same(work: Work, pair: list[CalibrationRun]) -> Same:
 
 
 def _call(run: CalibrationRun) -> str:
-    said = {name: value for name, value in run.settings.items() if name != "scale"}
-    inside = "".join(f", {name}={value!r}" for name, value in said.items())
+    keywords = {name: value for name, value in run.settings.items() if name != "scale"}
+    inside = "".join(f", {name}={value!r}" for name, value in keywords.items())
     return f"discreet.fit(answers{inside})"
 
 
 def write_run(work: Work, run: CalibrationRun) -> Same:
     """Return what does the same as a calibration."""
-    found = find_look(work)
-    items = [one.name for one in found.columns if one.role == "item"] if found else []
+    look = find_look(work)
+    items = [column.name for column in look.columns if column.role == "item"] if look else []
     code = f"calibration = {_call(run)}\nprint(calibration.summary())\n"
     more = {**run.settings, "out": f"results-{run.name.removeprefix('job-')}"}
     return write_same("fit", work.shown, run.options, items, more=more, then=code)

@@ -59,7 +59,7 @@ def begin_reading(session: StudioSession, work: Work) -> Work:
     def begin(now: Work) -> dict[str, Any]:
         if now.reading is not None:
             return {}
-        arguments = {"source": now.source, "shown": now.shown, "options": dict(now.options)}
+        arguments = {"source": now.source, "name": now.shown, "options": dict(now.options)}
         return {"reading": session.jobs.start(f"Reading {now.title}", look, **arguments)}
 
     return session.change(work.name, begin)
@@ -75,20 +75,20 @@ def reading_of(work: Work) -> StudioJob:
 def find_look(work: Work) -> Look | None:
     """Return what was found in a file, once it was looked at."""
     job = work.reading
-    found: Look | None = job.outcome.value if job and job.state is JobState.DONE else None
-    return found
+    inspection: Look | None = job.outcome.value if job and job.state is JobState.DONE else None
+    return inspection
 
 
 def _describe(work: Work, job: StudioJob) -> Mapping[str, Any]:
-    found: Look = job.outcome.value
-    items = [one.name for one in found.columns if one.role == ITEM]
+    inspection: Look = job.outcome.value
+    items = [one.name for one in inspection.columns if one.role == ITEM]
     key = work.options.get("key")
-    remedies = found.problem.remedies if found.problem else ()
+    remedies = inspection.problem.remedies if inspection.problem else ()
     return {
-        "found": found,
+        "found": inspection,
         "warnings": [one.replace(str(work.source), work.shown) for one in job.outcome.warnings],
-        "roles": ROLES[found.is_long],
-        "values": _list_values(found),
+        "roles": ROLES[inspection.is_long],
+        "values": _list_values(inspection),
         "missing": [str(one) for one in work.options.get("missing", [])],
         "key": key if isinstance(key, Mapping) else {},
         "fields": FIELDS,
@@ -109,16 +109,16 @@ def _preview(work: Work, remedy: Any, items: list[str]) -> str:
     return write_same("fit", work.shown, apply_remedy(work.options, remedy), items).command
 
 
-def _list_values(found: Look) -> list[tuple[str, int]]:
+def _list_values(inspection: Look) -> list[tuple[str, int]]:
     """Return the values of all items, but for right and wrong, the most frequent first."""
     counted: dict[str, int] = {}
-    for column in found.items or found.columns:
+    for column in inspection.items or inspection.columns:
         # A column of names or numbers of persons says nothing about answers.
-        few = column.words if len(column.words) <= MOST_WORDS else {}
-        for word, times in few.items():
+        word_counts = column.words if len(column.words) <= MOST_WORDS else {}
+        for word, times in word_counts.items():
             counted[word] = counted.get(word, 0) + times
     others = [(word, times) for word, times in counted.items() if word not in ("0", "1")]
-    return sorted(others, key=lambda one: -one[1])[:MOST_VALUES]
+    return sorted(others, key=lambda pair: -pair[1])[:MOST_VALUES]
 
 
 async def change(request: Request) -> Response:
@@ -126,11 +126,11 @@ async def change(request: Request) -> Response:
     work, form = work_of(request), await request.form()
     sent = {name: str(value) for name, value in form.items()}
     action = CHANGES.get(sent.get("change", ""))
-    found = find_look(work)
-    if action is None or found is None:
+    inspection = find_look(work)
+    if action is None or inspection is None:
         return go(f"/data/{work.name}")
     try:
-        options = action(work.options, found, sent)
+        options = action(work.options, inspection, sent)
     except BadUsage as error:
         return show_data(request, str(error))
     session_of(request).change(work.name, lambda now: _start_again(now, options))
@@ -143,8 +143,8 @@ def _start_again(work: Work, options: Options) -> dict[str, Any]:
     return {"options": options, "reading": None}
 
 
-def _take_remedy(options: Mapping[str, Any], found: Look, sent: Mapping[str, str]) -> Options:
-    remedies = found.problem.remedies if found.problem else ()
+def _take_remedy(options: Mapping[str, Any], inspection: Look, sent: Mapping[str, str]) -> Options:
+    remedies = inspection.problem.remedies if inspection.problem else ()
     number = read_index(sent.get("number", ""), len(remedies))
     if number is None:
         raise BadUsage("This remedy belongs to an earlier look at the file.")
@@ -155,20 +155,20 @@ def _take_code(options: Mapping[str, Any], _: Look, sent: Mapping[str, str]) -> 
     return toggle_missing(options, sent.get("code", ""))
 
 
-def _take_roles(options: Mapping[str, Any], found: Look, sent: Mapping[str, str]) -> Options:
-    return change_roles(options, found, _strip(sent, "role:"))
+def _take_roles(options: Mapping[str, Any], inspection: Look, sent: Mapping[str, str]) -> Options:
+    return change_roles(options, inspection, _strip(sent, "role:"))
 
 
-def _take_key(options: Mapping[str, Any], found: Look, sent: Mapping[str, str]) -> Options:
-    changed = change_roles(options, found, _strip(sent, "role:"))
-    return choose_key(changed, found, _strip(sent, "key:"))
+def _take_key(options: Mapping[str, Any], inspection: Look, sent: Mapping[str, str]) -> Options:
+    changed = change_roles(options, inspection, _strip(sent, "role:"))
+    return choose_key(changed, inspection, _strip(sent, "key:"))
 
 
 def _take_settings(options: Mapping[str, Any], _: Look, sent: Mapping[str, str]) -> Options:
-    settings = {one.name for one in FIELDS}
-    kept = {name: value for name, value in options.items() if name not in settings}
+    settings = {form_field.name for form_field in FIELDS}
+    other_options = {name: value for name, value in options.items() if name not in settings}
     chosen = {} if "key" in sent and sent["key"].strip() else _chosen_key(options)
-    return {**kept, **chosen, **read_fields(FIELDS, sent)}
+    return {**other_options, **chosen, **read_fields(FIELDS, sent)}
 
 
 def _chosen_key(options: Mapping[str, Any]) -> Options:

@@ -156,7 +156,7 @@ def list_ledgers(session: StudioSession) -> list[ListedLedger]:
 
 
 def show_ledgers(
-    request: Request, problem: str = "", said: Mapping[str, str] | None = None
+    request: Request, problem: str = "", form_values: Mapping[str, str] | None = None
 ) -> Response:
     """Show which ledgers there are, and how to make or open one."""
     session = session_of(request)
@@ -167,7 +167,7 @@ def show_ledgers(
             "listed": list_ledgers(session),
             "place": session.home.ledgers,
             "fields": FIELDS,
-            "said": {**write_fields(FIELDS, {}), **(USUAL if said is None else said)},
+            "said": {**write_fields(FIELDS, {}), **(USUAL if form_values is None else form_values)},
             "opened": session.books.paths(),
         },
         title="Ledgers",
@@ -183,34 +183,34 @@ def create(request: Request, sent: dict[str, str]) -> Response:
     try:
         path = _create(session, read_fields(FIELDS, sent))
     except DiscreetError as error:
-        said = {one.name: sent.get(one.name, "") for one in FIELDS}
-        return show_ledgers(request, str(error), said)
+        form_values = {form_field.name: sent.get(form_field.name, "") for form_field in FIELDS}
+        return show_ledgers(request, str(error), form_values)
     return go(f"/ledgers/{session.know_ledger(path)}")
 
 
-def _create(session: StudioSession, said: dict[str, Any]) -> Path:
+def _create(session: StudioSession, keywords: dict[str, Any]) -> Path:
     for needed in FIELDS[:3]:
-        if needed.name not in said:
+        if needed.name not in keywords:
             raise BadUsage(f"{needed.label}: this field is blank, and a ledger needs it.")
-    populations = _declare(said.pop("populations", []), apart=said.pop("apart", "") == "no")
-    if "policy" in said:
-        said["policy"] = find_path(said["policy"])
-    path = session.home.place_ledger(said.pop("name"))
-    ledger = Ledger.create(path, **said)
-    for one in populations:
-        ledger.declare(one.name, disjoint=one.disjoint)
+    populations = _declare(keywords.pop("populations", []), apart=keywords.pop("apart", "") == "no")
+    if "policy" in keywords:
+        keywords["policy"] = find_path(keywords["policy"])
+    path = session.home.place_ledger(keywords.pop("name"))
+    ledger = Ledger.create(path, **keywords)
+    for declaration in populations:
+        ledger.declare(declaration.name, disjoint=declaration.disjoint)
     return path
 
 
 def _declare(names: list[str], *, apart: bool) -> list[Declaration]:
     """Return what is to be declared; refused as a whole before there is a ledger."""
-    said: list[Declaration] = []
-    known = Populations()
+    declarations: list[Declaration] = []
+    populations = Populations()
     for name in dict.fromkeys(names):
-        said.append(Declaration(name, disjoint=known.names if apart else ()))
-        check_declaration(said[-1], known)
-        known = read_declarations(said)
-    return said
+        declarations.append(Declaration(name, disjoint=populations.names if apart else ()))
+        check_declaration(declarations[-1], populations)
+        populations = read_declarations(declarations)
+    return declarations
 
 
 def open_path(request: Request, sent: dict[str, str]) -> Response:
@@ -236,10 +236,10 @@ def forget(request: Request, sent: dict[str, str]) -> Response:
 
 def path_of(request: Request) -> Path:
     """Return the file of the ledger that an address names."""
-    found = session_of(request).list_ledgers().get(request.path_params["ledger"])
-    if found is None:
+    path = session_of(request).list_ledgers().get(request.path_params["ledger"])
+    if path is None:
         raise HTTPException(404, "There is no such ledger here; the studio was restarted.")
-    return found
+    return path
 
 
 def show_ledger(request: Request, problem: str = "") -> Response:
@@ -247,18 +247,18 @@ def show_ledger(request: Request, problem: str = "") -> Response:
     listed = look_up(request.path_params["ledger"], path_of(request))
     if listed.ledger is None or listed.history is None:
         return show_ledgers(request, listed.problem)
-    ledger, told = listed.ledger, describe_spending(listed.ledger, listed.history)
+    ledger, spending = listed.ledger, describe_spending(listed.ledger, listed.history)
     return show(
         "ledger.html",
         {
-            **list_spending_values(told),
+            **list_spending_values(spending),
             "title": listed.title,
             "layout": "studio/frame.html",
             "problem": problem,
             "listed": listed,
             "policy": [] if ledger.policy is None else ledger.policy.describe(),
             "waiting_for": [
-                (one, explain_resuming(ledger, one)) for one in list_waiting(listed.history)
+                (entry, explain_resuming(ledger, entry)) for entry in list_waiting(listed.history)
             ],
             "fields": DECLARED,
             "same": _write_same(listed.path),
@@ -281,10 +281,10 @@ def _write_same(path: Path) -> Same:
 def declare(request: Request, sent: dict[str, str]) -> Response:
     """Declare a population, or more about one."""
     try:
-        said = read_fields(DECLARED, sent)
-        if "population" not in said:
+        keywords = read_fields(DECLARED, sent)
+        if "population" not in keywords:
             raise BadUsage("Population: this field is blank. Type whom the data is about.")
-        Ledger.open(path_of(request)).declare(said.pop("population"), **said)
+        Ledger.open(path_of(request)).declare(keywords.pop("population"), **keywords)
     except DiscreetError as error:
         return show_ledger(request, str(error))
     return go(f"/ledgers/{request.path_params['ledger']}")
@@ -293,7 +293,7 @@ def declare(request: Request, sent: dict[str, str]) -> Response:
 REPORTS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
     "html": ("text/html", write_spending_page),
     "md": ("text/markdown", write_spending_text),
-    "json": ("application/json", lambda told: dumps(told, indent=2, ensure_ascii=False) + "\n"),
+    "json": ("application/json", lambda facts: dumps(facts, indent=2, ensure_ascii=False) + "\n"),
 }
 """What a spending report can be written as, by its ending."""
 
@@ -307,8 +307,8 @@ def send_report(request: Request) -> Response:
     if listed.ledger is None or listed.history is None:
         raise HTTPException(400, listed.problem)
     media, write = REPORTS[kind]
-    told = describe_spending(listed.ledger, listed.history)
-    return send_text(write(told), f"spending.{kind}", media)
+    spending = describe_spending(listed.ledger, listed.history)
+    return send_text(write(spending), f"spending.{kind}", media)
 
 
 ROUTES = (

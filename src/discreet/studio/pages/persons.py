@@ -27,17 +27,17 @@ FLAGS = {"unexpected answers": "odd", "too predictable": "flat"}
 
 def show_persons(request: Request) -> Response:
     """Show what is known about persons."""
-    work, (run, found) = work_of(request), done_run(request)
+    work, (run, summary) = work_of(request), done_run(request)
     start = f"/report/{work.name}/{run.name}"
     return show(
         "persons.html",
         {
             "start": start,
-            "files": found.files,
-            "scale": found.scale,
-            **_show_table(found),
-            "scores": _show(found, "raw_scores", SCORE_COLUMNS),
-            "facts": _count(found),
+            "files": summary.files,
+            "scale": summary.scale,
+            **_show_table(summary),
+            "scores": _show(summary, "raw_scores", SCORE_COLUMNS),
+            "facts": _count(summary),
             "same": _write_same(write_run(work, run)),
         },
         title=f"Persons of {work.title}",
@@ -48,36 +48,36 @@ def show_persons(request: Request) -> Response:
     )
 
 
-def _show_table(found: CalibrationSummary) -> Mapping[str, Any]:
-    table = found.persons
+def _show_table(summary: CalibrationSummary) -> Mapping[str, Any]:
+    table = summary.persons
     if table is None:
         return {"table": None, "columns": [], "tags": [], "kinds": {}}
-    shown = table.take(MOST_ROWS)
-    flags = shown.columns["flag"]
+    first_rows = table.take(MOST_ROWS)
+    flags = first_rows.columns["flag"]
     used = {FLAGS[flag]: flag for flag in dict.fromkeys(flags) if flag}
     return {
         "table": table,
-        "columns": list_html_columns(shown, PERSON_COLUMNS, found.scale),
+        "columns": list_html_columns(first_rows, PERSON_COLUMNS, summary.scale),
         "tags": [FLAGS.get(flag, "fine") for flag in flags],
         "kinds": used,
     }
 
 
-def _count(found: CalibrationSummary) -> dict[str, str]:
+def _count(summary: CalibrationSummary) -> dict[str, str]:
     """Return how many persons there are, and how many have a flag."""
-    table = found.persons
+    table = summary.persons
     if table is None:
         return {}
     flags = table.columns["flag"]
-    known = {word: flags.count(word) for word in FLAGS}
-    return {"persons": f"{table.rows:,}", **{word: f"{times:,}" for word, times in known.items()}}
+    counts = {word: flags.count(word) for word in FLAGS}
+    return {"persons": f"{table.rows:,}", **{word: f"{times:,}" for word, times in counts.items()}}
 
 
 def _show(
-    found: CalibrationSummary, name: str, names: tuple[str, ...]
+    summary: CalibrationSummary, name: str, names: tuple[str, ...]
 ) -> tuple[AnalysisTable, Any] | None:
-    table = found.tables.get(name)
-    return None if table is None else (table, list_html_columns(table, names, found.scale))
+    table = summary.tables.get(name)
+    return None if table is None else (table, list_html_columns(table, names, summary.scale))
 
 
 def _write_same(same: Same) -> Same:

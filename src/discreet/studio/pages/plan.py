@@ -163,11 +163,11 @@ BEGIN = {"persons": 1000, "items": 30, "epsilon": 1.0, "delta": 1e-6}
 
 def show_plan(request: Request) -> Response:
     """Show the fields, and what is predicted for what stands in them."""
-    sent = {one.name: request.query_params.get(one.name, "").strip() for one in FIELDS}
-    said = sent if any(sent.values()) else write_fields(FIELDS, BEGIN)
-    problem, told = "", {"made": None}
+    sent = {part.name: request.query_params.get(part.name, "").strip() for part in FIELDS}
+    form_values = sent if any(sent.values()) else write_fields(FIELDS, BEGIN)
+    problem, prediction = "", {"made": None}
     try:
-        told = _predict(read_fields(FIELDS, said))
+        prediction = _predict(read_fields(FIELDS, form_values))
     except BadUsage as error:
         problem = str(error)
     return show(
@@ -176,10 +176,10 @@ def show_plan(request: Request) -> Response:
             "problem": problem,
             "study": STUDY,
             "more": MORE,
-            "said": said,
-            "is_more_said": any(said[one.name] for one in MORE),
+            "said": form_values,
+            "is_more_said": any(form_values[part.name] for part in MORE),
             "sliders": SLIDERS,
-            **told,
+            **prediction,
         },
         title="What privacy will cost",
         secrecy=Secrecy.PUBLIC,
@@ -188,99 +188,100 @@ def show_plan(request: Request) -> Response:
     )
 
 
-def _predict(said: Mapping[str, Any]) -> dict[str, Any]:
-    _check(said)
-    asked = {name: value for name, value in said.items() if name != "top"}
-    made = plan(**asked)
-    top = said.get("top")
+def _predict(keywords: Mapping[str, Any]) -> dict[str, Any]:
+    _check(keywords)
+    plan_keywords = {name: value for name, value in keywords.items() if name != "top"}
+    study = plan(**plan_keywords)
+    top = keywords.get("top")
     return {
-        "made": made,
-        "facts": dict(_list_facts(made, top)),
-        "curve": draw_epsilons(made),
-        "compared": _compare(made),
-        "beliefs": list_beliefs(made),
-        "wrong": made.wrong_assumptions(),
-        "release": f"/release?{urlencode(_carry(made))}",
-        "same": _write_same(asked, top),
+        "made": study,
+        "facts": dict(_list_facts(study, top)),
+        "curve": draw_epsilons(study),
+        "compared": _compare(study),
+        "beliefs": list_beliefs(study),
+        "wrong": study.wrong_assumptions(),
+        "release": f"/release?{urlencode(_carry(study))}",
+        "same": _write_same(plan_keywords, top),
     }
 
 
-def _check(said: Mapping[str, Any]) -> None:
+def _check(keywords: Mapping[str, Any]) -> None:
     """Refuse what is not enough for a plan, or too much for a page that answers at once."""
-    blank = [one.label for one in STUDY if one.name in ("persons", "items", "epsilon")
-             and one.name not in said]  # fmt: skip
-    if blank and "target_rmse" not in said:
+    needed = ("persons", "items", "epsilon")
+    blank = [part.label for part in STUDY if part.name in needed and part.name not in keywords]
+    if blank and "target_rmse" not in keywords:
         raise BadUsage(
             f"{' and '.join(blank)}: nothing was typed. Type a number; or type a wanted error "
             "below, and one blank field is computed from it."
         )
-    for name, most in (("items", MOST_ITEMS), ("persons", MOST_PERSONS)):
-        if said.get(name, 0) > most:
+    for name, limit in (("items", MOST_ITEMS), ("persons", MOST_PERSONS)):
+        if keywords.get(name, 0) > limit:
             raise BadUsage(
-                f"This page plans up to {most:,} {name}, found {said[name]:,}. For more, use "
+                f"This page plans up to {limit:,} {name}, found {keywords[name]:,}. For more, use "
                 "discreet plan on the command line, which may take minutes."
             )
 
 
-def _list_facts(made: Plan, top: int | None) -> Iterator[tuple[str, str]]:
+def _list_facts(study: Plan, top: int | None) -> Iterator[tuple[str, str]]:
     """Yield what a plan predicts: its name, and the number as it is shown."""
-    yield "Typical error of a released difficulty", f"{made.rmse:.3f} logits"
-    if made.threshold_rmse is not None:
-        yield "The same of its thresholds", f"{made.threshold_rmse:.3f} logits"
-    yield "The same without privacy", f"{made.rmse_without_privacy:.3f} logits"
-    yield "95% intervals reach", f"± {made.half_width:.2f} logits"
-    worth = f"{made.equivalent_persons:,} of {made.persons:,} persons"
+    yield "Typical error of a released difficulty", f"{study.rmse:.3f} logits"
+    if study.threshold_rmse is not None:
+        yield "The same of its thresholds", f"{study.threshold_rmse:.3f} logits"
+    yield "The same without privacy", f"{study.rmse_without_privacy:.3f} logits"
+    yield "95% intervals reach", f"± {study.half_width:.2f} logits"
+    worth = f"{study.equivalent_persons:,} of {study.persons:,} persons"
     yield "Worth as much as, without privacy", worth
-    right = show_predicted_share(made.order_probability)
+    right = show_predicted_share(study.order_probability)
     yield f"Two items {ORDERED_GAP:g} logits apart come out in the right order", right
-    gap = f"{made.clear_gap:.2f} logits" if made.clear_gap < FAR else "no distance"
+    gap = f"{study.clear_gap:.2f} logits" if study.clear_gap < FAR else "no distance"
     yield f"In the right order {CLEARLY:.0%} of the time from a distance of", gap
     if top is not None:
-        yield f"Of the {top:,} hardest items are found", show_predicted_share(made.top_overlap(top))
+        share = show_predicted_share(study.top_overlap(top))
+        yield f"Of the {top:,} hardest items are found", share
 
 
-def _compare(made: Plan) -> list[HtmlColumn]:
-    plans = made.compare()
+def _compare(study: Plan) -> list[HtmlColumn]:
+    plans = study.compare()
     return [
         HtmlColumn("mechanism", list(plans)),
-        HtmlColumn("typical error", [one.rmse for one in plans.values()], 3),
-        HtmlColumn("worth, in persons", [one.equivalent_persons for one in plans.values()]),
+        HtmlColumn("typical error", [each.rmse for each in plans.values()], 3),
+        HtmlColumn("worth, in persons", [each.equivalent_persons for each in plans.values()]),
         HtmlColumn("what it does", [MECHANISMS[name].help for name in plans]),
     ]
 
 
-def _carry(made: Plan) -> dict[str, Any]:
+def _carry(study: Plan) -> dict[str, Any]:
     """Return what a release of this plan is asked for, under the names that it has there."""
     return {
-        "epsilon": f"{made.epsilon:g}",
-        "delta": f"{made.delta:g}",
-        "neighbours": str(made.neighbours),
-        "mechanism": made.mechanism,
-        "max_answers": made.answers,
-        "persons": made.persons,
+        "epsilon": f"{study.epsilon:g}",
+        "delta": f"{study.delta:g}",
+        "neighbours": str(study.neighbours),
+        "mechanism": study.mechanism,
+        "max_answers": study.answers,
+        "persons": study.persons,
     }
 
 
-def _write_same(asked: Mapping[str, Any], top: int | None) -> Same:
-    usual = {one.name: one.default for one in signature(plan).parameters.values()}
-    said = {name: value for name, value in asked.items() if usual[name] != value}
-    inside = ", ".join(f"{name}={value!r}" for name, value in said.items())
+def _write_same(plan_keywords: Mapping[str, Any], top: int | None) -> Same:
+    usual = {parameter.name: parameter.default for parameter in signature(plan).parameters.values()}
+    changed = {name: value for name, value in plan_keywords.items() if usual[name] != value}
+    inside = ", ".join(f"{name}={value!r}" for name, value in changed.items())
     lines = ["import discreet", "", f"study = discreet.plan({inside})"]
     lines += ["print(study.rmse, study.half_width, study.clear_gap)"]
     lines += [f"print(study.top_overlap({top}))"] * (top is not None)
-    typed = said if top is None else {**said, "top": top}
+    typed = changed if top is None else {**changed, "top": top}
     return Same("\n".join([*lines, ""]), " ".join(["discreet", "plan", *spell_command(typed)]))
 
 
 def choose_work(request: Request) -> Response:
     """Take a plan to the release of the answers that are open; ask which, where it is not clear."""
     works = list(session_of(request).works.values())
-    said = f"?{request.url.query}" if request.url.query else ""
+    query = f"?{request.url.query}" if request.url.query else ""
     if len(works) == 1:
-        return go(f"/release/{works[0].name}{said}")
+        return go(f"/release/{works[0].name}{query}")
     return show(
         "choose.html",
-        {"works": works, "said": said},
+        {"works": works, "said": query},
         title="Which answers shall be released?",
         secrecy=Secrecy.OWN if works else Secrecy.PUBLIC,
         here="plan",

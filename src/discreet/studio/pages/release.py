@@ -67,13 +67,13 @@ USUAL = {"delta": "1e-6", "neighbours": "replace-one"}
 
 
 def show_form(
-    request: Request, problem: str = "", said: Mapping[str, str] | None = None
+    request: Request, problem: str = "", form_values: Mapping[str, str] | None = None
 ) -> Response:
     """Ask for the terms of a release."""
     session, work = session_of(request), work_of(request)
-    found = list_ledgers(session)
-    accounts = _list_accounts(found)
-    changed = said or _say_before(session, request.query_params)
+    ledgers = list_ledgers(session)
+    accounts = _list_accounts(ledgers)
+    changed = form_values or _say_before(session, request.query_params)
     return show(
         "release.html",
         {
@@ -82,7 +82,7 @@ def show_form(
             "sections": (("How it protects", PROTECTION), ("What is public about the study", STUDY),
                          ("Who it is", ABOUT)),
             "account": replace(ACCOUNT, choices={name: one[2] for name, one in accounts.items()}),
-            "signed": [one.title for one in found if one.ledger and one.ledger.approvals],
+            "signed": [one.title for one in ledgers if one.ledger and one.ledger.approvals],
             "said": {**write_fields(FIELDS, {}), **BESIDE, **changed},
             "kept": session.lists.get(changed.get("kept", "")),
         },
@@ -94,24 +94,24 @@ def show_form(
     )  # fmt: skip
 
 
-def _list_accounts(found: list[ListedLedger]) -> dict[str, tuple[Path, str, str]]:
+def _list_accounts(ledgers: list[ListedLedger]) -> dict[str, tuple[Path, str, str]]:
     """Return ledgers with each population, by what stands for them in the form, and in words."""
     accounts = {}
-    for one in found:
-        if one.ledger is None or one.history is None or one.ledger.approvals:
+    for listed in ledgers:
+        if listed.ledger is None or listed.history is None or listed.ledger.approvals:
             continue
-        for name in (EVERYONE, *one.history.populations.names):
-            left, limit = one.history.left(name)[0], one.ledger.limit.epsilon
-            words = f"{one.title}: {name} (epsilon {left:.3g} left of {limit:g})"
-            accounts[f"{one.name}/{name}"] = one.path, name, words
+        for name in (EVERYONE, *listed.history.populations.names):
+            left, limit = listed.history.left(name)[0], listed.ledger.limit.epsilon
+            words = f"{listed.title}: {name} (epsilon {left:.3g} left of {limit:g})"
+            accounts[f"{listed.name}/{name}"] = listed.path, name, words
     return accounts
 
 
-def _say_before(session: StudioSession, told: Mapping[str, str]) -> dict[str, str]:
+def _say_before(session: StudioSession, query: Mapping[str, str]) -> dict[str, str]:
     """Return what the form begins with: a ticket to be changed, or what a plan brings along."""
-    ticket = session.tickets.get(told.get("from", ""))
+    ticket = session.tickets.get(query.get("from", ""))
     if ticket is None or ticket.terms is None:
-        return {**USUAL, **{one.name: told[one.name] for one in FIELDS if one.name in told}}
+        return {**USUAL, **{part.name: query[part.name] for part in FIELDS if part.name in query}}
     terms = ticket.terms
     return {
         **write_terms(terms),
@@ -132,18 +132,19 @@ async def take_terms(request: Request) -> Response:
 
 def _take(request: Request, sent: Upload) -> Response:
     session, work = session_of(request), work_of(request)
-    said = dict(sent.fields)
-    accounts = {name: one[:2] for name, one in _list_accounts(list_ledgers(session)).items()}
+    form_values = dict(sent.fields)
+    ledgers = list_ledgers(session)
+    accounts = {name: account[:2] for name, account in _list_accounts(ledgers).items()}
     try:
         listed = _find_items(session, work, sent)
-        said["kept"] = session.keep_list(listed)
-        terms = read_terms(said, listed, accounts)
+        form_values["kept"] = session.keep_list(listed)
+        terms = read_terms(form_values, listed, accounts)
         terms.preview()
     except DiscreetError as error:
-        return show_form(request, str(error), said)
+        return show_form(request, str(error), form_values)
     name = Ledger.name_reservation()
-    place = session.home.place_release(terms.title, name)
-    session.note_seen(Ticket(name, work, terms, terms.ledger, place))
+    folder = session.home.place_release(terms.title, name)
+    session.note_seen(Ticket(name, work, terms, terms.ledger, folder))
     return go(f"/releases/{name}")
 
 
@@ -156,10 +157,10 @@ def _find_items(session: StudioSession, work: Work, sent: Upload) -> ListedItems
         if not path.is_file():
             raise BadUsage(f"{path}: there is no such file. Check where the list of items is.")
         return read_listed(path, str(path), work.source)
-    kept = session.lists.get(sent.fields.get("kept", ""))
-    if kept is None:
+    listed_items = session.lists.get(sent.fields.get("kept", ""))
+    if listed_items is None:
         raise BadUsage("There is no list of items. Choose a file with one item in each line.")
-    return kept
+    return listed_items
 
 
 # -- a ticket: what it costs, and making it --------------------------------------------------
@@ -167,14 +168,14 @@ def _find_items(session: StudioSession, work: Work, sent: Upload) -> ListedItems
 
 def ticket_of(request: Request) -> Ticket:
     """Return the ticket that an address names."""
-    found = session_of(request).tickets.get(request.path_params["ticket"])
-    if found is None:
+    ticket = session_of(request).tickets.get(request.path_params["ticket"])
+    if ticket is None:
         raise HTTPException(
             404,
             "There is no such release here; the studio was restarted. The page All releases has "
             "all that was paid for.",
         )
-    return found
+    return ticket
 
 
 def show_ticket(request: Request) -> Response:
@@ -216,12 +217,14 @@ def _show_page(
     template: str, ticket: Ticket, values: Mapping[str, Any], status: int = 200
 ) -> Response:
     titles = {"review.html": "Before anything is spent", "ticket.html": "The release"}
-    seen = Secrecy.CONFIDENTIAL if values.get("failure") or values.get("problem") else Secrecy.OWN
+    secrecy = (
+        Secrecy.CONFIDENTIAL if values.get("failure") or values.get("problem") else Secrecy.OWN
+    )
     return show(
         template,
         {"ticket": ticket, "home": ticket.place.parent, **values},
         title=titles[template],
-        secrecy=seen,
+        secrecy=secrecy,
         work=ticket.work,
         here="release",
         status=status,
@@ -237,8 +240,8 @@ def _show_review(request: Request, ticket: Ticket, problem: str) -> Response:
         values = {"refused": False, **_review(ticket.work, ticket.terms)}
     except DiscreetError as error:
         values, problem = {"refused": True}, problem or str(error)
-    looked = say_looked(session, session.works.get(ticket.work.name, ticket.work))
-    values |= {"problem": problem, "looked": looked, "same": write_release(ticket)}
+    inspection_notice = say_looked(session, session.works.get(ticket.work.name, ticket.work))
+    values |= {"problem": problem, "looked": inspection_notice, "same": write_release(ticket)}
     values |= {"twin": session.find_same(ticket), "terms": ticket.terms}
     return _show_page("review.html", ticket, values, 400 if problem else 200)
 
@@ -246,7 +249,7 @@ def _show_review(request: Request, ticket: Ticket, problem: str) -> Response:
 def _review(work: Work, terms: ReleaseFields) -> dict[str, Any]:
     """Return what a release will cost and say."""
     preview = terms.preview()
-    made = predict(terms, preview.order)
+    study = predict(terms, preview.order)
     statement = make_statement(preview.record)
     names = list(preview.order.public.items)
     return {
@@ -260,11 +263,11 @@ def _review(work: Work, terms: ReleaseFields) -> dict[str, Any]:
         "names": names,
         "alike": _list_alike(terms, preview.order),
         "choice": preview.order.choice,
-        "costs": None if made is None else list_costs(made),
-        "cost": "" if made is None else say_costs(made),
-        "warnings": [] if made is None else list(made.warnings),
-        "accuracy": "" if made is None else made.accuracy,
-        "plan": "" if made is None else f"/plan?{urlencode(_list_sizes(made))}",
+        "costs": None if study is None else list_costs(study),
+        "cost": "" if study is None else say_costs(study),
+        "warnings": [] if study is None else list(study.warnings),
+        "accuracy": "" if study is None else study.accuracy,
+        "plan": "" if study is None else f"/plan?{urlencode(_list_sizes(study))}",
         "statement": statement,
         "language": speak(preview.record).language,
         "points": list_nist_points(preview.record),
@@ -277,23 +280,23 @@ ALIKE = ("name", "items", "steps", "max_answers", "lowest", "model")
 
 def _list_alike(terms: ReleaseFields, order: Order) -> list[LedgerEntry]:
     """Return what the ledger was charged for before on the same terms; one may be forgotten."""
-    asked, spend = order.to_dict(), order.calibration.spend
+    order_fields, spend = order.to_dict(), order.calibration.spend
     return [
-        one
-        for one in Ledger.open(terms.ledger).releases()
-        if one.order is not None
-        and (one.population, one.spend.epsilon) == (terms.population, spend.epsilon)
-        and all(one.order.get(name) == asked[name] for name in ALIKE)
+        entry
+        for entry in Ledger.open(terms.ledger).releases()
+        if entry.order is not None
+        and (entry.population, entry.spend.epsilon) == (terms.population, spend.epsilon)
+        and all(entry.order.get(name) == order_fields[name] for name in ALIKE)
     ]
 
 
-def _list_sizes(made: Plan) -> dict[str, Any]:
+def _list_sizes(study: Plan) -> dict[str, Any]:
     """Return what the page Plan is told to begin where this release is."""
-    said = {name: getattr(made, name) for name in ("persons", "items", "answers", "epsilon")}
-    said |= {"delta": made.delta, "mechanism": made.mechanism}
-    if made.neighbours is Neighbours.ADD_REMOVE:
-        said["neighbours"] = str(made.neighbours)
-    return said | ({"steps": made.steps} if made.steps > 1 else {})
+    sizes = {name: getattr(study, name) for name in ("persons", "items", "answers", "epsilon")}
+    sizes |= {"delta": study.delta, "mechanism": study.mechanism}
+    if study.neighbours is Neighbours.ADD_REMOVE:
+        sizes["neighbours"] = str(study.neighbours)
+    return sizes | ({"steps": study.steps} if study.steps > 1 else {})
 
 
 def confirm(request: Request, sent: dict[str, str]) -> Response:
@@ -313,10 +316,10 @@ def confirm(request: Request, sent: dict[str, str]) -> Response:
 
 def _check_typed(text: str, ticket: Ticket) -> None:
     """Refuse to spend where somebody has not typed what it costs."""
-    wanted = ticket.terms.budget.epsilon if ticket.terms else None
+    epsilon = ticket.terms.budget.epsilon if ticket.terms else None
     typed = read_number(text.strip() or "nothing")
-    if typed != wanted:
-        raise BadUsage(f"You typed {typed:g}, and this release has epsilon {wanted:g}.")
+    if typed != epsilon:
+        raise BadUsage(f"You typed {typed:g}, and this release has epsilon {epsilon:g}.")
 
 
 # -- the same elsewhere ----------------------------------------------------------------------
@@ -331,26 +334,26 @@ def write_release(ticket: Ticket) -> Same | None:
     if work is None or terms is None:
         return None
     words, budget = list_words(work.options), terms.budget
-    said = {k: v for k, v in terms.keywords.items() if k not in ("items", "about")}
+    keywords = {k: v for k, v in terms.keywords.items() if k not in ("items", "about")}
     about = {CALLED.get(k, k): v for k, v in terms.keywords.get("about", {}).items()}
     relation = {"neighbours": str(budget.neighbours)}
     public = {"epsilon": budget.epsilon, "delta": budget.delta, **relation}
-    place = {"ledger": str(terms.ledger), "out": ticket.place.name}
-    more = {"items": ITEMS_FILE, **public, **said, **about, **place}
-    found = find_look(work)
-    columns = [one.name for one in found.columns if one.role == ITEM] if found else []
+    destination = {"ledger": str(terms.ledger), "out": ticket.place.name}
+    more = {"items": ITEMS_FILE, **public, **keywords, **about, **destination}
+    look = find_look(work)
+    columns = [column.name for column in look.columns if column.role == ITEM] if look else []
     command = write_same("release", work.shown, words, columns, more=more)
-    python = _write_python(work, terms, {**words, **place})
+    python = _write_python(work, terms, {**words, **destination})
     typed = f"{command.command} --looked" if terms.looked else command.command
     return replace(command, command=typed, python=python)
 
 
-def _write_python(work: Work, terms: ReleaseFields, rest: Mapping[str, Any]) -> str:
+def _write_python(work: Work, terms: ReleaseFields, more_keywords: Mapping[str, Any]) -> str:
     budget = terms.budget
     lines = [
         repr(work.shown),
         f"discreet.Budget({budget.epsilon!r}, {budget.delta!r}, {str(budget.neighbours)!r})",
-        *(f"{name}={value!r}" for name, value in {**terms.keywords, **rest}.items()),
+        *(f"{name}={value!r}" for name, value in {**terms.keywords, **more_keywords}.items()),
         *(["looked=True"] if terms.looked else []),
     ]
     inside = "".join(f"    {line},\n" for line in lines)

@@ -77,7 +77,7 @@ class Waiting:
 
 def find_waiting(session: StudioSession, listed: list[ListedLedger]) -> list[Waiting]:
     """Return what was paid for and is neither here nor being made."""
-    found = [
+    waiting = [
         Waiting(one, entry)
         for one in listed
         if one.history is not None
@@ -85,7 +85,7 @@ def find_waiting(session: StudioSession, listed: list[ListedLedger]) -> list[Wai
     ]
     tickets = session.tickets
     running = {name for name, one in list(tickets.items()) if _is_running(one)}
-    return [one for one in found if one.entry.reservation not in running]
+    return [one for one in waiting if one.entry.reservation not in running]
 
 
 def _is_running(ticket: Ticket) -> bool:
@@ -130,11 +130,11 @@ def resume(request: Request, sent: dict[str, str]) -> Response:
     try:
         entry = Ledger.open(path).find(sent.get("number", ""))
         title = str(((entry.order or {}).get("about") or {}).get("identity", {}).get("title", ""))
-        place = session.home.place_release(title, entry.reservation)
+        folder = session.home.place_release(title, entry.reservation)
     except DiscreetError as error:
         return show_releases(request, str(error))
     work = session.works.get(sent.get("work", ""))
-    session.issue(Ticket(entry.reservation, work, None, path, place))
+    session.issue(Ticket(entry.reservation, work, None, path, folder))
     used = session.begin(entry.reservation, partial(start_release, session))
     return go(f"/releases/{used.name}")
 
@@ -145,10 +145,10 @@ def resume(request: Request, sent: dict[str, str]) -> Response:
 def folder_of(request: Request) -> Path:
     """Return the folder of the release that an address names; names lead nowhere else."""
     home = session_of(request).home
-    found = home.list_releases().get(request.path_params["bundle"])
-    if found is None:
+    folder = home.list_releases().get(request.path_params["bundle"])
+    if folder is None:
         raise HTTPException(404, f"There is no such release here. Look into {home.put_away}.")
-    return found
+    return folder
 
 
 def _checked(request: Request) -> Path:
@@ -162,25 +162,25 @@ def _checked(request: Request) -> Path:
 def show_bundle(request: Request) -> Response:
     """Show a release."""
     path = folder_of(request)
-    made = look_up(path)
-    if made.problem:
-        return show_releases(request, made.problem)
+    bundle = look_up(path)
+    if bundle.problem:
+        return show_releases(request, bundle.problem)
     published = read_published(path)
-    columns, kind = published.result.to_dict(), find_kind(made.record)
+    columns, kind = published.result.to_dict(), find_kind(bundle.record)
     ticket = _find_ticket(session_of(request), path)
     outcome = ticket.job.outcome if ticket and ticket.job else None
     return show(
         "bundle.html",
         {
-            "made": made,
-            "statement": make_statement(made.record),
-            "language": speak(made.record).language,
+            "made": bundle,
+            "statement": make_statement(bundle.record),
+            "language": speak(bundle.record).language,
             "columns": [HtmlColumn(name, columns[name]) for name in kind.columns[:-1]],
             "warnings": outcome.warnings if outcome else (),
             "ticket": ticket,
             "same": (ticket and write_release(ticket)) or _write_same(path),
         },
-        title=made.title,
+        title=bundle.title,
         secrecy=Secrecy.RELEASED,
         work=ticket.work if ticket else None,
         here="releases",

@@ -46,16 +46,16 @@ def show_report(request: Request) -> Response:
     if run.job.state is not JobState.DONE:
         values = {**show_job(run.job), "asked": describe(run)}
         return show("running.html", values, title=run.job.title, **frame)  # type: ignore[arg-type]
-    found: CalibrationSummary = run.job.outcome.value
+    summary: CalibrationSummary = run.job.outcome.value
     start = f"/report/{work.name}/{run.name}"
     values = {
-        **found.values,
+        **summary.values,
         "layout": "studio/frame.html",
         "start": start,
         "asked": describe(run),
         "warnings": run.job.outcome.warnings,
-        "files": found.files,
-        "links": [f"{start}/items/{number}" for number in range(len(found.estimate.items))],
+        "files": summary.files,
+        "links": [f"{start}/items/{number}" for number in range(len(summary.estimate.items))],
         "same": write_run(work, run),
     }
     return show("report.html", values, title=run.job.title, **frame)  # type: ignore[arg-type]
@@ -71,8 +71,8 @@ def done_run(request: Request) -> tuple[CalibrationRun, CalibrationSummary]:
 
 def show_item(request: Request) -> Response:
     """Show one item: its curve, its options, its fit, and how groups differ."""
-    work, (run, found) = work_of(request), done_run(request)
-    items = found.estimate.items
+    work, (run, summary) = work_of(request), done_run(request)
+    items = summary.estimate.items
     number = read_index(request.path_params["number"], len(items))
     if number is None:
         raise HTTPException(404, "There is no such item.")
@@ -83,10 +83,10 @@ def show_item(request: Request) -> Response:
             "start": start,
             "before": f"{start}/items/{number - 1}" if number else "",
             "after": f"{start}/items/{number + 1}" if number + 1 < len(items) else "",
-            "facts": _list_facts(found, number),
-            "remarks": found.test.remarks[number],
-            "figures": list(_draw(found, number)),
-            "tables": list(_list_tables(found, items[number])),
+            "facts": _list_facts(summary, number),
+            "remarks": summary.test.remarks[number],
+            "figures": list(_draw(summary, number)),
+            "tables": list(_list_tables(summary, items[number])),
             "same": write_run(work, run),
         },
         title=items[number],
@@ -103,19 +103,19 @@ ITEM_FACTS = (
 )
 
 
-def _list_facts(found: CalibrationSummary, number: int) -> dict[str, str]:
+def _list_facts(summary: CalibrationSummary, number: int) -> dict[str, str]:
     """Return the row of the item in the table of items, as pairs of a title and what it shows."""
-    shown = list_html_columns(found.tables["items"], ITEM_FACTS, found.scale)
-    called = {"difficulty": words_for(found.estimate).number}
-    return {called.get(one.title, one.title): one.show(number) for one in shown}
+    columns = list_html_columns(summary.tables["items"], ITEM_FACTS, summary.scale)
+    called = {"difficulty": words_for(summary.estimate).number}
+    return {called.get(column.title, column.title): column.show(number) for column in columns}
 
 
-def _draw(found: CalibrationSummary, number: int) -> Any:
-    test = found.test
-    name = found.estimate.items[number]
+def _draw(summary: CalibrationSummary, number: int) -> Any:
+    test = summary.test
+    name = summary.estimate.items[number]
     if test.statistics is None or not test.known[number]:
         return
-    curve = observed_curve(found.estimate, test.statistics, number)
+    curve = observed_curve(summary.estimate, test.statistics, number)
     yield "Expected and observed", "The line is what the model expects, points are groups of " \
         "persons of similar ability.", draw_curve(curve)  # fmt: skip
     if curve.shares:
@@ -126,12 +126,12 @@ def _draw(found: CalibrationSummary, number: int) -> Any:
             "line attracts abler persons.", draw_options(option_map(chosen, name))  # fmt: skip
 
 
-def _list_tables(found: CalibrationSummary, item: str) -> Any:
+def _list_tables(summary: CalibrationSummary, item: str) -> Any:
     """Yield the rows of other tables that are about the item."""
-    chosen = found.test.statistics and found.test.statistics.distractors
+    chosen = summary.test.statistics and summary.test.statistics.distractors
     if chosen and item in chosen.item:
         rows = [row for row, name in enumerate(chosen.item) if name == item]
-        options = found.tables["options"]
+        options = summary.tables["options"]
         yield options.title, options.about, show_options(chosen, rows)[1:]
     for part, columns in (
         ("thresholds", THRESHOLD_COLUMNS[1:]),
@@ -139,14 +139,14 @@ def _list_tables(found: CalibrationSummary, item: str) -> Any:
         ("groups", GROUP_COLUMNS[1:]),
         ("pairs", PAIR_COLUMNS),
     ):
-        table = found.tables.get(part)
+        table = summary.tables.get(part)
         if table is not None and (rows := _find_rows(table, item)[:MOST_ROWS]):
-            yield table.title, table.about, _show_rows(table, rows, columns, found.scale)
+            yield table.title, table.about, _show_rows(table, rows, columns, summary.scale)
 
 
 def _find_rows(table: AnalysisTable, item: str) -> list[int]:
-    named = [table.columns[name] for name in ("item", "other") if name in table.columns]
-    return [row for row in range(table.rows) if any(one[row] == item for one in named)]
+    name_columns = [table.columns[name] for name in ("item", "other") if name in table.columns]
+    return [row for row in range(table.rows) if any(names[row] == item for names in name_columns)]
 
 
 def _show_rows(
@@ -161,9 +161,9 @@ def _show_rows(
 
 def send_file(request: Request) -> Response:
     """Send one of the files of a calibration."""
-    run, found = done_run(request)
+    run, summary = done_run(request)
     name = request.path_params["name"]
-    if name not in found.files:
+    if name not in summary.files:
         raise HTTPException(404, "There is no such file.")
     kind = KINDS[f".{name.rpartition('.')[2]}"]
     return send_bytes((run.job.folder / name).read_bytes(), name, kind)

@@ -60,11 +60,11 @@ async def open_path(request: Request) -> Response:
     return _show_data(session.open(path))
 
 
-def _find(said: str) -> Path:
+def _find(text: str) -> Path:
     """Return the file that somebody names, also in the quotes that file managers add."""
-    if not said.strip():
+    if not text.strip():
         raise BadUsage("No path was given. Type where the file is, such as /home/ann/answers.xlsx.")
-    path = find_path(said)
+    path = find_path(text)
     find_files(path)
     return path
 
