@@ -81,7 +81,8 @@ class FitWarning(str):
 
     Examples
     --------
-    >>> notice = FitWarning(WarningKind.LEFT_OUT, "no difficulty for 1 item that nobody answered: q9", ["q9"])
+    >>> sentence = "no difficulty for 1 item that nobody answered: q9"
+    >>> notice = FitWarning(WarningKind.LEFT_OUT, sentence, ["q9"])
     >>> print(notice.kind, notice.items)
     left_out ('q9',)
     """

@@ -162,7 +162,8 @@ def score_value(value: object, scoring: ValueScoring) -> int:
 
     Examples
     --------
-    >>> [score_value(text, ValueScoring()) for text in ("1", " FALSE", "0.0", "NA", "2", "+1", "1e0")]
+    >>> texts = ("1", " FALSE", "0.0", "NA", "2", "+1", "1e0")
+    >>> [score_value(text, ValueScoring()) for text in texts]
     [1, 0, 0, -1, -2, -2, -2]
     >>> [score_value(text, ValueScoring(3, ("9",))) for text in ("2", "3,5", "true", "9.0")]
     [0, 1, -2, -1]
