@@ -174,7 +174,7 @@ class Rules:
         open_areas = {area[k] for k in np.flatnonzero(free & fits)} & set(self.shares)
         if not open_areas:
             return np.zeros(len(items), dtype=bool)
-        behind = min(open_areas, key=lambda one: (had[one] / self.shares[str(one)], str(one)))
+        behind = min(open_areas, key=lambda name: (had[name] / self.shares[str(name)], str(name)))
         return np.array(
             [topic == behind and fit for topic, fit in zip(area, fits, strict=True)], dtype=bool
         )

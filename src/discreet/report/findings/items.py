@@ -473,8 +473,7 @@ def find_problems(
         _fold_consequences(by_check)
     findings = [finding for some in by_check.values() for finding in some]
     too_few = [*check_enough_persons(estimate, diagnostics)]
-    findings.sort(key=lambda finding: finding.severity)
-    return [*too_few, *findings], [] if too_few else fine
+    return [*too_few, *sorted(findings, key=lambda entry: entry.severity)], [] if too_few else fine
 
 
 def _fold_consequences(by_check: dict[str, list[Finding]]) -> None:
