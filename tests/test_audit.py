@@ -222,7 +222,7 @@ def formed(design="random", **more):
 
 def forgets_forms(shapes, steps, neighbours, released=("takers", "persons")):
     """Take everybody for staying in one form: moments and numbers of persons move in one only."""
-    found = total_moves.longest_moves(shapes, steps, neighbours, released)
+    found = total_moves.totals_l2_sensitivity(shapes, steps, neighbours, released)
     within = max(total_moves.find_diameter(shape.corners()) for shape in shapes)
     found["moment"] = ceil((within * MOMENT_GRID) ** 2)
     return found | ({"persons": GRID**2} if "persons" in found else {})
