@@ -335,7 +335,7 @@ def test_another_person_without_an_id_changes_one_name_only(rows, new, data):
 
     def names(cells):
         store = Responses.from_array(np.array(cells, dtype=np.int8)).store
-        return Counter(capping.name_rows(store, None, {}))
+        return Counter(capping.make_row_names(store, None, {}))
 
     before, after = names(rows), names(other)
     assert max(before.values()) == 1
@@ -352,7 +352,7 @@ def test_names_of_rows_do_not_depend_on_the_number_of_tasks(rows):
         if not some:
             return Counter()
         store = Responses.from_array(np.array([[row - 1] for row, _ in some], dtype=np.int8)).store
-        return Counter(capping.name_rows(store, np.array([mark for _, mark in some]), {}))
+        return Counter(capping.make_row_names(store, np.array([mark for _, mark in some]), {}))
 
     apart = [[row for row in rows if row[1] == mark] for mark in (5, -9)]
     assert names(rows) == names(apart[0]) + names(apart[1])

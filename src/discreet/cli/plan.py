@@ -36,7 +36,6 @@ from discreet.cli.output import (
     working,
 )
 from discreet.errors import BadUsage
-from discreet.markup import show_predicted_share
 
 if TYPE_CHECKING:
     from discreet.planning.plan import Plan
@@ -146,6 +145,7 @@ def plan(
 
 
 def _show(study: Plan, top: int | None) -> None:
+    from discreet.markup import show_predicted_share
 
     solved = {"rmse": "", "target": ""}.get(study.solved, f" (solved for {study.solved})")
     say(

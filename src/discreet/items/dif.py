@@ -19,8 +19,8 @@ from discreet.items.group_differences import Contrasts, contrast, list_compared_
 from discreet.items.groups import Split, adjust, load_grouped, split_groups
 from discreet.markup import Tabular, brief_repr, list_field_columns
 from discreet.models.calibrate import fit
+from discreet.results.dropped import saying_it_otherwise
 from discreet.results.estimate import Estimate, FitWarning, WarningKind
-from discreet.results.ranking import saying_it_otherwise
 from discreet.tables.reading import FitWords
 from discreet.types import Adjustment, BoolArray, FloatArray, Method, Model
 

@@ -28,8 +28,8 @@ from discreet.models.steps import (
     find_step_maximum,
     leave_unused,
 )
+from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
-from discreet.results.ranking import warn_of_dropped
 from discreet.tables.reading import FitWords, ReadingWords
 from discreet.types import (
     Adjustment,

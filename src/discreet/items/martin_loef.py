@@ -20,8 +20,8 @@ from discreet.items.groups import chi_squared_tail, take_group
 from discreet.markup import Tabular, brief_repr, name_some
 from discreet.models.conditional.rasch import find_maximum
 from discreet.models.steps import category_totals, refuse_steps
+from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
-from discreet.results.ranking import warn_of_dropped
 from discreet.tables.reading import ReadingWords
 from discreet.types import FloatArray, Int64Array
 

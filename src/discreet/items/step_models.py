@@ -21,8 +21,8 @@ from discreet.models.steps import (
     category_totals,
     find_step_maximum,
 )
+from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
-from discreet.results.ranking import warn_of_dropped
 from discreet.tables.reading import ReadingWords
 
 

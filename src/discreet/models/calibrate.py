@@ -33,8 +33,8 @@ from discreet.models.standard_errors.sandwich import (
     simulate_uncertainty,
 )
 from discreet.models.steps import RATING_SCALE, plan_steps
+from discreet.results.dropped import warn_of_dropped, warn_of_missing_errors
 from discreet.results.estimate import Estimate, FitWarning, Solution, WarningKind
-from discreet.results.ranking import warn_of_dropped, warn_of_missing_errors
 from discreet.tables.reading import FitWords, ReadingWords
 from discreet.types import Ability, Engine, FloatArray, Method, Model
 

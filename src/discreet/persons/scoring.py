@@ -39,8 +39,8 @@ from discreet.persons.plausible import (
     fit_posterior,
     take_columns,
 )
+from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
-from discreet.results.ranking import warn_of_dropped
 from discreet.tables.reading import ReadingWords
 from discreet.types import FloatArray, Int64Array, ScoreMethod, Texts
 

@@ -29,8 +29,8 @@ from discreet.models.conditional.groups import conditional_work
 from discreet.models.conditional.patterns import group_patterns
 from discreet.models.steps import RATING_SCALE, leave_unused
 from discreet.persons.scoring import PersonScores, score
+from discreet.results.dropped import saying_it_otherwise
 from discreet.results.estimate import Estimate, WarningKind
-from discreet.results.ranking import saying_it_otherwise
 from discreet.types import Model
 
 CELL_LIMIT = 4_000_000

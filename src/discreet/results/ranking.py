@@ -12,18 +12,13 @@ possibly in when fewer than K items are surely harder. Both statements hold toge
 from __future__ import annotations
 
 import operator
-import sys
-import warnings
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.errors import BadUsage, ItemsLeftOut, NoStandardErrors
+from discreet.errors import BadUsage
 from discreet.markup import HtmlColumn, Tabular, brief_repr, name_some, preview_table
 from discreet.privacy.accounting import Guarantee
 from discreet.results.calibrated import as_estimate
@@ -312,46 +307,3 @@ def explain_left_out(items: tuple[str, ...], status: tuple[str, ...]) -> tuple[F
             sentence = f"no strength for {len(names)} {noun} that {reason}: {name_some(names)}"
             fit_warnings.append(FitWarning(WarningKind.LEFT_OUT, sentence, names))
     return tuple(fit_warnings)
-
-
-_untold = ContextVar("untold", default=False)
-
-
-def warn_of_dropped(notices: Iterable[FitWarning]) -> None:
-    """Warn of items that were left out."""
-    from discreet.results.estimate import DROPPED
-
-    _warn(notices, DROPPED, ItemsLeftOut)
-
-
-def warn_of_missing_errors(notices: Iterable[FitWarning]) -> None:
-    """Warn of standard errors that answers should have given."""
-    from discreet.results.estimate import WarningKind
-
-    _warn(notices, (WarningKind.NO_STANDARD_ERRORS,), NoStandardErrors)
-
-
-def _warn(
-    notices: Iterable[FitWarning], kinds: Collection[WarningKind], category: type[UserWarning]
-) -> None:
-    for notice in () if _untold.get() else notices:
-        if notice.kind in kinds:
-            warnings.warn(str(notice), category, stacklevel=_find_caller())
-
-
-def _find_caller() -> int:
-    """Return how many calls above :func:`_warn` the first program of others is."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("discreet."):
-        level, frame = level + 1, frame.f_back
-    return level
-
-
-@contextmanager
-def saying_it_otherwise() -> Iterator[None]:
-    """Warn of nothing inside: whoever calls tells the items itself, in a table or in print."""
-    before = _untold.set(True)
-    try:
-        yield
-    finally:
-        _untold.reset(before)

@@ -30,8 +30,8 @@ from discreet.models.automatic import (
 )
 from discreet.models.conditional.patterns import GroupPatterns, Patterns
 from discreet.models.methods import AUTO
+from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Estimate, FitWarning, Solution, Status, WarningKind
-from discreet.results.ranking import warn_of_dropped
 from discreet.scales.anchors import accept_anchors, accept_ladders, has_step_anchors
 from discreet.scales.grounded import (
     GroundedFit,

@@ -28,8 +28,8 @@ from discreet.persons.scoring import PersonScores, PersonStatus
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
 from discreet.results.calibrated import read_calibration
+from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Estimate, FitWarning, WarningKind
-from discreet.results.ranking import warn_of_dropped
 from discreet.types import BoolArray, FloatArray
 
 FLAG_AT = 2.576

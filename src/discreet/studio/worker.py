@@ -23,7 +23,7 @@ from typing import Any
 
 from discreet.atomic import create_private
 from discreet.errors import BadUsage, DiscreetError
-from discreet.results.ranking import saying_it_otherwise
+from discreet.results.dropped import saying_it_otherwise
 
 PROGRESS, RESULT, FAILURE = "progress.json", "result", "failure"
 CLAIM = "claimed"
