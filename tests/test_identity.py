@@ -79,7 +79,8 @@ def test_the_account_of_a_release_is_that_of_its_own_time(book, tmp_path, monkey
     from discreet.publishing import delivery
 
     with monkeypatch.context() as patch:
-        patch.setattr(delivery.StagedFolder, "fill", lambda _self, _files: (_ for _ in ()).throw(OSError))
+        fail = lambda _self, _files: (_ for _ in ()).throw(OSError)  # noqa: E731
+        patch.setattr(delivery.StagedFolder, "fill", fail)
         with pytest.raises(OSError):
             publish(book, FIRST, tmp_path / "lost")
     publish(book, SECOND, tmp_path / "two")

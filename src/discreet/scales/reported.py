@@ -141,7 +141,7 @@ def parse_scale(text: str) -> Scale | ScaleTarget:
     Examples
     --------
     >>> parse_scale("500,100")
-    Wanted(mean=500.0, sd=100.0)
+    ScaleTarget(mean=500.0, sd=100.0)
     >>> print(parse_scale("-1=400,1=600"))
     100 x logits + 500
     """
