@@ -131,7 +131,7 @@ def toy(tmp_path, monkeypatch):
     module, entry = re.findall(r"```(?:python|text)\n(.*?)```", CONTRIBUTING.read_text(), re.S)
     (tmp_path / "toy.py").write_text(module)
     monkeypatch.setattr(mechanisms, "__path__", [*mechanisms.__path__, str(tmp_path)])
-    for name, values in literal_eval("{" + entry.replace("Entry(", "(") + "}").items():
+    for name, values in literal_eval("{" + entry.replace("MechanismEntry(", "(") + "}").items():
         monkeypatch.setitem(MECHANISMS, name, MechanismEntry(*values))
     yield
     sys.modules.pop("discreet.privacy.mechanisms.toy", None)
