@@ -25,7 +25,7 @@ from discreet.items.residuals import prepare
 from discreet.models.categories import category_chances, score_moments, slope_terms
 from discreet.report.evidence import gather_evidence
 from discreet.report.tables import list_evidence_tables, tabulate_categories
-from stepped import SETS, draw_answers_given_scores, draw_thresholds, hold, load_reference, load_set
+from stepped import SETS, draw_answers, draw_thresholds, hold, load_reference, load_set
 
 STEPS = (1, 3, 2, 4)
 
@@ -58,7 +58,7 @@ def true():
     rng = np.random.default_rng(11)
     steps = (1, 3, 2, 4, 3, 2) * 8
     thresholds = draw_thresholds(rng, steps)
-    codes = draw_answers_given_scores(rng, 1500, thresholds, missing=0.1)
+    codes = draw_answers(rng, 1500, thresholds, missing=0.1)
     answers = discreet.Responses.from_store(store_codes(codes, steps))
     rows = ([value for value in row if not np.isnan(value)] for row in thresholds.tolist())
     return answers, {str(item): row for item, row in enumerate(rows)}
@@ -187,8 +187,8 @@ def test_answers_that_depend_on_each_other_correlate(true):
 def test_one_dimension_is_within_chance_and_two_are_not():
     rng = np.random.default_rng(16)
     thresholds = draw_thresholds(rng, (3,) * 12)
-    one = draw_answers_given_scores(rng, 800, thresholds)
-    two = np.column_stack([one[:, :6], draw_answers_given_scores(rng, 800, thresholds)[:, 6:]])
+    one = draw_answers(rng, 800, thresholds)
+    two = np.column_stack([one[:, :6], draw_answers(rng, 800, thresholds)[:, 6:]])
     for codes, several in ((one, False), (two, True)):
         answers = discreet.Responses.from_store(store_codes(codes, (3,) * 12))
         found = find_dimensions(answers, discreet.fit(answers), simulations=39)
@@ -270,7 +270,7 @@ def draw_rating_scales(times, persons):
     """Yield answers to five items that share the distances between steps."""
     thresholds = np.array([-0.8, -0.4, 0.0, 0.4, 0.8])[:, None] + [-0.7, 0.7]
     for seed in range(times):
-        codes = draw_answers_given_scores(np.random.default_rng(seed), persons, thresholds)
+        codes = draw_answers(np.random.default_rng(seed), persons, thresholds)
         yield discreet.Responses.from_store(store_codes(codes, (2,) * 5))
 
 
@@ -308,7 +308,7 @@ def test_models_of_steps_differ_by_more_than_chance_only_where_they_do():
     p_values = [compare_step_models(one).p_value for one in draw_rating_scales(60, 300)]
     assert abs(np.mean(p_values) - 0.5) < 4 * np.sqrt(1 / 12 / 60)
     thresholds = np.array([[-1.5, 1.5], [-0.3, 0.3], [-1.0, 1.0], [0.2, -0.2]])
-    codes = draw_answers_given_scores(np.random.default_rng(1), 1000, thresholds)
+    codes = draw_answers(np.random.default_rng(1), 1000, thresholds)
     answers = discreet.Responses.from_store(store_codes(codes, (2,) * 4))
     assert compare_step_models(answers).p_value < 1e-6
 
