@@ -6,6 +6,7 @@ plans, which never see data, and links between releases may be shown.
 """
 
 from discreet.items.category_fit import CategoryFit
+from discreet.items.cutoffs import FitCutoffs, simulate_cutoffs
 from discreet.items.dif import DifTable, WaldTest, find_dif, run_wald
 from discreet.items.dimensionality import Contrast, Dimensionality, find_dimensions
 from discreet.items.distractors import Distractors, analyse_distractors
@@ -41,6 +42,7 @@ __all__ = [
     "Dimensionality",
     "Distractors",
     "FitChange",
+    "FitCutoffs",
     "FitStatistics",
     "InformationCurve",
     "ItemFit",
@@ -70,5 +72,6 @@ __all__ = [
     "run_andersen",
     "run_martin_loef",
     "run_wald",
+    "simulate_cutoffs",
     "trace_information",
 ]

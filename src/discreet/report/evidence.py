@@ -16,6 +16,7 @@ import numpy as np
 
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
+from discreet.items.cutoffs import FitCutoffs, simulate_cutoffs
 from discreet.items.dif import DifTable, WaldTest, find_dif, run_wald
 from discreet.items.dimensionality import Dimensionality, find_dimensions
 from discreet.items.distractors import Distractors, analyse_distractors
@@ -51,6 +52,8 @@ RIGHT_WRONG_ONLY = (
     "for right and wrong answers, and were left out"
 )
 
+FIXED_LIMITS = "limits of fit statistics were not simulated, and rules of thumb serve instead"
+
 NOT_SPLIT = "persons with low and high scores were not compared"
 
 Result = TypeVar("Result")
@@ -72,6 +75,8 @@ class Evidence:
         Abilities by weighted likelihood, which has a number for every score.
     fit
         Infit, outfit and the like, at maximum likelihood abilities as other programs have them.
+    cutoffs
+        Where fit lies when the model holds; ``None`` where that was not simulated.
     pairs, dimensionality, andersen, wald, martin_loef
         ``None`` where it was not computed.
     step_models
@@ -91,6 +96,7 @@ class Evidence:
     estimate: Estimate
     scores: PersonScores
     fit: FitStatistics
+    cutoffs: FitCutoffs | None
     pairs: ResidualCorrelations | None
     dimensionality: Dimensionality | None
     mislabelled: Mislabelled | None
@@ -127,6 +133,9 @@ def gather_evidence(responses: Responses, estimate: Estimate) -> Evidence:
         estimate=estimate,
         scores=score(sample, estimate),
         fit=measure_fit(sample, estimate),
+        cutoffs=_attempt(FIXED_LIMITS, lambda: simulate_cutoffs(sample, estimate), notes)
+        if quick
+        else None,
         pairs=_correlate(sample, estimate),
         dimensionality=dimensionality,
         mislabelled=None if has_steps else find_mislabelled(sample, estimate),
@@ -196,7 +205,10 @@ def _is_quick(responses: Responses, estimate: Estimate, notes: list[str]) -> boo
     patterns = group_patterns(chosen.store, np.arange(chosen.n_items))
     if conditional_work(patterns, max(chosen.steps)) <= TEST_SECONDS:
         return True
-    notes.append(f"{NOT_SPLIT}: with so many items and patterns that would take too long")
+    notes += [
+        f"{task}: with so many items and patterns that would take too long"
+        for task in (NOT_SPLIT, FIXED_LIMITS)
+    ]
     return False
 
 
