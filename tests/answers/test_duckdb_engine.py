@@ -31,7 +31,7 @@ from discreet.tables import dataset
 from discreet.tables.reading import Reading
 from discreet.tables.resources import Progress, Resources
 
-DATA = Path(__file__).parents[1].parent / "shared" / "data"
+DATA = Path(__file__).parents[2].parent / "shared" / "data"
 
 
 @pytest.fixture(params=["NumPy", "compiled"])

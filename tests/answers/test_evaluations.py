@@ -13,7 +13,7 @@ import discreet
 from commandline import discreet as run
 from discreet.errors import BadResponses
 
-WRITTEN = Path(__file__).parent / "data" / "inspect.eval"
+WRITTEN = Path(__file__).parents[1] / "data" / "inspect.eval"
 
 
 def harness_record(number, **metrics):

@@ -10,6 +10,7 @@ import tracemalloc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_duckdb_engine import Stop, make_small, same, stop_after
 
 from discreet.answers.opening import count_pairs
 from discreet.answers.reading import read_responses
@@ -21,7 +22,6 @@ from discreet.tables import dataset
 from discreet.tables import resources as limits
 from discreet.tables.formats import jsonl
 from discreet.tables.reading import Reading
-from test_duckdb_engine import Stop, make_small, same, stop_after
 
 
 @pytest.fixture(autouse=True)

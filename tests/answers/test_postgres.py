@@ -18,6 +18,7 @@ import pyarrow.csv as pacsv
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from test_duckdb_engine import Stop, long_tables, make_small, same, stop_after, weigh, wide_tables
 
 from commandline import discreet
 from discreet.answers.opening import count_pairs
@@ -39,9 +40,8 @@ from discreet.tables.formats.postgres import parse_address
 from discreet.tables.reading import Reading
 from discreet.tables.resources import Resources
 from postgres_server import ENCODED, PASSWORD, running_server
-from test_duckdb_engine import Stop, long_tables, make_small, same, stop_after, weigh, wide_tables
 
-DATA = Path(__file__).parents[1].parent / "shared" / "data"
+DATA = Path(__file__).parents[2].parent / "shared" / "data"
 DEAD = f"postgresql://ann:{ENCODED}@127.0.0.1:1/school::answers"
 
 

@@ -39,7 +39,7 @@ SCORES = (
     "If answers are scores, say from which score on they count as right with at_least=SCORE "
     "(--at-least SCORE)."
 )
-DATA = Path(__file__).parents[1].parent / "shared" / "data"
+DATA = Path(__file__).parents[2].parent / "shared" / "data"
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ from discreet.tables.ids import encode_ids
 from discreet.tables.reading import LongPlan, Reading, WidePlan, make_reading
 from stepped import draw_codes
 
-DATA = Path(__file__).parents[1].parent / "shared" / "data"
+DATA = Path(__file__).parents[2].parent / "shared" / "data"
 HAS_PYSPARK = importlib.util.find_spec("pyspark") is not None
 
 # Narrow on purpose: this one sentence of PySpark 4.3, nothing else.
@@ -1016,7 +1016,7 @@ def test_a_release_is_made_from_a_frame_and_charged_to_the_same_data(spark, tmp_
 def run_driver(kind: str, folder: Path) -> dict:
     need_spark()
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).parent / "spark_driver.py"), kind, str(folder)],
+        [sys.executable, str(Path(__file__).parents[1] / "spark_driver.py"), kind, str(folder)],
         capture_output=True, text=True, timeout=1500,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]

@@ -17,7 +17,7 @@ from discreet.cli.options import Everywhere
 from discreet.cli.release import DeliveryOptions, ReleaseTerms
 from discreet.models.methods import METHODS
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "cli.md"
 
 

@@ -113,7 +113,7 @@ MADE = ("out", "checkpoint", "spill", "page", "propose")
 SLOW = {"audit", "plan"}
 """They take a second or so: fewer lines of them."""
 LEFT_OUT = {"studio", "demo"}
-"""One serves until it is stopped (tests/test_studio.py types it), one takes no file."""
+"""One serves until it is stopped (tests/studio/test_studio.py types it), one takes no file."""
 ENDLESS = {
     ("audit", "runs"): ["100", "0", "x"],
     ("plan", "simulate"): ["2", "0", "x"],

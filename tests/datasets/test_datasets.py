@@ -235,7 +235,7 @@ def test_preparation_refuses_a_rank_or_a_number_of_items_that_is_not_there():
         datasets.prepare_ratings(ratings, 5, rng=rng, rank=3, rounds=0)
 
 
-COPY = Path(__file__).parents[1].parent / "shared" / "data" / "ml_latest_small_long.csv.gz"
+COPY = Path(__file__).parents[2].parent / "shared" / "data" / "ml_latest_small_long.csv.gz"
 
 
 @pytest.mark.skipif(not COPY.exists(), reason="needs a copy of MovieLens latest-small")

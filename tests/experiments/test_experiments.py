@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments import ablation, published, random_pairing
 from experiments.comparisons import maximise_perturbed
 from experiments.curves import CURVES, DELTA, Draws, Setting
 from experiments.curves import SHARED_NOISE as CURVE_NOISE
@@ -20,8 +19,9 @@ from experiments.synthetic import Simulated
 
 from discreet import Responses, fit
 from discreet.secure import SeededSource
+from experiments import ablation, published, random_pairing
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def run(name: str, out: Path) -> list[dict[str, str]]:

@@ -1,23 +1,20 @@
 """The published algorithms are as published, flaws included, and stay outside the library."""
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments.results import Options
 
 import discreet
 from discreet.privacy.mechanisms.margins import Margins
 from discreet.privacy.mechanisms.pairs import DensePairs
 from discreet.privacy.noise import ExactNoise
 from discreet.secure import SeededSource
+from experiments import curves, panels, published, synthetic
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from experiments import curves, panels, published, synthetic  # noqa: E402
-from experiments.results import Options  # noqa: E402
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from discreet.items.groups import run_andersen
 from discreet.items.residuals import correlate_residuals, trace_information
 from discreet.persons.scoring import score
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 
 
 def lsat():

@@ -14,7 +14,7 @@ from discreet.models import automatic
 from discreet.models.conditional.patterns import GroupPatterns
 from discreet.simulation import simulate
 
-PAGE = Path(__file__).parents[1] / "docs" / "rasch-analysis.md"
+PAGE = Path(__file__).parents[2] / "docs" / "rasch-analysis.md"
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from discreet.models.standard_errors import person_scores as scores
 from discreet.models.standard_errors import random_signs as multipliers
 from discreet.models.standard_errors import sandwich as sandwich
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 SHARED = HERE.parents[1] / "shared" / "data"
 METHODS = ["refined", "spectral"]
 
@@ -73,7 +73,7 @@ def test_refined_on_timss_agrees_with_conditional_maximum_likelihood():
     assert np.sqrt(np.mean((error / se) ** 2)) < 0.45
     assert np.corrcoef(estimate.difficulty, b)[0, 1] > 0.999
     distance = np.abs(error / se)
-    readme = " ".join((Path(__file__).parents[1] / "README.md").read_text().split())
+    readme = " ".join((Path(__file__).parents[2] / "README.md").read_text().split())
     assert (
         f"the median distance is {np.median(distance):.2f} standard errors, "
         f"{(distance < 1).sum()} items lie within one, "

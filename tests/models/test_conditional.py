@@ -15,8 +15,8 @@ from discreet.models.conditional.maximise import evaluate_conditional
 from discreet.models.conditional.patterns import group_patterns
 from discreet.models.conditional.rasch import find_maximum
 
-DATA = Path(__file__).parent / "data"
-SHARED = Path(__file__).parents[1].parent / "shared" / "data"
+DATA = Path(__file__).parents[1] / "data"
+SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 
 
 def table(path):

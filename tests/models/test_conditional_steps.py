@@ -19,8 +19,8 @@ from discreet.models.conditional.maximise import evaluate_conditional
 from discreet.models.conditional.rasch import find_maximum
 from discreet.models.conditional.steps import maximise_steps
 
-DATA = Path(__file__).parent / "data"
-SHARED = Path(__file__).parents[1].parent / "shared" / "data" / "polytomous"
+DATA = Path(__file__).parents[1] / "data"
+SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "polytomous"
 MODELS = ["partial-credit", "rating-scale"]
 
 

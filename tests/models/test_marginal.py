@@ -12,7 +12,7 @@ from discreet.models.conditional.patterns import group_patterns
 from discreet.models.marginal import maximise_marginal
 from discreet.models.routing import look_for_routing
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 
 
 def slope(truth, estimate):

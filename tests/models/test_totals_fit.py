@@ -7,14 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.totals_statistics import (
-    add_noise,
-    blank_form,
-    draw_codes,
-    expect_statistics,
-    mean_products,
-    measure_codes,
-)
 
 from discreet.errors import BadUsage
 from discreet.models.noisy.totals.covariance import Shared
@@ -24,6 +16,14 @@ from discreet.models.noisy.totals.iterate import linearise, pose_problem, settle
 from discreet.models.noisy.totals.model import describe_items
 from discreet.models.noisy.totals.moments import elementary_sums
 from discreet.models.noisy.totals.takers import Shifts, Slope
+from totals_statistics import (
+    add_noise,
+    blank_form,
+    draw_codes,
+    expect_statistics,
+    mean_products,
+    measure_codes,
+)
 
 ABILITY, WEIGHT = np.polynomial.hermite_e.hermegauss(61)
 WEIGHT = WEIGHT / WEIGHT.sum()

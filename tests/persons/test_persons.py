@@ -14,7 +14,7 @@ from discreet.errors import BadResponses, BadUsage
 from discreet.persons.measures import NormalPrior, abilities
 from discreet.persons.scoring import score, tabulate_scores
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 SIMULATED = DATA / "simulated_300x12.csv"
 
 

@@ -29,7 +29,7 @@ from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.report.statement import write_statement
 from discreet.results.kinds import KINDS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PLANNING = (ROOT / "docs" / "planning.md").read_text(encoding="utf-8")
 PLANNING = PLANNING.partition("## Choosing epsilon")[2].partition("\nFor `sparse-pairs`")[0]
 REPLACE, ADD = Neighbours.REPLACE_ONE, Neighbours.ADD_REMOVE

@@ -23,7 +23,7 @@ from discreet.privacy.accounting.spend import GaussianAllowance, Spend
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.file import MissingLedger, fingerprint_rows
 
-DRIVER = Path(__file__).with_name("ledger_driver.py")
+DRIVER = Path(__file__).parents[1] / "ledger_driver.py"
 
 
 def drive(*arguments: str | Path) -> Any:

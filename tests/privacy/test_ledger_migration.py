@@ -15,7 +15,7 @@ from discreet.privacy.accounting.moves import calibrate_counts
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.file import read_events, seal, seal_head, start_events
 
-SCHEMA_1 = Path(__file__).parent / "data" / "ledger-schema-1.sql"
+SCHEMA_1 = Path(__file__).parents[1] / "data" / "ledger-schema-1.sql"
 ITEMS = ["b", "a", "d", "c"]
 CELLS_OF_A = [[1, 0, 1, None], [0, 0, 1, 1], [1, 1, None, 0], [None] * 4]
 A = np.array(CELLS_OF_A, dtype=float)

@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from test_ledger import run_sql
 
 from commandline import LSAT_ITEMS, discreet
 from discreet.answers.judges import Comparisons
@@ -16,7 +17,6 @@ from discreet.privacy.accounting import Budget
 from discreet.privacy.accounting.moves import calibrate_counts
 from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.ledger import EVERYONE, Ledger
-from test_ledger import run_sql
 
 
 @cache

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_ledger import drive, run_sql
 
 from discreet.errors import BadUsage, BudgetExceeded, LedgerError
 from discreet.privacy.accounting import Budget, Neighbours
@@ -20,9 +21,8 @@ from discreet.privacy.ledger import EVERYONE, Ledger, populations
 from discreet.privacy.ledger.file import seal
 from discreet.privacy.ledger.history import History, LedgerEntry
 from discreet.privacy.ledger.populations import Declaration, read_declarations
-from test_ledger import drive, run_sql
 
-SCHEMA_2 = Path(__file__).parent / "data" / "ledger-schema-2.sql"
+SCHEMA_2 = Path(__file__).parents[1] / "data" / "ledger-schema-2.sql"
 
 
 @cache

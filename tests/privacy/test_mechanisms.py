@@ -33,7 +33,7 @@ from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import ComparedPublic, Public
 from discreet.secure import SeededSource
 
-PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
+PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 CONTRIBUTING = PAGE.parents[1] / "CONTRIBUTING.md"
 ANSWERS = mechanisms_for("answers")
 PURE = {"laplace-pairs", "laplace-margins", "randomized-response"}

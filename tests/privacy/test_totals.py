@@ -218,7 +218,7 @@ def test_who_is_refused_for_the_forms_is_said_of_the_answers_after_the_cap():
             refusals.append(str(error))
     assert 0 < len(refusals) < 20
     assert all("not all in one form, after the cap of 2" in one for one in refusals)
-    said = " ".join((Path(__file__).parents[1] / "docs" / "privacy.md").read_text("utf-8").split())
+    said = " ".join((Path(__file__).parents[2] / "docs" / "privacy.md").read_text("utf-8").split())
     assert "The cap is drawn first." in said
     assert "Answers that are in no form" not in said
 

@@ -30,7 +30,7 @@ from discreet.simulation import simulate_comparisons
 
 MECHANISMS = mechanisms_for("answers")
 
-DRIVER = Path(__file__).with_name("delivery_driver.py")
+DRIVER = Path(__file__).parents[1] / "delivery_driver.py"
 PURE = {"laplace-pairs", "laplace-margins", "randomized-response"}
 
 

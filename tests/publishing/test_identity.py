@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from tests.commandline import LSAT_ITEMS
-from tests.commandline import discreet as typed
 
 import discreet
+from commandline import LSAT_ITEMS
+from commandline import discreet as typed
 from discreet import Budget, Ledger
 from discreet.errors import BadResponses, BadUsage
 from discreet.publishing.bundle import hash_source, seal_record

@@ -7,9 +7,9 @@ import re
 
 import numpy as np
 import pytest
-from tests.commandline import discreet as typed
 
 import discreet
+from commandline import discreet as typed
 from discreet import Budget, PrivateRasch
 from discreet.errors import BadResponses, BadUsage
 from discreet.publishing.bundle import seal_record

@@ -14,7 +14,7 @@ from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.publishing.bundle import hash_content, hash_record
 from discreet.simulation import simulate_comparisons
 
-OLD = Path(__file__).parent / "data" / "release-0.1"
+OLD = Path(__file__).parents[1] / "data" / "release-0.1"
 ITEMS = ["Item1", "Item2", "Item3", "Item4", "Item5"]
 READ = {"answers": library.read_release, "comparisons": library.read_released_ranking}
 TABLE = {"answers": "difficulties.csv", "comparisons": "strengths.csv"}

@@ -4,10 +4,10 @@ import re
 import zlib
 
 import pytest
-from tests.commandline import LSAT_ITEMS
-from tests.commandline import discreet as typed
 
 import discreet
+from commandline import LSAT_ITEMS
+from commandline import discreet as typed
 from discreet import Budget, Ledger
 from discreet.errors import BadUsage
 from discreet.privacy.ledger.request import Request

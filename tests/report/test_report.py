@@ -28,7 +28,7 @@ from discreet.results.estimate import FitWarning, Status, WarningKind
 from discreet.results.limits import Severity
 from discreet.simulation import simulate
 
-TIMSS = Path(__file__).parents[1].parent / "shared" / "data" / "timss2011_aut_math_long.csv.gz"
+TIMSS = Path(__file__).parents[2].parent / "shared" / "data" / "timss2011_aut_math_long.csv.gz"
 
 ROWS = "[...document.querySelectorAll('#items tbody tr')].filter(r => !r.hidden)"
 

@@ -26,7 +26,7 @@ from discreet.report.tests import check_model
 from discreet.results.limits import FEW_IN_CATEGORY, Severity
 from stepped import chances, draw_codes, hold
 
-VERBAL = Path(__file__).parents[1].parent / "shared/data/polytomous/verbal_aggression.csv"
+VERBAL = Path(__file__).parents[2].parent / "shared/data/polytomous/verbal_aggression.csv"
 
 
 def hold_codes(codes, steps):

@@ -17,7 +17,7 @@ from discreet.report.findings.diagnosis import diagnose_test
 from discreet.report.tables import AnalysisTable, tabulate_items
 from discreet.report.workbook import write_workbook
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 STEPS = {"thresholds", "categories"}
 ALWAYS = {*TABLE_FILES} - {"groups", "persons_sample", "options"} - STEPS
 

@@ -27,7 +27,7 @@ from discreet.results.limits import Severity
 from discreet.scales.linking import link_calibrations
 from stepped import chances
 
-SKEWED = Path(__file__).with_name("data") / "skewed_400x5.csv"
+SKEWED = Path(__file__).parents[1] / "data" / "skewed_400x5.csv"
 
 
 def draw(persons, items, seed, *, slopes=0.0, guess=0.0):

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import chi2, t
+from test_drift import draw_cohorts, draw_steps
 
 from discreet.models.calibrate import fit
 from discreet.scales.placing import (
@@ -16,7 +17,6 @@ from discreet.scales.placing import (
     find_mean_ability,
     spread_errors,
 )
-from test_drift import draw_cohorts, draw_steps
 
 
 def test_errors_are_spread_so_that_they_stay_what_they_were():

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
+from test_studio import ANSWERS, HOST, ORIGIN, PORT, enter
 
 from discreet.studio.app import build_app
 from discreet.studio.kept_files import Home, Recent
@@ -17,7 +18,6 @@ from discreet.studio.safety import Keys
 from discreet.studio.session import StudioSession
 from spreadsheet_files import write_xlsx
 from studio_tasks import InPlace
-from test_studio import ANSWERS, HOST, ORIGIN, PORT, enter
 
 ENDLESS = "9" * 5000
 

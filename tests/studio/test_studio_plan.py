@@ -5,6 +5,7 @@ import shlex
 from html import unescape
 
 import pytest
+from test_studio import ORIGIN, enter
 
 from commandline import discreet as run
 from discreet.errors import BadUsage
@@ -13,7 +14,6 @@ from discreet.studio.forms import read_whole
 from discreet.studio.kept_files import Home, Recent
 from discreet.studio.pages.plan import FIELDS
 from discreet.studio.session import StudioSession
-from test_studio import ORIGIN, enter
 
 STUDY = {"persons": "2,000", "items": "40", "answers": "20", "epsilon": "1,5", "delta": "0.000001"}
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from html import unescape
 
 import pytest
+from test_studio import ORIGIN, enter
 
 import studio_tasks
 from commandline import discreet
@@ -33,7 +34,6 @@ from discreet.studio.session import StudioSession, Ticket
 from discreet.studio.terms import read_listed
 from discreet.studio.worker import TaskProgress
 from studio_tasks import InPlace
-from test_studio import ORIGIN, enter
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "src" / "discreet"
+TESTS = Path(__file__).parents[1]
+PACKAGE = TESTS.parent / "src" / "discreet"
 
 # A module imports only from above it. One name stands for a module or a whole folder.
 ORDER = [
@@ -170,3 +171,27 @@ def test_markup_stands_in_templates_that_escape_and_nowhere_else():
         text = template.read_text()
         assert "safe" not in re.findall(r"\|\s*(\w+)", text), f"{template.name} shows unescaped"
         assert "autoescape" not in text
+
+
+# Folders of tests without a folder of the package: all of it, the figures, known answers.
+BESIDE = {"whole", "experiments", "data"}
+
+
+def test_tests_lie_as_the_package_does():
+    folders = {path.name for path in TESTS.iterdir() if path.is_dir() and path.name[0] not in "._"}
+    assert not {name for name in folders - BESIDE if not (PACKAGE / name).is_dir()}
+    single = {path.stem.removeprefix("test_") for path in TESTS.glob("test_*.py")}
+    assert not {name for name in single if not (PACKAGE / f"{name}.py").is_file()}
+
+
+def test_a_test_file_that_is_named_anywhere_exists():
+    root = TESTS.parent
+    texts = [*root.glob("*.md"), *root.glob("docs/**/*.md"), *PACKAGE.rglob("*.py")]
+    named = {name for text in texts for name in re.findall(r"tests/[\w/]+\.py", text.read_text())}
+    assert "tests/privacy/test_sensitivity.py" in named
+    assert not {name for name in named if not (root / name).is_file()}
+
+
+def test_no_two_test_files_have_one_name():
+    names = [path.name for path in TESTS.rglob("test_*.py")]
+    assert len(names) == len(set(names))

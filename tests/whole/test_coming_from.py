@@ -16,7 +16,7 @@ from commandline import discreet
 from discreet.analysis import measure_alpha
 from discreet.items.fit import measure_fit
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "coming-from.md").read_text()
 DATA = ROOT / "tests" / "data"
 TYPED = "| what you typed |"

@@ -5,7 +5,8 @@ import warnings
 
 import numpy as np
 import pytest
-from tests import golden
+
+import golden
 
 EXACT = {"values", "charge", "rank_first", "rank_last"}
 

@@ -23,7 +23,7 @@ from discreet.privacy.noise import ExactNoise
 from discreet.secure import SeededSource
 from stepped import hold
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 # The contract: names that users and other programs rely on.
 PROMISED = {

@@ -5,7 +5,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 LEFT_OUT = {".ci", ".git", ".gitignore"}
 
 

@@ -12,7 +12,7 @@ from commandline import WORKFLOW, discreet, type_page
 
 pytest.importorskip("cryptography", reason="the extra approvals is not installed")
 
-PAGE = Path(__file__).parents[1] / "docs" / WORKFLOW
+PAGE = Path(__file__).parents[2] / "docs" / WORKFLOW
 RELEASES = {
     "reading-north": "north.csv",
     "reading-south": "south.csv",

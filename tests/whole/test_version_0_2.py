@@ -20,7 +20,7 @@ from discreet.privacy.ledger.approvers import Approver
 from discreet.privacy.ledger.file import seal
 from discreet.privacy.ledger.signatures import write_key
 
-DATA = Path(__file__).parent / "data" / "version-0.2"
+DATA = Path(__file__).parents[1] / "data" / "version-0.2"
 EXPECTED = json.loads((DATA / "expected.json").read_text())
 ITEMS = ["a", "b", "c", "d"]
 BUNDLES = sorted(EXPECTED["bundles"])

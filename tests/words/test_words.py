@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from tests.commandline import LSAT_ITEMS
-from tests.commandline import discreet as typed
 from tools.words import find_sentences
 
 import discreet
+from commandline import LSAT_ITEMS
+from commandline import discreet as typed
 from discreet import Budget, Ledger
 from discreet.errors import BadUsage
 from discreet.privacy.noise import ExactNoise
