@@ -7,7 +7,7 @@ plans, which never see data, and links between releases may be shown.
 
 from discreet.items.category_fit import CategoryFit
 from discreet.items.cutoffs import FitCutoffs, simulate_cutoffs
-from discreet.items.dif import DifTable, WaldTest, find_dif, run_wald
+from discreet.items.dif import DifTable, OmnibusDif, WaldTest, find_dif, run_wald
 from discreet.items.dimensionality import Contrast, Dimensionality, find_dimensions
 from discreet.items.distractors import Distractors, analyse_distractors
 from discreet.items.fit import (
@@ -51,6 +51,7 @@ __all__ = [
     "Mislabelled",
     "ModelCheck",
     "ModelTest",
+    "OmnibusDif",
     "PersonFit",
     "Reliability",
     "ResidualCorrelations",

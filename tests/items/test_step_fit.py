@@ -20,7 +20,6 @@ from discreet.analysis import (
 )
 from discreet.answers.steps import store_codes
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.items.dimensionality import draw_answers_given_scores as draw_given_scores
 from discreet.items.residuals import prepare
 from discreet.models.categories import category_chances, score_moments, slope_terms
 from discreet.report.evidence import gather_evidence
@@ -198,20 +197,6 @@ def test_one_dimension_is_within_chance_and_two_are_not():
         set(map(str, range(6, 12))),
     )
     assert found.correlation < 0.4
-
-
-def test_simulated_persons_keep_their_score_and_follow_the_law():
-    thresholds = np.array([[-0.5, 0.5], [0.2, np.nan]])
-    chance = category_chances(np.full(40_000, 0.3), thresholds)
-    above = np.cumsum(chance[..., :0:-1], axis=-1)[..., ::-1]
-    drawn = draw_given_scores(
-        np.moveaxis(above, -1, 0), np.full(40_000, 2), np.random.default_rng(1)
-    )
-    assert (drawn.sum(axis=1) == 2).all()
-    weight = chance[0, 0, 2] * chance[0, 1, 0], chance[0, 0, 1] * chance[0, 1, 1]
-    expected = weight[0] / sum(weight)
-    error = np.sqrt(expected * (1 - expected) / 40_000)
-    assert abs((drawn[:, 0] == 2).mean() - expected) < 4 * error
 
 
 def test_a_scalogram_of_steps_is_refused():

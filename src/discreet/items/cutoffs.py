@@ -42,8 +42,9 @@ MANY, FEW, FEWEST = 999, 199, 99
 """Replications: of small data, of larger ones, and of the largest."""
 MANY_CELLS, FEW_CELLS, MOST_CELLS = 50_000_000, 100_000_000, 200_000_000
 """Answers drawn in all replications together up to which there are so many: 2, 4 and 8 seconds."""
-PAIR_WORK = 30_000_000_000
-"""Replications times persons times items squared up to which Q3 is simulated: some seconds."""
+PAIR_WORK, PAIR_VALUES = 30_000_000_000, 25_000_000
+"""Replications times persons times items squared, and times pairs, up to which Q3 is simulated:
+some seconds, and 100 MB."""
 FEW_TOGETHER = 50
 """Persons who answered both items below whom a residual correlation is not looked at."""
 LONGEST_STEP = 1.0
@@ -247,7 +248,8 @@ class _Simulation:
 def _choose_pairs(cells: Int8Array, sets: int) -> tuple[IndexArray, IndexArray]:
     """Return the pairs that enough persons answered; none where there are too many items."""
     items, persons = cells.shape
-    if sets * persons * items**2 > PAIR_WORK:
+    too_many = sets * items * (items - 1) // 2 > PAIR_VALUES
+    if too_many or sets * persons * items**2 > PAIR_WORK:
         return np.zeros(0, np.intp), np.zeros(0, np.intp)
     answered = (cells >= 0).astype(np.float32)
     first, second = np.nonzero(np.triu(answered @ answered.T >= FEW_TOGETHER, 1))
@@ -296,7 +298,8 @@ class _Refit:
         reached = np.stack(
             [(code > step).sum(axis=1) for step in range(self.fitted.shape[1])], axis=1
         )
-        return self.fitted + (self.solve @ (self.expected - reached).ravel()).reshape(reached.shape)
+        moves = self.solve @ (self.expected - reached).ravel()
+        return np.asarray(self.fitted + moves.reshape(reached.shape))
 
 
 def _free_basis(calibration: Any, fitted: FloatArray) -> FloatArray:
@@ -307,7 +310,7 @@ def _free_basis(calibration: Any, fitted: FloatArray) -> FloatArray:
         return np.zeros((fitted.size, 0))
     known = [one for one in status if one in (Status.ESTIMATED, Status.ANCHORED)]
     if source.model == RATING_SCALE and Status.ANCHORED not in known:
-        return rating_basis(len(fitted), fitted.shape[1])
+        return rating_basis(*fitted.shape)
     free = np.isfinite(fitted) & np.array([one == Status.ESTIMATED for one in known])[:, None]
     return np.asarray(np.eye(fitted.size)[:, free.ravel()])
 
