@@ -87,7 +87,10 @@ GUESSES: dict[str, tuple[Guess, str]] = {
     "rank(e, top=)": (lambda w: discreet.rank(w.e, top=3).surely_in, ""),
     "item_fit(df, e)": (lambda w: discreet.item_fit(w.df, w.e), "fit"),
     # Saving
-    "save, load": (lambda w: (w.e.save(w.folder / "e.json"), discreet.load(w.folder / "e.json")), ""),
+    "save, load": (
+        lambda w: (w.e.save(w.folder / "e.json"), discreet.load(w.folder / "e.json")),
+        "",
+    ),
     "pickle": (lambda w: pickle.loads(pickle.dumps(w.e)).difficulty, ""),  # noqa: S301
     # Privacy
     "release(df, epsilon=)": (
