@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -157,9 +156,11 @@ _BUSY = BadUsage("this folder belongs to a studio that is still running")
 def private_folder() -> Iterator[Path]:
     """Give a new private folder, and remove it with all that is in it."""
     remove_left_behind()
-    folder = Path(tempfile.gettempdir()) / f"{PREFIX}{secrets.token_hex(8)}"
     # The lock lies beside the folder, and is held before there is a folder that others could find.
-    with hold_lock(_lock_of(folder), _BUSY, remove=True):
+    handle, lock = tempfile.mkstemp(prefix=f".{PREFIX}", suffix=".lock")
+    os.close(handle)
+    folder = Path(lock).with_name(Path(lock).stem[1:])
+    with hold_lock(Path(lock), _BUSY, remove=True):
         folder.mkdir(PRIVATE_FOLDER)
         try:
             yield folder
