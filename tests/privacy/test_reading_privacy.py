@@ -28,7 +28,7 @@ from discreet.privacy.mechanisms.pairs import DensePairs
 from discreet.publishing.spec import make_listing, open_listed
 from discreet.tables import remedies, scales, separators, sources
 from discreet.tables.formats import jsonl, labelled, workbook
-from discreet.tables.reading import READING_FIELDS
+from discreet.tables.reading_fields import READING_FIELDS
 from spreadsheet_files import write_xlsx
 
 PERSON = "b"

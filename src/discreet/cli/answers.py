@@ -13,7 +13,17 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from discreet.cli.options import AsJson, Force, Layout, Model, argument, flag, option
+from discreet.cli.options import (
+    AsJson,
+    Force,
+    Layout,
+    Model,
+    OneMeans,
+    Repeats,
+    argument,
+    flag,
+    option,
+)
 from discreet.cli.output import (
     check_writable,
     conclude,
@@ -24,14 +34,14 @@ from discreet.cli.output import (
     working,
 )
 from discreet.errors import BadUsage, hide_passwords, looks_like_address
-from discreet.tables.reading import READING_FIELDS, Reading
-from discreet.types import OneMeans, Repeats
+from discreet.tables.reading_fields import READING_FIELDS
 
 if TYPE_CHECKING:
     from discreet.answers.judges import Comparisons
     from discreet.answers.protocol import Answers
     from discreet.answers.responses import Responses
     from discreet.counts import PairCounts
+    from discreet.tables.reading import Reading
     from discreet.tables.resources import Resources
 
 
@@ -137,6 +147,8 @@ AnswersFile = Annotated[
 
 def plan_reading(reading: ReleaseReading) -> Reading:
     """Return the options as the readers want them."""
+    from discreet.tables.reading import Reading
+
     return Reading(**list_words(reading))
 
 

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from discreet.errors import BadUsage, DiscreetWarning
 from discreet.tables.values import EVERYWHERE, MISSING_WORDS, spell
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from discreet.tables.reading import Reading
 
 Words = tuple[str, ...]
-KeyLike: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Key | None"
-"""What users give for a key."""
 
 _ITEM = ("item", "question", "problem", "aufgabe", "frage")
 _RIGHT = (
@@ -50,6 +48,10 @@ class Key:
     def given(self) -> bool:
         """Whether there is a key at all."""
         return bool(self.by_item or self.in_order)
+
+
+KeyLike = str | os.PathLike[str] | Mapping[str, Any] | Key | None
+"""What users give for a key."""
 
 
 def make_key(source: Any) -> Key:

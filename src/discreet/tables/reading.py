@@ -1,9 +1,9 @@
-"""How a table becomes answers: the one declaration that Python, commands and the studio share.
+"""How a table becomes answers: the one value that Python, commands and the studio make.
 
-In: what a user states. Out: a checked :class:`Reading`. Each field declares its name, type, default
-and help text, and where its value comes from if nobody states it. Options of commands are made from
-these fields; keywords (:class:`ReadingWords`) and fields of the studio are compared with them by a
-test. Nothing here looks at a table.
+In: what a user states. Out: a checked :class:`Reading`. What each field is for stands in
+:mod:`discreet.tables.reading_fields`, from which commands make their options. A test compares the
+keywords (:class:`ReadingWords`), the options and the fields of the studio with these fields.
+Nothing here looks at a table.
 """
 
 from __future__ import annotations
@@ -12,80 +12,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, cast, get_args
+from typing import Any, TypedDict, cast, get_args
 
 from discreet.errors import BadUsage
+from discreet.tables.key import Key, KeyLike, make_key
+from discreet.tables.reading_fields import READING_FIELDS
+from discreet.tables.remedies import Detected
+from discreet.tables.scales import AskedSteps, CategoryScale, make_asked
+from discreet.tables.values import (
+    Codes,
+    ValueScoring,
+    drop_ignored,
+    make_scoring,
+    score_array,
+    score_by_item,
+    split_missing,
+)
 from discreet.types import Int8Array, Layout, Model, OneMeans, Repeats
 
-if TYPE_CHECKING:
-    from discreet.tables.key import Key, KeyLike
-    from discreet.tables.remedies import Detected
-    from discreet.tables.scales import AskedSteps, CategoryScale
-    from discreet.tables.values import Codes, ValueScoring
-
 REPEATS: tuple[str, ...] = get_args(Repeats)
-Origin = Literal["fixed", "names", "data"]
-
-
-class Declared(NamedTuple):
-    """What is said about one field of a reading.
-
-    Attributes
-    ----------
-    unstated
-        Where its value comes from if nobody states it. ``"fixed"``: the default, for every table.
-        ``"names"``: the names of the columns, which are public. ``"data"``: values or labels of
-        the file; if they ask for something else than the default, a release needs the field stated.
-    metavar
-        What the command line calls its value; empty for a choice or a switch.
-    about
-        The help text of the command line.
-    release
-        Whether a release takes it.
-    """
-
-    unstated: Origin
-    metavar: str
-    about: str
-    release: bool = True
-
-
-# fmt: off
-READING_FIELDS: Mapping[str, Declared] = {
-    "layout": Declared("names", "", "long: one answer per row. wide: one column per item. Default: "
-                       "detected from the column names."),
-    "person": Declared("names", "COL", "Column with the person ids."),
-    "item": Declared("names", "COL", "Long tables: column with the item ids."),
-    "response": Declared("names", "COL", "Long tables: column with the answers."),
-    "ignore": Declared("fixed", "COL", "Wide tables: a column that is not an item (may be "
-                       "repeated)."),
-    "group": Declared("fixed", "COL", "A column that groups persons (may be repeated)."),
-    "repeats": Declared("fixed", "", "If a person answered an item, or a judge compared a pair, "
-                        "more than once: stop, or which one counts."),
-    "one_means": Declared("fixed", "", "What a 1 stands for."),
-    "at_least": Declared("fixed", "SCORE", "Scores of at least SCORE are right, others wrong."),
-    "missing": Declared("data", "CODES", "Codes for a missing answer, such as 9,99; of one column: "
-                        "Q1:9."),
-    "key": Declared("data", "KEY", "The right answers: a table with item and answer, or letters: "
-                    "ABDC."),
-    "sheet": Declared("fixed", "NAME", "Workbooks: the sheet. Default: the only one with data."),
-    "delimiter": Declared("data", "SIGN", "Text files: field separator, also tab or space. "
-                          "Default: detected."),
-    "header": Declared("data", "", "The first row holds no names: columns are called 1, 2, ..."),
-    "order_by": Declared("fixed", "COL", "With --repeats: the column that says which answer is "
-                         "first or last."),
-    "model": Declared("fixed", "", "rasch: right and wrong. partial-credit, rating-scale: answers "
-                      "with steps. Default: detected from the answers.", release=False),
-    "steps": Declared("data", "N", "Steps of all items, where more than occur: 4; of one item: "
-                      "Q1:4.", release=False),
-    "lowest": Declared("data", "N", "The lowest category. Default: 0, or 1 where no 0 occurs.",
-                       release=False),
-    "reverse": Declared("fixed", "ITEMS", "Items whose scale runs the other way round: Q2,Q5."),
-    "merge": Declared("fixed", "ITEM:A+B", "Categories that count as one, of one item or of all, "
-                      "*:2+3 (may be repeated).", release=False),
-}
-# fmt: on
-"""The fields that a user states, in order, with what is said about each."""
 
 
 @dataclass(frozen=True)
@@ -222,10 +167,6 @@ class Reading:
 
     def _settle_values(self) -> None:
         """Check what values mean, and write it in one way."""
-        from discreet.tables.key import make_key
-        from discreet.tables.scales import make_asked
-        from discreet.tables.values import make_scoring, split_missing
-
         asked = make_asked(self.model, self.steps, self.lowest, self.reverse, self.merge)
         self._set(**vars(asked))
         everywhere, by_column = split_missing(
@@ -279,8 +220,6 @@ class Reading:
     @cached_property
     def asked(self) -> AskedSteps:
         """What is stated about categories."""
-        from discreet.tables.scales import AskedSteps
-
         step_options: Any = (self.model, self.steps, self.lowest, self.reverse, self.merge)
         return AskedSteps(*step_options)
 
@@ -318,8 +257,6 @@ class Reading:
     @property
     def scoring(self) -> ValueScoring:
         """How values become answers, where nothing is said about their item."""
-        from discreet.tables.values import ValueScoring
-
         return ValueScoring(self.at_least, self.codes.get("*", ()))
 
     @property
@@ -353,8 +290,6 @@ class Reading:
 
     def scoring_of(self, item: str) -> ValueScoring:
         """Return how the answers to one item are scored."""
-        from discreet.tables.values import ValueScoring
-
         missing = (*self.codes.get("*", ()), *self.codes.get(item, ()))
         right = self.right.get(item)
         if right is None:
@@ -364,8 +299,6 @@ class Reading:
 
     def score_long(self, column: Any, items: Any) -> Int8Array:
         """Return the codes of the answers of a long table; ``items`` is a dictionary beside."""
-        from discreet.tables.values import drop_ignored, score_array, score_by_item
-
         codes = (
             score_by_item(column, items, self.scoring_of)
             if self.by_item

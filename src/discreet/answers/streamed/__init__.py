@@ -109,7 +109,7 @@ def load_responses(source: str | PathLike[str], *, reading: Reading | None = Non
             return _load(dataset.shards, rules)
 
     plan, table = read_steps(plan, make, go_through)
-    choices = go_through(partial(take_choices, plan, table), plan) if plan.key else None
+    choices = go_through(partial(take_choices, plan, table), plan) if plan.right else None
     return name_answers(table, plan, choices)
 
 

@@ -11,13 +11,13 @@ from discreet.errors import BadUsage
 from discreet.studio.options import FIELDS
 from discreet.tables.reading import (
     READING_DEFAULTS,
-    READING_FIELDS,
     FitWords,
     ListedWords,
     ReadingWords,
     StepWords,
     join_words,
 )
+from discreet.tables.reading_fields import READING_FIELDS
 
 NAMES = set(READING_FIELDS)
 RELEASED = {name for name, entry in READING_FIELDS.items() if entry.release}
