@@ -19,7 +19,7 @@ from discreet.answers.opening import opened
 from discreet.answers.protocol import Contributions
 from discreet.answers.read_judges import open_comparisons, read_comparisons
 from discreet.errors import BadResponses, BadUsage, NotAllowed
-from discreet.models.released import check_estimator
+from discreet.models.noisy.released import check_estimator
 from discreet.names import name_id
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.ledger import Ledger
