@@ -88,7 +88,7 @@ slow: $(READY) servers
 # Engines that need a server of their own are left to `make test`.
 windows: $(READY)
 	PYTHONPATH=tests/windows $(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadfile $(addprefix --ignore=tests/, \
-	  test_spark.py test_postgres.py test_studio_browser.py test_documents.py test_portability.py)
+	  answers/test_spark.py answers/test_postgres.py studio/test_studio_browser.py whole)
 
 bench: $(READY)
 	$(BIN)/python -m bench
@@ -97,7 +97,7 @@ figures: $(READY)
 	$(BIN)/python -m experiments --quick
 
 docs: $(READY)
-	$(BIN)/python -m pytest tests/test_documents.py
+	$(BIN)/python -m pytest tests/whole/test_documents.py
 
 SITE_READY := $(VENV)/.site-ready
 $(SITE_READY): $(READY)
