@@ -207,7 +207,7 @@ def test_pages_hold_no_script_or_style_of_their_own(browser):
 
 def test_only_our_own_files_are_served(browser):
     assert browser.get("/static/style.css").status_code == 200
-    for name in ("steward.html", "../markup.py", "%2e%2e/markup.py", "studio/../../markup.py", ""):
+    for name in ("steward.html", "../html.py", "%2e%2e/html.py", "studio/../../html.py", ""):
         assert browser.get(f"/static/{name}").status_code == 404
 
 
