@@ -87,7 +87,7 @@ slow: $(READY) servers
 
 # Engines that need a server of their own are left to `make test`.
 windows: $(READY)
-	PYTHONPATH=tests/windows $(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadfile $(addprefix --ignore=tests/, \
+	PYTHONPATH=tests/whole/windows $(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadfile $(addprefix --ignore=tests/, \
 	  answers/test_spark.py answers/test_postgres.py studio/test_studio_browser.py whole)
 
 bench: $(READY)

@@ -47,7 +47,7 @@ LONG_FILES = (
 
 
 PRETENDS_WINDOWS = hasattr(sys.modules.get("sitecustomize"), "pretend_windows")
-"""Whether tests/windows is on PYTHONPATH."""
+"""Whether tests/whole/windows is on PYTHONPATH."""
 
 
 def pytest_collection_modifyitems(items):

@@ -24,8 +24,8 @@ SUBSET = [
 
 
 def run_on_windows(*arguments, **keywords):
-    """Start Python with tests/windows in front, which pretends."""
-    places = [str(HERE / "windows"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    """Start Python with tests/whole/windows in front, which pretends."""
+    places = [str(HERE / "whole" / "windows"), *filter(None, [os.environ.get("PYTHONPATH")])]
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
     return subprocess.run(
         [sys.executable, *arguments], capture_output=True, text=True, env=variables, **keywords
