@@ -26,7 +26,6 @@ import numpy as np
 from discreet.errors import BadUsage
 from discreet.items.given_scores import Float32Array, ScoreDraws
 from discreet.items.residuals import Prepared, prepare
-from discreet.markup import Tabular, brief_repr
 from discreet.models.conditional.groups import plan_batches
 from discreet.models.conditional.maximise import evaluate_conditional
 from discreet.models.conditional.patterns import Patterns, group_patterns
@@ -34,6 +33,7 @@ from discreet.models.conditional.steps import rating_basis
 from discreet.models.steps import RATING_SCALE
 from discreet.results.estimate import Status
 from discreet.tables.reading import ReadingWords
+from discreet.tabular import Tabular, brief_repr
 from discreet.types import BoolArray, FloatArray, IndexArray, Int8Array
 
 LEVEL = 0.05

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadResponses, BadUsage, DiscreetError
+from discreet.tables.columns import LongPlan, name_items
 from discreet.tables.formats.jsonl import JsonLinesSource
 from discreet.tables.key import settle_key
 from discreet.tables.opener import Encodings, Source, open_table_file, plan_source
@@ -28,9 +29,9 @@ from discreet.tables.paths import (
     sniff,
     unpacked_size,
 )
-from discreet.tables.reading import LongPlan, Reading, name_items
+from discreet.tables.reading import Reading
 from discreet.tables.remedies import DeclaredSource
-from discreet.tables.resources import Resources, available_memory, explain_query
+from discreet.tables.resources import Resources, available_memory, explain_query, load_duckdb
 from discreet.tables.sources import open_arrow
 
 _QUERY = re.compile(r"\s*(select|with|from|values|table)\s", re.IGNORECASE)
@@ -158,7 +159,7 @@ def settle_reading(
     source: str | os.PathLike[str], reading: Reading, resources: Resources | None = None
 ) -> Reading:
     """Return a reading whose key is by item: letters go to the item columns of the first shard."""
-    if not reading.key_in_order:
+    if not reading.right_in_order:
         return reading
     with closing(open_dataset(source, {}, resources or Resources(), reading)) as dataset:
         first = dataset.shards[0].open()
@@ -294,15 +295,13 @@ def _quote(name: str) -> str:
 
 
 def _query_shard(connection: Any, text: str, name: str, identity: tuple[str, ...]) -> Shard:
-    import duckdb
-
     with explain_query(name):
         relation = connection.sql(text)
         if relation is None:
             raise BadUsage(f"{name} returns no table; a SELECT is needed, found: {text}")
         rows = int(connection.execute(f"SELECT count(*) FROM ({text})").fetchone()[0])  # noqa: S608
     names = tuple(str(column) for column in relation.columns)
-    identity = (*identity, duckdb.__version__)
+    identity = (*identity, load_duckdb().__version__)
     return Shard(name, lambda: QuerySource(connection, text, name, names), rows, identity)
 
 
