@@ -28,6 +28,7 @@ from discreet.items.residuals import (
 )
 from discreet.items.scalogram import Scalogram, order_answers
 from discreet.items.step_models import StepModelTest, compare_step_models
+from discreet.items.testlets import ReliabilityByTestlet, combine_testlets, measure_testlets
 from discreet.persons.plausible import LatentRegression
 from discreet.report.before_after import FitChange, compare_fit
 from discreet.report.tests import ModelCheck, ModelTest, check_model
@@ -54,6 +55,7 @@ __all__ = [
     "OmnibusDif",
     "PersonFit",
     "Reliability",
+    "ReliabilityByTestlet",
     "ResidualCorrelations",
     "Scalogram",
     "StepModelTest",
@@ -61,6 +63,7 @@ __all__ = [
     "adjust",
     "analyse_distractors",
     "check_model",
+    "combine_testlets",
     "compare_fit",
     "compare_step_models",
     "correlate_residuals",
@@ -69,6 +72,7 @@ __all__ = [
     "find_mislabelled",
     "measure_alpha",
     "measure_fit",
+    "measure_testlets",
     "order_answers",
     "run_andersen",
     "run_martin_loef",

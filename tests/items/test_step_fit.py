@@ -16,7 +16,6 @@ from discreet.analysis import (
     measure_fit,
     order_answers,
     run_andersen,
-    run_martin_loef,
 )
 from discreet.answers.steps import store_codes
 from discreet.errors import BadUsage, DisconnectedItems
@@ -326,7 +325,8 @@ def test_a_check_of_steps_tests_all_that_makes_sense(model):
     with warnings.catch_warnings(action="ignore"):
         found = check_model(answers, discreet.fit(answers, model=model))
     verdicts = {test.name: test.verdict for test in found.tests}
-    assert "Martin-Löf" not in verdicts
+    # 12 points in each half: 143 degrees of freedom are too many for 400 persons.
+    assert verdicts["Martin-Löf"] == "not tested"
     wanted = "partial credit needed" if model == "partial-credit" else "worth a look"
     assert verdicts["steps"] == wanted
     assert verdicts["Andersen"] != "not tested"
@@ -344,8 +344,7 @@ def test_evidence_has_a_table_of_categories_and_none_of_labels():
     assert list(table.columns)[:6] == columns
 
 
-@pytest.mark.parametrize("run", [run_martin_loef, lambda answers: find_mislabelled(answers, {})])
-def test_what_is_for_right_and_wrong_answers_says_so(run):
+def test_what_is_for_right_and_wrong_answers_says_so():
     answers, _ = hold(25, 60, (2, 2, 2, 2))
     with pytest.raises(BadUsage, match="is for right and wrong answers"):
-        run(answers)
+        find_mislabelled(answers, {})

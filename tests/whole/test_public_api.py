@@ -128,6 +128,7 @@ def public_results():
         analysis.correlate_residuals(answers, estimate),
         (differences := analysis.find_dif(answers, "mean score")), differences.omnibus,
         analysis.simulate_cutoffs(answers, estimate, replications=19),
+        analysis.measure_testlets(small, dict.fromkeys(items[:2], "text")),
         analysis.find_mislabelled(answers, estimate),
         dimensions, dimensions.contrast,
         analysis.analyse_distractors(chosen),

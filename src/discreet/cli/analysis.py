@@ -1,4 +1,4 @@
-"""``discreet mislabelled``, ``score``, ``dif``: items, abilities, groups."""
+"""``discreet mislabelled``, ``score``, ``dif``, ``testlets``: items, abilities, groups."""
 
 from __future__ import annotations
 
@@ -295,3 +295,29 @@ def _print_differences(group: str, table: DifTable) -> None:
         print_columns(
             table.omnibus.to_dict(), ("item", "statistic", "degrees", "p_value", "p_adjusted")
         )
+
+
+def compare_testlets(
+    file: AnswersFile,
+    *,
+    testlets: Annotated[
+        Path, option("TABLE", "Which items belong together: columns item and testlet.")
+    ],
+    as_json: AsJson = False,
+    reading: ReadingOptions,
+) -> None:
+    """Say how much items that belong together overstate the reliability. Confidential."""
+    responses = read_answers(file, reading)
+    from discreet.items.testlets import measure_testlets
+    from discreet.tables.opener import read_columns
+
+    rows = zip(*read_columns(testlets, ("item", "testlet"), "testlets"), strict=True)
+    with working("Calibrating items and testlets"):
+        found = measure_testlets(responses, {str(item): str(name) for item, name in rows if name})
+    if as_json:
+        print_json({"overstated": found.overstated, "rows": list_rows(found.to_dict())})
+    else:
+        say(f"Single items overstate the reliability by {found.overstated:.3f}.")
+        say()
+        print_columns(found.to_dict(), ("of", "items", "reliability", "alpha"))
+    conclude(found.warnings, [])

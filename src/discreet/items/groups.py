@@ -324,7 +324,7 @@ def run_andersen(
     source = source if chosen == RATING_SCALE else leave_unused(source)
     split = split_groups(source, groups)
     items = _comparable_items(split, source.items, chosen)
-    together = _maximise(_join(source, split, items), chosen)
+    together = find_part_maximum(_join(source, split, items), chosen)
     apart = [_maximise_group(part.select(items), chosen, label) for label, part in split.pairs]
     statistic = 2 * (sum(fit.log_likelihood for fit in apart) - together.log_likelihood)
     degrees = (len(apart) - 1) * together.free
@@ -348,7 +348,7 @@ def run_andersen(
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class PartMaximum:
     """A maximum of the conditional likelihood: its value, difficulties, how many are free."""
 
     log_likelihood: float
@@ -356,17 +356,18 @@ class _Found:
     free: int
 
 
-def _maximise(part: Responses, model: str) -> _Found:
+def find_part_maximum(part: Responses, model: str) -> PartMaximum:
+    """Find the maximum of the conditional likelihood of some answers."""
     if max(part.steps) == 1:
         maximum = find_maximum(part)[2]
-        return _Found(maximum.log_likelihood, maximum.difficulty, len(maximum.difficulty) - 1)
+        return PartMaximum(maximum.log_likelihood, maximum.difficulty, len(maximum.difficulty) - 1)
     steps = find_step_maximum(part, model)[0]
-    return _Found(steps.log_likelihood, steps.location, steps.free)
+    return PartMaximum(steps.log_likelihood, steps.location, steps.free)
 
 
-def _maximise_group(part: Responses, model: str, label: str) -> _Found:
+def _maximise_group(part: Responses, model: str, label: str) -> PartMaximum:
     try:
-        return _maximise(part, model)
+        return find_part_maximum(part, model)
     except DisconnectedItems as error:
         raise DisconnectedItems(
             f"in the group {label!r} ({part.n_persons} persons) {error}; or use larger or fewer "

@@ -48,8 +48,9 @@ MOST_GROUPS = 12
 """Groups of one column that are compared: a column of schools or of ages says nothing here."""
 
 RIGHT_WRONG_ONLY = (
-    "Martin-Löf's test, the answers in order (scalogram) and the search for mislabelled items are "
-    "for right and wrong answers, and were left out"
+    "left out with steps: the answers in order (scalogram), because a score does not say which "
+    "answers it is expected to come from; and the search for mislabelled items, which compares "
+    "slopes of right answers (items that run against the others show by their correlation)"
 )
 
 FIXED_LIMITS = "limits of fit statistics were not simulated, and rules of thumb serve instead"
@@ -142,7 +143,7 @@ def gather_evidence(responses: Responses, estimate: Estimate) -> Evidence:
         distractors=None if responses.choices is None else analyse_distractors(responses, estimate),
         andersen=andersen,
         wald=wald,
-        martin_loef=_compare_halves(sample, estimate, notes) if quick and not has_steps else None,
+        martin_loef=_compare_halves(sample, estimate, notes) if quick else None,
         step_models=_compare_models(sample, notes) if quick and has_steps else None,
         differences=differences,
         notes=tuple(notes),
@@ -247,7 +248,8 @@ def _compare_halves(
     """Compare the easier with the harder half, where the law of the test can be trusted."""
     failure = "the easier and the harder half of the items were not compared"
     chosen = _select_known(responses, estimate)
-    test = _attempt(failure, partial(run_martin_loef, chosen), notes)
+    model = cast("Model", estimate.model)
+    test = _attempt(failure, partial(run_martin_loef, chosen, model=model), notes)
     if test is None:
         return None
     rough = any(warning.kind is WarningKind.ROUGH for warning in test.warnings)

@@ -351,7 +351,7 @@ def _check_dependence(diagnostics: Diagnostics) -> Iterator[Finding]:
         f"Residual correlation above the mean: {', '.join(names)}{more}. "
         f"{say_pair_limit(diagnostics)}",
         "Items on one text, or one that gives the other away, count twice: errors look "
-        "smaller than they are. Drop one of each pair, or score the pair as one item.",
+        "smaller than they are. Drop one of each pair, or score them as one item (testlets).",
     )
 
 
