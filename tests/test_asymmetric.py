@@ -11,6 +11,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from discreet.scales.anchoring import _displaced
+from discreet.scales.grounded import solve_grounded, sum_score_products
 
 import discreet
 from discreet.adaptive import Exposure
@@ -30,8 +32,6 @@ from discreet.privacy.mechanisms import response
 from discreet.results.estimate import Estimate, Solution, Status, draw_errors
 from discreet.results.ranking import rank
 from discreet.results.ranks import find_probability
-from discreet.scales.anchoring import _displaced
-from discreet.scales.grounded import solve_grounded, sum_score_products
 from discreet.scales.linking import link_calibrations
 
 

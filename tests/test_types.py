@@ -6,6 +6,7 @@ import pkgutil
 from typing import Any, get_args, get_type_hints
 
 import pytest
+from discreet.scales.anchoring import METHODS_WITH_ANCHORS
 
 import discreet
 from discreet import adaptive, analysis, datasets, figures, types
@@ -13,7 +14,6 @@ from discreet.answers.opening import ENGINES, SYNONYMS
 from discreet.models.methods import AUTO, METHODS, PAIR_METHODS
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms import mechanisms_for
-from discreet.scales.anchoring import METHODS_WITH_ANCHORS
 from discreet.simulation.designs import DESIGNS
 from discreet.tables.reading import ReadingWords
 

@@ -81,7 +81,7 @@ SEX = ["fm"[number % 2] for number in range(PERSONS)]
 FUNCTIONS = {
     # By the method that every place can do: "auto" takes another where answers are in memory.
     "fit": lambda x, **w: discreet.fit(x, method="refined", **w).difficulty,
-    "fit_anchored": lambda x, **w: discreet.fit_anchored(x, {"0": 0.5}, **w).estimate.difficulty,
+    "fit with anchors": lambda x, **w: discreet.fit(x, anchors={"0": 0.5}, **w).difficulty,
     "count_pairs": lambda x, **w: discreet.count_pairs(x, **w).right_wrong,
     "score": lambda x, **w: np.sort(discreet.score(x, CALIBRATION, **w).ability),
     "release": lambda x, **w: len(discreet.release(x, BUDGET, items=NAMES, **w).estimate.items),

@@ -33,7 +33,7 @@ TAKING = {
     "create_bank": lambda c: discreet.create_bank(c, scale="s", source="x").se,
     "item_information": lambda c: discreet.item_information(c, 0.3),
     "next_item": lambda c: int(discreet.next_item(c, 0.0)),
-    "fit_anchored": lambda c: discreet.fit_anchored(CELLS, c).estimate.difficulty,
+    "fit with anchors": lambda c: discreet.fit(CELLS, anchors=c).difficulty,
 }
 
 
@@ -77,7 +77,7 @@ def test_what_is_no_calibration_is_refused_in_one_line(name):
 
 def test_a_series_by_item_is_a_calibration():
     series = pd.Series(ESTIMATE.difficulty, index=[int(item) for item in ESTIMATE.items])
-    for name in ("score", "trace_information", "item_information", "fit_anchored"):
+    for name in ("score", "trace_information", "item_information", "fit with anchors"):
         np.testing.assert_allclose(TAKING[name](series), TAKING[name](ESTIMATE), rtol=1e-12)
 
 
