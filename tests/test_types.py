@@ -6,7 +6,6 @@ import pkgutil
 from typing import Any, get_args, get_type_hints
 
 import pytest
-from discreet.scales.anchoring import METHODS_WITH_ANCHORS
 
 import discreet
 from discreet import adaptive, analysis, datasets, figures, types
@@ -122,7 +121,6 @@ FOR_MESSAGES = {"Budget.require_delta"}
 def test_the_words_in_the_types_are_those_that_functions_know():
     assert set(get_args(types.Method)) == {AUTO, *METHODS}
     assert set(get_args(types.PairMethod)) == set(PAIR_METHODS)
-    assert set(METHODS_WITH_ANCHORS) <= {AUTO, *METHODS}
     assert set(get_args(types.Engine)) == {"auto", *ENGINES, *SYNONYMS}
     assert set(get_args(types.DesignName)) == set(DESIGNS)
     assert set(get_args(types.Relation)) == set(Neighbours)
