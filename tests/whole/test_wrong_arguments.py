@@ -61,8 +61,12 @@ def test_a_release_and_a_bank_are_calibrations_too(name):
 
 
 NONE = [None, 7, CELLS, discreet.count_pairs(CELLS), pa.table({"q1": [1, 0]}), pl.Series([0.1])]
-CALIBRATED_FIRST = {"check_model": type(None), "find_drift": discreet.PairCounts}
-"""What makes a function calibrate by itself."""
+CALIBRATED_FIRST = {
+    "check_model": type(None),
+    "find_drift": discreet.PairCounts,
+    "fit with anchors": type(None),
+}
+"""What makes a function calibrate by itself, or without anchors."""
 
 
 @pytest.mark.parametrize("name", TAKING)

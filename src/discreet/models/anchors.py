@@ -169,13 +169,13 @@ def add_displacements(
         reason[item] = reason[item] or why_not(item)
         if not reason[item]:
             moved[item], se[item] = release(item)
-    warnings = *estimate.warnings, *_tell_left_out(estimate), *_tell_displaced(plan, moved, se)
+    notices = *_tell_left_out(estimate), *_tell_displaced(plan.items, moved, se)
     return replace(
         estimate,
         displacement=moved,
         displacement_se=se,
         displacement_reason=tuple(reason),
-        warnings=warnings,
+        warnings=(*estimate.warnings, *notices),
     )
 
 
@@ -281,11 +281,11 @@ def _tell_left_out(estimate: Estimate) -> list[FitWarning]:
     return [FitWarning(WarningKind.NOT_LINKED, sentence, left)]
 
 
-def _tell_displaced(plan: StepPlan, moved: FloatArray, se: FloatArray) -> list[FitWarning]:
+def _tell_displaced(items: tuple[str, ...], moved: FloatArray, se: FloatArray) -> list[FitWarning]:
     with np.errstate(invalid="ignore"):
         large = (np.abs(moved) > LARGE_DISPLACEMENT) & (np.abs(moved) > LARGE_Z * se)
     displaced = np.flatnonzero(large)
-    names = [f"{plan.items[i]} ({moved[i]:+.2f})" for i in displaced]
+    names = [f"{items[i]} ({moved[i]:+.2f})" for i in displaced]
     if not names:
         return []
     verb = "an anchor no longer fits" if len(names) == 1 else f"{len(names)} anchors no longer fit"
@@ -293,4 +293,4 @@ def _tell_displaced(plan: StepPlan, moved: FloatArray, se: FloatArray) -> list[F
         f"{verb} these answers (displacement in logits): {name_some(names)}. Consider estimating "
         "them instead: a wrong anchor moves every other item"
     )
-    return [FitWarning(WarningKind.DISPLACED, sentence, [plan.items[i] for i in displaced])]
+    return [FitWarning(WarningKind.DISPLACED, sentence, [items[i] for i in displaced])]
