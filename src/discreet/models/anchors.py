@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import BadUsage
-from discreet.markup import name_some, read_cell
 from discreet.models.connectivity import Chain, find_tied
 from discreet.models.item_parameters import KnownItems, check_logits, known_thresholds
 from discreet.models.step_plan import StepPlan
@@ -25,6 +24,7 @@ from discreet.results.calibrated import is_series, read_calibration, read_ladder
 from discreet.results.estimate import Estimate, FitWarning, Status, WarningKind
 from discreet.tables.opener import read_columns
 from discreet.tables.sources import is_data_frame
+from discreet.text import name_some, read_cell
 from discreet.types import FloatArray, Int64Array
 
 LARGE_DISPLACEMENT = 0.5

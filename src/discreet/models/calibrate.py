@@ -21,7 +21,6 @@ from discreet.counts.folds import FoldCounts, PersonWeight, Tally, explain_folds
 from discreet.counts.matrix import DENSE_FITTING, FITTING, planning
 from discreet.errors import BadUsage, OutOfReach
 from discreet.log import LOG, name_source
-from discreet.markup import count_of
 from discreet.models.anchors import (
     Released,
     accept_anchors,
@@ -56,6 +55,7 @@ from discreet.models.structure import Structure
 from discreet.results.dropped import warn_of_dropped, warn_of_missing_errors
 from discreet.results.estimate import Estimate, FitWarning, Solution, WarningKind
 from discreet.tables.reading import FitWords, ReadingWords
+from discreet.text import count_of
 from discreet.types import Ability, Engine, FloatArray, Method, Model
 
 MATRIX_ITEMS = 20_000

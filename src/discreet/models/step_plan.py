@@ -24,7 +24,6 @@ from discreet.answers.protocol import Job
 from discreet.counts import PairCounts
 from discreet.counts.nodes import Locations, Recoding, item_of_nodes, keep_used, name_nodes
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.markup import count_of, name_some
 from discreet.models.connectivity import (
     Chain,
     build_chain,
@@ -40,6 +39,7 @@ from discreet.models.steps import PARTIAL_CREDIT, RASCH, RATING_SCALE, Recoded, 
 from discreet.models.structure import Structure
 from discreet.results.estimate import Estimate, FitWarning, Status
 from discreet.results.thresholds import Thresholds
+from discreet.text import count_of, name_some
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 
 

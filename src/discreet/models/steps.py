@@ -18,7 +18,7 @@ from discreet.answers.steps import StepStore
 from discreet.counts.nodes import Recoding, keep_used
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage
-from discreet.markup import count_of
+from discreet.text import count_of
 from discreet.types import MODELS, Int64Array
 
 RASCH, PARTIAL_CREDIT, RATING_SCALE = MODELS

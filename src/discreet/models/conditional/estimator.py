@@ -19,7 +19,6 @@ import numpy as np
 
 from discreet.answers.protocol import Answers
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.markup import name_some
 from discreet.models.anchors import Released, add_displacements, explain_untied
 from discreet.models.conditional.groups import conditional_work, plan_batches
 from discreet.models.conditional.maximise import Maximum, Surface, Undetermined, maximise
@@ -30,6 +29,7 @@ from discreet.models.refined import solve_refined, solve_within
 from discreet.models.step_plan import StepPlan, plan_steps
 from discreet.models.structure import Structure
 from discreet.results.estimate import Estimate, Solution
+from discreet.text import name_some
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 
 NODE_LIMIT = 10_000

@@ -22,7 +22,6 @@ from discreet.answers.protocol import Answers
 from discreet.counts import PairCounts
 from discreet.counts.nodes import item_of_nodes
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
-from discreet.markup import name_some
 from discreet.models.anchors import add_displacements
 from discreet.models.conditional.patterns import GroupPatterns, Patterns
 from discreet.models.connectivity import build_chain, classify, find_statuses
@@ -33,6 +32,7 @@ from discreet.models.refined import solve_refined, solve_within
 from discreet.models.step_plan import StepPlan, plan_steps
 from discreet.models.structure import Structure
 from discreet.results.estimate import Estimate, FitWarning, Status, WarningKind
+from discreet.text import name_some
 from discreet.types import FloatArray, IndexArray, Int64Array
 
 DISTRIBUTIONS = ("normal", "empirical")

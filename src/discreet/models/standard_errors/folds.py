@@ -21,7 +21,6 @@ import numpy as np
 from discreet.counts.folds import FEWEST_FOLDS, FoldCounts
 from discreet.counts.nodes import Locations
 from discreet.jit import threads_for
-from discreet.markup import count_of, name_some
 from discreet.models.connectivity import Chain, find_reached
 from discreet.models.laplacian import Laplacian, build_laplacian, solve
 from discreet.models.methods import Method
@@ -34,6 +33,7 @@ from discreet.models.standard_errors.sandwich import (
 from discreet.models.step_plan import StepPlan
 from discreet.models.structure import Structure
 from discreet.results.estimate import FitWarning, WarningKind
+from discreet.text import count_of, name_some
 from discreet.types import BoolArray, FloatArray
 
 
