@@ -64,6 +64,7 @@ _KINDS = {
     "report.tables": "AnalysisTable",
     "privacy.accounting": "Guarantee Neighbours",
     "results.estimate": "Estimate FitWarning Solution Status WarningKind",
+    "results.facets": "FacetLevels LevelStatus",
     "results.ranks": "ItemComparison RankRanges",
     "results.ranking": "Ranking Strengths",
     "results.thresholds": "Thresholds",
