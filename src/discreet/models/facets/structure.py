@@ -325,9 +325,7 @@ class FacetDesign:
         )
 
     def _term_gauges(self, term: FacetTerm) -> Any:
-        """Return constraints: the levels of a subset sum to zero; crossed ones also within each
-        level of a main effect.
-        """
+        """Return constraints: levels of a subset, or crossed with a main effect, sum to zero."""
         mains = {main.names[0] for main in self.terms if not main.is_crossed} | {ITEM}
         rows = [term.subset]
         if term.is_crossed:
