@@ -19,21 +19,22 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.errors import BadResponses, BadUsage
-from discreet.markup import count_of
+from discreet.tables.columns import check_column, choose_column, list_column_names, plain_name
 from discreet.tables.ids import IdCodes, read_ids, spell_ids
 from discreet.tables.opener import RowPlaces, Source, read_tables
-from discreet.tables.reading import (
-    check_column,
-    choose_column,
-    list_column_names,
-    make_form,
-    plain_name,
-)
+from discreet.tables.reading import Reading, join_words
 from discreet.tables.values import MISSING_WORDS, plain_dictionary, read_integers, show, spell
+from discreet.text import count_of
 from discreet.types import Int32Array, Int64Array, Texts
 
 MOST_STEPS = 100
 """More categories are hardly a rating; a column of ids or of seconds looks like this."""
+
+USEFUL_WORDS = (
+    "layout", "person", "item", "response", "missing", "lowest", "model",
+    "sheet", "delimiter", "header",
+)  # fmt: skip
+"""Keywords of reading that mean something for ratings."""
 
 BATCH_RATINGS = 1 << 23
 """Ratings of a batch on disk: about 100 MB."""
@@ -222,12 +223,6 @@ def open_ratings(
     data: Any, facets: Sequence[str], words: Mapping[str, Any], engine: str = "auto"
 ) -> Iterator[RatingSource]:
     """Give ratings, read from a table if need be, in memory or (engine "disk") on disk."""
-    unknown = sorted(set(words).difference(RatingColumns.__dataclass_fields__))
-    if unknown:
-        raise BadUsage(
-            f"{unknown[0]}= has no meaning for ratings. Their tables are read with person=, item=, "
-            "response=, missing=, lowest=, sheet=, delimiter= and header=."
-        )
     if isinstance(data, Ratings | StoredRatings):
         absent = [name for name in facets if name not in data.facets]
         if absent:
@@ -239,35 +234,22 @@ def open_ratings(
         yield read_ratings(data, facets=facets, **words)
     else:
         with tempfile.TemporaryDirectory(prefix="discreet-") as folder:
-            roles = RatingColumns(tuple(facets), **words)
+            reading = plan_ratings(words)
             spill = _SpilledRows(Path(folder), 3 + len(facets))
-            yield read_tables(data, partial(_store, roles, spill), form=roles.form)
+            store = partial(_store, tuple(facets), reading, spill)
+            yield read_tables(data, store, form=reading.form)
 
 
-@dataclass(frozen=True)
-class RatingColumns:
-    """What the user said about the columns of a table of ratings."""
-
-    facets: tuple[str, ...]
-    person: str | None = None
-    item: str | None = None
-    response: str | None = None
-    missing: Any = ()
-    lowest: int | None = None
-    sheet: str | None = None
-    delimiter: str | None = None
-    header: bool = True
-
-    @property
-    def form(self) -> Any:
-        """What was said about the file itself."""
-        return make_form(self.sheet, self.delimiter, self.header)
-
-    @property
-    def missing_codes(self) -> frozenset[str]:
-        """Codes that stand for no rating."""
-        codes = [self.missing] if isinstance(self.missing, str | int | float) else self.missing
-        return frozenset(spell(code).lower() for code in codes)
+def plan_ratings(words: Mapping[str, Any]) -> Reading:
+    """Check the keywords for reading a table of ratings."""
+    reading = join_words(words)
+    useless = sorted(set(reading.stated).difference(USEFUL_WORDS))
+    if useless or reading.layout == "wide":
+        raise BadUsage(
+            f"{(useless or ['layout'])[0]}= has no meaning for ratings, whose tables are long. "
+            f"They are read with {', '.join(f'{word}=' for word in USEFUL_WORDS)}."
+        )
+    return reading
 
 
 def read_ratings(source: Any, *, facets: Sequence[str], **words: Any) -> Ratings:
@@ -295,12 +277,13 @@ def read_ratings(source: Any, *, facets: Sequence[str], **words: Any) -> Ratings
     ...     read_ratings(file, facets=["rater"])
     <Ratings: 2 ratings of 1 person on 1 item; rater: 2 levels>
     """
-    roles = RatingColumns(tuple(facets), **words)
-    return read_tables(source, partial(_collect, roles), form=roles.form)
+    reading = plan_ratings(words)
+    collect = partial(_collect, tuple(facets), reading)
+    return read_tables(source, collect, form=reading.form)
 
 
-def _collect(roles: RatingColumns, sources: Iterator[Source]) -> Ratings:
-    table = _RatingTable(roles)
+def _collect(facets: tuple[str, ...], reading: Reading, sources: Iterator[Source]) -> Ratings:
+    table = _RatingTable(facets, reading)
     rows = [block for source in sources for block in table.read(source)]
     if not rows:
         raise BadResponses("The table has column names but no rows, so there are no ratings in it.")
@@ -310,7 +293,7 @@ def _collect(roles: RatingColumns, sources: Iterator[Source]) -> Ratings:
         person,
         item,
         score - lowest,
-        facets=dict(zip(roles.facets, codes, strict=True)),
+        facets=dict(zip(facets, codes, strict=True)),
         items=table.items,
         levels=table.levels,
         lowest=lowest,
@@ -318,8 +301,10 @@ def _collect(roles: RatingColumns, sources: Iterator[Source]) -> Ratings:
     )
 
 
-def _store(roles: RatingColumns, spill: _SpilledRows, sources: Iterator[Source]) -> StoredRatings:
-    table = _RatingTable(roles)
+def _store(
+    facets: tuple[str, ...], reading: Reading, spill: _SpilledRows, sources: Iterator[Source]
+) -> StoredRatings:
+    table = _RatingTable(facets, reading)
     spill.clear()
     for source in sources:
         for block in table.read(source):
@@ -380,10 +365,10 @@ class _SpilledRows:
 class _RatingTable:
     """Turns the rows of tables into codes."""
 
-    def __init__(self, roles: RatingColumns) -> None:
-        self._roles = roles
+    def __init__(self, facets: tuple[str, ...], reading: Reading) -> None:
+        self._facets, self._reading = facets, reading
         self._rows = RowPlaces()
-        self._ids = {name: IdCodes() for name in ("person", "item", *roles.facets)}
+        self._ids = {name: IdCodes() for name in ("person", "item", *facets)}
         self._has_items = True
         self._range: list[int] = []
 
@@ -395,7 +380,7 @@ class _RatingTable:
     @property
     def levels(self) -> dict[str, tuple[str, ...]]:
         """By facet, the names of its levels."""
-        return {name: tuple(spell_ids(self._ids[name].ids())) for name in self._roles.facets}
+        return {name: tuple(spell_ids(self._ids[name].ids())) for name in self._facets}
 
     @property
     def person_ids(self) -> Any:
@@ -404,7 +389,7 @@ class _RatingTable:
 
     def read(self, source: Source) -> Iterator[Int32Array]:
         """Yield rows of codes: person, item, score, facets."""
-        columns = _find_columns(source.names, self._roles, source.name)
+        columns = _find_columns(source.names, self._facets, self._reading, source.name)
         self._has_items = "item" in columns
         self._rows.begin(source)
         for batch in source.batches(list(columns.values())):
@@ -413,7 +398,7 @@ class _RatingTable:
                 cells["response"], source.names[columns["response"]]
             )
             parts = []
-            for role in ("person", "item", *self._roles.facets):
+            for role in ("person", "item", *self._facets):
                 if role not in cells:
                     parts.append(np.zeros(len(score), np.int32))
                     continue
@@ -430,9 +415,10 @@ class _RatingTable:
         cells = plain_dictionary(column)
         words = cells.dictionary.to_pylist()
         table = np.full(len(words) + 1, -1, np.int32)
+        missing = {*MISSING_WORDS, *self._reading.codes.get("*", ())}
         for number, word in enumerate(words):
             text = spell(word).lower()
-            if text in MISSING_WORDS or text in self._roles.missing_codes:
+            if text in missing:
                 continue
             if not (text.isascii() and text.isdecimal() and int(text) <= 10 * MOST_STEPS):
                 self._refuse_score(cells, number, name, word)
@@ -458,7 +444,7 @@ class _RatingTable:
         if not self._range:
             raise BadResponses("No row of the table has a score.")
         low, high = min(self._range), max(self._range)
-        lowest = low if self._roles.lowest is None else self._roles.lowest
+        lowest = low if self._reading.lowest is None else self._reading.lowest
         if lowest > low or high - lowest > MOST_STEPS:
             raise BadResponses(
                 f"the scores go from {low} to {high}; with {lowest} as the lowest one there would "
@@ -468,14 +454,16 @@ class _RatingTable:
         return lowest
 
 
-def _find_columns(names: Sequence[str], roles: RatingColumns, location: str) -> dict[str, int]:
+def _find_columns(
+    names: Sequence[str], facets: Sequence[str], reading: Reading, location: str
+) -> dict[str, int]:
     """Return the numbers of the columns by role; items may be absent."""
     found: dict[str, int] = {}
-    for facet in roles.facets:
+    for facet in facets:
         check_column(names, "facets", facet, location)
         found[facet] = list(names).index(facet)
     for role, aliases in _ALIASES.items():
-        stated = getattr(roles, role)
+        stated = getattr(reading, role)
         if stated is not None:
             check_column(names, role, stated, location)
             found[role] = list(names).index(stated)

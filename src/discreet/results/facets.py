@@ -13,8 +13,9 @@ from typing import Annotated, Any
 import numpy as np
 
 from discreet.errors import BadUsage, escape_controls
-from discreet.markup import Tabular, count_of
 from discreet.schema import Along, Distinct
+from discreet.tabular import Tabular
+from discreet.text import count_of
 from discreet.types import FloatArray, Int64Array
 
 

@@ -22,8 +22,8 @@ from starlette.requests import Request
 
 from discreet.atomic import hold_lock
 from discreet.errors import BadUsage
-from discreet.markup import count_of
 from discreet.studio.forms import read_index
+from discreet.text import count_of
 
 _ODD = re.compile(r"[^\w .()+-]")
 _LONGEST = 100

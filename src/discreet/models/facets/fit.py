@@ -20,7 +20,6 @@ import numpy as np
 from discreet.answers.ratings import Ratings, RatingSource, open_ratings
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.log import LOG
-from discreet.markup import count_of, name_some
 from discreet.models.facets import kernels
 from discreet.models.facets.conditional import maximise_conditional
 from discreet.models.facets.connectivity import LevelLinks, link_design
@@ -37,6 +36,7 @@ from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Estimate, FitWarning, Solution, Status, WarningKind
 from discreet.results.facets import FacetLevels, LevelStatus
 from discreet.results.thresholds import Thresholds, pad_steps
+from discreet.text import count_of, name_some
 from discreet.types import FloatArray, Int64Array, Within
 
 FEW_PERSONS = 5
