@@ -8,6 +8,7 @@ persons.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack, cast
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from discreet.answers.opening import load_answers, name_model, opened, plan_words
 from discreet.answers.protocol import Answers, Job
+from discreet.answers.ratings import Ratings, StoredRatings
 from discreet.answers.responses import Responses
 from discreet.counts import PairCounts, holds_counts, name_weighting
 from discreet.counts.folds import FoldCounts, PersonWeight, Tally, explain_folds
@@ -56,7 +58,7 @@ from discreet.results.dropped import warn_of_dropped, warn_of_missing_errors
 from discreet.results.estimate import Estimate, FitWarning, Solution, WarningKind
 from discreet.tables.reading import FitWords, ReadingWords
 from discreet.text import count_of
-from discreet.types import Ability, Engine, FloatArray, Method, Model
+from discreet.types import Ability, Engine, FloatArray, Method, Model, Within
 
 MATRIX_ITEMS = 20_000
 """Items up to which the answer methods may build a matrix between all items (3.2 GB)."""
@@ -106,6 +108,11 @@ def fit(
     regularisation: float = 0.0,
     ability: Ability = "normal",
     anchors: Any = None,
+    facets: str | Sequence[str] = (),
+    structure: str | None = None,
+    within: Within = "auto",
+    features: Mapping[str, Any] | None = None,
+    refits: int = 0,
     **reading: Unpack[FitWords],
 ) -> Estimate:
     """Estimate the difficulty of every item.
@@ -146,6 +153,21 @@ def fit(
         these columns (item and difficulty; with steps item, step and threshold), whose items must
         all occur in the answers; or a calibration, a release or a bank, of which the items that
         occur are used. The answers are read into memory.
+    facets
+        Of ratings, a long table with one row per score: the columns of raters, tasks and other
+        facets. The estimate's ``facets`` then hold their measures (docs/raters.md).
+    structure
+        Of ratings: what a threshold is the sum of, by default ``"item:step + rater"``;
+        ``"item + step + rater"`` is a rating scale, ``+ rater:time`` lets severities change.
+    within
+        Of ratings: ``"item"`` compares ratings of the same person on the same item only, None all
+        ratings of a person. ``"auto"`` takes the first where it links everything.
+    features
+        Of ratings: a table with the column ``item`` and features of items, whose weights take the
+        place of item locations (the linear logistic test model).
+    refits
+        Of ratings: how many refits to drawn scores measure and remove the bias that very many
+        raters of few ratings each cause (2 or 3 suffice).
     reading
         ``person=``, ``item=``, ``response=`` and the other keywords of
         :func:`discreet.read_responses`, for sources that have columns.
@@ -177,6 +199,15 @@ def fit(
     >>> float(np.round(anchored.difficulty[1], 6)), anchored.status[0].value
     (2.693147, 'anchored')
     """
+    if facets or isinstance(data, Ratings | StoredRatings):
+        from discreet.models.facets.fit import FacetRequest, fit_facets  # loads SciPy and numba
+
+        if anchors is not None:
+            raise BadUsage("anchors hold items of answers; with facets= leave anchors= out")
+        question = FacetRequest(
+            facets, structure, features, model, method, within, standard_errors, refits
+        )
+        return fit_facets(data, question, engine=engine, reading=reading)
     _check_method(method, ability)
     request = _Request(method, standard_errors, regularisation, ability, model)
     LOG.info("fitting items of %s, method %s", name_source(data), method)
