@@ -29,8 +29,8 @@ from discreet.items.residuals import Prepared, prepare
 from discreet.models.conditional.groups import plan_batches
 from discreet.models.conditional.maximise import evaluate_conditional
 from discreet.models.conditional.patterns import Patterns, group_patterns
-from discreet.models.conditional.steps import rating_basis
 from discreet.models.steps import RATING_SCALE
+from discreet.models.structure import rating_basis
 from discreet.results.estimate import Status
 from discreet.tables.reading import ReadingWords
 from discreet.tabular import Tabular, brief_repr

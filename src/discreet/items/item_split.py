@@ -14,8 +14,7 @@ import numpy as np
 from discreet.answers.responses import Responses
 from discreet.answers.steps import store_codes
 from discreet.errors import DisconnectedItems, NotConverged
-from discreet.models.conditional.steps import StepFit
-from discreet.models.steps import find_step_maximum
+from discreet.models.conditional.estimator import ConditionalFit, find_maximum
 from discreet.types import BoolArray, FloatArray, IndexArray
 
 
@@ -70,7 +69,7 @@ def split_item(
     last = slice(len(apart.location) - groups, None)
     return ItemSplit(
         location=apart.location[last],
-        covariance=apart.location_covariance[last, last],
+        covariance=_location_covariance(apart)[last, last],
         statistic=2 * (apart.log_likelihood - together.log_likelihood),
         degrees=apart.free - together.free,
     )
@@ -89,7 +88,7 @@ def _find_lacking(responses: Responses, group: IndexArray, item: int) -> str:
 
 def _maximise_split(
     responses: Responses, group: IndexArray, items: list[int], model: str
-) -> StepFit:
+) -> ConditionalFit:
     """Fit with some items split; the columns of each stand together, the last item's last."""
     cells = responses.rows(0, responses.n_persons)
     common = [column for column in range(responses.n_items) if column not in set(items)]
@@ -100,5 +99,15 @@ def _maximise_split(
         parts.append(own)
         steps += [responses.steps[item]] * groups
     codes = np.concatenate(parts, axis=1)
-    split = Responses.from_store(store_codes(codes, steps))
-    return find_step_maximum(split, model)[0]
+    maximum = find_maximum(Responses.from_store(store_codes(codes, steps)), model)
+    if len(maximum.location) < len(steps):
+        raise DisconnectedItems("the answers of the groups do not link all items")
+    return maximum
+
+
+def _location_covariance(maximum: ConditionalFit) -> FloatArray:
+    """Return the covariance of the means of the items' thresholds."""
+    used = np.isfinite(maximum.threshold)
+    mine = np.arange(len(used))[:, None] == np.nonzero(used)[0]
+    weight = mine / used.sum(axis=1, keepdims=True)
+    return np.asarray(weight @ maximum.covariance @ weight.T)

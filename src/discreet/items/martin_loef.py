@@ -16,7 +16,8 @@ import numpy as np
 from discreet.answers.opening import load_answers, name_model
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.items.groups import chi_squared_tail, find_part_maximum, take_group
+from discreet.items.groups import chi_squared_tail, take_group
+from discreet.models.conditional.estimator import find_maximum
 from discreet.models.steps import RATING_SCALE, category_totals, choose_model, leave_unused
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
@@ -125,8 +126,8 @@ def run_martin_loef(
     chosen = choose_model(model, source.steps)
     complete = _keep_complete(source, [item for items in parts.values() for item in items], chosen)
     answers = [complete.select(items) for items in parts.values()]
-    together = find_part_maximum(complete, chosen)
-    apart = [find_part_maximum(part, chosen) for part in answers]
+    together = find_maximum(complete, chosen)
+    apart = [find_maximum(part, chosen) for part in answers]
     scores = [part.store.person_totals()[1] for part in answers]
     gain = sum(maximum.log_likelihood for maximum in apart) - together.log_likelihood
     statistic = 2 * (gain + _score_terms(scores))
@@ -143,8 +144,8 @@ def run_martin_loef(
         p_value=chi_squared_tail(statistic, degrees),
         items=complete.items,
         part=tuple(label for label, items in parts.items() for _ in items),
-        difficulty=together.difficulty,
-        apart=np.concatenate([maximum.difficulty for maximum in apart]),
+        difficulty=together.location,
+        apart=np.concatenate([maximum.location for maximum in apart]),
         persons=complete.n_persons,
         excluded=excluded,
         warnings=tuple(warnings),
