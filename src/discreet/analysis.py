@@ -19,7 +19,7 @@ from discreet.items.fit import (
 from discreet.items.groups import ADJUSTMENTS, AndersenTest, adjust, run_andersen
 from discreet.items.martin_loef import Alpha, MartinLoefTest, measure_alpha, run_martin_loef
 from discreet.items.mislabelled import Mislabelled, find_mislabelled
-from discreet.items.raters import BiasTable, LevelFit, RatedPersons, RatingStudy, study_ratings
+from discreet.items.raters import BiasTable, LevelFit, RatedPersons, study_ratings
 from discreet.items.residuals import (
     InformationCurve,
     ResidualCorrelations,
@@ -54,7 +54,6 @@ __all__ = [
     "ModelTest",
     "PersonFit",
     "RatedPersons",
-    "RatingStudy",
     "Reliability",
     "ResidualCorrelations",
     "Scalogram",

@@ -19,7 +19,7 @@ from discreet.items.groups import adjust
 from discreet.jit import compiled_loop
 from discreet.results.estimate import Estimate
 from discreet.results.thresholds import ladder_of
-from discreet.tabular import Tabular
+from discreet.tabular import Tabular, brief_repr
 from discreet.text import count_of
 from discreet.types import Adjustment, FloatArray, Int64Array, Texts
 
@@ -30,7 +30,7 @@ AT_ONCE = 1 << 20
 """Ratings whose chances are computed together."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LevelFit(Tabular):
     """How the levels of one facet rate.
 
@@ -69,6 +69,8 @@ class LevelFit(Tabular):
     expected: FloatArray
     agreement_z: FloatArray
 
+    __repr__ = brief_repr
+
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column; the first is called as the facet is."""
         names = ("measure", "se", "ratings", "observed", "fair", "infit", "outfit", "agreement")
@@ -76,7 +78,7 @@ class LevelFit(Tabular):
         return {self.name: list(self.levels), **numbers, "agreement_z": self.agreement_z.tolist()}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RatedPersons(Tabular):
     """Persons' measures, adjusted for the severity of their raters.
 
@@ -99,6 +101,8 @@ class RatedPersons(Tabular):
     observed: FloatArray
     fair: FloatArray
 
+    __repr__ = brief_repr
+
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: person, measure, se, ratings, observed, fair."""
         names = ("measure", "se", "ratings", "observed", "fair")
@@ -106,7 +110,7 @@ class RatedPersons(Tabular):
         return {"person": self.persons.tolist(), **numbers}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BiasTable(Tabular):
     """Where two facets together differ from their sum: a rater's bias on an item, or drift.
 
@@ -133,6 +137,8 @@ class BiasTable(Tabular):
     p: FloatArray
     adjusted: FloatArray
 
+    __repr__ = brief_repr
+
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column, the two facets first."""
         names = ("ratings", "bias", "se", "p", "adjusted")
@@ -149,7 +155,7 @@ class BiasTable(Tabular):
         return BiasTable(self.names, levels[0], levels[1], *numbers)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RatingStudy:
     """What ratings say about raters, items and persons.
 
@@ -168,6 +174,8 @@ class RatingStudy:
     facets: Mapping[str, LevelFit]
     persons: RatedPersons
     mean_ability: float
+
+    __repr__ = brief_repr
 
     def find_bias(
         self, first: str, second: str, *, adjustment: Adjustment = "benjamini-hochberg"
