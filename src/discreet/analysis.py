@@ -20,6 +20,7 @@ from discreet.items.fit import (
 from discreet.items.groups import ADJUSTMENTS, AndersenTest, adjust, run_andersen
 from discreet.items.martin_loef import Alpha, MartinLoefTest, measure_alpha, run_martin_loef
 from discreet.items.mislabelled import Mislabelled, find_mislabelled
+from discreet.items.raters import BiasTable, LevelFit, RatedPersons, study_ratings
 from discreet.items.residuals import (
     InformationCurve,
     ResidualCorrelations,
@@ -37,6 +38,7 @@ __all__ = [
     "ADJUSTMENTS",
     "Alpha",
     "AndersenTest",
+    "BiasTable",
     "CategoryFit",
     "Contrast",
     "DifTable",
@@ -48,12 +50,14 @@ __all__ = [
     "InformationCurve",
     "ItemFit",
     "LatentRegression",
+    "LevelFit",
     "MartinLoefTest",
     "Mislabelled",
     "ModelCheck",
     "ModelTest",
     "OmnibusDif",
     "PersonFit",
+    "RatedPersons",
     "Reliability",
     "ReliabilityByTestlet",
     "ResidualCorrelations",
@@ -78,5 +82,6 @@ __all__ = [
     "run_martin_loef",
     "run_wald",
     "simulate_cutoffs",
+    "study_ratings",
     "trace_information",
 ]
