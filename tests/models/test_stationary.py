@@ -11,7 +11,7 @@ from discreet.errors import DisconnectedItems, NotConverged
 from discreet.models import laplacian, stationary
 from discreet.models.connectivity import build_chain
 from discreet.models.laplacian import Hierarchy
-from discreet.models.stationary import (
+from discreet.models.spectral import (
     iterate_jump_chain,
     solve_by_elimination,
     solve_in_band,
