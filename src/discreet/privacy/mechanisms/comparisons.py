@@ -7,7 +7,7 @@ A judge with at most c comparisons, no two of the same pair, adds one to c of th
 counts. Adding or removing a judge moves c counts by one, replacing one moves at most 2 c; turning
 one comparison round already moves two. For net wins the weight of a judge depends on which
 objects were compared and never on who won, so that it costs no bias. Proofs: docs/privacy.md;
-``tests/test_comparisons_sensitivity.py`` finds the bounds by brute force.
+``tests/privacy/test_comparisons_release.py`` finds the bounds by brute force.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ One person with k right and r - k wrong answers is in exactly k (r - k) <= floor
 the counts, once in each. Adding or removing the person moves that many counts by one;
 replacing the answers moves at most twice as many, because a count that is in both patterns
 does not move. Both bounds are attained (all wrong answers become right and the other way
-round), and ``tests/test_sensitivity.py`` finds them by brute force.
+round), and ``tests/privacy/test_sensitivity.py`` finds them by brute force.
 
 The graph of `sparse-pairs` is drawn for each release anew, without the answers. So the answers meet
 an average graph: each of the pairs that a set of answers touches is an edge with probability p0,
