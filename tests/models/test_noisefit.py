@@ -23,7 +23,7 @@ from discreet.models.noisy.disagreements import (
 )
 from discreet.models.noisy.margins import MarginsNoise, fit_margins
 from discreet.models.noisy.pairs import fit_noisy_pairs
-from discreet.models.released import estimate_release
+from discreet.models.noisy.released import estimate_release
 from discreet.privacy.mechanisms import mechanisms_for
 
 

@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 import discreet
 from commandline import discreet as discreet_command
 from discreet.errors import BadUsage
-from discreet.planning import forecast
+from discreet.planning import forecast, noise
 from discreet.planning.forecast import (
     predict_rmse,
     predict_rmse_without_privacy,
     predict_threshold_rmse,
 )
+from discreet.planning.noise import expect_margins_noise
 from discreet.planning.plan import clear_gap, order_probability, plannable, top_overlap
 from discreet.planning.study import (
     Setting,
     check_setting,
 )
 from discreet.privacy.accounting import Neighbours
-from discreet.privacy.mechanisms import find_mechanism, totals
 from discreet.privacy.mechanisms.margin_moves import (
     BINS,
     compiled_paired_moves,
@@ -92,7 +92,7 @@ def test_a_long_list_is_looked_at_through_a_few_items(monkeypatch):
 def test_a_long_list_with_steps_is_looked_at_through_a_few_items(items, answers, monkeypatch):
     setting = Setting(5000, items, answers, 1.0, mechanism="totals", steps=3)
     thin = predict_rmse(setting), predict_threshold_rmse(setting)
-    monkeypatch.setattr(totals, "THIN_ITEMS", 1000)
+    monkeypatch.setattr(noise, "THIN_ITEMS", 1000)
     assert thin == pytest.approx((predict_rmse(setting), predict_threshold_rmse(setting)), rel=0.04)
 
 
@@ -137,7 +137,7 @@ def test_the_command_plans_items_with_steps(tmp_path):
 def test_long_answer_sets_are_planned_with_nearly_their_own_noise(items, answers):
     setting = Setting(1000, items, answers, 1.0)
     exact = setting.calibrate()
-    expected = find_mechanism(setting.mechanism).expect_calibration(setting)
+    expected = expect_margins_noise(setting)
     for name, law in exact.laws.items():
         assert float(expected.laws[name].scale) == pytest.approx(float(law.scale), rel=5e-3)
     assert expected.settings["longest"] == pytest.approx(exact.settings["longest"], rel=1e-9)

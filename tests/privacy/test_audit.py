@@ -15,6 +15,7 @@ from commandline import discreet as typed
 from discreet.answers.category_totals import CategoryTotals
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
+from discreet.privacy.attack_statistics import MATTERS
 from discreet.privacy.audit import (
     MISTAKES,
     Verdict,
@@ -25,7 +26,6 @@ from discreet.privacy.audit import (
     prove_factor,
 )
 from discreet.privacy.audit.attacks import Size, make_attacks
-from discreet.privacy.audit.statistics import MATTERS
 from discreet.privacy.mechanisms import (
     MECHANISMS,
     find_mechanism,

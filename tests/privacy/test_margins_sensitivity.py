@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage
+from discreet.models.noisy.released import fill_symmetric
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms import margin_moves
-from discreet.privacy.mechanisms.base import fill_symmetric
 from discreet.privacy.mechanisms.margin_moves import extreme_moves, margins_l1_sensitivity
 from discreet.privacy.mechanisms.margins import Margins, PersonWeights
 from discreet.privacy.protocol import Public

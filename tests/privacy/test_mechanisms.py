@@ -1,13 +1,14 @@
 """The registry of mechanisms: one entry each, read by release, plan, audit, help and page.
 
-The worked example of CONTRIBUTING.md shows that one file and one entry make a mechanism.
+The worked example of CONTRIBUTING.md shows that one file and one line in each table make a
+mechanism.
 """
 
 import json
 import re
 import sys
-from ast import literal_eval
 from pathlib import Path
+from runpy import run_path
 
 import numpy as np
 import pytest
@@ -16,6 +17,9 @@ import discreet as library
 from commandline import discreet
 from discreet.cli.options import MECHANISM_NAMES
 from discreet.errors import BadUsage
+from discreet.models.noisy.released import FITS, fit_released_pairs
+from discreet.planning.noise import FORECASTS, forecast_noise, forecast_pairs
+from discreet.planning.study import Setting
 from discreet.privacy import mechanisms
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.audit import Size, Verdict, audit_mechanism
@@ -46,6 +50,13 @@ def test_every_mechanism_has_an_attack():
     assert set(MECHANISMS) == {*ANSWERS, "net-wins", "win-pairs"}
     with pytest.raises(BadUsage, match="there is no mechanism called 'magic'"):
         find_mechanism("magic")
+
+
+def test_every_mechanism_has_a_fit_and_those_for_answers_a_forecast():
+    assert list(FITS) == list(MECHANISMS)
+    assert list(FORECASTS) == list(ANSWERS)
+    with pytest.raises(BadUsage, match="plans know nothing about the mechanism net-wins"):
+        forecast_noise(Setting(100, 10, 5, 1.0, mechanism="net-wins"))
 
 
 def test_the_choice_of_a_mechanism_changes_right_behind_its_limits():
@@ -128,11 +139,18 @@ def test_the_table_of_mechanisms_and_the_help_say_what_the_registry_says():
 
 @pytest.fixture
 def toy(tmp_path, monkeypatch):
-    module, entry = re.findall(r"```(?:python|text)\n(.*?)```", CONTRIBUTING.read_text(), re.S)
+    example = CONTRIBUTING.read_text().partition("**A new mechanism**")[2]
+    module, entries = re.findall(r"```(?:python|text)\n(.*?)```", example, re.S)[:2]
     (tmp_path / "toy.py").write_text(module)
     monkeypatch.setattr(mechanisms, "__path__", [*mechanisms.__path__, str(tmp_path)])
-    for name, values in literal_eval("{" + entry.replace("MechanismEntry(", "(") + "}").items():
-        monkeypatch.setitem(MECHANISMS, name, MechanismEntry(*values))
+    tables = {"MECHANISMS": MECHANISMS, "FITS": FITS, "FORECASTS": FORECASTS}
+    scope = {name: {} for name in tables}
+    scope |= {function.__name__: function for function in (fit_released_pairs, forecast_pairs)}
+    (tmp_path / "entries.py").write_text(entries)
+    run_path(str(tmp_path / "entries.py"), {**scope, "MechanismEntry": MechanismEntry})
+    for name, table in tables.items():
+        for key, entry in scope[name].items():
+            monkeypatch.setitem(table, key, entry)
     yield
     sys.modules.pop("discreet.privacy.mechanisms.toy", None)
 

@@ -10,12 +10,16 @@ import discreet as library
 from commandline import LSAT_ITEMS, discreet
 from discreet.datasets import lsat
 from discreet.errors import BadResponses, BadUsage, NotAllowed
+from discreet.models.noisy.chain import FLOOR_LIMIT, Crowd, fit_spectral
 from discreet.models.noisy.pairs import PairMatrix
-from discreet.models.noisy_chain import FLOOR_LIMIT, Crowd, fit_spectral
-from discreet.models.released import count_raised, estimate_release
+from discreet.models.noisy.released import (
+    count_raised,
+    estimate_release,
+    fit_released_pairs,
+    read_pair_matrix,
+)
 from discreet.privacy.ledger.request import Request
-from discreet.privacy.mechanisms import find_mechanism
-from discreet.privacy.mechanisms.pairs import SparsePairs, fit_counts
+from discreet.privacy.mechanisms.pairs import SparsePairs
 from discreet.privacy.noise import ExactNoise
 from discreet.publishing.bundle import hash_record
 from discreet.publishing.delivery import Delivery
@@ -267,14 +271,14 @@ def test_the_published_files_say_so_and_promise_no_interval(drowned, tmp_path, l
 
 
 def test_exactly_at_the_limit_there_are_standard_errors(monkeypatch):
-    from discreet.models import noisy_chain
+    from discreet.models.noisy import chain
 
     released = publish(simulate(300, 8).responses, names(8), epsilon=0.5)
     floor = released.record["floor"]
     assert 0 < floor["raised"] < floor["counts"]
     for factor, is_kept in ((1.0, True), (0.999, False)):
         limit = factor * floor["raised"] / floor["counts"]
-        monkeypatch.setattr(noisy_chain, "FLOOR_LIMIT", limit)
+        monkeypatch.setattr(chain, "FLOOR_LIMIT", limit)
         again = estimate_release(released.noisy, estimator="spectral")
         assert np.isfinite(again.se).all() == is_kept
 
@@ -404,8 +408,8 @@ def test_simulated_persons_answer_as_often_as_the_real_ones(mechanism, answered)
     released = publish(
         simulate(8_000, 12, answered).responses, names(12), mechanism=mechanism, epsilon=3.0
     ).noisy
-    pairs = find_mechanism(released.mechanism).pair_matrix(released)
-    fitted = fit_counts(released, pairs.noisy, pairs.counted, standard_errors=False)
+    pairs = read_pair_matrix(released)
+    fitted = fit_released_pairs(released, standard_errors=False)
     crowd = Crowd.of(fitted, pairs.counted, persons=8_000, answers=12)
     assert crowd.chance == pytest.approx(answered, abs=0.1)
     assert crowd.chance.mean() == pytest.approx(answered, abs=0.04)

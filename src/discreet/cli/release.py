@@ -292,9 +292,9 @@ class Approved:
 
     def plan(self, _said: ReadingPlan) -> ReadingPlan:
         """Return how answers are read: as approved, whatever else was said."""
-        from discreet.tables.reading import make_reading
+        from discreet.tables.reading import Reading
 
-        return self.listing.read(make_reading(**self.words))
+        return self.listing.read(Reading(**self.words))
 
     def release(self, data: Any, delivery: DeliveryOptions) -> Published:
         """Release what was approved."""

@@ -19,7 +19,7 @@ from discreet.answers.opening import opened
 from discreet.answers.protocol import Contributions
 from discreet.answers.read_judges import open_comparisons, read_comparisons
 from discreet.errors import BadResponses, BadUsage, NotAllowed
-from discreet.models.released import check_estimator
+from discreet.models.noisy.released import check_estimator
 from discreet.names import name_id
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.ledger import Ledger
@@ -28,10 +28,11 @@ from discreet.privacy.ledger.request import Request, pack, unpack
 from discreet.privacy.mechanisms import AUTO, MECHANISMS, check_mechanism, choose_mechanism
 from discreet.privacy.mechanisms.base import CompleteMechanism
 from discreet.privacy.protocol import NOISE_AWARE, PUBLIC, Public
+from discreet.tables.columns import refuse_misspelt
 from discreet.tables.key import Key, make_key
-from discreet.tables.reading import ListedWords, Reading, make_reading, refuse_misspelt
+from discreet.tables.reading import READING_DEFAULTS, ListedWords, Reading
 from discreet.tables.remedies import refuse_detected
-from discreet.tables.scales import AskedSteps, list_scale
+from discreet.tables.scales import list_scale
 from discreet.types import MODELS, Chooser, Design, Estimator, ScaleModel
 
 
@@ -186,8 +187,8 @@ class Listing:
         if self.is_binary:
             if coding.reverse:
                 raise BadUsage("reverse= (--reverse) is for items with steps, and these have none")
-            binary = None if reading.at_least is not None else "rasch"
-            return replace(reading, asked=AskedSteps(binary), listed=listed)
+            is_coded = reading.at_least is None
+            return replace(reading, model="rasch" if is_coded else None, listed=listed)
         if reading.at_least is not None or reading.one_means == "wrong":
             raise BadUsage(
                 "at_least= (--at-least) and one_means= (--one-means) make answers right and wrong, "
@@ -198,7 +199,7 @@ class Listing:
         if unlisted:
             raise BadUsage(f"reverse= (--reverse) names {unlisted[0]!r}, which is not on the list")
         scale = list_scale(steps, self.lowest, coding.reverse)
-        return replace(reading, asked=AskedSteps(), scale=scale, listed=listed)
+        return replace(reading, reverse=(), scale=scale, listed=listed)
 
     def admit(self, answers: Contributions) -> Contributions:
         """Return the listed part of answers; refuse them where the data decided on their reading.
@@ -311,13 +312,13 @@ def read_public_listing(public: Public) -> Listing:
 
 Words = Mapping[str, Any]
 
-_DEFAULTS = {
-    kind: {
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "answers": dict(READING_DEFAULTS),
+    "comparisons": {
         name: one.default
-        for name, one in inspect.signature(reader).parameters.items()
+        for name, one in inspect.signature(read_comparisons).parameters.items()
         if one.default is not inspect.Parameter.empty
-    }
-    for kind, reader in (("answers", make_reading), ("comparisons", read_comparisons))
+    },
 }
 """What every keyword is where nobody says it."""
 
@@ -327,7 +328,7 @@ def pack_reading(kind: str, words: Words, listing: Listing) -> dict[str, Any]:
     _check_names(kind, words)
     keywords = {name: value for name, value in words.items() if not _is_default(kind, name, value)}
     if kind == "answers":
-        plan = listing.read(make_reading(**keywords))
+        plan = listing.read(Reading(**keywords))
         keywords |= {"missing": plan.codes} if "missing" in keywords else {}
         keywords |= {"key": vars(make_key(keywords["key"]))} if "key" in keywords else {}
     return dict(pack(keywords))
