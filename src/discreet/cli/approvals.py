@@ -15,17 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet.atomic import write_text
-from discreet.cli.answers import ReleaseReading, list_words
+from discreet.cli.answers import ReleaseReading
 from discreet.cli.failures import drop_output
 from discreet.cli.options import Force, Language, argument, flag, option
 from discreet.cli.output import check_writable, note, say, say_field, say_lines
-from discreet.cli.release import ReleaseStudy, ReleaseTerms, settle, tell_apart
+from discreet.cli.release import ReleaseStudy, ReleaseTerms, open_ledger, state_release
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Ledger
     from discreet.privacy.ledger.approvers import Approver
     from discreet.privacy.ledger.request import Request
+    from discreet.publishing.spec import ReleaseSpec
 
 NewRequest = Annotated[Path, option("FILE", "The new request.")]
 _PLAIN = re.compile(r"[\w.-]+")
@@ -40,23 +41,15 @@ def propose(
     reading: ReleaseReading,
 ) -> None:
     """Write down a release for others to approve. No data is touched."""
-    words = {**list_words(tell_apart(reading)), "model": None}
-    request_fields = {
-        "max_answers": study.max_answers,
-        "persons": study.persons,
-        "estimator": study.estimator,
-        "reading": words,
-    }
-    settled = {**settle(terms), **study.tell(reading.lowest, reading.model), **request_fields}
-    write_request(settled, out, "answers")
+    write_request(state_release(terms, study, reading), terms.ledger, out)
 
 
-def write_request(settled: dict[str, Any], out: Path, kind: str) -> None:
-    """Write a request to a new file, and show it."""
+def write_request(spec: ReleaseSpec, ledger: Path | None, out: Path) -> None:
+    """Write the request for a release to a new file, and show it."""
     _check_new(out)
-    from discreet.publishing.requests import propose as make
+    from discreet.publishing.requests import propose_spec
 
-    request = make(**settled, kind=kind)
+    request = propose_spec(spec, open_ledger(ledger))
     request.save(out)
     print_request(request)
     say(f"Wrote {out}. Whoever approves signs it: discreet approve {out} --signing-key KEY")

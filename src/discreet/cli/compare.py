@@ -16,10 +16,10 @@ from discreet.cli.release import (
     DeliveryOptions,
     ReleaseTerms,
     RequestFile,
-    check_allowed,
     need,
     open_request,
-    settle,
+    state_order,
+    state_release,
 )
 
 ComparisonsFile = Annotated[
@@ -80,37 +80,33 @@ def release(
     file: ComparisonsFile,
     *,
     context: typer.Context,
-    request: RequestFile = None,
-    study: ComparisonStudy,
     terms: ReleaseTerms,
     delivery: DeliveryOptions,
+    study: ComparisonStudy,
+    request: RequestFile = None,
     reading: Columns,
 ) -> None:
     """Release strengths with a privacy guarantee for each judge. Charges the ledger first."""
     check_place(delivery.out, force=delivery.force)
     if request is not None:
-        approved = open_request(context, request, terms, "comparisons")
-        data = read_votes(file, Columns(**approved.words))
-        with delivery.showing() as show, working("Releasing"):
-            show(approved.release(data, delivery))
-        return
-    from discreet.publishing.release import release_comparisons
-    from discreet.publishing.spec import make_listing
-
-    settled = settle(terms, "comparisons")
-    cap = need(study.max_comparisons, "--max-comparisons")
-    check_allowed("comparisons", settled, make_listing(settled["items"]), cap, study.judges)
-    data = read_votes(file, reading)
-    people = {"max_comparisons": cap, "judges": study.judges}
+        order = open_request(context, request, terms, kind="comparisons")
+    else:
+        _need_cap(terms, study)
+        order = state_order(terms, study, reading, kind="comparisons")
+    data = read_votes(file, Columns(**order.spec.reading))
     with delivery.showing() as show, working("Releasing"):
-        show(release_comparisons(data, **people, **settled, **delivery.place))
+        show(order.release(data, delivery))
 
 
 def propose(
-    *, study: ComparisonStudy, terms: ReleaseTerms, out: NewRequest, reading: Columns
+    *, terms: ReleaseTerms, study: ComparisonStudy, out: NewRequest, reading: Columns
 ) -> None:
     """Write down a release of comparisons for others to approve. No data is touched."""
-    settled = settle(terms, "comparisons")
-    cap = need(study.max_comparisons, "--max-comparisons")
-    request_fields = {"max_answers": cap, "persons": study.judges, "reading": vars(reading)}
-    write_request({**settled, **request_fields}, out, "comparisons")
+    _need_cap(terms, study)
+    spec = state_release(terms, study, reading, kind="comparisons")
+    write_request(spec, terms.ledger, out)
+
+
+def _need_cap(terms: ReleaseTerms, study: ComparisonStudy) -> None:
+    if terms.spec is None:
+        need(study.max_comparisons, "--max-comparisons")

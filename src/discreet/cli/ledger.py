@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -309,15 +310,15 @@ def resume(
     check_engine(limits)
     from discreet.privacy.ledger import Ledger
     from discreet.publishing.delivery import read_order, resume_release
-    from discreet.publishing.spec import read_public_listing
+    from discreet.publishing.listed import settle_reading
 
     book = Ledger.open(file)
     order = read_order(book, book.find(release))
     opened: AbstractContextManager[Any] = nullcontext()
-    if answers is not None and order.kind == "comparisons":
+    if answers is not None and order.public.kind == "comparisons":
         opened = nullcontext(read_votes(answers, columns))
     elif answers is not None:
-        listing = read_public_listing(order.public)
-        opened = open_answers(answers, reading, limits, "Releasing", listing.read)
+        settle = partial(settle_reading, order.public)
+        opened = open_answers(answers, reading, limits, "Releasing", settle)
     with delivery.showing() as show, opened as data:
         show(resume_release(book, release, data, **delivery.place))

@@ -41,6 +41,11 @@ def option(metavar: str, about: str, *names: str, **limits: Any) -> Any:
     return typer.Option(*names, metavar=metavar, help=about, **limits)
 
 
+def rare(metavar: str, about: str, *names: str) -> Any:
+    """Return an option that works and that the help does not list: ``--spec`` says the same."""
+    return typer.Option(*names, metavar=metavar, help=about, hidden=True)
+
+
 def flag(about: str, *names: str) -> Any:
     """Return an option whose values speak for themselves: a switch, or one of a few words."""
     return typer.Option(*names, help=about)
@@ -83,10 +88,12 @@ Method = Annotated[
     str,
     option("NAME", "auto (the default), conditional, refined, spectral (the paper's) or marginal."),
 ]
-EPSILON = option("E", "One person changes any probability e^E times at most.", "--epsilon")
+EPSILON = option(
+    "E", "Privacy loss: one person changes any probability by at most a factor e^E.", "--epsilon"
+)
 Epsilon = Annotated[float, EPSILON]
-Delta = Annotated[float, option("D", "And by D more; from 0 to below 1.", "--delta")]
-Neighbouring = Annotated[Relation, flag("Between which data sets.")]
+Delta = Annotated[float, option("D", "Additive slack on that bound, 0 <= D < 1.", "--delta")]
+Neighbouring = Annotated[Relation, flag("Neighbouring relation.")]
 
 
 def _print_version(is_requested: bool) -> None:
