@@ -90,7 +90,7 @@ figures: $(READY)
 	$(BIN)/python -m experiments --quick
 
 docs: $(READY)
-	$(BIN)/python -m pytest tests/test_documents.py
+	$(BIN)/python -m pytest tests/whole/test_documents.py
 
 SITE_READY := $(VENV)/.site-ready
 $(SITE_READY): $(READY)

@@ -10,11 +10,11 @@ with m (m - 1) counts.
 import argparse
 
 import numpy as np
-from experiments import published
 
 import discreet
 from discreet.privacy.noise import ExactNoise
 from discreet.secure import SeededSource
+from experiments import published
 
 SETTINGS = [
     # persons, items, answered, cap, largest ratio that we promise, largest error that we promise

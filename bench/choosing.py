@@ -17,6 +17,7 @@ import numpy as np
 import discreet
 from bench.margins import simulate
 from bench.totals_alternatives import DELTA, compare, root
+from discreet.models.noisy.released import FITS
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.margins import Margins
 from discreet.privacy.mechanisms.pairs import DensePairs
@@ -97,7 +98,7 @@ def release(answers, mechanism, public, epsilon, seed, intervals):
         guarantee=calibration.spend.guarantee(ledger=None, is_private=False),
         noise=ExactNoise(source),
     )
-    return mechanism.fit(released, standard_errors=intervals)
+    return FITS[mechanism.name](released, standard_errors=intervals)
 
 
 def run(name, way, data, epsilon, seed, options):

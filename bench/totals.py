@@ -24,10 +24,11 @@ import numpy as np
 import discreet
 from bench.rating_scales import draw_thresholds, hold, say
 from discreet import Budget
+from discreet.models.noisy.released import fit_released_totals
 from discreet.models.noisy.totals.fit import forecast_totals
+from discreet.models.noisy.totals.released_forms import read_released_forms
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms.total_tables import unpack_shapes
-from discreet.privacy.mechanisms.total_values import read_released_forms
 from discreet.privacy.mechanisms.totals import Totals
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import Public
@@ -140,7 +141,7 @@ def release_totals(design, codes, epsilon, seed):
     mechanism, public = Totals(answers=typical), describe(design, answers)
     budget = Budget(epsilon, DELTA, Neighbours.REPLACE_ONE)
     calibration = mechanism.calibrate(public, budget, SeededSource(seed))
-    made = release_statistics(
+    return release_statistics(
         answers,
         mechanism=mechanism,
         public=public,
@@ -148,12 +149,11 @@ def release_totals(design, codes, epsilon, seed):
         guarantee=calibration.spend.guarantee(is_private=False),
         noise=ExactNoise(SeededSource(seed)),
     )
-    return made, mechanism
 
 
 def fit_release(design, codes, epsilon, seed, standard_errors=False):
-    made, mechanism = release_totals(design, codes, epsilon, seed)
-    return mechanism.fit(made, standard_errors)
+    made = release_totals(design, codes, epsilon, seed)
+    return fit_released_totals(made, standard_errors)
 
 
 def fit_plainly(design, codes):
@@ -252,12 +252,15 @@ def measure_forecast(options):
             found, predicted = [], []
             for seed in seeds_of(options):
                 truth, codes = simulate(design, seed)
-                made, mechanism = release_totals(design, codes, epsilon, seed)
-                fit = mechanism.fit(made, False)
+                made = release_totals(design, codes, epsilon, seed)
+                fit = fit_released_totals(made, False)
                 away = (fit.difficulty - truth.mean(axis=1)) ** 2
                 found.append((square_error(fit, truth), away.mean()))
                 forms = read_released_forms(
-                    made, unpack_shapes(made.public, made.settings["forms"])
+                    made.public,
+                    unpack_shapes(made.public, made.settings["forms"]),
+                    made.values,
+                    made.laws,
                 )
                 ahead = forecast_totals(forms, truth)
                 predicted.append((ahead.threshold**2, ahead.location**2))
@@ -271,10 +274,10 @@ def measure_speed(options):
     print("speed: the fit of a release, standard errors included, in seconds")
     for design, goal in ((Design(1_000_000, 50, 4), 2.0), (Design(2000, 1000, 4), 10.0)):
         _, codes = simulate(design, options.first)
-        made, mechanism = release_totals(design, codes, 1.0, options.first)
-        mechanism.fit(made, True)
+        made = release_totals(design, codes, 1.0, options.first)
+        fit_released_totals(made, True)
         began, used = time.perf_counter(), time.process_time()
-        mechanism.fit(made, True)
+        fit_released_totals(made, True)
         seconds, processor = time.perf_counter() - began, time.process_time() - used
         words = f"{seconds:.2f}, processor {processor:.2f}"
         say(design.name, words, f"{goal}", seconds <= goal)

@@ -37,6 +37,7 @@ from matplotlib.figure import Figure
 import discreet
 from bench._alternatives import Gradients, Responses, Shares
 from bench.rating_scales import draw_thresholds, read_table
+from discreet.models.noisy.released import fit_released_totals
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.totals import Totals
 from discreet.privacy.noise import ExactNoise
@@ -117,7 +118,7 @@ def release_thresholds(answers, steps, epsilon, seed):
         guarantee=calibration.spend.guarantee(ledger=None, is_private=False),
         noise=ExactNoise(source),
     )
-    return mechanism.fit(released, standard_errors=False).thresholds
+    return fit_released_totals(released, standard_errors=False).thresholds
 
 
 def run_way(way, settings, data, epsilon, seed):

@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 
 from discreet.answers.judges import Comparisons
 from discreet.models.compared import rank_comparisons
-from discreet.models.released import estimate_release
+from discreet.models.noisy.released import estimate_release
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.comparisons import NetWins, WinPairs
 from discreet.privacy.noise import ExactNoise

@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from discreet.answers.responses import Responses
 from discreet.models.calibrate import fit
+from discreet.models.noisy.chain import fit_spectral
 from discreet.models.noisy.pairs import PairMatrix
-from discreet.models.noisy_chain import fit_spectral
-from discreet.models.released import estimate_release
+from discreet.models.noisy.released import estimate_release
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.margins import Margins
 from discreet.privacy.mechanisms.pairs import DensePairs, SparsePairs

@@ -24,8 +24,12 @@ draw_words = SystemSource.words
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    """Give every test its own fixed noise, also where it asks the system for randomness."""
-    source = SeededSource(zlib.crc32(f"{SEED} {item.nodeid}".encode()))
+    """Give every test its own fixed noise, also where it asks the system for randomness.
+
+    The noise belongs to the names of test and file, so that a move to another folder changes none.
+    """
+    _, _, name = item.nodeid.partition("::")
+    source = SeededSource(zlib.crc32(f"{SEED} tests/{item.path.name}::{name}".encode()))
     is_real = item.path.name in REAL_RANDOMNESS
     SystemSource.words = draw_words if is_real else lambda _, n, /: source.words(n)
 

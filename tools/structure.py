@@ -5,7 +5,7 @@
     python -m tools.structure              the figures, beside their limits
     python -m tools.structure --list classes|functions|cycles|vague|folders
 
-In: the source files. Out: a table of figures. `tests/test_structure.py` compares them with
+In: the source files. Out: a table of figures. `tests/whole/test_structure.py` compares them with
 `tests/data/structure-limits.csv` and fails when one gets worse.
 """
 

@@ -23,9 +23,8 @@ from discreet.models.noisy import PRIOR_ITEMS, PRIOR_SPREAD, SPREADS, laplacian
 from discreet.models.noisy.disagreements import MISFIT
 from discreet.models.noisy.iterate import Around
 from discreet.models.noisy.totals.fit import TotalsForecast
+from discreet.planning.noise import NoiseForecast, forecast_noise
 from discreet.planning.study import GRAPH_SEED, Assumptions, Setting
-from discreet.privacy.mechanisms import find_mechanism
-from discreet.privacy.mechanisms.base import Forecast
 from discreet.privacy.mechanisms.graphs import draw_connected_graph
 from discreet.secure import SeededSource
 from discreet.types import FloatArray
@@ -187,7 +186,7 @@ def predict_rmse(setting: Setting) -> float:
     0.0
     """
     everything = setting.assumptions.difficulty_spread * sqrt((setting.items - 1) / setting.items)
-    forecast = forecast_release(setting)
+    forecast = forecast_noise(setting)
     if isinstance(forecast, TotalsForecast):
         return min(forecast.location, everything)
     raw = min(sqrt(_predict_square(setting, forecast)) / everything, 1.0)
@@ -197,14 +196,8 @@ def predict_rmse(setting: Setting) -> float:
 
 def predict_threshold_rmse(setting: Setting) -> float | None:
     """Root mean square error of the released thresholds; None where items have one step."""
-    forecast = forecast_release(setting) if setting.steps > 1 else None
+    forecast = forecast_noise(setting) if setting.steps > 1 else None
     return forecast.threshold if isinstance(forecast, TotalsForecast) else None
-
-
-def forecast_release(setting: Setting) -> Forecast | TotalsForecast:
-    """Ask the mechanism what its noise does to this study."""
-    mechanism = find_mechanism(setting.mechanism)
-    return mechanism.forecast(setting, mechanism.expect_calibration(setting))
 
 
 def predict_rmse_without_privacy(setting: Setting) -> float:
@@ -214,7 +207,7 @@ def predict_rmse_without_privacy(setting: Setting) -> float:
     return sqrt(predict_square_without_noise(setting)) * exp(LEFT_OUT_PLAIN * _thinned(setting))
 
 
-def _left_out(raw: float, setting: Setting, forecast: Forecast) -> float:
+def _left_out(raw: float, setting: Setting, forecast: NoiseForecast) -> float:
     """Factor for what the linear step leaves out, by the share of the spread that is lost."""
     constants = LEFT_OUT[forecast.fitted]
     features = (1.0, raw, raw**2, raw**3, _thinned(setting) * (1 - raw))
@@ -238,13 +231,13 @@ factor where some pairs are given out more often than others (``bench/planning.p
 
 def predict_square(setting: Setting) -> float:
     """Mean square error of the linear step, before the fitted factor."""
-    forecast = forecast_release(setting)
+    forecast = forecast_noise(setting)
     if isinstance(forecast, TotalsForecast):
         return forecast.location**2
     return _predict_square(setting, forecast)
 
 
-def _predict_square(setting: Setting, forecast: Forecast) -> float:
+def _predict_square(setting: Setting, forecast: NoiseForecast) -> float:
     study = expect_study(setting, forecast.weights, forecast.density)
     view = _pairs_view if forecast.fitted == "pairs" else _totals_view
     return _expected_risk(setting.items, study, view(setting, study, forecast))
@@ -322,7 +315,7 @@ class _Equations:
 View = Callable[[FloatArray, float], tuple[_Equations, _Equations]]
 
 
-def _totals_view(setting: Setting, study: ExpectedCounts, noise: Forecast) -> View:
+def _totals_view(setting: Setting, study: ExpectedCounts, noise: NoiseForecast) -> View:
     truth = study.difficulty
     typical = float(noise.weights[setting.answers // 2])
     trust = _trust(study, noise.disagreement, typical)
@@ -348,7 +341,7 @@ def _totals_view(setting: Setting, study: ExpectedCounts, noise: Forecast) -> Vi
     return view
 
 
-def _pairs_view(setting: Setting, study: ExpectedCounts, noise: Forecast) -> View:
+def _pairs_view(setting: Setting, study: ExpectedCounts, noise: NoiseForecast) -> View:
     truth = study.difficulty
     trust = _trust(study, noise.disagreement, 1.0)
     typical = setting.answers * study.density

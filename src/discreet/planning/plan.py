@@ -23,6 +23,7 @@ from discreet.planning.forecast import (
     predict_rmse_without_privacy,
     predict_threshold_rmse,
 )
+from discreet.planning.noise import FORECASTS
 from discreet.planning.search import (
     ErrorAt,
     solve_answers,
@@ -32,8 +33,7 @@ from discreet.planning.search import (
 )
 from discreet.planning.study import LEAST_SPREAD, MOST_SPREAD, Assumptions, Setting
 from discreet.privacy.accounting import Neighbours, as_neighbours
-from discreet.privacy.mechanisms import check_mechanism, find_mechanism, mechanisms_for
-from discreet.privacy.mechanisms.base import has_forecast
+from discreet.privacy.mechanisms import check_mechanism, find_mechanism
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.types import NamedMechanism, PlannedDesign, Relation
 
@@ -312,11 +312,12 @@ def plan(
 
 def plannable(neighbours: Neighbours, steps: int = 1) -> list[str]:
     """Names of the mechanisms with a forecast that can promise something about such data sets."""
-    mechanisms = {name: entry() for name, entry in mechanisms_for("answers").items()}
-    planned = {name: mechanism for name, mechanism in mechanisms.items() if has_forecast(mechanism)}
-    if steps > 1:
-        planned = {name: mechanism for name, mechanism in planned.items() if mechanism.takes_steps}
-    return [name for name, mechanism in planned.items() if neighbours in mechanism.relations]
+    mechanisms = [find_mechanism(name) for name in FORECASTS]
+    return [
+        mechanism.name
+        for mechanism in mechanisms
+        if neighbours in mechanism.relations and (steps == 1 or mechanism.takes_steps)
+    ]
 
 
 def make_plan(setting: Setting, solved: str = "rmse") -> Plan:

@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet.answers.steps import MOST_STEPS
 from discreet.errors import BadUsage
-from discreet.models.released import estimate_release
+from discreet.models.noisy.released import estimate_release
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms import check_steps_taken, find_mechanism
 from discreet.privacy.noise import ExactNoise
@@ -128,10 +128,6 @@ class Setting:
     def calibrate(self) -> NoiseCalibration:
         """Return exactly the noise that a release of this study would get."""
         return _calibrate(self.mechanism, self.items, self.answers, self.budget, self.steps)
-
-    def resize(self, *, items: int, answers: int) -> Setting:
-        """Return the same study with other numbers of items and answers."""
-        return replace(self, items=items, answers=answers)
 
 
 def make_public(

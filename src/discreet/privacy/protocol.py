@@ -4,8 +4,8 @@ In: what everybody may know (items, cap, number of people), and a budget. Out: t
 mechanism needs, what it spends, and, once the data is counted, values that wait to be drawn. An
 order is all of that but the data and the noise, as plain values for the ledger: from it a release
 that was paid for and did not arrive can be made without paying again. A mechanism never holds
-answers. The mechanisms themselves, with the fit of their values, their forecasts and the attacks on
-them, are in :mod:`discreet.privacy.mechanisms`.
+answers. The mechanisms themselves, with the attacks on them, are in
+:mod:`discreet.privacy.mechanisms`.
 """
 
 from __future__ import annotations

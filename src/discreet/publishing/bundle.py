@@ -28,7 +28,7 @@ import discreet
 from discreet.atomic import PRIVACY_FILE, as_bytes, hold_place
 from discreet.errors import DiscreetError, escape_json
 from discreet.markup import brief_repr, spreadsheet_cell
-from discreet.models.released import count_raised
+from discreet.models.noisy.released import count_raised
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.protocol import Order, Public

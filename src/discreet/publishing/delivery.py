@@ -27,7 +27,7 @@ from discreet.answers.protocol import Contributions
 from discreet.atomic import StagedFolder, hold_place
 from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.log import LOG
-from discreet.models.released import estimate_release
+from discreet.models.noisy.released import estimate_release
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.file import believe
 from discreet.privacy.ledger.history import History, LedgerEntry

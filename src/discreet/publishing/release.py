@@ -19,7 +19,7 @@ from discreet.answers.judges import Comparisons
 from discreet.answers.protocol import Contributions
 from discreet.errors import BadResponses, BadUsage
 from discreet.log import LOG
-from discreet.models.released import check_estimator
+from discreet.models.noisy.released import check_estimator
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.approvers import Approver

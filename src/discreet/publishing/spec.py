@@ -18,7 +18,7 @@ from typing import Any, cast, get_args
 
 from discreet.answers.read_judges import read_comparisons
 from discreet.errors import BadUsage, NotAllowed
-from discreet.models.released import check_estimator
+from discreet.models.noisy.released import check_estimator
 from discreet.names import name_id
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.ledger import EVERYONE, Ledger

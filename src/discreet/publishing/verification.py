@@ -24,7 +24,7 @@ from discreet.answers.steps import MOST_STEPS
 from discreet.atomic import PRIVACY_FILE, RELEASE_FILES
 from discreet.errors import BadResponses, BadUsage, DiscreetError, DiscreetWarning
 from discreet.markup import spreadsheet_cell
-from discreet.models.released import (
+from discreet.models.noisy.released import (
     SIMULATED,
     count_raised,
     estimate_release,

@@ -32,8 +32,8 @@ from scipy.stats import binom
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget
 from discreet.privacy.accounting.gaussian import bisect_down
+from discreet.privacy.attack_statistics import MATTERS
 from discreet.privacy.audit.attacks import Attack, Size, make_attacks
-from discreet.privacy.audit.statistics import MATTERS
 from discreet.privacy.mechanisms.base import CompleteMechanism
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.wall import Release, release_statistics

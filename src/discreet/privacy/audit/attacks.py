@@ -24,7 +24,7 @@ from discreet.answers.responses import Responses
 from discreet.answers.steps import store_codes
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.audit.statistics import MATTERS, Separation, Statistic
+from discreet.privacy.attack_statistics import MATTERS, Separation, Statistic
 from discreet.privacy.mechanisms import check_steps_taken
 from discreet.privacy.mechanisms.base import CompleteMechanism
 from discreet.privacy.protocol import PUBLIC, NoiseCalibration, Public

@@ -1,11 +1,12 @@
 """The registry of mechanisms: one line each, and everything else in the module it names.
 
-A mechanism's module holds what it counts, its exact sensitivity and noise, the fit of its
-released values, its forecast for the planner and the attack on it for the audit
-(:class:`discreet.privacy.mechanisms.base.CompleteMechanism`). The command line's choices, the
-planner, the audit and the documents are read off ``MECHANISMS``; a release resolves its entry
-before the ledger is charged. The modules are loaded when a mechanism is made, so that names and
-help cost nothing.
+A mechanism's module holds what it counts, its exact sensitivity with the reference of its proof,
+its noise, and the attack on it for the audit
+(:class:`discreet.privacy.mechanisms.base.CompleteMechanism`). How released values become
+difficulties is in :data:`discreet.models.noisy.released.FITS`, what plans expect of the noise in
+:data:`discreet.planning.noise.FORECASTS`. The command line's choices, the audit and the documents
+are read off ``MECHANISMS``; a release resolves its entry before the ledger is charged. The modules
+are loaded when a mechanism is made, so that names and help cost nothing.
 """
 
 from __future__ import annotations

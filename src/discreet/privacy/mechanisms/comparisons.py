@@ -1,13 +1,12 @@
 """Noise on comparisons: on every pair's wins, or on net wins and on how often pairs were compared.
 
-In: public parameters and a budget. Out: integer weights of judges, noise laws, what they spend;
-after the wall strengths.
+In: public parameters and a budget. Out: integer weights of judges, noise laws, what they spend.
 
 A judge with at most c comparisons, no two of the same pair, adds one to c of the m (m - 1) win
 counts. Adding or removing a judge moves c counts by one, replacing one moves at most 2 c; turning
 one comparison round already moves two. For net wins the weight of a judge depends on which
 objects were compared and never on who won, so that it costs no bias. Proofs: docs/privacy.md;
-``tests/test_comparisons_sensitivity.py`` finds the bounds by brute force.
+``tests/privacy/test_comparisons_release.py`` finds the bounds by brute force.
 """
 
 from __future__ import annotations
@@ -20,19 +19,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.errors import BadUsage
-from discreet.models.noisy import NoiseFit
-from discreet.models.noisy.pairs import fit_net_wins, fit_win_pairs
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.moves import calibrate_blocks, calibrate_counts, round_ratio
-from discreet.privacy.mechanisms.base import (
-    AdditiveMechanism,
-    fill_matrix,
-    fill_symmetric,
-    sum_margins,
-)
+from discreet.privacy.mechanisms.base import AdditiveMechanism, sum_margins
 from discreet.privacy.mechanisms.pairs import count_moves
 from discreet.privacy.protocol import NoiseCalibration, NoiseLaw, Public
-from discreet.privacy.wall import Release
 from discreet.secure import RandomSource
 from discreet.types import Int64Array
 
@@ -99,16 +90,6 @@ class WinPairs(AdditiveMechanism):
         off_diagonal = ~np.eye(len(counts.items), dtype=bool)
         return {"wins": counts.wins[off_diagonal]}
 
-    def fit(self, release: Release, standard_errors: bool) -> NoiseFit:
-        """Fit strengths to the noisy wins of every ordered pair."""
-        persons = release.public.persons
-        return fit_win_pairs(
-            fill_matrix(release.values["wins"], len(release.public.items)),
-            variance=release.laws["wins"].variance,
-            ceiling=None if persons is None else float(persons * release.public.max_answers),
-            standard_errors=standard_errors,
-        )
-
 
 @dataclass(frozen=True)
 class NetWins(AdditiveMechanism):
@@ -167,22 +148,6 @@ class NetWins(AdditiveMechanism):
         """Return net wins and the upper triangle of the comparisons, exact. Confidential."""
         net_wins, compared = sum_margins(counts.wins)
         return {"net_wins": net_wins, "compared": compared}
-
-    def fit(self, release: Release, standard_errors: bool) -> NoiseFit:
-        """Fit strengths to noisy net wins and comparisons, both on an integer grid."""
-        grid, cap = release.settings["grid"], release.public.max_answers
-        # A judge's reach is at least twice the comparisons made, so weight times comparisons is
-        # at most this.
-        largest_weight = min(cap, sqrt(release.settings["limit"] * cap / 2))
-        persons = release.public.persons
-        return fit_net_wins(
-            release.values["net_wins"] / grid,
-            fill_symmetric(release.values["compared"], len(release.public.items)) / grid,
-            sigma_net_wins=sqrt(release.laws["net_wins"].variance) / grid,
-            sigma_compared=sqrt(release.laws["compared"].variance) / grid,
-            ceiling=None if persons is None else persons * largest_weight,
-            standard_errors=standard_errors,
-        )
 
 
 def typical_reach(comparisons: float, items: int) -> int:

@@ -1,15 +1,14 @@
 """`margins`: how each item did against its own takers, and how often two items disagree.
 
 In: public parameters and a budget. Out: integer person weights, the noise of both summaries,
-what that spends; after the wall difficulties. Both summaries come from one matrix, the weighted
+what that spends. Both summaries come from one matrix, the weighted
 pair counts ``Yw``: ``T = row sums - column sums`` and ``D = Yw + Yw'``. Derivation and proof:
 docs/margins.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from math import ceil, inf, sqrt
@@ -19,23 +18,14 @@ import numpy as np
 
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage
-from discreet.models.noisy import NoiseFit
-from discreet.models.noisy.margins import MarginsNoise, fit_margins
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.local import calibrate_laplace
 from discreet.privacy.accounting.moves import calibrate_blocks, round_ratio
-from discreet.privacy.mechanisms.base import (
-    AdditiveMechanism,
-    Forecast,
-    PlannedStudy,
-    fill_symmetric,
-    sum_margins,
-)
+from discreet.privacy.mechanisms.base import AdditiveMechanism, sum_margins
 from discreet.privacy.mechanisms.margin_moves import extreme_moves, margins_l1_sensitivity
 from discreet.privacy.protocol import NoiseCalibration, NoiseLaw, Public, check_pair_matrix_size
-from discreet.privacy.wall import Release
 from discreet.secure import RandomSource
-from discreet.types import FloatArray, Int64Array
+from discreet.types import Int64Array
 
 Norm = Literal["euclidean", "absolute"]
 
@@ -66,12 +56,6 @@ SHORT_LIST = 10
 SHORT_CLIP, SHORT_SHARE = 0.85, 0.6
 """With up to ten items too little is left to learn a model from: more for the raw values; with
 three, where clipping gains nothing, as much as is free when all answer (ratio 1)."""
-
-SIMILAR_ANSWERS = 40
-LARGEST_SIMILAR = 200
-"""Between these caps the noise is similar to itself: with c times the answers the totals need
-sqrt(c) times the noise and the disagreements the same (within .5%, tested). Comparing all kinds of
-persons at 40 answers takes a thousandth of the time that it takes at 200, so plans do that."""
 
 
 @dataclass(frozen=True)
@@ -207,76 +191,13 @@ class Margins(AdditiveMechanism):
 
     def weighting(self, public: Public, calibration: NoiseCalibration) -> PersonWeights:  # noqa: ARG002
         """Return the integer weights that the noise was calibrated for."""
-        return _weights_of(calibration.settings)
+        settings = calibration.settings
+        return PersonWeights(settings["grid"], settings["longest"], settings["norm"])
 
     def cells(self, counts: PairCounts, calibration: NoiseCalibration) -> dict[str, Int64Array]:  # noqa: ARG002
         """Return the totals and the upper triangle of the disagreements, exact. Confidential."""
         totals, disagreements = sum_margins(counts.dense(f"the mechanism {self.name}"))
         return {"total": totals, "disagreement": disagreements}
 
-    def fit(self, release: Release, standard_errors: bool) -> NoiseFit:
-        """Fit difficulties to noisy totals and disagreements, both on an integer grid."""
-        grid, laws = release.settings["grid"], release.laws
-        noise = MarginsNoise(
-            sigma_total=sqrt(laws["total"].variance) / grid,
-            sigma_disagreement=sqrt(laws["disagreement"].variance) / grid,
-            longest=release.settings["longest"],
-            persons=release.public.persons,
-            max_answers=release.public.max_answers,
-        )
-        upper = release.values["disagreement"]
-        return fit_margins(
-            release.values["total"] / grid,
-            fill_symmetric(upper, len(release.public.items)) / grid,
-            noise=noise,
-            design=_offered_together(release),
-            standard_errors=standard_errors,
-        )
-
-    def expect_calibration(self, study: PlannedStudy) -> NoiseCalibration:
-        """Return the noise of the study, or for long answer sets nearly the same."""
-        long = SIMILAR_ANSWERS < study.answers <= LARGEST_SIMILAR
-        paired = study.neighbours is Neighbours.REPLACE_ONE
-        if not (long and paired and self.family == "gaussian"):
-            return study.calibrate()
-        ratio = study.answers / SIMILAR_ANSWERS
-        items = max(SIMILAR_ANSWERS, round(study.items / ratio))
-        similar = study.resize(items=items, answers=SIMILAR_ANSWERS).calibrate()
-        total = similar.laws["total"]
-        longer = replace(total, scale=total.scale * Fraction(sqrt(ratio)))
-        longest = similar.settings["longest"] * sqrt(ratio)
-        return replace(
-            similar,
-            laws={**similar.laws, "total": longer},
-            settings={**similar.settings, "longest": longest},
-        )
-
-    def forecast(self, study: PlannedStudy, calibration: NoiseCalibration) -> Forecast:
-        """Say what the noise on totals and disagreements is in units of the weights."""
-        grid, answers = calibration.settings["grid"], study.answers
-        weights = _weights_of(calibration.settings)
-        return Forecast(
-            sqrt(calibration.laws["total"].variance) / grid,
-            sqrt(calibration.laws["disagreement"].variance) / grid,
-            weights(np.full(answers + 1, answers), np.arange(answers + 1)) / grid,
-            "totals",
-        )
-
 
 laplace_margins = partial(Margins, "laplace-margins", "laplace")
-
-
-def _weights_of(settings: Mapping[str, Any]) -> PersonWeights:
-    return PersonWeights(settings["grid"], settings["longest"], settings["norm"])
-
-
-def _offered_together(release: Release) -> FloatArray | None:
-    """In how many booklets two items stand together, where the design is public."""
-    booklets = release.settings["booklets"]
-    if not booklets:
-        return None
-    column_of = {item: index for index, item in enumerate(release.public.items)}
-    member = np.zeros((len(booklets), len(column_of)))
-    for row, booklet in enumerate(booklets):
-        member[row, [column_of[item] for item in booklet]] = 1.0
-    return member.T @ member

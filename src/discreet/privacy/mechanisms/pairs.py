@@ -1,13 +1,13 @@
 """Noise on pair counts, the paper's Algorithm 2: on every pair, or on those of a random graph.
 
 In: public parameters and a budget. Out: the noise law of the counts, and a fresh graph where there
-is one; after the wall difficulties.
+is one.
 
 One person with k right and r - k wrong answers is in exactly k (r - k) <= floor(r^2 / 4) of
 the counts, once in each. Adding or removing the person moves that many counts by one;
 replacing the answers moves at most twice as many, because a count that is in both patterns
 does not move. Both bounds are attained (all wrong answers become right and the other way
-round), and ``tests/test_sensitivity.py`` finds them by brute force.
+round), and ``tests/privacy/test_sensitivity.py`` finds them by brute force.
 
 The graph of `sparse-pairs` is drawn for each release anew, without the answers. So the answers meet
 an average graph: each of the pairs that a set of answers touches is an edge with probability p0,
@@ -21,15 +21,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, lru_cache, partial
 from math import log2, sqrt
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage
-from discreet.models.noisy import NoiseFit
-from discreet.models.noisy.pairs import PairMatrix, fit_noisy_pairs
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.local import calibrate_laplace
 from discreet.privacy.accounting.moves import calibrate_counts
@@ -40,13 +38,7 @@ from discreet.privacy.accounting.random_graph import (
     graph_spend,
 )
 from discreet.privacy.accounting.spend import Spend
-from discreet.privacy.mechanisms.base import (
-    LEAST_VARIANCE,
-    AdditiveMechanism,
-    Forecast,
-    PlannedStudy,
-    fill_matrix,
-)
+from discreet.privacy.mechanisms.base import AdditiveMechanism
 from discreet.privacy.mechanisms.graphs import (
     connection_probability,
     cut_bound,
@@ -54,13 +46,12 @@ from discreet.privacy.mechanisms.graphs import (
     round_probability,
 )
 from discreet.privacy.protocol import NoiseCalibration, NoiseLaw, Public, check_pair_matrix_size
-from discreet.privacy.wall import Release
 from discreet.secure import RandomSource, SeededSource
 from discreet.types import FloatArray, Int64Array
 from discreet.words import mark
 
 if TYPE_CHECKING:
-    from discreet.privacy.audit.statistics import Moves, Statistic, Values
+    from discreet.privacy.attack_statistics import Moves, Statistic, Values
 
 
 def count_moves(touched: int, neighbours: Neighbours) -> int:
@@ -80,8 +71,6 @@ class DensePairs(AdditiveMechanism):
         Discrete Gaussian noise, or discrete Laplace noise, which is pure epsilon.
     """
 
-    releases_pairs: ClassVar[bool] = True
-
     name: str = "pairs"
     family: Literal["gaussian", "laplace"] = "gaussian"
 
@@ -97,48 +86,10 @@ class DensePairs(AdditiveMechanism):
         off_diagonal = ~np.eye(len(counts.items), dtype=bool)
         return {"right_wrong": counts.dense(f"the mechanism {self.name}")[off_diagonal]}
 
-    def pair_matrix(self, release: Release) -> PairMatrix:
-        """Return the noisy counts of every ordered pair."""
-        m = len(release.public.items)
-        return PairMatrix(fill_matrix(release.values["right_wrong"], m), ~np.eye(m, dtype=bool))
-
-    def fit(self, release: Release, standard_errors: bool) -> NoiseFit:
-        """Fit difficulties to the noisy counts of every ordered pair."""
-        return fit_counts(release, self.pair_matrix(release).noisy, None, standard_errors)
-
-    def forecast(self, study: PlannedStudy, calibration: NoiseCalibration) -> Forecast:
-        """Every pair's difference and sum have the noise of two counts."""
-        return forecast_counts(study, calibration)
-
 
 laplace_pairs = partial(DensePairs, "laplace-pairs", "laplace")
 
 CALIBRATE = {"gaussian": calibrate_counts, "laplace": calibrate_laplace}
-
-
-def fit_counts(
-    release: Release,
-    noisy: FloatArray,
-    mask: npt.NDArray[np.bool_] | None,
-    standard_errors: bool,
-) -> NoiseFit:
-    """Fit difficulties to noisy pair counts, on all pairs or on those of a mask."""
-    return fit_noisy_pairs(
-        noisy,
-        variance=max(release.laws["right_wrong"].variance, LEAST_VARIANCE),
-        mask=mask,
-        answers=release.public.max_answers,
-        persons=release.public.persons,
-        standard_errors=standard_errors,
-    )
-
-
-def forecast_counts(
-    study: PlannedStudy, calibration: NoiseCalibration, density: float = 1.0
-) -> Forecast:
-    """Forecast noise on the counts of pairs, of which a share is counted."""
-    sigma = sqrt(2 * calibration.laws["right_wrong"].variance)
-    return Forecast(sigma, sigma, np.ones(study.answers + 1), "pairs", density)
 
 
 NoiseFor = Literal["a random graph", "the drawn graph"]
@@ -165,8 +116,6 @@ class SparsePairs(AdditiveMechanism):
         keeps the budget given the graph, whatever that is. That takes 1.4 times the noise, with
         a cap up to 7 times, but counts for less where a ledger adds up several releases.
     """
-
-    releases_pairs: ClassVar[bool] = True
 
     edge_probability: float | None = None
     name: str = "sparse-pairs"
@@ -236,26 +185,6 @@ class SparsePairs(AdditiveMechanism):
         # a zero gets noise like any other number.
         return {"right_wrong": cells.toarray() if hasattr(cells, "toarray") else cells}
 
-    def pair_matrix(self, release: Release) -> PairMatrix:
-        """Return the counts on a public graph: first one direction of each edge, then the other."""
-        m = len(release.public.items)
-        first, second = np.asarray(release.settings["edges"], dtype=np.int64).T
-        forth, back = np.split(release.values["right_wrong"].astype(np.float64), 2)
-        noisy = np.zeros((m, m))
-        noisy[first, second], noisy[second, first] = forth, back
-        counted = np.zeros((m, m), dtype=bool)
-        counted[first, second] = counted[second, first] = True
-        return PairMatrix(noisy, counted)
-
-    def fit(self, release: Release, standard_errors: bool) -> NoiseFit:
-        """Fit difficulties to the counts on a public graph."""
-        pairs = self.pair_matrix(release)
-        return fit_counts(release, pairs.noisy, pairs.counted, standard_errors)
-
-    def forecast(self, study: PlannedStudy, calibration: NoiseCalibration) -> Forecast:
-        """Noise as on all pairs, on a share of them."""
-        return forecast_counts(study, calibration, self._share(study.items))
-
     def attack_cells(
         self, person: Any, public: Public, calibration: NoiseCalibration
     ) -> Mapping[str, npt.NDArray[Any]]:
@@ -273,7 +202,7 @@ class SparsePairs(AdditiveMechanism):
         """
         from scipy.special import ndtr, ndtri
 
-        from discreet.privacy.audit.statistics import Statistic, gaussian_claim
+        from discreet.privacy.attack_statistics import Statistic, gaussian_claim
 
         law, spend = calibration.laws["right_wrong"], calibration.spend
         first, second = moves["right_wrong"]

@@ -25,24 +25,17 @@ from discreet.answers.pairs import count_joint
 from discreet.answers.protocol import Answers, Job
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage
-from discreet.models.noisy import NoiseFit
-from discreet.models.noisy.margins import MarginsNoise, fit_margins
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.local import calibrate_local
-from discreet.privacy.mechanisms.base import (
-    LEAST_VARIANCE,
-    CompleteMechanism,
-    Forecast,
-    PlannedStudy,
-)
+from discreet.privacy.mechanisms.base import CompleteMechanism
 from discreet.privacy.protocol import NoiseCalibration, NoiselessValues, Public
-from discreet.privacy.wall import Release, check_person_count
+from discreet.privacy.wall import check_person_count
 from discreet.secure import RandomSource, SystemSource, check_coin, flip_coins
 from discreet.types import Int64Array
 from discreet.words import mark
 
 if TYPE_CHECKING:
-    from discreet.privacy.audit.statistics import Moves, Statistic, Values
+    from discreet.privacy.attack_statistics import Moves, Statistic, Values
 
 PATTERN_CONDITION = mark(
     "The guarantee protects which answers a person gave, given which items the person answered. "
@@ -142,62 +135,6 @@ class RandomizedResponse(CompleteMechanism):
         check_person_count(persons, answers.n_persons)
         return dict(zip(COUNTED, totals, strict=True))
 
-    def fit(self, release: Release, standard_errors: bool) -> NoiseFit:
-        """Undo the flips on average, then fit as if totals and disagreements had additive noise.
-
-        An answer z that was flipped with probability f gives the unbiased ``(z - f) / (1 - 2f)``,
-        with variance ``v = f (1 - f) / (1 - 2f)^2``, independently over answers. With weight 1/q a
-        person's total r x_i - k then has noise variance v in every direction that sums to zero, and
-        a disagreement ``x_i + x_j - 2 x_i x_j`` has 2 v + 4 v^2.
-        """
-        flip = _flip_probability(release.settings)
-        keep, lie = (1 - flip) / (1 - 2 * flip), -flip / (1 - 2 * flip)
-        right_right, right_wrong, wrong_wrong = (
-            release.values[name].astype(np.float64) for name in COUNTED
-        )
-        n_answers = float(np.trace(right_right + wrong_wrong))
-        counts = (
-            keep**2 * right_wrong
-            + lie**2 * right_wrong.T
-            + keep * lie * (right_right + wrong_wrong)
-        )
-        np.fill_diagonal(counts, 0.0)
-        together = right_right + right_wrong + right_wrong.T + wrong_wrong
-        np.fill_diagonal(together, 0.0)
-        # Persons who answered q items are in q (q - 1) ordered pairs; those without in none.
-        answers = 1 + together.sum() / max(n_answers, 1.0)
-        variance = max(_answer_variance(flip), LEAST_VARIANCE)
-        disagreeing = 2 * variance + 4 * variance**2
-        takers = together.sum(axis=1).mean() / max(answers - 1, 1e-9)
-        pairs = max(len(counts) * (len(counts) - 1), 1)
-        noise = MarginsNoise(
-            sigma_total=sqrt(max(variance * takers, LEAST_VARIANCE)),
-            sigma_disagreement=sqrt(max(disagreeing * together.sum() / pairs, LEAST_VARIANCE))
-            / answers,
-            longest=sqrt(answers) / 2,
-            persons=release.public.persons,
-            max_answers=release.public.max_answers,
-        )
-        balance = counts - counts.T
-        return fit_margins(
-            balance.sum(axis=1) / answers,
-            (counts + counts.T) / answers,
-            noise=noise,
-            standard_errors=standard_errors,
-        )
-
-    def forecast(self, study: PlannedStudy, calibration: NoiseCalibration) -> Forecast:
-        """Say what the flips of everybody's answers add up to."""
-        variance = _answer_variance(_flip_probability(calibration.settings))
-        takers = study.persons * study.answers / study.items
-        together = takers * (study.answers - 1) / (study.items - 1)
-        return Forecast(
-            sqrt(variance * takers),
-            sqrt((2 * variance + 4 * variance**2) * together) / study.answers,
-            np.full(study.answers + 1, 1 / study.answers),
-            "totals",
-        )
-
     def attack_cells(
         self,
         person: Any,
@@ -214,7 +151,11 @@ class RandomizedResponse(CompleteMechanism):
         from scipy.special import ndtri
         from scipy.stats import binom
 
-        from discreet.privacy.audit.statistics import Statistic, join_values, pure_epsilon
+        from discreet.privacy.attack_statistics import (
+            Statistic,
+            join_values,
+            pure_epsilon,
+        )
 
         first, second = moves["right"]
         direction, middle = first - second, group * (first + second) / 2
@@ -242,12 +183,9 @@ class RandomizedResponse(CompleteMechanism):
         )
 
 
-def _flip_probability(settings: Mapping[str, Any]) -> float:
+def find_flip_probability(settings: Mapping[str, Any]) -> float:
+    """Return the public probability with which an answer is flipped."""
     return 1 / (1 + exp(float(settings["answer_epsilon"])))
-
-
-def _answer_variance(flip: float) -> float:
-    return flip * (1 - flip) / (1 - 2 * flip) ** 2
 
 
 @dataclass(frozen=True)

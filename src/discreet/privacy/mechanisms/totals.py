@@ -1,7 +1,7 @@
 """`totals`: how often each category was chosen, and how persons' scores spread.
 
 In: public parameters and a budget. Out: integer weights of persons, the noise of every block, what
-that spends; after the wall thresholds. Released of every form: weighted numbers of answers in each
+that spends. Released of every form: weighted numbers of answers in each
 category, three moments of scores (:mod:`discreet.answers.category_totals`), and where it is not
 known that items were given out regardless of ability, how well an item's takers did. Statistics,
 sensitivity and proof: docs/privacy.md.
@@ -19,16 +19,9 @@ import numpy as np
 
 from discreet.answers.category_totals import CategoryTotals
 from discreet.errors import BadResponses, BadUsage
-from discreet.models.noisy.totals import TotalsFit
-from discreet.models.noisy.totals.fit import (
-    TotalsForecast,
-    assume_thresholds,
-    fit_totals,
-    forecast_totals,
-)
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.moves import calibrate_blocks, round_ratio
-from discreet.privacy.mechanisms.base import AdditiveMechanism, PlannedStudy
+from discreet.privacy.mechanisms.base import AdditiveMechanism
 from discreet.privacy.mechanisms.total_moves import totals_l2_sensitivity
 from discreet.privacy.mechanisms.total_tables import (
     GRID,
@@ -39,14 +32,8 @@ from discreet.privacy.mechanisms.total_tables import (
     shape_forms,
     unpack_shapes,
 )
-from discreet.privacy.mechanisms.total_values import (
-    Measurer,
-    expect_forms,
-    read_released_forms,
-    thin_form,
-)
 from discreet.privacy.protocol import NoiseCalibration, NoiseLaw, NoiselessValues, Public
-from discreet.privacy.wall import Release, add_noise
+from discreet.privacy.wall import add_noise
 from discreet.secure import RandomSource
 from discreet.types import Int64Array
 
@@ -62,11 +49,6 @@ TAKERS_NOISE = 4
 
 COUNT_NOISE = 2
 """Under add-remove: noise in the direction "answered at all", against that between categories."""
-
-
-THIN_ITEMS = 48
-"""Items at which plans look at a longer list: what is released about an item does not depend on the
-number of the others. The error of 300 items so found is within 4% (tested)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,33 +162,6 @@ class Totals(AdditiveMechanism):
             category = counts.sums["category"]
             numbers["contrast"], numbers["answered"] = _split_counts(counts.job, category)
         return {name: numbers[name] for name in calibration.laws}
-
-    def fit(self, release: Release, standard_errors: bool) -> TotalsFit:
-        """Fit thresholds to noisy totals; they and public parameters are all there is."""
-        shapes = unpack_shapes(release.public, release.settings["forms"])
-        return fit_totals(
-            read_released_forms(release.public, shapes, release.values, release.laws),
-            release.public.steps,
-            model=release.public.model,
-            standard_errors=standard_errors,
-            measure=Measurer(release.public, shapes, "takers" in release.laws),
-        )
-
-    def forecast(self, study: PlannedStudy, calibration: NoiseCalibration) -> TotalsForecast:
-        """Say how far thresholds and locations will be off."""
-        public, assumed = study.public, study.assumptions
-        shapes = unpack_shapes(public, calibration.settings["forms"])
-        form = expect_forms(public, shapes, calibration.laws, study.persons)[0]
-        steps, answers = public.steps[:THIN_ITEMS], study.answers
-        if len(public.items) > THIN_ITEMS:
-            form, answers = thin_form(form, answers, THIN_ITEMS)
-        return forecast_totals(
-            [form],
-            assume_thresholds(steps, assumed.difficulty_spread),
-            answers=answers,
-            ability_mean=assumed.ability_mean,
-            ability_spread=assumed.ability_spread,
-        )
 
 
 def _name_blocks(public: Public) -> list[str]:

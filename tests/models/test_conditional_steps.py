@@ -1,0 +1,292 @@
+"""Partial credit and rating scale by conditional likelihood: definition, other programs, limits."""
+
+import csv
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bench.conditional import collect_steps
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+import discreet
+from discreet.answers.steps import store_codes
+from discreet.errors import BadUsage, DisconnectedItems
+from discreet.models.conditional.groups import plan_batches
+from discreet.models.conditional.maximise import evaluate_conditional
+from discreet.models.conditional.rasch import find_maximum
+from discreet.models.conditional.steps import maximise_steps
+
+DATA = Path(__file__).parents[1] / "data"
+SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "polytomous"
+MODELS = ["partial-credit", "rating-scale"]
+
+
+def simulate(n, thresholds, seed, missing=0.0):
+    """Draw answers with steps; thresholds ``[item, step]``, NaN beyond an item's steps."""
+    rng = np.random.default_rng(seed)
+    ability = rng.normal(size=(n, 1, 1))
+    odds = np.cumsum(ability - np.where(np.isnan(thresholds), np.inf, thresholds), axis=2)
+    odds = np.concatenate([np.zeros((n, len(thresholds), 1)), odds], axis=2)
+    chance = np.exp(odds - odds.max(axis=2, keepdims=True))
+    chance /= chance.sum(axis=2, keepdims=True)
+    codes = (rng.random((n, len(thresholds), 1)) > np.cumsum(chance, axis=2)).sum(axis=2)
+    codes[rng.random(codes.shape) < missing] = -1
+    return codes
+
+
+def log_likelihood(codes, threshold):
+    """From the definition, by listing all answers with the same score."""
+    steps = (~np.isnan(threshold)).sum(axis=1)
+    weight = [
+        np.concatenate([[0], -np.cumsum(row[:s])]) for row, s in zip(threshold, steps, strict=True)
+    ]
+    total = 0.0
+    for row in codes:
+        seen = np.flatnonzero(row >= 0)
+        every = itertools.product(*(range(steps[i] + 1) for i in seen))
+        same = [x for x in every if sum(x) == row[seen].sum()]
+        logs = [sum(weight[i][k] for i, k in zip(seen, x, strict=True)) for x in same]
+        total += sum(weight[i][row[i]] for i in seen) - np.logaddexp.reduce(logs)
+    return total
+
+
+MIXED = np.array([[-1.0, 0.5, np.nan], [0.3, np.nan, np.nan], [-0.4, 0.2, 1.1]])
+SCALE = np.array([-0.8, 0.4, -0.1, 0.5])[:, None] + np.array([-0.7, 0.7])
+
+
+def test_partial_credit_is_the_maximum_of_the_definition():
+    codes = simulate(150, MIXED, seed=1, missing=0.15)
+    found = maximise_steps(collect_steps(codes))
+    used = ~np.isnan(MIXED)
+
+    def place(free):
+        out = np.full(MIXED.shape, np.nan)
+        out[used] = np.append(free, 0.0)
+        return out
+
+    best = minimize(lambda free: -log_likelihood(codes, place(free)), np.zeros(5), tol=1e-12)
+    best_threshold = place(best.x)
+    best_threshold -= np.nanmean(best_threshold, axis=1).mean()
+    assert found.threshold[used] == pytest.approx(best_threshold[used], abs=1e-4)
+    assert found.log_likelihood == pytest.approx(-best.fun, abs=1e-8)
+    assert found.log_likelihood == pytest.approx(log_likelihood(codes, found.threshold), abs=1e-9)
+    assert found.free == 5
+
+
+def test_rating_scale_is_the_maximum_of_the_definition():
+    codes = simulate(120, SCALE, seed=2, missing=0.1)
+    found = maximise_steps(collect_steps(codes), "rating-scale")
+
+    def place(free):
+        location = np.append(free[:3], -free[:3].sum())
+        return location[:, None] + np.array([-free[3], free[3]])
+
+    best = minimize(lambda free: -log_likelihood(codes, place(free)), np.zeros(4), tol=1e-12)
+    assert found.threshold == pytest.approx(place(best.x), abs=1e-4)
+    assert found.log_likelihood == pytest.approx(-best.fun, abs=1e-8)
+    distance = found.threshold - found.location[:, None]
+    assert distance == pytest.approx(np.tile(distance[:1], (4, 1)), abs=1e-12)
+    assert found.free == 4
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_one_step_is_the_rasch_model(model):
+    codes = simulate(300, np.linspace(-1, 1, 7)[:, None], seed=3, missing=0.2)
+    found = maximise_steps(collect_steps(codes), model)
+    _, _, binary = find_maximum(discreet.Responses.from_array(codes))
+    assert found.threshold[:, 0] == pytest.approx(binary.difficulty, abs=1e-10)
+    assert found.covariance == pytest.approx(binary.covariance, abs=1e-10)
+    assert found.log_likelihood == pytest.approx(binary.log_likelihood, abs=1e-9)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_thresholds_are_recovered_within_their_errors(model):
+    rng = np.random.default_rng(4)
+    truth = rng.normal(size=(12, 1)) + np.array([-1.0, 0.0, 1.0])
+    found = maximise_steps(collect_steps(simulate(4000, truth, seed=5, missing=0.2)), model)
+    z = (found.threshold - truth + truth.mean()) / found.se
+    assert 0.7 < np.sqrt(np.mean(z**2)) < 1.3
+    assert np.abs(z).max() < 4
+
+
+def test_at_the_maximum_reached_steps_are_as_expected():
+    answers = collect_steps(simulate(200, MIXED, seed=6, missing=0.1))
+    found = maximise_steps(answers)
+    threshold = np.where(found.used, found.threshold, np.inf)
+    sums = evaluate_conditional(plan_batches(answers.patterns, threshold), threshold)
+    assert sums.expected == pytest.approx(answers.observed, abs=1e-9)
+    assert found.solution.residual < 1e-9
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10_000))
+def test_turning_all_scores_round_turns_the_thresholds_round(seed):
+    codes = simulate(150, SCALE, seed=seed)
+    turned = maximise_steps(collect_steps(2 - codes, [2] * 4), "rating-scale")
+    straight = maximise_steps(collect_steps(codes, [2] * 4), "rating-scale")
+    assert turned.threshold == pytest.approx(-straight.threshold[:, ::-1], abs=1e-8)
+    assert turned.log_likelihood == pytest.approx(straight.log_likelihood, abs=1e-8)
+
+
+def test_items_may_come_in_any_order():
+    codes = simulate(200, MIXED, seed=7)
+    one = maximise_steps(collect_steps(codes))
+    two = maximise_steps(collect_steps(codes[:, ::-1]))
+    assert two.threshold[::-1] == pytest.approx(one.threshold, abs=1e-9, nan_ok=True)
+    assert two.se[::-1] == pytest.approx(one.se, abs=1e-9, nan_ok=True)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_lowest_and_highest_scores_and_single_answers_change_nothing(model):
+    codes = simulate(150, SCALE, seed=8, missing=0.1)
+    more = np.full((4, 4), -1)
+    more[0], more[1], more[2, 3], more[3, :2] = 2, 0, 1, 2
+    one = maximise_steps(collect_steps(codes), model)
+    two = maximise_steps(collect_steps(np.vstack([codes, more])), model)
+    assert two.threshold == pytest.approx(one.threshold, abs=1e-9)
+    assert two.covariance == pytest.approx(one.covariance, abs=1e-9)
+    assert two.log_likelihood == pytest.approx(one.log_likelihood, abs=1e-8)
+
+
+def test_the_start_does_not_matter():
+    answers = collect_steps(simulate(200, MIXED, seed=9))
+    far = np.where(np.isnan(MIXED), np.nan, 3.0 * np.arange(9).reshape(3, 3) % 7 - 3)
+    one, two = maximise_steps(answers), maximise_steps(answers, start=far)
+    assert two.threshold == pytest.approx(one.threshold, abs=1e-9, nan_ok=True)
+
+
+def test_locations_have_the_mean_zero_and_no_error_in_common():
+    found = maximise_steps(collect_steps(simulate(400, MIXED, seed=10)))
+    assert found.location.mean() == pytest.approx(0, abs=1e-12)
+    assert found.location_covariance.sum() == pytest.approx(0, abs=1e-12)
+
+
+def test_partial_credit_is_at_least_as_likely_as_the_rating_scale():
+    answers = collect_steps(simulate(500, SCALE, seed=11))
+    free, tied = maximise_steps(answers), maximise_steps(answers, "rating-scale")
+    assert 0 < 2 * (free.log_likelihood - tied.log_likelihood) < 20
+    assert free.free - tied.free == 3
+
+
+# --- what is not determined ---------------------------------------------------------------------
+
+
+def test_an_unused_category_is_refused_by_name_in_partial_credit():
+    codes = simulate(200, SCALE, seed=12)
+    codes[codes[:, 2] == 1, 2] = 2
+    with pytest.raises(DisconnectedItems, match="item 3 category 1"):
+        maximise_steps(collect_steps(codes))
+    codes[:, 1] = 0
+    with pytest.raises(DisconnectedItems, match=r"item 2 \(one category only\)"):
+        maximise_steps(collect_steps(codes))
+
+
+def test_the_rating_scale_needs_a_category_in_some_item_only():
+    codes = simulate(200, SCALE, seed=12)
+    codes[codes[:, 2] == 1, 2] = 2
+    found = maximise_steps(collect_steps(codes), "rating-scale")
+    assert np.isfinite(found.threshold).all()
+    with pytest.raises(DisconnectedItems, match="nobody is in category 1 of any item"):
+        maximise_steps(collect_steps(np.where(codes == 1, 2, codes)), "rating-scale")
+
+
+def test_a_rating_scale_has_the_same_steps_for_all_items():
+    answers = collect_steps(simulate(100, MIXED, seed=13))
+    with pytest.raises(BadUsage, match="2 of 3 items have fewer than 3 steps"):
+        maximise_steps(answers, "rating-scale")
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_forms_without_a_common_item_are_refused(model):
+    codes = simulate(300, np.vstack([SCALE, SCALE[:2]]), seed=14)
+    codes[:150, 4:] = codes[150:, :4] = -1
+    with pytest.raises(DisconnectedItems, match="item 5 step 1, item 5 step 2, item 6 step 1"):
+        maximise_steps(collect_steps(codes), model)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_perfectly_ordered_answers_have_no_maximum(model):
+    ladder = np.clip(np.arange(9)[:, None] - np.array([0, 2, 4, 6]), 0, 2)
+    with pytest.raises(DisconnectedItems, match="do not determine"):
+        maximise_steps(collect_steps(np.repeat(ladder, 10, axis=0)), model)
+
+
+def test_one_person_decides_whether_second_steps_are_tied_to_first_ones():
+    # With the score 2 nobody is in the middle of both items: however low the second thresholds
+    # are, nothing speaks against it.
+    codes = np.repeat([[1, 0], [0, 1], [2, 0], [0, 2], [2, 1], [1, 2]], 10, axis=0)
+    with pytest.raises(DisconnectedItems, match="item 1 step 2, item 2 step 2 relative"):
+        maximise_steps(collect_steps(codes))
+    found = maximise_steps(collect_steps(np.vstack([codes, [[1, 1]]])))
+    # Symmetric items; of 21 persons with the score 2 one is in the middle: exp(d2 - d1) = 1 / 10.
+    assert found.threshold == pytest.approx(np.array([[1, -1], [1, -1]]) * np.log(10) / 2, abs=1e-9)
+    assert np.isfinite(found.se).all()
+
+
+# --- other programs -----------------------------------------------------------------------------
+
+
+def reference(name):
+    with (DATA / name).open() as file:
+        return list(csv.DictReader(file))
+
+
+def shared_table(name):
+    path = SHARED / f"{name}.csv"
+    if not path.exists():
+        pytest.skip(f"the table {name} is not at hand; it may not be distributed")
+    with path.open() as file:
+        header, *rows = csv.reader(file)
+    codes = np.array([[int(cell) if cell else -1 for cell in row[1:]] for row in rows])
+    return header[1:], codes
+
+
+@pytest.mark.parametrize("program", ["psychotools", "own"])
+@pytest.mark.parametrize(
+    ("table", "model"),
+    [(name, "partial-credit") for name in ("verbal_aggression", "pcmdat", "pcmdat2", "rsmdat")]
+    + [(name, "rating-scale") for name in ("verbal_aggression", "pcmdat2", "rsmdat")],
+)
+def test_thresholds_and_errors_equal_other_programs(table, model, program):
+    items, codes = shared_table(table)
+    answers = discreet.Responses.from_store(store_codes(codes, codes.max(axis=0).tolist()))
+    found = discreet.fit(answers, method="conditional", model=model)
+    # Elsewhere the mean of all thresholds is zero, here that of the locations: where items differ
+    # in their steps the errors differ too, and turning them needs the whole covariance.
+    there = np.argwhere(~np.isnan(found.thresholds))
+    centring = np.eye(len(there)) - 1 / len(there)
+    value = centring @ found.thresholds[tuple(there.T)]
+    error = np.sqrt((centring @ found.threshold_covariance @ centring).diagonal())
+    here = {(items[i], k + 1): pair for (i, k), *pair in zip(there, value, error, strict=True)}
+    rows = [
+        row
+        for row in reference("steps_reference.csv")
+        if (row["set"], row["model"], row["program"]) == (table, model, program)
+    ]
+    assert len(rows) == len(here)
+    for row in rows:
+        value, error = here[row["item"], int(row["step"])]
+        assert value == pytest.approx(float(row["threshold"]), abs=1e-6)
+        assert error == pytest.approx(float(row["se"]), abs=1e-6)
+
+
+def test_log_likelihoods_equal_psychotools():
+    for row in reference("steps_reference_fits.csv"):
+        _, codes = shared_table(row["set"])
+        found = maximise_steps(collect_steps(codes), row["model"])
+        assert found.log_likelihood == pytest.approx(float(row["log_likelihood"]), abs=1e-6)
+        assert found.free == int(row["free"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", MODELS)
+def test_intervals_cover_with_missing_answers(model):
+    truth = np.linspace(-1, 1, 8)[:, None] + np.array([-0.9, 0.1, 0.8])
+    inside = []
+    for seed in range(200):
+        found = maximise_steps(collect_steps(simulate(400, truth, seed, missing=0.3)), model)
+        inside.append(np.abs(found.threshold - truth + truth.mean()) < 1.96 * found.se)
+    assert 0.935 < np.mean(inside) < 0.965

@@ -1,0 +1,259 @@
+"""Every document keeps its word: code runs, commands run, links lead somewhere."""
+
+import ast
+import doctest
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from commandline import PAGES_WITH_OUTPUT
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted(
+    path
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("*/README.md")]
+    if not any(part.startswith(".") for part in path.relative_to(ROOT).parts)
+)
+BLOCK = re.compile(
+    r"(?P<skip><!-- not run: [^>]+ -->\n+)?^```(?P<language>\w+)\n(?P<code>.*?)^```$", re.M | re.S
+)
+THEORY = sorted((ROOT / "experiments").glob("theory_*.py"))
+RELEASES = {"release", "release_comparisons"}
+LINK = re.compile(r"\[[^\]]*\]\((?!https?:|mailto:|#)(?P<target>[^)#\s]+)")
+
+
+def blocks(path, language):
+    return [
+        match["code"]
+        for match in BLOCK.finditer(path.read_text())
+        if match["language"] == language and not match["skip"]
+    ]
+
+
+def with_blocks():
+    return [p for p in DOCUMENTS if blocks(p, "python") or commands(p)]
+
+
+def commands(path):
+    """The ``$ discreet ...`` lines of console blocks, with continuation lines joined.
+
+    A page whose outputs are compared (test_cli_docs.py) has had its commands run there.
+    """
+    if path.name in PAGES_WITH_OUTPUT:
+        return []
+    found = []
+    for block in blocks(path, "console"):
+        joined = block.replace("\\\n", " ")
+        found += [line[2:] for line in joined.splitlines() if line.startswith("$ discreet")]
+    return found
+
+
+PERMITTED = """
+import warnings; from discreet.errors import ItemsLeftOut as left_out
+warnings.simplefilter("ignore", left_out)
+"""
+"""Real data leave items without a number; other warnings are errors in a document."""
+
+
+@pytest.mark.parametrize("path", with_blocks(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_code_and_commands_in_a_document_run(path, tmp_path):
+    environment = {**os.environ, "NO_COLOR": "1"}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    for command in commands(path):
+        done = subprocess.run(
+            command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    code = "\n".join(blocks(path, "python"))
+    if code:
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", PERMITTED + code],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, f"{path}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_in_a_document_lead_somewhere(path):
+    for match in LINK.finditer(path.read_text()):
+        target = (path.parent / match["target"]).resolve()
+        assert target.exists(), f"{path}: broken link to {match['target']}"
+
+
+def test_no_document_or_message_installs_from_an_index():
+    """The package is on no index: its extras are installed from a clone."""
+    paths = [*DOCUMENTS, *(ROOT / "src").rglob("*.py")]
+    by_name = re.compile(r"pip install\s[^`\n]*\bdiscreet\[")
+    assert [str(path) for path in paths if by_name.search(path.read_text())] == []
+
+
+@pytest.mark.parametrize("script", THEORY, ids=lambda path: path.stem)
+def test_the_theory_page_shows_every_figure_and_its_command(script):
+    page = (ROOT / "docs" / "theory.md").read_text()
+    picture = f"images/{script.stem.replace('_', '-')}.png"
+    assert f"]({picture})\n\n`python -m experiments.{script.stem} --quick`" in page
+    assert (ROOT / "docs" / picture).stat().st_size > 10_000
+
+
+def test_the_api_page_lists_every_public_name():
+    import discreet
+
+    page = (ROOT / "docs" / "api.md").read_text()
+    missing = [n for n in discreet.__all__ if n != "__version__" and f"discreet.{n}`" not in page]
+    assert not missing
+
+
+def examples():
+    """Python that teaches: blocks of documents, examples in docstrings, scripts, the demo."""
+    for path in DOCUMENTS:
+        for block in blocks(path, "python"):
+            yield str(path.relative_to(ROOT)), block
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for example in doctest_codes(path):
+            yield str(path.relative_to(ROOT)), example
+    scripts = [*(ROOT / "bench").glob("*.py"), *(ROOT / "experiments").glob("*.py")]
+    for path in [*scripts, *(ROOT / "src" / "discreet" / "cli").glob("*.py")]:
+        yield str(path.relative_to(ROOT)), path.read_text()
+
+
+def doctest_codes(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            found = doctest.DocTestParser().get_examples(ast.get_docstring(node) or "")
+            yield "".join(example.source for example in found)
+
+
+def item_lists_of_releases(tree):
+    """The ``items=`` of every call of a release, and what a name there was given."""
+    given = {
+        target.id: node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in RELEASES:
+            for keyword in node.keywords:
+                if keyword.arg == "items":
+                    value = keyword.value
+                    yield given.get(value.id, value) if isinstance(value, ast.Name) else value
+
+
+def taken_from_data(value):
+    return {"items", "columns", "unique"} & {
+        node.attr for node in ast.walk(value) if isinstance(node, ast.Attribute)
+    }
+
+
+def test_no_example_releases_with_the_item_list_of_the_data():
+    seen = 0
+    for place, code in examples():
+        for value in item_lists_of_releases(ast.parse(code)):
+            seen += 1
+            assert not taken_from_data(value), f"{place}: items={ast.unparse(value)}"
+    assert seen >= 6
+
+
+def test_a_name_does_not_hide_the_item_list_of_the_data():
+    (value,) = item_lists_of_releases(ast.parse("x = a.items\nd.release(a, b, items=x)"))
+    assert taken_from_data(value)
+
+
+def test_the_readme_shows_the_output_that_its_example_prints(tmp_path):
+    readme = ROOT / "README.md"
+    (code,) = blocks(readme, "python")
+    (shown,) = blocks(readme, "text")
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stdout == shown, done.stderr
+
+
+def test_the_picture_of_the_readme_shows_the_numbers_that_its_example_prints():
+    from tools import pictures
+
+    (shown,) = blocks(ROOT / "README.md", "text")
+    printed = re.findall(r"^(Item\d) (\S+) ± (\S+)$", shown, re.M)
+    drawn = pictures.numbers_of(pictures.PICTURE)
+    assert drawn == {item: [float(b), float(se)] for item, b, se in printed}, (
+        "draw it anew: python -m tools.pictures"
+    )
+
+
+BAD_WORDS = re.compile(r"(?<![\w.])/(work|root|farm)/|index[-]url|files[.]pythonhosted")
+
+
+def texts_of(root):
+    """Files of the project: those git knows, or without git all that are not hidden."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=False
+    ).stdout.split("\0")
+    if not any(listed):
+        walked = [path.relative_to(root) for path in root.rglob("*")]
+        listed = [str(path) for path in walked if not any(p.startswith(".") for p in path.parts)]
+    kinds = {".md", ".py", ".toml", ".txt", ".cff", ""}
+    paths = [root / name for name in listed if Path(name).suffix in kinds]
+    return [path for path in paths if path.is_file()]
+
+
+def bad_lines(paths):
+    return [
+        f"{path}:{number}"
+        for path in paths
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1)
+        if BAD_WORDS.search(line)
+    ]
+
+
+def test_no_file_names_a_machine_path_or_a_download_address():
+    paths = texts_of(ROOT)
+    assert {ROOT / "README.md", Path(__file__)} <= set(paths)
+    assert not bad_lines(paths)
+
+
+def test_a_machine_path_is_found_outside_git_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    page = tmp_path / "docs" / "page.md"
+    page.parent.mkdir()
+    page.write_text("fine\nsee /" + "work/notes\n")
+    assert bad_lines(texts_of(tmp_path)) == [f"{page}:2"]
+
+
+MISTAKES = """
+import discreet
+
+discreet.fit("answers.csv", method="conditonal")
+discreet.fit("answers.csv", persons="who")
+number: int = discreet.fit("answers.csv")
+discreet.read_responses("answers.csv", repeats="latest")
+"""
+STRICT = """
+[mypy]
+strict = True
+ignore_missing_imports = True
+[mypy-discreet.*]
+follow_imports = silent
+"""
+
+
+def test_the_page_for_python_programs_passes_a_strict_type_checker_that_finds_mistakes(tmp_path):
+    (tmp_path / "page.py").write_text("\n".join(blocks(ROOT / "docs" / "python.md", "python")))
+    (tmp_path / "mistakes.py").write_text(MISTAKES)
+    (tmp_path / "strict.ini").write_text(STRICT)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file", "strict.ini", "page.py", "mistakes.py"],
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(ROOT / "src"), "MYPY_CACHE_DIR": str(tmp_path / "kept")},
+        capture_output=True,
+        text=True,
+    )
+    errors = [line for line in done.stdout.splitlines() if ": error:" in line]
+    assert [line.partition(":")[0] for line in errors] == ["mistakes.py"] * 4, done.stdout
