@@ -1,4 +1,4 @@
-"""``discreet mislabelled``, ``score``, ``dif``: items, abilities, groups."""
+"""``discreet table mislabelled``, ``score``, ``dif``: items, abilities, groups."""
 
 from __future__ import annotations
 

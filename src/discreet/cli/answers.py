@@ -1,4 +1,4 @@
-"""Answers and comparisons the way the options say; ``discreet counts`` and ``discreet merge``.
+"""Answers and comparisons the way the options say; ``discreet table counts``, ``merge``.
 
 A new option for reading is one field of a group below: every command that reads has the group,
 and its fields go to the reader under their own names.
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from discreet.cli.options import AsJson, Force, Layout, Model, argument, flag, option
 from discreet.cli.output import (
@@ -45,6 +45,8 @@ Name = str | None
 @dataclass(frozen=True)
 class TableOptions:
     """How to read any table, of answers or of comparisons."""
+
+    PANEL: ClassVar[str] = "Reading the file"
 
     repeats: Annotated[
         Literal["error", "first", "last"],
@@ -147,6 +149,8 @@ class Columns(TableOptions):
 @dataclass(frozen=True)
 class Limits:
     """Where answers are counted, and what that may use."""
+
+    PANEL: ClassVar[str] = "Large data"
 
     engine: Annotated[str, option("NAME", "auto (the default), memory or disk (any size).")] = (
         "auto"

@@ -1,6 +1,6 @@
 """Releases with two pairs of eyes, and their later life.
 
-``discreet propose``, ``approve``, ``key``, ``ledger approver``, ``correct`` and ``withdraw``.
+``discreet steward propose``, ``approve``, ``key``, ``correct``, ``withdraw``; ``ledger approver``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def write_request(spec: ReleaseSpec, ledger: Path | None, out: Path) -> None:
     request = propose_spec(spec, open_ledger(ledger))
     request.save(out)
     print_request(request)
-    say(f"Wrote {out}. Whoever approves signs it: discreet approve {out} --signing-key KEY")
+    say(f"Wrote {out}. Whoever approves signs it: discreet steward approve {out} --signing-key KEY")
 
 
 def print_request(request: Request) -> None:
@@ -70,7 +70,7 @@ def describe_request(request: Request) -> dict[str, list[str]]:
     except (AttributeError, TypeError, ValueError, RecursionError) as error:
         raise BadUsage(
             f"This request cannot be shown completely ({error}), so nobody may sign it. Ask for a "
-            "new one, written by 'discreet propose'."
+            "new one, written by 'discreet steward propose'."
         ) from None
     return {**{name: lines for name, lines in fields.items() if lines}, "sha256": [request.digest]}
 
@@ -158,11 +158,13 @@ def _digest_logo(address: Any) -> str:
 
 
 def approve(
-    request: Annotated[Path, argument("REQUEST", "What `discreet propose` wrote.")],
+    request: Annotated[Path, argument("REQUEST", "What `discreet steward propose` wrote.")],
     *,
     signing_key: Annotated[
         Path | None,
-        option("FILE", "Your key, from `discreet key`. Without it the request is only shown."),
+        option(
+            "FILE", "Your key, from `discreet steward key`. Without it the request is only shown."
+        ),
     ] = None,
     passphrase_file: Secret = None,
 ) -> None:
@@ -224,7 +226,7 @@ def change_approver(
     name: Annotated[str | None, argument("NAME", "The approver.")] = None,
     *,
     public_key: Annotated[
-        str, option("KEY", "The approver's public key, from `discreet key`, or its file.")
+        str, option("KEY", "The approver's public key, from `discreet steward key`, or its file.")
     ] = "",
     retire: Annotated[bool, flag("Retire the approver's key.", "--retire")] = False,
     propose: Annotated[
@@ -284,6 +286,8 @@ Notice = Annotated[
     Path | None,
     option("FILE", "Where the notice goes: .md for Markdown, .html for a page.", "--out"),
 ]
+REASON = ("--reason", "--because")
+"""Both names of why."""
 Spoken = Annotated[Language | None, flag("Of the notice. Default: that of the release.")]
 
 
@@ -291,7 +295,9 @@ def correct(
     bundle: Annotated[Path, argument("DIR", "The earlier release.")],
     *,
     by: Annotated[Path, option("DIR", "The later release, which says that it supersedes it.")],
-    because: Annotated[str, option("TEXT", "Why. Default: what the later release says.")] = "",
+    reason: Annotated[
+        str, option("TEXT", "Why. Default: what the later release says.", *REASON)
+    ] = "",
     language: Spoken = None,
     out: Notice = None,
     force: Force = False,
@@ -299,14 +305,14 @@ def correct(
     """Write the notice that a release was corrected by a later one."""
     from discreet.publishing.notices import correction_notice
 
-    notice = correction_notice(bundle, by, because, language=language, page=_is_page(out))
+    notice = correction_notice(bundle, by, reason, language=language, page=_is_page(out))
     _show(notice, out, force=force)
 
 
 def withdraw(
     bundle: Annotated[Path, argument("DIR", "The release.")],
     *,
-    because: Annotated[str, option("TEXT", "Why it is withdrawn.")],
+    reason: Annotated[str, option("TEXT", "Why it is withdrawn.", *REASON)],
     language: Spoken = None,
     out: Notice = None,
     force: Force = False,
@@ -314,7 +320,7 @@ def withdraw(
     """Write the notice that a release is withdrawn. What was spent stays spent."""
     from discreet.publishing.notices import withdrawal_notice
 
-    notice = withdrawal_notice(bundle, because, language=language, page=_is_page(out))
+    notice = withdrawal_notice(bundle, reason, language=language, page=_is_page(out))
     _show(notice, out, force=force)
 
 

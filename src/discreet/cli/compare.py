@@ -81,8 +81,8 @@ def release(
     *,
     context: typer.Context,
     terms: ReleaseTerms,
-    delivery: DeliveryOptions,
     study: ComparisonStudy,
+    delivery: DeliveryOptions,
     request: RequestFile = None,
     reading: Columns,
 ) -> None:

@@ -72,7 +72,9 @@ def create_ledger(
     ] = False,
     approvals: Annotated[
         int,
-        option("N", "Take only releases that N approvers signed (`discreet propose`).", min=0),
+        option(
+            "N", "Take only releases that N approvers signed (`discreet steward propose`).", min=0
+        ),
     ] = 0,
 ) -> None:
     """Make a ledger with a total limit. All releases about one population share it."""

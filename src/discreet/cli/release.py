@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
@@ -26,7 +26,7 @@ from discreet.cli.answers import (
 )
 from discreet.cli.documents import list_thresholds
 from discreet.cli.options import (
-    EPSILON,
+    EPSILON_HELP,
     AsJson,
     Design,
     Estimator,
@@ -35,6 +35,7 @@ from discreet.cli.options import (
     Relation,
     argument,
     flag,
+    needed,
     option,
     rare,
 )
@@ -54,17 +55,19 @@ if TYPE_CHECKING:
 class ReleaseTerms:
     """What is released, what it may cost, and who it is; None where nobody said."""
 
+    PANEL: ClassVar[str] = "Guarantee and identity"
+
     items: Annotated[
         Path | None,
-        option(
+        needed(
             "LIST",
             "A file with one item per line, or a table with the columns item and steps, fixed "
             "without looking at the data.",
         ),
     ] = None
-    epsilon: Annotated[float | None, EPSILON] = None
+    epsilon: Annotated[float | None, needed("E", EPSILON_HELP)] = None
     ledger: Annotated[
-        Path | None, option("FILE", "The ledger to charge (see `discreet ledger create`).")
+        Path | None, needed("FILE", "The ledger to charge (see `discreet ledger create`).")
     ] = None
     delta: Annotated[
         float | None, option("D", "Additive slack on that bound, 0 <= D < 1 (default 1e-6).")
@@ -139,6 +142,8 @@ def _list_stated(options: Any) -> dict[str, Any]:
 class ReleaseStudy:
     """What is public about who answered what; None where nobody said."""
 
+    PANEL: ClassVar[str] = "Study"
+
     max_answers: Annotated[
         int | None,
         option("Q", "Use at most Q answers of each person. Default: as many as there are items."),
@@ -155,8 +160,8 @@ class ReleaseStudy:
     ] = None
     design: Annotated[
         Design | None,
-        flag("Who answered what. complete: everybody all items of a form. random: a part that "
-             "does not depend on ability. Default: unknown."),
+        flag("Which items a person answered. complete: all of a form. random: a part that does "
+             "not depend on ability. Default: unknown.", "--item-selection"),
     ] = None  # fmt: skip
     estimator: Annotated[
         Estimator | None,
@@ -172,6 +177,7 @@ RequestFile = Annotated[
         "FILE",
         "What was proposed and approved; it is released exactly so, and no other option about what "
         "is released goes with it.",
+        rich_help_panel=ReleaseTerms.PANEL,
     ),
 ]
 
@@ -180,7 +186,9 @@ RequestFile = Annotated[
 class DeliveryOptions:
     """Where a release goes, and how it is shown."""
 
-    out: Annotated[Path, option("DIR", "The new folder to publish.")]
+    PANEL: ClassVar[str] = "Output"
+
+    out: Annotated[Path, needed("DIR", "The new folder to publish.")]
     force: Force = False
     as_json: AsJson = False
 
@@ -218,6 +226,9 @@ def state_release(
     return read_spec(words, kind=kind, file=terms.spec)
 
 
+RARE_OPTIONS = ("ignore", "group", "order_by", "one_means", "header", "memory", "spill")
+"""Options about reading that the help of a release does not list."""
+
 TOLD = ("lowest", "model")
 """What a release is told about its items, and does not find by reading."""
 
@@ -250,8 +261,8 @@ def release(
     *,
     context: typer.Context,
     terms: ReleaseTerms,
-    delivery: DeliveryOptions,
     study: ReleaseStudy,
+    delivery: DeliveryOptions,
     request: RequestFile = None,
     reading: ReleaseReading,
     limits: Limits,

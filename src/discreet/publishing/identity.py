@@ -95,9 +95,7 @@ class Identity:
         if self.reason and not self.supersedes:
             raise BadUsage("a release that gives a reason must say which version it supersedes")
         if self.supersedes and not self.reason:
-            raise BadUsage(
-                f"a release that supersedes {self.supersedes!r} must say why (reason=, --because)"
-            )
+            raise BadUsage(f"a release that supersedes {self.supersedes!r} must say why (reason)")
         if self.supersedes and self.supersedes == self.version:
             raise BadUsage(f"a release cannot supersede itself: both are version {self.version!r}")
 

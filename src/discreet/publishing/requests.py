@@ -147,7 +147,7 @@ def approve(
     request
         A request, or the file that holds one.
     signing_key
-        The file with a signing key, from ``discreet key``.
+        The file with a signing key, from ``discreet steward key``.
     passphrase
         Of the key, where it has one.
     """
