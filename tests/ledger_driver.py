@@ -76,7 +76,7 @@ def declare(path: str, processes: str) -> list[str]:
         return ""
 
     def release(name: str) -> str:
-        for _ in range(200):
+        for _ in range(12_000):
             try:
                 ledger.reserve(spend, fingerprint=name, description="", population=name)
                 return name

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from discreet.scales.reported import Scale
     from discreet.simulation import simulate, simulate_comparisons
     from discreet.sklearn import PrivateRasch, Rasch
-    from discreet.tables.reading import ReadingWords
+    from discreet.tables.reading import Reading, ReadingWords
 
 __version__ = "0.2.0"
 
@@ -86,7 +86,7 @@ _NAMES = {
     "results.ranking": "Ranking Strengths rank",
     "simulation": "simulate_comparisons simulate",
     "sklearn": "PrivateRasch Rasch",
-    "tables.reading": "ReadingWords",
+    "tables.reading": "Reading ReadingWords",
 }
 """Modules and the public names that each holds."""
 
@@ -112,6 +112,7 @@ __all__ = [
     "RankRanges",
     "Ranking",
     "Rasch",
+    "Reading",
     "ReadingWords",
     "Responses",
     "Scale",

@@ -30,7 +30,7 @@ from discreet.report.formats import read_warehouse
 from discreet.sklearn import Rasch
 from discreet.tables import paths as opening
 from discreet.tables import sources as delimited
-from discreet.tables.reading import make_reading
+from discreet.tables.reading import Reading
 
 RIGHT = ["1", " 1 ", "1.0", "1.00", "TRUE", "True"]
 WRONG = ["0", "0.0", "false"]
@@ -141,7 +141,7 @@ def test_codes_for_missing_answers_are_missing_in_every_file_and_engine(tmp_path
     file = write_wide(tmp_path, kind)
     answers = read_responses(file, missing=codes)
     assert answers.to_array().tolist() == EXPECTED
-    plan = make_reading(None, None, None, None, (), None, "error", "right", None, codes)
+    plan = Reading(None, None, None, None, (), None, "error", "right", None, codes)
     counted = count_source(file, reading=plan)
     assert (counted.right_wrong == count_pairs(answers).right_wrong).all()
     assert counted.answers.tolist() == [3, 2]

@@ -9,7 +9,7 @@ from commandline import discreet
 from discreet import Responses, read_responses
 from discreet.answers.streamed.counting import count_source
 from discreet.errors import BadResponses, BadUsage
-from discreet.tables.reading import make_reading
+from discreet.tables.reading import Reading
 
 WIDE = "id,Q1,Q2,Q3\na,A,b,C\nb,C,B,\nc,A,D,9\n"
 LONG = "person,item,response\na,Q1,A\na,Q2,b\na,Q3,C\nb,Q1,C\nb,Q2,B\nc,Q1,A\nc,Q2,D\nc,Q3,9\n"
@@ -65,7 +65,7 @@ def test_data_frames_and_the_engine_for_any_size_take_keys_too(write):
         assert Responses.from_dataframe(frame, key=key).to_array().tolist() == RIGHT
     for table in (WIDE, LONG):
         path = write(table)
-        reading = make_reading(None, None, None, None, (), None, "error", "right", None, key=KEY)
+        reading = Reading(None, None, None, None, (), None, "error", "right", None, key=KEY)
         there = count_source(path, reading=reading)
         assert (there.right_wrong == read_responses(path, key=KEY).count().right_wrong).all()
 

@@ -50,8 +50,9 @@ from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.totals import Totals
 from discreet.privacy.protocol import Public
 from discreet.secure import SeededSource, SystemSource
+from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.ids import encode_ids
-from discreet.tables.reading import LongPlan, Reading, WidePlan, make_reading
+from discreet.tables.reading import Reading
 from stepped import draw_codes
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
@@ -141,7 +142,7 @@ def test_answers_in_memory_stay_there():
 
 
 def test_the_first_of_repeated_answers_has_no_meaning_without_an_order():
-    reading = make_reading(None, None, None, None, (), None, "first", "right", None)
+    reading = Reading(None, None, None, None, (), None, "first", "right", None)
     with pytest.raises(BadResponses, match="have none"):
         open_frame(make_fake("pyspark.sql.classic.dataframe"), reading=reading)
 
@@ -446,7 +447,7 @@ def test_a_task_keeps_the_last_answer_by_a_column_however_its_rows_come(
     )
     words = {"repeats": which, "order_by": "time"}
     memory = Responses.from_dataframe(table, **words).select(["q0", "q1", "q2"])
-    layout = long_layout(memory.items, as_text=as_text, reading=make_reading(**words))
+    layout = long_layout(memory.items, as_text=as_text, reading=Reading(**words))
     task = SumUp(View(layout), lambda persons: count_vector(persons.store, None))
     total = put_together(run_task(task, table.take(order), sizes), 16, np.int64)
     assert np.array_equal(total, count_vector(memory.store, None))
@@ -455,9 +456,7 @@ def test_a_task_keeps_the_last_answer_by_a_column_however_its_rows_come(
 @needs_pyspark
 def test_different_answers_of_one_time_are_refused_in_a_task_and_equal_ones_are_not():
     columns = {"person": ["a", "a"], "item": ["x", "x"], "time": [1, 1]}
-    layout = long_layout(
-        ("x",), as_text=True, reading=make_reading(repeats="last", order_by="time")
-    )
+    layout = long_layout(("x",), as_text=True, reading=Reading(repeats="last", order_by="time"))
     task = SumUp(View(layout), lambda persons: count_vector(persons.store, None))
     for answers, wrong in (([1, 0], True), ([1, 1], False), ([1, None], False)):
         made = pa.table({**columns, "response": answers})
@@ -620,7 +619,7 @@ def test_steps_that_are_named_are_counted_and_estimated_as_in_memory(spark, many
         expected = discreet.fit(local, method="refined")
         assert found.thresholds == pytest.approx(expected.thresholds, abs=1e-12, nan_ok=True)
         assert found.threshold_se == pytest.approx(expected.threshold_se, rel=1e-9, nan_ok=True)
-    answers = open_frame(spark.createDataFrame(wide), reading=make_reading(model="partial-credit"))
+    answers = open_frame(spark.createDataFrame(wide), reading=Reading(model="partial-credit"))
     assert answers.digest(b"key") == Responses.from_dataframe(wide).digest(b"key")
     assert answers.cap(2, SeededSource(1)).count().categories.sum() <= 600
 
@@ -661,7 +660,7 @@ def test_totals_of_categories_are_the_integers_of_memory(spark, many_tasks):
     table = pa.table({"person": person, "item": names, "response": codes[person, item]})
     words = {"model": "partial-credit"}
     local = Responses.from_dataframe(table, **words).select(items)
-    away = open_frame(spark.createDataFrame(table), reading=make_reading(**words)).select(items)
+    away = open_frame(spark.createDataFrame(table), reading=Reading(**words)).select(items)
     for neighbours in Neighbours:
         persons = 300 if neighbours is Neighbours.REPLACE_ONE else None
         public = Public(items, 3, neighbours, persons, steps=steps)
@@ -857,7 +856,7 @@ def test_wide_persons_who_come_back_are_put_together_or_refused(spark):
 
 def test_options_of_reading_hold_in_tasks(spark):
     table = pa.table({"who": ["a", "a", "b", "b"], "task": ["x", "y"] * 2, "points": [3, 1, 0, 2]})
-    reading = make_reading(None, "who", "task", "points", (), None, "error", "wrong", 2)
+    reading = Reading(None, "who", "task", "points", (), None, "error", "wrong", 2)
     memory = Responses.from_dataframe(
         table, person="who", item="task", response="points", one_means="wrong", at_least=2
     )

@@ -7,7 +7,6 @@ field are the same. Faults are planted to show that each of them is found.
 """
 
 import csv
-import inspect
 import io
 import json
 import pickle
@@ -30,10 +29,9 @@ from discreet.publishing.listed import open_listed
 from discreet.publishing.spec import make_spec
 from discreet.tables import remedies, scales, separators, sources
 from discreet.tables.formats import jsonl, labelled, workbook
-from discreet.tables.remedies import UNSTATED
+from discreet.tables.reading_fields import READING_FIELDS
 from spreadsheet_files import write_xlsx
 
-OPTIONS = set(inspect.signature(read_responses).parameters) - {"path", "progress"}
 PERSON = "b"
 OTHERS = "acd"
 STEPS = {"q1": 3, "q2": 3}
@@ -320,7 +318,7 @@ CASES = {"wide": WIDE_CASES, "long": LONG_CASES}
 
 
 def test_every_keyword_of_the_reader_has_a_case_and_an_origin():
-    assert set(WIDE_CASES) == set(LONG_CASES) == set(UNSTATED) == OPTIONS
+    assert set(WIDE_CASES) == set(LONG_CASES) == set(READING_FIELDS)
 
 
 # -- reading as a release does -----------------------------------------------------------------
@@ -666,9 +664,7 @@ def test_answers_keep_what_was_detected_whatever_becomes_of_them(tmp_path):
         assert [found.option for found in one.detected] == expected, how
         items = dict.fromkeys(one.items, 2)
         check_refused(one, "steps= (--steps)", items, 1)
-    with closing(
-        open_stream(path, reading=discreet.tables.reading.make_reading(reverse="q1"))
-    ) as one:
+    with closing(open_stream(path, reading=discreet.tables.reading.Reading(reverse="q1"))) as one:
         assert [found.option for found in one.select(["q1"]).detected] == options
     joined = Responses.concat([others, stated.select_persons(["a", "b"])])
     assert joined.detected == ()

@@ -25,7 +25,7 @@ from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import Public
 from discreet.privacy.wall import release_statistics
 from discreet.secure import SeededSource
-from discreet.tables.reading import make_reading
+from discreet.tables.reading import Reading
 from stepped import draw_codes
 from stepped import hold as hold_known
 
@@ -170,7 +170,7 @@ def test_memory_and_disk_give_the_same_integers_bit_for_bit(tmp_path, monkeypatc
     mechanism, calibration = calibrate(public, Totals(answers=3.0))
     expected = sums_of(hold(codes), public, mechanism, calibration)
     path = write_long(tmp_path / "a.parquet", codes, order=order)
-    reading = make_reading(model="partial-credit")
+    reading = Reading(model="partial-credit")
     with open_answers(path, "disk", reading=reading) as answers:
         found = sums_of(answers.select(ITEMS), public, mechanism, calibration)
     assert np.array_equal(found, expected)

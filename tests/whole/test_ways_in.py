@@ -109,6 +109,10 @@ FROM_THE_LEDGER = {"resume_release"}
 """Answers are given once more only where a release stopped half-way; tested with deliveries."""
 
 
+READERS = {"read_responses"}
+"""From a file alone."""
+
+
 def test_the_functions_that_are_walked_over_are_all_that_take_the_keywords_of_readers():
     public = {
         name: value
@@ -122,7 +126,10 @@ def test_the_functions_that_are_walked_over_are_all_that_take_the_keywords_of_re
         for name, value in public.items()
         if re.search(r"Unpack\[(Reading|Fit|Listed)Words\]", str(inspect.signature(value)))
     }
-    assert taking == FUNCTIONS.keys() | NEEDS_A_KEY | NEEDS_STEPS | NEEDS_PERIODS | FROM_THE_LEDGER
+    assert (
+        taking
+        == FUNCTIONS.keys() | NEEDS_A_KEY | NEEDS_STEPS | NEEDS_PERIODS | FROM_THE_LEDGER | READERS
+    )
     about_answers = {
         name
         for name, value in public.items()

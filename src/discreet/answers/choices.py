@@ -17,9 +17,10 @@ import numpy as np
 
 from discreet.answers.intake import RawTable
 from discreet.errors import BadResponses
+from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.ids import encode_ids, spell_ids
 from discreet.tables.opener import RowPlaces, Source, plan_source, read_tables
-from discreet.tables.reading import LongPlan, Reading, WidePlan
+from discreet.tables.reading import Reading
 from discreet.tables.separators import OrderKeys, no_order, sort_keys
 from discreet.tables.values import (
     MISSING,
@@ -137,7 +138,7 @@ def _renumber(
 
 def read_choices(source: Any, reading: Reading, table: RawTable) -> Choices | None:
     """Return what was chosen by the persons of a table; None without a key."""
-    if not reading.key:
+    if not reading.right:
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # all of it was said when the answers were read
@@ -146,7 +147,7 @@ def read_choices(source: Any, reading: Reading, table: RawTable) -> Choices | No
 
 def take_choices(reading: Reading, table: RawTable, sources: Iterator[Source]) -> Choices:
     """Go through tables that were read before, with no mistake in them."""
-    items = [name for name in table.items if name in reading.key]
+    items = [name for name in table.items if name in reading.right]
     taken = _Taken(reading, items, table)
     for source in sources:
         plan = plan_source(source, reading)
@@ -255,7 +256,7 @@ class _Taken:
         self._put_in_order()
         options, right = [], []
         for item, name in enumerate(self._items):
-            keyed = self._reading.key[name]
+            keyed = self._reading.right[name]
             for word in keyed:
                 self._number(item, word.upper() if len(word) == 1 else word, ValueScoring())
             names = self._names[item]

@@ -28,9 +28,10 @@ from discreet.counts.planes import (
 )
 from discreet.errors import BadResponses, Remedy
 from discreet.tables.advice import refuse_wide
+from discreet.tables.columns import WidePlan
 from discreet.tables.ids import IdCodes, read_ids
 from discreet.tables.opener import LongTable, RowPlaces, Source, assign_groups, detect_reading
-from discreet.tables.reading import Reading, WidePlan
+from discreet.tables.reading import Reading
 from discreet.tables.remedies import Detected, join_detected, make_remedy
 from discreet.tables.separators import OrderKeys, sort_keys
 from discreet.tables.values import BAD, score_array

@@ -8,9 +8,8 @@ where answers can be is one module that fulfils the protocol, and one branch of
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
 
@@ -22,7 +21,14 @@ from discreet.counts import PairCounts
 from discreet.counts.folds import PersonWeight, Tally, explain_folds
 from discreet.errors import BadUsage, OutOfReach
 from discreet.log import LOG, log_answers, name_source
-from discreet.tables.reading import FitWords, ListedWords, Reading, ReadingWords, make_reading
+from discreet.tables.reading import (
+    FitWords,
+    ListedWords,
+    Reading,
+    ReadingWords,
+    check_words,
+    join_words,
+)
 from discreet.tables.sources import is_records, is_spark
 from discreet.types import Engine, WeightingName
 
@@ -171,7 +177,7 @@ def open_answers(
     engine
         As for `count_pairs`.
     reading
-        Column names, layout and scoring, from :func:`discreet.tables.reading.make_reading`.
+        Column names, layout and scoring, from :class:`discreet.tables.reading.Reading`.
     resources
         For the engine "disk": memory and a folder for what does not fit.
     """
@@ -278,14 +284,6 @@ def load_answers(
     return log_answers(open_memory(source, plan_words(source, options)))
 
 
-def check_words(words: Mapping[str, Any]) -> None:
-    """Refuse a keyword that no reader knows, and name one that is spelt alike."""
-    for word in words.keys() - ReadingWords.__annotations__.keys():
-        alike = get_close_matches(word, ReadingWords.__annotations__, 1)
-        hint = f"did you mean {alike[0]}=?" if alike else "see discreet.read_responses"
-        raise BadUsage(f"there is no keyword {word}= for reading answers; {hint}")
-
-
 def plan_words(source: Any, words: ListedWords | None) -> Reading | None:
     """Return how to read a source; refuse words about columns of what has none."""
     if not words:
@@ -302,7 +300,7 @@ def plan_words(source: Any, words: ListedWords | None) -> Reading | None:
             f"{keywords} speaks of columns with names, and a matrix has none: its columns are the "
             "items. Give a data frame, or leave it out."
         )
-    return make_reading(**words)
+    return join_words(words)
 
 
 def name_model(source: Any, model: str, words: FitWords) -> ReadingWords:

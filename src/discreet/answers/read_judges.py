@@ -16,17 +16,10 @@ import numpy.typing as npt
 
 from discreet.answers.judges import ERROR, Comparisons, find_repeat
 from discreet.errors import BadResponses, BadUsage
+from discreet.tables.columns import check_column, choose_column, list_column_names, plain_name
 from discreet.tables.ids import IdCodes, read_ids, spell_ids
 from discreet.tables.opener import RowPlaces, Source, read_tables
-from discreet.tables.reading import (
-    REPEATS,
-    check_choice,
-    check_column,
-    choose_column,
-    list_column_names,
-    make_form,
-    plain_name,
-)
+from discreet.tables.reading import REPEATS, Form, check_choice
 from discreet.tables.remedies import Detected, join_detected
 from discreet.types import Repeats, Ties
 
@@ -111,7 +104,7 @@ def read_comparisons(
     <Comparisons: 2 judges, 2 objects, 2 comparisons>
     """
     roles = Roles(judge, winner, loser, left, right, outcome, repeats, ties)
-    form = make_form(sheet, delimiter, header)
+    form = Form(sheet, delimiter, header)
     return read_tables(path, partial(_take, roles), form=form)
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -29,49 +29,23 @@ from discreet.answers.select import flip_answers
 from discreet.errors import BadResponses
 from discreet.log import LOG, log_answers, name_source
 from discreet.tables.advice import BadAnswer, refuse_wide
+from discreet.tables.columns import LongPlan, WidePlan, name_items, plan_columns
 from discreet.tables.ids import BadIds, encode_ids, find_numbers, plain_column
-from discreet.tables.key import KeyLike, check_named_items, settle_key
+from discreet.tables.key import check_named_items, settle_key
 from discreet.tables.odd_rows import MOST_ROWS, find_odd_rows, is_label
 from discreet.tables.opener import LongTable, Progress, Source, plan_source, read_tables
-from discreet.tables.reading import (
-    LongPlan,
-    Reading,
-    WidePlan,
-    make_reading,
-    name_items,
-    plan_columns,
-)
+from discreet.tables.reading import Reading, ReadingWords, check_words, join_words
 from discreet.tables.remedies import join_detected
 from discreet.tables.sources import FrameSource, as_arrow
 from discreet.tables.tally import settle_after, settle_scale
-from discreet.tables.values import Codes, ValueScoring
-from discreet.types import Layout, Model, OneMeans, Repeats
+from discreet.tables.values import ValueScoring
 
 
 def read_responses(
     path: str | os.PathLike[str],
     *,
-    layout: Layout | None = None,
-    person: str | None = None,
-    item: str | None = None,
-    response: str | None = None,
-    ignore: str | Sequence[str] = (),
-    group: str | Sequence[str] | None = None,
-    repeats: Repeats = "error",
-    one_means: OneMeans = "right",
-    at_least: float | None = None,
-    missing: Codes = (),
-    key: KeyLike = None,
-    sheet: str | None = None,
-    delimiter: str | None = None,
-    header: bool = True,
-    order_by: str | None = None,
-    model: Model | None = None,
-    steps: int | Mapping[str, int] | None = None,
-    lowest: int | None = None,
-    reverse: str | Sequence[str] = (),
-    merge: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
+    **words: Unpack[ReadingWords],
 ) -> Responses:
     r"""Read answers from CSV, Parquet, JSON lines, workbooks, SPSS, Stata or SAS, long or wide.
 
@@ -80,58 +54,11 @@ def read_responses(
     path
         A file, a folder or a pattern such as ``"logs/*.csv.gz"``. Several files are read in
         sorted order as one table; a person may continue from one file to the next.
-    layout
-        "long" (one row per answer) or "wide" (one row per person, one column per item).
-        By default the column names decide; where they leave a doubt, an error says so.
-    person, item, response
-        Column names of a long table; ``person`` also of a wide one.
-    ignore
-        Columns to leave out.
-    group
-        Columns that describe persons; they become ``groups`` and are not items.
-    repeats
-        What to do when a person answered an item more than once: "error", "first" or "last", in
-        the order of the rows or of ``order_by``.
-    one_means
-        "right", or "wrong" for files where 1 marks a mistake.
-    at_least
-        Numbers from here on become 1, smaller ones 0. Without it answers are 0 and 1 (true and
-        false), or whole numbers with at most ten categories and no gap: steps of a rating scale,
-        or points.
-    missing
-        Codes that stand for a missing answer, such as 9 or ``[9, 99]``; compared as text, so
-        that 9, 9.0 and "9" are one. By column: ``{"Q1": 9, "Q2": [98, 99]}``, with "*" for all
-        the others.
-    key
-        Which answers are right, where the table holds what was chosen:
-        ``{"Q1": "B", "Q2": ["A", "C"]}``, the path of a table with the columns item and answer,
-        or letters in the order of the columns, ``"BADC"``. Items that the key does not name must
-        be scored already.
-    sheet
-        The sheet of a workbook; by default the only one that holds data.
-    delimiter
-        What parts the fields of a text file; by default it is found out.
-    header
-        False for files whose first row holds no names: columns are then called "1", "2", ...
-    order_by
-        The column of numbers or dates by which a repeated answer is the first or the last;
-        answers of one time are in the order of their rows.
-    model
-        ``"rasch"`` reads right and wrong answers only. Naming ``"partial-credit"`` or
-        ``"rating-scale"`` says that steps are meant, also where they look like a slip: in one
-        item only of a right/wrong test, or a category with less than 0.1% of an item's answers.
-    steps
-        How many steps items have, where more than occur: 4 for all, or by item ``{"Q1": 4}``,
-        with "*" for all the others.
-    lowest
-        The number of the lowest category. By default 0, or 1 where no 0 occurs; it is taken off
-        all answers.
-    reverse
-        Items whose scale runs the other way round.
-    merge
-        Categories that count as one, by item: ``{"Q1": "2+3"}``, with "*" for all items.
     progress
         Called now and then with the bytes read so far.
+    words
+        The fields of :class:`discreet.Reading`, each as a keyword (``person="Name"``,
+        ``missing=[9, 99]``, ``key="BADC"``), or all of them as ``reading=``.
 
     Raises
     ------
@@ -149,10 +76,8 @@ def read_responses(
     ...     read_responses(file)
     <Responses: 2 persons, 2 items, 2 answers (50% filled)>
     """
-    reading = make_reading(
-        layout, person, item, response, ignore, group, repeats, one_means, at_least, missing,
-        key, sheet, delimiter, header, order_by, model, steps, lowest, reverse, merge,
-    )  # fmt: skip
+    check_words(words)
+    reading = join_words(words)
     LOG.info("reading answers of %s", name_source(path))
     return log_answers(read_planned(path, reading, progress))
 
@@ -162,7 +87,7 @@ def read_planned(
 ) -> Responses:
     """Do as :func:`read_responses`, with a reading that was made before."""
     rules = reading or Reading()
-    if rules.key_in_order:
+    if rules.right_in_order:
         from discreet.tables.dataset import settle_reading
 
         rules = settle_reading(path, rules)
@@ -196,7 +121,7 @@ def _check_rows(table: RawTable, reading: Reading, read: Callable[[Any, Reading]
 
 def name_answers(table: RawTable, reading: Reading, choices: Choices | None) -> Responses:
     """Return a table as answers, which remember what the data decided about their reading."""
-    about = choices, reading.lowest, join_detected([table.detected, reading.detected])
+    about = choices, reading.lowest_category, join_detected([table.detected, reading.detected])
     return Responses(table.items, table.persons, table.store, table.groups, *about)
 
 

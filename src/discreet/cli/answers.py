@@ -1,7 +1,7 @@
 """Answers and comparisons the way the options say; ``discreet table counts``, ``merge``.
 
-A new option for reading is one field of a group below: every command that reads has the group,
-and its fields go to the reader under their own names.
+The options of a group below are fields of :class:`discreet.tables.reading.Reading`, which also
+holds their help texts; a test compares both. Every command that reads has the group.
 """
 
 from __future__ import annotations
@@ -13,7 +13,17 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from discreet.cli.options import AsJson, Force, Layout, Model, argument, flag, option
+from discreet.cli.options import (
+    AsJson,
+    Force,
+    Layout,
+    Model,
+    OneMeans,
+    Repeats,
+    argument,
+    flag,
+    option,
+)
 from discreet.cli.output import (
     check_writable,
     conclude,
@@ -24,6 +34,7 @@ from discreet.cli.output import (
     working,
 )
 from discreet.errors import BadUsage, hide_passwords, looks_like_address
+from discreet.tables.reading_fields import READING_FIELDS
 
 if TYPE_CHECKING:
     from discreet.answers.judges import Comparisons
@@ -42,93 +53,62 @@ DISK = ("disk", "duckdb")
 Name = str | None
 
 
+def declared(name: str, about: str = "") -> Any:
+    """Return the option of a field of :class:`~discreet.tables.reading.Reading`."""
+    entry = READING_FIELDS[name]
+    text = about or entry.about
+    names = (" /--no-header",) if name == "header" else ()
+    return option(entry.metavar, text, *names) if entry.metavar else flag(text, *names)
+
+
 @dataclass(frozen=True)
 class TableOptions:
     """How to read any table, of answers or of comparisons."""
 
     PANEL: ClassVar[str] = "Reading the file"
 
-    repeats: Annotated[
-        Literal["error", "first", "last"],
-        flag("When a person answered an item, or a judge compared a pair, more than once: stop, "
-             "or which counts."),
-    ] = "error"  # fmt: skip
-    sheet: Annotated[
-        Name, option("NAME", "Workbooks: the sheet. Default: the only one with data.")
-    ] = None
-    delimiter: Annotated[
-        Name,
-        option("SIGN", "Text files: what parts the fields, also tab or space. Default: guess."),
-    ] = None
-    header: Annotated[
-        bool, flag("The first row holds no names: columns are called 1, 2, ...", " /--no-header")
-    ] = True
+    repeats: Annotated[Repeats, declared("repeats")] = "error"
+    sheet: Annotated[Name, declared("sheet")] = None
+    delimiter: Annotated[Name, declared("delimiter")] = None
+    header: Annotated[bool, declared("header")] = True
 
 
 @dataclass(frozen=True)
 class ReleaseReading(TableOptions):
     """How a release reads a table of answers; the item list says which steps items have."""
 
-    layout: Annotated[
-        Layout | None,
-        flag("long: one answer per row. wide: one column per item. Default: guess."),
-    ] = None
-    person: Annotated[Name, option("COL", "The column with the person ids.")] = None
-    item: Annotated[Name, option("COL", "Long tables: the column with the item ids.")] = None
-    response: Annotated[Name, option("COL", "Long tables: the column with the answers.")] = None
-    ignore: Annotated[
-        list[str] | None, option("COL", "Wide tables: not an item (may be repeated).")
-    ] = None
-    group: Annotated[
-        list[str] | None, option("COL", "A column that groups persons (may be repeated).")
-    ] = None
-    order_by: Annotated[
-        Name, option("COL", "With --repeats: the column by which an answer is the first or last.")
-    ] = None
-    one_means: Annotated[Literal["right", "wrong"], flag("What a 1 stands for.")] = "right"
-    at_least: Annotated[
-        float | None, option("SCORE", "Scores of at least SCORE are right, others wrong.")
-    ] = None
-    missing: Annotated[
-        str, option("CODES", "Codes for a missing answer, such as 9,99; of one column: Q1:9.")
-    ] = ""
-    key: Annotated[
-        Name, option("KEY", "The right answers: a table with item and answer, or letters: ABDC.")
-    ] = None
+    layout: Annotated[Layout | None, declared("layout")] = None
+    person: Annotated[Name, declared("person")] = None
+    item: Annotated[Name, declared("item")] = None
+    response: Annotated[Name, declared("response")] = None
+    ignore: Annotated[list[str] | None, declared("ignore")] = None
+    group: Annotated[list[str] | None, declared("group")] = None
+    order_by: Annotated[Name, declared("order_by")] = None
+    one_means: Annotated[OneMeans, declared("one_means")] = "right"
+    at_least: Annotated[float | None, declared("at_least")] = None
+    missing: Annotated[str, declared("missing")] = ""
+    key: Annotated[Name, declared("key")] = None
     model: Annotated[
         Model,
-        flag("Model of items with steps: partial-credit (taken by auto) or rating-scale. A list "
-             "without steps has the model rasch."),
+        declared("model", "Model of items with steps: partial-credit (taken by auto) or "
+                 "rating-scale. A list without steps has the model rasch."),
     ] = "auto"  # fmt: skip
     lowest: Annotated[
         int | None,
-        option("N", "The lowest category, as the data writes it (default 0). It is not detected."),
-    ] = None
-    reverse: Annotated[
-        str, option("ITEMS", "Items whose scale runs the other way round: Q2,Q5.")
-    ] = ""
+        declared("lowest", "The lowest category, as the data writes it (default 0). It is not "
+                 "detected."),
+    ] = None  # fmt: skip
+    reverse: Annotated[str, declared("reverse")] = ""
 
 
 @dataclass(frozen=True)
 class ReadingOptions(ReleaseReading):
     """How to read a table of answers."""
 
-    model: Annotated[
-        Model,
-        flag("rasch: right and wrong. partial-credit, rating-scale: answers with steps. Default: "
-             "what the answers look like."),
-    ] = "auto"  # fmt: skip
-    lowest: Annotated[
-        int | None, option("N", "The lowest category. Default: 0, or 1 where no 0 occurs.")
-    ] = None
-    steps: Annotated[
-        str, option("N", "Steps of all items, where more than occur: 4; of one item: Q1:4.")
-    ] = ""
-    merge: Annotated[
-        list[str] | None,
-        option("ITEM:A+B", "Categories that count as one, of one item or of all, *:2+3 (may be "
-               "repeated)."),
-    ] = None  # fmt: skip
+    model: Annotated[Model, declared("model")] = "auto"
+    lowest: Annotated[int | None, declared("lowest")] = None
+    steps: Annotated[str, declared("steps")] = ""
+    merge: Annotated[list[str] | None, declared("merge")] = None
 
 
 @dataclass(frozen=True)
@@ -171,9 +151,9 @@ AnswersFile = Annotated[
 
 def plan_reading(reading: ReleaseReading) -> Reading:
     """Return the options as the readers want them."""
-    from discreet.tables.reading import make_reading
+    from discreet.tables.reading import Reading
 
-    return make_reading(**list_words(reading))
+    return Reading(**list_words(reading))
 
 
 def list_words(reading: ReleaseReading) -> dict[str, Any]:

@@ -83,6 +83,8 @@ def _explain_mechanisms(kinds: list[str]) -> str:
 MECHANISM_NAMES = name_mechanisms("answers") + "."
 
 Layout = Literal["long", "wide"]
+OneMeans = Literal["right", "wrong"]
+Repeats = Literal["error", "first", "last"]
 Model = Literal["auto", "rasch", "partial-credit", "rating-scale"]
 Relation = Literal["replace-one", "add-remove"]
 Design = Literal["complete", "random", "unknown"]

@@ -290,9 +290,9 @@ class OpenOrder:
     def settle_reading(self, _: Reading) -> Reading:
         """Return how answers are read: as the specification says."""
         from discreet.publishing.listed import settle_reading
-        from discreet.tables.reading import make_reading
+        from discreet.tables.reading import Reading
 
-        return settle_reading(self.spec.public, make_reading(**self.spec.reading))
+        return settle_reading(self.spec.public, Reading(**self.spec.reading))
 
     def release(self, data: Any, delivery: DeliveryOptions) -> Published:
         """Release what was stated, or approved, from data that was read so."""

@@ -18,9 +18,10 @@ from discreet.answers.protocol import Contributions
 from discreet.answers.read_judges import open_comparisons
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.protocol import Public
-from discreet.tables.reading import ListedWords, Reading, refuse_misspelt
+from discreet.tables.columns import refuse_misspelt
+from discreet.tables.reading import ListedWords, Reading
 from discreet.tables.remedies import refuse_detected
-from discreet.tables.scales import AskedSteps, list_scale
+from discreet.tables.scales import list_scale
 
 
 def settle_reading(public: Public, reading: Reading) -> Reading:
@@ -38,8 +39,8 @@ def settle_reading(public: Public, reading: Reading) -> Reading:
     if not public.lowest and not public.has_steps:
         if coding.reverse:
             raise BadUsage("reverse= (--reverse) is for items with steps, and these have none")
-        binary = None if reading.at_least is not None else "rasch"
-        return replace(reading, asked=AskedSteps(binary), listed=listed)
+        is_coded = reading.at_least is None
+        return replace(reading, model="rasch" if is_coded else None, listed=listed)
     if reading.at_least is not None or reading.one_means == "wrong":
         raise BadUsage(
             "at_least= (--at-least) and one_means= (--one-means) make answers right and wrong, "
@@ -50,7 +51,7 @@ def settle_reading(public: Public, reading: Reading) -> Reading:
     if unlisted:
         raise BadUsage(f"reverse= (--reverse) names {unlisted[0]!r}, which is not on the list")
     scale = list_scale(steps, public.lowest, coding.reverse)
-    return replace(reading, asked=AskedSteps(), scale=scale, listed=listed)
+    return replace(reading, reverse=(), scale=scale, listed=listed)
 
 
 @contextmanager

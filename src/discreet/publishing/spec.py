@@ -38,7 +38,7 @@ from discreet.publishing.listed import settle_reading
 from discreet.results.kinds import KINDS
 from discreet.tables.key import Key, make_key
 from discreet.tables.lists import read_form_list, read_items, read_list
-from discreet.tables.reading import make_reading
+from discreet.tables.reading import READING_DEFAULTS, Reading
 from discreet.types import MODELS, Design, Estimator, ScaleModel
 
 ItemList = Sequence[str] | Mapping[str, int]
@@ -358,13 +358,13 @@ def _list_forms(forms: Any) -> tuple[tuple[str, ...], ...]:
 
 # -- how the data is read, as a request holds it -----------------------------------------------
 
-_DEFAULTS = {
-    kind: {
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "answers": dict(READING_DEFAULTS),
+    "comparisons": {
         name: parameter.default
-        for name, parameter in inspect.signature(reader).parameters.items()
+        for name, parameter in inspect.signature(read_comparisons).parameters.items()
         if parameter.default is not inspect.Parameter.empty
-    }
-    for kind, reader in (("answers", make_reading), ("comparisons", read_comparisons))
+    },
 }
 """What every keyword is where nobody says it."""
 
@@ -375,7 +375,7 @@ def _pack_reading(public: Public, words: Words) -> dict[str, Any]:
     _check_names(kind, words)
     keywords = {name: value for name, value in words.items() if not _is_default(kind, name, value)}
     if kind == "answers":
-        reading = settle_reading(public, make_reading(**keywords))
+        reading = settle_reading(public, Reading(**keywords))
         keywords |= {"missing": reading.codes} if "missing" in keywords else {}
         keywords |= {"key": vars(make_key(keywords["key"]))} if "key" in keywords else {}
     return dict(pack(keywords))

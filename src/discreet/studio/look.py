@@ -19,9 +19,10 @@ from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage, DiscreetError, Remedy
 from discreet.studio.worker import TaskProgress, keep
 from discreet.tables.advice import BadAnswer
+from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.opener import Source, plan_source, read_tables
 from discreet.tables.paths import find_files
-from discreet.tables.reading import LongPlan, Reading, WidePlan, make_reading
+from discreet.tables.reading import Reading
 from discreet.tables.tally import Tallied
 from discreet.tables.values import MISSING_WORDS, letter_column, spell, write_cell
 
@@ -101,7 +102,7 @@ def look(progress: TaskProgress, source: Path, name: str, options: Mapping[str, 
     inspection = Look()
     try:
         progress.begin("Looking at the first rows")
-        reading = make_reading(**options)
+        reading = Reading(**options)
         inspection, plan = _peek(source, reading)
         if isinstance(plan, DiscreetError):
             return replace(inspection, problem=_explain(plan, source, name))

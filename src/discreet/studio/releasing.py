@@ -27,7 +27,7 @@ from discreet.studio.session import StudioSession, Ticket
 from discreet.studio.terms import ReleaseForm
 from discreet.studio.worker import TaskProgress
 from discreet.tables.dataset import is_too_large
-from discreet.tables.reading import make_reading
+from discreet.tables.reading import Reading
 
 TOLD = ("model", "lowest")
 """Words about answers that a release is told by its terms."""
@@ -100,7 +100,7 @@ def _open(
     progress: TaskProgress, source: Path, words: Mapping[str, Any], public: Public
 ) -> Iterator[Answers]:
     """Give the answers as the terms say they are to be read, large ones where they are."""
-    reading = settle_reading(public, make_reading(**words))
+    reading = settle_reading(public, Reading(**words))
     if is_too_large(source, reading):
         with open_answers(source, "disk", reading=reading) as streamed:
             yield streamed

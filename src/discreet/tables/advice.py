@@ -181,7 +181,7 @@ def refuse_long(
     bad_cell = Found(
         locate(row), name, column[row].as_py(), wide=False, words=list_words(column),
         by_item=_count_by_item(column, items), n_rows=len(column), has_person=True,
-        forgotten=item if reading.key else None, is_listed=bool(reading.listed),
+        forgotten=item if reading.right else None, is_listed=bool(reading.listed),
     )  # fmt: skip
     return refuse_answer(bad_cell, reading.scoring_of(item))
 
@@ -210,7 +210,7 @@ def refuse_wide(
     bad_cell = Found(
         location, item, value, wide=True, words=list_words(column),
         by_item={name: _count_words(cells) for name, cells in zip(items, columns, strict=True)},
-        n_rows=len(column), has_person=has_person, forgotten=item if reading.key else None,
+        n_rows=len(column), has_person=has_person, forgotten=item if reading.right else None,
         is_listed=bool(reading.listed),
     )  # fmt: skip
     return refuse_answer(bad_cell, reading.scoring_of(item))

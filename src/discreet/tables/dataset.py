@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadResponses, BadUsage, DiscreetError
+from discreet.tables.columns import LongPlan, name_items
 from discreet.tables.formats.jsonl import JsonLinesSource
 from discreet.tables.key import settle_key
 from discreet.tables.opener import Encodings, Source, open_table_file, plan_source
@@ -28,7 +29,7 @@ from discreet.tables.paths import (
     sniff,
     unpacked_size,
 )
-from discreet.tables.reading import LongPlan, Reading, name_items
+from discreet.tables.reading import Reading
 from discreet.tables.remedies import DeclaredSource
 from discreet.tables.resources import Resources, available_memory, explain_query
 from discreet.tables.sources import open_arrow
@@ -158,7 +159,7 @@ def settle_reading(
     source: str | os.PathLike[str], reading: Reading, resources: Resources | None = None
 ) -> Reading:
     """Return a reading whose key is by item: letters go to the item columns of the first shard."""
-    if not reading.key_in_order:
+    if not reading.right_in_order:
         return reading
     with closing(open_dataset(source, {}, resources or Resources(), reading)) as dataset:
         first = dataset.shards[0].open()

@@ -15,14 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import BadUsage, DiscreetWarning
-from discreet.tables.values import MISSING_WORDS, spell
+from discreet.tables.values import EVERYWHERE, MISSING_WORDS, spell
 
 if TYPE_CHECKING:
     from discreet.tables.reading import Reading
 
 Words = tuple[str, ...]
-KeyLike = str | os.PathLike[str] | Mapping[str, Any] | None
-"""What users give for a key."""
 
 _ITEM = ("item", "question", "problem", "aufgabe", "frage")
 _RIGHT = (
@@ -50,6 +48,10 @@ class Key:
     def given(self) -> bool:
         """Whether there is a key at all."""
         return bool(self.by_item or self.in_order)
+
+
+KeyLike = str | os.PathLike[str] | Mapping[str, Any] | Key | None
+"""What users give for a key."""
 
 
 def make_key(source: Any) -> Key:
@@ -149,7 +151,7 @@ def _from_rows(path: Path, rows: Sequence[Sequence[str | None]]) -> Key:
 
 def settle_key(reading: Reading, items: Sequence[str] | None, location: str) -> Reading:
     """Return a reading whose key is by item; ``items`` is None for tables without item columns."""
-    letters = reading.key_in_order
+    letters = reading.right_in_order
     if not letters:
         return reading
     if items is None:
@@ -164,20 +166,20 @@ def settle_key(reading: Reading, items: Sequence[str] | None, location: str) -> 
             "columns item and answer (--key key.csv); what is no item can be left out with "
             "ignore= (--ignore)."
         )
-    return replace(reading, key=dict(zip(items, letters, strict=True)), key_in_order=())
+    return replace(reading, key=Key(dict(zip(items, letters, strict=True))))
 
 
 def check_named_items(reading: Reading, items: Sequence[str]) -> None:
     """Refuse a key or codes that fit none of the items; say which of them fit nothing."""
     item_names = reading.listed.union(items)
-    unknown = [name for name in reading.missing_in if name not in item_names]
+    unknown = [name for name in reading.codes if name not in item_names | {EVERYWHERE}]
     if unknown:
         raise BadUsage(
             f"missing= (--missing) names codes for {_shorten(unknown)}, but the items are "
             f"{_shorten(items)}. Write columns as the table does."
         )
-    strange = [name for name in reading.key if name not in item_names]
-    if strange and len(strange) == len(reading.key):
+    strange = [name for name in reading.right if name not in item_names]
+    if strange and len(strange) == len(reading.right):
         raise BadUsage(
             f"None of the items of the key ({_shorten(strange)}) is among the answers, whose items "
             f"are {_shorten(items)}. Write items as the table does."

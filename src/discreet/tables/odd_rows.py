@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from discreet.tables.columns import LongPlan
 from discreet.tables.opener import Source, plan_source
-from discreet.tables.reading import LongPlan, Reading
+from discreet.tables.reading import Reading
 from discreet.tables.values import plain_dictionary, read_integers, spell
 from discreet.types import BoolArray
 

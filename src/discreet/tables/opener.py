@@ -21,12 +21,13 @@ import numpy.typing as npt
 
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.advice import refuse_long
+from discreet.tables.columns import LongPlan, WidePlan, plan_columns
 from discreet.tables.formats.evaluations import KINDS as LOGS
 from discreet.tables.formats.evaluations import EvaluationSource
 from discreet.tables.formats.jsonl import JsonLinesSource
 from discreet.tables.ids import IdCodes, read_ids, spell_ids
 from discreet.tables.paths import find_files, read_head, sniff, warn_encoding
-from discreet.tables.reading import Form, LongPlan, Reading, WidePlan, plan_columns
+from discreet.tables.reading import Form, Reading
 from discreet.tables.remedies import Detected, join_detected, refuse_detected
 from discreet.tables.separators import OrderKeys, refuse_answers_as_names
 from discreet.tables.sources import DelimitedSource, FrameSource, NotUtf8, ParquetSource, as_arrow

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from discreet.errors import BadResponses, Remedy
 
@@ -90,39 +90,6 @@ def _spell_by_item(name: str, value: Mapping[str, Any]) -> list[str]:
 
 def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
-
-
-Origin = Literal["fixed", "names", "data"]
-
-UNSTATED: Mapping[str, Origin] = {
-    "layout": "names",
-    "person": "names",
-    "item": "names",
-    "response": "names",
-    "ignore": "fixed",
-    "group": "fixed",
-    "repeats": "fixed",
-    "one_means": "fixed",
-    "at_least": "fixed",
-    "missing": "data",
-    "key": "data",
-    "sheet": "fixed",
-    "delimiter": "data",
-    "header": "data",
-    "order_by": "fixed",
-    "model": "fixed",
-    "steps": "data",
-    "lowest": "data",
-    "reverse": "fixed",
-    "merge": "fixed",
-}
-"""Where each keyword of :func:`discreet.read_responses` comes from if it is not stated.
-
-``"fixed"``: a default, the same for every table. ``"names"``: the names of the columns, which are
-public. ``"data"``: values or labels of the file; where they ask for something else than the
-default, a release needs the keyword. A workbook's ``sheet`` is the only one with data, and several
-are refused. Values decide on the ``model`` of answers, which changes no answer.
-"""
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,10 @@ import pyarrow as pa
 
 from discreet.errors import BadResponses
 from discreet.tables.advice import BadAnswer, Found, tell_cell
+from discreet.tables.columns import LongPlan
 from discreet.tables.ids import encode_ids
 from discreet.tables.opener import Source, plan_source
-from discreet.tables.reading import LongPlan, Reading
+from discreet.tables.reading import Reading
 from discreet.tables.scales import (
     AskedSteps,
     BadScale,

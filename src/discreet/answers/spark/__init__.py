@@ -64,7 +64,7 @@ def open_frame(source: Any, *, reading: Reading | None = None) -> SparkAnswers:
         appears first, so there they are in natural order ("q2" before "q10").
     reading
         Column names, layout and scoring, from
-        :func:`discreet.tables.reading.make_reading`. Of repeated answers "first" and "last"
+        :class:`discreet.tables.reading.Reading`. Of repeated answers "first" and "last"
         have a meaning only with ``order_by``, because rows of a DataFrame have no order.
     """
     rows = _plan(source, reading)
@@ -104,7 +104,7 @@ class SparkAnswers(AnswerSource):
     @property
     def lowest(self) -> int:
         """The value that category 0 has in the data."""
-        return self._rows.layout.reading.lowest
+        return self._rows.layout.reading.lowest_category
 
     @property
     def detected(self) -> tuple[Detected, ...]:

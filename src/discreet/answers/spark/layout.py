@@ -18,10 +18,11 @@ import numpy as np
 import pyarrow.compute as pc
 
 from discreet.errors import BadResponses, BadUsage, OutOfReach
+from discreet.tables.columns import LongPlan, WidePlan, name_items, plan_columns
 from discreet.tables.ids import find_numbers, plain_column, read_ids, spell_ids
 from discreet.tables.key import settle_key
 from discreet.tables.opener import RowPlaces
-from discreet.tables.reading import LongPlan, Reading, WidePlan, name_items, plan_columns
+from discreet.tables.reading import Reading
 from discreet.tables.scales import MOST_CATEGORIES
 from discreet.tables.tally import Tallied, settle_scale
 from discreet.tables.values import MISSING_WORDS
@@ -216,7 +217,7 @@ def _is_other(column: str, reading: Reading) -> str:
 
     Where steps are named that is every row, and where there can be none no row.
     """
-    if reading.asked.is_said or reading.key or not reading.may_have_steps:
+    if reading.asked.is_said or reading.right or not reading.may_have_steps:
         return str(int(reading.asked.is_said and reading.may_have_steps))
     plain = ", ".join(f"'{word}'" for word in sorted({*MISSING_WORDS, *_PLAIN}))
     return f"IF(lower(trim(coalesce(CAST({column} AS STRING), ''))) IN ({plain}), 0, 1)"

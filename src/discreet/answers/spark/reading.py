@@ -24,9 +24,9 @@ from discreet.answers.streamed.batches import store_rows
 from discreet.answers.streamed.blocks import ItemNames, LongRows
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage, MissingExtra
+from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.dataset import Shard
 from discreet.tables.ids import IdCodes, plain_column, spell_ids
-from discreet.tables.reading import LongPlan, WidePlan
 from discreet.tables.remedies import DeclaredSource
 from discreet.tables.separators import sort_keys
 from discreet.tables.values import read_integers

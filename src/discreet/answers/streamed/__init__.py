@@ -43,10 +43,11 @@ from discreet.counts.folds import Tally
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadUsage, DiscreetError
 from discreet.secure import RandomSource
+from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.dataset import Shard, no_rows, open_dataset, settle_reading
 from discreet.tables.ids import check_items
 from discreet.tables.opener import LongTable, Source
-from discreet.tables.reading import LongPlan, Reading, WidePlan
+from discreet.tables.reading import Reading
 from discreet.tables.remedies import Detected
 from discreet.tables.resources import Progress, Resources
 
@@ -108,7 +109,7 @@ def load_responses(source: str | PathLike[str], *, reading: Reading | None = Non
             return _load(dataset.shards, rules)
 
     plan, table = read_steps(plan, make, go_through)
-    choices = go_through(partial(take_choices, plan, table), plan) if plan.key else None
+    choices = go_through(partial(take_choices, plan, table), plan) if plan.right else None
     return name_answers(table, plan, choices)
 
 
@@ -248,7 +249,7 @@ class StreamedAnswers(AnswerSource):
     @property
     def lowest(self) -> int:
         """The value that category 0 has in the data."""
-        return self._source.passes.reading.lowest
+        return self._source.passes.reading.lowest_category
 
     @property
     def detected(self) -> tuple[Detected, ...]:

@@ -20,10 +20,11 @@ import pyarrow.compute as pc
 from discreet.errors import BadResponses
 from discreet.jit import worth_compiling
 from discreet.tables.advice import refuse_long
+from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.dataset import Shard, no_rows
 from discreet.tables.ids import encode_ids, find_numbers, read_ids, spell_ids
 from discreet.tables.opener import RowPlaces, Source, detect_reading, plan_source
-from discreet.tables.reading import LongPlan, Reading, WidePlan
+from discreet.tables.reading import Reading
 from discreet.tables.remedies import Detected, join_detected
 from discreet.tables.separators import OrderKeys, no_order
 from discreet.tables.values import BAD, MISSING, read_integers, score_value

@@ -26,8 +26,8 @@ import pyarrow as pa
 from discreet.answers.streamed.blocks import Block, list_column_numbers
 from discreet.atomic import create_private, make_folder, naming
 from discreet.errors import BadResponses, BadUsage
+from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.dataset import Dataset, Shard
-from discreet.tables.reading import LongPlan, WidePlan
 from discreet.tables.remedies import DeclaredSource
 from discreet.tables.separators import no_order
 from discreet.tables.values import read_integers

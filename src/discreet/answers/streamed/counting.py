@@ -87,7 +87,7 @@ def count_source(
         come in order of first appearance, as in memory.
     reading
         Column names, layout and scoring, from
-        :func:`discreet.tables.reading.make_reading`.
+        :class:`discreet.tables.reading.Reading`.
     resources
         Memory, and a folder for what does not fit.
     checkpoint

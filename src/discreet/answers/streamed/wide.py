@@ -20,10 +20,11 @@ from discreet.answers.responses import Responses
 from discreet.answers.streamed.batches import BatchPosition, OutOfOrder, PersonBatch
 from discreet.answers.streamed.blocks import Block, ItemNames, lie_before, list_column_numbers
 from discreet.errors import BadResponses, BadUsage, DiscreetError, OutOfReach
+from discreet.tables.columns import WidePlan
 from discreet.tables.dataset import Shard, no_rows
 from discreet.tables.ids import read_ids
 from discreet.tables.opener import RowPlaces, Source
-from discreet.tables.reading import Reading, WidePlan
+from discreet.tables.reading import Reading
 from discreet.tables.remedies import DeclaredSource
 from discreet.tables.resources import Resources, explain_query, run_ahead
 from discreet.tables.separators import no_order

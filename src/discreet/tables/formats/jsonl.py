@@ -18,14 +18,9 @@ import pyarrow as pa
 from discreet.errors import BadResponses
 from discreet.names import are_numbers, name_id, restore_ids
 from discreet.tables.advice import Found, refuse_answer
+from discreet.tables.columns import LongPlan, find_role_names, list_column_names, plan_columns
 from discreet.tables.paths import explain_read_errors, limit_lines, open_bytes
-from discreet.tables.reading import (
-    LongPlan,
-    Reading,
-    find_role_names,
-    list_column_names,
-    plan_columns,
-)
+from discreet.tables.reading import Reading
 from discreet.tables.remedies import DeclaredSource
 from discreet.tables.values import BAD, MISSING_WORDS, score_value
 
@@ -351,7 +346,7 @@ class _Batch:
                 f"{self._path}, line {line}", key, value, wide=self._shape.keys[1] is None,
                 words=tuple(word for _, word in self._known if word is not None),
                 has_person=self._shape.keys[0] is not None,
-                forgotten=item if self._reading.key else None,
+                forgotten=item if self._reading.right else None,
             )  # fmt: skip
             raise refuse_answer(bad_cell, scoring)
 

@@ -1,0 +1,300 @@
+"""Which column is what: long or wide, person, item, answer.
+
+In: the column names of a table and its :class:`~discreet.tables.reading.Reading`. Out: a plan with
+column numbers, or an error that names the columns and the option that decides. Values are not
+looked at here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from discreet.errors import BadResponses, BadUsage
+from discreet.tables.reading import Reading
+from discreet.tables.remedies import make_remedy
+
+_PERSON = frozenset({"person", "id", "subject", "user", "student"})
+_ITEM = frozenset({"item", "question", "problem"})
+_RESPONSE = frozenset({"response", "resp", "correct", "score", "answer"})
+_SUBSTITUTES = {_PERSON: frozenset({"model"}), _ITEM: frozenset({"prompt"})}
+"""What else the columns may be called where no column has a name of these: a table of language
+models often has the text of a prompt beside the id of its question."""
+_ID_SUFFIX = re.compile(r"(?<=.)[ _.-]?id$")
+_MARKS = re.compile(r"[\s_.-]")
+
+_LONG_ORDER = ("person", "item", "response")
+"""The columns of a long table that has no row of names."""
+
+_SHOWN = 12
+"""Column names listed in a message; a wide table may have thousands."""
+
+
+@dataclass(frozen=True)
+class LongPlan:
+    """Column numbers of a long table; ``groups`` are those of the group columns.
+
+    ``order`` holds the column that repeated answers are in order of, if there is one.
+    """
+
+    person: int
+    item: int
+    response: int
+    groups: tuple[int, ...]
+    order: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class WidePlan:
+    """Column numbers of a wide table; no person column means numbered rows."""
+
+    person: int | None
+    items: tuple[int, ...]
+    groups: tuple[int, ...]
+    order: tuple[int, ...] = ()
+
+
+def plan_columns(names: Sequence[str], reading: Reading, location: str) -> LongPlan | WidePlan:
+    """Decide the layout and find the columns.
+
+    Parameters
+    ----------
+    names
+        Column names in order; the first may be blank (a data frame's index).
+    reading
+        What the user said.
+    location
+        The file or frame, for messages.
+
+    Examples
+    --------
+    >>> plan_columns(["Student_ID", "question", "correct"], Reading(), "answers.csv")
+    LongPlan(person=0, item=1, response=2, groups=(), order=())
+    >>> plan_columns(["id", "q1", "q2"], Reading(), "answers.csv")
+    WidePlan(person=0, items=(1, 2), groups=(), order=())
+    """
+    columns = _Columns(names, reading, location)
+    columns.check_named()
+    if columns.layout() == "long":
+        return columns.plan_long()
+    return columns.plan_wide()
+
+
+def name_items(names: Sequence[str], plan: LongPlan | WidePlan) -> list[str] | None:
+    """Return the names of the item columns; None of a long table, which has none."""
+    return None if isinstance(plan, LongPlan) else [names[number] for number in plan.items]
+
+
+def find_role_names(names: Sequence[str], reading: Reading) -> dict[str, tuple[str, ...]]:
+    """Return, by role, the columns that could have it by their names, where none is stated."""
+    columns = _Columns(names, reading, "")
+    roles = {"person": _PERSON, "item": _ITEM, "response": _RESPONSE}
+    by_role = {
+        role: tuple(columns.names[number] for number in columns.like(words))
+        for role, words in roles.items()
+        if getattr(reading, role) is None
+    }
+    return {role: listed for role, listed in by_role.items() if listed}
+
+
+def plain_name(name: str) -> str:
+    """Return a name as the aliases spell it: lower case, without an "_id" at its end."""
+    word = name.strip().lower()
+    return _ID_SUFFIX.sub("", word)
+
+
+def refuse_misspelt(listed: frozenset[str], names: Sequence[str], location: str) -> None:
+    """Refuse a listed item that is absent under its name and there in another spelling.
+
+    Its answers would be ignored without a word. Case, blanks, hyphens and dots may differ.
+    """
+    others = {_MARKS.sub("", name.casefold()): name for name in names if name not in listed}
+    for item in sorted(listed.difference(names)) if others else ():
+        spelling = others.get(_MARKS.sub("", item.casefold()))
+        if spelling is not None:
+            raise BadResponses(
+                f"{location}: the list names the item '{item}', and the table has '{spelling}' "
+                "instead, which would be ignored. Write the item as the table does."
+            )
+
+
+def list_column_names(names: Sequence[str]) -> str:
+    """Return the names of columns for a message, the first ones of many."""
+    listed = ", ".join(f"'{name}'" for name in names[:_SHOWN])
+    more = len(names) - _SHOWN
+    return f"{listed} and {more:,} more" if more > 0 else listed
+
+
+def check_column(names: Sequence[str], option: str, name: str | None, location: str) -> None:
+    """Refuse an option that names a column which is not there once."""
+    if name is not None and list(names).count(name) != 1:
+        how_often = "has no column" if name not in names else "has several columns"
+        flag = option.replace("_", "-")
+        raise BadUsage(
+            f"{location} {how_often} '{name}', which {option}= (--{flag}) asks for. "
+            f"Its columns are {list_column_names(names)}."
+        )
+
+
+def choose_column(
+    names: Sequence[str], numbers: Sequence[int], option: str, meaning: str, location: str
+) -> int | None:
+    """Return the one column that was found for a role, if any; two are too many."""
+    if len(numbers) > 1:
+        listed = " and ".join(f"'{names[number]}'" for number in numbers)
+        raise BadResponses(
+            f"{location}: {listed} could each be the {meaning} column. Say which one is meant with "
+            f"{option}=NAME (--{option} NAME)."
+        ).offering(
+            *(
+                make_remedy(f"'{names[column]}' is meant:", {option: names[column]})
+                for column in numbers
+            )
+        )
+    return numbers[0] if numbers else None
+
+
+class _Columns:
+    """The columns of one table, looked at with the user's words in mind."""
+
+    def __init__(self, names: Sequence[str], reading: Reading, location: str) -> None:
+        self.names = list(names)
+        self.reading = reading
+        self.where = location
+        taken = {*reading.ignore, *reading.facts}
+        self.free = [number for number, name in enumerate(names) if name not in taken]
+
+    def listed(self) -> str:
+        return list_column_names(self.names)
+
+    def check_named(self) -> None:
+        """Refuse options that name a column which is not there."""
+        rules = self.reading
+        options = [("person", rules.person), ("item", rules.item), ("response", rules.response)]
+        options += [("ignore", name) for name in rules.ignore]
+        options += [("group", name) for name in rules.group]
+        options += [("order_by", name) for name in rules.ordering]
+        for option, name in options:
+            check_column(self.names, option, name, self.where)
+
+    def layout(self) -> str:
+        reading = self.reading
+        if reading.layout is not None:
+            return reading.layout
+        if reading.item is not None or reading.response is not None:
+            return "long"
+        items, responses = self.like(_ITEM), self.like(_RESPONSE)
+        if not items and not responses:
+            return "wide"
+        if items and responses:
+            return "long"
+        if any(self.names[number] in reading.listed for number in self.free):
+            return "wide"
+        present, lacking = ("item", "answer") if items else ("answer", "item")
+        option = "response" if items else "item"
+        column = self.names[(items or responses)[0]]
+        raise BadResponses(
+            f"{self.where}: cannot tell whether this is a long or a wide table. Column '{column}' "
+            f"looks like the {present} column of a long table, but no column looks like its "
+            f"{lacking} column; the columns are {self.listed()}. If it is long, name the {lacking} "
+            f"column with {option}=NAME (--{option} NAME); if it has one column per item, say "
+            f"layout='wide' (--layout wide)."
+        ).offering(make_remedy("one column per item:", {"layout": "wide"}))
+
+    def like(self, words: frozenset[str]) -> list[int]:
+        numbers = [number for number in self.free if plain_name(self.names[number]) in words]
+        if numbers or words not in _SUBSTITUTES:
+            return numbers
+        return self.like(_SUBSTITUTES[words])
+
+    def one(self, option: str, name: str | None, words: frozenset[str], meaning: str) -> int:
+        """Return the one column with this role."""
+        if name is not None:
+            return self.names.index(name)
+        if not self.reading.header and len(self.names) == len(_LONG_ORDER):
+            return _LONG_ORDER.index(option)
+        number = choose_column(self.names, self.like(words), option, meaning, self.where)
+        if number is not None:
+            return number
+        raise BadResponses(
+            f"{self.where}: no {meaning} column found; the columns are {self.listed()}. A long "
+            f"table needs a person, an item and an answer column. Name this one with "
+            f"{option}=NAME (--{option} NAME), or say layout='wide' (--layout wide) if there is "
+            "one column per item."
+        )
+
+    def group_columns(self) -> tuple[int, ...]:
+        return tuple(self.names.index(name) for name in self.reading.group)
+
+    def order_column(self) -> tuple[int, ...]:
+        return tuple(self.names.index(name) for name in self.reading.ordering)
+
+    def plan_long(self) -> LongPlan:
+        reading = self.reading
+        plan = LongPlan(
+            self.one("person", reading.person, _PERSON, "person"),
+            self.one("item", reading.item, _ITEM, "item"),
+            self.one("response", reading.response, _RESPONSE, "answer"),
+            self.group_columns(),
+            self.order_column(),
+        )
+        if len({plan.person, plan.item, plan.response}) < 3:
+            raise BadUsage(
+                f"{self.where}: person, item and response must be three different columns; "
+                f"found '{self.names[plan.person]}', '{self.names[plan.item]}' and "
+                f"'{self.names[plan.response]}'."
+            )
+        return plan
+
+    def plan_wide(self) -> WidePlan:
+        person, reading = self.wide_person(), self.reading
+        items = tuple(
+            number
+            for number in self.free
+            if number != person and not reading.ignores(self.names[number])
+        )
+        if reading.listed:
+            self.check_spelling(items)
+        if not items:
+            raise BadResponses(
+                f"{self.where} has no item columns; the columns are {self.listed()}. A wide table "
+                "needs one column of answers per item."
+            )
+        self.check_item_names(items)
+        return WidePlan(person, items, self.group_columns(), self.order_column())
+
+    def wide_person(self) -> int | None:
+        if self.reading.person is not None:
+            return self.names.index(self.reading.person)
+        if self.like(_PERSON):
+            return self.one("person", None, _PERSON, "person")
+        # Spreadsheets made from data frames have their row labels in a first, unnamed column.
+        unnamed = bool(self.free) and self.free[0] == 0 and not self.names[0]
+        return 0 if unnamed and len(self.names) > 1 else None
+
+    def check_spelling(self, items: tuple[int, ...]) -> None:
+        """Refuse a table without listed items, and one that spells a listed item otherwise."""
+        if not items:
+            raise BadResponses(
+                f"{self.where} has none of the listed items as a column; its columns are "
+                f"{self.listed()}, the list names "
+                f"{list_column_names(sorted(self.reading.listed))}. Write items as the table does."
+            )
+        refuse_misspelt(self.reading.listed, self.names, self.where)
+
+    def check_item_names(self, items: tuple[int, ...]) -> None:
+        number_of: dict[str, int] = {}
+        for number in items:
+            name = self.names[number]
+            if not name:
+                raise BadResponses(
+                    f"{self.where}: column {number + 1} has no name, so its item would have none. "
+                    "Name the column in the first row, or remove it."
+                )
+            if name in number_of:
+                raise BadResponses(
+                    f"{self.where}: columns {number_of[name] + 1} and {number + 1} are both called "
+                    f"'{name}'. Items must have different names; rename or remove one."
+                )
+            number_of[name] = number

@@ -1,0 +1,73 @@
+"""The fields of a reading: their names, help texts, and where their values come from if not stated.
+
+In: nothing. Out: :data:`READING_FIELDS`, which imports nothing heavy, so that commands can show
+their options at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+Origin = Literal["fixed", "names", "data"]
+
+
+class Declared(NamedTuple):
+    """What is said about one field of a reading.
+
+    Attributes
+    ----------
+    unstated
+        Where its value comes from if nobody states it. ``"fixed"``: the default, for every table.
+        ``"names"``: the names of the columns, which are public. ``"data"``: values or labels of
+        the file; if they ask for something else than the default, a release needs the field stated.
+    metavar
+        What the command line calls its value; empty for a choice or a switch.
+    about
+        The help text of the command line.
+    release
+        Whether a release takes it.
+    """
+
+    unstated: Origin
+    metavar: str
+    about: str
+    release: bool = True
+
+
+# fmt: off
+READING_FIELDS: Mapping[str, Declared] = {
+    "layout": Declared("names", "", "long: one answer per row. wide: one column per item. Default: "
+                       "detected from the column names."),
+    "person": Declared("names", "COL", "Column with the person ids."),
+    "item": Declared("names", "COL", "Long tables: column with the item ids."),
+    "response": Declared("names", "COL", "Long tables: column with the answers."),
+    "ignore": Declared("fixed", "COL", "Wide tables: a column that is not an item (may be "
+                       "repeated)."),
+    "group": Declared("fixed", "COL", "A column that groups persons (may be repeated)."),
+    "repeats": Declared("fixed", "", "If a person answered an item, or a judge compared a pair, "
+                        "more than once: stop, or which one counts."),
+    "one_means": Declared("fixed", "", "What a 1 stands for."),
+    "at_least": Declared("fixed", "SCORE", "Scores of at least SCORE are right, others wrong."),
+    "missing": Declared("data", "CODES", "Codes for a missing answer, such as 9,99; of one column: "
+                        "Q1:9."),
+    "key": Declared("data", "KEY", "The right answers: a table with item and answer, or letters: "
+                    "ABDC."),
+    "sheet": Declared("fixed", "NAME", "Workbooks: the sheet. Default: the only one with data."),
+    "delimiter": Declared("data", "SIGN", "Text files: field separator, also tab or space. "
+                          "Default: detected."),
+    "header": Declared("data", "", "The first row holds no names: columns are called 1, 2, ..."),
+    "order_by": Declared("fixed", "COL", "With --repeats: the column that says which answer is "
+                         "first or last."),
+    "model": Declared("fixed", "", "rasch: right and wrong. partial-credit, rating-scale: answers "
+                      "with steps. Default: detected from the answers.", release=False),
+    "steps": Declared("data", "N", "Steps of all items, where more than occur: 4; of one item: "
+                      "Q1:4.", release=False),
+    "lowest": Declared("data", "N", "The lowest category. Default: 0, or 1 where no 0 occurs.",
+                       release=False),
+    "reverse": Declared("fixed", "ITEMS", "Items whose scale runs the other way round: Q2,Q5."),
+    "merge": Declared("fixed", "ITEM:A+B", "Categories that count as one, of one item or of all, "
+                      "*:2+3 (may be repeated).", release=False),
+}
+# fmt: on
+"""The fields that a user states, in order, with what is said about each."""
