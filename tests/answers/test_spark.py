@@ -90,7 +90,7 @@ def same(ours: PairCounts, theirs: PairCounts) -> bool:
 def test_a_table_without_pyspark_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyspark", None)
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
-    with pytest.raises(MissingExtra, match=r"pip install '\.\[spark\]'"):
+    with pytest.raises(MissingExtra, match=r"install .*\[spark\]"):
         count_pairs("main.school.answers", engine="spark")
 
 

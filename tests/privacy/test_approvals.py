@@ -404,7 +404,7 @@ def test_without_the_extra_the_error_names_it(desk, monkeypatch):
         lambda: request.sign(desk / "eve.key"),
         lambda: release(desk, request),
     ):
-        with pytest.raises(MissingExtra, match=r"pip install '\.\[approvals\]'"):
+        with pytest.raises(MissingExtra, match=r"install .*\[approvals\]"):
             attempt()
     assert not (desk / "new.key").exists()
 

@@ -15,8 +15,8 @@ from browser import add_script, needs_browser, visit
 from commandline import discreet as run
 from discreet.answers.responses import Responses
 from discreet.datasets import lsat
+from discreet.html import TEMPLATES, HtmlColumn, preview_table
 from discreet.items.residuals import correlate_residuals
-from discreet.markup import TEMPLATES, HtmlColumn, name_some, preview_table
 from discreet.models.calibrate import fit
 from discreet.models.methods import METHOD_WORDS, METHODS
 from discreet.report.findings.diagnosis import remarks_on_items
@@ -27,6 +27,7 @@ from discreet.report.svg import round_ticks, shorten_label, text_width
 from discreet.results.estimate import FitWarning, Status, WarningKind
 from discreet.results.limits import Severity
 from discreet.simulation import simulate
+from discreet.text import name_some
 
 TIMSS = Path(__file__).parents[2].parent / "shared" / "data" / "timss2011_aut_math_long.csv.gz"
 

@@ -30,7 +30,7 @@ from discreet.studio.kept_files import VARIABLE, Recent
 from discreet.studio.safety import Keys
 from discreet.studio.server import listen
 from discreet.studio.session import StudioSession
-from discreet.studio.uploads import LOCK, PREFIX, plain_name, private_folder, remove_left_behind
+from discreet.studio.uploads import PREFIX, plain_name, private_folder, remove_left_behind
 
 PORT = 8765
 HOST = "127.0.0.1:8765"
@@ -207,7 +207,7 @@ def test_pages_hold_no_script_or_style_of_their_own(browser):
 
 def test_only_our_own_files_are_served(browser):
     assert browser.get("/static/style.css").status_code == 200
-    for name in ("steward.html", "../markup.py", "%2e%2e/markup.py", "studio/../../markup.py", ""):
+    for name in ("steward.html", "../html.py", "%2e%2e/html.py", "studio/../../html.py", ""):
         assert browser.get(f"/static/{name}").status_code == 404
 
 
@@ -308,22 +308,24 @@ def test_what_a_crash_leaves_is_removed_at_the_next_start(tmp_path, monkeypatch)
     )
     place = {**environment(), "TMPDIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", script], env=place, check=False)
-    (left,) = tmp_path.iterdir()
+    (left,) = tmp_path.glob(f"{PREFIX}*")
     assert (left / "answers.csv").exists()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with private_folder() as folder:
-        assert list(tmp_path.iterdir()) == [folder]
+        assert set(tmp_path.iterdir()) == {folder, tmp_path / f".{folder.name}.lock"}
+        assert remove_left_behind() == []  # it is held
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_only_looks_like_a_folder_of_ours_is_left_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     precious = tmp_path / "precious"
     precious.mkdir()
-    (precious / LOCK).touch()
+    (precious / "lock").touch()
     (tmp_path / f"{PREFIX}link").symlink_to(precious)
     (tmp_path / f"{PREFIX}file").write_text("mine")
     assert remove_left_behind() == []
-    assert (precious / LOCK).exists()
+    assert (precious / "lock").exists()
 
 
 # -- recent work -----------------------------------------------------------------------------
@@ -685,7 +687,7 @@ def test_the_command_prints_its_address_serves_and_leaves_nothing_behind(tmp_pat
         page = visit.open(address.partition("/enter")[0]).read().decode()
         assert "answers.csv" in page
         (folder,) = (tmp_path / "tmp").glob(f"{PREFIX}*")
-        assert (folder / LOCK).exists()
+        assert folder.with_name(f".{folder.name}.lock").exists()
     assert running.returncode == 130
     assert not list((tmp_path / "tmp").iterdir())
 
@@ -748,7 +750,7 @@ def test_the_command_names_the_extra_that_it_needs(monkeypatch):
     monkeypatch.setattr("discreet.cli.studio.find_spec", lambda name: None)
     ended = discreet("studio", "--no-browser")
     assert ended.code == 2
-    assert "pip install '.[studio]'" in ended.err
+    assert "[studio]" in ended.err
 
 
 def test_no_module_reaches_out():

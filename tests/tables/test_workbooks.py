@@ -180,7 +180,7 @@ def test_a_workbook_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
 def test_without_the_extra_the_message_names_it(tmp_path, monkeypatch):
     path = book(tmp_path, {"s": PLAIN})
     monkeypatch.setitem(sys.modules, "python_calamine", None)
-    with pytest.raises(MissingExtra, match=r"pip install '\.\[files\]'"):
+    with pytest.raises(MissingExtra, match=r"install .*\[files\]"):
         read_responses(path)
     ended = discreet("fit", path)
     assert (ended.code, ended.err.count("\n")) == (2, 1)

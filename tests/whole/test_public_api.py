@@ -18,8 +18,8 @@ import pytest
 import discreet
 from discreet import analysis
 from discreet.answers.steps import store_codes
-from discreet.keeping import Kept, write_value
 from discreet.privacy.noise import ExactNoise
+from discreet.saving import Kept, write_value
 from discreet.secure import SeededSource
 from stepped import hold
 

@@ -135,7 +135,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def _has_streams() -> bool:
     """Refuse to run without standard output: results would be lost after the work is done."""
     if sys.stderr is None:  # print would send what belongs there to standard output
-        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 (for as long as the program runs)
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (for as long as the program runs)
     if sys.stdout is None:
         message = "Error: standard output is closed, so that no result could be shown. Open it, "
         print(f"{message}or send it to a file or to /dev/null.", file=sys.stderr)

@@ -299,7 +299,7 @@ def _finish(
 
 def _check_place(default_folder: Path, out: Path | None, name: str, *, force: bool) -> None:
     """Refuse to overwrite, except a report of ours beside the result that it is about."""
-    from discreet.markup import GENERATOR
+    from discreet.html import GENERATOR
 
     path = default_folder / name
     if out is None and path.is_file():

@@ -145,7 +145,7 @@ def plan(
 
 
 def _show(study: Plan, top: int | None) -> None:
-    from discreet.markup import show_predicted_share
+    from discreet.text import show_predicted_share
 
     solved = {"rmse": "", "target": ""}.get(study.solved, f" (solved for {study.solved})")
     say(

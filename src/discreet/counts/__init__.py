@@ -45,8 +45,8 @@ from discreet.counts.nodes import (
     nodes_of,
 )
 from discreet.errors import BadResponses, BadUsage
-from discreet.markup import brief_repr
 from discreet.names import name_id, restore_ids, settle_names
+from discreet.tabular import brief_repr
 from discreet.types import Int64Array, UInt64Array
 
 __all__ = [

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import BadResponses, BadUsage
-from discreet.markup import brief_repr
+from discreet.tabular import brief_repr
 from discreet.types import FloatArray, IndexArray, Int64Array
 
 

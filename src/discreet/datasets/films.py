@@ -18,7 +18,7 @@ import numpy as np
 
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage
-from discreet.markup import brief_repr
+from discreet.tabular import brief_repr
 from discreet.types import FloatArray, Int64Array
 
 MEMBERS = ("ratings.csv", "u.data")

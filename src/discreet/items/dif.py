@@ -17,11 +17,11 @@ from discreet.answers.opening import name_model
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.group_differences import Contrasts, contrast, list_compared_points, purify
 from discreet.items.groups import Split, adjust, load_grouped, split_groups
-from discreet.markup import Tabular, brief_repr, list_field_columns
 from discreet.models.calibrate import fit
 from discreet.results.dropped import saying_it_otherwise
 from discreet.results.estimate import Estimate, FitWarning, WarningKind
 from discreet.tables.reading import FitWords
+from discreet.tabular import Tabular, brief_repr, list_field_columns
 from discreet.types import Adjustment, BoolArray, FloatArray, Method, Model
 
 DELTA = 2.35

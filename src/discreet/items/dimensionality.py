@@ -20,12 +20,12 @@ import numpy as np
 from discreet.errors import BadUsage
 from discreet.items.fit import compare_spread
 from discreet.items.residuals import Prepared, prepare
-from discreet.markup import Tabular, brief_repr
 from discreet.models.categories import category_chances, score_moments
 from discreet.persons.scoring import score
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.schema import Along, AtLeast, Count, Finite, Logit, Proportion
 from discreet.tables.reading import ReadingWords
+from discreet.tabular import Tabular, brief_repr
 from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array
 
 COMPONENTS = 5

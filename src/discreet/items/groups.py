@@ -17,7 +17,6 @@ import numpy.typing as npt
 from discreet.answers.opening import load_answers, name_model
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.markup import Tabular, brief_repr, count_of, name_some
 from discreet.models.conditional.rasch import find_maximum
 from discreet.models.steps import (
     PARTIAL_CREDIT,
@@ -31,6 +30,8 @@ from discreet.models.steps import (
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tables.reading import FitWords, ReadingWords
+from discreet.tabular import Tabular, brief_repr
+from discreet.text import count_of, name_some
 from discreet.types import (
     Adjustment,
     BoolArray,

@@ -17,12 +17,13 @@ from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.groups import chi_squared_tail, take_group
-from discreet.markup import Tabular, brief_repr, name_some
 from discreet.models.conditional.rasch import find_maximum
 from discreet.models.steps import category_totals, refuse_steps
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tables.reading import ReadingWords
+from discreet.tabular import Tabular, brief_repr
+from discreet.text import name_some
 from discreet.types import FloatArray, Int64Array
 
 MEDIAN = "median difficulty"

@@ -14,7 +14,6 @@ from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.groups import chi_squared_tail
-from discreet.markup import Tabular, brief_repr, name_some
 from discreet.models.steps import (
     PARTIAL_CREDIT,
     RATING_SCALE,
@@ -24,6 +23,8 @@ from discreet.models.steps import (
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tables.reading import ReadingWords
+from discreet.tabular import Tabular, brief_repr
+from discreet.text import name_some
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,6 @@ from discreet.counts.folds import FoldCounts, PersonWeight, Tally, explain_folds
 from discreet.counts.matrix import DENSE_FITTING, FITTING, planning
 from discreet.errors import BadUsage, OutOfReach
 from discreet.log import LOG, name_source
-from discreet.markup import count_of
 from discreet.models.conditional.patterns import GroupPatterns
 from discreet.models.connection import Chain, ItemFacts, call_categories, doubt_shape
 from discreet.models.methods import ANSWER_METHODS, AUTO, METHOD_WORDS, METHODS, PAIR_METHODS
@@ -36,6 +35,7 @@ from discreet.models.steps import RATING_SCALE, plan_steps
 from discreet.results.dropped import warn_of_dropped, warn_of_missing_errors
 from discreet.results.estimate import Estimate, FitWarning, Solution, WarningKind
 from discreet.tables.reading import FitWords, ReadingWords
+from discreet.text import count_of
 from discreet.types import Ability, Engine, FloatArray, Method, Model
 
 if TYPE_CHECKING:

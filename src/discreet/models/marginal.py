@@ -22,7 +22,6 @@ from discreet.answers.protocol import Answers
 from discreet.counts import PairCounts
 from discreet.counts.nodes import item_of_nodes
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
-from discreet.markup import name_some
 from discreet.models.conditional.patterns import GroupPatterns, Patterns
 from discreet.models.conditional.steps import rating_basis
 from discreet.models.connection import build_chain, classify
@@ -37,6 +36,7 @@ from discreet.models.mixture import (
 from discreet.models.refined import solve_refined
 from discreet.models.steps import StepPlan, plan_steps
 from discreet.results.estimate import Estimate, FitWarning, Solution, Status, WarningKind
+from discreet.text import name_some
 from discreet.types import FloatArray, IndexArray, Int64Array
 
 DISTRIBUTIONS = ("normal", "empirical")

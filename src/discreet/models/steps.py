@@ -26,7 +26,6 @@ from discreet.counts import PairCounts
 from discreet.counts.nodes import Locations, Recoding, item_of_nodes, keep_used
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
-from discreet.markup import count_of, name_some
 from discreet.models.conditional.patterns import GroupPatterns, Patterns
 from discreet.models.conditional.steps import (
     StepFit,
@@ -40,6 +39,7 @@ from discreet.models.methods import Method
 from discreet.models.standard_errors.sandwich import Uncertainty
 from discreet.results.estimate import Estimate, FitWarning, Solution, Status
 from discreet.results.thresholds import Thresholds
+from discreet.text import count_of, name_some
 from discreet.types import MODELS, FloatArray, IndexArray, Int64Array
 
 RASCH, PARTIAL_CREDIT, RATING_SCALE = MODELS

@@ -27,7 +27,6 @@ import numpy as np
 import discreet
 from discreet.atomic import PRIVACY_FILE, as_bytes, hold_place
 from discreet.errors import DiscreetError, escape_json
-from discreet.markup import brief_repr, spreadsheet_cell
 from discreet.models.noisy.released import count_raised
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.ledger import Ledger
@@ -45,6 +44,8 @@ from discreet.results.estimate import Estimate
 from discreet.results.kinds import KINDS, find_kind
 from discreet.results.ranking import Strengths
 from discreet.results.thresholds import THRESHOLD_COLUMNS
+from discreet.tabular import brief_repr
+from discreet.text import spreadsheet_cell
 from discreet.types import FloatArray
 from discreet.words import speak, translate_record
 

@@ -14,10 +14,11 @@ from os import PathLike
 from typing import Any
 
 from discreet.errors import BadUsage
-from discreet.markup import markdown_table, markdown_text, write_page
+from discreet.html import write_page
 from discreet.publishing.verification import check_bundle
 from discreet.report.statement_points import list_identity
 from discreet.results.kinds import find_kind
+from discreet.text import markdown_table, markdown_text
 from discreet.words import Language, speak, translate_record
 
 

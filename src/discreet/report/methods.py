@@ -6,13 +6,13 @@ In: a diagnosis. Out: one paragraph in the past tense, with the references that 
 from __future__ import annotations
 
 from discreet import __version__
-from discreet.markup import count_of, minus, name_some
 from discreet.models.methods import METHOD_WORDS, OTHER_WORDS
 from discreet.report.findings.diagnosis import Diagnosis
 from discreet.report.findings.words import words_for
 from discreet.report.summary import Diagnostics
 from discreet.results.estimate import Estimate, Status
 from discreet.results.limits import DEPENDENT, say_reliability
+from discreet.text import count_of, minus, name_some
 
 MOST_NAMED = 20
 """Items that a test left out which the text names."""

@@ -19,10 +19,10 @@ import numpy as np
 
 from discreet.errors import BadUsage
 from discreet.items.curves import BIN
-from discreet.markup import count_of
 from discreet.report.findings.words import words_for
 from discreet.results.estimate import Estimate
 from discreet.results.limits import FIT_HIGH, FIT_LOW
+from discreet.text import count_of
 from discreet.types import BoolArray, FloatArray, Int64Array
 
 if TYPE_CHECKING:

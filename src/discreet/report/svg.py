@@ -17,11 +17,11 @@ import numpy as np
 from discreet.items.distractors import OptionMap
 from discreet.items.residuals import InformationCurve
 from discreet.items.scalogram import Scalogram
-from discreet.markup import count_of, minus, name_some
 from discreet.planning.plan import Plan
 from discreet.report.pictures import ContrastMap, FitMap, GroupRows, ItemRows
 from discreet.results.kinds import KINDS, ReleaseKind
 from discreet.results.limits import FIT_HIGH, FIT_LOW
+from discreet.text import count_of, minus, name_some
 from discreet.words import ENGLISH, Language
 
 PICTURE_ITEMS = 60

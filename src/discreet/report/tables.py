@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 
 from discreet.items.curves import mark_disordered
-from discreet.markup import Tabular, brief_repr, name_some
 from discreet.persons.scoring import tabulate_scores
 from discreet.report.findings.words import RIGHT_WRONG, AnswerWords, words_for
 from discreet.results.estimate import Estimate
 from discreet.results.limits import FIT_HIGH, FIT_LOW, SURE_T
 from discreet.schema import AtLeast, Count, EqualLengths, Finite, read_as
+from discreet.tabular import Tabular, brief_repr
+from discreet.text import name_some
 from discreet.types import BoolArray
 
 if TYPE_CHECKING:

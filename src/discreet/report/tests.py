@@ -13,7 +13,6 @@ from typing import Any, Unpack
 
 from discreet.answers.opening import load_answers
 from discreet.items.mislabelled import tell_suspects
-from discreet.markup import Tabular, brief_repr, count_of
 from discreet.models.calibrate import fit
 from discreet.report.findings.items import ITEM_CHECKS, TEST_CHECKS, tell_few
 from discreet.report.findings.model import (
@@ -38,6 +37,8 @@ from discreet.results.limits import (
     say_test,
 )
 from discreet.tables.reading import ReadingWords
+from discreet.tabular import Tabular, brief_repr
+from discreet.text import count_of
 
 HOLDS, UNTESTED, TOO_FEW = "holds", "not tested", "too few persons"
 NEEDS_STEPS = "partial credit needed"

@@ -18,10 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadUsage, escape_controls
-from discreet.markup import HtmlColumn, Tabular, count_of, make_frame, make_table, preview_table
+from discreet.html import HtmlColumn, preview_table
 from discreet.privacy.accounting import Guarantee
 from discreet.results.thresholds import Thresholds
 from discreet.schema import Along, Count, Distinct, Within
+from discreet.tabular import Tabular, make_frame, make_table
+from discreet.text import count_of
 from discreet.types import FloatArray, Int64Array
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ from discreet.answers.responses import Responses
 from discreet.counts import PairCounts
 from discreet.counts.folds import PersonWeight
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
-from discreet.markup import Tabular, brief_repr, name_some
 from discreet.models.automatic import (
     TOO_MUCH_WORK,
     TOOK_CONDITIONAL,
@@ -42,6 +41,8 @@ from discreet.scales.grounded import (
 from discreet.scales.held import AnchoredSolution, hold_marginal, maximise_held
 from discreet.scales.held_steps import StepsHeld, hold_steps
 from discreet.tables.reading import ReadingWords
+from discreet.tabular import Tabular, brief_repr
+from discreet.text import name_some
 from discreet.types import AnchorMethod, BoolArray, Engine, FloatArray, IndexArray, Int64Array
 
 METHODS_WITH_ANCHORS = get_args(AnchorMethod)

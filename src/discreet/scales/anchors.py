@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import BadUsage
-from discreet.markup import name_some, read_cell
 from discreet.models.item_parameters import (
     KnownItems,
     check_logits,
@@ -25,6 +24,7 @@ from discreet.results.calibrated import is_series, read_calibration, read_ladder
 from discreet.scales.bank import Bank
 from discreet.tables.opener import read_columns
 from discreet.tables.sources import is_data_frame
+from discreet.text import name_some, read_cell
 
 
 def _read_pairs(table: Any) -> list[tuple[str, Any]]:

@@ -18,10 +18,10 @@ import numpy.typing as npt
 from discreet.answers.protocol import Answers
 from discreet.counts.folds import PersonWeight
 from discreet.errors import NotConverged
-from discreet.markup import name_some
 from discreet.models.refined import EXP_RANGE, RefinedScoring, logistic
 from discreet.models.standard_errors.person_scores import ScorePlan
 from discreet.models.standard_errors.sandwich import SumProducts
+from discreet.text import name_some
 from discreet.types import BoolArray, FloatArray, IndexArray
 
 STEP_TOL = 1e-9

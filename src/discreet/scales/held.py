@@ -15,7 +15,6 @@ import numpy as np
 from discreet.answers.protocol import Answers
 from discreet.counts import PairCounts
 from discreet.errors import DisconnectedItems, NotConverged
-from discreet.markup import name_some
 from discreet.models.conditional.maximise import Structure, Surface
 from discreet.models.conditional.patterns import GroupPatterns, Patterns
 from discreet.models.marginal import (
@@ -29,6 +28,7 @@ from discreet.models.marginal import (
 from discreet.models.mixture import Mixture, Sums
 from discreet.results.estimate import FitWarning, Solution, WarningKind
 from discreet.scales.grounded import GroundedFit
+from discreet.text import name_some
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 
 STEP_TOL = 1e-9

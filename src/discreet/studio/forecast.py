@@ -11,13 +11,14 @@ from dataclasses import replace
 from typing import Any
 
 from discreet.errors import DiscreetError
-from discreet.markup import HtmlColumn, count_of, show_predicted_share
+from discreet.html import HtmlColumn
 from discreet.planning.plan import Plan, make_plan, plan, plannable
 from discreet.planning.study import Setting
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.protocol import Order
 from discreet.studio.session import StudioSession, Work
 from discreet.studio.terms import ReleaseForm
+from discreet.text import count_of, show_predicted_share
 
 OTHER = {
     Neighbours.REPLACE_ONE: (Neighbours.ADD_REMOVE, "hide whether somebody took part"),

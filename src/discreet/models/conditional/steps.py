@@ -18,11 +18,11 @@ from enum import StrEnum
 import numpy as np
 
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.markup import name_some
 from discreet.models.conditional.maximise import Maximum, Structure, Surface, Undetermined, maximise
 from discreet.models.conditional.patterns import Patterns
 from discreet.models.conditional.rasch import check_conditional_size
 from discreet.results.estimate import Solution
+from discreet.text import name_some
 from discreet.types import BoolArray, FloatArray, Int64Array
 
 

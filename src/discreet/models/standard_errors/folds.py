@@ -21,7 +21,6 @@ import numpy as np
 from discreet.counts.folds import FEWEST_FOLDS, FoldCounts
 from discreet.counts.nodes import Locations
 from discreet.jit import threads_for
-from discreet.markup import count_of, name_some
 from discreet.models.connection import Chain, find_reached
 from discreet.models.laplacian import Laplacian, build_laplacian, invert_within, solve
 from discreet.models.methods import Method
@@ -33,6 +32,7 @@ from discreet.models.standard_errors.sandwich import (
 )
 from discreet.models.steps import StepPlan
 from discreet.results.estimate import FitWarning, WarningKind
+from discreet.text import count_of, name_some
 from discreet.types import BoolArray, FloatArray
 
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.items.mislabelled import tell_suspects, weak_items
-from discreet.markup import count_of, minus, name_some
 from discreet.report.findings.model import (
     check_dimensions,
     check_distances,
@@ -54,6 +53,7 @@ from discreet.results.limits import (
     Severity,
     say_reliability,
 )
+from discreet.text import count_of, minus, name_some
 
 if TYPE_CHECKING:
     from discreet.report.summary import Diagnostics

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from discreet.items.mislabelled import weak_items
-from discreet.markup import count_of, minus, name_some
 from discreet.persons.measures import HalvesTest
 from discreet.results.limits import (
     ANDERSEN_LEVEL,
@@ -29,6 +28,7 @@ from discreet.results.limits import (
     Severity,
     say_test,
 )
+from discreet.text import count_of, minus, name_some
 
 if TYPE_CHECKING:
     from discreet.items.dimensionality import Dimensionality

@@ -8,9 +8,8 @@ import pytest
 import discreet
 from discreet import adaptive
 from discreet.errors import BadResponses, BadUsage
-from discreet.keeping import _HOME, Kept
-from discreet.markup import Tabular
 from discreet.results.estimate import Estimate, Solution, Status, WarningKind
+from discreet.saving import Kept, list_kinds, read_result
 
 
 @pytest.fixture
@@ -116,13 +115,19 @@ def test_a_session_goes_on_where_it_was_saved(tmp_path):
     assert again.answer(True).item == half.answer(True).item
 
 
-def all_kinds(kind):
-    return {kind}.union(*(all_kinds(below) for below in kind.__subclasses__()))
-
-
-def test_every_kind_of_result_may_stand_in_a_file():
-    ours = {one for one in all_kinds(Kept) if one.__module__.startswith("discreet.")}
-    assert {one.__name__ for one in ours - {Kept, Tabular}} <= set(_HOME)
+def test_a_file_can_make_results_and_the_parts_that_their_annotations_name_and_no_others(tmp_path):
+    for name in discreet.__all__:
+        getattr(discreet, name)
+    kinds = list_kinds(Kept)
+    assert {"Estimate", "Bank", "AdaptiveSession", "AnalysisTable", "AndersenTest"} <= set(kinds)
+    parts = {name for name, kind in kinds.items() if not issubclass(kind, Kept)}
+    assert {"FitWarning", "WarningKind", "Status", "Solution", "Guarantee", "Setting"} <= parts
+    assert not parts & {"Responses", "Ledger", "Budget", "PairCounts", "NumberName", "Language"}
+    for name in ("Ledger", "Responses", "studio", "__version__", "os.system"):
+        document = {"format": "discreet-result", "version": 2, "result": {name: ["spent.db"]}}
+        (tmp_path / "e.json").write_text(json.dumps(document))
+        with pytest.raises(BadResponses, match=f"files hold no values of the kind {name}"):
+            read_result(tmp_path / "e.json")
 
 
 def test_ranking_is_a_table(estimate):

@@ -1,21 +1,22 @@
 """Results in files: written whole, readable by their owner only, and read back as they were.
 
 In: a result, a frozen value that may hold arrays, other values and warnings. Out: one JSON document
-that names its format and version, and says that it is confidential. Reading makes values of the
-kinds listed here and of no others, and runs nothing that a file says: no pickle.
+that names its format and version, and says that it is confidential. Reading makes results (loaded
+subclasses of :class:`Kept`, or public names of the library), the classes that their annotations
+name, and nothing else. It runs nothing that a file says: no pickle.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import cache
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, get_args, get_type_hints
 
 from discreet.atomic import write_text
 from discreet.errors import BadResponses, BadUsage
@@ -34,43 +35,6 @@ CONFIDENTIAL = (
 )
 RELEASED = "released with privacy: may be shown to everyone"
 PUBLIC = "public: made of public parameters only"
-
-_KINDS = {
-    "adaptive": "AdaptiveSession Exposure Rules",
-    "persons.measures": "HalvesTest NormalPrior",
-    "scales.anchoring": "Anchored",
-    "scales.bank": "Bank",
-    "items.category_fit": "CategoryFit",
-    "report.before_after": "FitChange",
-    "report.tests": "ModelCheck ModelTest",
-    "report.summary": "Diagnostics",
-    "items.dif": "DifTable WaldTest",
-    "items.dimensionality": "Contrast Dimensionality",
-    "items.distractors": "Distractors",
-    "scales.linking": "Link",
-    "scales.drift": "Drift",
-    "items.groups": "AndersenTest",
-    "items.fit": "FitStatistics ItemFit PersonFit Reliability",
-    "items.martin_loef": "Alpha MartinLoefTest",
-    "items.mislabelled": "Mislabelled",
-    "persons.scoring": "PersonScores PersonStatus ScoreTable",
-    "planning.plan": "Plan",
-    "persons.plausible": "LatentRegression",
-    "items.residuals": "InformationCurve ResidualCorrelations",
-    "scales.reported": "Scale",
-    "items.scalogram": "Scalogram",
-    "planning.study": "Assumptions Setting",
-    "items.step_models": "StepModelTest",
-    "report.tables": "AnalysisTable",
-    "privacy.accounting": "Guarantee Neighbours",
-    "results.estimate": "Estimate FitWarning Solution Status WarningKind",
-    "results.ranks": "ItemComparison RankRanges",
-    "results.ranking": "Ranking Strengths",
-    "results.thresholds": "Thresholds",
-}
-"""Modules and the kinds of values of each that a file may hold."""
-
-_HOME = {name: home for home, names in _KINDS.items() for name in names.split()}
 
 _FORMER = {
     "Kind": "WarningKind",
@@ -142,6 +106,51 @@ def read_result(path: str | PathLike[str]) -> Any:
         raise BadResponses(f"{path} is damaged ({why}); save the result again") from error
 
 
+@cache
+def find_kind(name: str) -> Any:
+    """Return the class that a file calls by its name, or refuse it."""
+    if name not in list_kinds(Kept):
+        _load_public(name)
+    kinds = list_kinds(Kept)
+    if name not in kinds:
+        raise SchemaError(f"files hold no values of the kind {name}")
+    return kinds[name]
+
+
+def _load_public(name: str) -> None:
+    """Load the module of a public name; nothing happens where there is no such name."""
+    import discreet
+
+    module = discreet if name in discreet.__all__ else discreet.analysis
+    if name in module.__all__:
+        getattr(module, name)
+
+
+def list_kinds(result: type) -> dict[str, type]:
+    """Return loaded kinds of results, and the classes that are parts of them, by name."""
+    kinds = {kind.__name__: kind for kind in _list_parts(result)}
+    subclasses: list[type] = result.__subclasses__()
+    for subclass in subclasses:
+        kinds |= list_kinds(subclass)
+    return kinds
+
+
+@cache
+def _list_parts(kind: type) -> frozenset[type]:
+    """Return a class of this library with those that its annotations name, and theirs."""
+    if not kind.__module__.startswith("discreet."):
+        return frozenset()
+    annotations = get_type_hints(kind).values()
+    return frozenset({kind}).union(*map(_list_parts, _list_classes(annotations)))
+
+
+def _list_classes(annotations: Iterable[Any]) -> set[type]:
+    """Return the classes in annotations, also those inside of lists, mappings and unions."""
+    listed = list(annotations)
+    plain = {one for one in listed if isinstance(one, type) and not get_args(one)}
+    return plain.union(*(_list_classes(get_args(one)) for one in listed))
+
+
 def is_result(document: Any) -> bool:
     """Say whether a JSON document is a saved result."""
     return isinstance(document, dict) and document.get("format") == FORMAT
@@ -168,11 +177,10 @@ def write_value(value: Any) -> Any:
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": str(value)}
-    name = type(value).__name__
-    if name in _HOME:
-        return {name: _write_parts(value)}
     if isinstance(value, NumberName):
         return {"id": int(value)}
+    if type(value).__module__.startswith("discreet."):
+        return {type(value).__name__: _write_parts(value)}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, tuple):
@@ -186,13 +194,13 @@ def write_value(value: Any) -> Any:
     if isinstance(value, np.random.Generator):
         return {"random": write_value(value.bit_generator.state)}
     raise BadUsage(
-        f"a result that holds a value of the kind {name} cannot be saved; files hold results of "
-        "this library, numbers, texts and lists of them"
+        f"a result that holds a value of the kind {type(value).__name__} cannot be saved; files "
+        "hold results of this library, numbers, texts and lists of them"
     )
 
 
 def _write_parts(value: Any) -> Any:
-    """Return what a value of a listed kind is made of."""
+    """Return what a value of this library is made of."""
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value):
@@ -225,13 +233,13 @@ def _read(stored: Any) -> Any:
         return stored
     ((written, parts),) = stored.items()
     name = _FORMER.get(str(written), str(written))
-    if name in _HOME:
-        return _make(name, parts)
-    return _READERS[name](parts)
+    if name in _READERS:
+        return _READERS[name](parts)
+    return _make(name, parts)
 
 
 def _make(name: str, parts: Any) -> Any:
-    kind = getattr(importlib.import_module(f"discreet.{_HOME[name]}"), name)
+    kind = find_kind(name)
     if isinstance(parts, dict):
         return read_as(kind, {key: _read(one) for key, one in parts.items()}, name)
     return kind(*(_read(parts) if isinstance(parts, list) else [parts]))
