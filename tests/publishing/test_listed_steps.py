@@ -12,7 +12,7 @@ from discreet.answers.opening import opened
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.protocol import Public
-from discreet.publishing.listed import check_lowest, settle_reading
+from discreet.publishing.listed import check_lowest, restrict_reading
 from discreet.publishing.spec import make_spec
 from discreet.tables.lists import read_form_list, read_items
 
@@ -32,7 +32,7 @@ def tell(items, **more):
 
 
 def read(source, public, engine="auto", **words):
-    with opened(source, engine, words, partial(settle_reading, public)) as answers:
+    with opened(source, engine, words, partial(restrict_reading, public)) as answers:
         if engine == "disk":
             assert answers.n_persons == 3
             check_lowest(public, answers)

@@ -312,7 +312,7 @@ def resume(
     check_engine(limits)
     from discreet.privacy.ledger import Ledger
     from discreet.publishing.delivery import read_order, resume_release
-    from discreet.publishing.listed import settle_reading
+    from discreet.publishing.listed import restrict_reading
 
     book = Ledger.open(file)
     order = read_order(book, book.find(release))
@@ -320,7 +320,7 @@ def resume(
     if answers is not None and order.public.kind == "comparisons":
         opened = nullcontext(read_votes(answers, columns))
     elif answers is not None:
-        settle = partial(settle_reading, order.public)
+        settle = partial(restrict_reading, order.public)
         opened = open_answers(answers, reading, limits, "Releasing", settle)
     with delivery.showing() as show, opened as data:
         show(resume_release(book, release, data, **delivery.place))

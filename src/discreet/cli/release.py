@@ -274,7 +274,7 @@ def release(
         order = state_order(terms, study, reading, kind="answers")
     else:
         order = open_request(context, request, terms, kind="answers")
-    opened = open_answers(file, ReleaseReading(), limits, "Releasing", order.settle_reading)
+    opened = open_answers(file, ReleaseReading(), limits, "Releasing", order.restrict_reading)
     with delivery.showing() as show, opened as answers:
         show(order.release(answers, delivery))
 
@@ -287,12 +287,12 @@ class OpenOrder:
     ledger: Ledger
     request: Request | None
 
-    def settle_reading(self, _: Reading) -> Reading:
+    def restrict_reading(self, _: Reading) -> Reading:
         """Return how answers are read: as the specification says."""
-        from discreet.publishing.listed import settle_reading
+        from discreet.publishing.listed import restrict_reading
         from discreet.tables.reading import Reading
 
-        return settle_reading(self.spec.public, Reading(**self.spec.reading))
+        return restrict_reading(self.spec.public, Reading(**self.spec.reading))
 
     def release(self, data: Any, delivery: DeliveryOptions) -> Published:
         """Release what was stated, or approved, from data that was read so."""

@@ -164,11 +164,11 @@ def make_identity(about: About, *, folder: Path | None = None) -> Identity:
         return about
     if isinstance(about, str | PathLike):
         path = Path(about)
-        return _check_words(_read_parts(read_table(path), path.parent), f"{about}: ")
+        return _check_words(_read_parts(read_word_file(path), path.parent), f"{about}: ")
     return _check_words(_read_parts(about, folder or Path()), "")
 
 
-def read_table(path: Path) -> dict[str, Any]:
+def read_word_file(path: Path) -> dict[str, Any]:
     """Return what a TOML file says, or a JSON file; dates as text."""
     if not path.is_file():
         raise BadUsage(f'{path} does not exist; it should hold lines such as title = "..."')

@@ -24,7 +24,7 @@ from discreet.tables.remedies import refuse_detected
 from discreet.tables.scales import list_scale
 
 
-def settle_reading(public: Public, reading: Reading) -> Reading:
+def restrict_reading(public: Public, reading: Reading) -> Reading:
     """Return how to read answers of a release: as told, without looking at the values.
 
     Columns and rows outside the item list are ignored.
@@ -63,7 +63,7 @@ def open_listed(
     The part is taken person by person: nobody else's answers change it, and whoever has no listed
     answer stays a person.
     """
-    with opened(source, engine, words, partial(settle_reading, public)) as answers:
+    with opened(source, engine, words, partial(restrict_reading, public)) as answers:
         refuse_detected(answers.detected)
         check_lowest(public, answers)
         _check_item_names(public, answers.items)

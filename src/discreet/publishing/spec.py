@@ -32,9 +32,9 @@ from discreet.publishing.identity import (
     Identity,
     make_identity,
     read_audit,
-    read_table,
+    read_word_file,
 )
-from discreet.publishing.listed import settle_reading
+from discreet.publishing.listed import restrict_reading
 from discreet.results.kinds import KINDS
 from discreet.tables.key import Key, make_key
 from discreet.tables.lists import read_form_list, read_items, read_list
@@ -235,7 +235,7 @@ def read_spec(words: Words, *, kind: str = "answers", file: Path | None = None) 
 
 def _read_spec_file(path: Path, kind: str) -> dict[str, Any]:
     """Return the keywords of a specification file."""
-    words = read_table(path)
+    words = read_word_file(path)
     own_names = {"max_answers": KINDS[kind].cap, "persons": KINDS[kind].persons}
     names = [own_names.get(name, name) for name in (*SPEC_NAMES, *BUDGET_NAMES)]
     for name in words:
@@ -375,7 +375,7 @@ def _pack_reading(public: Public, words: Words) -> dict[str, Any]:
     _check_names(kind, words)
     keywords = {name: value for name, value in words.items() if not _is_default(kind, name, value)}
     if kind == "answers":
-        reading = settle_reading(public, Reading(**keywords))
+        reading = restrict_reading(public, Reading(**keywords))
         keywords |= {"missing": reading.codes} if "missing" in keywords else {}
         keywords |= {"key": vars(make_key(keywords["key"]))} if "key" in keywords else {}
     return dict(pack(keywords))

@@ -20,7 +20,7 @@ from discreet.atomic import PRIVACY_FILE
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.protocol import Public
 from discreet.publishing.delivery import find_charged, read_order, resume_release
-from discreet.publishing.listed import settle_reading
+from discreet.publishing.listed import restrict_reading
 from discreet.publishing.release import DeliveryTerms, release_spec
 from discreet.studio.look import counting
 from discreet.studio.session import StudioSession, Ticket
@@ -100,7 +100,7 @@ def _open(
     progress: TaskProgress, source: Path, words: Mapping[str, Any], public: Public
 ) -> Iterator[Answers]:
     """Give the answers as the terms say they are to be read, large ones where they are."""
-    reading = settle_reading(public, Reading(**words))
+    reading = restrict_reading(public, Reading(**words))
     if is_too_large(source, reading):
         with open_answers(source, "disk", reading=reading) as streamed:
             yield streamed
