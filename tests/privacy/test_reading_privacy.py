@@ -25,7 +25,7 @@ from discreet.answers.device import DeviceAnswers
 from discreet.answers.streamed import open_stream
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.mechanisms.pairs import DensePairs
-from discreet.publishing.listed import open_listed
+from discreet.publishing.listed import DataSource, open_listed
 from discreet.publishing.spec import make_spec
 from discreet.tables import remedies, scales, separators, sources
 from discreet.tables.formats import jsonl, labelled, workbook
@@ -343,7 +343,7 @@ def read_case(case, path, engine="auto"):
     source, words = path, case.words
     if case.before:
         source, words = read_responses(path, **case.words), {}
-    with open_listed(source, engine, words, told) as answers:
+    with open_listed(DataSource(source, engine), words, told) as answers:
         return describe(answers)
 
 
@@ -428,7 +428,7 @@ def test_answers_on_disk_are_read_alike(layout, tmp_path):
             path = case.write(tmp_path, case.rows)
             expected = read_case(case, path)
             told = tell(case.items, lowest=case.lowest)
-            with open_listed(path, "disk", case.words, told) as streamed:
+            with open_listed(DataSource(path, "disk"), case.words, told) as streamed:
                 assert streamed.detected == ()
                 (batch,) = streamed.batches(with_ids=True)
                 assert (streamed.items, streamed.steps) == (expected.items, expected.steps)
@@ -440,7 +440,7 @@ def test_answers_on_disk_are_read_alike(layout, tmp_path):
 
 
 def read_listed(source, items=("q1", "q2"), lowest=0, **words):
-    with open_listed(source, "auto", words, tell(items, lowest=lowest)) as answers:
+    with open_listed(DataSource(source, "auto"), words, tell(items, lowest=lowest)) as answers:
         return describe(answers)
 
 
@@ -578,10 +578,10 @@ def test_a_file_that_is_not_utf8_is_not_released(tmp_path, engine):
     table = f"{rows}b,X,1\n".encode()  # behind what is looked at first
     told = tell(["Größe", "q2"])
     path.write_bytes(table)
-    with open_listed(path, engine, {}, told) as answers:
+    with open_listed(DataSource(path, engine), {}, told) as answers:
         assert answers.n_persons == 2
     path.write_bytes(table.replace(b"X", b"\xe9"))
-    with pytest.raises(BadResponses, match=RULE), open_listed(path, engine, {}, told):
+    with pytest.raises(BadResponses, match=RULE), open_listed(DataSource(path, engine), {}, told):
         pass
     assert [one.option for one in read_responses(path).detected] == ["encoding"]
 
@@ -724,7 +724,7 @@ def test_what_is_not_listed_is_ignored_and_its_persons_count(tmp_path, engine):
     told = tell(["q2", "q1", "never"])
     expected = [[-1, -1, -1], [-1, 0, -1], [0, 1, -1]]
     for path in (wide_path, long_path):
-        with open_listed(path, engine, {}, told) as answers:
+        with open_listed(DataSource(path, engine), {}, told) as answers:
             assert (answers.items, answers.n_persons) == (("q2", "q1", "never"), 3)
             stores = [answers] if engine == "memory" else list(answers.batches())
             rows = [row for one in stores for row in one.to_array().tolist()]

@@ -114,6 +114,7 @@ def test_an_approved_request_is_released_with_no_other_choice(board):
     from dataclasses import replace
 
     from discreet.errors import NotAllowed
+    from discreet.publishing.listed import DataSource
     from discreet.publishing.release import DeliveryTerms, release_spec
     from discreet.publishing.spec import ReleaseSpec
 
@@ -127,10 +128,10 @@ def test_an_approved_request_is_released_with_no_other_choice(board):
     )
     unseen = replace(spec, identity=replace(spec.identity, looked=False))
     with pytest.raises(NotAllowed, match="its looked is another"):
-        release_spec(library.datasets.lsat(), unseen, terms)
+        release_spec(DataSource(library.datasets.lsat()), unseen, terms)
     named = replace(spec, public=replace(spec.public, chosen_by="steward"))
     with pytest.raises(NotAllowed, match="its chosen_by is another"):
-        release_spec(library.datasets.lsat(), named, terms)
+        release_spec(DataSource(library.datasets.lsat()), named, terms)
     assert library.Ledger.open(board / "board.db").releases() == ()
 
 

@@ -217,6 +217,15 @@ def make_resources(limits: Limits) -> Resources:
 
 
 @contextmanager
+def open_source(file: str, limits: Limits) -> Iterator[Any]:
+    """Give where the data of a release is, and show progress while it is read."""
+    from discreet.publishing.listed import DataSource
+
+    with counting_rows("Releasing") as progress:
+        yield DataSource(file, limits.engine, make_resources(limits), progress)
+
+
+@contextmanager
 def open_answers(
     source: str,
     reading: ReleaseReading,

@@ -19,7 +19,7 @@ from discreet.cli.answers import ReleaseReading
 from discreet.cli.failures import drop_output
 from discreet.cli.options import Force, Language, argument, flag, option
 from discreet.cli.output import check_writable, note, say, say_field, say_lines
-from discreet.cli.release import ReleaseStudy, ReleaseTerms, open_ledger, state_release
+from discreet.cli.release import ReleaseStudy, ReleaseTerms, need, state_release
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def write_request(spec: ReleaseSpec, ledger: Path | None, out: Path) -> None:
     _check_new(out)
     from discreet.publishing.requests import propose_spec
 
-    request = propose_spec(spec, open_ledger(ledger))
+    request = propose_spec(spec, need(ledger, "--ledger"))
     request.save(out)
     print_request(request)
     say(f"Wrote {out}. Whoever approves signs it: discreet steward approve {out} --signing-key KEY")

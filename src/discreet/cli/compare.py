@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from discreet.atomic import check_place
-from discreet.cli.answers import Columns, read_votes
+from discreet.cli.answers import Columns, Limits, open_source, read_votes
 from discreet.cli.approvals import NewRequest, write_request
 from discreet.cli.options import AsJson, argument, flag, option
 from discreet.cli.output import list_rows, note, print_columns, print_json, say, working
@@ -18,9 +18,11 @@ from discreet.cli.release import (
     RequestFile,
     need,
     open_request,
-    state_order,
     state_release,
 )
+
+if TYPE_CHECKING:
+    from discreet.publishing.spec import ReleaseSpec
 
 ComparisonsFile = Annotated[
     str, argument("FILE", "The comparisons: CSV, TSV or Parquet, also .gz.")
@@ -88,25 +90,25 @@ def release(
 ) -> None:
     """Release strengths with a privacy guarantee for each judge. Charges the ledger first."""
     check_place(delivery.out, force=delivery.force)
-    if request is not None:
-        order = open_request(context, request, terms, kind="comparisons")
+    ledger, signed = terms.ledger, None
+    if request is None:
+        spec = state_ranking(terms, study, reading)
+        need(ledger, "--ledger")
     else:
-        _need_cap(terms, study)
-        order = state_order(terms, study, reading, kind="comparisons")
-    data = read_votes(file, Columns(**order.spec.reading))
-    with delivery.showing() as show, working("Releasing"):
-        show(order.release(data, delivery))
+        spec, ledger, signed = open_request(context, request, terms, kind="comparisons")
+    with delivery.showing() as show, open_source(file, Limits()) as source:
+        show(delivery.release(source, spec, ledger, signed))
 
 
 def propose(
     *, terms: ReleaseTerms, study: ComparisonStudy, out: NewRequest, reading: Columns
 ) -> None:
     """Write down a release of comparisons for others to approve. No data is touched."""
-    _need_cap(terms, study)
-    spec = state_release(terms, study, reading, kind="comparisons")
-    write_request(spec, terms.ledger, out)
+    write_request(state_ranking(terms, study, reading), terms.ledger, out)
 
 
-def _need_cap(terms: ReleaseTerms, study: ComparisonStudy) -> None:
+def state_ranking(terms: ReleaseTerms, study: ComparisonStudy, reading: Columns) -> ReleaseSpec:
+    """Return the specification that options and the file of ``--spec`` make."""
     if terms.spec is None:
         need(study.max_comparisons, "--max-comparisons")
+    return state_release(terms, study, reading, kind="comparisons")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,8 +13,7 @@ from discreet.cli.answers import (
     Limits,
     ReadingOptions,
     check_engine,
-    open_answers,
-    read_votes,
+    open_source,
 )
 from discreet.cli.approvals import print_approvers
 from discreet.cli.options import (
@@ -39,7 +37,7 @@ from discreet.cli.output import (
     say,
     say_lines,
 )
-from discreet.cli.release import DeliveryOptions
+from discreet.cli.release import DeliveryOptions, state_reading
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -310,17 +308,13 @@ def resume(
     """Write a release that was paid for and did not arrive. Charges nothing."""
     check_place(delivery.out, force=delivery.force)
     check_engine(limits)
-    from discreet.privacy.ledger import Ledger
-    from discreet.publishing.delivery import read_order, resume_release
-    from discreet.publishing.listed import restrict_reading
+    from discreet.publishing.delivery import find_paid, resume_release
 
-    book = Ledger.open(file)
-    order = read_order(book, book.find(release))
+    book, order = find_paid(file, release)
+    is_ranking = order.public.kind == "comparisons"
+    words = state_reading(columns if is_ranking else reading).get("reading", {})
     opened: AbstractContextManager[Any] = nullcontext()
-    if answers is not None and order.public.kind == "comparisons":
-        opened = nullcontext(read_votes(answers, columns))
-    elif answers is not None:
-        settle = partial(restrict_reading, order.public)
-        opened = open_answers(answers, reading, limits, "Releasing", settle)
-    with delivery.showing() as show, opened as data:
-        show(resume_release(book, release, data, **delivery.place))
+    if answers is not None:
+        opened = open_source(answers, limits)
+    with delivery.showing() as show, opened as source:
+        show(resume_release(book, release, source, **delivery.place, **words))

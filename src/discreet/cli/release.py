@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -22,7 +22,7 @@ from discreet.cli.answers import (
     ReleaseReading,
     check_engine,
     list_words,
-    open_answers,
+    open_source,
 )
 from discreet.cli.documents import list_thresholds
 from discreet.cli.options import (
@@ -44,11 +44,9 @@ from discreet.errors import BadUsage
 from discreet.results.kinds import find_kind
 
 if TYPE_CHECKING:
-    from discreet.privacy.ledger import Ledger
     from discreet.privacy.ledger.request import Request
     from discreet.publishing.bundle import Published
     from discreet.publishing.spec import ReleaseSpec
-    from discreet.tables.reading import Reading
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,6 +195,14 @@ class DeliveryOptions:
         """What a release takes of it."""
         return {"out": self.out, "force": self.force}
 
+    def release(
+        self, source: Any, spec: ReleaseSpec, ledger: Any, request: Request | None = None
+    ) -> Published:
+        """Release what was stated, or approved."""
+        from discreet.publishing.release import DeliveryTerms, release_spec
+
+        return release_spec(source, spec, DeliveryTerms(ledger, request=request, **self.place))
+
     @contextmanager
     def showing(self) -> Iterator[Callable[[Published], None]]:
         """Show the release that the block makes, once the block has ended.
@@ -222,6 +228,7 @@ def state_release(
     """Return the specification that options and the file of ``--spec`` make."""
     from discreet.publishing.spec import read_spec
 
+    need(terms.items or terms.spec, "--items")
     words = {**terms.list_stated(), **_list_stated(study), **state_reading(reading)}
     return read_spec(words, kind=kind, file=terms.spec)
 
@@ -240,13 +247,6 @@ def state_reading(reading: Any) -> dict[str, Any]:
     stated = {name: words[name] for name, value in vars(reading).items() if value != usual[name]}
     told = {name: stated.pop(name) for name in TOLD if name in stated}
     return {**told, **({"reading": stated} if stated else {})}
-
-
-def open_ledger(file: Path | None) -> Ledger:
-    """Return the ledger that is charged."""
-    from discreet.privacy.ledger import Ledger
-
-    return Ledger.open(need(file, "--ledger"))
 
 
 def need(option_value: Any, name: str) -> Any:
@@ -270,68 +270,28 @@ def release(
     """Release item difficulties with a privacy guarantee. Charges the ledger first."""
     check_place(delivery.out, force=delivery.force)
     check_engine(limits)
+    ledger, signed = terms.ledger, None
     if request is None:
-        order = state_order(terms, study, reading, kind="answers")
+        spec = state_release(terms, study, reading)
+        need(ledger, "--ledger")
     else:
-        order = open_request(context, request, terms, kind="answers")
-    opened = open_answers(file, ReleaseReading(), limits, "Releasing", order.restrict_reading)
-    with delivery.showing() as show, opened as answers:
-        show(order.release(answers, delivery))
-
-
-@dataclass(frozen=True)
-class OpenOrder:
-    """A release that the ledger allows, before the data is opened."""
-
-    spec: ReleaseSpec
-    ledger: Ledger
-    request: Request | None
-
-    def restrict_reading(self, _: Reading) -> Reading:
-        """Return how answers are read: as the specification says."""
-        from discreet.publishing.listed import restrict_reading
-        from discreet.tables.reading import Reading
-
-        return restrict_reading(self.spec.public, Reading(**self.spec.reading))
-
-    def release(self, data: Any, delivery: DeliveryOptions) -> Published:
-        """Release what was stated, or approved, from data that was read so."""
-        from discreet.publishing.release import DeliveryTerms, release_spec
-
-        terms = DeliveryTerms(self.ledger, request=self.request, **delivery.place)
-        return release_spec(data, replace(self.spec, reading={}), terms)
-
-
-def state_order(terms: ReleaseTerms, study: Any, reading: Any, *, kind: str) -> OpenOrder:
-    """Return what the options state, or refuse it before the data is opened."""
-    need(terms.items or terms.spec, "--items")
-    spec = state_release(terms, study, reading, kind=kind)
-    return _check_order(OpenOrder(spec, open_ledger(terms.ledger), None))
+        spec, ledger, signed = open_request(context, request, terms, kind="answers")
+    with delivery.showing() as show, open_source(file, limits) as source:
+        show(delivery.release(source, spec, ledger, signed))
 
 
 def open_request(
     context: typer.Context, file: Path, terms: ReleaseTerms, *, kind: str
-) -> OpenOrder:
-    """Return what was approved, or refuse it before the data is opened."""
+) -> tuple[ReleaseSpec, Any, Any]:
+    """Return what was approved, and its ledger; refuse another kind of data."""
     _refuse_beside(context)
-    from discreet.privacy.ledger.request import Request
-    from discreet.publishing.requests import open_ledger
-    from discreet.publishing.spec import ReleaseSpec
+    from discreet.publishing.requests import read_request
 
-    request = Request.load(file)
-    book = open_ledger(request, terms.ledger)
-    spec = ReleaseSpec.from_dict(request.body)
+    spec, ledger, request = read_request(file, terms.ledger)
     if spec.public.kind != kind:
         right = "compare release" if spec.public.kind == "comparisons" else "release"
         raise BadUsage(f"{file} is a request for {spec.public.kind}: use 'discreet {right}'.")
-    return _check_order(OpenOrder(spec, book, request))
-
-
-def _check_order(order: OpenOrder) -> OpenOrder:
-    from discreet.publishing.release import check_allowed
-
-    check_allowed(order.spec, order.ledger, order.request)
-    return order
+    return spec, ledger, request
 
 
 FREE_BESIDE = {

@@ -36,7 +36,7 @@ from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.protocol import Order
 from discreet.privacy.wall import Release, release_statistics, restore_release
 from discreet.publishing.bundle import PUBLISHED, Published, bundle_files, describe_release
-from discreet.publishing.listed import OPENERS
+from discreet.publishing.listed import OPENERS, DataSource
 from discreet.publishing.noisy import COVARIANCE_ITEMS
 from discreet.results.ranks import PAIRED_ITEMS
 from discreet.tables.reading import ListedWords
@@ -256,9 +256,8 @@ def resume_release(
     Published
         Of comparisons, a :class:`discreet.PublishedRanking`.
     """
-    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    book, order = find_paid(ledger, release)
     entry = book.find(release)
-    order = read_order(book, entry)
     with open_delivery(
         order, book, out=out, force=force, reservation=entry.reservation
     ) as delivery:
@@ -274,13 +273,20 @@ def resume_release(
                 f"{book.path}: release {entry.number} stopped before its values were stored, so "
                 "it needs the answers again (--answers FILE, in Python data=)."
             )
-        with OPENERS[order.public.kind](data, engine, reading, order.public) as source:
-            if not entry.is_about(*book.recognise(source)):
+        source = data if isinstance(data, DataSource) else DataSource(data, engine)
+        with OPENERS[order.public.kind](source, reading, order.public) as contributions:
+            if not entry.is_about(*book.recognise(contributions)):
                 raise BadResponses(
                     f"{book.path}: these are not the answers that release {entry.number} was "
                     "charged for. Give those, or pay for another release."
                 )
-            return delivery.draw(source, noise or ExactNoise())
+            return delivery.draw(contributions, noise or ExactNoise())
+
+
+def find_paid(ledger: Ledger | str | PathLike[str], release: int | str) -> tuple[Ledger, Order]:
+    """Return a ledger, and what was asked for in one of its releases."""
+    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    return book, read_order(book, book.find(release))
 
 
 def read_order(book: Ledger, entry: LedgerEntry) -> Order:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from discreet.privacy.protocol import Public
 from discreet.tables.columns import refuse_misspelt
 from discreet.tables.reading import ListedWords, Reading
 from discreet.tables.remedies import refuse_detected
+from discreet.tables.resources import Progress, Resources
 from discreet.tables.scales import list_scale
 
 
@@ -54,16 +55,41 @@ def restrict_reading(public: Public, reading: Reading) -> Reading:
     return replace(reading, reverse=(), scale=scale, listed=listed)
 
 
+@dataclass(frozen=True)
+class DataSource:
+    """Where the data of a release is.
+
+    Attributes
+    ----------
+    data
+        Answers or comparisons, or where they are.
+    engine, resources, progress
+        Where answers are counted, what that may use, and who is told how far it is.
+    """
+
+    data: Any
+    engine: str = "auto"
+    resources: Resources | None = None
+    progress: Callable[[Progress], None] | None = None
+
+
 @contextmanager
 def open_listed(
-    source: Any, engine: str, words: ListedWords | None, public: Public
+    source: DataSource, words: ListedWords | None, public: Public
 ) -> Iterator[Contributions]:
     """Give the answers of a release: read as it was told, and only what is listed.
 
     The part is taken person by person: nobody else's answers change it, and whoever has no listed
     answer stays a person.
     """
-    with opened(source, engine, words, partial(restrict_reading, public)) as answers:
+    with opened(
+        source.data,
+        source.engine,
+        words,
+        partial(restrict_reading, public),
+        resources=source.resources,
+        progress=source.progress,
+    ) as answers:
         refuse_detected(answers.detected)
         check_lowest(public, answers)
         _check_item_names(public, answers.items)
@@ -72,16 +98,16 @@ def open_listed(
 
 @contextmanager
 def open_listed_comparisons(
-    source: Any, _engine: str, words: ListedWords | None, public: Public
+    source: DataSource, words: ListedWords | None, public: Public
 ) -> Iterator[Comparisons]:
     """Give the comparisons of a release: of listed objects."""
-    comparisons = open_comparisons(source, words)
+    comparisons = open_comparisons(source.data, words)
     refuse_detected(comparisons.detected)
     yield comparisons.keep(public.items)
 
 
 ListedOpener = Callable[
-    [Any, str, ListedWords | None, Public], AbstractContextManager[Contributions]
+    [DataSource, ListedWords | None, Public], AbstractContextManager[Contributions]
 ]
 OPENERS: dict[str, ListedOpener] = {
     "answers": open_listed,

@@ -39,7 +39,7 @@ from discreet.publishing.bundle import (
 )
 from discreet.publishing.delivery import describe_account, open_delivery
 from discreet.publishing.identity import About
-from discreet.publishing.listed import OPENERS
+from discreet.publishing.listed import OPENERS, DataSource
 from discreet.publishing.spec import Forms, Items, ReleaseSpec, check_spec, make_budget, make_spec
 from discreet.results.kinds import KINDS
 from discreet.tables.reading import ListedWords
@@ -187,7 +187,7 @@ def release(
         reading=reading,
     )
     terms = DeliveryTerms(ledger, noise or ExactNoise(), out, force, reservation=reservation)
-    return release_spec(source, spec, terms, engine=engine)
+    return release_spec(DataSource(source, engine), spec, terms)
 
 
 def release_comparisons(
@@ -268,7 +268,7 @@ def release_comparisons(
         looked=looked,
     )
     terms = DeliveryTerms(ledger, noise or ExactNoise(), out, force)
-    return cast(PublishedRanking, release_spec(data, spec, terms))
+    return cast(PublishedRanking, release_spec(DataSource(data), spec, terms))
 
 
 @dataclass(frozen=True)
@@ -307,14 +307,12 @@ class DeliveryTerms:
         return Ledger.open(self.ledger) if isinstance(self.ledger, str | PathLike) else self.ledger
 
 
-def release_spec(
-    source: Any, spec: ReleaseSpec, terms: DeliveryTerms, *, engine: str = "auto"
-) -> Published:
+def release_spec(source: DataSource, spec: ReleaseSpec, terms: DeliveryTerms) -> Published:
     """Do every step between what was asked for and a result, in the only order that is safe."""
     book, kind = terms.book, spec.public.kind
     about = {**spec.identity.describe(), **check_allowed(spec, book, terms.request)}
     words = cast(ListedWords, spec.reading)
-    with OPENERS[kind](source, engine, words, spec.public) as data:
+    with OPENERS[kind](source, words, spec.public) as data:
         public = settle_persons(data, spec.public, KINDS[kind].persons)
         order = make_order(spec, public, terms.noise, about)
         spec.identity.check_audit(order.name)

@@ -21,6 +21,7 @@ from discreet.privacy.ledger.request import Request, as_request, make_request
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.publishing.bundle import Published
 from discreet.publishing.identity import About
+from discreet.publishing.listed import DataSource
 from discreet.publishing.release import DeliveryTerms, release_spec
 from discreet.publishing.spec import (
     Forms,
@@ -187,21 +188,26 @@ def release_request(
         Where the request is for another ledger, was used before, was changed after it was signed,
         or is not signed by as many approvers of the ledger as it asks for.
     """
-    proposal = as_request(request)
-    book = open_ledger(proposal, ledger)
-    spec = ReleaseSpec.from_dict(proposal.body)
+    spec, book, proposal = read_request(request, ledger)
     if isinstance(source, AnswerSource | PairCounts | Comparisons):
         spec = replace(spec, reading={})
     terms = DeliveryTerms(book, noise or ExactNoise(), out, force, request=proposal)
-    return release_spec(source, spec, terms, engine=engine)
+    return release_spec(DataSource(source, engine), spec, terms)
 
 
-def open_ledger(request: Request, ledger: AnyLedger | None) -> Ledger:
-    """Return the ledger that a request is for; which one it must be is checked with the request."""
-    if request.body["purpose"] != "release":
+def read_request(
+    request: Request | str | PathLike[str], ledger: AnyLedger | None = None
+) -> tuple[ReleaseSpec, Ledger, Request]:
+    """Return what a request asks for, the ledger that it is for, and the request itself.
+
+    Whether it is the right ledger is checked with the signatures, before the data is opened.
+    """
+    proposal = as_request(request)
+    if proposal.body["purpose"] != "release":
         raise BadUsage(
             "this request is about an approver: enter it with 'discreet ledger approver LEDGER "
             "--request FILE'"
         )
-    source = request.body["ledger_file"] if ledger is None else ledger
-    return source if isinstance(source, Ledger) else Ledger.open(source)
+    source = proposal.body["ledger_file"] if ledger is None else ledger
+    book = source if isinstance(source, Ledger) else Ledger.open(source)
+    return ReleaseSpec.from_dict(proposal.body), book, proposal

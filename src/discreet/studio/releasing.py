@@ -20,7 +20,7 @@ from discreet.atomic import PRIVACY_FILE
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.protocol import Public
 from discreet.publishing.delivery import find_charged, read_order, resume_release
-from discreet.publishing.listed import restrict_reading
+from discreet.publishing.listed import DataSource, restrict_reading
 from discreet.publishing.release import DeliveryTerms, release_spec
 from discreet.studio.look import counting
 from discreet.studio.session import StudioSession, Ticket
@@ -66,7 +66,7 @@ def make(
         progress.commit()
         progress.begin("Charging the ledger, drawing the noise, writing the release")
         delivery = DeliveryTerms(ledger, out=out, reservation=reservation)
-        release_spec(answers, replace(spec, reading={}), delivery)
+        release_spec(DataSource(answers), replace(spec, reading={}), delivery)
     return out.name
 
 
