@@ -8,6 +8,7 @@ persons.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from discreet.answers.opening import name_model, opened, plan_words
 from discreet.answers.protocol import Answers, Job
+from discreet.answers.ratings import Ratings, StoredRatings
 from discreet.counts import PairCounts, holds_counts, name_weighting
 from discreet.counts.folds import FoldCounts, PersonWeight, Tally, explain_folds
 from discreet.counts.matrix import DENSE_FITTING, FITTING, planning
@@ -36,7 +38,7 @@ from discreet.results.dropped import warn_of_dropped, warn_of_missing_errors
 from discreet.results.estimate import Estimate, FitWarning, Solution, WarningKind
 from discreet.tables.reading import FitWords, ReadingWords
 from discreet.text import count_of
-from discreet.types import Ability, Engine, FloatArray, Method, Model
+from discreet.types import Ability, Engine, FloatArray, Method, Model, Within
 
 if TYPE_CHECKING:
     pass
@@ -88,6 +90,11 @@ def fit(
     standard_errors: bool = True,
     regularisation: float = 0.0,
     ability: Ability = "normal",
+    facets: str | Sequence[str] = (),
+    structure: str | None = None,
+    within: Within = "auto",
+    features: Mapping[str, Any] | None = None,
+    refits: int = 0,
     **reading: Unpack[FitWords],
 ) -> Estimate:
     """Estimate the difficulty of every item.
@@ -122,6 +129,21 @@ def fit(
         items without a number where the answers do not determine one. Pair methods only.
     ability
         What ``"marginal"`` assumes about the abilities: ``"normal"`` or ``"empirical"``.
+    facets
+        Of ratings, a long table with one row per score: the columns of raters, tasks and other
+        facets. The estimate's ``facets`` then hold their measures (docs/raters.md).
+    structure
+        Of ratings: what a threshold is the sum of, by default ``"item:step + rater"``;
+        ``"item + step + rater"`` is a rating scale, ``+ rater:time`` lets severities change.
+    within
+        Of ratings: ``"item"`` compares ratings of the same person on the same item only, None all
+        ratings of a person. ``"auto"`` takes the first where it links everything.
+    features
+        Of ratings: a table with the column ``item`` and features of items, whose weights take the
+        place of item locations (the linear logistic test model).
+    refits
+        Of ratings: how many refits to drawn scores measure and remove the bias that very many
+        raters of few ratings each cause (2 or 3 suffice).
     reading
         ``person=``, ``item=``, ``response=`` and the other keywords of
         :func:`discreet.read_responses`, for sources that have columns.
@@ -148,6 +170,13 @@ def fit(
     >>> float(np.round(estimate.difficulty[1] - estimate.difficulty[0], 6))
     0.693147
     """
+    if facets or isinstance(data, Ratings | StoredRatings):
+        from discreet.models.facets.fit import FacetRequest, fit_facets  # loads SciPy and numba
+
+        question = FacetRequest(
+            facets, structure, features, model, method, within, standard_errors, refits
+        )
+        return fit_facets(data, question, engine=engine, reading=reading)
     _check_method(method, ability)
     request = _Request(method, standard_errors, regularisation, ability, model)
     LOG.info("fitting items of %s, method %s", name_source(data), method)

@@ -23,7 +23,7 @@ from discreet.models.noisy.released import check_estimator
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.approvers import Approver
-from discreet.privacy.ledger.history import History, LedgerEntry
+from discreet.privacy.ledger.balance import History, LedgerEntry
 from discreet.privacy.ledger.request import Request
 from discreet.privacy.ledger.values import check_reservation
 from discreet.privacy.mechanisms import choose_mechanism

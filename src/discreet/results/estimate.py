@@ -9,7 +9,7 @@ know what was said asks for the kind, never for words of the sentence.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from discreet.errors import BadUsage, escape_controls
 from discreet.html import HtmlColumn, preview_table
 from discreet.privacy.accounting import Guarantee
+from discreet.results.facets import FacetLevels
 from discreet.results.thresholds import Thresholds
 from discreet.schema import Along, Count, Distinct, Within
 from discreet.tabular import Tabular, make_frame, make_table
@@ -170,6 +171,8 @@ class Estimate(Tabular):
     ladder
         The thresholds, where some item has more than one step; else None. ``thresholds`` and
         ``threshold_se`` are there either way.
+    facets
+        Of ratings: by the facet's name, the measures of its levels (the severities of raters).
     """
 
     items: Annotated[tuple[str, ...], Distinct()]
@@ -190,6 +193,7 @@ class Estimate(Tabular):
     degrees: Annotated[int, Within(1, 1 << 30)] | None = None
     se_method: str = ""
     ladder: Thresholds | None = None
+    facets: Mapping[str, FacetLevels] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for array in (self.difficulty, self.se, self.covariance, self.answers, self.right):
