@@ -32,8 +32,6 @@ Method = Literal["auto", "conditional", "refined", "spectral", "marginal"]
 
 PairMethod = Literal["refined", "spectral"]
 """Those that need pair counts only."""
-AnchorMethod = Literal["auto", "conditional", "marginal", "refined"]
-"""Those that hold anchors."""
 Ability = Literal["normal", "empirical"]
 """What marginal likelihood assumes about abilities."""
 ScoreMethod = Literal["warm", "ml", "posterior"]
