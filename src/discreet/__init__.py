@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from discreet.adaptive import item_information, next_item
     from discreet.answers.judges import Comparisons
     from discreet.answers.opening import count_pairs
+    from discreet.answers.ratings import Ratings, read_ratings
     from discreet.answers.read_judges import read_comparisons
     from discreet.answers.reading import read_responses
     from discreet.answers.responses import Responses
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from discreet.scales.linking import Link, link_calibrations
     from discreet.scales.reported import Scale
     from discreet.simulation import simulate, simulate_comparisons
+    from discreet.simulation.ratings import simulate_ratings
     from discreet.sklearn import PrivateRasch, Rasch
     from discreet.tables.reading import Reading, ReadingWords
 
@@ -66,6 +68,7 @@ _NAMES = {
     "answers.judges": "Comparisons",
     "answers.opening": "count_pairs",
     "answers.read_judges": "read_comparisons",
+    "answers.ratings": "Ratings read_ratings",
     "answers.reading": "read_responses",
     "answers.responses": "Responses",
     "counts": "PairCounts",
@@ -83,6 +86,7 @@ _NAMES = {
     "results.ranks": "ItemComparison RankRanges compare_items rank_ranges",
     "results.ranking": "Ranking Strengths rank",
     "simulation": "simulate_comparisons simulate",
+    "simulation.ratings": "simulate_ratings",
     "sklearn": "PrivateRasch Rasch",
     "tables.reading": "Reading ReadingWords",
 }
@@ -109,6 +113,7 @@ __all__ = [
     "RankRanges",
     "Ranking",
     "Rasch",
+    "Ratings",
     "Reading",
     "ReadingWords",
     "Responses",
@@ -138,6 +143,7 @@ __all__ = [
     "rank_ranges",
     "read_bank",
     "read_comparisons",
+    "read_ratings",
     "read_release",
     "read_released_ranking",
     "read_responses",
@@ -149,6 +155,7 @@ __all__ = [
     "score",
     "simulate",
     "simulate_comparisons",
+    "simulate_ratings",
     "verify",
     "withdrawal_notice",
     "write_bank",
