@@ -90,7 +90,7 @@ FORMER = {
     **{name: f"steward {name}" for name in ("propose", "approve", "correct", "withdraw")},
     **{"key": "steward key", "translate": "steward translate", "report": "result report"},
     **{"counts": "table counts", "merge": "table merge", "mislabelled": "table mislabelled"},
-    "compare-items": "result compare",
+    **{"compare-items": "result compare", "testlets": "table testlets"},
 }
 
 

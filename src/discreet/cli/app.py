@@ -13,7 +13,7 @@ from typing import Any
 import typer
 from typer.main import get_command
 
-from discreet.cli.analysis import dif, mislabelled, score
+from discreet.cli.analysis import compare_testlets, dif, mislabelled, score
 from discreet.cli.answers import counts, merge
 from discreet.cli.approvals import approve, change_approver, correct, make_key, propose, withdraw
 from discreet.cli.check import check
@@ -105,6 +105,7 @@ GROUPED: tuple[tuple[typer.Typer, str, str, Callable[..., None]], ...] = (
     (table, "counts", "counts", counts),
     (table, "merge", "merge", merge),
     (table, "mislabelled", "mislabelled", mislabelled),
+    (table, "testlets", "testlets", compare_testlets),
     (result, "report", "report", report),
     (result, "compare", "compare-items", compare_items),
 )
