@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from importlib.util import find_spec
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         compare_items,
         rank_ranges,
     )
+    from discreet.saving import load
     from discreet.scales.anchoring import Anchored, fit_anchored
     from discreet.scales.bank import Bank, create_bank, grow_bank, read_bank, write_bank
     from discreet.scales.drift import Drift, find_drift
@@ -84,6 +86,7 @@ _NAMES = {
     "results.estimate": "Estimate",
     "results.ranks": "ItemComparison RankRanges compare_items rank_ranges",
     "results.ranking": "Ranking Strengths rank",
+    "saving": "load",
     "simulation": "simulate_comparisons simulate",
     "sklearn": "PrivateRasch Rasch",
     "tables.reading": "Reading ReadingWords",
@@ -134,6 +137,7 @@ __all__ = [
     "grow_bank",
     "item_information",
     "link_calibrations",
+    "load",
     "next_item",
     "plan",
     "propose",
@@ -162,11 +166,21 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     home = f"discreet.{_HOME.get(name, name)}"
     if name.startswith("_") or find_spec(home) is None:
-        raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+        raise AttributeError(f"module 'discreet' has no attribute {name!r}.{_hint(name)}")
     module = importlib.import_module(home)
     value = getattr(module, name) if name in _HOME else module
+    if isinstance(value, FunctionType):
+        value = importlib.import_module("discreet.hints").explain_call(value)
     globals()[name] = value
     return value
+
+
+def _hint(name: str) -> str:
+    """Return what somebody may have meant by a name that is not there."""
+    if name.startswith("_"):
+        return ""
+    hints = importlib.import_module("discreet.hints")
+    return " " + (hints.suggest(name, __all__, hints.CALLS) or f"It has {', '.join(__all__)}.")
 
 
 def __dir__() -> list[str]:

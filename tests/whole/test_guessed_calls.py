@@ -9,9 +9,11 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pytest
 
 import discreet
 
@@ -107,3 +109,47 @@ GUESSES: dict[str, tuple[Guess, str]] = {
     "datasets.lsat()": (lambda w: discreet.fit(discreet.datasets.lsat()), ""),
     "simulate(1000, 20)": (lambda w: discreet.simulate(1000, 20), "persons="),
 }
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """A long table of two months as ed-tech people have it, what a fit makes of it, a folder."""
+    folder = tmp_path_factory.mktemp("world")
+    rng = np.random.default_rng(1)
+    sim = discreet.simulate(persons=120, items=6, rng=rng)
+    answers = sim.responses.rows(0, 120)
+    rows = [
+        (f"u{user}", f"Q{item + 1}", "jan" if user < 60 else "feb", int(answers[user, item]))
+        for user in range(120)
+        for item in range(6)
+    ]
+    df = pd.DataFrame(rows, columns=["user", "item", "month", "correct"])
+    df.drop(columns="month").to_csv(folder / "answers.csv", index=False)
+    wide = df.pivot_table(index="user", columns="item", values="correct").reset_index()
+    halves = [df[df.month == month].drop(columns="month") for month in ("jan", "feb")]
+    first, second = map(discreet.fit, halves)
+    return SimpleNamespace(
+        df=df, array=answers.astype(float), wide=wide, e=first, e2=second, folder=folder
+    )
+
+
+def answer(guess: Guess, word: str, world: SimpleNamespace) -> str:
+    """Say how a call ended: it works, its error names the call that does, or neither."""
+    try:
+        guess(world)
+    except Exception as error:
+        # What follows the first sentence: that repeats the guess itself.
+        advice = str(error).partition("'.")[2] if isinstance(error, AttributeError) else str(error)
+        return "named" if word and word in advice else f"{type(error).__name__}: {error}"
+    return "works"
+
+
+@pytest.mark.parametrize("name", GUESSES)
+@pytest.mark.filterwarnings("ignore")
+def test_a_guessed_call_works_or_is_told_the_right_one(name, world):
+    ended = answer(*GUESSES[name], world)
+    assert ended in ("works", "named"), ended
+
+
+def test_there_are_sixty_guesses():
+    assert len(GUESSES) == 60
