@@ -28,10 +28,10 @@ from discreet.planning.study import (
     check_setting,
 )
 from discreet.privacy.accounting import Neighbours
-from discreet.privacy.mechanisms.margin_moves import (
+from discreet.privacy.mechanisms.margins_sensitivity import (
     BINS,
-    compiled_paired_moves,
-    plain_paired_moves,
+    compiled_paired_differences,
+    plain_paired_differences,
 )
 
 MECHANISMS = plannable(Neighbours.REPLACE_ONE)
@@ -152,8 +152,8 @@ def test_plain_and_compiled_moves_are_the_same(cap, symmetric, seed):
     answered, right = np.indices(table.shape)
     table[(right < 1) | (right >= answered)] = 0
     for ours, theirs in zip(
-        plain_paired_moves(table, BINS, symmetric),
-        compiled_paired_moves()(table, BINS, symmetric),
+        plain_paired_differences(table, BINS, symmetric),
+        compiled_paired_differences()(table, BINS, symmetric),
         strict=True,
     ):
         np.testing.assert_array_equal(ours, theirs)

@@ -30,14 +30,13 @@ from discreet.privacy.mechanisms import (
     MECHANISMS,
     find_mechanism,
     set_typical,
-    total_moves,
-    total_tables,
     totals,
+    totals_sensitivity,
 )
 from discreet.privacy.mechanisms.comparisons import NetWins
 from discreet.privacy.mechanisms.pairs import DensePairs, SparsePairs
-from discreet.privacy.mechanisms.total_tables import GRID, MOMENT_GRID
 from discreet.privacy.mechanisms.totals import Totals
+from discreet.privacy.mechanisms.totals_sensitivity import GRID, MOMENT_GRID
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import NoiseLaw
 from discreet.privacy.wall import release_statistics
@@ -196,7 +195,7 @@ def test_totals_without_weights_are_caught(monkeypatch):
     """Six answers count fully where two are typical."""
     size = Size(6, 6)
     assert run(Totals(answers=2), size=size).verdict is not Verdict.REFUTED
-    make = total_tables.make_job
+    make = totals_sensitivity.make_job
 
     def unweighted(*args, **options):
         job = make(*args, **options)
@@ -222,8 +221,8 @@ def formed(design="random", **more):
 
 def forgets_forms(shapes, steps, neighbours, released=("takers", "persons")):
     """Take everybody for staying in one form: moments and numbers of persons move in one only."""
-    found = total_moves.totals_l2_sensitivity(shapes, steps, neighbours, released)
-    within = max(total_moves.find_diameter(shape.corners()) for shape in shapes)
+    found = totals_sensitivity.totals_l2_sensitivity(shapes, steps, neighbours, released)
+    within = max(totals_sensitivity.find_diameter(shape.corners()) for shape in shapes)
     found["moment"] = ceil((within * MOMENT_GRID) ** 2)
     return found | ({"persons": GRID**2} if "persons" in found else {})
 
@@ -306,7 +305,7 @@ def type_audit(monkeypatch):
 
 def test_weights_that_are_not_applied_are_refuted_from_the_command_line(type_audit, monkeypatch):
     """Six answers count fully where two are typical; where six are typical, they should."""
-    make = total_tables.make_job
+    make = totals_sensitivity.make_job
 
     def unweighted(*args, **options):
         job = make(*args, **options)

@@ -43,7 +43,7 @@ from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Ledger
-    from discreet.privacy.ledger.history import History
+    from discreet.privacy.ledger.balance import History
     from discreet.privacy.ledger.populations import Populations
 
 LedgerFile = Annotated[Path, argument("FILE", "The ledger.")]

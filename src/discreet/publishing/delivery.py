@@ -29,8 +29,8 @@ from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.log import LOG
 from discreet.models.noisy.released import estimate_release
 from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.balance import History, LedgerEntry
 from discreet.privacy.ledger.file import believe
-from discreet.privacy.ledger.history import History, LedgerEntry
 from discreet.privacy.mechanisms import describe_choice, remake_mechanism
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.protocol import Order

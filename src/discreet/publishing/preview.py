@@ -13,7 +13,7 @@ from typing import Any
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.ledger.history import History, LedgerEntry
+from discreet.privacy.ledger.balance import History, LedgerEntry
 from discreet.privacy.protocol import Order
 from discreet.publishing.bundle import describe_choices, describe_public
 from discreet.publishing.delivery import describe_account

@@ -20,7 +20,7 @@ from scipy.special import betainc, ndtri_exp
 from discreet.errors import BadBudget
 from discreet.privacy.accounting import SMALLEST_DELTA, Budget, Neighbours, check_epsilon
 from discreet.privacy.accounting.gaussian import GaussianBound, grid_step, round_up
-from discreet.privacy.accounting.moves import (
+from discreet.privacy.accounting.gaussian_noise import (
     PRECISION_BITS,
     WEIGHT_ERROR,
     binomial_weights,

@@ -19,10 +19,13 @@ import numpy as np
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
+from discreet.privacy.accounting.gaussian_noise import calibrate_blocks, round_ratio
 from discreet.privacy.accounting.local import calibrate_laplace
-from discreet.privacy.accounting.moves import calibrate_blocks, round_ratio
 from discreet.privacy.mechanisms.base import AdditiveMechanism, sum_margins
-from discreet.privacy.mechanisms.margin_moves import extreme_moves, margins_l1_sensitivity
+from discreet.privacy.mechanisms.margins_sensitivity import (
+    margins_l1_sensitivity,
+    margins_l2_sensitivity,
+)
 from discreet.privacy.protocol import NoiseCalibration, NoiseLaw, Public, check_pair_matrix_size
 from discreet.secure import RandomSource
 from discreet.types import Int64Array
@@ -43,8 +46,8 @@ docs/decisions/0005-margins.md changes by more than 3%; 1 costs up to 20%.
 SHARE = 0.3
 """Variance ratio of a total to a disagreement, per answer, at epsilon 1.
 
-Joint moves make .15 free. It goes with the root of epsilon, from half to twice this value: the
-less noise there is, the less a model of the disagreements has to add to their raw values.
+Joint differences make .15 free. It goes with the root of epsilon, from half to twice this value:
+the less noise there is, the less a model of the disagreements has to add to their raw values.
 """
 
 FULL_ANSWERS = 0.8
@@ -144,7 +147,7 @@ class Margins(AdditiveMechanism):
             return self._calibrate_laplace(public, budget, typical)
         clip, share = self._shape(len(public.items), typical, budget.epsilon)
         weights = PersonWeights(GRID, clip * sqrt(typical) / 2)
-        moves = extreme_moves(
+        sensitivities = margins_l2_sensitivity(
             weights,
             items=len(public.items),
             max_answers=public.max_answers,
@@ -153,7 +156,7 @@ class Margins(AdditiveMechanism):
         ratio = round_ratio(1 / sqrt(share * typical))
         cells = len(public.items) * (len(public.items) + 1) // 2
         scale, spend = calibrate_blocks(
-            moves, (Fraction(1), ratio), budget, coordinates=cells, mechanism=self.name
+            sensitivities, (Fraction(1), ratio), budget, coordinates=cells, mechanism=self.name
         )
         return NoiseCalibration(self._laws(scale, ratio), spend, settings=self._settings(weights))
 

@@ -4,9 +4,9 @@ In: public parameters and a budget. Out: the noise law of the counts, and a fres
 is one.
 
 One person with k right and r - k wrong answers is in exactly k (r - k) <= floor(r^2 / 4) of
-the counts, once in each. Adding or removing the person moves that many counts by one;
-replacing the answers moves at most twice as many, because a count that is in both patterns
-does not move. Both bounds are attained (all wrong answers become right and the other way
+the counts, once in each. Adding or removing the person changes that many counts by one;
+replacing the answers changes at most twice as many, because a count that is in both patterns
+does not change. Both bounds are attained (all wrong answers become right and the other way
 round), and ``tests/privacy/test_sensitivity.py`` finds them by brute force.
 
 The graph of `sparse-pairs` is drawn for each release anew, without the answers. So the answers meet
@@ -29,10 +29,10 @@ import numpy.typing as npt
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
+from discreet.privacy.accounting.gaussian_noise import calibrate_counts
 from discreet.privacy.accounting.local import calibrate_laplace
-from discreet.privacy.accounting.moves import calibrate_counts
 from discreet.privacy.accounting.random_graph import (
-    GraphMoves,
+    GraphSensitivity,
     calibrate_graph,
     graph_epsilon,
     graph_spend,
@@ -51,11 +51,11 @@ from discreet.types import FloatArray, Int64Array
 from discreet.words import mark
 
 if TYPE_CHECKING:
-    from discreet.privacy.attack_statistics import Moves, Statistic, Values
+    from discreet.privacy.attack_statistics import NeighbourCells, Statistic, Values
 
 
-def count_moves(touched: int, neighbours: Neighbours) -> int:
-    """How many counts one person moves by one, if a pattern touches at most ``touched``."""
+def count_sensitivity(touched: int, neighbours: Neighbours) -> int:
+    """Return how many counts one person changes by one, if a pattern touches ``touched``."""
     return 2 * touched if neighbours is Neighbours.REPLACE_ONE else touched
 
 
@@ -77,8 +77,8 @@ class DensePairs(AdditiveMechanism):
     def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> NoiseCalibration:  # noqa: ARG002
         """Find the least noise that keeps the budget."""
         check_pair_matrix_size(public, self.name)
-        moved = count_moves(public.max_answers**2 // 4, public.neighbours)
-        scale, spend = CALIBRATE[self.family](moved, budget, mechanism=self.name)
+        sensitivity = count_sensitivity(public.max_answers**2 // 4, public.neighbours)
+        scale, spend = CALIBRATE[self.family](sensitivity, budget, mechanism=self.name)
         return NoiseCalibration({"right_wrong": NoiseLaw(self.family, scale)}, spend)
 
     def cells(self, counts: PairCounts, calibration: NoiseCalibration) -> dict[str, Int64Array]:  # noqa: ARG002
@@ -137,12 +137,12 @@ class SparsePairs(AdditiveMechanism):
         m = len(public.items)
         probability = self._share(m)
         edges = draw_connected_graph(m, probability, source)
-        moved = count_moves(cut_bound(edges, m, public.max_answers), public.neighbours)
+        sensitivity = count_sensitivity(cut_bound(edges, m, public.max_answers), public.neighbours)
         if self.noise_for == "the drawn graph":
-            sigma, spend = calibrate_counts(moved, budget, mechanism=self.name)
+            sigma, spend = calibrate_counts(sensitivity, budget, mechanism=self.name)
             conditions: tuple[str, ...] = ()
         else:
-            sigma, spend = self._calibrate_average(public, budget, probability, moved)
+            sigma, spend = self._calibrate_average(public, budget, probability, sensitivity)
             conditions = (FRESH_GRAPH_CONDITION,)
         return NoiseCalibration(
             {"right_wrong": NoiseLaw("gaussian", sigma)},
@@ -156,14 +156,14 @@ class SparsePairs(AdditiveMechanism):
         )
 
     def _calibrate_average(
-        self, public: Public, budget: Budget, probability: float, moved: int
+        self, public: Public, budget: Budget, probability: float, sensitivity: int
     ) -> tuple[Fraction, Spend]:
-        """Noise for an average graph; ``moved``, of the drawn graph, enters rho alone."""
+        """Noise for an average graph; ``sensitivity``, of the drawn graph, enters rho alone."""
         delta = budget.require_delta(self.name)
-        moves = graph_moves(public, probability)
-        sigma = calibrate_graph(moves, budget.epsilon, delta)
-        rho = Fraction(moved) / (2 * sigma * sigma)
-        return sigma, graph_spend(moves, sigma, budget, mechanism=self.name, rho=rho)
+        average = graph_sensitivity(public, probability)
+        sigma = calibrate_graph(average, budget.epsilon, delta)
+        rho = Fraction(sensitivity) / (2 * sigma * sigma)
+        return sigma, graph_spend(average, sigma, budget, mechanism=self.name, rho=rho)
 
     def redraw(
         self, public: Public, calibration: NoiseCalibration, source: RandomSource
@@ -192,33 +192,33 @@ class SparsePairs(AdditiveMechanism):
         return DensePairs().attack_cells(person, public, calibration)
 
     def statistic(
-        self, public: Public, calibration: NoiseCalibration, moves: Moves, group: int
+        self, public: Public, calibration: NoiseCalibration, cells: NeighbourCells, group: int
     ) -> Statistic:
         """Return the log likelihood ratio on the edges of a graph, which every run may draw anew.
 
-        An attack that knew the graph would refute a promise that was never made, so the moves are
+        An attack that knew the graph would refute a promise that was never made, so the cells are
         on all pairs. Whatever the test, the rate of its mistakes is at least the mean over graphs
-        of Phi(-sqrt(K) / (2 sigma)), where K counts move on a graph.
+        of Phi(-sqrt(K) / (2 sigma)), where K counts change on a graph.
         """
         from scipy.special import ndtr, ndtri
 
         from discreet.privacy.attack_statistics import Statistic, gaussian_claim
 
         law, spend = calibration.laws["right_wrong"], calibration.spend
-        first, second = moves["right_wrong"]
+        first, second = cells["right_wrong"]
         middle, direction = group * (first + second) / 2, first - second
         items, averages = len(public.items), self.noise_for == "a random graph"
         sigma = float(law.scale)
 
-        def count_moved(calibration: NoiseCalibration) -> float:
+        def count_changed(calibration: NoiseCalibration) -> float:
             return float(np.abs(direction)[_edge_cells(calibration, items)].sum())
 
         def redraw(source: RandomSource) -> NoiseCalibration:
-            """Draw a graph on which something moves: the rate is known given any graph."""
+            """Draw a graph on which something changes: the rate is known given any graph."""
             if not averages:
                 return calibration
             graph = self.redraw(public, calibration, source)
-            while not count_moved(graph):
+            while not count_changed(graph):
                 graph = self.redraw(public, calibration, source)
             return graph
 
@@ -231,7 +231,7 @@ class SparsePairs(AdditiveMechanism):
             source, graphs = SeededSource(0), [calibration]
             if averages:
                 graphs = [self.redraw(public, calibration, source) for _ in range(GRAPHS)]
-            return np.sqrt([count_moved(drawn) for drawn in graphs])
+            return np.sqrt([count_changed(drawn) for drawn in graphs])
 
         def separation(factor: float) -> float:
             moving = lengths()[lengths() > 0] * (group / sigma)
@@ -247,9 +247,9 @@ class SparsePairs(AdditiveMechanism):
             return np.nan_to_num(np.concatenate(tables))
 
         share = calibration.settings["edge_probability"]
-        moved = share * float(np.abs(direction).sum()) if averages else count_moved(calibration)
+        changed = share * float(np.abs(direction).sum()) if averages else count_changed(calibration)
         return Statistic(
-            reach=sqrt(moved) / sigma,
+            reach=sqrt(changed) / sigma,
             score=score,
             separation=separation,
             permitted=separation,
@@ -262,8 +262,8 @@ class SparsePairs(AdditiveMechanism):
         )
 
 
-def graph_moves(public: Public, probability: float) -> GraphMoves:
-    """How one person moves the counts on a random graph that is redrawn until connected."""
+def graph_sensitivity(public: Public, probability: float) -> GraphSensitivity:
+    """Return the sensitivity of the counts on a random graph that is redrawn until connected."""
     coin = round_probability(probability)
     step = 2 if public.neighbours is Neighbours.REPLACE_ONE else 1
     accepted = _accepted(len(public.items), coin)
@@ -274,7 +274,7 @@ def graph_moves(public: Public, probability: float) -> GraphMoves:
             f"use at least {min(1.0, log2(len(public.items)) / len(public.items)):.2g}, or "
             "noise_for='the drawn graph'"
         )
-    return GraphMoves(public.max_answers**2 // 4, step, coin, accepted)
+    return GraphSensitivity(public.max_answers**2 // 4, step, coin, accepted)
 
 
 @lru_cache(maxsize=64)
@@ -306,10 +306,10 @@ def _on_all_pairs(
 
 def _graph_epsilon(public: Public, calibration: NoiseCalibration) -> Callable[[float], float]:
     spend, sigma = calibration.spend, calibration.laws["right_wrong"].scale
-    moves = graph_moves(public, calibration.settings["edge_probability"])
+    average = graph_sensitivity(public, calibration.settings["edge_probability"])
 
     def epsilon_at(scale: Fraction) -> float:
-        return graph_epsilon(moves, max(scale, Fraction(SMALLEST_SIGMA)), spend.delta)
+        return graph_epsilon(average, max(scale, Fraction(SMALLEST_SIGMA)), spend.delta)
 
     def epsilon(factor: float) -> float:
         if factor == 0:

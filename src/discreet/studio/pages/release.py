@@ -21,7 +21,7 @@ from discreet.errors import BadUsage, DiscreetError
 from discreet.planning.plan import Plan
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.ledger import EVERYONE, Ledger
-from discreet.privacy.ledger.history import LedgerEntry
+from discreet.privacy.ledger.balance import LedgerEntry
 from discreet.privacy.protocol import Order
 from discreet.publishing.delivery import find_charged
 from discreet.report.statement import make_statement

@@ -1,7 +1,7 @@
-"""How far one person moves the margins: totals and disagreements together.
+"""L2 sensitivity of the margins mechanism: totals and disagreements together.
 
 In: the integer weight of a person by (answered, right), the cap, the item list's length. Out: the
-extreme moves, as pairs (squared length in the totals, squared length in the disagreements).
+extreme differences, as pairs (squared length in the totals, squared length in the disagreements).
 
 A person with r answers, k of them right, and weight w adds w (r - k) to the total of each right
 item and -w k to that of each wrong one, and w to each of the k (r - k) disagreements. So the
@@ -33,7 +33,7 @@ from discreet.privacy.accounting import Neighbours
 from discreet.types import Int64Array
 
 Weighting = Callable[[Int64Array, Int64Array], Int64Array]
-Moves = list[tuple[int, int]]
+SquaredLengths = list[tuple[int, int]]
 
 SHORT_LIST = 10
 """Up to this many items every overlap of two persons is tried: a second at most."""
@@ -46,13 +46,13 @@ PLAIN_CAP = 40
 compiled loop has to be loaded first (half a second) or even compiled (seconds)."""
 
 BINS = 16384
-"""Moves are kept by the length of their totals, to at most 1/8192 of the longest; rounded up."""
+"""Differences are kept by the length of their totals, to 1/8192 of the longest; rounded up."""
 
 
-def extreme_moves(
+def margins_l2_sensitivity(
     weighting: Weighting, *, items: int, max_answers: int, neighbours: Neighbours
-) -> Moves:
-    """Return squared lengths (totals, disagreements) that no move of one person exceeds.
+) -> SquaredLengths:
+    """Return squared lengths (totals, disagreements) that no difference of one person exceeds.
 
     For any two positive noise variances, the largest ``totals / var + disagreements / var`` over
     this list bounds that of every pair of neighbouring data sets.
@@ -61,7 +61,7 @@ def extreme_moves(
     --------
     >>> def one(answered, right):
     ...     return np.ones_like(answered)
-    >>> extreme_moves(one, items=3, max_answers=3, neighbours=Neighbours.ADD_REMOVE)
+    >>> margins_l2_sensitivity(one, items=3, max_answers=3, neighbours=Neighbours.ADD_REMOVE)
     [(6, 2)]
     """
     if neighbours is Neighbours.ADD_REMOVE:
@@ -75,33 +75,35 @@ def extreme_moves(
     return list(_single_hull(weighting, max_answers, (4, 2)))
 
 
-# A plan asks for the same moves at many values of epsilon, so the two long searches remember.
+# A plan asks for the same differences at many values of epsilon, so the two long searches remember.
 @lru_cache(maxsize=64)
 def _single_hull(
     weighting: Weighting, max_answers: int, times: tuple[int, int]
 ) -> tuple[tuple[int, int], ...]:
-    totals, disagreements = _single_moves(_weight_table(weighting, max_answers))
+    totals, disagreements = _single_differences(_weight_table(weighting, max_answers))
     return tuple(_upper_hull(times[0] * totals, times[1] * disagreements))
 
 
 @lru_cache(maxsize=64)
 def _paired_hull(weighting: Weighting, max_answers: int) -> tuple[tuple[int, int], ...]:
     table = _weight_table(weighting, max_answers)
-    find = plain_paired_moves if max_answers <= PLAIN_CAP else compiled_paired_moves()
+    find = plain_paired_differences if max_answers <= PLAIN_CAP else compiled_paired_differences()
     return tuple(_upper_hull(*find(table, BINS, _is_symmetric(table))))
 
 
 @cache
-def compiled_paired_moves() -> Any:
+def compiled_paired_differences() -> Any:
     """Return the loop below, compiled: it is loaded only where it is needed."""
-    return compiled_loop(paired_moves)
+    return compiled_loop(paired_differences)
 
 
-def paired_moves(table: Int64Array, bins: int, symmetric: bool) -> tuple[Int64Array, Int64Array]:
-    """Largest moves over all pairs of persons and corners, one per bin of the totals' length.
+def paired_differences(
+    table: Int64Array, bins: int, symmetric: bool
+) -> tuple[Int64Array, Int64Array]:
+    """Largest differences over all pairs of persons and corners, one per bin of the totals' length.
 
     ``symmetric``: weights do not change when right and wrong are exchanged; then exchanging them
-    in both persons gives the same moves, and half of the pairs can be left out. So can the
+    in both persons gives the same differences, and half of the pairs can be left out. So can the
     corner x = y = 0, which the corner y = 0 exceeds.
     """
     cap = table.shape[0] - 1
@@ -136,10 +138,10 @@ def paired_moves(table: Int64Array, bins: int, symmetric: bool) -> tuple[Int64Ar
     return totals, disagreements
 
 
-def plain_paired_moves(
+def plain_paired_differences(
     table: Int64Array, bins: int, symmetric: bool
 ) -> tuple[Int64Array, Int64Array]:
-    """Return what ``paired_moves`` returns, one first person at a time."""
+    """Return what ``paired_differences`` returns, one first person at a time."""
     cap = len(table) - 1
     s, good = np.nonzero(np.tri(cap + 1, k=-1, dtype=bool)[:, :])
     s, good = s[good >= 1], good[good >= 1]
@@ -191,7 +193,7 @@ def _is_symmetric(table: Int64Array) -> bool:
     return bool(np.array_equal(table, table[answered, np.maximum(answered - right, 0)]))
 
 
-def _single_moves(table: Int64Array) -> tuple[Int64Array, Int64Array]:
+def _single_differences(table: Int64Array) -> tuple[Int64Array, Int64Array]:
     answered, right = np.indices(table.shape)
     disagreements = table**2 * right * np.maximum(answered - right, 0)
     return (disagreements * answered).ravel(), disagreements.ravel()
@@ -209,14 +211,14 @@ def _all_overlaps(table: Int64Array, items: int) -> tuple[Int64Array, Int64Array
             v = int(table[s, right])
             if (s, right) <= (r, k):
                 pairs |= _overlaps(w, r, k, v, s, right, items)
-    moves = np.array(sorted(pairs), dtype=np.int64)
-    return moves[:, 0], moves[:, 1]
+    lengths = np.array(sorted(pairs), dtype=np.int64)
+    return lengths[:, 0], lengths[:, 1]
 
 
 def _overlaps(
     w: int, r: int, k: int, v: int, s: int, right: int, items: int
 ) -> set[tuple[int, int]]:
-    """Return the moves from (r answers, k right) to (s, right), over all ways to share items."""
+    """Return differences of (r answers, k right) and (s, right), over all ways to share items."""
     pairs = set()
     for shared_right in range(min(k, right) + 1):
         for x in range(min(k - shared_right, s - right) + 1):
@@ -234,12 +236,12 @@ def _overlaps(
     return pairs
 
 
-def _upper_hull(totals: Int64Array, disagreements: Int64Array) -> Moves:
+def _upper_hull(totals: Int64Array, disagreements: Int64Array) -> SquaredLengths:
     """Keep the points that are largest for some positive weights."""
     order = np.lexsort((disagreements, totals))[::-1]  # from the longest totals down
     t, d = totals[order], disagreements[order]
     better = np.concatenate([[True], d[1:] > np.maximum.accumulate(d)[:-1]])
-    hull: Moves = []
+    hull: SquaredLengths = []
     for point in zip(t[better].tolist(), d[better].tolist(), strict=True):
         while len(hull) >= 2 and _is_below(hull[-2], hull[-1], point):
             hull.pop()

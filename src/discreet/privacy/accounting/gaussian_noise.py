@@ -1,7 +1,8 @@
-"""How far one person moves what is released, and the discrete Gaussian noise for that.
+"""Discrete Gaussian noise for a sensitivity: delta, curves, calibrated scales.
 
-In: how many counts one person moves by at most one, or the extreme moves of integers under noise of
-several scales; sigma, epsilon or a budget. Out: delta, the Gaussian curve that dominates the
+In: the sensitivity of counts (how many of them one person changes, each by at most one: the square
+of the L2 sensitivity), or squared L2 sensitivities of blocks under noise of several scales; sigma,
+epsilon or a budget. Out: delta, the Gaussian curve that dominates the
 release, a calibrated scale, or the spend. Proofs: docs/privacy-accounting.md, sections 3 to 5.
 Binomial weights serve where a curve is an average over something random that has nothing to do
 with the answers: how many others' rows look alike (shuffling), how many of a person's pairs are
@@ -99,9 +100,11 @@ UNIT_KERNEL_VARIANCE = Fraction(3, 2)
 UNIT_KERNEL_ERROR = Fraction(1, 10**12)
 
 
-def _check(moved: int, sigma: Fraction) -> None:
-    if moved < 1:
-        raise BadBudget(f"at least one count must move, found {moved}; nothing needs noise then.")
+def _check(sensitivity: int, sigma: Fraction) -> None:
+    if sensitivity < 1:
+        raise BadBudget(
+            f"at least one count must change, found {sensitivity}; nothing needs noise then."
+        )
     if sigma < SMALLEST_SIGMA:
         raise BadBudget(
             f"sigma must be at least {SMALLEST_SIGMA}, found {float(sigma):g}: below that, sums of "
@@ -109,15 +112,15 @@ def _check(moved: int, sigma: Fraction) -> None:
         )
 
 
-def _sum_error(moved: int, sigma: Fraction) -> float:
-    """Bound the log-ratio of the sum of `moved` noises to one discrete Gaussian.
+def _sum_error(sensitivity: int, sigma: Fraction) -> float:
+    """Bound the log-ratio of the sum of `sensitivity` noises to one discrete Gaussian.
 
-    Kairouz, Liu and Steinke (2021): 10 sum_{k < moved} exp(-2 pi^2 sigma^2 k / (k + 1)).
+    Kairouz, Liu and Steinke (2021): 10 sum_{k < sensitivity} exp(-2 pi^2 sigma^2 k / (k + 1)).
     """
     rate = -2 * math.pi**2 * float(sigma * sigma) * (1 - 1e-12)
-    n_terms = min(moved - 1, 50)
+    n_terms = min(sensitivity - 1, 50)
     head = sum(math.exp(rate * k / (k + 1)) for k in range(1, n_terms + 1))
-    tail = (moved - 1 - n_terms) * math.exp(rate * 51 / 52)
+    tail = (sensitivity - 1 - n_terms) * math.exp(rate * 51 / 52)
     return 10 * (head + tail) * (1 + 1e-9)
 
 
@@ -141,13 +144,13 @@ def _lattice_sum(threshold: Fraction, sigma: Fraction, variance: Fraction) -> fl
     return total + outside
 
 
-def _largest_summand(threshold: float, moved: int, sigma: float) -> float:
+def _largest_summand(threshold: float, sensitivity: int, sigma: float) -> float:
     """Bound the largest summand: the log-concave peak is bracketed and bounded on the bracket."""
-    variance = moved * sigma**2
+    variance = sensitivity * sigma**2
     low, high = 0.0, 1.0
 
     def rising(u: float) -> bool:
-        return 1 / math.expm1(u) > (threshold + sigma**2 * u) / moved
+        return 1 / math.expm1(u) > (threshold + sigma**2 * u) / sensitivity
 
     while rising(high) and high < 500:
         low, high = high, 2 * high
@@ -159,8 +162,8 @@ def _largest_summand(threshold: float, moved: int, sigma: float) -> float:
     return peak / math.sqrt(2 * math.pi * variance) * (1 + 1e-9)
 
 
-def counts_delta(moved: int, sigma: Fraction, epsilon: float) -> float:
-    """Return delta at `epsilon` when `moved` counts move by at most one each.
+def counts_delta(sensitivity: int, sigma: Fraction, epsilon: float) -> float:
+    """Return delta at `epsilon` when one person changes `sensitivity` counts by at most one each.
 
     Exact up to a relative 1e-9, always an upper bound.
 
@@ -169,23 +172,23 @@ def counts_delta(moved: int, sigma: Fraction, epsilon: float) -> float:
     >>> 0.99e-4 < counts_delta(5000, Fraction(22530, 100), 1.0) < 1e-4
     True
     """
-    _check(moved, sigma)
-    variance = moved * sigma * sigma
-    threshold = Fraction(epsilon) * sigma * sigma - Fraction(moved, 2)
+    _check(sensitivity, sigma)
+    variance = sensitivity * sigma * sigma
+    threshold = Fraction(epsilon) * sigma * sigma - Fraction(sensitivity, 2)
     if variance <= LARGEST_SUMMED**2:
         value = _lattice_sum(threshold, sigma, variance)
     else:
-        value = gaussian_delta(sqrt_up(moved / sigma**2), epsilon)
-        value += _largest_summand(float(threshold), moved, float(sigma))
+        value = gaussian_delta(sqrt_up(sensitivity / sigma**2), epsilon)
+        value += _largest_summand(float(threshold), sensitivity, float(sigma))
     edge = float(max(threshold, Fraction(0)))
     tail = math.exp(-(edge**2) / (2 * float(variance)) * (1 - 1e-12))
-    drift = 2.01 * _sum_error(moved, sigma) * tail
+    drift = 2.01 * _sum_error(sensitivity, sigma) * tail
     # 1e-9 covers the rounding of exponents up to 500 and of the sum (section 3).
     return min(1.0, value * (1 + 1e-9) + drift + SMALLEST_REPORTED)
 
 
 def calibrate_counts(
-    moved: int,
+    sensitivity: int,
     budget: Budget,
     *,
     mechanism: str = "discrete Gaussian noise",
@@ -195,8 +198,8 @@ def calibrate_counts(
 
     Parameters
     ----------
-    moved : int
-        How many counts one person's change can move, each by at most one.
+    sensitivity : int
+        How many counts one person can change, each by at most one.
     budget : Budget
         What may be spent; its delta must be above 0.
     mechanism : str
@@ -216,36 +219,38 @@ def calibrate_counts(
     delta = budget.require_delta("discrete Gaussian noise")
 
     def keeps(sigma: Fraction) -> bool:
-        return counts_delta(moved, sigma, budget.epsilon) <= delta
+        return counts_delta(sensitivity, sigma, budget.epsilon) <= delta
 
-    _check(moved, SMALLEST_SIGMA)
-    guess = Fraction(math.sqrt(moved) / largest_mu(budget.epsilon, delta))
+    _check(sensitivity, SMALLEST_SIGMA)
+    guess = Fraction(math.sqrt(sensitivity) / largest_mu(budget.epsilon, delta))
     guess = round_up(max(guess, SMALLEST_SIGMA), bits)
     step = grid_step(guess, bits)
     while not keeps(guess):
         guess += step
     while guess - step >= SMALLEST_SIGMA and keeps(guess - step):
         guess -= step
-    return guess, counts_spend(moved, guess, budget, mechanism=mechanism)
+    return guess, counts_spend(sensitivity, guess, budget, mechanism=mechanism)
 
 
-def counts_bound(moved: int, sigma: Fraction) -> GaussianBound:
+def counts_bound(sensitivity: int, sigma: Fraction) -> GaussianBound:
     """Return the Gaussian curve that dominates the release (section 4), for composition."""
-    _check(moved, sigma)
-    error = Fraction(_sum_error(moved, sigma)) + UNIT_KERNEL_ERROR
-    mu_squared = Fraction(moved * moved) / (moved * sigma * sigma - UNIT_KERNEL_VARIANCE)
+    _check(sensitivity, sigma)
+    error = Fraction(_sum_error(sensitivity, sigma)) + UNIT_KERNEL_ERROR
+    mu_squared = Fraction(sensitivity * sensitivity) / (
+        sensitivity * sigma * sigma - UNIT_KERNEL_VARIANCE
+    )
     return GaussianBound(mu_squared, eta=2 * error, exponent=error)
 
 
-def counts_spend(moved: int, sigma: Fraction, budget: Budget, *, mechanism: str) -> Spend:
+def counts_spend(sensitivity: int, sigma: Fraction, budget: Budget, *, mechanism: str) -> Spend:
     """Return the spend of a release, or refuse a sigma that breaks the budget's promise."""
     check_promise(
-        counts_delta(moved, sigma, budget.epsilon),
+        counts_delta(sensitivity, sigma, budget.epsilon),
         budget,
-        f"sigma {float(sigma):g} on counts of which one person moves {moved}",
+        f"sigma {float(sigma):g} on counts of which one person changes {sensitivity}",
     )
-    rho = Fraction(moved) / (2 * sigma * sigma)
-    return Spend.of(budget, mechanism, counts_bound(moved, sigma), rho)
+    rho = Fraction(sensitivity) / (2 * sigma * sigma)
+    return Spend.of(budget, mechanism, counts_bound(sensitivity, sigma), rho)
 
 
 # Variance lent to the rounding kernel, and its error per coordinate, 5 e^(-6 pi^2) < 1e-24:
@@ -256,25 +261,26 @@ KERNEL_ERROR = Fraction(1, 10**24)
 Blocks = Sequence[tuple[int, Fraction]]
 
 
-def bound_moves(moves: Iterable[Blocks], *, coordinates: int) -> GaussianBound:
-    """Return the Gaussian curve that dominates a release, over all its extreme moves.
+def bound_sensitivity(sensitivities: Iterable[Blocks], *, coordinates: int) -> GaussianBound:
+    """Return the Gaussian curve that dominates a release, over its extreme differences.
 
     Parameters
     ----------
-    moves : iterable of sequences of (squared_length, sigma)
-        One entry per extreme move; in it, one pair per block of coordinates that share a sigma:
-        the squared Euclidean length (an integer) of the move within the block, and sigma.
+    sensitivities : iterable of sequences of (squared_length, sigma)
+        One entry per extreme difference that one person makes; in it, one pair per block of
+        coordinates that share a sigma: the squared Euclidean length (an integer) of the difference
+        within the block, and sigma.
     coordinates : int
         How many noisy numbers the release holds.
 
     Examples
     --------
-    >>> bound = bound_moves([[(5000, Fraction(225))]], coordinates=9900)
+    >>> bound = bound_sensitivity([[(5000, Fraction(225))]], coordinates=9900)
     >>> round(float(bound.mu_squared), 5)
     0.09877
     """
     worst = Fraction(0)
-    for blocks in moves:
+    for blocks in sensitivities:
         _check_sigmas([sigma for _, sigma in blocks])
         mu_squared = sum(
             (Fraction(squared) / (sigma * sigma - KERNEL_VARIANCE) for squared, sigma in blocks),
@@ -285,11 +291,11 @@ def bound_moves(moves: Iterable[Blocks], *, coordinates: int) -> GaussianBound:
     return GaussianBound(worst, eta=2 * error, exponent=error)
 
 
-def moves_rho(moves: Iterable[Blocks]) -> Fraction:
+def sensitivity_rho(sensitivities: Iterable[Blocks]) -> Fraction:
     """Return the zero-concentrated rho: the largest half squared length over sigma squared."""
     return max(
         sum((Fraction(squared) / (2 * sigma * sigma) for squared, sigma in blocks), Fraction(0))
-        for blocks in moves
+        for blocks in sensitivities
     )
 
 
@@ -308,7 +314,7 @@ def calibrate_scale(
     Examples
     --------
     >>> def bound_at(scale):
-    ...     return bound_moves([[(5000, scale)]], coordinates=9900)
+    ...     return bound_sensitivity([[(5000, scale)]], coordinates=9900)
     >>> float(calibrate_scale(bound_at, Budget(1.0, 1e-4)))
     225.28125
     """
@@ -322,7 +328,7 @@ def calibrate_scale(
 
 
 def calibrate_blocks(
-    moves: Iterable[Sequence[int]],
+    sensitivities: Iterable[Sequence[int]],
     ratios: Sequence[Fraction],
     budget: Budget,
     *,
@@ -331,8 +337,8 @@ def calibrate_blocks(
 ) -> tuple[Fraction, Spend]:
     """Return the scale of several blocks of numbers, and the spend of all of them together.
 
-    ``moves`` are the squared lengths of the extreme moves in every block; a block's sigma is its
-    ratio times the scale.
+    ``sensitivities`` are the squared lengths of extreme differences in every block; a block's
+    sigma is its ratio times the scale.
 
     Examples
     --------
@@ -343,18 +349,18 @@ def calibrate_blocks(
     >>> float(scale)
     225.28125
     """
-    lengths = [tuple(one) for one in moves]
+    lengths = [tuple(one) for one in sensitivities]
 
     def blocks(scale: Fraction) -> list[Blocks]:
         sigmas = [scale * ratio for ratio in ratios]
         return [list(zip(one, sigmas, strict=True)) for one in lengths]
 
     def bound_at(scale: Fraction) -> GaussianBound:
-        return bound_moves(blocks(scale), coordinates=coordinates)
+        return bound_sensitivity(blocks(scale), coordinates=coordinates)
 
     scale = calibrate_scale(bound_at, budget, smallest=SMALLEST_SIGMA / min(ratios))
-    rho = moves_rho(blocks(scale))
-    return scale, moves_spend(bound_at(scale), rho=rho, budget=budget, mechanism=mechanism)
+    rho = sensitivity_rho(blocks(scale))
+    return scale, blocks_spend(bound_at(scale), rho=rho, budget=budget, mechanism=mechanism)
 
 
 def round_ratio(ratio: float) -> Fraction:
@@ -388,7 +394,7 @@ def search_scale(
     return round_up(high, bits) if keeps(round_up(high, bits)) else high
 
 
-def moves_spend(bound: GaussianBound, *, rho: Fraction, budget: Budget, mechanism: str) -> Spend:
+def blocks_spend(bound: GaussianBound, *, rho: Fraction, budget: Budget, mechanism: str) -> Spend:
     """Return the spend of a release with this curve, or refuse one that breaks the budget."""
     budget.require_delta(mechanism)
     check_promise(
@@ -402,5 +408,5 @@ def _check_sigmas(sigmas: Sequence[Fraction]) -> None:
         if sigma < SMALLEST_SIGMA:
             raise BadBudget(
                 f"sigma must be at least {SMALLEST_SIGMA}, found {float(sigma):g}: the bound for "
-                f"general moves does not hold below. Use a finer grid or 2."
+                f"several blocks does not hold below. Use a finer grid or 2."
             )

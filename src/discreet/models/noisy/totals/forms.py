@@ -1,7 +1,7 @@
-"""Released totals as numbers for the fit, and exact ones of simulated persons in the same form.
+"""Released totals of forms as numbers for the fit, and of simulated persons in the same form.
 
-In: a release, or made-up answers. Out: :class:`~discreet.models.noisy.totals.FormTotals`, in
-units of one answer. Nothing here sees real answers.
+In: a release, or made-up answers. Out: :class:`FormTotals`, in units of one answer, with the
+covariance of their noise. Nothing here sees real answers.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from discreet.answers.steps import store_codes
-from discreet.models.noisy.totals import FormTotals
-from discreet.privacy.mechanisms.total_tables import (
+from discreet.privacy.mechanisms.totals_sensitivity import (
     GRID,
     MOMENT_GRID,
     SCALE_PARTS,
@@ -23,7 +22,58 @@ from discreet.privacy.mechanisms.total_tables import (
     make_job,
 )
 from discreet.privacy.protocol import NoiseLaw, Public
-from discreet.types import FloatArray, Int8Array
+from discreet.types import FloatArray, IndexArray, Int8Array
+
+
+@dataclass(frozen=True, eq=False)
+class FormTotals:
+    """Released values of one form, in units of one answer, and the covariance of their noise.
+
+    Attributes
+    ----------
+    columns
+        The items of the form, as places in the list of all items.
+    category
+        ``[own item, category]``: weighted number of answers; 0 beyond an item's steps. As many
+        columns as the item with the most steps (of all forms) has categories.
+    category_noise
+        ``[own item, category, category]``: covariance of the noise; 0 beyond an item's steps.
+    moment
+        Sums over persons with enough answers of u times T2, T3, T4 of their scores, with the
+        constants of these polynomials; one or two entries where tests are short, none where
+        nobody can have two answers.
+    moment_noise
+        Variances.
+    contributing, contributing_noise
+        Sum of u over the same persons, and the variance of its noise; 0 where it is public.
+    takers, takers_noise
+        ``[own item]``: sum over takers of weight times (share of the best score - 1/2), without
+        any factor; and the variance of the noise of one. None where it was not released.
+    persons, persons_noise
+        Number of persons, public or noisy, and the variance of its noise.
+    max_answers, typical
+        Cap on answers of a person, and number of answers up to which a weight is 1.
+    complete
+        Whether everybody answered every item of the form, as a public statement.
+    least_answers
+        Fewest answers with which a person enters the moments.
+    """
+
+    columns: IndexArray
+    category: FloatArray
+    category_noise: FloatArray
+    moment: FloatArray
+    moment_noise: FloatArray
+    contributing: float
+    contributing_noise: float
+    takers: FloatArray | None
+    takers_noise: float
+    persons: float
+    persons_noise: float
+    max_answers: int
+    typical: float
+    complete: bool
+    least_answers: int
 
 
 def read_released_forms(
