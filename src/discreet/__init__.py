@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from discreet.answers.reading import read_responses
     from discreet.answers.responses import Responses
     from discreet.counts import PairCounts
+    from discreet.models.by_group import FitsByGroup
     from discreet.models.calibrate import fit
     from discreet.models.compared import count_comparisons, rank_comparisons
     from discreet.persons.scoring import PersonScores, score
@@ -73,6 +74,7 @@ _NAMES = {
     "answers.reading": "read_responses",
     "answers.responses": "Responses",
     "counts": "PairCounts",
+    "models.by_group": "FitsByGroup",
     "models.calibrate": "fit",
     "models.compared": "count_comparisons rank_comparisons",
     "privacy.accounting": "Budget Guarantee",
@@ -102,6 +104,7 @@ __all__ = [
     "Comparisons",
     "Drift",
     "Estimate",
+    "FitsByGroup",
     "Guarantee",
     "ItemComparison",
     "Ledger",

@@ -17,7 +17,8 @@ Called = TypeVar("Called", bound=Callable[..., Any])
 
 def _read_table(text: str) -> dict[str, str]:
     """Return what is meant by each of the words that are indented below it."""
-    table, call = {}, ""
+    table: dict[str, str] = {}
+    call = ""
     for line in text.strip().splitlines():
         if line.startswith(" "):
             table |= dict.fromkeys(line.split(), call)
@@ -98,7 +99,7 @@ discreet.analysis.measure_fit(answers, estimate):
 discreet.release(answers, epsilon=1.0, items=[...]):
     private_fit dp_fit fit_private privatize privatise publish private anonymize fit_dp
 discreet.score(answers, estimate):
-    abilities ability theta scores person_scores score_persons estimate_ability transform
+    score abilities ability theta scores person_scores score_persons estimate_ability transform
     estimate_abilities person_estimates
 discreet.rank(estimate, top=10):
     top hardest easiest top_k rank_items ranking sort
@@ -149,6 +150,11 @@ by (fits of groups) or group:
 """What other programs call the keywords that say how a table is read."""
 
 
+def is_there(call: str, names: Iterable[str]) -> bool:
+    """Say whether a call begins with one of these names."""
+    return call.partition("(")[0] in names
+
+
 def suggest(name: str, names: Iterable[str], guesses: Mapping[str, str]) -> str:
     """Return the sentence that helps somebody who guessed a name; empty where nothing is near.
 
@@ -159,7 +165,7 @@ def suggest(name: str, names: Iterable[str], guesses: Mapping[str, str]) -> str:
     """
     there = [each for each in names if not each.startswith("_")]
     call = guesses.get(name) or guesses.get(name.lower().strip("_"), "")
-    if call and ("." in call or call.partition("(")[0] in there):
+    if call:
         return f"Use {call.format(name=name)}."
     near = get_close_matches(name, there, 3, 0.6)
     near += [each for each in there if len(name) > 2 and name in each and each not in near][:3]
@@ -176,11 +182,10 @@ class Guessable:
             message = f"{kind!r} object has no attribute {name!r}."
             if not name.startswith("_"):
                 names = list(dict.fromkeys([*getattr(self, "__dict__", ()), *dir(type(self))]))
-                hint = suggest(name, names, ATTRIBUTES)
-                call = CALLS.get(name, "")
+                calls = {**CALLS, **{k: v for k, v in ATTRIBUTES.items() if is_there(v, names)}}
                 public = [each for each in names if not each.startswith("_")]
-                fallback = f"Use {call}." if call else f"It has {', '.join(public)}."
-                message = f"{message} {hint or fallback}"
+                hint = suggest(name, names, calls) or f"It has {', '.join(public)}."
+                message = f"{message} {hint}"
             raise AttributeError(message, name=name, obj=self)
 
 

@@ -20,7 +20,7 @@ from discreet.results.estimate import Estimate
 from discreet.tables.opener import open_table_file
 from discreet.tables.paths import find_files
 from discreet.tables.sources import as_arrow
-from discreet.tabular import Tabular, make_table
+from discreet.tabular import Tabular
 from discreet.text import count_of
 
 if TYPE_CHECKING:
@@ -69,29 +69,22 @@ class FitsByGroup(Tabular, _Fits):
         facts = [f"{name}: {fitted!r}" for name, fitted in self.items()]
         return [f"{count_of(len(self), 'calibration')} by {self.by}", *facts]
 
+    def to_arrow(self) -> pa.Table:
+        """Return one table of all groups: the group, then the columns of an estimate."""
+        tables = [
+            fitted.to_arrow().add_column(0, self.by, pa.array([name] * len(fitted.items)))
+            for name, fitted in self.items()
+        ]
+        return pa.concat_tables(tables, promote_options="permissive")
+
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: the group, then those of an estimate."""
-        tables = [fitted.to_dict() for fitted in self.estimates]
-        names = list(dict.fromkeys(name for table in tables for name in table))
-        counts = [len(fitted.items) for fitted in self.estimates]
-        groups = [name for name, count in zip(self.groups, counts, strict=True) for _ in range(count)]
-        columns = {
-            name: [
-                cell
-                for table, count in zip(tables, counts, strict=True)
-                for cell in table.get(name, [None] * count)
-            ]
-            for name in names
-        }
-        return {self.by: groups, **columns}
-
-    def to_arrow(self) -> pa.Table:
-        """Return one table of all groups."""
-        return make_table(self.to_dict())
+        columns: dict[str, list[Any]] = self.to_arrow().to_pydict()
+        return columns
 
 
 def fit_groups(data: Any, by: str, fit: Callable[[pa.Table], Estimate]) -> FitsByGroup:
-    """Fit the rows of each value of a column, without that column; rows without one are left out."""
+    """Fit the rows of each value of a column, which takes no further part; no value, no group."""
     table = _load_table(data)
     if by not in table.column_names:
         raise BadUsage(
@@ -113,7 +106,6 @@ def _load_table(data: Any) -> pa.Table:
     parts = []
     for path in find_files(data):
         source = open_table_file(path)
-        numbers = tuple(range(len(source.names)))
-        for batch in source.batches(numbers):
-            parts.append(pa.table(dict(zip(source.names, batch, strict=True))))
+        batches = source.batches(tuple(range(len(source.names))))
+        parts += [pa.table(dict(zip(source.names, batch, strict=True))) for batch in batches]
     return pa.concat_tables(parts, promote_options="permissive")

@@ -9,7 +9,7 @@ persons.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from discreet.counts.folds import FoldCounts, PersonWeight, Tally, explain_folds
 from discreet.counts.matrix import DENSE_FITTING, FITTING, planning
 from discreet.errors import BadUsage, OutOfReach
 from discreet.log import LOG, name_source
+from discreet.models.by_group import FitsByGroup, fit_groups
 from discreet.models.conditional.patterns import GroupPatterns
 from discreet.models.connection import Chain, ItemFacts, call_categories, doubt_shape
 from discreet.models.methods import ANSWER_METHODS, AUTO, METHOD_WORDS, METHODS, PAIR_METHODS
@@ -79,9 +80,15 @@ class _Request:
     choice: str = ""
 
 
+@overload
+def fit(data: Any, *, by: str, **options: Any) -> FitsByGroup: ...
+
+
+@overload
 def fit(
     data: Any,
     *,
+    by: None = None,
     method: Method = "auto",
     model: Model = "auto",
     engine: Engine = "auto",
@@ -89,7 +96,21 @@ def fit(
     regularisation: float = 0.0,
     ability: Ability = "normal",
     **reading: Unpack[FitWords],
-) -> Estimate:
+) -> Estimate: ...
+
+
+def fit(  # type: ignore[misc]
+    data: Any,
+    *,
+    by: str | None = None,
+    method: Method = "auto",
+    model: Model = "auto",
+    engine: Engine = "auto",
+    standard_errors: bool = True,
+    regularisation: float = 0.0,
+    ability: Ability = "normal",
+    **reading: Unpack[FitWords],
+) -> Estimate | FitsByGroup:
     """Estimate the difficulty of every item.
 
     Parameters
@@ -122,6 +143,9 @@ def fit(
         items without a number where the answers do not determine one. Pair methods only.
     ability
         What ``"marginal"`` assumes about the abilities: ``"normal"`` or ``"empirical"``.
+    by
+        A column whose values divide the rows, the month for example: then every group is fitted
+        by itself, and the result is a mapping from each value to its estimate, with one table.
     reading
         ``person=``, ``item=``, ``response=`` and the other keywords of
         :func:`discreet.read_responses`, for sources that have columns.
@@ -148,6 +172,11 @@ def fit(
     >>> float(np.round(estimate.difficulty[1] - estimate.difficulty[0], 6))
     0.693147
     """
+    if by is not None:
+        words: dict[str, Any] = {**reading, "method": method, "model": model, "engine": engine}
+        words |= {"standard_errors": standard_errors, "ability": ability}
+        words["regularisation"] = regularisation
+        return fit_groups(data, by, lambda rows: fit(rows, **words))
     _check_method(method, ability)
     request = _Request(method, standard_errors, regularisation, ability, model)
     LOG.info("fitting items of %s, method %s", name_source(data), method)

@@ -396,10 +396,15 @@ class ReadingWords(FitWords, total=False):
 def check_words(words: Mapping[str, Any]) -> None:
     """Refuse a keyword that no reader knows, and name one that is spelt alike."""
     known = ReadingWords.__annotations__
-    for word in sorted(words.keys() - known.keys()):
+    unknown = sorted(words.keys() - known.keys())
+    hints = []
+    for word in unknown:
         alike = [KEYWORDS[word]] if word in KEYWORDS else get_close_matches(word, known, 1)
-        hint = f"did you mean {alike[0]}=?" if alike else "see discreet.read_responses"
-        raise BadUsage(f"there is no keyword {word}= for reading answers; {hint}")
+        hints += [f"{word}=: did you mean {alike[0]}=?"] if alike else []
+    if unknown:
+        hint = " ".join(hints) or "see discreet.read_responses"
+        keywords = "=, ".join(unknown)
+        raise BadUsage(f"there is no keyword {keywords}= for reading answers; {hint}")
 
 
 def join_words(words: Mapping[str, Any]) -> Reading:
