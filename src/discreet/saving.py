@@ -83,7 +83,7 @@ class Kept:
         return result
 
 
-def load(path: str | PathLike[str]) -> Any:
+def load(path: str | PathLike[str]) -> object:
     """Read what the library wrote, whatever it is.
 
     A result of any kind that was saved, pair counts, a bank, a ledger, or the folder of a release.

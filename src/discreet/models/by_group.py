@@ -83,7 +83,7 @@ class FitsByGroup(Tabular, _Fits):
         return columns
 
 
-def fit_groups(data: Any, by: str, fit: Callable[[pa.Table], Estimate]) -> FitsByGroup:
+def fit_by_group(data: Any, by: str, fit: Callable[[pa.Table], Estimate]) -> FitsByGroup:
     """Fit the rows of each value of a column, which takes no further part; no value, no group."""
     table = _load_table(data)
     if by not in table.column_names:

@@ -20,7 +20,7 @@ from discreet.counts.folds import FoldCounts, PersonWeight, Tally, explain_folds
 from discreet.counts.matrix import DENSE_FITTING, FITTING, planning
 from discreet.errors import BadUsage, OutOfReach
 from discreet.log import LOG, name_source
-from discreet.models.by_group import FitsByGroup, fit_groups
+from discreet.models.by_group import FitsByGroup, fit_by_group
 from discreet.models.conditional.patterns import GroupPatterns
 from discreet.models.connection import Chain, ItemFacts, call_categories, doubt_shape
 from discreet.models.methods import ANSWER_METHODS, AUTO, METHOD_WORDS, METHODS, PAIR_METHODS
@@ -176,7 +176,7 @@ def fit(  # type: ignore[misc]
         words: dict[str, Any] = {**reading, "method": method, "model": model, "engine": engine}
         words |= {"standard_errors": standard_errors, "ability": ability}
         words["regularisation"] = regularisation
-        return fit_groups(data, by, lambda rows: fit(rows, **words))
+        return fit_by_group(data, by, lambda rows: fit(rows, **words))
     _check_method(method, ability)
     request = _Request(method, standard_errors, regularisation, ability, model)
     LOG.info("fitting items of %s, method %s", name_source(data), method)

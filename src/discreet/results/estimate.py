@@ -28,6 +28,7 @@ from discreet.types import FloatArray, Int64Array
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+    from matplotlib.axes import Axes
 
 
 class WarningKind(StrEnum):
@@ -353,7 +354,9 @@ class Estimate(Tabular):
         spread = float(np.var(self.difficulty[has_error], ddof=1))
         return 1 - float(np.mean(self.se[has_error] ** 2)) / spread if spread > 0 else float("nan")
 
-    def predict_proba(self, ability: Any, item: str | Sequence[str] | None = None) -> Any:
+    def predict_proba(
+        self, ability: Any, item: str | Sequence[str] | None = None
+    ) -> float | FloatArray:
         """Return the probability of a right answer; with steps, of every category.
 
         Parameters
@@ -391,14 +394,15 @@ class Estimate(Tabular):
         shares = shares if theta.ndim else shares[0]
         return float(shares) if np.ndim(shares) == 0 else shares
 
-    def plot(self, *, level: float = 0.95, ax: Any = None) -> Any:
+    def plot(self, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
         """Draw the difficulties with their intervals (extra ``report``); returns matplotlib Axes.
 
         Others are in :mod:`discreet.figures`.
         """
         import discreet
 
-        return discreet.figures.difficulty_plot(self, level=level, ax=ax)
+        axes: Axes = discreet.figures.difficulty_plot(self, level=level, ax=ax)
+        return axes
 
     def __repr__(self) -> str:
         return f"<Estimate: {escape_controls(self._facts())}>"
