@@ -40,9 +40,12 @@ def pytest_runtest_setup(item):
 LONG_FILES = (
     "test_spark.py",
     "test_studio_browser.py",
-    "test_postgres.py",
     "test_audit.py",
     "test_documents.py",
+    "test_delivery.py",
+    "test_postgres.py",
+    "test_reading_privacy.py",
+    "test_experiments.py",
 )
 
 
@@ -56,4 +59,5 @@ def pytest_collection_modifyitems(items):
         for item in items:
             if item.get_closest_marker("posix"):
                 item.add_marker(pytest.mark.skip("Windows has no modes of files, no such signals"))
-    items.sort(key=lambda item: item.path.name not in LONG_FILES)
+    order = {name: place for place, name in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: order.get(item.path.name, len(order)))

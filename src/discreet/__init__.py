@@ -48,7 +48,6 @@ if TYPE_CHECKING:
         rank_ranges,
     )
     from discreet.saving import load
-    from discreet.scales.anchoring import Anchored, fit_anchored
     from discreet.scales.bank import Bank, create_bank, grow_bank, read_bank, write_bank
     from discreet.scales.drift import Drift, find_drift
     from discreet.scales.linking import Link, link_calibrations
@@ -61,7 +60,6 @@ __version__ = "0.2.0"
 
 _NAMES = {
     "adaptive": "item_information next_item",
-    "scales.anchoring": "Anchored fit_anchored",
     "scales.bank": "Bank create_bank grow_bank read_bank write_bank",
     "scales.drift": "Drift find_drift",
     "scales.linking": "Link link_calibrations",
@@ -98,7 +96,6 @@ _NAMES = {
 _HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "Anchored",
     "Bank",
     "Budget",
     "Comparisons",
@@ -136,7 +133,6 @@ __all__ = [
     "errors",
     "find_drift",
     "fit",
-    "fit_anchored",
     "grow_bank",
     "item_information",
     "link_calibrations",

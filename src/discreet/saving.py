@@ -311,7 +311,24 @@ def _read_random(state: Any) -> np.random.Generator:
     return np.random.Generator(source)
 
 
+def _read_anchored(parts: dict[str, Any]) -> Any:
+    """Return what version 0.2 kept beside an estimate as a part of it: displacements of anchors."""
+    import numpy as np
+
+    estimate = dict(parts["estimate"]["Estimate"])
+    names = tuple(_read(parts["anchors"]))
+    items = tuple(_read(estimate["items"]))
+    moved = dict(zip(names, _read(parts["displacement"]), strict=True))
+    error = dict(zip(names, _read(parts["displacement_se"]), strict=True))
+    reason = dict(zip(names, _read(parts["reason"]), strict=True))
+    estimate["displacement"] = write_value(np.array([moved.get(name, np.nan) for name in items]))
+    estimate["displacement_se"] = write_value(np.array([error.get(name, np.nan) for name in items]))
+    estimate["displacement_reason"] = [reason.get(name, "") for name in items]
+    return _make("Estimate", estimate)
+
+
 _READERS: dict[str, Callable[[Any], Any]] = {
+    "Anchored": _read_anchored,
     "float": lambda text: _NUMBERS[text],
     "id": name_id,
     "list": lambda parts: [_read(one) for one in parts],

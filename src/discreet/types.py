@@ -32,12 +32,12 @@ Method = Literal["auto", "conditional", "refined", "spectral", "marginal"]
 
 PairMethod = Literal["refined", "spectral"]
 """Those that need pair counts only."""
-AnchorMethod = Literal["auto", "conditional", "marginal", "refined"]
-"""Those that hold anchors."""
 Ability = Literal["normal", "empirical"]
 """What marginal likelihood assumes about abilities."""
 ScoreMethod = Literal["warm", "ml", "posterior"]
 """Names of estimators of abilities."""
+Within = Literal["auto", "item"] | None
+"""Which ratings are compared: of the same person and item, or all of a person (None)."""
 Engine = Literal["auto", "memory", "disk", "duckdb", "gpu", "spark"]
 """Where pairs are counted; "duckdb" is another name for "disk"."""
 WeightingName = Literal["refined", "none"]

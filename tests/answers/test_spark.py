@@ -572,6 +572,9 @@ def spark():
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
+        # Queries run once and on few rows: compiling them well takes longer than running them.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.codegen.wholeStage": "false",
     }.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()

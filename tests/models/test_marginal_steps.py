@@ -10,8 +10,9 @@ from discreet.answers.steps import store_codes
 from discreet.counts.nodes import item_of_nodes
 from discreet.errors import BadUsage
 from discreet.models.conditional.patterns import group_patterns
-from discreet.models.marginal import expand_patterns, maximise_marginal
-from discreet.models.mixture import Mixture, evaluate_mixture, information_about_difficulty
+from discreet.models.marginal.estimator import expand_patterns
+from discreet.models.marginal.maximise import maximise_marginal
+from discreet.models.marginal.mixture import Mixture, evaluate_mixture, information_about_difficulty
 from discreet.models.steps import category_totals
 from stepped import chances, draw_answers, draw_thresholds, hold
 

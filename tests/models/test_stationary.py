@@ -9,7 +9,7 @@ from scipy.sparse import block_diag, csr_array, diags_array
 
 from discreet.errors import DisconnectedItems, NotConverged
 from discreet.models import laplacian, stationary
-from discreet.models.connection import build_chain
+from discreet.models.connectivity import build_chain
 from discreet.models.laplacian import Hierarchy
 from discreet.models.stationary import (
     iterate_jump_chain,

@@ -185,10 +185,15 @@ def test_answers_flipped_too_rarely_and_a_missing_cap_on_them_are_caught():
 
 
 @pytest.mark.parametrize("relation", list(Neighbours))
-def test_totals_of_items_with_steps_are_attacked_and_too_little_noise_is_caught(relation):
-    options = {"size": Size(6, 4, steps=3), "runs": 300}
+@pytest.mark.parametrize(
+    ("factor", "runs"), [(2.5, 60), pytest.param(1.42, 300, marks=pytest.mark.slow)]
+)
+def test_totals_of_items_with_steps_are_attacked_and_too_little_noise_is_caught(
+    relation, factor, runs
+):
+    options = {"size": Size(6, 4, steps=3), "runs": runs}
     assert run("totals", relation=relation, **options).verdict is not Verdict.REFUTED
-    assert run("totals", less_noise(1.42), relation, **options).verdict is Verdict.REFUTED
+    assert run("totals", less_noise(factor), relation, **options).verdict is Verdict.REFUTED
 
 
 def test_totals_without_weights_are_caught(monkeypatch):

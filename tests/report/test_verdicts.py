@@ -436,8 +436,9 @@ def test_answers_in_categories_are_all_answers_in_python_and_in_files(tmp_path):
 # --- standard errors of abilities ---------------------------------------------------------------
 
 
-def test_too_small_errors_of_abilities_are_told_in_the_summary_and_the_report():
-    answers = draw(60, 1000, 17, slopes=0.5, guess=0.25)
+@pytest.mark.parametrize("items", [400, pytest.param(1000, marks=pytest.mark.slow)])
+def test_too_small_errors_of_abilities_are_told_in_the_summary_and_the_report(items):
+    answers = draw(60, items, 17, slopes=0.5, guess=0.25)
     estimate = discreet.fit(answers, method="refined")
     scores = discreet.score(answers, estimate)
     assert "The standard errors of abilities are too small" in scores.summary()

@@ -397,6 +397,7 @@ def change(browser, **said):
     return read(browser)
 
 
+@pytest.mark.usefixtures("in_place")
 def test_a_messy_table_is_put_right_by_clicks(session, browser):
     send(browser, "messy.csv", MESSY)
     page = read(browser)
@@ -418,6 +419,7 @@ def test_a_messy_table_is_put_right_by_clicks(session, browser):
     assert browser.get("/data/work-1/key.csv").text == "item,answer\nQ1,A\nQ2,B\nQ3,C\n"
 
 
+@pytest.mark.usefixtures("in_place")
 def test_the_command_line_of_a_page_reads_the_same(session, browser, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "messy.csv").write_text(MESSY)
@@ -436,6 +438,7 @@ def test_the_command_line_of_a_page_reads_the_same(session, browser, tmp_path, m
     assert known["answers"].n_answers == 25
 
 
+@pytest.mark.usefixtures("in_place")
 def test_settings_are_typed_checked_and_forgotten(session, browser):
     send(browser, "answers.csv", "person,q1,q2\nann,4,0\nbob,1,2\ncat,3,1\n")
     assert "in steps up to 4" in read(browser)
@@ -457,6 +460,7 @@ def test_settings_are_typed_checked_and_forgotten(session, browser):
     [("photo.jpg", b"\xff\xd8\xff\xe0" + bytes(range(256)) * 9), ("empty.csv", b""),
      ("broken.xlsx", b"PK\x03\x04 not really"), ("notes.txt", b"Dear all,\nsee you then\n")],
 )  # fmt: skip
+@pytest.mark.usefixtures("in_place")
 def test_a_wrong_file_is_refused_in_words_that_name_it(session, browser, name, content):
     send(browser, name, content)
     page = read(browser)
@@ -478,6 +482,7 @@ def test_a_cancelled_reading_can_be_begun_again(session, browser, monkeypatch):
     assert "3 persons, 2 items" in read(browser)
 
 
+@pytest.mark.usefixtures("in_place")
 def test_names_from_a_file_are_shown_and_do_nothing(browser):
     send(browser, "<img src=x>.csv", 'person,<script>x</script>,"a""b"\nann,1,0\nbob,0,1\n')
     page = read(browser)
@@ -538,6 +543,7 @@ def test_a_test_is_calibrated_shown_and_taken_away(session, browser, tmp_path):
     assert browser.get("/compare/work-1?first=job-9&second=job-8").status_code == 400
 
 
+@pytest.mark.usefixtures("in_place")
 def test_a_rating_scale_shows_categories_thresholds_and_groups(browser):
     assert "in steps up to 4" in take_example(browser, "wellbeing.csv")
     address, page = calibrate(browser, model="rating-scale")
@@ -549,6 +555,7 @@ def test_a_rating_scale_shows_categories_thresholds_and_groups(browser):
     assert one.count("<svg") == 2
 
 
+@pytest.mark.usefixtures("in_place")
 def test_a_calibration_that_cannot_be_begun_says_why(session, browser):
     send(browser, "messy.csv", MESSY)
     assert "Look at the data first" in browser.get("/calibrate/work-1").text
@@ -562,6 +569,7 @@ def test_a_calibration_that_cannot_be_begun_says_why(session, browser):
     assert not session.works["work-1"].runs
 
 
+@pytest.mark.usefixtures("in_place")
 def test_three_persons_are_said_to_be_too_few_before_anything_else(browser):
     send(browser, "answers.csv", "person,q1,q2,q3,q4\nann,1,0,1,0\nbob,0,1,1,1\ncat,1,1,0,0\n")
     read(browser)

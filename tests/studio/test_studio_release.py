@@ -194,12 +194,6 @@ TERMS = {"epsilon": "1", "delta": "1e-6", "persons": "1,000", "account": "ledger
 
 
 @pytest.fixture
-def in_place(session):
-    session.__dict__["jobs"] = InPlace(session.folder)
-    return session.jobs
-
-
-@pytest.fixture
 def lsat_file(tmp_path):
     path = tmp_path / "lsat.csv"
     EXAMPLES["lsat.csv"].write(path)

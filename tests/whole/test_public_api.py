@@ -113,7 +113,7 @@ def public_results():
         discreet.compare_items(estimate, items[0], items[1]),
         discreet.score(answers, estimate),
         discreet.Scale.from_points({0: 500, 1: 600}),
-        discreet.fit_anchored(answers, known),
+        discreet.fit(answers, anchors=known),
         discreet.find_drift([estimate, estimate]),
         discreet.link_calibrations(estimate, half),
         discreet.create_bank(estimate, scale="mathematics", source="first"),

@@ -138,6 +138,19 @@ def say_folds(counts: PairCounts, tally: Tally | None) -> PairCounts:
     return counts
 
 
+def refuse_ratings(source: Any) -> None:
+    """Refuse ratings where answers without raters are needed, as in a private release."""
+    from discreet.answers.ratings import Ratings, StoredRatings
+
+    if isinstance(source, Ratings | StoredRatings):
+        raise BadUsage(
+            "found ratings, whose raters differ in severity. Only fit takes them. A private "
+            "release of ratings is refused: its totals would estimate a mixture over raters, not "
+            "the thresholds of items; and raters are persons too, whom it would not protect. "
+            "Release right/wrong answers or scores without raters instead."
+        )
+
+
 @contextmanager
 def opened(
     source: Any,
@@ -187,6 +200,7 @@ def open_answers(
             "answers are of the same person, so no cap on a person's answers can be drawn. Give "
             "the answers, or where they are"
         )
+    refuse_ratings(source)
     chosen = check_engine(engine)
     if chosen == "auto":
         chosen = _choose_engine(source, reading)

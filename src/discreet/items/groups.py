@@ -17,14 +17,13 @@ import numpy.typing as npt
 from discreet.answers.opening import load_answers, name_model
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.models.conditional.rasch import find_maximum
+from discreet.models.conditional.estimator import ConditionalFit, find_maximum
 from discreet.models.steps import (
     PARTIAL_CREDIT,
     RASCH,
     RATING_SCALE,
     category_totals,
     choose_model,
-    find_step_maximum,
     leave_unused,
 )
 from discreet.results.dropped import warn_of_dropped
@@ -311,7 +310,7 @@ def run_andersen(
     source = source if chosen == RATING_SCALE else leave_unused(source)
     split = split_groups(source, groups)
     items = _comparable_items(split, source.items, chosen)
-    together = _maximise(_join(source, split, items), chosen)
+    together = find_maximum(_join(source, split, items), chosen)
     apart = [_maximise_group(part.select(items), chosen, label) for label, part in split.pairs]
     statistic = 2 * (sum(fit.log_likelihood for fit in apart) - together.log_likelihood)
     degrees = (len(apart) - 1) * together.free
@@ -325,7 +324,7 @@ def run_andersen(
         groups=split.labels,
         persons=tuple(part.n_persons for part in split.parts),
         items=items,
-        difficulty=np.stack([fit.difficulty for fit in apart]),
+        difficulty=np.stack([fit.location for fit in apart]),
         excluded=excluded,
         log_likelihood=together.log_likelihood,
         log_likelihoods=tuple(fit.log_likelihood for fit in apart),
@@ -334,26 +333,9 @@ def run_andersen(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Found:
-    """A maximum of the conditional likelihood: its value, difficulties, how many are free."""
-
-    log_likelihood: float
-    difficulty: FloatArray
-    free: int
-
-
-def _maximise(part: Responses, model: str) -> _Found:
-    if max(part.steps) == 1:
-        maximum = find_maximum(part)[2]
-        return _Found(maximum.log_likelihood, maximum.difficulty, len(maximum.difficulty) - 1)
-    steps = find_step_maximum(part, model)[0]
-    return _Found(steps.log_likelihood, steps.location, steps.free)
-
-
-def _maximise_group(part: Responses, model: str, label: str) -> _Found:
+def _maximise_group(part: Responses, model: str, label: str) -> ConditionalFit:
     try:
-        return _maximise(part, model)
+        return find_maximum(part, model)
     except DisconnectedItems as error:
         raise DisconnectedItems(
             f"in the group {label!r} ({part.n_persons} persons) {error}; or use larger or fewer "
@@ -390,7 +372,7 @@ def _full_items(part: Responses, model: str) -> set[str]:
 
 def _linked_items(part: Responses, label: str) -> set[str]:
     from discreet.answers.opening import count_pairs
-    from discreet.models.connection import classify
+    from discreet.models.connectivity import classify
 
     counts = count_pairs(part)
     _, linked, _ = classify(counts)

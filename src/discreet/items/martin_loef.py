@@ -17,7 +17,7 @@ from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.groups import chi_squared_tail, take_group
-from discreet.models.conditional.rasch import find_maximum
+from discreet.models.conditional.estimator import find_maximum
 from discreet.models.steps import category_totals, refuse_steps
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
@@ -117,8 +117,8 @@ def run_martin_loef(
     first = _choose_part(source, usable, split)
     second = tuple(item for item in usable if item not in set(first))
     parts, complete = _keep_complete(source, first, second)
-    together = find_maximum(complete)[2]
-    apart = [find_maximum(part)[2] for part in parts]
+    together = find_maximum(complete)
+    apart = [find_maximum(part) for part in parts]
     scores = [part.store.person_totals()[1] for part in parts]
     gain = sum(maximum.log_likelihood for maximum in apart) - together.log_likelihood
     statistic = 2 * (gain + _score_terms(*scores))
@@ -133,8 +133,8 @@ def run_martin_loef(
         p_value=chi_squared_tail(statistic, degrees),
         items=(*first, *second),
         part=(words[0],) * len(first) + (words[1],) * len(second),
-        difficulty=together.difficulty,
-        apart=np.concatenate([maximum.difficulty for maximum in apart]),
+        difficulty=together.location,
+        apart=np.concatenate([maximum.location for maximum in apart]),
         persons=complete.n_persons,
         excluded=excluded,
         warnings=tuple(warnings),

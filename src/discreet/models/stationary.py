@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import DisconnectedItems, NotConverged
-from discreet.models.connection import is_strongly_connected
+from discreet.models.connectivity import is_strongly_connected
 from discreet.models.laplacian import Hierarchy, symmetrise_flow
 from discreet.results.estimate import Solution
 from discreet.types import FloatArray, Int64Array
@@ -229,12 +229,39 @@ def solve_by_elimination(rates: FloatArray) -> tuple[FloatArray, Solution]:
     return log_weights - log_weights.mean(), Solution(name, len(work), 0.0)
 
 
-def _eliminate_plain(work: FloatArray) -> None:
-    """Eliminate the states from the last to the second, in place.
+def solve_with_boundary(rates: FloatArray, held: FloatArray) -> tuple[FloatArray, Solution]:
+    """Find log weights that balance inflow and outflow of every state that is not held.
+
+    Parameters
+    ----------
+    rates
+        Dense; every free state is linked to held ones in both directions.
+    held
+        Log weights of the held states, NaN where a state is free.
+    """
+    is_free = np.isnan(held)
+    order = np.argsort(is_free, kind="stable")  # held states first: they are never eliminated
+    n_held = int((~is_free).sum())
+    work = np.array(rates, dtype=np.float64)[np.ix_(order, order)]
+    np.fill_diagonal(work, 0.0)
+    work /= max(float(work.max(initial=0.0)), np.finfo(float).tiny)
+    _eliminate_plain(work, n_held)
+    log_weights = np.empty(len(held))
+    log_weights[order] = _substitute_logs(work, held[order[:n_held]])
+    if not np.isfinite(log_weights).all():
+        raise NotConverged(
+            f"the chain with {n_held} held of {len(held)} states has no finite solution: some "
+            "steps are not linked to the anchors in both directions; use method='refined'"
+        )
+    return log_weights, Solution("elimination (GTH), anchors held", len(held) - n_held, 0.0)
+
+
+def _eliminate_plain(work: FloatArray, lowest: int = 1) -> None:
+    """Eliminate the states from the last down to the lowest, in place.
 
     Afterwards ``work[:k, k]`` holds the expected visits to k between visits to lower states.
     """
-    for k in range(work.shape[0] - 1, 0, -1):
+    for k in range(work.shape[0] - 1, lowest - 1, -1):
         leaving = work[k, :k].sum()
         with np.errstate(divide="ignore", invalid="ignore"):
             work[:k, k] /= leaving
@@ -272,12 +299,16 @@ def _substitute(work: FloatArray) -> FloatArray:
     return _substitute_logs(work) if extreme else np.log(weights)
 
 
-def _substitute_logs(work: FloatArray) -> FloatArray:
-    """Do the same in logarithms, for weights further apart than doubles can hold."""
-    m = work.shape[0]
+def _substitute_logs(work: FloatArray, first: FloatArray | None = None) -> FloatArray:
+    """Do the same in logarithms, for weights further apart than doubles can hold.
+
+    ``first`` are the log weights of the states that were not eliminated.
+    """
+    m, first = work.shape[0], np.zeros(1) if first is None else first
     log_weights = np.zeros(m)
+    log_weights[: len(first)] = first
     with np.errstate(divide="ignore", invalid="ignore"):
-        for k in range(1, m):
+        for k in range(len(first), m):
             terms = log_weights[:k] + np.log(work[:k, k])
             peak = terms.max()
             log_weights[k] = peak + np.log(np.exp(terms - peak).sum())

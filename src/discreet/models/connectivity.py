@@ -143,11 +143,7 @@ def _classify(
     if m > 1 and _all_pairs_seen(right_wrong):
         return (Status.ESTIMATED,) * m, np.arange(m), ()
     linked, rivals = _largest_component(right_wrong, counts.answers)
-    codes = np.full(m, Status.NOT_CONNECTED, dtype=object)
-    if not regularised:
-        codes[counts.right == counts.answers] = Status.ALWAYS_RIGHT
-        codes[counts.right == 0] = Status.ALWAYS_WRONG
-    codes[counts.answers == 0] = Status.NO_ANSWERS
+    codes = find_statuses(counts, regularised=regularised)
     if len(linked) > 1:
         codes[linked] = Status.ESTIMATED
     warnings = list(_left_out_warnings(counts.items, codes))
@@ -161,6 +157,40 @@ def _classify(
             )
         )
     return tuple(codes), linked if len(linked) > 1 else linked[:0], tuple(warnings)
+
+
+def find_statuses(counts: PairTable, *, regularised: bool = False) -> npt.NDArray[np.object_]:
+    """Say of every item why it has no number, before it is known which ones are linked."""
+    codes = np.full(len(counts.items), Status.NOT_CONNECTED, dtype=object)
+    if not regularised:
+        codes[counts.right == counts.answers] = Status.ALWAYS_RIGHT
+        codes[counts.right == 0] = Status.ALWAYS_WRONG
+    codes[counts.answers == 0] = Status.NO_ANSWERS
+    return codes
+
+
+def find_tied(links: npt.NDArray[np.bool_], held: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Say which nodes paths lead to from the held ones, and back.
+
+    All held nodes count as one place, because they are tied to each other.
+    """
+    m = len(held)
+    joined = np.zeros((m + 1, m + 1), dtype=np.bool_)
+    joined[:m, :m] = links
+    joined[m, :m] = joined[:m, m] = held
+    return np.asarray(_linked_to(joined, m)[:m])
+
+
+def explain_unlinked(items: Sequence[str], anchored: IndexArray) -> str:
+    """Say that nothing links the other items to the anchors, and what would."""
+    names = [items[position] for position in anchored]
+    return (
+        f"the answers link none of the {len(items) - len(names)} other items to the "
+        f"{len(names)} anchors ({name_some(names)}), so their difficulties on the scale of the "
+        "anchors are not determined. An item is linked when some persons have it right and an "
+        "anchor wrong and others the reverse, directly or through further items; anchor items "
+        "that the same persons answered"
+    )
 
 
 def _largest_component(right_wrong: Any, answers: Int64Array) -> tuple[IndexArray, int]:

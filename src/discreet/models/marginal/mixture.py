@@ -6,6 +6,7 @@ derivatives (Louis 1982: information of the complete data less what is missing).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,6 +16,7 @@ from scipy.special import expit
 
 from discreet.models.categories import log_weights
 from discreet.models.conditional.patterns import Patterns
+from discreet.models.structure import Structure
 from discreet.results.estimate import Solution
 from discreet.types import FloatArray, IndexArray, Int64Array
 
@@ -159,6 +161,8 @@ class MarginalFit:
         Of the ability distribution.
     log_likelihood
         Of all answers.
+    release
+        Finds difficulties under another structure, with an anchor free, and their covariance.
     """
 
     difficulty: FloatArray
@@ -169,6 +173,7 @@ class MarginalFit:
     sd: float
     log_likelihood: float
     solution: Solution
+    release: Callable[[Structure], tuple[FloatArray, FloatArray]]
 
 
 def find_chances(
