@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from discreet.adaptive import item_information, next_item
     from discreet.answers.judges import Comparisons
     from discreet.answers.opening import count_pairs
+    from discreet.answers.ratings import Ratings, read_ratings
     from discreet.answers.read_judges import read_comparisons
     from discreet.answers.reading import read_responses
     from discreet.answers.responses import Responses
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from discreet.scales.linking import Link, link_calibrations
     from discreet.scales.reported import Scale
     from discreet.simulation import simulate, simulate_comparisons
+    from discreet.simulation.ratings import simulate_ratings
     from discreet.sklearn import PrivateRasch, Rasch
     from discreet.tables.reading import Reading, ReadingWords
 
@@ -69,6 +71,7 @@ _NAMES = {
     "answers.judges": "Comparisons",
     "answers.opening": "count_pairs",
     "answers.read_judges": "read_comparisons",
+    "answers.ratings": "Ratings read_ratings",
     "answers.reading": "read_responses",
     "answers.responses": "Responses",
     "counts": "PairCounts",
@@ -88,6 +91,7 @@ _NAMES = {
     "results.ranking": "Ranking Strengths rank",
     "saving": "load",
     "simulation": "simulate_comparisons simulate",
+    "simulation.ratings": "simulate_ratings",
     "sklearn": "PrivateRasch Rasch",
     "tables.reading": "Reading ReadingWords",
 }
@@ -115,6 +119,7 @@ __all__ = [
     "RankRanges",
     "Ranking",
     "Rasch",
+    "Ratings",
     "Reading",
     "ReadingWords",
     "Responses",
@@ -145,6 +150,7 @@ __all__ = [
     "rank_ranges",
     "read_bank",
     "read_comparisons",
+    "read_ratings",
     "read_release",
     "read_released_ranking",
     "read_responses",
@@ -156,6 +162,7 @@ __all__ = [
     "score",
     "simulate",
     "simulate_comparisons",
+    "simulate_ratings",
     "verify",
     "withdrawal_notice",
     "write_bank",

@@ -19,6 +19,7 @@ from discreet.items.fit import (
 from discreet.items.groups import ADJUSTMENTS, AndersenTest, adjust, run_andersen
 from discreet.items.martin_loef import Alpha, MartinLoefTest, measure_alpha, run_martin_loef
 from discreet.items.mislabelled import Mislabelled, find_mislabelled
+from discreet.items.raters import BiasTable, LevelFit, RatedPersons, study_ratings
 from discreet.items.residuals import (
     InformationCurve,
     ResidualCorrelations,
@@ -35,6 +36,7 @@ __all__ = [
     "ADJUSTMENTS",
     "Alpha",
     "AndersenTest",
+    "BiasTable",
     "CategoryFit",
     "Contrast",
     "DifTable",
@@ -45,11 +47,13 @@ __all__ = [
     "InformationCurve",
     "ItemFit",
     "LatentRegression",
+    "LevelFit",
     "MartinLoefTest",
     "Mislabelled",
     "ModelCheck",
     "ModelTest",
     "PersonFit",
+    "RatedPersons",
     "Reliability",
     "ResidualCorrelations",
     "Scalogram",
@@ -70,5 +74,6 @@ __all__ = [
     "run_andersen",
     "run_martin_loef",
     "run_wald",
+    "study_ratings",
     "trace_information",
 ]

@@ -28,7 +28,7 @@ from discreet.planning.study import (
     check_setting,
 )
 from discreet.privacy.accounting import Neighbours
-from discreet.privacy.mechanisms.margins_sensitivity import (
+from discreet.privacy.mechanisms.margins import (
     BINS,
     compiled_paired_differences,
     plain_paired_differences,

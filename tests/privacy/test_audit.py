@@ -34,7 +34,8 @@ from discreet.privacy.mechanisms import (
     totals_sensitivity,
 )
 from discreet.privacy.mechanisms.comparisons import NetWins
-from discreet.privacy.mechanisms.pairs import DensePairs, SparsePairs
+from discreet.privacy.mechanisms.pairs import DensePairs
+from discreet.privacy.mechanisms.sparse_pairs import SparsePairs
 from discreet.privacy.mechanisms.totals import Totals
 from discreet.privacy.mechanisms.totals_sensitivity import GRID, MOMENT_GRID
 from discreet.privacy.noise import ExactNoise

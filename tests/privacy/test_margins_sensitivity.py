@@ -12,9 +12,10 @@ from discreet.counts import PairCounts
 from discreet.errors import BadUsage
 from discreet.models.noisy.released import fill_symmetric
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.mechanisms import margins_sensitivity
-from discreet.privacy.mechanisms.margins import Margins, PersonWeights
-from discreet.privacy.mechanisms.margins_sensitivity import (
+from discreet.privacy.mechanisms import margins
+from discreet.privacy.mechanisms.margins import (
+    Margins,
+    PersonWeights,
     margins_l1_sensitivity,
     margins_l2_sensitivity,
 )
@@ -90,7 +91,7 @@ def test_any_weights_are_bounded_exactly_on_short_lists(values, shape):
 
 @pytest.mark.parametrize(("items", "cap", "slack"), [(4, 2, 1.001), (6, 3, 1.001), (5, 5, 1.6)])
 def test_long_lists_are_bounded_by_the_paired_moves(items, cap, slack, monkeypatch):
-    monkeypatch.setattr(margins_sensitivity, "SHORT_LIST", 0)
+    monkeypatch.setattr(margins, "EXACT_ITEMS", 0)
     weights = PersonWeights(840, 0.7 * np.sqrt(cap) / 2)
     found = np.array(
         margins_l2_sensitivity(
@@ -108,7 +109,7 @@ def test_very_large_caps_use_a_bound_that_is_never_smaller(cap, monkeypatch):
     weights = PersonWeights(2**20, 0.7 * np.sqrt(cap) / 2)
     public = {"items": 500, "max_answers": cap, "neighbours": Neighbours.REPLACE_ONE}
     paired = np.array(margins_l2_sensitivity(weights, **public)).T
-    monkeypatch.setattr(margins_sensitivity, "LARGEST_PAIRED_CAP", 0)
+    monkeypatch.setattr(margins, "LARGEST_PAIRED_CAP", 0)
     simple = np.array(margins_l2_sensitivity(weights, **public)).T
     for ratio in (0, 1, cap / 4, cap):
         exact, bound = (int((m[0] + ratio * m[1]).max()) for m in (paired, simple))

@@ -30,13 +30,15 @@ from discreet.privacy.accounting.random_graph import (
     graph_spend,
 )
 from discreet.privacy.accounting.spend import GaussianAllowance, Spend
-from discreet.privacy.mechanisms.graphs import (
+from discreet.privacy.mechanisms.sparse_pairs import (
+    FRESH_GRAPH_CONDITION,
+    SparsePairs,
     connection_probability,
     draw_connected_graph,
+    graph_sensitivity,
     is_connected,
     round_probability,
 )
-from discreet.privacy.mechanisms.pairs import FRESH_GRAPH_CONDITION, SparsePairs, graph_sensitivity
 from discreet.privacy.protocol import Public
 from discreet.secure import SeededSource
 

@@ -256,3 +256,37 @@ def test_the_page_for_python_programs_passes_a_strict_type_checker_that_finds_mi
     errors = [line for line in done.stdout.splitlines() if ": error:" in line]
     names = [Path(line.partition(":")[0]).name for line in errors]
     assert names == ["mistakes.py"] * 4, done.stdout
+
+
+def table_rows(path, heading):
+    """Cells of the rows of the first table after some words of a page."""
+    _, _, rest = path.read_text().partition(heading)
+    (table,) = re.findall(r"^\|.*?(?=\n\n)", rest, re.M | re.S)[:1]
+    return [[cell.strip() for cell in row.split("|")[1:-1]] for row in table.splitlines()[2:]]
+
+
+def test_percentages_of_the_concepts_are_those_of_the_measured_tables():
+    concepts = " ".join((ROOT / "docs" / "concepts.md").read_text().split())
+    rows = table_rows(ROOT / "bench" / "README.md", "## Error of the estimates")
+    few = sorted(int(row[-1].rstrip("%")) for row in rows if row[0].endswith(" 10%"))
+    assert (
+        f"a tenth of the items is answered its error is {few[0]} to {few[-1]}% smaller" in concepts
+    )
+    rows = table_rows(ROOT / "docs" / "theory.md", "## Which designs these promises hold for")
+    stretch = {row[0].split("`")[1]: float(row[1].split(", ")[1]) for row in rows if "`" in row[0]}
+    assert stretch["two-stage"] == pytest.approx(1.25, abs=0.02)
+    assert "by about a quarter for two-stage routing" in concepts
+    assert f"by {stretch['adaptive'] - 1:.0%} for fully adaptive tests" in concepts
+
+
+def test_speeds_of_the_readme_are_those_of_the_measured_table():
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    rows = table_rows(ROOT / "bench" / "README.md", "**Against the symmetric product.**")
+    times = {row[0]: row[1:] for row in rows}
+    many = [cells for name, cells in times.items() if "x 100," not in name]
+    gemm = [round(float(cells[0])) for cells in many]
+    syrk = [float(cells[1]) for cells in many if cells[1][0].isdigit()]
+    assert f"200 items and more {min(gemm)} to {max(gemm)} times as fast" in readme
+    assert f"{min(syrk):g} to {max(syrk):g} times as fast as a symmetric one (syrk)" in readme
+    (hundred,) = [cells for name, cells in times.items() if "x 100," in name]
+    assert f"At 100 items it is {hundred[0]} times" in readme

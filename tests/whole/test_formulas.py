@@ -24,9 +24,8 @@ from discreet.privacy.mechanisms import (
     graphs,
 )
 from discreet.privacy.mechanisms.comparisons import NetWins
-from discreet.privacy.mechanisms.graphs import cut_bound
-from discreet.privacy.mechanisms.margins import Margins
-from discreet.privacy.mechanisms.margins_sensitivity import _upper_hull
+from discreet.privacy.mechanisms.margins import Margins, _upper_hull
+from discreet.privacy.mechanisms.sparse_pairs import cut_bound
 from discreet.privacy.protocol import ComparedPublic, NoiseLaw, Public
 from discreet.results.estimate import Estimate, Solution, Status, two_sided_quantile
 from discreet.results.ranking import rank

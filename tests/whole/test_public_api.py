@@ -104,9 +104,12 @@ def public_results():
     chosen = discreet.Responses.from_dataframe(letters, key=dict.fromkeys(items, "1"))
     rated = discreet.Responses.from_store(store_codes(answers.to_array() * 2, [2] * 120), items)
     steps, _ = hold(1, 100, (2, 2, 2))
+    marks = discreet.simulate_ratings(60, 3, 4, rng=np.random.default_rng(2)).ratings
+    marked = analysis.study_ratings(marks, discreet.fit(marks))
     rated_fit = analysis.measure_fit(rated, {item: [-1.0, 1.0] for item in items})
     return [
         sim, answers, estimate, published, published.guarantee, published.noisy, budget, compared,
+        marks, marked.persons, marked.facets["rater"], marked.find_bias("rater", "item"),
         discreet.count_pairs(answers),
         discreet.rank(estimate, top=60),
         discreet.rank_ranges(estimate),
@@ -200,7 +203,14 @@ def test_every_result_is_saved_loaded_and_pickled_as_it_was(results, tmp_path):
 
 def test_every_result_with_a_table_can_be_saved_or_has_a_format_of_its_own(results):
     own = {"Simulation", "SimulatedComparisons", "Responses", "Comparisons", "Release", "Budget"}
-    own |= {"PairCounts", "ComparisonCounts", "Published", "PublishedRanking", "Guarantee"}
+    own |= {
+        "Ratings",
+        "PairCounts",
+        "ComparisonCounts",
+        "Published",
+        "PublishedRanking",
+        "Guarantee",
+    }
     others = {type(result).__name__ for result in results if not isinstance(result, Kept)}
     assert others <= own, others - own
 

@@ -41,6 +41,7 @@ from discreet.cli.output import (
     say,
     working,
 )
+from discreet.cli.raters import RaterOptions, RatingPlaces, fit_ratings
 from discreet.cli.scaling import ScaleText, needs_persons, read_wanted, settle_scale
 from discreet.errors import BadUsage
 
@@ -79,10 +80,21 @@ def fit(
     out: OutFolder = None,
     force: Force = False,
     as_json: AsJson = False,
+    raters: RaterOptions,
     reading: ReadingOptions,
 ) -> None:
     """Estimate item difficulties from answers. The results are confidential."""
     target = read_wanted(scale)
+    if raters.facets:
+        if anchors is not None or scale is not None or regularisation != 0:
+            raise BadUsage(
+                "--anchors, --scale and --regularisation are not for ratings with --rater or "
+                "--facet; leave them out."
+            )
+        name = title or f"Ratings: {name_answers(file)}"
+        places = RatingPlaces(out, name, force, as_json)
+        fit_ratings(file, raters, reading, method=method, places=places)
+        return
     check_writable(out, CALIBRATION_FILES, force=force)
     if title is not None and out is None:
         raise BadUsage("--title is the headline of the report, which --out writes; add --out DIR.")

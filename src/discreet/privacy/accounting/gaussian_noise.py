@@ -304,7 +304,6 @@ def calibrate_scale(
     budget: Budget,
     *,
     smallest: Fraction = SMALLEST_SIGMA,
-    bits: int = PRECISION_BITS,
 ) -> Fraction:
     """Return the smallest scale on the grid whose curve keeps the budget.
 
@@ -324,7 +323,7 @@ def calibrate_scale(
         return bound_at(scale).delta(budget.epsilon) <= delta
 
     promise = f"epsilon {budget.epsilon:g} with delta {delta:g}"
-    return search_scale(keeps, promise, smallest=smallest, bits=bits)
+    return search_scale(keeps, promise, smallest=smallest)
 
 
 def calibrate_blocks(
@@ -373,7 +372,6 @@ def search_scale(
     promise: str,
     *,
     smallest: Fraction = SMALLEST_SIGMA,
-    bits: int = PRECISION_BITS,
 ) -> Fraction:
     """Return the smallest scale on the grid that keeps a promise; larger ones must keep it too."""
     if keeps(smallest):
@@ -385,13 +383,14 @@ def search_scale(
             raise BadBudget(
                 f"no scale keeps {promise}: the bound does not fall as the noise grows."
             )
-    step = grid_step(low, bits)
+    step = grid_step(low, PRECISION_BITS)
     while high - low > step:
         middle = low + step * math.ceil((high - low) / (2 * step))
         if middle >= high:
             break
         low, high = (low, middle) if keeps(middle) else (middle, high)
-    return round_up(high, bits) if keeps(round_up(high, bits)) else high
+    rounded = round_up(high, PRECISION_BITS)
+    return rounded if keeps(rounded) else high
 
 
 def blocks_spend(bound: GaussianBound, *, rho: Fraction, budget: Budget, mechanism: str) -> Spend:
