@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from discreet.answers.reading import read_responses
     from discreet.answers.responses import Responses
     from discreet.counts import PairCounts
+    from discreet.items.dif import DifTable, find_dif
     from discreet.models.by_group import FitsByGroup
     from discreet.models.calibrate import fit
     from discreet.models.compared import count_comparisons, rank_comparisons
@@ -76,6 +77,7 @@ _NAMES = {
     "answers.responses": "Responses",
     "counts": "PairCounts",
     "models.by_group": "FitsByGroup",
+    "items.dif": "DifTable find_dif",
     "models.calibrate": "fit",
     "models.compared": "count_comparisons rank_comparisons",
     "privacy.accounting": "Budget Guarantee",
@@ -103,6 +105,7 @@ __all__ = [
     "Bank",
     "Budget",
     "Comparisons",
+    "DifTable",
     "Drift",
     "Estimate",
     "FitsByGroup",
@@ -136,6 +139,7 @@ __all__ = [
     "create_bank",
     "datasets",
     "errors",
+    "find_dif",
     "find_drift",
     "fit",
     "grow_bank",

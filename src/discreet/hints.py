@@ -92,7 +92,7 @@ discreet.find_drift(a, b):
     compare drift item_drift compare_estimates diff compare_fits
 discreet.link_calibrations(a, b):
     link equate equating align scale_link linking
-discreet.analysis.find_dif(answers, groups):
+discreet.find_dif(answers, groups):
     dif detect_dif test_dif dif_analysis find_dif differential_item_functioning
 discreet.analysis.measure_fit(answers, estimate):
     item_fit fit_statistics fit_stats infit outfit itemfit

@@ -13,7 +13,7 @@ from typing import Any
 import typer
 from typer.main import get_command
 
-from discreet.cli.analysis import dif, mislabelled, score
+from discreet.cli.analysis import compare_testlets, dif, mislabelled, score
 from discreet.cli.answers import counts, merge
 from discreet.cli.approvals import approve, change_approver, correct, make_key, propose, withdraw
 from discreet.cli.check import check
@@ -65,6 +65,7 @@ def describe() -> None:
 app.callback()(spread(describe))
 for command in (demo, fit, check, report, top, mislabelled, score, dif, link, drift, simulate):
     register(app, command)
+register(app, compare_testlets, "testlets")
 register(app, compare_items, "compare-items")
 register(app, propose, mechanisms="answers")
 register(app, approve)
