@@ -1,4 +1,4 @@
-"""``discreet mislabelled``, ``score``, ``dif``, ``testlets``: items, abilities, groups."""
+"""``discreet table mislabelled``, ``table testlets``, ``score``, ``dif``: items, abilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``discreet fit``: difficulties without privacy. ``discreet report``: a page to read.
+"""``discreet fit``: difficulties without privacy. ``discreet result report``: a page to read.
 
 The page is made from answers, from a calibration that ``fit`` wrote, or from a release.
 """

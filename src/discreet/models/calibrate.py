@@ -75,9 +75,9 @@ NEEDS_PERSONS = (
 
 NO_FOLDS = (
     "pair counts do not say which items were answered by the same person, so they need the answers "
-    "themselves, counts with folds for this method (count_pairs(..., folds=32) or discreet counts "
-    "--folds 32; for 'spectral' with the weighting 'none'), or counts of complete answers to at "
-    f"most {COVARIANCE_LIMIT:,} right/wrong items"
+    "themselves, counts with folds for this method (count_pairs(..., folds=32) or discreet table "
+    "counts --folds 32; for 'spectral' with the weighting 'none'), or counts of complete answers "
+    f"to at most {COVARIANCE_LIMIT:,} right/wrong items"
 )
 NO_FOLDS_LEFT = (
     "the rows of a query are read only once, and {}. Write the rows to a file and fit that: "
