@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial, wraps
+from inspect import Parameter, Signature, signature
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast, overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     _Fits = Mapping[str, Estimate]
 else:
     _Fits = Mapping
+
+Options = ParamSpec("Options")
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +85,30 @@ class FitsByGroup(Tabular, _Fits):
         """One list per column: the group, then those of an estimate."""
         columns: dict[str, list[Any]] = self.to_arrow().to_pydict()
         return columns
+
+
+class GroupedFit(Protocol[Options]):
+    """A function that fits all rows, or with ``by=`` those of each group."""
+
+    @overload
+    def __call__(self, *data: Options.args, **options: Options.kwargs) -> Estimate: ...
+
+    @overload
+    def __call__(self, data: Any, *, by: str, **options: Any) -> FitsByGroup: ...
+
+
+def fits_groups(fit: Callable[Options, Estimate]) -> GroupedFit[Options]:
+    """Give a function that fits answers the keyword ``by=``."""
+
+    @wraps(fit)
+    def fit_or_divide(data: Any, *, by: str | None = None, **options: Any) -> Any:
+        fit_rows = partial(cast(Callable[..., Estimate], fit), **options)
+        return fit_rows(data) if by is None else fit_by_group(data, by, fit_rows)
+
+    data, *others = signature(fit).parameters.values()
+    by = Parameter("by", Parameter.KEYWORD_ONLY, default=None, annotation="str | None")
+    fit_or_divide.__signature__ = Signature([data, by, *others])  # type: ignore[attr-defined]
+    return cast(GroupedFit[Options], fit_or_divide)
 
 
 def fit_by_group(data: Any, by: str, fit: Callable[[pa.Table], Estimate]) -> FitsByGroup:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Unpack, cast, overload
+from typing import Any, Unpack, cast
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from discreet.models.anchors import (
     add_displacements,
     explain_untied,
 )
-from discreet.models.by_group import FitsByGroup, fit_by_group
+from discreet.models.by_group import fits_groups
 from discreet.models.conditional.patterns import GroupPatterns
 from discreet.models.connectivity import Chain, ItemFacts, call_categories, doubt_shape
 from discreet.models.item_parameters import KnownItems
@@ -100,15 +100,10 @@ class _Request:
     anchors: KnownItems | None = None
 
 
-@overload
-def fit(data: Any, *, by: str, **options: Any) -> FitsByGroup: ...
-
-
-@overload
+@fits_groups
 def fit(
     data: Any,
     *,
-    by: None = None,
     method: Method = "auto",
     model: Model = "auto",
     engine: Engine = "auto",
@@ -122,27 +117,7 @@ def fit(
     features: Mapping[str, Any] | None = None,
     refits: int = 0,
     **reading: Unpack[FitWords],
-) -> Estimate: ...
-
-
-def fit(  # type: ignore[misc]
-    data: Any,
-    *,
-    by: str | None = None,
-    method: Method = "auto",
-    model: Model = "auto",
-    engine: Engine = "auto",
-    standard_errors: bool = True,
-    regularisation: float = 0.0,
-    ability: Ability = "normal",
-    anchors: Any = None,
-    facets: str | Sequence[str] = (),
-    structure: str | None = None,
-    within: Within = "auto",
-    features: Mapping[str, Any] | None = None,
-    refits: int = 0,
-    **reading: Unpack[FitWords],
-) -> Estimate | FitsByGroup:
+) -> Estimate:
     """Estimate the difficulty of every item.
 
     Parameters
@@ -230,14 +205,6 @@ def fit(  # type: ignore[misc]
     >>> float(np.round(anchored.difficulty[1], 6)), anchored.status[0].value
     (2.693147, 'anchored')
     """
-    if by is not None:
-        options: dict[str, Any] = {
-            "method": method, "model": model, "engine": engine, "standard_errors": standard_errors,
-            "regularisation": regularisation, "ability": ability, "anchors": anchors,
-            "facets": facets, "structure": structure, "within": within, "features": features,
-            "refits": refits, **reading,
-        }  # fmt: skip
-        return fit_by_group(data, by, lambda rows: fit(rows, **options))
     if facets or isinstance(data, Ratings | StoredRatings):
         from discreet.models.facets.fit import FacetRequest, fit_facets  # loads SciPy and numba
 
