@@ -24,7 +24,12 @@ from discreet.models.facets import kernels
 from discreet.models.facets.conditional import maximise_conditional
 from discreet.models.facets.connectivity import LevelLinks, link_design
 from discreet.models.facets.solver import maximise_pairs
-from discreet.models.facets.standard_errors import Stage, draw_variances, find_covariance
+from discreet.models.facets.standard_errors import (
+    Centring,
+    Stage,
+    draw_variances,
+    find_covariance,
+)
 from discreet.models.facets.structure import (
     WITHIN_ITEM,
     FacetDesign,
@@ -250,32 +255,6 @@ def _solve_conditional(design: FacetDesign, ratings: RatingSource) -> FacetNumbe
     se_method = "Standard errors from the information of the conditional likelihood."
     numbers = read.columns(found.thresholds), np.asarray(covariance.diagonal())
     return FacetNumbers(*numbers, np.asarray(covariance), solution, se_method)
-
-
-class Centring:
-    """Takes the mean item location off all steps, and reads out the locations of items."""
-
-    def __init__(self, design: FacetDesign) -> None:
-        self._design = design
-        left_out = np.bincount(design.node_item, ~design.keeps_node, len(design.items))
-        self.is_whole = left_out == 0
-        self._count = np.asarray(design.steps, float)
-
-    def columns(self, moved: FloatArray) -> FloatArray:
-        """Return moves of all columns, centred."""
-        centred = moved.copy()
-        centred[: self._design.n_nodes] -= self._locate(moved)[self.is_whole].mean(axis=0)
-        return centred
-
-    def __call__(self, moved: FloatArray) -> FloatArray:
-        """Return moves of all columns, then of the item locations."""
-        centred = self.columns(moved)
-        return np.concatenate([centred, self._locate(centred)])
-
-    def _locate(self, moved: FloatArray) -> FloatArray:
-        nodes = moved[: self._design.n_nodes]
-        sums = np.add.reduceat(nodes, self._design.first_node[:-1], axis=0)
-        return np.asarray(sums / (self._count[:, None] if sums.ndim > 1 else self._count))
 
 
 # --- results --------------------------------------------------------------------------------
