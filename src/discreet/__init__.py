@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from discreet.answers.reading import read_responses
     from discreet.answers.responses import Responses
     from discreet.counts import PairCounts
+    from discreet.items.dif import DifTable, find_dif
     from discreet.models.calibrate import fit
     from discreet.models.compared import count_comparisons, rank_comparisons
     from discreet.persons.scoring import PersonScores, score
@@ -72,6 +73,7 @@ _NAMES = {
     "answers.reading": "read_responses",
     "answers.responses": "Responses",
     "counts": "PairCounts",
+    "items.dif": "DifTable find_dif",
     "models.calibrate": "fit",
     "models.compared": "count_comparisons rank_comparisons",
     "privacy.accounting": "Budget Guarantee",
@@ -98,6 +100,7 @@ __all__ = [
     "Bank",
     "Budget",
     "Comparisons",
+    "DifTable",
     "Drift",
     "Estimate",
     "Guarantee",
@@ -130,6 +133,7 @@ __all__ = [
     "create_bank",
     "datasets",
     "errors",
+    "find_dif",
     "find_drift",
     "fit",
     "grow_bank",

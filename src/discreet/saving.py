@@ -107,7 +107,7 @@ def read_result(path: str | PathLike[str]) -> Any:
 
 
 @cache
-def find_kind(name: str) -> Any:
+def find_saved_kind(name: str) -> Any:
     """Return the class that a file calls by its name, or refuse it."""
     if name not in list_kinds(Kept):
         _load_public(name)
@@ -239,7 +239,7 @@ def _read(stored: Any) -> Any:
 
 
 def _make(name: str, parts: Any) -> Any:
-    kind = find_kind(name)
+    kind = find_saved_kind(name)
     if isinstance(parts, dict):
         return read_as(kind, {key: _read(one) for key, one in parts.items()}, name)
     return kind(*(_read(parts) if isinstance(parts, list) else [parts]))

@@ -49,6 +49,8 @@ Repeats = Literal["error", "first", "last"]
 OneMeans = Literal["right", "wrong"]
 Ties = Literal["error", "drop"]
 """What to do with comparisons that nobody won."""
+DifTest = Literal["wald", "mantel-haenszel", "likelihood-ratio"]
+"""How single items are compared between groups."""
 Adjustment = Literal["benjamini-hochberg", "holm", "none"]
 """How p-values are adjusted for their number."""
 DesignName = Literal["uniform", "booklets", "targeted", "adaptive", "two-stage"]

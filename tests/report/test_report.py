@@ -209,7 +209,7 @@ def test_all_dependent_pairs_count_however_many_are_listed():
     assert count > 2 * len(diagnostics.dependent)
     assert f"{count} pairs of items depend on each other" in titles(estimate, diagnostics)
     page = write_steward_page(estimate, diagnostics)
-    assert f"by more than 0.2 and more than chance for {count} pairs of items" in page
+    assert f"by more than 0.1 and more than chance for {count} pairs of items" in page
     assert all("dependent" in remarks for remarks in remarks_on_items(estimate, diagnostics))
     assert read_diagnostics(diagnostics.to_dict(), estimate.items) == diagnostics
 

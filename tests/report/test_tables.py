@@ -141,7 +141,7 @@ def grouped(tmp_path_factory):
     place = tmp_path_factory.mktemp("groups")
     rng = np.random.default_rng(3)
     groups = ["girl", "boy"] * 400
-    ability, difficulty = rng.normal(size=(800, 1)), np.linspace(-1, 1, 8)
+    ability, difficulty = rng.normal(size=(800, 1)), np.linspace(-3, 3, 8)
     shift = np.zeros((800, 8))
     shift[1::2, 3] = 2.0
     chance = 1 / (1 + np.exp(difficulty + shift - ability))

@@ -7,7 +7,7 @@ adjusted p-values. Confidential.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack, get_args
 
@@ -61,12 +61,15 @@ class Split:
         Persons who belong to no group.
     warnings
         A sentence about them.
+    number
+        Per person the position of the group; -1 for those without one.
     """
 
     labels: tuple[str, ...]
     parts: tuple[Responses, ...]
     unlabelled: int
     warnings: tuple[FitWarning, ...]
+    number: IndexArray
 
     @property
     def pairs(self) -> list[tuple[str, Responses]]:
@@ -87,9 +90,9 @@ def split_groups(responses: Responses, groups: Any) -> Split:
         The answers.
     groups
         The name of a group column of the answers; ``"mean score"`` or ``"median score"`` (low:
-        at most that; high: above); or one label for each person, where None, NaN and "" mean
-        unknown. Where some answers are missing, the score is the mean item score: the score as a
-        share of the highest one on the items that the person answered.
+        at most that; high: above); one label for each person, where None, NaN and "" mean unknown;
+        or a mapping from person to label. Where some answers are missing, the score is the mean
+        item score: the score as a share of the highest one on the items that the person answered.
 
     Raises
     ------
@@ -111,8 +114,11 @@ def split_groups(responses: Responses, groups: Any) -> Split:
         )
     sentence = f"{missing} persons without a group label were left out"
     warnings = (FitWarning(WarningKind.NO_LABEL, sentence),) if missing else ()
-    parts = tuple(take_group(responses, labels == name) for name in names)
-    return Split(names, parts, missing, warnings)
+    number = np.full(len(labels), -1)
+    for position, name in enumerate(names):
+        number[labels == name] = position
+    parts = tuple(take_group(responses, number == position) for position in range(len(names)))
+    return Split(names, parts, missing, warnings, number)
 
 
 def load_grouped(responses: Any, groups: Any, words: ReadingWords) -> Responses:
@@ -134,8 +140,15 @@ def _label_persons(responses: Responses, groups: Any) -> Texts:
         )
     if not isinstance(groups, Iterable):
         raise BadUsage(
-            f"groups are the name of a column or one label for each person, found {groups!r}"
+            "groups are the name of a column, one label for each person, or a mapping from person "
+            f"to label, found {groups!r}"
         )
+    if isinstance(groups, Mapping):
+        named = {str(person): label for person, label in groups.items()}
+        unknown = sorted(named.keys() - set(map(str, responses.persons)))
+        if unknown:
+            raise BadUsage(f"the answers have no person {unknown[0]!r}; groups go by person id")
+        groups = [named.get(str(person)) for person in responses.persons]
     labels = np.array(["" if label is None else str(label) for label in groups], dtype=object)
     if len(labels) != responses.n_persons:
         raise BadUsage(

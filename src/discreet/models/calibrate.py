@@ -21,6 +21,7 @@ from discreet.answers.responses import Responses
 from discreet.counts import PairCounts, holds_counts, name_weighting
 from discreet.counts.folds import FoldCounts, PersonWeight, Tally, explain_folds
 from discreet.counts.matrix import DENSE_FITTING, FITTING, planning
+from discreet.counts.nodes import Recoding
 from discreet.errors import BadUsage, OutOfReach
 from discreet.log import LOG, name_source
 from discreet.models.anchors import (
@@ -51,7 +52,7 @@ from discreet.models.standard_errors.sandwich import (
     plan_sandwich,
     simulate_uncertainty,
 )
-from discreet.models.step_plan import plan_steps
+from discreet.models.step_plan import StepPlan, plan_steps
 from discreet.models.steps import RATING_SCALE
 from discreet.models.structure import Structure
 from discreet.results.dropped import warn_of_dropped, warn_of_missing_errors
@@ -73,9 +74,9 @@ NEEDS_PERSONS = (
 
 NO_FOLDS = (
     "pair counts do not say which items were answered by the same person, so they need the answers "
-    "themselves, counts with folds for this method (count_pairs(..., folds=32) or discreet counts "
-    "--folds 32; for 'spectral' with the weighting 'none'), or counts of complete answers to at "
-    f"most {COVARIANCE_LIMIT:,} right/wrong items"
+    "themselves, counts with folds for this method (count_pairs(..., folds=32) or discreet table "
+    "counts --folds 32; for 'spectral' with the weighting 'none'), or counts of complete answers "
+    f"to at most {COVARIANCE_LIMIT:,} right/wrong items"
 )
 NO_FOLDS_LEFT = (
     "the rows of a query are read only once, and {}. Write the rows to a file and fit that: "
@@ -316,8 +317,7 @@ def _fit_pairs(answers: Answers, request: _Request) -> Estimate:
             locations=plan.locate(chain.linked),
         )
         sandwich = replace(sandwich, job=plan.wrap(sandwich.job))
-        routing_facts = facts if plan.is_binary else None
-        uncertainty, routing = _go_through(answers, routing_facts, sandwich, chain, difficulty)
+        uncertainty, routing = _go_through(answers, plan, sandwich, chain, difficulty)
     estimate = _assemble(facts, chain, request, difficulty, solution, uncertainty)
     estimate = replace(estimate, warnings=(*estimate.warnings, *routing))
     estimate = plan.fold(estimate, uncertainty.locations)
@@ -384,22 +384,17 @@ def _count_weighted(
 
 
 def _go_through(
-    answers: Answers,
-    facts: ItemFacts | None,
-    sandwich: Sandwich,
-    chain: Chain,
-    difficulty: FloatArray,
+    answers: Answers, plan: StepPlan, sandwich: Sandwich, chain: Chain, difficulty: FloatArray
 ) -> tuple[Uncertainty, tuple[FitWarning, ...]]:
-    """Make the second pass over persons; return warnings about routing too.
-
-    Without ``facts`` nobody looks for routing, whose test knows right and wrong answers only.
-    """
+    """Make the second pass over persons; return warnings about routing too."""
     jobs: list[Job[Any]] = []
-    if facts is not None and (facts.answers < facts.persons).any():
+    n_answers = int(plan.categories.sum())
+    if n_answers < plan.persons * len(plan.items):
         from discreet.models.routing import LookForRouting, may_be_routed  # loads SciPy
 
-        if may_be_routed(int(facts.answers.sum()), facts.persons * len(facts.items)):
-            jobs.append(LookForRouting(chain.linked, difficulty))
+        if may_be_routed(n_answers, plan.persons * len(plan.items)):
+            items, thresholds = plan.spread_items(chain.linked, difficulty)
+            jobs.append(plan.wrap(LookForRouting(items, thresholds)))
     try:
         answers.admit(sandwich.job)
     except OutOfReach as reason:
@@ -443,12 +438,14 @@ def _finish_answers(answers: Answers, estimate: Estimate, request: _Request) -> 
     estimate = replace(estimate, choice=request.choice, warnings=warnings, se_method=se_method)
     complete = answers.n_answers == answers.n_persons * len(answers.items)
     unasked = estimate.method == "marginal" or not request.standard_errors
-    if complete or unasked or estimate.model != "rasch":
+    if complete or unasked:
         return estimate
     from discreet.models.routing import look_for_routing  # loads SciPy
 
-    estimated_items = np.flatnonzero(estimate.estimated)
-    routing = look_for_routing(answers, estimated_items, estimate.difficulty[estimated_items])
+    items, ladder = np.flatnonzero(estimate.estimated), estimate.ladder
+    fewer = ladder is not None and estimate.steps != answers.steps
+    recoding = Recoding(tuple(answers.steps), ladder.kept) if ladder and fewer else None
+    routing = look_for_routing(answers, items, estimate.thresholds[items], recoding=recoding)
     return replace(estimate, warnings=(*estimate.warnings, *routing.warnings))
 
 

@@ -2,11 +2,6 @@
 
 In: nothing. Out: what each method does, by name. Pair methods need pair counts only; answer
 methods need the answers themselves.
-
-The spectral method is the paper's Algorithm 1: the chain moves from i to j with probability
-``Y[i, j] / d``, and its stationary vector is proportional to exp(b). The number d makes the rows
-of M sum to at most one and cancels in ``pi / d`` (step 3), so the solver works on the counts
-themselves.
 """
 
 from __future__ import annotations
@@ -21,64 +16,18 @@ from discreet.answers.protocol import Answers
 from discreet.counts.folds import PersonWeight
 from discreet.errors import BadUsage
 from discreet.models.item_parameters import KnownItems
-from discreet.models.laplacian import Laplacian, build_laplacian, symmetrise_flow
+from discreet.models.laplacian import Laplacian
 from discreet.models.refined import RefinedScoring, curvature, solve_refined, solve_within
+from discreet.models.spectral import (
+    SpectralScoring,
+    balance,
+    project_within,
+    solve_stationary,
+)
 from discreet.models.standard_errors.person_scores import PairContribution
-from discreet.models.stationary import solve_stationary, solve_with_boundary
 from discreet.models.structure import Structure
 from discreet.results.estimate import Estimate, Solution
 from discreet.types import FloatArray
-
-
-@dataclass(frozen=True)
-class SpectralScoring:
-    """What a pair (first right, second wrong) adds to the balance equations of the chain.
-
-    The stationary vector makes the flow ``exp(b_i) Y[i, j]`` out of each item equal the flow
-    into it. ``top`` is subtracted from difficulties to keep exp in the range of doubles.
-    """
-
-    top: float
-
-    def residual(self, right: FloatArray, wrong: FloatArray) -> FloatArray:
-        """Flow from the item that was right to the item that was wrong."""
-        return np.broadcast_to(
-            np.exp(right - self.top), np.broadcast_shapes(right.shape, wrong.shape)
-        )
-
-    def curvature(self, right: FloatArray, wrong: FloatArray) -> FloatArray:
-        """Half the flow: the pair's share of the symmetrised Laplacian."""
-        return self.residual(right, wrong) / 2
-
-
-def balance(rates: Any, difficulty: FloatArray) -> Laplacian:
-    """Laplacian of the symmetrised flow: the derivative of the balance equations."""
-    weight = np.exp(difficulty - difficulty.max())
-    if isinstance(rates, np.ndarray):
-        flow = rates * weight[:, None]
-        flow = (flow + flow.T) / 2
-        np.fill_diagonal(flow, 0.0)
-    else:
-        flow = symmetrise_flow(rates, weight)
-    return build_laplacian(flow)
-
-
-def project_within(rates: Any, structure: Structure) -> tuple[FloatArray, Solution]:
-    """Solve the chain, held nodes as boundary values; a rating scale is the nearest point to that.
-
-    The flow measures what is nearest.
-    """
-    if structure.held is None:
-        difficulty, solution = solve_stationary(rates)
-    else:
-        dense = rates if isinstance(rates, np.ndarray) else rates.toarray()
-        difficulty, solution = solve_with_boundary(dense, structure.held)
-    if structure.basis is None:
-        return difficulty, solution
-    weighed = balance(rates, difficulty).apply(structure.design)
-    target = weighed.T @ (difficulty - structure.offset)
-    parameter = np.linalg.lstsq(weighed.T @ structure.design, target, rcond=1e-12)[0]
-    return structure.spread(np.asarray(parameter, dtype=np.float64)), solution
 
 
 @dataclass(frozen=True)

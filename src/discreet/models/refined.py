@@ -17,7 +17,7 @@ import numpy as np
 from discreet.errors import NotConverged
 from discreet.jit import threads_for
 from discreet.models.laplacian import Laplacian, LaplacianSolver, build_laplacian, upper_triangle
-from discreet.models.stationary import draw_slow_direction
+from discreet.models.spectral import draw_slow_direction
 from discreet.models.structure import Structure
 from discreet.results.estimate import Solution
 from discreet.types import FloatArray

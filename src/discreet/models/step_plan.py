@@ -189,6 +189,13 @@ class StepPlan:
         present = np.bincount(self.item_of[nodes], minlength=len(self.items))
         return np.flatnonzero(present == np.array(self.steps))
 
+    def spread_items(self, nodes: IndexArray, value: FloatArray) -> tuple[IndexArray, FloatArray]:
+        """Return the items all of whose steps are among the nodes, and their values by step."""
+        node = np.full(len(self.item_of), np.nan)
+        node[nodes] = value
+        items = self.find_whole(nodes)
+        return items, _spread(node, self.steps)[items]
+
     def fold(self, nodes: Estimate, errors: Uncertainty | None = None) -> Estimate:
         """Put the nodes of an estimate together to items.
 

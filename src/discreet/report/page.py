@@ -121,6 +121,7 @@ def list_report_values(
         "boxes": _facts(estimate, diagnostics) | _scale_fact(scale),
         "remark": _remark(diagnostics),
         "items": len(estimate.items),
+        "simulated": diagnostics is not None and diagnostics.replications > 0,
         "steps": estimate.ladder is not None,
         "disordered": bool(test.thresholds and any(map(any, test.thresholds.disordered))),
         "words": words_for(estimate),

@@ -1,7 +1,11 @@
-"""From a chain to its stationary vector: accurate in every entry, or an error with a name.
+"""The spectral estimator: the stationary vector of a chain, accurate in every entry.
+
+The paper's Algorithm 1: the chain moves from i to j with probability ``Y[i, j] / d``, and its
+stationary vector is proportional to exp(b). The number d makes the rows of M sum to at most one and
+cancels in ``pi / d`` (step 3), so the solver works on the counts themselves.
 
 In: rates between items, dense or CSR. Out: the log of the stationary vector, by the cheapest way
-whose answer can be vouched for:
+whose answer can be vouched for, or an error with a name:
 
 - elimination without subtractions (Grassmann, Taksar and Heyman 1985): only additions,
   multiplications and divisions of non-negative numbers, so that no cancellation can spoil an entry
@@ -15,13 +19,15 @@ There is no power iteration on M: it can stop far from the answer in silence.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from discreet.errors import DisconnectedItems, NotConverged
 from discreet.models.connectivity import is_strongly_connected
-from discreet.models.laplacian import Hierarchy, symmetrise_flow
+from discreet.models.laplacian import Hierarchy, Laplacian, build_laplacian, symmetrise_flow
+from discreet.models.structure import Structure
 from discreet.results.estimate import Solution
 from discreet.types import FloatArray, Int64Array
 
@@ -414,3 +420,54 @@ def _solve_balance(
     options = {"rtol": INNER_TOL, "restart": RESTART, "maxiter": RESTARTS}
     step, _ = gmres(balance, left - left.mean(), M=groups, **options)
     return step - np.average(step, weights=outflow), rounds
+
+
+@dataclass(frozen=True)
+class SpectralScoring:
+    """What a pair (first right, second wrong) adds to the balance equations of the chain.
+
+    The stationary vector makes the flow ``exp(b_i) Y[i, j]`` out of each item equal the flow
+    into it. ``top`` is subtracted from difficulties to keep exp in the range of doubles.
+    """
+
+    top: float
+
+    def residual(self, right: FloatArray, wrong: FloatArray) -> FloatArray:
+        """Flow from the item that was right to the item that was wrong."""
+        return np.broadcast_to(
+            np.exp(right - self.top), np.broadcast_shapes(right.shape, wrong.shape)
+        )
+
+    def curvature(self, right: FloatArray, wrong: FloatArray) -> FloatArray:
+        """Half the flow: the pair's share of the symmetrised Laplacian."""
+        return self.residual(right, wrong) / 2
+
+
+def balance(rates: Any, difficulty: FloatArray) -> Laplacian:
+    """Laplacian of the symmetrised flow: the derivative of the balance equations."""
+    weight = np.exp(difficulty - difficulty.max())
+    if isinstance(rates, np.ndarray):
+        flow = rates * weight[:, None]
+        flow = (flow + flow.T) / 2
+        np.fill_diagonal(flow, 0.0)
+    else:
+        flow = symmetrise_flow(rates, weight)
+    return build_laplacian(flow)
+
+
+def project_within(rates: Any, structure: Structure) -> tuple[FloatArray, Solution]:
+    """Solve the chain, held nodes as boundary values; a rating scale is the nearest point to that.
+
+    The flow measures what is nearest.
+    """
+    if structure.held is None:
+        difficulty, solution = solve_stationary(rates)
+    else:
+        dense = rates if isinstance(rates, np.ndarray) else rates.toarray()
+        difficulty, solution = solve_with_boundary(dense, structure.held)
+    if structure.basis is None:
+        return difficulty, solution
+    weighed = balance(rates, difficulty).apply(structure.design)
+    target = weighed.T @ (difficulty - structure.offset)
+    parameter = np.linalg.lstsq(weighed.T @ structure.design, target, rcond=1e-12)[0]
+    return structure.spread(np.asarray(parameter, dtype=np.float64)), solution
