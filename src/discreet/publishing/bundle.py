@@ -20,7 +20,7 @@ from html import escape
 from math import isfinite
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -49,6 +49,9 @@ from discreet.tabular import brief_repr
 from discreet.text import spreadsheet_cell
 from discreet.types import FloatArray
 from discreet.words import speak, translate_record
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SCHEMA_VERSION = 3
 THRESHOLD_FILE = "thresholds.csv"
@@ -99,9 +102,10 @@ class Published(Guessable):
         """Standard errors, the privacy noise included."""
         return self.estimate.se
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> pd.DataFrame:
         """Return the table of items as a data frame, as ``estimate.to_dataframe`` does."""
-        return self.result.to_dataframe()
+        table: pd.DataFrame = self.result.to_dataframe()
+        return table
 
     def _repr_html_(self) -> str:
         """Show the promise and the first items in a notebook."""
