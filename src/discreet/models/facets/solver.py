@@ -230,8 +230,9 @@ def maximise_pairs(
     size, is_new = np.inf, False
     for number in range(NEWTON_STEPS):
         if equations is None:
-            matrix = sum_second_derivatives(batches, thresholds)
-            equations, is_new = NormalEquations(matrix, structure), True
+            # No second name for the matrix: with 20,000 steps two of them would fill the memory.
+            equations = NormalEquations(sum_second_derivatives(batches, thresholds), structure)
+            is_new = True
         accuracy = 1e-8 if equations.size <= DENSE_PARAMETERS else 1e-2 if size > 1e-2 else 1e-4
         target = gradient - equations.violate(parameters)
         step = equations.solve(target[:, None], accuracy)[:, 0]
