@@ -19,8 +19,8 @@ from discreet.persons import measures
 from discreet.report.evidence import gather_evidence
 from discreet.report.findings.diagnosis import diagnose_test, remarks_on_items
 from discreet.report.findings.items import find_problems
+from discreet.report.methods import write_methods
 from discreet.report.page import judge, write_steward_page
-from discreet.report.paper import write_methods
 from discreet.report.summary import diagnose, read_diagnostics
 from discreet.report.tables import list_evidence_tables
 from discreet.report.tests import list_tests
