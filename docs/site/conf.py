@@ -18,7 +18,7 @@ version = release = discreet.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
 root_doc = "docs/site/index"
-include_patterns = ["*.md", "docs/**", "bench/README.md", "experiments/README.md"]
+include_patterns = ["*.md", "docs/**", "bench/README.md", "experiments/*.md"]
 exclude_patterns = ["build", ".venv*"]
 source_suffix = {".md": "markdown"}
 
