@@ -41,7 +41,7 @@ Every public name, by task. `help(discreet.fit)` has the details, and so has the
 """
 GROUPS = {
     "Read answers": "read_responses Reading ReadingWords Responses datasets",
-    "Calibrate": "fit Estimate count_pairs PairCounts Rasch",
+    "Calibrate": "fit Estimate FitsByGroup load count_pairs PairCounts Rasch",
     "Check the model": "analysis find_dif DifTable figures",
     "Rank and compare items": "rank Ranking rank_ranges RankRanges compare_items ItemComparison",
     "Measure persons": "score PersonScores Scale item_information next_item adaptive",
