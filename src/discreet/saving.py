@@ -163,9 +163,9 @@ def _load_public(name: str) -> None:
     """Load the module of a public name; nothing happens where there is no such name."""
     import discreet
 
-    module = discreet if name in discreet.__all__ else discreet.analysis
-    if name in module.__all__:
-        getattr(module, name)
+    for module in (discreet, discreet.analysis, discreet.adaptive):
+        if name in module.__all__:
+            getattr(module, name)
 
 
 def list_kinds(result: type) -> dict[str, type]:
