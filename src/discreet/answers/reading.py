@@ -31,11 +31,13 @@ from discreet.log import LOG, log_answers, name_source
 from discreet.tables.advice import BadAnswer, refuse_wide
 from discreet.tables.columns import LongPlan, WidePlan, name_items, plan_columns
 from discreet.tables.ids import BadIds, encode_ids, find_numbers, plain_column
+from discreet.tables.inspection import decide_reading
 from discreet.tables.key import check_named_items, settle_key
 from discreet.tables.odd_rows import MOST_ROWS, find_odd_rows, is_label
 from discreet.tables.opener import LongTable, Progress, Source, plan_source, read_tables
-from discreet.tables.reading import Reading, ReadingWords, check_words, join_words
+from discreet.tables.reading import Reading, ReadingWords, check_words
 from discreet.tables.remedies import join_detected
+from discreet.tables.rows import settle_key_row, trim_table
 from discreet.tables.sources import FrameSource, as_arrow
 from discreet.tables.tally import settle_after, settle_scale
 from discreet.tables.values import ValueScoring
@@ -77,7 +79,7 @@ def read_responses(
     <Responses: 2 persons, 2 items, 2 answers (50% filled)>
     """
     check_words(words)
-    reading = join_words(words)
+    reading = decide_reading(path, words)
     LOG.info("reading answers of %s", name_source(path))
     return log_answers(read_planned(path, reading, progress))
 
@@ -87,7 +89,7 @@ def read_planned(
 ) -> Responses:
     """Do as :func:`read_responses`, with a reading that was made before."""
     rules = reading or Reading()
-    if rules.right_in_order:
+    if rules.right_in_order or rules.key_row is not None:
         from discreet.tables.dataset import settle_reading
 
         rules = settle_reading(path, rules)
@@ -185,6 +187,10 @@ def read_frame(frame: Any, reading: Reading) -> Responses:
         raise BadResponses("The data frame has no columns, so there are no answers in it.")
     plan = plan_columns(source.names, reading, source.name)
     reading = settle_key(reading, name_items(source.names, plan), source.name)
+    reading = settle_key_row(reading, source)
+    if reading.rows_aside:
+        table = trim_table(table, reading)
+        source = FrameSource(table)
     if source.table.num_rows == 0:
         raise BadResponses("The data frame has columns but no rows, so there are no answers in it.")
     reading, raw = read_steps(
