@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from discreet.scales.reported import Scale
     from discreet.simulation import simulate, simulate_comparisons
     from discreet.sklearn import PrivateRasch, Rasch
+    from discreet.tables.inspection import Inspection, inspect_table
     from discreet.tables.reading import Reading, ReadingWords
 
 __version__ = "0.2.0"
@@ -86,6 +87,7 @@ _NAMES = {
     "results.ranking": "Ranking Strengths rank",
     "simulation": "simulate_comparisons simulate",
     "sklearn": "PrivateRasch Rasch",
+    "tables.inspection": "Inspection inspect_table",
     "tables.reading": "Reading ReadingWords",
 }
 """Modules and the public names that each holds."""
@@ -100,6 +102,7 @@ __all__ = [
     "Drift",
     "Estimate",
     "Guarantee",
+    "Inspection",
     "ItemComparison",
     "Ledger",
     "Link",
@@ -132,6 +135,7 @@ __all__ = [
     "fit",
     "fit_anchored",
     "grow_bank",
+    "inspect_table",
     "item_information",
     "link_calibrations",
     "next_item",

@@ -31,11 +31,10 @@ from discreet.log import LOG, log_answers, name_source
 from discreet.tables.advice import BadAnswer, refuse_wide
 from discreet.tables.columns import LongPlan, WidePlan, name_items, plan_columns
 from discreet.tables.ids import BadIds, encode_ids, find_numbers, plain_column
-from discreet.tables.inspection import decide_reading
 from discreet.tables.key import check_named_items, settle_key
 from discreet.tables.odd_rows import MOST_ROWS, find_odd_rows, is_label
 from discreet.tables.opener import LongTable, Progress, Source, plan_source, read_tables
-from discreet.tables.reading import Reading, ReadingWords, check_words
+from discreet.tables.reading import Reading, ReadingWords, check_words, join_words
 from discreet.tables.remedies import join_detected
 from discreet.tables.rows import settle_key_row, trim_table
 from discreet.tables.sources import FrameSource, as_arrow
@@ -79,7 +78,7 @@ def read_responses(
     <Responses: 2 persons, 2 items, 2 answers (50% filled)>
     """
     check_words(words)
-    reading = decide_reading(path, words)
+    reading = join_words(words)
     LOG.info("reading answers of %s", name_source(path))
     return log_answers(read_planned(path, reading, progress))
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from discreet.answers.protocol import Answers
     from discreet.answers.responses import Responses
     from discreet.counts import PairCounts
+    from discreet.tables.inspection import Inspection
     from discreet.tables.reading import Reading
     from discreet.tables.resources import Resources
 
@@ -167,10 +168,21 @@ def decide_plan(source: str, reading: ReleaseReading) -> Reading:
     return decide_reading(source, list_stated(reading))
 
 
+def inspect_answers(source: str, reading: ReadingOptions) -> Inspection | None:
+    """Return what a file seems to be; None of what is not looked at before it is read."""
+    from discreet.tables.inspection import inspect_table, is_inspected
+
+    return inspect_table(source, **list_stated(reading)) if is_inspected(source) else None
+
+
 def list_stated(reading: ReleaseReading) -> dict[str, Any]:
     """Return the options that were typed as keywords of the readers."""
     defaults = list_words(type(reading)())
-    return {name: value for name, value in list_words(reading).items() if value != defaults[name]}
+    words = list_words(reading)
+    stated = {name: value for name, value in words.items() if value != defaults[name]}
+    if words["reverse"] == ["none"]:  # the answer to a question: no item is reversed
+        stated["reverse"] = []
+    return stated
 
 
 def list_words(reading: ReleaseReading) -> dict[str, Any]:

@@ -134,7 +134,7 @@ def is_sep_line(record: Sequence[str]) -> bool:
 
 def refuse_answers_as_names(names: Sequence[str], layout: str | None, location: str) -> None:
     """Refuse a first row that holds answers: one person or answer would be lost as names."""
-    if not (is_wide_row(names) or (layout != "wide" and _is_long_row(names))):
+    if not (is_wide_row(names) or (layout != "wide" and is_long_row(names))):
         return
     listed = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
     raise BadResponses(
@@ -164,7 +164,7 @@ def _repeats(names: Sequence[str]) -> bool:
     return len(set(filled)) < len(filled)
 
 
-def _is_long_row(names: Sequence[str]) -> bool:
+def is_long_row(names: Sequence[str]) -> bool:
     """Say whether three names are a person, an item and a 0 or 1."""
     return len(names) == 3 and names[2] in ("0", "1") and not _NUMBER.fullmatch(names[1])
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from discreet.errors import (
+    AssumedReading,
     BadResponses,
     BadUsage,
     DiscreetError,
-    DiscreetWarning,
     Remedy,
     escape_controls,
 )
@@ -140,6 +140,15 @@ class Inspection:
         change = dict(remedy.options) | ({remedy.asks: reply} if remedy.asks else {})
         return merge_options(self.options, change)
 
+    def take_sure(self) -> Reading:
+        """Return the reading with what is stated and what is sure; the reader finds the lowest."""
+        sure = [one for one in self.decisions if one.is_sure and one.field != "lowest"]
+        options: dict[str, Any] = simplify(self.stated)
+        for one in sure:
+            options = merge_options(options, {one.field: one.value})
+        assumed = tuple(one for one in self.assumed if one.option in {d.field for d in sure})
+        return replace(Reading(**options), assumed=assumed)
+
     def refuse(self) -> BadResponses:
         """Return an error with all questions and the one command that answers them."""
         questions = [f"({n}) {one.question}" for n, one in enumerate(self.questions, start=1)]
@@ -245,31 +254,39 @@ def decide_reading(source: Any, words: Mapping[str, Any]) -> Reading:
         With all questions, where something is not clear.
     """
     reading = join_words(words)
-    if "reading" in words or not _is_inspected(source):
+    if "reading" in words or not is_inspected(source):
         return reading
     inspection = inspect_table(source, **words)
-    if not inspection.is_sure:
+    fields = [finding.field for finding in inspection.questions]
+    if fields and not (len(fields) == 1 and fields[0] in _REFUSED_BY_READER):
         raise inspection.refuse()
-    if inspection.notes:
+    if inspection.notes and not fields:
         warnings.warn(
             f"{inspection.source}: {' '.join(inspection.notes)} To state it: "
             f"{' '.join(spell_command(inspection.options))}",
-            DiscreetWarning,
+            AssumedReading,
             stacklevel=4,
         )
-    return replace(inspection.proposal, assumed=inspection.assumed)
+    return inspection.take_sure()
 
 
-def _is_inspected(source: Any) -> bool:
+_REFUSED_BY_READER = ("missing", "model")
+"""Questions about values: asked alone, the reader's own refusal points at the first such cell."""
+
+
+def is_inspected(source: Any) -> bool:
+    """Say whether a source is looked at before it is read: a file, or logs of evaluations."""
     if not isinstance(source, str | PathLike) or names_server(source):
         return False
-    if not Path(source).is_file():
-        return Path(source).is_dir() and _is_log(find_files(source)[0])
-    return not names_database(source)
+    path = Path(source)
+    if path.is_dir():
+        return find_kind(find_files(path)[0]) in LOGS
+    return path.is_file() and not names_database(path) and find_kind(path) != "jsonl"
 
 
-def _is_log(file: Path) -> bool:
-    return sniff(file, read_head(file)) in LOGS
+def find_kind(file: Path) -> str:
+    """Return what a file holds; see :func:`discreet.tables.paths.sniff`."""
+    return sniff(file, read_head(file))
 
 
 def _choose_grid(grids: list[Grid], findings: Findings) -> Grid:
@@ -307,9 +324,11 @@ def _inspect_grid(grid: Grid, reading: Reading, findings: Findings) -> Preview:
     if grid.kind in ("jsonl", "inspect", "harness"):
         return _inspect_long(grid, reading, findings, None)
     table = find_names(grid, findings)
+    if not table.rows:
+        return _show(table, ["not clear"] * len(table.names), [])
     try:
         plan = plan_columns(table.names, reading, grid.name)
-    except (BadResponses, BadUsage) as doubt:
+    except BadResponses as doubt:
         plan = None
         if _looks_long(doubt) or findings.stated.get("layout") == "long":
             columns = name_columns(table.names, table.rows)

@@ -274,7 +274,7 @@ def _find_reversed(items: Sequence[Column], findings: Findings) -> None:
             "round?",
             [
                 make_remedy("they are: reverse them:", {"reverse": turned}),
-                Remedy("they are not: leave them as they are", {"reverse": []}),
+                Remedy("they are not: reverse=[] (--reverse none)", {"reverse": []}),
             ],
             turned,
         )

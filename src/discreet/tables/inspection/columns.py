@@ -44,6 +44,8 @@ _PERCENT = re.compile(r"-?[\d.,]+ ?%")
 _GONE = MISSING_WORDS | NO_ANSWER
 FEW = 12
 """Different values up to which a column may part persons into groups."""
+ENOUGH_ROWS = 8
+"""Rows from which on values say that a column is no item."""
 SHARE = 0.8
 """Share of a column's cells that must be of one kind."""
 
@@ -177,13 +179,20 @@ class Roles:
         family = [column for column in candidates if column.kind == best]
         items = [column for column in family if _belongs(column, family)]
         sums = find_sums(items, self._rows) if best == "steps" else []
-        kept = [column for column in self._free if column.label in self._kept]
+        kept = [
+            column
+            for column in self._free
+            if column.label in self._kept or (column.kind == "blank" and self._is_plain(column))
+        ]  # an item that nobody answered keeps its column
         chosen = {column.number: column for column in [*items, *kept] if column not in sums}
         return [chosen[number] for number in sorted(chosen)]
 
     def _may_be_item(self, column: Column) -> bool:
+        return column.kind in ("steps", "letters", "texts") and self._is_plain(column)
+
+    def _is_plain(self, column: Column) -> bool:
         known = GROUPS | AGES | ABOUT | TOTALS | IDS | NAMES | NUMBERS
-        return column.kind in ("steps", "letters", "texts") and column.word not in known
+        return bool(column.name) and column.word not in known
 
     # -- other columns -----------------------------------------------------------------------
 
@@ -191,7 +200,7 @@ class Roles:
         """Leave out what is surely no item and no person; say whether it was."""
         word, reason = column.word, ""
         if column.kind == "blank":
-            reason = "The column is blank."
+            reason = "" if column.name else "The column is blank."
         elif word in ABOUT:
             reason = f"'{column.name}' is about the survey, not an answer."
         elif word in AGES:
@@ -206,10 +215,7 @@ class Roles:
             reason = f"'{column.name}' has the same value in every row."
         if not reason:
             return False
-        if column.kind == "blank" and not column.name:
-            self._findings.decide("ignore", [column.label], reason)
-        else:
-            self._leave_out(column, reason)
+        self._leave_out(column, reason)
         return True
 
     def _leave_out(self, column: Column, reason: str) -> None:
@@ -233,8 +239,10 @@ class Roles:
     def _name_person(self, column: Column, reason: str) -> Column:
         if column.name:
             by_name = find_role_names([one.name for one in self._free], Reading()).get("person", ())
-            is_public = by_name == (column.name,)
-            self._findings.decide("person", column.name, reason, is_public=is_public)
+            if by_name == (column.name,):
+                self._findings.decide("person", column.name, reason, is_public=True)
+            else:
+                self._findings.note("person", column.name, reason, [column.name])
         return column
 
     def _place(self, column: Column) -> None:
@@ -253,6 +261,9 @@ class Roles:
             reason = f"'{column.label}' groups the persons."
             undo = make_remedy("leave it out instead:", {"ignore": [column.label]})
             self._findings.note("group", [column.label], reason, [column.label], [undo])
+        elif self._rows < ENOUGH_ROWS and self._is_plain(column):
+            self.items.append(column)  # too few rows to say that its values differ
+            self.items.sort(key=lambda item: item.number)
         else:
             self._ask_role(column)
 

@@ -75,7 +75,8 @@ def open_grids(source: Any, reading: Reading) -> list[Grid]:
         grid = _read_text(file, head, reading)
         return [grid if len(files) == 1 else _shorten(grid)]
     if kind == "workbook":
-        return list(_read_sheets(file, reading))
+        grids = list(_read_sheets(file, reading))
+        return grids or [_grid_of(open_table_file(file, reading=reading), kind)]
     if kind in LOGS:
         return [_read_logs(files, kind, reading)]
     return [_grid_of(open_table_file(file, reading=reading), kind)]

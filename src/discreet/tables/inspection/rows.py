@@ -16,7 +16,7 @@ from discreet.tables.inspection.findings import Findings
 from discreet.tables.inspection.grid import Grid, Row
 from discreet.tables.inspection.vocabulary import KEYS, NO_ANSWER, SUMMARIES, plain
 from discreet.tables.remedies import make_remedy
-from discreet.tables.separators import has_row_names, is_wide_row
+from discreet.tables.separators import has_row_names, is_long_row, is_wide_row
 from discreet.tables.values import MISSING_WORDS, as_number, spell
 
 _HEAD = 20
@@ -39,9 +39,15 @@ def find_names(grid: Grid, findings: Findings) -> Table:
     header = findings.stated.get("skip_rows", _find_header(grid.rows))
     rows = grid.rows
     first = [(cell or "").strip() for cell in rows[header]] if header < len(rows) else []
-    if findings.stated.get("header", True) and is_wide_row([name for name in first if name]):
-        findings.note(
-            "header", False, "The first row looks like answers, so columns are numbered.", ["row 1"]
+    names = [name for name in first if name]
+    if "header" not in findings.stated and (is_wide_row(names) or is_long_row(names)):
+        change = {"header": False, "layout": "long"} if is_long_row(names) else {"header": False}
+        findings.ask(
+            "header",
+            f"The first row ({', '.join(names[:6])}) looks like answers. Has the file no row of "
+            "names?",
+            [make_remedy("it has none, columns are numbered:", change)],
+            ["row 1"],
         )
     if not findings.stated.get("header", findings.options.get("header", True)):
         width = max(map(len, rows))
@@ -113,7 +119,8 @@ class OddRows:
         name: int | str | None = label or (number + 1 if may_number else None)
         if name is None:
             return
-        if label is not None and plain(label) in KEYS and not self._is_scored():
+        is_key = label is not None and plain(label) in KEYS and "key" not in self._findings.stated
+        if is_key and not self._is_scored():
             self.aside.add(number)
             where = f"The row '{label}' holds the right answers."
             self._findings.note("key_row", label, where, _name_rows([number]))
