@@ -23,9 +23,9 @@ import numpy as np
 
 import discreet
 from discreet.answers.steps import store_codes
+from discreet.models.conditional.estimator import StepPatterns, maximise_conditional
 from discreet.models.conditional.groups import conditional_work
 from discreet.models.conditional.patterns import group_patterns
-from discreet.models.conditional.steps import StepPatterns, maximise_steps
 
 CASES = {
     "complete": ("10,000 persons x 50 items", 10_000, 50, 0.0),
@@ -83,7 +83,7 @@ def fit_ours(answers, steps):
     if steps > 1:
         codes = answers.astype(np.int64)
         work = conditional_work(collect_steps(codes).patterns, steps)
-        return lambda: maximise_steps(collect_steps(codes)).threshold, work
+        return lambda: maximise_conditional(collect_steps(codes)).threshold, work
     responses = discreet.Responses.from_array(answers)
     work = conditional_work(group_patterns(responses.store, np.arange(answers.shape[1])))
     return lambda: discreet.fit(responses, method="conditional").difficulty, work

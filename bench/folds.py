@@ -21,7 +21,7 @@ from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
 from discreet.counts import PairCounts
 from discreet.models.calibrate import fit
-from discreet.models.connection import build_chain
+from discreet.models.connectivity import build_chain
 from discreet.models.methods import PAIR_METHODS
 
 FOLDS = 32

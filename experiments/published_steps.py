@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from discreet.models.stationary import solve_stationary
+from discreet.models.spectral import solve_stationary
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 
 from discreet.answers.responses import Responses
 from discreet.models.calibrate import fit
-from discreet.models.connection import is_strongly_connected
+from discreet.models.connectivity import is_strongly_connected
 from discreet.models.refined import solve_refined
 from experiments.results import (
     COLOURS,

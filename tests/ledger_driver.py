@@ -16,7 +16,7 @@ from pathlib import Path
 
 from discreet.errors import BadUsage, BudgetExceeded, DiscreetError
 from discreet.privacy.accounting import Budget
-from discreet.privacy.accounting.moves import calibrate_counts
+from discreet.privacy.accounting.gaussian_noise import calibrate_counts
 from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.ledger import Ledger
 
@@ -76,7 +76,7 @@ def declare(path: str, processes: str) -> list[str]:
         return ""
 
     def release(name: str) -> str:
-        for _ in range(200):
+        for _ in range(12_000):
             try:
                 ledger.reserve(spend, fingerprint=name, description="", population=name)
                 return name

@@ -78,8 +78,8 @@ class Server:
         options = f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1 -c fsync=off"
         # A statement that waits for a transaction somebody forgot fails instead of hanging.
         options += " -c lock_timeout=20s"
-        self._run("pg_ctl", "-D", f"{self.folder}/data", "-w", "-l", f"{self.folder}/log",
-                  "-o", options, "start")  # fmt: skip
+        self._run("pg_ctl", "-D", f"{self.folder}/data", "-w", "-t", "600",
+                  "-l", f"{self.folder}/log", "-o", options, "start")  # fmt: skip
 
     def stop(self) -> None:
         self._run("pg_ctl", "-D", f"{self.folder}/data", "-w", "-m", "immediate", "stop")

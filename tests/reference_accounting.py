@@ -13,9 +13,9 @@ from fractions import Fraction
 from discreet.errors import BadBudget
 from discreet.privacy.accounting import check_epsilon
 from discreet.privacy.accounting.gaussian import GaussianBound
+from discreet.privacy.accounting.gaussian_noise import _check_sigmas as check_sigmas
 from discreet.privacy.accounting.local import WINDOW_SHARE, shuffled_delta
 from discreet.privacy.accounting.local import _check as check_shuffled
-from discreet.privacy.accounting.moves import _check_sigmas as check_sigmas
 
 GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -106,7 +106,7 @@ def bound_rounded_move(move: Sequence[int], sigmas: Sequence[Fraction]) -> Gauss
     """Return the coarser bound for one move that needs no kernel (section 5).
 
     eta = sum |a_i| / (2 sigma_i^2) and exponent = sum 1 / (24 sigma_i^2) over the coordinates
-    that move. It is an independent check on `bound_moves`, whose slack is far smaller.
+    that move. It is an independent check on `bound_sensitivity`, whose slack is far smaller.
     """
     check_sigmas(sigmas)
     moved = [(abs(a), sigma * sigma) for a, sigma in zip(move, sigmas, strict=True) if a]

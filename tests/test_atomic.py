@@ -42,6 +42,7 @@ def private(folder):
 
 
 @pytest.mark.parametrize("mask", UMASKS)
+@pytest.mark.posix
 def test_what_is_confidential_is_its_owners_whatever_the_umask(tmp_path, mask):
     with umask(mask):
         write_text(tmp_path / "new" / "deep" / "table.csv", "a\r\nb\n")
@@ -50,12 +51,14 @@ def test_what_is_confidential_is_its_owners_whatever_the_umask(tmp_path, mask):
 
 
 @pytest.mark.parametrize("mask", UMASKS)
+@pytest.mark.posix
 def test_what_is_public_can_be_read_by_everybody_whatever_the_umask(tmp_path, mask):
     with umask(mask):
         write_text(tmp_path / "new" / "page.html", "", private=False)
     assert modes(tmp_path) == {"new": 0o755, "new/page.html": 0o644}
 
 
+@pytest.mark.posix
 def test_a_file_that_others_could_read_is_replaced_by_one_that_they_cannot(tmp_path):
     old = tmp_path / "table.csv"
     old.write_text("old")
@@ -115,6 +118,7 @@ def answers():
     return library.simulate(200, 5, rng=np.random.default_rng(3)).responses
 
 
+@pytest.mark.posix
 def test_every_writer_of_the_library_keeps_its_file_private(tmp_path, answers):
     estimate = library.fit(answers)
     tmp_path.chmod(0o755)

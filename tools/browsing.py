@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from selenium import webdriver
 from selenium.common.exceptions import WebDriverException
@@ -21,8 +22,8 @@ from tools.serving import PATIENCE, run_studio
 __all__ = [
     "CHROMIUM",
     "DRIVER",
-    "PATIENCE",
     "await_new",
+    "await_true",
     "await_words",
     "begin",
     "browsing",
@@ -33,6 +34,8 @@ __all__ = [
     "send",
     "words_of",
 ]
+
+Found = TypeVar("Found")
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
@@ -67,6 +70,11 @@ def words_of(driver: webdriver.Chrome) -> str:
     return driver.find_element(By.TAG_NAME, "body").text
 
 
+def await_true(driver: webdriver.Chrome, holds: Callable[..., Found], words: str = "") -> Found:
+    """Wait until something holds, looking twenty times a second."""
+    return WebDriverWait(driver, PATIENCE, poll_frequency=0.05).until(holds, words)
+
+
 def await_words(driver: webdriver.Chrome, words: str) -> None:
     """Wait until a page shows these words; a page that is just being replaced has none."""
 
@@ -76,7 +84,7 @@ def await_words(driver: webdriver.Chrome, words: str) -> None:
         except WebDriverException:
             return False
 
-    WebDriverWait(driver, PATIENCE).until(shown, words)
+    await_true(driver, shown, words)
 
 
 def await_new(driver: webdriver.Chrome, click: Callable[[], object]) -> None:
@@ -91,7 +99,7 @@ def await_new(driver: webdriver.Chrome, click: Callable[[], object]) -> None:
             return True
         return False
 
-    WebDriverWait(driver, PATIENCE).until(gone)
+    await_true(driver, gone)
 
 
 def press(driver: webdriver.Chrome, label: str) -> None:

@@ -6,7 +6,7 @@
     python -m tools.notebooks strip    take outputs and counters out of the files, before a commit
 
 In: ``docs/notebooks/*.ipynb``. A cell that fails, or that writes to standard error (a warning), is
-an error. Needs what the extra ``dev`` installs.
+an error. Needs what the dependency group ``dev`` installs.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Any
 
 from jinja2 import nodes
 
-from discreet.markup import TEMPLATES, _templates
+from discreet.html import TEMPLATES, _templates
 from discreet.words import CONTEXTS, FOLDER, SOURCE
 from discreet.words.catalogue import CatalogueEntry, read_entries, write_entries
 

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from discreet.adaptive import item_information, next_item
     from discreet.answers.judges import Comparisons
     from discreet.answers.opening import count_pairs
+    from discreet.answers.ratings import Ratings, read_ratings
     from discreet.answers.read_judges import read_comparisons
     from discreet.answers.reading import read_responses
     from discreet.answers.responses import Responses
     from discreet.counts import PairCounts
+    from discreet.items.dif import DifTable, find_dif
     from discreet.models.calibrate import fit
     from discreet.models.compared import count_comparisons, rank_comparisons
     from discreet.persons.scoring import PersonScores, score
@@ -45,12 +47,12 @@ if TYPE_CHECKING:
         compare_items,
         rank_ranges,
     )
-    from discreet.scales.anchoring import Anchored, fit_anchored
     from discreet.scales.bank import Bank, create_bank, grow_bank, read_bank, write_bank
     from discreet.scales.drift import Drift, find_drift
     from discreet.scales.linking import Link, link_calibrations
     from discreet.scales.reported import Scale
     from discreet.simulation import simulate, simulate_comparisons
+    from discreet.simulation.ratings import simulate_ratings
     from discreet.sklearn import PrivateRasch, Rasch
     from discreet.tables.inspection import Inspection, inspect_table
     from discreet.tables.reading import Reading, ReadingWords
@@ -59,7 +61,6 @@ __version__ = "0.2.0"
 
 _NAMES = {
     "adaptive": "item_information next_item",
-    "scales.anchoring": "Anchored fit_anchored",
     "scales.bank": "Bank create_bank grow_bank read_bank write_bank",
     "scales.drift": "Drift find_drift",
     "scales.linking": "Link link_calibrations",
@@ -69,9 +70,11 @@ _NAMES = {
     "answers.judges": "Comparisons",
     "answers.opening": "count_pairs",
     "answers.read_judges": "read_comparisons",
+    "answers.ratings": "Ratings read_ratings",
     "answers.reading": "read_responses",
     "answers.responses": "Responses",
     "counts": "PairCounts",
+    "items.dif": "DifTable find_dif",
     "models.calibrate": "fit",
     "models.compared": "count_comparisons rank_comparisons",
     "privacy.accounting": "Budget Guarantee",
@@ -86,6 +89,7 @@ _NAMES = {
     "results.ranks": "ItemComparison RankRanges compare_items rank_ranges",
     "results.ranking": "Ranking Strengths rank",
     "simulation": "simulate_comparisons simulate",
+    "simulation.ratings": "simulate_ratings",
     "sklearn": "PrivateRasch Rasch",
     "tables.inspection": "Inspection inspect_table",
     "tables.reading": "Reading ReadingWords",
@@ -95,10 +99,10 @@ _NAMES = {
 _HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "Anchored",
     "Bank",
     "Budget",
     "Comparisons",
+    "DifTable",
     "Drift",
     "Estimate",
     "Guarantee",
@@ -115,6 +119,7 @@ __all__ = [
     "RankRanges",
     "Ranking",
     "Rasch",
+    "Ratings",
     "Reading",
     "ReadingWords",
     "Responses",
@@ -131,9 +136,9 @@ __all__ = [
     "create_bank",
     "datasets",
     "errors",
+    "find_dif",
     "find_drift",
     "fit",
-    "fit_anchored",
     "grow_bank",
     "inspect_table",
     "item_information",
@@ -146,6 +151,7 @@ __all__ = [
     "rank_ranges",
     "read_bank",
     "read_comparisons",
+    "read_ratings",
     "read_release",
     "read_released_ranking",
     "read_responses",
@@ -157,6 +163,7 @@ __all__ = [
     "score",
     "simulate",
     "simulate_comparisons",
+    "simulate_ratings",
     "verify",
     "withdrawal_notice",
     "write_bank",

@@ -28,7 +28,6 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadUsage
-from discreet.markup import Tabular, brief_repr, name_some
 from discreet.models.categories import score_variances
 from discreet.models.item_parameters import KnownItems, known_thresholds
 from discreet.persons.measures import NormalPrior
@@ -36,6 +35,8 @@ from discreet.persons.scoring import score_answers
 from discreet.results.calibrated import read_calibration
 from discreet.scales.bank import Bank
 from discreet.scales.empirical_bayes import shrink as shrink
+from discreet.tabular import Tabular, brief_repr
+from discreet.text import name_some
 from discreet.types import BoolArray, FloatArray, ScoreMethod
 
 REACHED, LONG_ENOUGH, NOTHING_LEFT = "standard error reached", "number of items", "no item left"

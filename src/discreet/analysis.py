@@ -6,7 +6,8 @@ plans, which never see data, and links between releases may be shown.
 """
 
 from discreet.items.category_fit import CategoryFit
-from discreet.items.dif import DifTable, WaldTest, find_dif, run_wald
+from discreet.items.cutoffs import FitCutoffs, simulate_cutoffs
+from discreet.items.dif import DifTable, OmnibusDif, WaldTest, find_dif, run_wald
 from discreet.items.dimensionality import Contrast, Dimensionality, find_dimensions
 from discreet.items.distractors import Distractors, analyse_distractors
 from discreet.items.fit import (
@@ -19,6 +20,7 @@ from discreet.items.fit import (
 from discreet.items.groups import ADJUSTMENTS, AndersenTest, adjust, run_andersen
 from discreet.items.martin_loef import Alpha, MartinLoefTest, measure_alpha, run_martin_loef
 from discreet.items.mislabelled import Mislabelled, find_mislabelled
+from discreet.items.raters import BiasTable, LevelFit, RatedPersons, study_ratings
 from discreet.items.residuals import (
     InformationCurve,
     ResidualCorrelations,
@@ -27,6 +29,7 @@ from discreet.items.residuals import (
 )
 from discreet.items.scalogram import Scalogram, order_answers
 from discreet.items.step_models import StepModelTest, compare_step_models
+from discreet.items.testlets import ReliabilityByTestlet, combine_testlets, measure_testlets
 from discreet.persons.plausible import LatentRegression
 from discreet.report.before_after import FitChange, compare_fit
 from discreet.report.tests import ModelCheck, ModelTest, check_model
@@ -35,22 +38,28 @@ __all__ = [
     "ADJUSTMENTS",
     "Alpha",
     "AndersenTest",
+    "BiasTable",
     "CategoryFit",
     "Contrast",
     "DifTable",
     "Dimensionality",
     "Distractors",
     "FitChange",
+    "FitCutoffs",
     "FitStatistics",
     "InformationCurve",
     "ItemFit",
     "LatentRegression",
+    "LevelFit",
     "MartinLoefTest",
     "Mislabelled",
     "ModelCheck",
     "ModelTest",
+    "OmnibusDif",
     "PersonFit",
+    "RatedPersons",
     "Reliability",
+    "ReliabilityByTestlet",
     "ResidualCorrelations",
     "Scalogram",
     "StepModelTest",
@@ -58,6 +67,7 @@ __all__ = [
     "adjust",
     "analyse_distractors",
     "check_model",
+    "combine_testlets",
     "compare_fit",
     "compare_step_models",
     "correlate_residuals",
@@ -66,9 +76,12 @@ __all__ = [
     "find_mislabelled",
     "measure_alpha",
     "measure_fit",
+    "measure_testlets",
     "order_answers",
     "run_andersen",
     "run_martin_loef",
     "run_wald",
+    "simulate_cutoffs",
+    "study_ratings",
     "trace_information",
 ]

@@ -7,33 +7,74 @@ and when it replaces a file that others could read. The operating system gives a
 process dies, so a kill leaves no lock behind, only the file. A place for a release is proved by
 writing there, with room on its disk for what is to come: whatever makes it unusable is refused
 before anything is spent.
+
+Windows has no modes of single files: there the folder that holds a file decides who may read it. It
+neither removes nor replaces a file that is open, and some names are refused or mean a device.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import os
+import re
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
+from pathlib import Path, PurePath, PureWindowsPath
 
 from discreet.errors import BadUsage, DiscreetError
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    import msvcrt
+
+    fcntl = None  # type: ignore[assignment]
+
+LOCKED_BYTE = 1 << 30
+"""Windows forbids others to read what is locked: a byte that no file here has."""
+
 
 @contextmanager
-def hold_lock(path: Path, busy: DiscreetError) -> Iterator[int]:
-    """Give the descriptor of a private file that this process alone holds, made if need be.
+def hold_lock(path: Path, busy: DiscreetError, *, remove: bool = False) -> Iterator[None]:
+    """Hold a private file of its own for this process alone, made if need be.
 
-    ``busy`` is raised where another process holds it. Whoever holds the lock may remove the file.
+    ``busy`` is raised where another process holds it. ``remove`` takes the file away at the end.
     """
-    with _closing(_open_locked(path, busy)) as handle:
-        yield handle
+    handle = _open_locked(path, busy)
+    try:
+        yield
+    finally:
+        if remove and fcntl is not None:  # while it is held, so that nobody holds what is gone
+            path.unlink(missing_ok=True)
+        _release(handle)
+        if remove and fcntl is None:
+            with suppress(OSError):  # Windows keeps the name for whoever opened it meanwhile
+                path.unlink()
+
+
+def _lock(handle: int) -> None:
+    """Lock an open file, or raise an `OSError` at once where another process has locked it."""
+    if fcntl is not None:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    else:
+        os.lseek(handle, LOCKED_BYTE, os.SEEK_SET)
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+
+
+def _release(handle: int) -> None:
+    """Give a lock back and close its file; Windows may give it back later if it is only closed."""
+    try:
+        if fcntl is None:
+            os.lseek(handle, LOCKED_BYTE, os.SEEK_SET)
+            msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+    finally:
+        os.close(handle)
 
 
 @contextmanager
@@ -46,16 +87,19 @@ def _closing(handle: int) -> Iterator[int]:
 
 
 def _open_locked(path: Path, busy: DiscreetError) -> int:
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        handle = os.open(path, flags, PRIVATE)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(handle)
             # Its last holder may have removed the file between our two steps: then hold a new one.
             if os.fstat(handle).st_nlink:
                 return handle
-        except BlockingIOError:
+        except OSError as error:
             os.close(handle)
-            raise busy from None
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK):
+                raise busy from None
+            raise
         except BaseException:
             os.close(handle)
             raise
@@ -89,6 +133,8 @@ def staged(folder: Path, names: Sequence[str], *, private: bool = True) -> Itera
     private
         Whether only their owner may read the files.
     """
+    for name in names:
+        refuse_name(folder / name)
     new_folders = make_folder(folder, private=private)
     stage = Path(tempfile.mkdtemp(dir=folder, prefix=".discreet-"))
     try:
@@ -99,7 +145,7 @@ def staged(folder: Path, names: Sequence[str], *, private: bool = True) -> Itera
             yield stage
             for name in names:
                 _finish(stage / name, PRIVATE if private else PUBLIC)
-                (stage / name).replace(folder / name)
+                replace_file(stage / name, folder / name)
             sync_folder(folder)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
@@ -118,6 +164,7 @@ def appearing(path: Path) -> Iterator[Path]:
 
     It appears whole or not at all, and never in the place of another: `FileExistsError`.
     """
+    refuse_name(path)
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".discreet-", suffix=".part")
     except OSError as error:
@@ -175,19 +222,87 @@ def make_temporary(parent: Path, prefix: str) -> Path:
 def create_private(path: Path) -> None:
     """Make an empty file of the owner's; whatever writes into it later keeps its mode."""
     with _closing(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE)) as handle:
-        os.fchmod(handle, PRIVATE)
+        _set_mode(handle, PRIVATE)
 
 
-def _finish(path: Path, mode: int) -> None:
-    with _closing(os.open(path, os.O_RDONLY)) as handle:
-        os.fsync(handle)
+def _set_mode(handle: int, mode: int) -> None:
+    if hasattr(os, "fchmod"):
         os.fchmod(handle, mode)
 
 
+def _finish(path: Path, mode: int) -> None:
+    with _closing(os.open(path, os.O_RDWR)) as handle:  # Windows syncs what it may write
+        sync_file(handle)
+        _set_mode(handle, mode)
+
+
+def sync_file(handle: int) -> None:
+    """Make what was written to an open file lasting; macOS must be asked twice."""
+    os.fsync(handle)
+    if fcntl is not None and hasattr(fcntl, "F_FULLFSYNC"):
+        with suppress(OSError):  # a disk that cannot
+            fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
+
+
 def sync_folder(folder: Path) -> None:
-    """Make names in a folder as lasting as the files behind them."""
-    with _closing(os.open(folder, os.O_RDONLY)) as handle:
-        os.fsync(handle)
+    """Make names in a folder as lasting as the files behind them, where a folder can be opened."""
+    if fcntl is not None:
+        with _closing(os.open(folder, os.O_RDONLY)) as handle:
+            os.fsync(handle)
+
+
+WAITING_SECONDS = (0.01, 0.05, 0.2, 0.5, 1.0)
+"""How long to wait, again and again, for a program that has a file open: scanners soon let go."""
+
+
+def replace_file(part: Path, target: Path) -> None:
+    """Move a file to a name, also over another file; a program that keeps that open is named."""
+    waits: tuple[float, ...] = WAITING_SECONDS if fcntl is None else ()
+    for seconds in waits:
+        with suppress(PermissionError):
+            part.replace(target)
+            return
+        time.sleep(seconds)
+    try:
+        part.replace(target)
+    except PermissionError as error:
+        if fcntl is not None or target.is_dir():
+            raise
+        raise BadUsage(
+            f"{target} cannot be replaced: another program has it open (a spreadsheet, perhaps), "
+            "or it may not be written. Close it there and try again."
+        ) from error
+
+
+_REFUSED = re.compile(
+    r"""[<>:"|?*\x00-\x1f]|[. ]$|^(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\.|$)""",
+    re.IGNORECASE,
+)
+
+
+def is_refused_by_windows(name: str) -> bool:
+    """Say whether Windows refuses a file's name, or takes it for a device or a stream of another.
+
+    Examples
+    --------
+    >>> [is_refused_by_windows(name) for name in ("CON", "nul.csv", "a:b", "end.", "console.csv")]
+    [True, True, True, True, False]
+    """
+    return bool(_REFUSED.search(name))
+
+
+def refuse_name(path: PurePath) -> None:
+    """Refuse a path of Windows whose file or folders cannot be called so."""
+    if isinstance(path, PureWindowsPath):
+        # "a:b" is a file of the drive a, wherever the program happens to be on it.
+        parts = path.relative_to(path.anchor).parts if path.root or not path.drive else (str(path),)
+        for name in parts:
+            if name not in (".", "..") and is_refused_by_windows(name):
+                raise BadUsage(
+                    f"{name!r} (in {path}) is no name for a file on Windows: it is reserved, or "
+                    'has one of the signs < > : " | ? * or a dot or space at its end. Choose '
+                    "another name."
+                )
 
 
 PRIVACY_FILE = "privacy.json"
@@ -229,8 +344,8 @@ class StagedFolder:
         self.stage.chmod(PUBLIC_FOLDER)
         sync_folder(self.stage)
         if self.target.exists():
-            self.target.rename(self.old)
-        self.stage.rename(self.target)
+            replace_file(self.target, self.old)
+        replace_file(self.stage, self.target)
         self.is_filled = True
         sync_folder(self.target.parent)
         shutil.rmtree(self.old, ignore_errors=True)
@@ -253,6 +368,7 @@ def hold_place(
         Bytes to set aside on its disk.
     """
     target = Path(os.path.abspath(folder))  # noqa: PTH100 (links are refused, not followed)
+    refuse_name(target)
     mark = hashlib.blake2b(os.fsencode(target.name), digest_size=8).hexdigest()
     lock, stage, old = (
         target.parent / f".discreet-{mark}.{end}" for end in ("lock", "part", "old")
@@ -261,8 +377,7 @@ def hold_place(
     with _telling_filled(staged_folder), ExitStack() as stack:
         with _explaining(target):
             stack.callback(_remove_empty, make_folder(target.parent, private=False))
-            stack.enter_context(hold_lock(lock, _busy(target)))
-            stack.callback(lock.unlink, missing_ok=True)
+            stack.enter_context(hold_lock(lock, _busy(target), remove=True))
             _restore(staged_folder)
             _check_target(target, force=force)
             stack.callback(shutil.rmtree, stage, ignore_errors=True)
@@ -346,7 +461,7 @@ def fill_with_zeros(handle: int, size: int) -> None:
     written = 0
     while written < size:
         written += os.write(handle, bytes(min(BLOCK, size - written)))
-    os.fsync(handle)
+    sync_file(handle)
 
 
 def as_bytes(content: str | bytes) -> bytes:
@@ -358,7 +473,7 @@ def _write_public(path: Path, content: bytes) -> None:
     with path.open("wb") as file:
         file.write(content)
         file.flush()
-        os.fsync(file.fileno())
+        sync_file(file.fileno())
     path.chmod(PUBLIC)
 
 

@@ -29,6 +29,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -42,7 +43,8 @@ _NAMED = re.compile(
     r"('[^'\n]*'|\"[^\"\n]*\"|\{[^}\n]*\}|[^\s;&'\"]+)"
 )
 _ADDRESS = re.compile(
-    r"\s*[a-z][\w+.-]*:[/\\]|\s*jdbc:|.*:.*@|.*\b(password|passwd|passphrase|pwd|secret|token)\s*=",
+    r"(?!\s*[a-z]:[/\\])(\s*[a-z][\w+.-]*:[/\\]|\s*jdbc:|.*:.*@)"  # C:\data is a path
+    r"|.*\b(password|passwd|passphrase|pwd|secret|token)\s*=",
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -202,8 +204,39 @@ class MissingExtra(BadUsage):
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(
             f"{feature} needs the optional dependency group '{extra}', which is not installed. "
-            f"Install it in the folder of your clone with: pip install '.[{extra}]'"
+            f"Install it with: {spell_install(extra)}"
         )
+
+
+def spell_install(extra: str) -> str:
+    """Return the command that adds an extra to the package, the way it was installed."""
+    from importlib.metadata import PackageNotFoundError, distribution
+    from importlib.util import find_spec
+    from pathlib import Path
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    try:
+        record = distribution("discreet").read_text("direct_url.json")
+    except PackageNotFoundError:  # the source alone, on the path
+        record = None
+    origin = json.loads(record or "{}")
+    address = origin.get("url", "")
+    what = f"discreet[{extra}]"
+    if address.startswith("file:"):
+        what = f"{url2pathname(urlsplit(address).path)}[{extra}]"
+    elif "vcs_info" in origin:
+        what = f"{what} @ {origin['vcs_info']['vcs']}+{address}"
+    prefix = Path(sys.prefix)
+    if (prefix / "uv-receipt.toml").exists():
+        return f'uv tool install --force "{what}"'
+    if (prefix / "pipx_metadata.json").exists():
+        return f'pipx install --force "{what}"'
+    editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
+    python = sys.executable or "python"
+    if find_spec("pip") is None:
+        return f'uv pip install --python "{python}" {editable}"{what}"'
+    return f'"{python}" -m pip install {editable}"{what}"'
 
 
 class BadBudget(BadUsage):

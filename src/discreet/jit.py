@@ -10,7 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
+from threading import Thread
 from typing import Any, TypeVar
 
 from discreet.errors import BadUsage
@@ -21,8 +23,11 @@ def compiled_loop(function: Callable[..., Any]) -> Any:
 
     Numba refuses to cache where neither the package nor the user's cache folder can be
     written (a read-only container, say). Then each process compiles for itself: some seconds
-    once, instead of no result, and a warning that says what to set.
+    once, instead of no result, and a warning that says what to set. Where there is no numba (in
+    a browser), the loop runs as it is written, slowly.
     """
+    if not has_numba():
+        return function
     from numba import njit
 
     try:
@@ -39,6 +44,12 @@ NO_CACHE = (
     "folder to keep them in: neither the package's own nor the user's cache folder can be written. "
     "Set the environment variable NUMBA_CACHE_DIR to a folder that can"
 )
+
+
+@cache
+def has_numba() -> bool:
+    """Say whether numba is installed, without loading it."""
+    return find_spec("numba") is not None
 
 
 @cache
@@ -85,6 +96,8 @@ class _State:
 
 def worth_compiling(plain_seconds: float) -> bool:
     """Say whether a job that NumPy does in ``plain_seconds`` should use compiled loops."""
+    if not has_numba():
+        return False
     if _State.loaded:
         return plain_seconds > CALL_SECONDS
     _State.spent += plain_seconds
@@ -119,7 +132,12 @@ def set_threads(count: int | None) -> None:
 
 
 def thread_count() -> int:
-    """Return the chosen number, or ``DISCREET_THREADS``, or one per usable core."""
+    """Return the chosen number, or ``DISCREET_THREADS``, or one per usable core.
+
+    One where threads cannot start, as in a browser.
+    """
+    if not can_start_threads():
+        return 1
     chosen = _chosen.get()
     if chosen is not None:
         return chosen
@@ -132,6 +150,18 @@ def thread_count() -> int:
             f"found {text!r}; correct or unset it"
         )
     return int(text)
+
+
+@cache
+def can_start_threads() -> bool:
+    """Say whether this system lets a program start a thread; tried once."""
+    thread = Thread(target=int)
+    try:
+        thread.start()
+    except RuntimeError:
+        return False
+    thread.join()
+    return True
 
 
 def _usable_cores() -> int:

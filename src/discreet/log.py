@@ -21,7 +21,8 @@ LOG.addHandler(logging.NullHandler())
 
 Held = TypeVar("Held")
 
-_PATH = re.compile(r"[^\s:]+")
+_PATH = re.compile(r"([A-Za-z]:)?[^\s:]+")
+"""Without a colon, but for the letter of a drive."""
 
 
 def name_source(source: Any) -> str:

@@ -2,7 +2,7 @@
 
 Items and persons are named by text, everywhere. But a table that is joined with another one needs
 its ids in the type that they came in. So the text of a number carries that it was one, through
-every result; only tables (:class:`~discreet.markup.Tabular`) and files of results ask.
+every result; only tables (:class:`~discreet.tabular.Tabular`) and files of results ask.
 """
 
 from __future__ import annotations

@@ -32,12 +32,12 @@ Method = Literal["auto", "conditional", "refined", "spectral", "marginal"]
 
 PairMethod = Literal["refined", "spectral"]
 """Those that need pair counts only."""
-AnchorMethod = Literal["auto", "conditional", "marginal", "refined"]
-"""Those that hold anchors."""
 Ability = Literal["normal", "empirical"]
 """What marginal likelihood assumes about abilities."""
 ScoreMethod = Literal["warm", "ml", "posterior"]
 """Names of estimators of abilities."""
+Within = Literal["auto", "item"] | None
+"""Which ratings are compared: of the same person and item, or all of a person (None)."""
 Engine = Literal["auto", "memory", "disk", "duckdb", "gpu", "spark"]
 """Where pairs are counted; "duckdb" is another name for "disk"."""
 WeightingName = Literal["refined", "none"]
@@ -49,6 +49,8 @@ Repeats = Literal["error", "first", "last"]
 OneMeans = Literal["right", "wrong"]
 Ties = Literal["error", "drop"]
 """What to do with comparisons that nobody won."""
+DifTest = Literal["wald", "mantel-haenszel", "likelihood-ratio"]
+"""How single items are compared between groups."""
 Adjustment = Literal["benjamini-hochberg", "holm", "none"]
 """How p-values are adjusted for their number."""
 DesignName = Literal["uniform", "booklets", "targeted", "adaptive", "two-stage"]

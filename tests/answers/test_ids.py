@@ -46,7 +46,7 @@ def results_about_items(answers):
         "dif": analysis.find_dif(answers, "sex"),
         "wald": analysis.run_wald(answers),
         "residuals": analysis.correlate_residuals(answers, estimate),
-        "anchored": discreet.fit_anchored(answers, {10: 0.5, 20: 0.0, 30: 0.1}),
+        "anchored": discreet.fit(answers, anchors={10: 0.5, 20: 0.0, 30: 0.1}),
         "mislabelled": analysis.find_mislabelled(answers, estimate),
         "dimensions": analysis.find_dimensions(answers, estimate, simulations=1).contrast,
         "drift": discreet.find_drift([estimate, estimate]),
@@ -220,8 +220,8 @@ def test_a_release_that_is_read_back_has_the_ids_of_its_list(answers, tmp_path):
     published.save(tmp_path / "bundle")
     again = discreet.read_release(tmp_path / "bundle")
     for found in (published, again):
-        assert found.estimate.items == ("10", "0", "20", "30", "40", "50")
-        assert found.estimate.to_dataframe()["item"].tolist() == [10, 0, 20, 30, 40, 50]
+        assert found.items == ("10", "0", "20", "30", "40", "50")
+        assert found.to_dataframe()["item"].tolist() == [10, 0, 20, 30, 40, 50]
 
 
 def test_a_bank_that_is_read_back_has_its_numbers(answers, tmp_path):

@@ -124,7 +124,7 @@ def test_servers_are_left_to_the_engine_that_reads_them():
 def test_without_the_driver_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", None)
     monkeypatch.delitem(sys.modules, "adbc_driver_postgresql.dbapi", raising=False)
-    with pytest.raises(MissingExtra, match=r"pip install '\.\[postgres\]'"):
+    with pytest.raises(MissingExtra, match=r"install .*\[postgres\]"):
         count_pairs(DEAD)
 
 

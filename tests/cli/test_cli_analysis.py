@@ -432,11 +432,12 @@ def test_anchors_are_held_by_marginal_likelihood_too(place, tmp_path):
     assert max(abs(one["displacement"]) for one in ended["anchors"]) < 1e-6
 
 
-def test_anchors_do_not_go_with_the_spectral_method(place, tmp_path):
+def test_anchors_go_with_every_method(place, tmp_path):
     held = anchors(tmp_path, ["q2,1"])
-    ended = discreet("fit", place / "autumn.csv", "--anchors", held, "--method", "spectral")
-    assert ended.code == 2
-    assert "refined" in ended.err
+    for method in ("spectral", "refined", "conditional", "marginal"):
+        ended = discreet("fit", place / "autumn.csv", "--anchors", held, "--method", method)
+        assert ended.code == 0, ended.err
+        assert "it is the only anchor" in ended.out
 
 
 def test_anchors_may_be_a_table_of_any_kind(place, tmp_path):

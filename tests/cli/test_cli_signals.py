@@ -70,6 +70,7 @@ OUT_OF_CORE = ("--engine", "duckdb", "--memory", "0.017", "--spill", "spill")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.posix
 def test_a_count_that_is_ended_leaves_no_rows_behind(tmp_path, shuffled, number):
     process = start(tmp_path, "counts", shuffled, "--out", "counts.npz", *OUT_OF_CORE)
     wait_for(tmp_path / "ready", process)
@@ -82,6 +83,7 @@ def test_a_count_that_is_ended_leaves_no_rows_behind(tmp_path, shuffled, number)
     assert sorted(one.name for one in tmp_path.rglob("*")) == ["ready", "spill"]
 
 
+@pytest.mark.posix
 def test_a_release_that_is_ended_leaves_no_rows_behind(tmp_path, shuffled):
     (tmp_path / "items").write_text("\n".join(f"q{number}" for number in range(8)))
     assert discreet("ledger", "create", tmp_path / "spent.db", "--epsilon", "2").code == 0
@@ -99,6 +101,7 @@ def test_a_release_that_is_ended_leaves_no_rows_behind(tmp_path, shuffled):
     assert left == ["items", "ready", "spent.db", "spill"]
 
 
+@pytest.mark.posix
 def test_a_program_that_was_started_to_outlive_its_terminal_does(tmp_path, shuffled):
     ignoring = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"
     arguments = ("counts", shuffled, "--out", "counts.npz", *OUT_OF_CORE)

@@ -29,7 +29,7 @@ from discreet.counts.folds import (
 )
 from discreet.errors import BadResponses, BadUsage
 from discreet.models.calibrate import fit
-from discreet.models.connection import build_chain
+from discreet.models.connectivity import build_chain
 from discreet.models.methods import PAIR_METHODS
 from discreet.results.estimate import WarningKind
 from discreet.tables.reading import Reading

@@ -194,7 +194,7 @@ def some_ratings(share, rng):
     scores = 3 + np.outer(rng.normal(size=30), rng.normal(size=12)) + rng.normal(size=12)
     person, item = np.nonzero(rng.random(scores.shape) < share)
     names = tuple(map(str, range(30))), tuple(map(str, range(12)))
-    return datasets.Ratings(*names, person, item, scores[person, item]), scores
+    return datasets.FilmRatings(*names, person, item, scores[person, item]), scores
 
 
 def test_complete_ratings_of_full_rank_are_split_at_each_persons_mean():

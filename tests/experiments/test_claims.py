@@ -97,7 +97,7 @@ def test_lost_points_compare_the_trials_that_both_curves_have():
 def compare_with_authors(names, tmp_path, trials, epsilons):
     """How many standard errors our copies are from what the authors' scripts gave."""
     options = Options(trials, quick=False, seed=7, out=tmp_path)
-    found = [panel for panel in authors.make_panels(options) if panel.name in names]
+    found = [panel for panel in authors.make_panels() if panel.name in names]
     assert len(found) == len(names)
     found = [replace(panel, epsilons=epsilons) for panel in found]
     lines = authors.compare(summarise(run_panels("authors", found, options), found))

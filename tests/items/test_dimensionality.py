@@ -3,13 +3,10 @@
 import numpy as np
 import pytest
 from bench.dimensions import count_alarms
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import discreet
 from discreet.analysis import find_dimensions
 from discreet.errors import BadUsage
-from discreet.items.dimensionality import draw_answers_given_scores
 from discreet.report.findings.items import find_problems
 from discreet.report.page import judge, write_steward_page
 from discreet.report.summary import diagnose, read_diagnostics
@@ -35,30 +32,6 @@ def calibrate(answers):
 
 def look(answers, **options):
     return find_dimensions(answers, calibrate(answers), **options)
-
-
-@given(st.integers(0, 1000))
-@settings(max_examples=20, deadline=None)
-def test_simulated_persons_keep_their_score_and_their_missing_answers(seed):
-    rng = np.random.default_rng(seed)
-    chance = rng.uniform(0.05, 0.95, (40, 12)) * (rng.random((40, 12)) < 0.7)
-    right = rng.random(chance.shape) < chance
-    drawn = draw_answers_given_scores(chance[None], right.sum(axis=1), rng)
-    assert (drawn.sum(axis=1) == right.sum(axis=1)).all()
-    assert not drawn[chance == 0].any()
-
-
-def test_simulated_answers_follow_the_law_given_the_score():
-    """Three items, one right: the chance of each is its odds over the sum of the odds."""
-    rng = np.random.default_rng(1)
-    chance = np.array([0.2, 0.5, 0.7])
-    drawn = draw_answers_given_scores(
-        np.tile(chance, (1, 40_000, 1)), np.ones(40_000, dtype=int), rng
-    )
-    odds = chance / (1 - chance)
-    expected = odds / odds.sum()
-    error = np.sqrt(expected * (1 - expected) / 40_000)
-    assert (np.abs(drawn.mean(axis=0) - expected) < 4 * error).all()
 
 
 def test_eigenvalues_are_those_of_the_correlations_of_standardised_residuals():

@@ -16,11 +16,9 @@ from discreet.analysis import (
     measure_fit,
     order_answers,
     run_andersen,
-    run_martin_loef,
 )
 from discreet.answers.steps import store_codes
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.items.dimensionality import draw_answers_given_scores as draw_given_scores
 from discreet.items.residuals import prepare
 from discreet.models.categories import category_chances, score_moments, slope_terms
 from discreet.report.evidence import gather_evidence
@@ -200,20 +198,6 @@ def test_one_dimension_is_within_chance_and_two_are_not():
     assert found.correlation < 0.4
 
 
-def test_simulated_persons_keep_their_score_and_follow_the_law():
-    thresholds = np.array([[-0.5, 0.5], [0.2, np.nan]])
-    chance = category_chances(np.full(40_000, 0.3), thresholds)
-    above = np.cumsum(chance[..., :0:-1], axis=-1)[..., ::-1]
-    drawn = draw_given_scores(
-        np.moveaxis(above, -1, 0), np.full(40_000, 2), np.random.default_rng(1)
-    )
-    assert (drawn.sum(axis=1) == 2).all()
-    weight = chance[0, 0, 2] * chance[0, 1, 0], chance[0, 0, 1] * chance[0, 1, 1]
-    expected = weight[0] / sum(weight)
-    error = np.sqrt(expected * (1 - expected) / 40_000)
-    assert abs((drawn[:, 0] == 2).mean() - expected) < 4 * error
-
-
 def test_a_scalogram_of_steps_is_refused():
     answers, _ = hold(17, 40, (2, 2, 2))
     with pytest.raises(BadUsage, match="a scalogram is for right and wrong answers"):
@@ -341,7 +325,8 @@ def test_a_check_of_steps_tests_all_that_makes_sense(model):
     with warnings.catch_warnings(action="ignore"):
         found = check_model(answers, discreet.fit(answers, model=model))
     verdicts = {test.name: test.verdict for test in found.tests}
-    assert "Martin-Löf" not in verdicts
+    # 12 points in each half: 143 degrees of freedom are too many for 400 persons.
+    assert verdicts["Martin-Löf"] == "not tested"
     wanted = "partial credit needed" if model == "partial-credit" else "worth a look"
     assert verdicts["steps"] == wanted
     assert verdicts["Andersen"] != "not tested"
@@ -359,8 +344,7 @@ def test_evidence_has_a_table_of_categories_and_none_of_labels():
     assert list(table.columns)[:6] == columns
 
 
-@pytest.mark.parametrize("run", [run_martin_loef, lambda answers: find_mislabelled(answers, {})])
-def test_what_is_for_right_and_wrong_answers_says_so(run):
+def test_what_is_for_right_and_wrong_answers_says_so():
     answers, _ = hold(25, 60, (2, 2, 2, 2))
     with pytest.raises(BadUsage, match="is for right and wrong answers"):
-        run(answers)
+        find_mislabelled(answers, {})

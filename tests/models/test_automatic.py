@@ -119,7 +119,7 @@ def test_without_a_maximum_refined_is_taken_and_the_reason_told(scattered, monke
     def fail(*_):
         raise NotConverged("the steps went nowhere")
 
-    monkeypatch.setattr(automatic, "maximise_conditional", fail)
+    monkeypatch.setattr(automatic.ConditionalTask, "maximise", fail)
     found = discreet.fit(scattered)
     assert found.method == "refined"
     assert "the steps went nowhere" in found.choice

@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.models.connection import build_chain, classify, is_strongly_connected, regularise
+from discreet.models.connectivity import build_chain, classify, is_strongly_connected, regularise
 from discreet.results.estimate import Status
 
 

@@ -10,10 +10,10 @@ from scipy.optimize import minimize
 
 import discreet
 from discreet.errors import BadUsage, DisconnectedItems
+from discreet.models.conditional.estimator import find_maximum
 from discreet.models.conditional.groups import plan_batches
 from discreet.models.conditional.maximise import evaluate_conditional
 from discreet.models.conditional.patterns import group_patterns
-from discreet.models.conditional.rasch import find_maximum
 
 DATA = Path(__file__).parents[1] / "data"
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
@@ -134,7 +134,7 @@ def test_missing_answers_give_the_maximum_of_the_definition():
         tol=1e-12,
     )
     assert found.difficulty[:5] == pytest.approx(best.x, abs=1e-4)
-    _, _, fit = find_maximum(discreet.Responses.from_array(answers))
+    fit = find_maximum(discreet.Responses.from_array(answers))
     assert fit.log_likelihood == pytest.approx(-best.fun, abs=1e-8)
 
 

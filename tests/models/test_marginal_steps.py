@@ -10,9 +10,12 @@ from discreet.answers.steps import store_codes
 from discreet.counts.nodes import item_of_nodes
 from discreet.errors import BadUsage
 from discreet.models.conditional.patterns import group_patterns
-from discreet.models.marginal import expand_patterns, maximise_marginal
-from discreet.models.mixture import Mixture, evaluate_mixture, information_about_difficulty
+from discreet.models.marginal.estimator import expand_patterns
+from discreet.models.marginal.maximise import maximise_marginal
+from discreet.models.marginal.mixture import Mixture, evaluate_mixture, information_about_difficulty
+from discreet.models.routing import look_for_routing
 from discreet.models.steps import category_totals
+from discreet.results.estimate import WarningKind
 from stepped import chances, draw_answers, draw_thresholds, hold
 
 STEPS = (1, 3, 2)
@@ -153,3 +156,31 @@ def test_few_items_leave_empirical_standard_errors_near_the_conditional_ones():
         free = discreet.fit(answers, method="marginal", ability="empirical")
         exact = discreet.fit(answers, method="conditional")
         np.testing.assert_allclose(free.threshold_se, exact.threshold_se, rtol=0.1)
+
+
+def draw_stages(*, by_score):
+    """Six common items, then easier or harder ones: by the score on the first, or by ability."""
+    rng = np.random.default_rng(4)
+    where = np.linspace(-2, 2, 30)
+    drawn = discreet.simulate(3000, 30, 1.0, difficulty=where, steps=(3,) * 30, rng=rng)
+    codes = drawn.responses.to_array().astype(float)
+    score = codes[:, 10:16].sum(axis=1)
+    guess = drawn.ability + rng.normal(0, 0.5, len(codes))
+    is_up = score > np.median(score) if by_score else guess > 0
+    codes[is_up, :10] = np.nan
+    codes[~is_up, 16:] = np.nan
+    return discreet.Responses.from_array(codes), drawn.thresholds
+
+
+def test_items_with_steps_that_the_score_chose_look_routed():
+    answers, thresholds = draw_stages(by_score=True)
+    assert look_for_routing(answers, np.arange(30), thresholds).core_p_value < 1e-10
+    for method in ("conditional", "spectral"):
+        warnings = discreet.fit(answers, method=method).warnings
+        assert [one.kind for one in warnings] == [WarningKind.ROUTED]
+
+
+def test_items_with_steps_that_were_targeted_by_ability_do_not_look_routed():
+    answers, thresholds = draw_stages(by_score=False)
+    assert not look_for_routing(answers, np.arange(30), thresholds).looks_routed
+    assert not discreet.fit(answers, method="refined").warnings

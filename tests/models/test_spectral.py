@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from discreet.models.calibrate import fit
-from discreet.models.methods import SpectralScoring, balance
-from discreet.models.stationary import solve_stationary
+from discreet.models.spectral import SpectralScoring, balance, solve_stationary
 from reference_algorithm import build_markov_chain, count_measurements, estimate_as_printed
 
 

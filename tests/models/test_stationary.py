@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from scipy.sparse import block_diag, csr_array, diags_array
 
 from discreet.errors import DisconnectedItems, NotConverged
-from discreet.models import laplacian, stationary
-from discreet.models.connection import build_chain
+from discreet.models import laplacian, spectral
+from discreet.models.connectivity import build_chain
 from discreet.models.laplacian import Hierarchy
-from discreet.models.stationary import (
+from discreet.models.spectral import (
     iterate_jump_chain,
     solve_by_elimination,
     solve_in_band,
@@ -71,8 +71,8 @@ def test_badly_linked_forms_agree_with_high_precision(seed):
 
 
 def test_panels_agree_with_high_precision_on_badly_linked_forms(monkeypatch):
-    monkeypatch.setattr(stationary, "PLAIN_LIMIT", 20)
-    monkeypatch.setattr(stationary, "PANEL", 7)
+    monkeypatch.setattr(spectral, "PLAIN_LIMIT", 20)
+    monkeypatch.setattr(spectral, "PANEL", 7)
     Y = two_forms(np.random.default_rng(5), 40, bridge=1)
     log_weights, solution = solve_by_elimination(Y)
     assert "panels" in solution.solver
@@ -123,7 +123,7 @@ def test_sparse_rates_are_solved_like_dense_ones():
 
 
 def test_sparse_rates_that_mix_slowly_fall_back_to_elimination(monkeypatch):
-    monkeypatch.setattr(stationary, "SPARSE_ROUNDS", 50)
+    monkeypatch.setattr(spectral, "SPARSE_ROUNDS", 50)
     Y = two_forms(np.random.default_rng(1), 60, bridge=1)
     log_weights, solution = solve_stationary(csr_array(Y))
     assert solution.solver.startswith("elimination")
@@ -197,13 +197,13 @@ def test_a_band_of_far_apart_weights_does_not_leave_the_range_of_doubles():
 
 
 def test_no_band_is_built_where_no_order_is_narrow(monkeypatch):
-    monkeypatch.setattr(stationary, "BAND_STEPS", 1e4)
+    monkeypatch.setattr(spectral, "BAND_STEPS", 1e4)
     assert solve_in_band(csr_array(np.ones((60, 60)))) is None
 
 
 def test_slow_forms_without_a_narrow_order_are_corrected_to_the_answer(slow_chain, monkeypatch):
-    monkeypatch.setattr(stationary, "SMALL_SPARSE", 10)
-    monkeypatch.setattr(stationary, "BAND_STEPS", 1.0)
+    monkeypatch.setattr(spectral, "SMALL_SPARSE", 10)
+    monkeypatch.setattr(spectral, "BAND_STEPS", 1.0)
     monkeypatch.setattr(laplacian, "COARSEST", 20)
     log_weights, solution = solve_stationary(slow_chain)
     assert solution.solver.startswith("corrections")
@@ -212,10 +212,10 @@ def test_slow_forms_without_a_narrow_order_are_corrected_to_the_answer(slow_chai
 
 
 def test_a_slow_chain_that_cannot_be_solved_is_an_error_with_a_name(slow_chain, monkeypatch):
-    monkeypatch.setattr(stationary, "SMALL_SPARSE", 10)
-    monkeypatch.setattr(stationary, "DENSE_LIMIT", 10)
-    monkeypatch.setattr(stationary, "BAND_STEPS", 1.0)
-    monkeypatch.setattr(stationary, "CORRECTIONS", 2)
+    monkeypatch.setattr(spectral, "SMALL_SPARSE", 10)
+    monkeypatch.setattr(spectral, "DENSE_LIMIT", 10)
+    monkeypatch.setattr(spectral, "BAND_STEPS", 1.0)
+    monkeypatch.setattr(spectral, "CORRECTIONS", 2)
     with pytest.raises(NotConverged, match="still differ"):
         solve_stationary(slow_chain)
 
@@ -272,25 +272,25 @@ def test_the_order_of_items_and_the_scale_do_not_matter(m, seed):
 def test_corrected_starts_that_end_apart_are_not_accepted(slow_chain, monkeypatch, gap):
     """Plant corrections that end a little apart: only elimination can then vouch for an answer."""
     for name, value in (("SMALL_SPARSE", 10), ("BAND_STEPS", 1.0), ("SPARSE_ROUNDS", 4)):
-        monkeypatch.setattr(stationary, name, value)
+        monkeypatch.setattr(spectral, name, value)
     exact = solve_by_elimination(slow_chain.toarray())[0]
     wrong = exact + np.linspace(-gap, gap, len(exact))
     monkeypatch.setattr(
-        stationary,
+        spectral,
         "correct_from_two_starts",
         lambda *_: (wrong, Solution("planted", 1, gap)),
     )
     found, solution = solve_stationary(slow_chain)
     assert solution.solver.startswith("elimination")
     assert np.abs(found - exact).max() < 1e-9
-    monkeypatch.setattr(stationary, "DENSE_LIMIT", 10)
+    monkeypatch.setattr(spectral, "DENSE_LIMIT", 10)
     with pytest.raises(NotConverged, match="still differ"):
         solve_stationary(slow_chain)
 
 
 def test_corrected_starts_that_agree_are_accepted(slow_chain, monkeypatch):
     for name, value in (("SMALL_SPARSE", 10), ("BAND_STEPS", 1.0), ("SPARSE_ROUNDS", 4)):
-        monkeypatch.setattr(stationary, name, value)
+        monkeypatch.setattr(spectral, name, value)
     planted = np.zeros(slow_chain.shape[0]), Solution("planted", 1, 9e-8)
-    monkeypatch.setattr(stationary, "correct_from_two_starts", lambda *_: planted)
+    monkeypatch.setattr(spectral, "correct_from_two_starts", lambda *_: planted)
     assert solve_stationary(slow_chain)[1].solver == "planted"

@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 from discreet.errors import BadUsage
-from discreet.models.noisy.totals.covariance import Shared
-from discreet.models.noisy.totals.equations import count_takers
+from discreet.models.noisy.totals.bootstrap import Shared
 from discreet.models.noisy.totals.fit import assume_thresholds, fit_totals, forecast_totals
-from discreet.models.noisy.totals.iterate import linearise, pose_problem, settle, start_state
-from discreet.models.noisy.totals.model import describe_items
-from discreet.models.noisy.totals.moments import elementary_sums
+from discreet.models.noisy.totals.moments import count_takers, describe_items, elementary_sums
+from discreet.models.noisy.totals.solve import linearise, pose_problem, settle, start_state
 from discreet.models.noisy.totals.takers import Shifts, Slope
 from totals_statistics import (
     add_noise,
@@ -248,7 +246,7 @@ def test_units_that_were_released_are_pooled_with_the_totals_where_both_agree():
     noisy = replace(add_noise(form, [2] * 8, 1.0, np.random.default_rng(0)), contributing_noise=900)
     near = count_takers(replace(noisy, contributing=525.0))
     assert near.contributing == pytest.approx(500.0, abs=15)
-    assert near.doubt < 500
+    assert near.contributing_variance < 500
     far = count_takers(replace(noisy, contributing=250.0))
     assert far.contributing == pytest.approx(250.0, abs=5)
 
@@ -303,9 +301,9 @@ def test_takers_who_follow_difficulty_widen_all_intervals():
 def test_a_slope_that_noise_hides_widens_all_intervals_and_a_sure_one_hardly_any():
     sure = Slope(0.0, 0.0, 1e-6).stretch_locations()
     assert sure == pytest.approx((1.0, 0.0), abs=1e-6)
-    doubts = [Slope(0.0, 0.0, doubt).stretch_locations() for doubt in (0.01, 0.1, 1.0, 1e9)]
-    assert all(np.greater(later, earlier).all() for earlier, later in itertools.pairwise(doubts))
-    assert doubts[-1][0] > 3
+    factors = [Slope(0.0, 0.0, variance).stretch_locations() for variance in (0.01, 0.1, 1.0, 1e9)]
+    assert all(np.greater(later, earlier).all() for earlier, later in itertools.pairwise(factors))
+    assert factors[-1][0] > 3
 
 
 def test_a_slope_that_is_taken_for_smaller_than_seen_is_made_up_for():

@@ -1,9 +1,10 @@
 """Plans: predictions behave, solutions meet their targets, warnings come when they should."""
 
+import cProfile
 import json
+import pstats
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -27,10 +28,10 @@ from discreet.planning.study import (
     check_setting,
 )
 from discreet.privacy.accounting import Neighbours
-from discreet.privacy.mechanisms.margin_moves import (
+from discreet.privacy.mechanisms.margins import (
     BINS,
-    compiled_paired_moves,
-    plain_paired_moves,
+    compiled_paired_differences,
+    plain_paired_differences,
 )
 
 MECHANISMS = plannable(Neighbours.REPLACE_ONE)
@@ -151,8 +152,8 @@ def test_plain_and_compiled_moves_are_the_same(cap, symmetric, seed):
     answered, right = np.indices(table.shape)
     table[(right < 1) | (right >= answered)] = 0
     for ours, theirs in zip(
-        plain_paired_moves(table, BINS, symmetric),
-        compiled_paired_moves()(table, BINS, symmetric),
+        plain_paired_differences(table, BINS, symmetric),
+        compiled_paired_differences()(table, BINS, symmetric),
         strict=True,
     ):
         np.testing.assert_array_equal(ours, theirs)
@@ -308,11 +309,11 @@ def test_planning_loads_no_compiler():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_a_plan_takes_well_under_a_second():
-    discreet.plan(persons=1000, items=50, answers=20, epsilon=1.0)
-    start = time.process_time()
-    discreet.plan(persons=1000, items=120, answers=80, epsilon=1.0)
-    assert time.process_time() - start < 0.7
+def test_a_plan_is_little_work():
+    discreet.plan(persons=1000, items=120, answers=80, epsilon=1.0)  # loads what it needs
+    with cProfile.Profile() as work:
+        discreet.plan(persons=2000, items=110, answers=70, epsilon=2.0)
+    assert pstats.Stats(work).total_calls < 200_000
 
 
 CONTRACT = [

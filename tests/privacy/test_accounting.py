@@ -27,6 +27,16 @@ from discreet.privacy.accounting.gaussian import (
     round_up,
     sqrt_up,
 )
+from discreet.privacy.accounting.gaussian_noise import (
+    blocks_spend,
+    bound_sensitivity,
+    calibrate_counts,
+    calibrate_scale,
+    counts_bound,
+    counts_delta,
+    counts_spend,
+    sensitivity_rho,
+)
 from discreet.privacy.accounting.local import (
     calibrate_laplace,
     calibrate_local,
@@ -35,16 +45,6 @@ from discreet.privacy.accounting.local import (
     pure_mu_squared,
     pure_spend,
     shuffled_delta,
-)
-from discreet.privacy.accounting.moves import (
-    bound_moves,
-    calibrate_counts,
-    calibrate_scale,
-    counts_bound,
-    counts_delta,
-    counts_spend,
-    moves_rho,
-    moves_spend,
 )
 from discreet.privacy.accounting.spend import (
     BasicAllowance,
@@ -421,7 +421,7 @@ def check_general_bounds(cases: int, seed: int) -> None:
         move, sigmas, epsilon = random_move(rng)
         exact = brute_move_delta(move, sigmas, epsilon) - 1e-28  # what cutting the tails adds
         blocks = [(a * a, sigma) for a, sigma in zip(move, sigmas, strict=True)]
-        assert exact <= bound_moves([blocks], coordinates=len(move)).delta(epsilon)
+        assert exact <= bound_sensitivity([blocks], coordinates=len(move)).delta(epsilon)
         assert exact <= bound_rounded_move(move, sigmas).delta(epsilon)
 
 
@@ -443,13 +443,13 @@ def test_without_the_kernel_variance_or_the_rounding_slack_the_bounds_would_be_w
     assert below
     for epsilon in grid:
         exact = brute_move_delta(move, sigmas, epsilon)
-        assert exact <= bound_moves([[(1, Fraction(2))]], coordinates=1).delta(epsilon)
+        assert exact <= bound_sensitivity([[(1, Fraction(2))]], coordinates=1).delta(epsilon)
         assert exact <= counts_bound(1, Fraction(2)).delta(epsilon)
 
 
 def test_the_kernel_bound_is_far_tighter_than_the_rounding_bound():
     sigma = Fraction(226)
-    kernel = bound_moves([[(5000, sigma)]], coordinates=9900).epsilon(1e-4)
+    kernel = bound_sensitivity([[(5000, sigma)]], coordinates=9900).epsilon(1e-4)
     rounding = bound_rounded_move([1] * 5000, [sigma] * 5000).epsilon(1e-4)
     exact = gaussian_epsilon(float(Fraction(5000) / sigma**2) ** 0.5, 1e-4)
     assert kernel / exact - 1 < 1e-4
@@ -463,34 +463,36 @@ def test_a_scale_for_extreme_moves_keeps_the_worst_of_them():
         return [[(40, scale), (0, scale / 2)], [(0, scale), (15, scale / 2)]]
 
     def bound_at(scale):
-        return bound_moves(moves(scale), coordinates=100)
+        return bound_sensitivity(moves(scale), coordinates=100)
 
     scale = calibrate_scale(bound_at, budget, smallest=Fraction(4))
     assert bound_at(scale).delta(1.0) <= 1e-6
     assert bound_at(scale * Fraction(999, 1000)).delta(1.0) > 1e-6
     # the second move has 15 * 4 = 60 at the same scale, more than the first's 40
     assert float(scale) == pytest.approx(math.sqrt(60) / largest_mu(1.0, 1e-6), rel=1e-2)
-    rho = moves_rho(moves(scale))
+    rho = sensitivity_rho(moves(scale))
     assert rho == Fraction(60) / (2 * scale**2)
-    spend = moves_spend(bound_at(scale), rho=rho, budget=budget, mechanism="margins")
+    spend = blocks_spend(bound_at(scale), rho=rho, budget=budget, mechanism="margins")
     assert (spend.epsilon, spend.delta) == (1.0, 1e-6)
     smaller = bound_at(scale * Fraction(99, 100))
     with pytest.raises(BadBudget, match="break"):
-        moves_spend(smaller, rho=rho, budget=budget, mechanism="margins")
+        blocks_spend(smaller, rho=rho, budget=budget, mechanism="margins")
 
 
 def test_a_bound_that_never_falls_and_a_small_sigma_are_refused():
     with pytest.raises(BadBudget, match="no scale"):
         calibrate_scale(lambda scale: GaussianBound(Fraction(10)), Budget(1.0))
     with pytest.raises(BadBudget, match="at least 2"):
-        bound_moves([[(1, Fraction(1))]], coordinates=1)
+        bound_sensitivity([[(1, Fraction(1))]], coordinates=1)
     with pytest.raises(BadBudget, match="at least 2"):
         bound_rounded_move([1], [Fraction(1)])
 
 
 def test_a_scale_of_a_fine_grid_costs_nothing_and_stays_short():
     squared = 40 * 2**40
-    scale = calibrate_scale(lambda s: bound_moves([[(squared, s)]], coordinates=10**6), Budget(1.0))
+    scale = calibrate_scale(
+        lambda s: bound_sensitivity([[(squared, s)]], coordinates=10**6), Budget(1.0)
+    )
     ideal = math.sqrt(squared) / largest_mu(1.0, 1e-6)
     assert 1 <= float(scale) / ideal <= 1 + 2**-11
     assert scale.denominator == 1
@@ -701,7 +703,7 @@ def test_the_tails_that_shuffling_needs_are_accurate_for_many_persons():
 
 
 def test_clone_weights_are_upper_bounds_and_accurate():
-    from discreet.privacy.accounting.moves import binomial_weights, binomial_window
+    from discreet.privacy.accounting.gaussian_noise import binomial_weights, binomial_window
 
     persons, local = 100_000, 1.3
     low, high = binomial_window(persons - 1, math.exp(-local), 1e-12)

@@ -24,7 +24,11 @@ from discreet.privacy.accounting.gaussian import (
     surest_belief,
     tail_probability,
 )
-from discreet.privacy.accounting.moves import bound_moves, calibrate_counts, counts_bound
+from discreet.privacy.accounting.gaussian_noise import (
+    bound_sensitivity,
+    calibrate_counts,
+    counts_bound,
+)
 from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.report.statement import write_statement
 from discreet.results.kinds import KINDS
@@ -146,7 +150,7 @@ def test_facts_that_mix_answers_and_coarse_looks_are_covered(seed, epsilon, sigm
             cells[order] = np.sort(cells)
         true, false = np.bincount(cells, true), np.bincount(cells, false)
     surer = true > math.exp(epsilon) * false * (1 + 1e-9)
-    bound = bound_moves([[(8, Fraction(sigma))]], coordinates=2)
+    bound = bound_sensitivity([[(8, Fraction(sigma))]], coordinates=2)
     claimed = tail_probability(bound, epsilon, REPLACE)
     assert true[surer].sum() <= claimed
     assert false[surer].sum() <= claimed * math.exp(-epsilon)

@@ -14,12 +14,12 @@ from test_ledger import drive, run_sql
 
 from discreet.errors import BadUsage, BudgetExceeded, LedgerError
 from discreet.privacy.accounting import Budget, Neighbours
+from discreet.privacy.accounting.gaussian_noise import calibrate_counts
 from discreet.privacy.accounting.local import pure_spend
-from discreet.privacy.accounting.moves import calibrate_counts
 from discreet.privacy.accounting.spend import BasicAllowance, GaussianAllowance, Spend
 from discreet.privacy.ledger import EVERYONE, Ledger, populations
+from discreet.privacy.ledger.balance import History, LedgerEntry
 from discreet.privacy.ledger.file import seal
-from discreet.privacy.ledger.history import History, LedgerEntry
 from discreet.privacy.ledger.populations import Declaration, read_declarations
 
 SCHEMA_2 = Path(__file__).parents[1] / "data" / "ledger-schema-2.sql"

@@ -1,4 +1,4 @@
-"""How far one person moves the margins: brute force over all neighbours, and planted faults."""
+"""Sensitivity of the margins: brute force over all neighbours, and planted faults."""
 
 from fractions import Fraction
 from itertools import product
@@ -12,9 +12,13 @@ from discreet.counts import PairCounts
 from discreet.errors import BadUsage
 from discreet.models.noisy.released import fill_symmetric
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.mechanisms import margin_moves
-from discreet.privacy.mechanisms.margin_moves import extreme_moves, margins_l1_sensitivity
-from discreet.privacy.mechanisms.margins import Margins, PersonWeights
+from discreet.privacy.mechanisms import margins
+from discreet.privacy.mechanisms.margins import (
+    Margins,
+    PersonWeights,
+    margins_l1_sensitivity,
+    margins_l2_sensitivity,
+)
 from discreet.privacy.protocol import Public
 from discreet.secure import SeededSource
 
@@ -63,7 +67,9 @@ def table_weighting(values):
 @pytest.mark.parametrize("clip", [0.4, 0.7, 10.0])
 def test_short_lists_move_exactly_as_far_as_brute_force(items, cap, clip, neighbours):
     weights = PersonWeights(840, clip * np.sqrt(cap) / 2)
-    found = np.array(extreme_moves(weights, items=items, max_answers=cap, neighbours=neighbours)).T
+    found = np.array(
+        margins_l2_sensitivity(weights, items=items, max_answers=cap, neighbours=neighbours)
+    ).T
     brute = brute_moves(items, cap, weights, neighbours)
     for ratio in RATIOS:
         assert largest(*found, ratio) == largest(*brute, ratio)
@@ -76,7 +82,7 @@ def test_any_weights_are_bounded_exactly_on_short_lists(values, shape):
     weighting = table_weighting(values)
     for neighbours in BOTH:
         found = np.array(
-            extreme_moves(weighting, items=items, max_answers=cap, neighbours=neighbours)
+            margins_l2_sensitivity(weighting, items=items, max_answers=cap, neighbours=neighbours)
         ).T
         brute = brute_moves(items, cap, weighting, neighbours)
         for ratio in RATIOS:
@@ -85,10 +91,12 @@ def test_any_weights_are_bounded_exactly_on_short_lists(values, shape):
 
 @pytest.mark.parametrize(("items", "cap", "slack"), [(4, 2, 1.001), (6, 3, 1.001), (5, 5, 1.6)])
 def test_long_lists_are_bounded_by_the_paired_moves(items, cap, slack, monkeypatch):
-    monkeypatch.setattr(margin_moves, "SHORT_LIST", 0)
+    monkeypatch.setattr(margins, "EXACT_ITEMS", 0)
     weights = PersonWeights(840, 0.7 * np.sqrt(cap) / 2)
     found = np.array(
-        extreme_moves(weights, items=items, max_answers=cap, neighbours=Neighbours.REPLACE_ONE)
+        margins_l2_sensitivity(
+            weights, items=items, max_answers=cap, neighbours=Neighbours.REPLACE_ONE
+        )
     ).T
     brute = brute_moves(items, cap, weights, Neighbours.REPLACE_ONE)
     for ratio in RATIOS:
@@ -100,9 +108,9 @@ def test_long_lists_are_bounded_by_the_paired_moves(items, cap, slack, monkeypat
 def test_very_large_caps_use_a_bound_that_is_never_smaller(cap, monkeypatch):
     weights = PersonWeights(2**20, 0.7 * np.sqrt(cap) / 2)
     public = {"items": 500, "max_answers": cap, "neighbours": Neighbours.REPLACE_ONE}
-    paired = np.array(extreme_moves(weights, **public)).T
-    monkeypatch.setattr(margin_moves, "LARGEST_PAIRED_CAP", 0)
-    simple = np.array(extreme_moves(weights, **public)).T
+    paired = np.array(margins_l2_sensitivity(weights, **public)).T
+    monkeypatch.setattr(margins, "LARGEST_PAIRED_CAP", 0)
+    simple = np.array(margins_l2_sensitivity(weights, **public)).T
     for ratio in (0, 1, cap / 4, cap):
         exact, bound = (int((m[0] + ratio * m[1]).max()) for m in (paired, simple))
         assert exact <= bound <= 1.6 * exact
@@ -110,7 +118,9 @@ def test_very_large_caps_use_a_bound_that_is_never_smaller(cap, monkeypatch):
 
 def test_coarse_grids_move_farther_than_the_ideal_and_are_caught():
     weights = PersonWeights(64, np.inf)  # 1 / 40 becomes 2 / 64, 1 / 39 as well: 25% too long
-    moves = extreme_moves(weights, items=100, max_answers=40, neighbours=Neighbours.ADD_REMOVE)
+    moves = margins_l2_sensitivity(
+        weights, items=100, max_answers=40, neighbours=Neighbours.ADD_REMOVE
+    )
     assert max(t for t, _ in moves) / 64**2 == pytest.approx(15.6, abs=0.1)
 
 
@@ -118,7 +128,9 @@ def test_coarse_grids_move_farther_than_the_ideal_and_are_caught():
 def test_disagreements_are_free_up_to_a_share(clip):
     weights = PersonWeights(2**20, clip * np.sqrt(40) / 2)
     moves = np.array(
-        extreme_moves(weights, items=100, max_answers=40, neighbours=Neighbours.REPLACE_ONE),
+        margins_l2_sensitivity(
+            weights, items=100, max_answers=40, neighbours=Neighbours.REPLACE_ONE
+        ),
         dtype=float,
     ).T
     free = {0.7: 0.15, 10.0: 0.46}[clip]
@@ -151,7 +163,7 @@ def test_the_calibrated_noise_keeps_the_budget_over_every_move(items, family, ne
         spent = persons * (t / total + d / disagreement)
         assert 0.999 < spent <= 1
         return
-    moves = extreme_moves(weights, items=items, max_answers=items, neighbours=neighbours)
+    moves = margins_l2_sensitivity(weights, items=items, max_answers=items, neighbours=neighbours)
     worst = max(Fraction(t) / total**2 + Fraction(d) / disagreement**2 for t, d in moves)
     bound = calibration.spend.bound
     assert bound is not None
@@ -165,9 +177,9 @@ def test_less_noise_than_calibrated_breaks_the_budget():
     calibration = Margins().calibrate(public, Budget(1.0, 1e-6), SeededSource(0))
     bound = calibration.spend.bound
     assert bound is not None
-    from discreet.privacy.accounting.moves import bound_moves
+    from discreet.privacy.accounting.gaussian_noise import bound_sensitivity
 
-    moves = extreme_moves(
+    moves = margins_l2_sensitivity(
         Margins().weighting(public, calibration),
         items=6,
         max_answers=6,
@@ -175,7 +187,7 @@ def test_less_noise_than_calibrated_breaks_the_budget():
     )
     total, disagreement = (calibration.laws[n].scale for n in ("total", "disagreement"))
     short = [[(t, total * 5 / 7), (d, disagreement * 5 / 7)] for t, d in moves]
-    assert float(bound_moves(short, coordinates=21).delta(1.0)) > 1e-6
+    assert float(bound_sensitivity(short, coordinates=21).delta(1.0)) > 1e-6
 
 
 def test_cells_are_the_totals_and_disagreements_of_the_weighted_counts():

@@ -139,7 +139,7 @@ def test_the_table_of_mechanisms_and_the_help_say_what_the_registry_says():
 
 @pytest.fixture
 def toy(tmp_path, monkeypatch):
-    example = CONTRIBUTING.read_text().partition("**A new mechanism**")[2]
+    example = CONTRIBUTING.read_text().partition("### A new mechanism")[2]
     module, entries = re.findall(r"```(?:python|text)\n(.*?)```", example, re.S)[:2]
     (tmp_path / "toy.py").write_text(module)
     monkeypatch.setattr(mechanisms, "__path__", [*mechanisms.__path__, str(tmp_path)])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from discreet.errors import BadBudget, BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.gaussian import GaussianBound, gaussian_delta
-from discreet.privacy.accounting.moves import (
+from discreet.privacy.accounting.gaussian_noise import (
     binomial_tail,
     calibrate_counts,
     counts_bound,
@@ -21,7 +21,7 @@ from discreet.privacy.accounting.moves import (
 )
 from discreet.privacy.accounting.random_graph import (
     MISSED_SHARE,
-    GraphMoves,
+    GraphSensitivity,
     _Curve,
     calibrate_graph,
     graph_bound,
@@ -30,13 +30,15 @@ from discreet.privacy.accounting.random_graph import (
     graph_spend,
 )
 from discreet.privacy.accounting.spend import GaussianAllowance, Spend
-from discreet.privacy.mechanisms.graphs import (
+from discreet.privacy.mechanisms.sparse_pairs import (
+    FRESH_GRAPH_CONDITION,
+    SparsePairs,
     connection_probability,
     draw_connected_graph,
+    graph_sensitivity,
     is_connected,
     round_probability,
 )
-from discreet.privacy.mechanisms.pairs import FRESH_GRAPH_CONDITION, SparsePairs, graph_moves
 from discreet.privacy.protocol import Public
 from discreet.secure import SeededSource
 
@@ -102,7 +104,7 @@ def worst_average(items, cap, relation, chance, sigma, epsilon):
 @pytest.mark.parametrize(("items", "cap"), [(3, 3), (4, 2), (4, 4), (5, 3), (5, 5)])
 @pytest.mark.parametrize(("chance", "epsilon"), [(0.5, 1.0), (0.25, 0.3), (0.75, 3.0)])
 def test_the_curve_bounds_the_worst_neighbours_of_all(items, cap, relation, chance, epsilon):
-    moves = graph_moves(public_of(items, cap, relation), chance)
+    moves = graph_sensitivity(public_of(items, cap, relation), chance)
     for sigma in (Fraction(2), Fraction(5)):
         exact = worst_average(items, cap, relation, chance, float(sigma), epsilon)
         bound = graph_delta(moves, sigma, epsilon, lost=LOST)
@@ -138,7 +140,7 @@ def test_a_graph_chosen_to_suit_the_answers_would_break_the_promise():
     st.integers(2 * 16, 60 * 16),
 )
 def test_the_curve_is_convex_and_above_exact_accounting(touched, step, epsilon, sixteenths):
-    moves = GraphMoves(touched, step, Fraction(1, 2))
+    moves = GraphSensitivity(touched, step, Fraction(1, 2))
     sigma = Fraction(sixteenths, 16)
     curve = _Curve(moves, sigma, epsilon)
     values = np.array([curve.at(k) for k in range(moves.most + 1)])
@@ -153,7 +155,7 @@ def test_the_curve_is_convex_and_above_exact_accounting(touched, step, epsilon, 
 def test_two_single_moves_are_less_dangerous_than_one_double_move():
     """The convex order behind the bound, on every mix of single and double moves."""
     chance, touched = 0.3, 12
-    curve = _Curve(GraphMoves(touched, 2, Fraction(3, 10)), Fraction(8), 1.0)
+    curve = _Curve(GraphSensitivity(touched, 2, Fraction(3, 10)), Fraction(8), 1.0)
     coin = np.array([1 - chance, chance])
     averages = []
     for doubles in range(touched + 1):
@@ -204,7 +206,7 @@ def test_graphs_that_are_hardly_ever_connected_are_not_overrated(items, share):
 def test_a_graph_that_may_never_be_connected_is_refused_with_a_way_out():
     public = Public(tuple(map(str, range(400))), 400, Neighbours.REPLACE_ONE, 1000)
     with pytest.raises(BadUsage, match=r"use at least 0\.022, or noise_for='the drawn graph'"):
-        graph_moves(public, 0.0075)
+        graph_sensitivity(public, 0.0075)
 
 
 def test_the_coin_of_an_edge_has_the_probability_that_the_accountant_sees():
@@ -221,7 +223,7 @@ def test_the_coin_of_an_edge_has_the_probability_that_the_accountant_sees():
 
 
 def test_with_all_edges_the_noise_is_that_of_all_pairs():
-    averaged = calibrate_graph(GraphMoves(2500, 2, Fraction(1)), 1.0, 1e-4)
+    averaged = calibrate_graph(GraphSensitivity(2500, 2, Fraction(1)), 1.0, 1e-4)
     assert averaged == calibrate_counts(5000, Budget(1.0, 1e-4))[0]
 
 
@@ -229,7 +231,7 @@ def test_with_all_edges_the_noise_is_that_of_all_pairs():
 @given(st.integers(2, 400), st.floats(0.05, 0.95), st.floats(0.1, 5))
 def test_more_edges_more_answers_and_rarer_graphs_need_more_noise(touched, chance, epsilon):
     def noise(**changes):
-        base = GraphMoves(touched, 2, Fraction(chance))
+        base = GraphSensitivity(touched, 2, Fraction(chance))
         return calibrate_graph(replace(base, **changes), epsilon, 1e-5)
 
     here = noise()
@@ -242,7 +244,7 @@ def test_more_edges_more_answers_and_rarer_graphs_need_more_noise(touched, chanc
 
 
 def test_epsilon_is_the_inverse_of_delta():
-    moves = GraphMoves(400, 2, Fraction(1, 10), 0.9)
+    moves = GraphSensitivity(400, 2, Fraction(1, 10), 0.9)
     sigma = calibrate_graph(moves, 1.0, 1e-5)
     assert graph_epsilon(moves, sigma, 1e-5) == pytest.approx(1.0, rel=2e-3)
     assert graph_epsilon(moves, sigma / 2, 1e-5) > 1.9
@@ -251,7 +253,7 @@ def test_epsilon_is_the_inverse_of_delta():
 def test_blocks_of_the_window_cost_almost_nothing(monkeypatch):
     from discreet.privacy.accounting import random_graph
 
-    moves = GraphMoves(250_000, 2, Fraction(1, 3))
+    moves = GraphSensitivity(250_000, 2, Fraction(1, 3))
     coarse = graph_delta(moves, Fraction(1300), 1.0, lost=1e-10)
     monkeypatch.setattr(random_graph, "MOST_POINTS", 10**6)
     fine = graph_delta(moves, Fraction(1300), 1.0, lost=1e-10)
@@ -270,7 +272,7 @@ def test_blocks_of_the_window_cost_almost_nothing(monkeypatch):
 )
 def test_moves_that_mean_nothing_are_refused(wrong):
     with pytest.raises(BadBudget):
-        GraphMoves(**{"touched": 4, "step": 2, "edge_probability": Fraction(1, 2), **wrong})
+        GraphSensitivity(**{"touched": 4, "step": 2, "edge_probability": Fraction(1, 2), **wrong})
 
 
 # --- composition --------------------------------------------------------------------------------
@@ -305,7 +307,7 @@ def test_an_odd_number_of_counts_can_move_when_answers_are_replaced():
 
 
 def check_charges(items, cap, chance, relation):
-    moves = graph_moves(public_of(items, cap, relation), chance)
+    moves = graph_sensitivity(public_of(items, cap, relation), chance)
     graphs, weights = connected_graphs(items, float(moves.edge_probability))
     moved = touched_pairs(items, cap, relation) @ graphs.T
     for missed in (Fraction(k, 100) for k in range(1, 100)):
@@ -318,7 +320,7 @@ def check_charges(items, cap, chance, relation):
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
 def test_what_the_ledger_adds_dominates_the_release_at_every_epsilon(epsilon):
-    moves = GraphMoves(156, 2, Fraction(1, 5), 0.9)
+    moves = GraphSensitivity(156, 2, Fraction(1, 5), 0.9)
     sigma = calibrate_graph(moves, 1.0, 1e-4)
     bound = graph_bound(moves, sigma, Fraction(1, 10**8))
     law = np.array([math.comb(156, k) * 0.2**k * 0.8 ** (156 - k) for k in range(157)])
@@ -328,7 +330,7 @@ def test_what_the_ledger_adds_dominates_the_release_at_every_epsilon(epsilon):
 
 
 def test_with_few_pairs_the_ledger_counts_them_all_and_no_extra_delta():
-    moves = GraphMoves(4, 2, Fraction(1, 2), 0.7)
+    moves = GraphSensitivity(4, 2, Fraction(1, 2), 0.7)
     assert graph_bound(moves, Fraction(8), Fraction(1, 10**8)).extra_delta == 0
 
 
@@ -390,7 +392,7 @@ def test_unlucky_graphs_cannot_use_more_than_their_share_of_delta():
 
 
 def test_too_little_noise_is_refused_before_any_is_drawn():
-    moves = graph_moves(public_of(25, 25), 0.2)
+    moves = graph_sensitivity(public_of(25, 25), 0.2)
     sigma = calibrate_graph(moves, 1.0, 1e-4)
     with pytest.raises(BadBudget, match="break its own guarantee"):
         graph_spend(

@@ -1,4 +1,4 @@
-"""How far one person moves what a mechanism publishes: brute force over all neighbours."""
+"""Sensitivity of what a mechanism publishes: brute force over all neighbours."""
 
 from itertools import product
 
@@ -8,8 +8,8 @@ import pytest
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
 from discreet.privacy.accounting import Neighbours
-from discreet.privacy.mechanisms.graphs import cut_bound, draw_connected_graph
-from discreet.privacy.mechanisms.pairs import count_moves
+from discreet.privacy.mechanisms.pairs import count_sensitivity
+from discreet.privacy.mechanisms.sparse_pairs import cut_bound, draw_connected_graph
 from discreet.secure import SeededSource
 
 
@@ -44,7 +44,7 @@ CASES = [(items, cap) for items in (2, 3, 4, 5) for cap in range(2, items + 1)] 
 @pytest.mark.parametrize(("items", "cap"), CASES)
 def test_pair_counts_move_as_far_as_the_formula_says(items, cap, relation):
     squared, absolute, step = farthest([pair_counts(r) for r in patterns(items, cap)], relation)
-    claimed = count_moves(cap**2 // 4, relation)
+    claimed = count_sensitivity(cap**2 // 4, relation)
     assert squared == claimed
     assert absolute == claimed
     assert step == 1
@@ -62,14 +62,14 @@ def test_counts_on_a_graph_move_as_far_as_the_largest_cut(items, cap, relation, 
         return np.concatenate([counts[first, second], counts[second, first]])
 
     squared, absolute, step = farthest([on_graph(r) for r in patterns(items, cap)], relation)
-    claimed = count_moves(cut_bound(edges, items, cap), relation)
+    claimed = count_sensitivity(cut_bound(edges, items, cap), relation)
     assert squared == absolute == claimed
     assert step == 1
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_eigenvalue_bound_is_never_below_the_largest_cut(seed, monkeypatch):
-    from discreet.privacy.mechanisms import graphs
+    from discreet.privacy.mechanisms import sparse_pairs as graphs
 
     edges = draw_connected_graph(10, 0.3, SeededSource(seed))
     exact = cut_bound(edges, 10, 10)

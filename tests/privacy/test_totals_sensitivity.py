@@ -1,4 +1,4 @@
-"""How far one person moves the totals: brute force over all neighbours, and planted faults."""
+"""Sensitivity of the totals: brute force over all neighbours, and planted faults."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -15,10 +15,15 @@ from discreet.answers.category_totals import PRODUCTS, CategoryTotals
 from discreet.answers.steps import store_codes
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.mechanisms import total_moves, total_tables
-from discreet.privacy.mechanisms.total_moves import find_diameter, totals_l2_sensitivity
-from discreet.privacy.mechanisms.total_tables import GRID, shape_forms, unpack_shapes
+from discreet.privacy.mechanisms import totals_sensitivity
 from discreet.privacy.mechanisms.totals import Summed, Totals
+from discreet.privacy.mechanisms.totals_sensitivity import (
+    GRID,
+    find_diameter,
+    shape_forms,
+    totals_l2_sensitivity,
+    unpack_shapes,
+)
 from discreet.privacy.protocol import Public
 from discreet.secure import SeededSource
 
@@ -216,7 +221,7 @@ def test_short_tests_do_not_make_moments_long(cap, at_most):
     public = Public(tuple(map(str, range(cap))), cap, REPLACE, 100)
     shapes = shape_forms(public, Fraction(cap))
     bound = totals_l2_sensitivity(shapes, public.steps, REPLACE)
-    assert bound["moment"] / total_tables.MOMENT_GRID**2 < at_most
+    assert bound["moment"] / totals_sensitivity.MOMENT_GRID**2 < at_most
 
 
 # --- planted faults -----------------------------------------------------------------------------
@@ -282,13 +287,12 @@ def test_constants_left_out_under_add_remove_are_caught():
 
 @pytest.mark.parametrize("neighbours", BOTH)
 def test_rounding_that_is_not_counted_is_caught(neighbours, monkeypatch):
-    for module in (total_tables, total_moves):
-        monkeypatch.setattr(module, "MOMENT_GRID", 3)
+    monkeypatch.setattr(totals_sensitivity, "MOMENT_GRID", 3)
     public, mechanism = make_public(neighbours, (3, 3, 3), design="random")
     cells = contributions(*_with_noise(public, mechanism))
     shapes = shape_forms(public, Fraction(3))
     counted = totals_l2_sensitivity(shapes, public.steps, neighbours)["moment"]
-    monkeypatch.setattr(total_moves, "rounding", lambda shape: 0.0)
+    monkeypatch.setattr(totals_sensitivity, "rounding", lambda shape: 0.0)
     forgotten = totals_l2_sensitivity(shapes, public.steps, neighbours)["moment"]
     found = farthest(cells, neighbours)["moment"]
     assert forgotten < found <= counted
@@ -358,7 +362,7 @@ def test_factors_that_could_overflow_are_refused():
 @pytest.mark.parametrize("steps", [1, 9])
 def test_very_long_records_do_not_overflow(steps):
     answered = 5000
-    shape = total_tables.FormShape(
+    shape = totals_sensitivity.FormShape(
         tuple(range(answered)), answered, Fraction(answered), 6, (256,) * 3
     )
     factors = shape.round_factors(answered)
@@ -369,7 +373,9 @@ def test_very_long_records_do_not_overflow(steps):
         counts[0], counts[-1] = answered - top, top
         products = category_totals.multiply_means(counts, category_totals.power_table(kinds))
         found = category_totals.contribute(factors[None], np.zeros(1, int), products)[:, 0]
-        expected = total_tables.corner_moments(answered)[:, top] * total_tables.MOMENT_GRID
+        expected = (
+            totals_sensitivity.corner_moments(answered)[:, top] * totals_sensitivity.MOMENT_GRID
+        )
         assert found == pytest.approx(expected, abs=1)
 
 

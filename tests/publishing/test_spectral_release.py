@@ -19,7 +19,7 @@ from discreet.models.noisy.released import (
     read_pair_matrix,
 )
 from discreet.privacy.ledger.request import Request
-from discreet.privacy.mechanisms.pairs import SparsePairs
+from discreet.privacy.mechanisms.sparse_pairs import SparsePairs
 from discreet.privacy.noise import ExactNoise
 from discreet.publishing.bundle import hash_record
 from discreet.publishing.delivery import Delivery
@@ -415,7 +415,9 @@ def test_simulated_persons_answer_as_often_as_the_real_ones(mechanism, answered)
     assert crowd.chance.mean() == pytest.approx(answered, abs=0.04)
 
 
-@pytest.mark.parametrize("number", [1, 6, 10])
+@pytest.mark.parametrize(
+    "number", [1, *(pytest.param(more, marks=pytest.mark.slow) for more in (6, 10))]
+)
 def test_standard_errors_are_as_large_as_the_errors(number):
     from bench.spectral import SETTINGS, run_once
 

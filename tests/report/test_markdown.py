@@ -99,7 +99,7 @@ def test_what_was_said_is_still_read(written):
 )
 def test_any_text_is_one_paragraph_of_text_and_reads_as_it_was(text):
     from discreet.errors import escape_controls
-    from discreet.markup import markdown_table, markdown_text
+    from discreet.text import markdown_table, markdown_text
 
     shown = escape_controls(text).strip()
     tokens = MarkdownIt("commonmark", {"html": True}).parse(markdown_text(text))

@@ -5,9 +5,9 @@ import pytest
 
 import discreet
 from browser import needs_browser, visit
-from discreet.markup import show_probability
 from discreet.privacy.noise import ExactNoise
 from discreet.secure import SeededSource
+from discreet.text import show_probability
 
 pytestmark = needs_browser
 

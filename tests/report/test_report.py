@@ -15,8 +15,8 @@ from browser import add_script, needs_browser, visit
 from commandline import discreet as run
 from discreet.answers.responses import Responses
 from discreet.datasets import lsat
+from discreet.html import TEMPLATES, HtmlColumn, preview_table
 from discreet.items.residuals import correlate_residuals
-from discreet.markup import TEMPLATES, HtmlColumn, name_some, preview_table
 from discreet.models.calibrate import fit
 from discreet.models.methods import METHOD_WORDS, METHODS
 from discreet.report.findings.diagnosis import remarks_on_items
@@ -27,6 +27,7 @@ from discreet.report.svg import round_ticks, shorten_label, text_width
 from discreet.results.estimate import FitWarning, Status, WarningKind
 from discreet.results.limits import Severity
 from discreet.simulation import simulate
+from discreet.text import name_some
 
 TIMSS = Path(__file__).parents[2].parent / "shared" / "data" / "timss2011_aut_math_long.csv.gz"
 
@@ -208,7 +209,7 @@ def test_all_dependent_pairs_count_however_many_are_listed():
     assert count > 2 * len(diagnostics.dependent)
     assert f"{count} pairs of items depend on each other" in titles(estimate, diagnostics)
     page = write_steward_page(estimate, diagnostics)
-    assert f"by more than 0.2 and more than chance for {count} pairs of items" in page
+    assert f"by more than 0.1 and more than chance for {count} pairs of items" in page
     assert all("dependent" in remarks for remarks in remarks_on_items(estimate, diagnostics))
     assert read_diagnostics(diagnostics.to_dict(), estimate.items) == diagnostics
 

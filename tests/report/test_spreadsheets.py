@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import discreet as library
 from commandline import discreet
-from discreet.markup import read_cell, spreadsheet_cell
+from discreet.text import read_cell, spreadsheet_cell
 
 FORMULAS = ["=1+1", "+A1", "-x", "@SUM(A1)", '=HYPERLINK("http://x","y")', "'=1", "-5"]
 

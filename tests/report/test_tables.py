@@ -141,7 +141,7 @@ def grouped(tmp_path_factory):
     place = tmp_path_factory.mktemp("groups")
     rng = np.random.default_rng(3)
     groups = ["girl", "boy"] * 400
-    ability, difficulty = rng.normal(size=(800, 1)), np.linspace(-1, 1, 8)
+    ability, difficulty = rng.normal(size=(800, 1)), np.linspace(-3, 3, 8)
     shift = np.zeros((800, 8))
     shift[1::2, 3] = 2.0
     chance = 1 / (1 + np.exp(difficulty + shift - ability))
@@ -209,7 +209,7 @@ def test_without_the_extra_there_are_csv_files_and_a_note_that_names_it(
     monkeypatch.setattr("discreet.report.workbook.can_write_workbooks", lambda: False)
     ended = discreet("fit", grouped / "answers.csv", "--group", "sex", "--out", tmp_path)
     assert ended.code == 0
-    assert "pip install '.[files]'" in ended.err
+    assert "[files]" in ended.err
     assert not (tmp_path / "analysis.confidential.xlsx").exists()
     assert (tmp_path / TABLE_FILES["persons"]).exists()
 

@@ -23,6 +23,7 @@ from discreet.report.methods import write_methods
 from discreet.report.page import judge, write_steward_page
 from discreet.report.summary import diagnose, read_diagnostics
 from discreet.report.tables import list_evidence_tables
+from discreet.report.tests import list_tests
 from discreet.results.limits import Severity
 from discreet.scales.linking import link_calibrations
 from stepped import chances
@@ -173,20 +174,36 @@ def slip():
 
 
 def test_one_person_does_not_make_an_item_serious():
+    """A slip of the ablest person is what chance brings: it lies inside the simulated limits."""
     answers = slip()
     estimate = discreet.fit(answers)
     diagnostics = diagnose(answers, estimate)
     assert diagnostics.outfit[0] > 1.5
     assert diagnostics.outfit_t[0] > 2
+    assert diagnostics.outfit[0] < diagnostics.outfit_high[0]
     findings, fine = find_problems(estimate, diagnostics)
     assert "item fit" in fine
     assert not any("less predictably" in one.title for one in findings)
     test = by_name(check_model(answers, estimate))["item fit"]
     assert test.verdict == "holds"
-    assert test.statistic < 1.3
+    assert "Limits are those of 999 sets of answers" in test.found
+
+
+def test_an_outfit_that_one_person_makes_large_is_told_apart():
+    answers = slip()
+    estimate = discreet.fit(answers)
+    diagnostics = diagnose(answers, estimate)
+    rules_of_thumb = replace(diagnostics, replications=0)
+    diagnostics = replace(diagnostics, outfit_high=(1.4, *diagnostics.outfit_high[1:]))
+    for each in (diagnostics, rules_of_thumb):
+        assert remarks_on_items(estimate, each)[0] == ["noisy by few persons"]
+    findings, fine = find_problems(estimate, diagnostics)
+    assert "item fit" in fine
+    assert not any("less predictably" in one.title for one in findings)
+    (test,) = [test for test in list_tests(estimate, diagnostics) if test.name == "item fit"]
     plain, rest = diagnostics.outfit[0], diagnostics.outfit_without_one[0]
+    assert test.verdict == "holds"
     assert f"0 ({plain:.2f}; {rest:.2f} without 1 person)" in test.found
-    assert "noisy by few persons" in remarks_on_items(estimate, diagnostics)[0]
 
 
 def test_many_persons_still_make_an_item_noisy_and_the_finding_says_by_which_number():
@@ -196,14 +213,26 @@ def test_many_persons_still_make_an_item_noisy_and_the_finding_says_by_which_num
     rows[some, 2] = rng.integers(0, 2, some.sum())
     answers = discreet.Responses.from_array(rows)
     estimate = discreet.fit(answers)
+    diagnostics = diagnose(answers, estimate)
     (finding,) = [
-        one
-        for one in find_problems(estimate, diagnose(answers, estimate))[0]
-        if "less predictably" in one.title
+        one for one in find_problems(estimate, diagnostics)[0] if "less predictably" in one.title
     ]
     assert finding.severity is Severity.SERIOUS
-    assert "2 (outfit" in finding.found
-    assert "bounded" in finding.found
+    infit, outfit = diagnostics.infit[2], diagnostics.outfit[2]
+    limits = [diagnostics.find_limits(name, 2)[1] for name in ("infit", "outfit")]
+    assert (
+        f"2 (infit {infit:.2f}, limit {limits[0]:.2f}; outfit {outfit:.2f}, limit "
+        f"{limits[1]:.2f})" in finding.found
+    )
+
+
+def test_a_deviation_that_is_sure_but_negligible_is_no_finding():
+    diagnostics = diagnose(slip(), discreet.fit(slip()))
+    narrow = {
+        name: (0.999 if name.endswith("low") else 1.001,) * len(diagnostics.infit)
+        for name in ("infit_low", "infit_high", "outfit_low", "outfit_high")
+    }
+    assert replace(diagnostics, **narrow).find_limits("infit", 0) == (0.9, 1.1)
 
 
 @pytest.mark.parametrize("steps", [(1,) * 7, (1, 3, 2, 3, 1, 2, 3)])
@@ -436,8 +465,9 @@ def test_answers_in_categories_are_all_answers_in_python_and_in_files(tmp_path):
 # --- standard errors of abilities ---------------------------------------------------------------
 
 
-def test_too_small_errors_of_abilities_are_told_in_the_summary_and_the_report():
-    answers = draw(60, 1000, 17, slopes=0.5, guess=0.25)
+@pytest.mark.parametrize("items", [400, pytest.param(1000, marks=pytest.mark.slow)])
+def test_too_small_errors_of_abilities_are_told_in_the_summary_and_the_report(items):
+    answers = draw(60, items, 17, slopes=0.5, guess=0.25)
     estimate = discreet.fit(answers, method="refined")
     scores = discreet.score(answers, estimate)
     assert "The standard errors of abilities are too small" in scores.summary()

@@ -173,11 +173,12 @@ def test_ranges_and_groups_fit_together(values, seed):
         assert group == found.items[start : start + len(group)]
 
 
+@pytest.mark.parametrize("times", [100, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("spread", [0.0, 0.3, 2.0])
-def test_ranges_and_tops_are_rarely_wrong(spread, monkeypatch):
+def test_ranges_and_tops_are_rarely_wrong(spread, times, monkeypatch):
     monkeypatch.setattr(differences, "ERROR_DRAWS", 2000)
     rng = np.random.default_rng(6)
-    covariance, times, missed, false_tops = correlated(12, rng), 300, 0, 0
+    covariance, missed, false_tops = correlated(12, rng), 0, 0
     for _ in range(times):
         truth = spread * rng.normal(size=12)
         estimate = make(truth + draw(covariance, rng), covariance=covariance)

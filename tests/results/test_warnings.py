@@ -62,7 +62,7 @@ def test_an_item_that_was_left_out_is_a_python_warning_too_with_the_users_line()
         lambda: discreet.fit(discreet.count_pairs(UNANSWERED)),
         lambda: discreet.fit(UNANSWERED, method="conditional"),
         lambda: discreet.fit(UNANSWERED, method="marginal"),
-        lambda: discreet.fit_anchored(UNANSWERED, {"0": 0.0, "1": 0.2}),
+        lambda: discreet.fit(UNANSWERED, anchors={"0": 0.0, "1": 0.2}),
         lambda: discreet.score(UNANSWERED, {"0": 0.0, "1": 0.2}),
         lambda: discreet.Rasch().fit(np.where(UNANSWERED < 0, np.nan, UNANSWERED)),
         lambda: analysis.run_andersen(UNANSWERED, ["a"] * 60 + ["b"] * 60),

@@ -1,5 +1,7 @@
 """The studio in a real browser: walks that a person takes, with mouse and with keyboard."""
 
+import contextlib
+import os
 import re
 import shutil
 from importlib.resources import files
@@ -16,12 +18,12 @@ axe = pytest.importorskip("selenium_axe_python")
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
-from selenium.webdriver.support.ui import Select, WebDriverWait  # noqa: E402
+from selenium.webdriver.support.ui import Select  # noqa: E402
 from tools.browsing import (  # noqa: E402
     CHROMIUM,
     DRIVER,
-    PATIENCE,
     await_new,
+    await_true,
     await_words,
     begin,
     browsing,
@@ -43,9 +45,30 @@ def place(tmp_path_factory):
     return tmp_path_factory.mktemp("studio")
 
 
+HELD = """
+import os, sys, time
+while "--multiprocessing-fork" in sys.orig_argv and os.path.exists(os.environ["HOLD"]):
+    time.sleep(0.02)
+"""
+"""What every Python process of the studio runs first: its workers wait while a file is there."""
+
+
+@contextlib.contextmanager
+def hold_workers(place):
+    """Keep jobs at their beginning, so that they last as long as a test wants."""
+    (place / "hold").touch()
+    try:
+        yield
+    finally:
+        (place / "hold").unlink()
+
+
 @pytest.fixture(scope="module")
 def address(place):
-    with run_studio(place, environment()) as address:
+    (place / "first").mkdir()
+    (place / "first" / "sitecustomize.py").write_text(HELD)
+    paths = os.pathsep.join([str(place / "first"), os.environ.get("PYTHONPATH", "")])
+    with run_studio(place, environment(PYTHONPATH=paths, HOLD=str(place / "hold"))) as address:
         yield address
     assert not list((place / "tmp").iterdir())
 
@@ -92,7 +115,7 @@ def release(driver, place, items, look=lambda _: None, **said):
     link = driver.find_element(By.PARTIAL_LINK_TEXT, "Download everything")
     driver.execute_script("arguments[0].click()", link)
     packed = place / "got" / link.get_attribute("href").split("/")[-2]
-    WebDriverWait(driver, PATIENCE).until(lambda _: Path(f"{packed}.zip").exists())
+    await_true(driver, lambda _: Path(f"{packed}.zip").exists())
     shutil.unpack_archive(f"{packed}.zip", place / "unpacked")
     ended = discreet("verify", place / "unpacked" / packed.name)
     assert ended.code == 0, ended.err
@@ -100,7 +123,7 @@ def release(driver, place, items, look=lambda _: None, **said):
 
 
 def test_a_reload_and_a_second_tab_in_mid_release_spend_once(driver, address, place):
-    rows = "".join(f"{n},{n % 2},{n // 2 % 2},{n // 4 % 2}\n" for n in range(300_000))
+    rows = "".join(f"{n},{n % 2},{n // 2 % 2},{n // 4 % 2}\n" for n in range(3000))
     (place / "many.csv").write_text("person,q1,q2,q3\n" + rows)
     (place / "three.txt").write_text("q1\nq2\nq3\n")
     make_ledger(driver, address, "Once")
@@ -108,14 +131,15 @@ def test_a_reload_and_a_second_tab_in_mid_release_spend_once(driver, address, pl
     driver.find_element(By.ID, "path").send_keys(str(place / "many.csv"))
     press(driver, "Release without looking")
     await_words(driver, "Nobody has looked at these answers")
-    ask(driver, place, "three.txt", epsilon="0.5", persons="300000")
+    ask(driver, place, "three.txt", epsilon="0.5", persons="3000")
     fill(driver, epsilon="0.5")
     ticket, first = driver.current_url, driver.current_window_handle
-    driver.execute_script(TWICE)
-    driver.switch_to.new_window("tab")
-    driver.get(ticket)
-    for _ in range(3):
-        driver.refresh()
+    with hold_workers(place):
+        driver.execute_script(TWICE)
+        driver.switch_to.new_window("tab")
+        driver.get(ticket)
+        for _ in range(3):
+            driver.refresh()
     await_words(driver, "Download everything")
     driver.close()
     driver.switch_to.window(first)
@@ -233,13 +257,13 @@ def test_a_wrong_file_is_refused_and_the_studio_goes_on(driver, address, place):
 
 def test_a_reading_can_be_cancelled(driver, address, place):
     large = place / "large.csv"
-    rows = "".join(f"{n},{n % 2},{n // 2 % 2},{n // 4 % 2}\n" for n in range(400_000))
-    large.write_text("person,q1,q2,q3\n" + rows)
+    large.write_text("person,q1,q2,q3\n1,0,1,0\n2,1,0,1\n")
     begin(driver, address)
     driver.find_element(By.ID, "path").send_keys(str(large))
-    press(driver, "Open this path")
-    press(driver, "Cancel")
-    await_words(driver, "Reading was cancelled")
+    with hold_workers(place):
+        press(driver, "Open this path")
+        press(driver, "Cancel")
+        await_words(driver, "Reading was cancelled")
     begin(driver, address)
     assert str(large) in words_of(driver)
     press(driver, "Forget all of it")
@@ -291,8 +315,8 @@ def test_moving_a_slider_shows_what_the_library_predicts(driver, address):
     ActionChains(driver).click(slider).send_keys(Keys.HOME, Keys.ARROW_RIGHT).perform()
     typed = driver.find_element(By.ID, "field-persons").get_attribute("value")
     assert typed == slider.get_attribute("aria-valuetext") == "55"  # one percent of the way
-    numbers = WebDriverWait(driver, PATIENCE).until(
-        lambda _: (now := driver.find_element(By.ID, "numbers").text) != before and now
+    numbers = await_true(
+        driver, lambda _: (now := driver.find_element(By.ID, "numbers").text) != before and now
     )
     made = plan(55, 30, epsilon=1.0)
     assert f"{made.rmse:.3f} logits" in numbers

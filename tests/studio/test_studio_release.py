@@ -20,7 +20,7 @@ from discreet.datasets import lsat, wellbeing
 from discreet.errors import BadUsage
 from discreet.models.calibrate import fit
 from discreet.privacy.accounting import Budget
-from discreet.privacy.accounting.moves import calibrate_counts
+from discreet.privacy.accounting.gaussian_noise import calibrate_counts
 from discreet.privacy.ledger import Ledger
 from discreet.publishing.release import release
 from discreet.publishing.verification import read_release
@@ -182,7 +182,7 @@ def test_a_ledger_that_wants_approvals_says_what_to_do(browser, tmp_path):
     Ledger.create(path, 1.0, approvals=2, policy={"max_epsilon": 0.5})
     post(browser, "/ledgers/open", path=str(path))
     page = browser.get("/ledgers/ledger-1").text
-    assert "discreet propose" in page
+    assert "discreet steward propose" in page
     assert "epsilon per release at most 0.5" in page
 
 
@@ -191,12 +191,6 @@ def test_a_ledger_that_wants_approvals_says_what_to_do(browser, tmp_path):
 LSAT = [f"Item{number}" for number in range(1, 6)]
 LISTED = "\n".join(LSAT)
 TERMS = {"epsilon": "1", "delta": "1e-6", "persons": "1,000", "account": "ledger-1/everyone"}
-
-
-@pytest.fixture
-def in_place(session):
-    session.__dict__["jobs"] = InPlace(session.folder)
-    return session.jobs
 
 
 @pytest.fixture

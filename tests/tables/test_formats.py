@@ -128,8 +128,8 @@ def test_fit_statistics_travel_as_further_columns(tmp_path):
 
 
 def test_anchored_items_have_code_two(tmp_path):
-    anchored = discreet.fit_anchored(discreet.datasets.lsat(), {"Item2": 0.0})
-    write_item_file(tmp_path / "items.csv", anchored.estimate)
+    anchored = discreet.fit(discreet.datasets.lsat(), anchors={"Item2": 0.0})
+    write_item_file(tmp_path / "items.csv", anchored)
     assert read_item_file(tmp_path / "items.csv").status[1] is Status.ANCHORED
     assert (tmp_path / "items.csv").read_text().splitlines()[2].split(",")[2] == "2"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from commandline import discreet
-from discreet import fit_anchored, read_comparisons, read_responses
+from discreet import fit, read_comparisons, read_responses
 from discreet.errors import BadResponses, BadUsage
 
 ROWS = [["id", "Q1", "Q2"], ["a", "1", "0"], ["b", "0", "1"], ["c", "1", "1"]]
@@ -82,7 +82,7 @@ def test_decimal_commas_are_read_as_points(write):
 def test_anchors_may_have_decimal_commas_with_any_number_of_digits(write):
     answers = read_responses(write(join(",")))
     anchors = write("item;difficulty\nQ1;-0,125\n", "anchors.csv")
-    assert fit_anchored(answers, anchors).estimate.difficulty[0] == -0.125
+    assert fit(answers, anchors=anchors).difficulty[0] == -0.125
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from discreet.items import mislabelled
 from discreet.items.dif import LARGE, NEGLIGIBLE, _classify
 from discreet.items.group_differences import Contrasts, Points, contrast
 from discreet.models import routing
+from discreet.models.anchors import _tell_displaced
 from discreet.models.refined import solve_refined
 from discreet.models.standard_errors import folds, person_scores
 from discreet.models.standard_errors.sandwich import match_abilities
@@ -30,8 +31,6 @@ from discreet.privacy.mechanisms import response
 from discreet.results.estimate import Estimate, Solution, Status, draw_errors
 from discreet.results.ranking import rank
 from discreet.results.ranks import find_probability
-from discreet.scales.anchoring import _displaced
-from discreet.scales.grounded import solve_grounded, sum_score_products
 from discreet.scales.linking import link_calibrations
 
 
@@ -441,7 +440,7 @@ def test_suspects_are_flagged_while_the_mean_chance_of_a_false_alarm_is_small():
 
 def test_an_anchor_is_displaced_if_it_is_far_off_and_surely_so():
     moved, error = np.array([0.6, 0.6, -0.9, 0.4, np.nan]), np.array([0.1, 0.3, 0.2, 0.01, 0.1])
-    (notice,) = _displaced(tuple("abcde"), moved, error)
+    (notice,) = _tell_displaced(tuple("abcde"), moved, error)
     assert notice.items == ("a", "c")
 
 
@@ -452,12 +451,10 @@ def test_the_scores_of_anchors_vary_about_their_mean(monkeypatch):
     answers = (rng.normal(size=(80, 1)) > [-1.0, -0.3, 0.2, 1.1]).astype(float)
     answers = np.abs(answers - (rng.random((80, 4)) < 0.2))
     responses = Responses.from_array(answers)
-    held = np.array([True, True, False, False])
-    counts = count_pairs(responses)
-    fitted = solve_grounded(counts.right_wrong, held, np.array([1.0, -1.0, np.nan, np.nan]))
-    assert np.abs(fitted.residual[:2]).min() > 5
+    anchors = {"0": 1.0, "1": -1.0}
+    anchored = discreet.fit(responses, anchors=anchors, method="refined")
+    b = anchored.difficulty
     scores = np.zeros((80, 4))
-    b = fitted.difficulty
     for person, row in enumerate(answers):
         for i in np.flatnonzero(row == 1):
             for j in np.flatnonzero(row == 0):
@@ -465,5 +462,12 @@ def test_the_scores_of_anchors_vary_about_their_mean(monkeypatch):
                 scores[person, i] += pull
                 scores[person, j] -= pull
     centred = scores - scores.mean(axis=0)
-    found = sum_score_products(responses, fitted, None)
-    assert found == pytest.approx(centred.T @ centred, rel=1e-9, abs=1e-9)
+    assert np.abs(scores.sum(axis=0)[:2]).min() > 5
+    both = count_pairs(responses).right_wrong
+    chance = 1 / (1 + np.exp(b[:, None] - b))
+    weight = (both + both.T) * chance * chance.T
+    curvature = np.diag(weight.sum(axis=1)) - weight
+    free = [0, 2, 3]
+    along = np.linalg.inv(curvature[np.ix_(free, free)])[0]
+    variance = along @ (centred.T @ centred)[np.ix_(free, free)] @ along
+    assert anchored.displacement_se[0] == pytest.approx(np.sqrt(variance), rel=1e-9)

@@ -4,6 +4,7 @@ import ast
 import doctest
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -52,32 +53,37 @@ def commands(path):
     return found
 
 
+FIXED = """
+from discreet.secure import SeededSource, SystemSource; words = SeededSource(1).words
+SystemSource.words = lambda _, n, /: words(n)
+"""
+"""Noise is the same in every run: what a page shows may not fail by chance."""
 PERMITTED = """
 import warnings; from discreet.errors import ItemsLeftOut as left_out
-warnings.simplefilter("ignore", left_out)
+warnings.simplefilter("error"); warnings.simplefilter("ignore", left_out)
 """
 """Real data leave items without a number; other warnings are errors in a document."""
 
 
+def typed(command):
+    """Python that runs a command as a user types it."""
+    first, *arguments = shlex.split(command)
+    assert first == "discreet"
+    assert not {"|", ">", "<", "&&", ";"} & set(arguments), "a shell is needed for this"
+    return f"from discreet.cli import main; assert main({arguments!r}) == 0, {command!r}"
+
+
 @pytest.mark.parametrize("path", with_blocks(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_code_and_commands_in_a_document_run(path, tmp_path):
-    environment = {**os.environ, "NO_COLOR": "1"}
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    for command in commands(path):
-        done = subprocess.run(
-            command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True
-        )
-        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    code = "\n".join(blocks(path, "python"))
-    if code:
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", PERMITTED + code],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == 0, f"{path}\n{done.stdout}\n{done.stderr}"
+    lines = [FIXED, *map(typed, commands(path)), PERMITTED, *blocks(path, "python")]
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)],
+        cwd=tmp_path,
+        env={**os.environ, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, f"{path}\n{done.stdout}\n{done.stderr}"
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
@@ -235,25 +241,52 @@ discreet.fit("answers.csv", persons="who")
 number: int = discreet.fit("answers.csv")
 discreet.read_responses("answers.csv", repeats="latest")
 """
-STRICT = """
-[mypy]
-strict = True
-ignore_missing_imports = True
-[mypy-discreet.*]
-follow_imports = silent
-"""
 
 
 def test_the_page_for_python_programs_passes_a_strict_type_checker_that_finds_mistakes(tmp_path):
     (tmp_path / "page.py").write_text("\n".join(blocks(ROOT / "docs" / "python.md", "python")))
     (tmp_path / "mistakes.py").write_text(MISTAKES)
-    (tmp_path / "strict.ini").write_text(STRICT)
+    # With the project's own strict settings, so that what `make check` found out is used again.
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--config-file", "strict.ini", "page.py", "mistakes.py"],
-        cwd=tmp_path,
-        env={**os.environ, "MYPYPATH": str(ROOT / "src"), "MYPY_CACHE_DIR": str(tmp_path / "kept")},
+        [sys.executable, "-m", "mypy", tmp_path / "page.py", tmp_path / "mistakes.py"],
+        cwd=ROOT,
         capture_output=True,
         text=True,
     )
     errors = [line for line in done.stdout.splitlines() if ": error:" in line]
-    assert [line.partition(":")[0] for line in errors] == ["mistakes.py"] * 4, done.stdout
+    names = [Path(line.partition(":")[0]).name for line in errors]
+    assert names == ["mistakes.py"] * 4, done.stdout
+
+
+def table_rows(path, heading):
+    """Cells of the rows of the first table after some words of a page."""
+    _, _, rest = path.read_text().partition(heading)
+    (table,) = re.findall(r"^\|.*?(?=\n\n)", rest, re.M | re.S)[:1]
+    return [[cell.strip() for cell in row.split("|")[1:-1]] for row in table.splitlines()[2:]]
+
+
+def test_percentages_of_the_concepts_are_those_of_the_measured_tables():
+    concepts = " ".join((ROOT / "docs" / "concepts.md").read_text().split())
+    rows = table_rows(ROOT / "bench" / "README.md", "## Error of the estimates")
+    few = sorted(int(row[-1].rstrip("%")) for row in rows if row[0].endswith(" 10%"))
+    assert (
+        f"a tenth of the items is answered its error is {few[0]} to {few[-1]}% smaller" in concepts
+    )
+    rows = table_rows(ROOT / "docs" / "theory.md", "## Which designs these promises hold for")
+    stretch = {row[0].split("`")[1]: float(row[1].split(", ")[1]) for row in rows if "`" in row[0]}
+    assert stretch["two-stage"] == pytest.approx(1.25, abs=0.02)
+    assert "by about a quarter for two-stage routing" in concepts
+    assert f"by {stretch['adaptive'] - 1:.0%} for fully adaptive tests" in concepts
+
+
+def test_speeds_of_the_readme_are_those_of_the_measured_table():
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    rows = table_rows(ROOT / "bench" / "README.md", "**Against the symmetric product.**")
+    times = {row[0]: row[1:] for row in rows}
+    many = [cells for name, cells in times.items() if "x 100," not in name]
+    gemm = [round(float(cells[0])) for cells in many]
+    syrk = [float(cells[1]) for cells in many if cells[1][0].isdigit()]
+    assert f"200 items and more {min(gemm)} to {max(gemm)} times as fast" in readme
+    assert f"{min(syrk):g} to {max(syrk):g} times as fast as a symmetric one (syrk)" in readme
+    (hundred,) = [cells for name, cells in times.items() if "x 100," in name]
+    assert f"At 100 items it is {hundred[0]} times" in readme

@@ -16,17 +16,16 @@ from hypothesis import strategies as st
 from discreet.privacy import noise
 from discreet.privacy.accounting import Budget, Neighbours, moves
 from discreet.privacy.accounting.gaussian import GaussianBound, gaussian_delta, round_up
+from discreet.privacy.accounting.gaussian_noise import search_scale
 from discreet.privacy.accounting.local import calibrate_local
-from discreet.privacy.accounting.moves import search_scale
-from discreet.privacy.accounting.random_graph import GraphMoves, _Curve, graph_bound
+from discreet.privacy.accounting.random_graph import GraphSensitivity, _Curve, graph_bound
 from discreet.privacy.accounting.spend import STORED_BITS, Spend
 from discreet.privacy.mechanisms import (
     graphs,
 )
 from discreet.privacy.mechanisms.comparisons import NetWins
-from discreet.privacy.mechanisms.graphs import cut_bound
-from discreet.privacy.mechanisms.margin_moves import _upper_hull
-from discreet.privacy.mechanisms.margins import Margins
+from discreet.privacy.mechanisms.margins import Margins, _upper_hull
+from discreet.privacy.mechanisms.sparse_pairs import cut_bound
 from discreet.privacy.protocol import ComparedPublic, NoiseLaw, Public
 from discreet.results.estimate import Estimate, Solution, Status, two_sided_quantile
 from discreet.results.ranking import rank
@@ -72,7 +71,7 @@ def test_a_scale_that_was_searched_for_keeps_the_promise_and_lies_on_the_grid(nu
 def test_the_curve_for_random_graphs_bends_where_the_gaussian_curve_stops_being_convex(
     sigma, epsilon
 ):
-    curve = _Curve(GraphMoves(1000, 2, Fraction(1, 2)), Fraction(sigma), epsilon)
+    curve = _Curve(GraphSensitivity(1000, 2, Fraction(1, 2)), Fraction(sigma), epsilon)
     assert curve.epsilon < epsilon  # what rounding may cost is taken from epsilon, never added
 
     def delta(v):
@@ -89,12 +88,12 @@ def test_the_curve_for_random_graphs_bends_where_the_gaussian_curve_stops_being_
 
 
 def test_without_epsilon_the_curve_for_random_graphs_is_straight_from_the_start():
-    assert _Curve(GraphMoves(10, 1, Fraction(1, 2)), Fraction(50), 0.0).bend == 0
+    assert _Curve(GraphSensitivity(10, 1, Fraction(1, 2)), Fraction(50), 0.0).bend == 0
 
 
 @pytest.mark.parametrize("sigma", [2, 3, 30])
 def test_the_curve_for_random_graphs_lies_at_no_number_of_moves_below_that_of_counts(sigma):
-    curve = _Curve(GraphMoves(100, 2, Fraction(1, 2)), Fraction(sigma), 1.0)
+    curve = _Curve(GraphSensitivity(100, 2, Fraction(1, 2)), Fraction(sigma), 1.0)
     for moved in range(1, 201):
         of_counts = moves.counts_bound(moved, Fraction(sigma)).mu_squared
         assert moved * curve.per_count + curve.base >= of_counts
@@ -127,7 +126,7 @@ def test_a_spend_is_stored_rounded_up_and_short():
 
 
 def test_one_edge_is_all_that_counts_where_two_are_too_rare():
-    rare = GraphMoves(5, 1, Fraction(1, 10**9))
+    rare = GraphSensitivity(5, 1, Fraction(1, 10**9))
     bound = graph_bound(rare, Fraction(10), Fraction(1, 10**9))
     assert bound.mu_squared == moves.counts_bound(1, Fraction(10)).mu_squared
 

@@ -18,8 +18,8 @@ import pytest
 import discreet
 from discreet import analysis
 from discreet.answers.steps import store_codes
-from discreet.keeping import Kept, write_value
 from discreet.privacy.noise import ExactNoise
+from discreet.saving import Kept, write_value
 from discreet.secure import SeededSource
 from stepped import hold
 
@@ -103,16 +103,19 @@ def public_results():
     chosen = discreet.Responses.from_dataframe(letters, key=dict.fromkeys(items, "1"))
     rated = discreet.Responses.from_store(store_codes(answers.to_array() * 2, [2] * 120), items)
     steps, _ = hold(1, 100, (2, 2, 2))
+    marks = discreet.simulate_ratings(60, 3, 4, rng=np.random.default_rng(2)).ratings
+    marked = analysis.study_ratings(marks, discreet.fit(marks))
     rated_fit = analysis.measure_fit(rated, {item: [-1.0, 1.0] for item in items})
     return [
         sim, answers, estimate, published, published.guarantee, published.noisy, budget, compared,
+        marks, marked.persons, marked.facets["rater"], marked.find_bias("rater", "item"),
         discreet.count_pairs(answers),
         discreet.rank(estimate, top=60),
         discreet.rank_ranges(estimate),
         discreet.compare_items(estimate, items[0], items[1]),
         discreet.score(answers, estimate),
         discreet.Scale.from_points({0: 500, 1: 600}),
-        discreet.fit_anchored(answers, known),
+        discreet.fit(answers, anchors=known),
         discreet.find_drift([estimate, estimate]),
         discreet.link_calibrations(estimate, half),
         discreet.create_bank(estimate, scale="mathematics", source="first"),
@@ -126,7 +129,9 @@ def public_results():
         fitted, fitted.items, fitted.persons, fitted.item_reliability, rated_fit.categories,
         analysis.compare_step_models(steps),
         analysis.correlate_residuals(answers, estimate),
-        analysis.find_dif(answers, "mean score"),
+        (differences := analysis.find_dif(answers, "mean score")), differences.omnibus,
+        analysis.simulate_cutoffs(answers, estimate, replications=19),
+        analysis.measure_testlets(small, dict.fromkeys(items[:2], "text")),
         analysis.find_mislabelled(answers, estimate),
         dimensions, dimensions.contrast,
         analysis.analyse_distractors(chosen),
@@ -199,7 +204,14 @@ def test_every_result_is_saved_loaded_and_pickled_as_it_was(results, tmp_path):
 
 def test_every_result_with_a_table_can_be_saved_or_has_a_format_of_its_own(results):
     own = {"Simulation", "SimulatedComparisons", "Responses", "Comparisons", "Release", "Budget"}
-    own |= {"PairCounts", "ComparisonCounts", "Published", "PublishedRanking", "Guarantee"}
+    own |= {
+        "Ratings",
+        "PairCounts",
+        "ComparisonCounts",
+        "Published",
+        "PublishedRanking",
+        "Guarantee",
+    }
     others = {type(result).__name__ for result in results if not isinstance(result, Kept)}
     assert others <= own, others - own
 

@@ -13,7 +13,6 @@ from discreet.answers.opening import ENGINES, SYNONYMS
 from discreet.models.methods import AUTO, METHODS, PAIR_METHODS
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms import mechanisms_for
-from discreet.scales.anchoring import METHODS_WITH_ANCHORS
 from discreet.simulation.designs import DESIGNS
 from discreet.tables.reading import ReadingWords
 
@@ -122,7 +121,6 @@ FOR_MESSAGES = {"Budget.require_delta"}
 def test_the_words_in_the_types_are_those_that_functions_know():
     assert set(get_args(types.Method)) == {AUTO, *METHODS}
     assert set(get_args(types.PairMethod)) == set(PAIR_METHODS)
-    assert set(METHODS_WITH_ANCHORS) <= {AUTO, *METHODS}
     assert set(get_args(types.Engine)) == {"auto", *ENGINES, *SYNONYMS}
     assert set(get_args(types.DesignName)) == set(DESIGNS)
     assert set(get_args(types.Relation)) == set(Neighbours)

@@ -80,8 +80,10 @@ SEX = ["fm"[number % 2] for number in range(PERSONS)]
 # Every public function that takes answers, and a number or two of what it finds.
 FUNCTIONS = {
     # By the method that every place can do: "auto" takes another where answers are in memory.
-    "fit": lambda x, **w: discreet.fit(x, method="refined", **w).difficulty,
-    "fit_anchored": lambda x, **w: discreet.fit_anchored(x, {"0": 0.5}, **w).estimate.difficulty,
+    "fit": lambda x, **w: [
+        discreet.fit(x, method="refined", anchors=anchors, **w).difficulty
+        for anchors in (None, {"0": 0.5})
+    ],
     "count_pairs": lambda x, **w: discreet.count_pairs(x, **w).right_wrong,
     "score": lambda x, **w: np.sort(discreet.score(x, CALIBRATION, **w).ability),
     "release": lambda x, **w: len(discreet.release(x, BUDGET, items=NAMES, **w).estimate.items),

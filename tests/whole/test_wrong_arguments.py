@@ -33,7 +33,7 @@ TAKING = {
     "create_bank": lambda c: discreet.create_bank(c, scale="s", source="x").se,
     "item_information": lambda c: discreet.item_information(c, 0.3),
     "next_item": lambda c: int(discreet.next_item(c, 0.0)),
-    "fit_anchored": lambda c: discreet.fit_anchored(CELLS, c).estimate.difficulty,
+    "fit with anchors": lambda c: discreet.fit(CELLS, anchors=c).difficulty,
 }
 
 
@@ -61,8 +61,12 @@ def test_a_release_and_a_bank_are_calibrations_too(name):
 
 
 NONE = [None, 7, CELLS, discreet.count_pairs(CELLS), pa.table({"q1": [1, 0]}), pl.Series([0.1])]
-CALIBRATED_FIRST = {"check_model": type(None), "find_drift": discreet.PairCounts}
-"""What makes a function calibrate by itself."""
+CALIBRATED_FIRST = {
+    "check_model": type(None),
+    "find_drift": discreet.PairCounts,
+    "fit with anchors": type(None),
+}
+"""What makes a function calibrate by itself, or without anchors."""
 
 
 @pytest.mark.parametrize("name", TAKING)
@@ -77,7 +81,7 @@ def test_what_is_no_calibration_is_refused_in_one_line(name):
 
 def test_a_series_by_item_is_a_calibration():
     series = pd.Series(ESTIMATE.difficulty, index=[int(item) for item in ESTIMATE.items])
-    for name in ("score", "trace_information", "item_information", "fit_anchored"):
+    for name in ("score", "trace_information", "item_information", "fit with anchors"):
         np.testing.assert_allclose(TAKING[name](series), TAKING[name](ESTIMATE), rtol=1e-12)
 
 

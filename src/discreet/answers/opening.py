@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.answers.pairs import Weighting
 from discreet.answers.protocol import Answers, AnswerSource
-from discreet.counts import PairCounts
+from discreet.counts import PairCounts, holds_counts
 from discreet.counts.folds import PersonWeight, Tally, explain_folds
 from discreet.errors import BadUsage, OutOfReach
 from discreet.log import LOG, log_answers, name_source
@@ -34,7 +34,7 @@ from discreet.types import Engine, WeightingName
 
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
-    from discreet.tables.resources import Resources
+    from discreet.tables.resources import Progress, Resources
 
 ENGINES = ("memory", "disk", "gpu", "spark")
 SYNONYMS = {"duckdb": "disk"}
@@ -138,12 +138,28 @@ def say_folds(counts: PairCounts, tally: Tally | None) -> PairCounts:
     return counts
 
 
+def refuse_ratings(source: Any) -> None:
+    """Refuse ratings where answers without raters are needed, as in a private release."""
+    from discreet.answers.ratings import Ratings, StoredRatings
+
+    if isinstance(source, Ratings | StoredRatings):
+        raise BadUsage(
+            "found ratings, whose raters differ in severity. Only fit takes them. A private "
+            "release of ratings is refused: its totals would estimate a mixture over raters, not "
+            "the thresholds of items; and raters are persons too, whom it would not protect. "
+            "Release right/wrong answers or scores without raters instead."
+        )
+
+
 @contextmanager
 def opened(
     source: Any,
     engine: str = "auto",
     words: ListedWords | None = None,
     settle: Callable[[Reading], Reading] | None = None,
+    *,
+    resources: Resources | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> Iterator[Answers]:
     """Give answers as :func:`open_answers` does; close them unless the caller had them open.
 
@@ -152,7 +168,7 @@ def opened(
     reading = plan_words(source, words, is_inspected=settle is None)
     if settle is not None and not isinstance(source, AnswerSource | PairCounts):
         reading = settle(reading or Reading())
-    answers = open_answers(source, engine, reading=reading)
+    answers = open_answers(source, engine, reading=reading, resources=resources, progress=progress)
     try:
         yield answers
     finally:
@@ -166,6 +182,7 @@ def open_answers(
     *,
     reading: Reading | None = None,
     resources: Resources | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> Answers:
     """Return answers of whole persons; close them, or use them in a ``with`` statement.
 
@@ -180,13 +197,16 @@ def open_answers(
         Column names, layout and scoring, from :class:`discreet.tables.reading.Reading`.
     resources
         For the engine "disk": memory and a folder for what does not fit.
+    progress
+        For the engine "disk": called with the rows read so far.
     """
-    if isinstance(source, PairCounts):
+    if isinstance(source, PairCounts) or holds_counts(source):
         raise BadUsage(
             "a release needs the answers themselves, found pair counts: they do not say which "
             "answers are of the same person, so no cap on a person's answers can be drawn. Give "
             "the answers, or where they are"
         )
+    refuse_ratings(source)
     chosen = check_engine(engine)
     if chosen == "auto":
         chosen = _choose_engine(source, reading)
@@ -203,7 +223,7 @@ def open_answers(
     if chosen == "disk":
         from discreet.answers.streamed import open_stream
 
-        return open_stream(source, reading=reading, resources=resources)
+        return open_stream(source, reading=reading, resources=resources, progress=progress)
     return open_memory(source, reading)
 
 

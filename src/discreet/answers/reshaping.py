@@ -17,9 +17,10 @@ from discreet.answers.select import select_columns
 from discreet.answers.steps import Nodes, StepStore, store_long_codes
 from discreet.counts.planes import AnswerStore, SparseRows, join_rows
 from discreet.errors import BadResponses, BadUsage
-from discreet.markup import make_frame, name_some
 from discreet.names import restore_ids
 from discreet.tables.remedies import join_detected
+from discreet.tabular import make_frame
+from discreet.text import name_some
 from discreet.types import IndexArray, Layout, Texts
 
 if TYPE_CHECKING:

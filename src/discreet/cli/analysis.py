@@ -1,4 +1,4 @@
-"""``discreet mislabelled``, ``score``, ``dif``: items, abilities, groups."""
+"""``discreet table mislabelled``, ``table testlets``, ``score``, ``dif``: items, abilities."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ ABILITIES_FILE = "abilities.confidential.csv"
 TABLE_FILE = "score_table.confidential.csv"
 REGRESSION_FILE = "regression.confidential.csv"
 DIF_FILE = "dif.confidential.csv"
+OMNIBUS_FILE = "dif_omnibus.confidential.csv"
 LABELS_FILE = "mislabelled.confidential.csv"
 
 
@@ -200,6 +201,17 @@ def _print_scores(scores: PersonScores, scale: Scale | None) -> None:
 def dif(
     file: AnswersFile,
     *,
+    test: Annotated[
+        Literal["wald", "mantel-haenszel", "likelihood-ratio"],
+        flag(
+            "wald: calibrate groups apart. mantel-haenszel: compare equal scores. "
+            "likelihood-ratio: split the item."
+        ),
+    ] = "wald",
+    anchors: Annotated[
+        str,
+        option("ITEMS", "Items that work alike in all groups, such as a,b,c. Default: found."),
+    ] = "",
     reference: Annotated[
         str | None, option("GROUP", "Compare the others with this one. Default: the largest.")
     ] = None,
@@ -224,7 +236,7 @@ def dif(
             f"dif needs exactly one --group COL, the column with the groups, found {len(groups)}."
         )
     check_method(method)
-    check_writable(out, [DIF_FILE], force=force)
+    check_writable(out, [DIF_FILE, OMNIBUS_FILE], force=force)
     responses = read_answers(file, reading)
     from discreet.items.dif import find_dif
 
@@ -232,6 +244,8 @@ def dif(
         table = find_dif(
             responses,
             groups[0],
+            test=test,
+            anchors=[item.strip() for item in anchors.split(",") if item.strip()] or None,
             reference=reference,
             adjustment=adjustment,
             level=level,
@@ -239,11 +253,17 @@ def dif(
             model=reading.model,
             by_step=by_step,
         )
-    written = [] if out is None else write_tables(out, {DIF_FILE: confidential(table.to_dict())})
+    tables = {DIF_FILE: confidential(table.to_dict())}
+    if table.omnibus is not None:
+        tables[OMNIBUS_FILE] = confidential(table.omnibus.to_dict())
+    written = [] if out is None else write_tables(out, tables)
     if as_json:
-        names = ("reference", "persons", "adjustment", "level", "method", "choice")
+        names = ("reference", "persons", "adjustment", "level", "method", "choice", "test")
         about = {"group": groups[0]} | {name: getattr(table, name) for name in names}
-        print_json({**about, "items": list_rows(table.to_dict())})
+        largest = None if table.largest != table.largest else table.largest
+        omnibus = [] if table.omnibus is None else list_rows(table.omnibus.to_dict())
+        more = {"largest": largest, "caveats": list(table.caveats), "omnibus": omnibus}
+        print_json({**about, **more, "items": list_rows(table.to_dict())})
     else:
         _print_differences(groups[0], table)
     conclude(table.warnings, written, choice=table.choice)
@@ -253,6 +273,13 @@ def _print_differences(group: str, table: DifTable) -> None:
     sizes = ", ".join(f"{label} {number:,}" for label, number in table.persons.items())
     say(f"{group}: {sizes}; compared with {table.reference}")
     say("Positive: harder for the group than its ability explains. ETS class A small, C large.")
+    if table.largest == table.largest:
+        say(
+            f"No item differs by more than {table.largest:.2f} logits, relative to the anchors "
+            f"({1 - table.level:.0%}, all items together)."
+        )
+    for caveat in table.caveats:
+        note(caveat)
     say()
     flags = [
         "confirmed" if sure else "look" if seen else ""
@@ -262,3 +289,35 @@ def _print_differences(group: str, table: DifTable) -> None:
     print_columns(
         {**table.to_dict(), "flag": flags}, (*names, "p_adjusted", "ets", "flag", "status")
     )
+    if table.omnibus is not None and len(table.persons) > 2:
+        say()
+        say("All groups together:")
+        print_columns(
+            table.omnibus.to_dict(), ("item", "statistic", "degrees", "p_value", "p_adjusted")
+        )
+
+
+def compare_testlets(
+    file: AnswersFile,
+    *,
+    testlets: Annotated[
+        Path, option("TABLE", "Which items belong together: columns item and testlet.")
+    ],
+    as_json: AsJson = False,
+    reading: ReadingOptions,
+) -> None:
+    """Say how much items that belong together overstate the reliability. Confidential."""
+    responses = read_answers(file, reading)
+    from discreet.items.testlets import measure_testlets
+    from discreet.tables.opener import read_columns
+
+    rows = zip(*read_columns(testlets, ("item", "testlet"), "testlets"), strict=True)
+    with working("Calibrating items and testlets"):
+        found = measure_testlets(responses, {str(item): str(name) for item, name in rows if name})
+    if as_json:
+        print_json({"overstated": found.overstated, "rows": list_rows(found.to_dict())})
+    else:
+        say(f"Single items overstate the reliability by {found.overstated:.3f}.")
+        say()
+        print_columns(found.to_dict(), ("of", "items", "reliability", "alpha"))
+    conclude(found.warnings, [])

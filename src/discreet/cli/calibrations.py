@@ -246,7 +246,7 @@ def _is_calibration(path: Path) -> bool:
 
 def is_saved_result(path: Path) -> bool:
     """Say whether a JSON file was written by the `save` of a result."""
-    from discreet.keeping import FORMAT
+    from discreet.saving import FORMAT
 
     return f'"{FORMAT}"' in _first_line(path)[:100]
 

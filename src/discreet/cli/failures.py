@@ -55,7 +55,8 @@ def heeding_signals() -> Iterator[list[int]]:
     if threading.current_thread() is not threading.main_thread():
         yield came
         return
-    heeded = [kind for kind in (signal.SIGTERM, signal.SIGHUP) if _is_default(kind)]
+    signals = (signal.SIGTERM, getattr(signal, "SIGHUP", None))  # Windows has no SIGHUP
+    heeded = [kind for kind in signals if kind is not None and _is_default(kind)]
 
     def end(number: int, _frame: object) -> None:
         came.append(number)

@@ -1,4 +1,4 @@
-"""``discreet fit``: difficulties without privacy. ``discreet report``: a page to read.
+"""``discreet fit``: difficulties without privacy. ``discreet result report``: a page to read.
 
 The page is made from answers, from a calibration that ``fit`` wrote, or from a release.
 """
@@ -6,7 +6,7 @@ The page is made from answers, from a calibration that ``fit`` wrote, or from a 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet.atomic import PRIVACY_FILE, staged, write_text
 from discreet.cli.answers import (
@@ -41,16 +41,14 @@ from discreet.cli.output import (
     say,
     working,
 )
+from discreet.cli.raters import RaterOptions, RatingPlaces, fit_ratings
 from discreet.cli.scaling import ScaleText, needs_persons, read_wanted, settle_scale
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
-    from discreet.answers.responses import Responses
     from discreet.report.summary import Diagnostics
     from discreet.results.estimate import Estimate
-    from discreet.scales.anchoring import Anchored
     from discreet.scales.reported import Scale, ScaleTarget
-    from discreet.types import AnchorMethod
 
 
 PUBLIC_FILE = "report.html"
@@ -82,19 +80,25 @@ def fit(
     out: OutFolder = None,
     force: Force = False,
     as_json: AsJson = False,
+    raters: RaterOptions,
     reading: ReadingOptions,
 ) -> None:
     """Estimate item difficulties from answers. The results are confidential."""
     target = read_wanted(scale)
+    if raters.facets:
+        if anchors is not None or scale is not None or regularisation != 0:
+            raise BadUsage(
+                "--anchors, --scale and --regularisation are not for ratings with --rater or "
+                "--facet; leave them out."
+            )
+        name = title or f"Ratings: {name_answers(file)}"
+        places = RatingPlaces(out, name, force, as_json)
+        fit_ratings(file, raters, reading, method=method, places=places)
+        return
     check_writable(out, CALIBRATION_FILES, force=force)
     if title is not None and out is None:
         raise BadUsage("--title is the headline of the report, which --out writes; add --out DIR.")
     check_method(method)
-    if anchors is not None and (method == "spectral" or regularisation != 0):
-        raise BadUsage(
-            "--anchors works with the methods auto, conditional, marginal and refined, and without "
-            "--regularisation; choose one of these, and leave out --regularisation."
-        )
     # Diagnostics, anchors and abilities need all answers in memory; difficulties alone do not.
     alone = out is None and anchors is None and not needs_persons(target)
     limits = Limits() if alone else Limits(engine="memory")
@@ -103,16 +107,12 @@ def fit(
         from discreet.models.calibrate import fit as calibrate
 
         responses: Any = answers
-        anchored = None if anchors is None else _hold(anchors, responses, method, reading.model)
-        estimate = (
-            calibrate(
-                responses,
-                method=check_method(method),
-                model=reading.model,
-                regularisation=regularisation,
-            )
-            if anchored is None
-            else anchored.estimate
+        estimate = calibrate(
+            responses,
+            method=check_method(method),
+            model=reading.model,
+            regularisation=regularisation,
+            anchors=None if anchors is None else read_anchors(anchors),
         )
         turned = settle_scale(target, responses, estimate)
     written = []
@@ -122,33 +122,27 @@ def fit(
             full_responses = None if isinstance(responses, PairCounts) else responses
             written = write_calibration(out, estimate, full_responses, title=title, scale=turned)
     if as_json:
-        held = {} if anchored is None else {"anchors": list_rows(anchored.to_dict())}
+        held = {} if anchors is None else {"anchors": list_rows(estimate.anchors_to_dict())}
         print_json(calibration_document(estimate, turned) | held)
     else:
-        _print(estimate, anchored, turned)
+        _print(estimate, turned)
     conclude(estimate.warnings, written, choice=estimate.choice)
 
 
-def _hold(anchors: Path, responses: Responses, method: str, model: str) -> Anchored:
-    from discreet.scales.anchoring import fit_anchored, refuse_rating_scale
-
-    refuse_rating_scale(model)
-    anchor_method = cast("AnchorMethod", method)  # another name is refused there
-    return fit_anchored(responses, read_anchors(anchors), method=anchor_method)
-
-
-def _print(estimate: Estimate, anchored: Anchored | None, scale: Scale | None) -> None:
+def _print(estimate: Estimate, scale: Scale | None) -> None:
     model = "" if estimate.ladder is None else f", {estimate.model}"
     say(f"{len(estimate.items):,} items, {estimate.persons:,} persons, {estimate.method}{model}")
     if scale is not None:
         say(f"Scale: {scale}")
     say()
     print_calibration(estimate, scale)
-    if anchored is not None:
+    if estimate.displacement is not None:
         say()
         say("Anchors: how far each would move if it were free")
         say()
-        print_columns(anchored.to_dict(), ("item", "anchor", "displacement", "se", "reason"))
+        print_columns(
+            estimate.anchors_to_dict(), ("item", "anchor", "displacement", "se", "reason")
+        )
 
 
 def report(
@@ -299,7 +293,7 @@ def _finish(
 
 def _check_place(default_folder: Path, out: Path | None, name: str, *, force: bool) -> None:
     """Refuse to overwrite, except a report of ours beside the result that it is about."""
-    from discreet.markup import GENERATOR
+    from discreet.html import GENERATOR
 
     path = default_folder / name
     if out is None and path.is_file():

@@ -30,7 +30,7 @@ from discreet.cli.output import (
     write_tables,
 )
 from discreet.errors import BadUsage
-from discreet.markup import minus, name_some
+from discreet.text import minus, name_some
 
 if TYPE_CHECKING:
     from discreet.scales.bank import Bank

@@ -182,7 +182,7 @@ def compare_items(
 def _print_comparison(
     pair: ItemComparison, every: dict[str, float], kind: ReleaseKind, *, is_sure: bool
 ) -> None:
-    from discreet.markup import show_probability
+    from discreet.text import show_probability
 
     say(f"{pair.first} less {pair.second}: {pair.difference:+.3f} logits (se {pair.se:.3f})")
     say()

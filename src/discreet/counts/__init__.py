@@ -45,8 +45,8 @@ from discreet.counts.nodes import (
     nodes_of,
 )
 from discreet.errors import BadResponses, BadUsage
-from discreet.markup import brief_repr
 from discreet.names import name_id, restore_ids, settle_names
+from discreet.tabular import brief_repr
 from discreet.types import Int64Array, UInt64Array
 
 __all__ = [
@@ -330,8 +330,8 @@ def merge_counts(parts: Iterable[PairCounts]) -> PairCounts:
 
     Does what ``sum(parts)`` does, faster where parts have different items. The result has every
     item of every part, in order of first appearance. Where both know their persons (counts with
-    folds, and files of ``discreet counts``) persons in common are noticed and said. Counts with
-    different folds, or that were weighted in different ways, are refused.
+    folds, and files of ``discreet table counts``) persons in common are noticed and said. Counts
+    with different folds, or that were weighted in different ways, are refused.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import BadResponses, BadUsage
-from discreet.markup import brief_repr
+from discreet.tabular import brief_repr
 from discreet.types import FloatArray, IndexArray, Int64Array
 
 
@@ -157,6 +157,8 @@ class Locations:
         The item of every node that has a number, in ascending order.
     steps
         Per item, how many steps it has.
+    centred
+        Whether the mean of the locations is zero; anchors keep their own.
 
     Examples
     --------
@@ -166,6 +168,7 @@ class Locations:
 
     item: IndexArray
     steps: tuple[int, ...]
+    centred: bool = True
 
     @cached_property
     def whole(self) -> IndexArray:
@@ -182,12 +185,14 @@ class Locations:
 
     def centre(self, values: FloatArray) -> FloatArray:
         """Return values of nodes with the mean location at zero."""
+        if not self.centred:
+            return values
         return np.asarray(values - self.average(values).mean(axis=0))
 
     def find(self, values: FloatArray) -> FloatArray:
         """Return the locations of the whole items, with mean zero."""
         means = self.average(values)
-        return np.asarray(means - means.mean(axis=0))
+        return np.asarray(means - means.mean(axis=0)) if self.centred else means
 
     def as_columns(self) -> FloatArray:
         """Return the map itself, ``[node, whole item]``: every location as a sum over nodes."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from discreet.answers.responses import Responses
 from discreet.datasets.films import (
-    Ratings,
+    FilmRatings,
     binarise_ratings,
     column_numbers,
     movielens,
@@ -31,7 +31,7 @@ __all__ = [
     "CITATIONS",
     "WELLBEING_ANSWERS",
     "WELLBEING_TEXTS",
-    "Ratings",
+    "FilmRatings",
     "binarise_ratings",
     "citation",
     "lsat",

@@ -1,6 +1,6 @@
 """Film ratings (MovieLens), and the way from ratings to answers.
 
-In: the publisher's file at a path that you give. Out: `Ratings`, and from them answers that
+In: the publisher's file at a path that you give. Out: `FilmRatings`, and from them answers that
 everyone gave to everything, as the paper's figures on recommender data use them. A publisher's file
 may be plain, gzipped, zipped or in its folder; nothing is downloaded and nothing is written.
 """
@@ -18,7 +18,7 @@ import numpy as np
 
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage
-from discreet.markup import brief_repr
+from discreet.tabular import brief_repr
 from discreet.types import FloatArray, Int64Array
 
 MEMBERS = ("ratings.csv", "u.data")
@@ -31,7 +31,7 @@ factors."""
 
 
 @dataclass(frozen=True, eq=False)
-class Ratings:
+class FilmRatings:
     """Who rated what how.
 
     Attributes
@@ -53,7 +53,7 @@ class Ratings:
     __repr__ = brief_repr
 
 
-def movielens(path: str | PathLike[str]) -> Ratings:
+def movielens(path: str | PathLike[str]) -> FilmRatings:
     """Read MovieLens ratings, "latest-small" or "100K", from the publisher's file.
 
     Both are at grouplens.org/datasets/movielens. Their licence allows research but no
@@ -86,7 +86,7 @@ def movielens(path: str | PathLike[str]) -> Ratings:
     return _build(*cells, source=str(path))
 
 
-def binarise_ratings(ratings: Ratings, *, rank: int = RANK, rounds: int = 1) -> Responses:
+def binarise_ratings(ratings: FilmRatings, *, rank: int = RANK, rounds: int = 1) -> Responses:
     """Answer every item for every person: 1 where the estimated score is below their mean.
 
     A matrix of the given rank estimates how each person would rate each item. A person's scores
@@ -123,7 +123,7 @@ def binarise_ratings(ratings: Ratings, *, rank: int = RANK, rounds: int = 1) -> 
 
 
 def prepare_ratings(
-    ratings: Ratings,
+    ratings: FilmRatings,
     items: int,
     *,
     rng: np.random.Generator,
@@ -147,7 +147,7 @@ def prepare_ratings(
     --------
     >>> person, item = np.divmod(np.arange(12), 4)
     >>> stars = np.array([5, 3, 1, 2, 4, 4, 2, 1, 5, 2, 1, 1.0])
-    >>> ratings = Ratings(("a", "b", "c"), ("w", "x", "y", "z"), person, item, stars)
+    >>> ratings = FilmRatings(("a", "b", "c"), ("w", "x", "y", "z"), person, item, stars)
     >>> prepare_ratings(ratings, 2, rng=np.random.default_rng(0), rank=2).n_items
     2
     """
@@ -158,7 +158,7 @@ def prepare_ratings(
     return answers.select([answers.items[number] for number in chosen])
 
 
-def _build(person: list[str], item: list[str], rating: list[str], *, source: str) -> Ratings:
+def _build(person: list[str], item: list[str], rating: list[str], *, source: str) -> FilmRatings:
     try:
         values = np.array(rating, dtype=np.float64)
     except ValueError as error:
@@ -167,7 +167,9 @@ def _build(person: list[str], item: list[str], rating: list[str], *, source: str
     items, item_place = np.unique(np.array(item), return_inverse=True)
     if len(np.unique(person_place * len(items) + item_place)) < len(values):
         raise BadResponses(f"{source}: somebody rated the same item twice; keep one rating of each")
-    return Ratings(tuple(persons.tolist()), tuple(items.tolist()), person_place, item_place, values)
+    return FilmRatings(
+        tuple(persons.tolist()), tuple(items.tolist()), person_place, item_place, values
+    )
 
 
 def _approximate(matrix: FloatArray, rank: int) -> FloatArray:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from discreet.answers.responses import Responses
+    from discreet.items.cutoffs import FitCutoffs
     from discreet.items.dimensionality import Dimensionality
     from discreet.items.distractors import Distractors
     from discreet.items.fit import FitStatistics
@@ -173,7 +174,12 @@ def _join_names(names: list[str]) -> str:
 
 
 def fit_plot(
-    estimate: Estimate, fit: FitStatistics, *, statistic: str = "infit", ax: Axes | None = None
+    estimate: Estimate,
+    fit: FitStatistics,
+    *,
+    statistic: str = "infit",
+    cutoffs: FitCutoffs | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw the fit of items as bubbles: mean square across, difficulty up, size the error.
 
@@ -185,6 +191,9 @@ def fit_plot(
         From :func:`discreet.items.fit.measure_fit` with that calibration.
     statistic
         ``"infit"`` or ``"outfit"``.
+    cutoffs
+        From :func:`discreet.analysis.simulate_cutoffs`: a bar behind every bubble shows where it
+        lies when the model holds. Without them a band shows the rule of thumb, 0.7 to 1.3.
     ax
         Draw here; a new figure when left out.
 
@@ -195,9 +204,19 @@ def fit_plot(
     if statistic not in ("infit", "outfit"):
         raise BadUsage(f"statistic must be 'infit' or 'outfit', found {statistic!r}")
     column = align_column(fit.items.items, getattr(fit.items, statistic), estimate.items)
-    chart = fit_map(estimate, column, statistic)
+    limits = None
+    if cutoffs is not None:
+        low, high = (
+            align_column(cutoffs.items, ends, estimate.items)
+            for ends in getattr(cutoffs, statistic).T
+        )
+        limits = low, high
+    chart = fit_map(estimate, column, statistic, limits)
     axes = new_axes(6.5, 4.8) if ax is None else ax
-    axes.axvspan(FIT_LOW, FIT_HIGH, color=GREY, alpha=0.12, linewidth=0)
+    if limits is None:
+        axes.axvspan(FIT_LOW, FIT_HIGH, color=GREY, alpha=0.12, linewidth=0)
+    else:
+        axes.hlines(chart.difficulty, chart.low, chart.high, color=GREY, alpha=0.3, linewidth=4)
     axes.axvline(1, color=GREY, linewidth=0.8, linestyle=":")
     groups = ((~chart.outside, BLUE, "as expected"), (chart.outside, VERMILLION, "misfit"))
     for mask, colour, label in groups:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.markup import Tabular, brief_repr, list_field_columns
 from discreet.models.categories import category_chances, count_item_steps
 from discreet.models.steps import category_totals
+from discreet.tabular import Tabular, brief_repr, list_field_columns
 from discreet.types import FloatArray, Int64Array
 
 if TYPE_CHECKING:

@@ -1,29 +1,51 @@
 """Item by item between groups: Wald tests and differential item functioning.
 
 In: answers and groups of persons. Out: for every item how much harder it is for one group than
-for another, with an error, a test and a class. Of items with steps that is said of the location,
-or on request of every step. Confidential.
+for another, with an error, a test and a class, and a test of all groups together. Of items with
+steps that is said of the location, or on request of every step. Confidential.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from dataclasses import astuple, dataclass, field, replace
+from typing import Any, Unpack, get_args
 
 import numpy as np
 
 from discreet.answers.opening import name_model
+from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.items.group_differences import Contrasts, contrast, list_compared_points, purify
-from discreet.items.groups import Split, adjust, load_grouped, split_groups
-from discreet.markup import Tabular, brief_repr, list_field_columns
+from discreet.items.group_differences import (
+    Contrasts,
+    Points,
+    compare_points,
+    contrast,
+    find_largest_error,
+    list_compared_points,
+    purify,
+)
+from discreet.items.groups import (
+    Split,
+    adjust,
+    chi_squared_tail,
+    load_grouped,
+    split_groups,
+    take_group,
+)
+from discreet.items.item_split import ItemSplit, split_item
+from discreet.items.mantel_haenszel import compare_all, compare_two, count_strata
 from discreet.models.calibrate import fit
+from discreet.models.steps import RATING_SCALE, choose_model, leave_unused
 from discreet.results.dropped import saying_it_otherwise
-from discreet.results.estimate import Estimate, FitWarning, WarningKind
+from discreet.results.estimate import Estimate, FitWarning, WarningKind, two_sided_quantile
 from discreet.tables.reading import FitWords
-from discreet.types import Adjustment, BoolArray, FloatArray, Method, Model
+from discreet.tabular import Tabular, brief_repr, list_field_columns
+from discreet.types import Adjustment, BoolArray, DifTest, FloatArray, Int64Array, Method, Model
 
+DIF_TESTS: tuple[str, ...] = get_args(DifTest)
+BONFERRONI = float("inf")
+NO_STRATA = "no persons of both groups with equal scores and different answers"
 DELTA = 2.35
 """Units of the ETS delta scale in a logit (Holland and Thayer 1988)."""
 NEGLIGIBLE, LARGE = 1.0 / DELTA, 1.5 / DELTA
@@ -32,8 +54,15 @@ ONE_SIDED = 1.6448536269514722
 """95% point of the normal distribution: class C must be significantly above ``NEGLIGIBLE``."""
 FEW_PERSONS = 30
 """A group of fewer is warned about: the standard error of a difficulty is then 0.4 or more."""
+CAVEATS = {
+    "wald": "The anchors were chosen by looking at the answers (purification). P-values hold for "
+    "each row, but the error rate of all rows together is not kept: state anchors for that.",
+    "mantel-haenszel": "Where items differ in slope and the groups differ in ability, "
+    "Mantel-Haenszel raises more alarms than its level says.",
+}
+"""What to know about a test, where its anchors were not stated."""
 TOLD = (
-    *("focal", "difference", "se", "z", "p_value", "p_adjusted"),
+    *("focal", "difference", "se", "lower", "upper", "z", "p_value", "p_adjusted"),
     *("flagged", "confirmed", "ets", "anchor", "status"),
 )
 """Columns of the table, after item and reference group."""
@@ -71,6 +100,29 @@ class WaldTest(Tabular):
 
 
 @dataclass(frozen=True, eq=False)
+class OmnibusDif(Tabular):
+    """One test per item of all groups together. Confidential.
+
+    ``statistic`` is chi-squared with ``degrees`` where the item works alike in all groups: the
+    locations are equal (Wald), the answers do not depend on the group at equal scores (generalised
+    Mantel-Haenszel), or all thresholds are equal (likelihood ratio). NaN where it was not tested.
+    """
+
+    item: tuple[str, ...]
+    statistic: FloatArray
+    degrees: Int64Array
+    p_value: FloatArray
+    p_adjusted: FloatArray
+
+    __repr__ = brief_repr
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column."""
+        names = ("statistic", "degrees", "p_value", "p_adjusted")
+        return {"item": list(self.item), **list_field_columns(self, *names)}
+
+
+@dataclass(frozen=True, eq=False)
 class DifTable(Tabular):
     """How differently items function between groups of equal ability. Confidential.
 
@@ -83,7 +135,10 @@ class DifTable(Tabular):
     difference, se
         In logits; positive: harder for the focal group than its ability explains.
     z, p_value, p_adjusted
-        The test, and the p-value adjusted for the number of rows.
+        Difference over error, the p-value of the test, and that adjusted for the number of rows.
+    lower, upper
+        Intervals that hold for all rows together (max-t; 95% at a level of 0.05). NaN where the
+        anchors were chosen by looking at the answers.
     flagged, confirmed
         Whether ``p_value`` is below the level (worth a look; a sound item is flagged as often
         as the level says), and whether ``p_adjusted`` is (holds for all rows together).
@@ -97,6 +152,10 @@ class DifTable(Tabular):
         The estimator of the difficulties, and why it was taken where that was left open.
     step
         The number of the step, where steps are compared; else empty.
+    test
+        ``"wald"``, ``"mantel-haenszel"`` or ``"likelihood-ratio"``.
+    omnibus
+        The test of all groups together, item by item; ``None`` of single steps.
     """
 
     item: tuple[str, ...]
@@ -119,8 +178,40 @@ class DifTable(Tabular):
     method: str = ""
     choice: str = ""
     step: tuple[int, ...] = ()
+    test: str = "wald"
+    omnibus: OmnibusDif | None = None
+    # Results saved by version 0.2.0 do not hold these; NaN then.
+    lower: FloatArray = field(default_factory=lambda: np.empty(0))
+    upper: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            if getattr(self, name).size == 0:
+                object.__setattr__(self, name, np.full(len(self.item), np.nan))
 
     __repr__ = brief_repr
+
+    @property
+    def largest(self) -> float:
+        """The ``d`` of "no item differs by more than d logits"; NaN without intervals.
+
+        It is the far end of the widest of the intervals that hold together: with the probability
+        that was asked for, no compared item differs by more, relative to the anchors.
+        """
+        ends = np.abs([self.lower, self.upper])
+        return float(np.nanmax(ends)) if np.isfinite(ends).any() else float("nan")
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What to know about the test before the numbers are used."""
+        is_chosen = self.test != "wald" or np.isnan(self.lower).all()
+        return (CAVEATS[self.test],) if self.test in CAVEATS and is_chosen else ()
+
+    def describe(self) -> list[str]:
+        """Return what this is, the bound for all items, and what to know about the test."""
+        bound = f"no item differs by more than {self.largest:.2f} logits (all together)"
+        return [*super().describe(), *([bound] if self.largest == self.largest else []),
+                *self.caveats]  # fmt: skip
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""
@@ -193,6 +284,8 @@ def find_dif(
     responses: Any,
     groups: Any,
     *,
+    test: DifTest = "wald",
+    anchors: Sequence[str] | None = None,
     reference: str | None = None,
     adjustment: Adjustment = "benjamini-hochberg",
     level: float = 0.05,
@@ -203,18 +296,23 @@ def find_dif(
 ) -> DifTable:
     """Find items that are harder for one group than its ability explains. Confidential.
 
-    The groups are calibrated apart and put on one scale by the items that do not differ
-    (anchors): at first the half nearest to the median difference, then those without a
-    significant difference, until nothing changes. Of items with steps the locations are compared,
-    or every step. An item of which some group lacks a category is not compared under partial
-    credit: its steps are not the same there.
-
     Parameters
     ----------
     responses
         Answers, an array ``[person, item]`` or a path.
     groups
-        The name of a group column, or one label for each person.
+        The name of a group column, one label for each person, or a mapping from person to label.
+    test
+        ``"wald"``: the groups are calibrated apart and put on one scale by the anchors.
+        ``"mantel-haenszel"``: persons with the same answered items and the same score are compared;
+        with steps by Mantel's test. ``"likelihood-ratio"``: conditional likelihood with the item
+        split into one for each group, against the same item for all.
+    anchors
+        Items that are taken to work alike in all groups: they hold the scale, and make the score
+        of Mantel-Haenszel (the item that is tested always counts). Without them Wald tests choose
+        anchors by themselves: at first the half of the items nearest to the median difference, then
+        those without a significant difference, until nothing changes (purification). The other two
+        take all items then.
     reference
         The group that the others are compared with; by default the largest.
     adjustment
@@ -223,35 +321,178 @@ def find_dif(
         A row is flagged where its p-value, confirmed where its adjusted p-value is below.
     method, model
         The estimator of the difficulties, as in :func:`discreet.fit`; the same for all groups.
+        Likelihood ratios are always conditional.
     by_step
-        Whether to compare every step of the items instead of their locations: an item may be as
-        hard as a whole while one of its steps is not.
+        Whether to compare every step of the items instead of their locations (Wald only): an item
+        may be as hard as a whole while one of its steps is not.
+
+    Returns
+    -------
+    DifTable
+        One row per item and focal group; ``omnibus`` has the tests of all groups together. An item
+        of which some group lacks a category is not compared by its thresholds.
 
     Raises
     ------
     BadUsage
-        With one group, with labels that do not fit the persons, an unknown reference.
+        With one group, with labels that do not fit the persons, an unknown reference or anchor.
     DisconnectedItems
         If a group's answers determine no difficulties.
+
+    References
+    ----------
+    Holland, P. W. and Thayer, D. T. (1988). Differential item performance and the Mantel-Haenszel
+    procedure. In H. Wainer and H. I. Braun (eds.), Test validity. Erlbaum. Zwick, R. (2012). A
+    review of ETS differential item functioning assessment procedures. ETS RR-12-08.
+
+    Examples
+    --------
+    >>> import discreet, numpy as np
+    >>> answers = discreet.datasets.lsat()
+    >>> table = discreet.find_dif(answers, ["a", "b"] * 500, test="mantel-haenszel")
+    >>> table.ets
+    ('A', 'A', 'A', 'A', 'A')
     """
     if not 0 < level < 1:
         raise BadUsage(f"level must lie between 0 and 1, found {level}; use 0.05 for 5%")
+    if test not in DIF_TESTS:
+        raise BadUsage(f"a test is one of {', '.join(DIF_TESTS)}; found {test!r}")
+    if by_step and test != "wald":
+        raise BadUsage(f"single steps are compared by test 'wald' only, found {test!r}")
     adjust([], adjustment)
     source = load_grouped(responses, groups, name_model(responses, model, reading))
     split = split_groups(source, groups)
     base = _find_reference(split, reference)
-    estimates = _fit_groups(split, method, model)
-    places, points = list_compared_points(estimates, split, by_step)
+    anchor = _find_anchors(source.items, anchors)
+    if test == "wald":
+        estimates = _fit_groups(split, method, model)
+        places, points = list_compared_points(estimates, split, by_step)
+        chosen = None if anchor is None else anchor[places.item]
+        compared = _compare_points(points, base, chosen, level)
+        items = tuple(source.items[i] for i in places.item)
+        table = _tabulate(items, split, base, compared, adjustment, level)
+        return replace(
+            table,
+            method=estimates[base].method,
+            choice=estimates[base].choice,
+            step=places.step * (len(split.labels) - 1),
+        )
+    compare = _compare_scores if test == "mantel-haenszel" else _compare_likelihoods
+    compared = compare(source, split, base, anchor, model)
+    table = _tabulate(source.items, split, base, compared, adjustment, level)
+    return replace(table, test=test, method="conditional" if test == DIF_TESTS[2] else "")
+
+
+def _find_anchors(items: tuple[str, ...], anchors: Sequence[str] | None) -> BoolArray | None:
+    """Return which items are anchors; None where none were stated."""
+    if anchors is None:
+        return None
+    wanted = {anchors} if isinstance(anchors, str) else set(anchors)
+    unknown = sorted(wanted - set(items))
+    if unknown or len(wanted) < 2:
+        raise BadUsage(
+            f"the answers have no item {unknown[0]!r}; anchors go by name"
+            if unknown
+            else f"anchors are two items or more, found {len(wanted)}"
+        )
+    return np.array([item in wanted for item in items])
+
+
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """Every focal group against the reference, and all groups together.
+
+    ``factor`` is how many errors wide intervals are that hold for all rows: NaN where they cannot,
+    infinite where the rows' number decides (Bonferroni).
+    """
+
+    rows: list[tuple[Contrasts, tuple[str, ...]]]
+    statistic: FloatArray
+    degrees: Int64Array
+    factor: float = float("nan")
+
+
+def _compare_points(
+    points: list[Points], base: int, anchor: BoolArray | None, level: float
+) -> _Compared:
+    """Compare separate calibrations."""
     focal = [group_points for g, group_points in enumerate(points) if g != base]
-    rows = [purify(points[base], group_points, level) for group_points in focal]
-    labels = [group_points.label for group_points in focal]
-    items = tuple(source.items[i] for i in places.item)
-    table = _tabulate(items, labels, split, base, rows, adjustment, level)
-    return replace(
-        table,
-        method=estimates[base].method,
-        choice=estimates[base].choice,
-        step=places.step * len(rows),
+    if anchor is None:
+        rows = [purify(points[base], group_points, level) for group_points in focal]
+        common = np.logical_and.reduce([contrasts.anchor for contrasts, _ in rows])
+        return _Compared(rows, *compare_points(points, common))
+    rows = [contrast(points[base], group_points, anchor) for group_points in focal]
+    factor = find_largest_error(points, base, anchor, level)
+    return _Compared(rows, *compare_points(points, anchor), factor)
+
+
+def _compare_scores(
+    source: Responses, split: Split, base: int, anchor: BoolArray | None, _model: Model
+) -> _Compared:
+    """Compare persons with equal scores (Mantel-Haenszel)."""
+    everything = np.ones(source.n_items, dtype=bool)
+    anchors = everything if anchor is None else anchor
+    tables = count_strata(source, split.number, np.flatnonzero(anchors))
+    rows = []
+    for focal in (group for group in range(len(split.labels)) if group != base):
+        odds = [compare_two(table[:, [base, focal]]) for table in tables]
+        difference, se, statistic = np.array([astuple(one) for one in odds]).T
+        p_value = np.array([chi_squared_tail(value, 1) for value in statistic])
+        status = tuple("compared" if np.isfinite(one.log_odds) else NO_STRATA for one in odds)
+        rows.append((Contrasts(difference, se, anchors, p_value), status))
+    tests = [compare_all(table) for table in tables]
+    return _Compared(rows, *_columns_of(tests), BONFERRONI)
+
+
+def _compare_likelihoods(
+    source: Responses, split: Split, base: int, anchor: BoolArray | None, model: Model
+) -> _Compared:
+    """Compare likelihoods with an item split into one for each group."""
+    labelled = split.number >= 0
+    answers, number = take_group(source, labelled), split.number[labelled]
+    chosen = choose_model(model, answers.steps)
+    answers = answers if chosen == RATING_SCALE else leave_unused(answers)
+    anchors = np.ones(source.n_items, dtype=bool) if anchor is None else anchor
+    splits = [
+        split_item(answers, number, item, free=~anchors, model=chosen)
+        for item in range(answers.n_items)
+    ]
+    tests = [
+        (float("nan"), 0) if isinstance(one, str) else (one.statistic, one.degrees)
+        for one in splits
+    ]
+    statistic, degrees = _columns_of(tests)
+    status = tuple(one if isinstance(one, str) else "compared" for one in splits)
+    rows = []
+    for focal in (group for group in range(len(split.labels)) if group != base):
+        pairs = [_subtract(one, focal, base) for one in splits]
+        difference, se = np.array(pairs).T
+        only = _chances(statistic, degrees) if len(split.labels) == 2 else None
+        rows.append((Contrasts(difference, se, anchors, only), status))
+    return _Compared(rows, statistic, degrees, BONFERRONI)
+
+
+def _subtract(split: ItemSplit | str, focal: int, base: int) -> tuple[float, float]:
+    """Return how much harder the item is for the focal group, and the error of that."""
+    if isinstance(split, str):
+        return float("nan"), float("nan")
+    weight = np.zeros(len(split.location))
+    weight[focal], weight[base] = 1.0, -1.0
+    return float(weight @ split.location), float(np.sqrt(weight @ split.covariance @ weight))
+
+
+def _columns_of(tests: list[tuple[float, int]]) -> tuple[FloatArray, Int64Array]:
+    statistic, degrees = zip(*tests, strict=True)
+    return np.array(statistic), np.array(degrees, dtype=np.int64)
+
+
+def _chances(statistic: FloatArray, degrees: Int64Array) -> FloatArray:
+    """Return p-values of chi-squared statistics; NaN without degrees of freedom."""
+    return np.array(
+        [
+            chi_squared_tail(value, number) if number else np.nan
+            for value, number in zip(statistic.tolist(), degrees.tolist(), strict=True)
+        ]
     )
 
 
@@ -317,24 +558,34 @@ def _classify(contrasts: Contrasts) -> list[str]:
 
 def _tabulate(
     items: tuple[str, ...],
-    focal: list[str],
     split: Split,
     base: int,
-    rows: list[tuple[Contrasts, tuple[str, ...]]],
+    compared: _Compared,
     adjustment: Adjustment,
     level: float,
 ) -> DifTable:
+    rows = compared.rows
     columns: dict[str, Any] = {
         name: np.concatenate([getattr(contrasts, name) for contrasts, _ in rows])
         for name in ("difference", "se", "z", "p_value", "anchor")
     }
     p_adjusted = adjust(columns["p_value"], adjustment)
     sizes = {label: part.n_persons for label, part in zip(split.labels, split.parts, strict=True)}
+    number = max(int(np.isfinite(columns["se"]).sum()), 1)
+    is_known = compared.factor != BONFERRONI
+    half = (compared.factor if is_known else two_sided_quantile(level / number)) * columns["se"]
+    p_value = _chances(compared.statistic, compared.degrees)
+    omnibus = OmnibusDif(
+        items, compared.statistic, compared.degrees, p_value, adjust(p_value, adjustment)
+    )
+    focal = [label for group, label in enumerate(split.labels) if group != base]
     return DifTable(
         item=items * len(rows),
         focal=tuple(label for label in focal for _ in items),
         reference=split.labels[base],
         **columns,
+        lower=columns["difference"] - half,
+        upper=columns["difference"] + half,
         p_adjusted=p_adjusted,
         flagged=columns["p_value"] < level,
         confirmed=p_adjusted < level,
@@ -344,4 +595,5 @@ def _tabulate(
         level=level,
         persons=sizes,
         warnings=(*split.warnings, *_doubt_small(split)),
+        omnibus=omnibus,
     )

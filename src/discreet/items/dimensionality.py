@@ -5,13 +5,12 @@ residuals, each beside what it is when the model holds; the loadings of the firs
 abilities on its two ends agree. Confidential.
 
 Chance is simulated from the fitted model: every person answers the same items again and gets the
-same score. Given difficulties and score, answers do not depend on the ability, so the simulated
-persons have exactly the abilities, the missing answers and the errors of the real ones.
+same score (:mod:`discreet.items.given_scores`), so the simulated persons have exactly the
+abilities, the missing answers and the errors of the real ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Unpack
 
@@ -19,14 +18,15 @@ import numpy as np
 
 from discreet.errors import BadUsage
 from discreet.items.fit import compare_spread
+from discreet.items.given_scores import ScoreDraws
 from discreet.items.residuals import Prepared, prepare
-from discreet.markup import Tabular, brief_repr
-from discreet.models.categories import category_chances, score_moments
+from discreet.models.categories import score_moments
 from discreet.persons.scoring import score
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.schema import Along, AtLeast, Count, Finite, Logit, Proportion
 from discreet.tables.reading import ReadingWords
-from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array
+from discreet.tabular import Tabular, brief_repr
+from discreet.types import BoolArray, FloatArray, Int8Array
 
 COMPONENTS = 5
 """Eigenvalues that are looked at."""
@@ -181,9 +181,8 @@ def find_dimensions(
     sets = _choose_number(design.answered.size) if simulations is None else simulations
     source = np.random.default_rng(0) if rng is None else rng
     values, loading = _split_components(design.standardise(design.code))
-    null = np.stack(
-        [_eigenvalues(residual)[: len(values)] for residual in _simulate(design, sets, source)]
-    )
+    drawn = design.draws.draw(sets, source)
+    null = np.stack([_eigenvalues(design.standardise(code.T))[: len(values)] for code in drawn])
     order = np.argsort(-loading, kind="stable")
     return Dimensionality(
         eigenvalue=tuple(values.tolist()),
@@ -211,8 +210,8 @@ class _Design:
     expected: FloatArray
     weight: FloatArray
     """One over the standard deviation of an answer; zero where there is none."""
-    reach: FloatArray
-    """Chance of each step or a higher one, ``[step, person, item]``; zero without an answer."""
+    draws: ScoreDraws
+    """The same persons, to be drawn again."""
 
     def standardise(self, code: Any) -> FloatArray:
         """Return residuals with mean zero and variance one per item; missing ones are zero."""
@@ -243,64 +242,12 @@ def _lay_out(prepared: Prepared) -> _Design:
     items = tuple(prepared.scores.items[i] for i in columns)
     expected = np.where(answered, moments.mean, 0.0)
     weight = np.divide(1.0, spread, out=np.zeros_like(spread), where=answered)
-    reach = np.where(answered, _reach_steps(ability, b, moments.mean), 0.0)
-    code = np.maximum(cells, 0)
-    return _Design(items, prepared.difficulty[columns], answered, code, expected, weight, reach)
-
-
-def _reach_steps(ability: FloatArray, b: FloatArray, expected: FloatArray) -> FloatArray:
-    """Return the chance of each step or a higher one, ``[step, person, item]``."""
-    if b.shape[1] == 1:
-        return expected[None]
-    chance = category_chances(ability, b)
-    above = np.cumsum(chance[..., :0:-1], axis=-1)[..., ::-1]
-    return np.moveaxis(above, -1, 0)
+    code, draws = np.maximum(cells, 0), ScoreDraws.of(b, cells)
+    return _Design(items, prepared.difficulty[columns], answered, code, expected, weight, draws)
 
 
 def _choose_number(cells: int) -> int:
     return int(np.clip(WORK_LIMIT // cells, FEWEST, SIMULATIONS))
-
-
-def _simulate(design: _Design, sets: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-    """Yield standardised residuals of answers drawn from the model."""
-    score = design.code.sum(axis=1, dtype=np.int64)
-    reach = design.reach.astype(np.float32)
-    for _ in range(sets):
-        yield design.standardise(draw_answers_given_scores(reach, score, rng))
-
-
-def draw_answers_given_scores(
-    reach: FloatArray | Any, score: Int64Array, rng: np.random.Generator
-) -> Int8Array:
-    """Draw independent answers, given every person's score.
-
-    Answers are drawn until the score agrees. At the maximum likelihood ability the expected
-    score is that score, which is hit in one of 3 to 30 draws.
-
-    Parameters
-    ----------
-    reach
-        ``[step, person, item]``: chance of the step or a higher one, for right and wrong answers
-        that of the one step; zero where there shall be no answer.
-    score
-        Score of each person.
-    rng
-        Source of the draws.
-    """
-    n, m = reach.shape[1:]
-    answers = np.zeros((n, m), dtype=np.int8)
-    waiting = np.arange(n)
-    while len(waiting):
-        times = max(1, n // len(waiting))
-        uniform = rng.random((times, len(waiting), m), dtype=np.float32)
-        code = (uniform < reach[0, waiting]).astype(np.int8)
-        for step in reach[1:]:
-            code += uniform < step[waiting]
-        hit = code.sum(axis=2, dtype=np.int64) == score[waiting]
-        done = hit.any(axis=0)
-        answers[waiting[done]] = code[hit.argmax(axis=0)[done], np.flatnonzero(done)]
-        waiting = waiting[~done]
-    return answers
 
 
 def _small_product(residual: FloatArray) -> FloatArray:

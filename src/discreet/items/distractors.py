@@ -16,12 +16,13 @@ from discreet.answers.choices import Choices
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
-from discreet.markup import Tabular, brief_repr, list_field_columns, name_some
 from discreet.models.calibrate import fit
 from discreet.persons.scoring import score
 from discreet.results.estimate import Estimate
 from discreet.schema import Along, Count, Logit, Proportion
 from discreet.tables.reading import ReadingWords
+from discreet.tabular import Tabular, brief_repr, list_field_columns
+from discreet.text import name_some
 from discreet.types import FloatArray
 
 GROUPS = 5

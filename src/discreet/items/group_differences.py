@@ -13,9 +13,11 @@ import numpy as np
 
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.groups import Split
-from discreet.results.estimate import Estimate, Status
-from discreet.types import BoolArray, FloatArray, IndexArray
+from discreet.results.estimate import Estimate, Status, draw_errors
+from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 
+SMALLEST = 1e-12
+"""Variances below are rounding errors: that of the only anchor, say."""
 ROUNDS = 10
 """Rounds of choosing anchors; two or three are usual."""
 
@@ -53,6 +55,8 @@ class Contrasts:
     difference: FloatArray
     se: FloatArray
     anchor: BoolArray
+    tested: FloatArray | None = None
+    """P-values, where they do not come from z."""
 
     @property
     def z(self) -> FloatArray:
@@ -62,6 +66,8 @@ class Contrasts:
     def p_value(self) -> FloatArray:
         from scipy.special import ndtr
 
+        if self.tested is not None:
+            return self.tested
         return np.asarray(2 * ndtr(-np.abs(self.z)))
 
 
@@ -167,6 +173,43 @@ def contrast(first: Points, second: Points, anchor: BoolArray) -> tuple[Contrast
     with np.errstate(invalid="ignore"):
         se = np.where(common, np.sqrt(variance), np.nan)
     return Contrasts(difference, se, anchors), _statuses(first, second)
+
+
+def compare_points(points: list[Points], anchor: BoolArray) -> tuple[FloatArray, Int64Array]:
+    """Return chi-squared of equal points in all groups, each centred on the anchors, and degrees.
+
+    Groups are other persons, so that their estimates are independent.
+    """
+    common = np.logical_and.reduce([group.known for group in points])
+    anchors = anchor & common if (anchor & common).sum() >= 2 else common
+    value = np.stack([np.where(common, group.value, 0.0) for group in points])
+    value -= value[:, anchors].mean(axis=1, keepdims=True)
+    variance = np.stack([_centred_variance(group.covariance, anchors) for group in points])
+    weight = 1 / np.where(common, np.maximum(variance, SMALLEST), 1.0)
+    mean = (weight * value).sum(axis=0) / weight.sum(axis=0)
+    statistic = (weight * (value - mean) ** 2).sum(axis=0)
+    degrees = np.full(len(common), len(points) - 1)
+    return np.where(common, statistic, np.nan), np.where(common, degrees, 0)
+
+
+def find_largest_error(points: list[Points], base: int, anchor: BoolArray, level: float) -> float:
+    """Return how many errors wide intervals of all contrasts are that hold together (max-t)."""
+    common = np.logical_and.reduce([group.known for group in points])
+    anchors = anchor & common if (anchor & common).sum() >= 2 else common
+    places = np.flatnonzero(common)
+    centring = np.eye(len(common))[places]
+    centring[:, anchors] -= 1 / anchors.sum()
+    errors = [
+        draw_errors(centring @ group.covariance @ centring.T, np.random.default_rng(number))
+        for number, group in enumerate(points)
+    ]
+    largest = np.zeros(len(errors[base]))
+    for number, drawn in enumerate(errors):
+        if number != base:
+            difference = drawn - errors[base]
+            spread = np.maximum(difference.std(axis=0), np.sqrt(SMALLEST))
+            largest = np.maximum(largest, np.abs(difference / spread).max(axis=1))
+    return float(np.quantile(largest, 1 - level))
 
 
 def _centred_variance(covariance: FloatArray, anchors: BoolArray) -> FloatArray:

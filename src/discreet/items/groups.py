@@ -7,7 +7,7 @@ adjusted p-values. Confidential.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack, get_args
 
@@ -17,20 +17,20 @@ import numpy.typing as npt
 from discreet.answers.opening import load_answers, name_model
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.markup import Tabular, brief_repr, count_of, name_some
-from discreet.models.conditional.rasch import find_maximum
+from discreet.models.conditional.estimator import ConditionalFit, find_maximum
 from discreet.models.steps import (
     PARTIAL_CREDIT,
     RASCH,
     RATING_SCALE,
     category_totals,
     choose_model,
-    find_step_maximum,
     leave_unused,
 )
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tables.reading import FitWords, ReadingWords
+from discreet.tabular import Tabular, brief_repr
+from discreet.text import count_of, name_some
 from discreet.types import (
     Adjustment,
     BoolArray,
@@ -61,12 +61,15 @@ class Split:
         Persons who belong to no group.
     warnings
         A sentence about them.
+    number
+        Per person the position of the group; -1 for those without one.
     """
 
     labels: tuple[str, ...]
     parts: tuple[Responses, ...]
     unlabelled: int
     warnings: tuple[FitWarning, ...]
+    number: IndexArray
 
     @property
     def pairs(self) -> list[tuple[str, Responses]]:
@@ -87,9 +90,9 @@ def split_groups(responses: Responses, groups: Any) -> Split:
         The answers.
     groups
         The name of a group column of the answers; ``"mean score"`` or ``"median score"`` (low:
-        at most that; high: above); or one label for each person, where None, NaN and "" mean
-        unknown. Where some answers are missing, the score is the mean item score: the score as a
-        share of the highest one on the items that the person answered.
+        at most that; high: above); one label for each person, where None, NaN and "" mean unknown;
+        or a mapping from person to label. Where some answers are missing, the score is the mean
+        item score: the score as a share of the highest one on the items that the person answered.
 
     Raises
     ------
@@ -111,8 +114,11 @@ def split_groups(responses: Responses, groups: Any) -> Split:
         )
     sentence = f"{missing} persons without a group label were left out"
     warnings = (FitWarning(WarningKind.NO_LABEL, sentence),) if missing else ()
-    parts = tuple(take_group(responses, labels == name) for name in names)
-    return Split(names, parts, missing, warnings)
+    number = np.full(len(labels), -1)
+    for position, name in enumerate(names):
+        number[labels == name] = position
+    parts = tuple(take_group(responses, number == position) for position in range(len(names)))
+    return Split(names, parts, missing, warnings, number)
 
 
 def load_grouped(responses: Any, groups: Any, words: ReadingWords) -> Responses:
@@ -134,8 +140,15 @@ def _label_persons(responses: Responses, groups: Any) -> Texts:
         )
     if not isinstance(groups, Iterable):
         raise BadUsage(
-            f"groups are the name of a column or one label for each person, found {groups!r}"
+            "groups are the name of a column, one label for each person, or a mapping from person "
+            f"to label, found {groups!r}"
         )
+    if isinstance(groups, Mapping):
+        named = {str(person): label for person, label in groups.items()}
+        unknown = sorted(named.keys() - set(map(str, responses.persons)))
+        if unknown:
+            raise BadUsage(f"the answers have no person {unknown[0]!r}; groups go by person id")
+        groups = [named.get(str(person)) for person in responses.persons]
     labels = np.array(["" if label is None else str(label) for label in groups], dtype=object)
     if len(labels) != responses.n_persons:
         raise BadUsage(
@@ -310,7 +323,7 @@ def run_andersen(
     source = source if chosen == RATING_SCALE else leave_unused(source)
     split = split_groups(source, groups)
     items = _comparable_items(split, source.items, chosen)
-    together = _maximise(_join(source, split, items), chosen)
+    together = find_maximum(_join(source, split, items), chosen)
     apart = [_maximise_group(part.select(items), chosen, label) for label, part in split.pairs]
     statistic = 2 * (sum(fit.log_likelihood for fit in apart) - together.log_likelihood)
     degrees = (len(apart) - 1) * together.free
@@ -324,7 +337,7 @@ def run_andersen(
         groups=split.labels,
         persons=tuple(part.n_persons for part in split.parts),
         items=items,
-        difficulty=np.stack([fit.difficulty for fit in apart]),
+        difficulty=np.stack([fit.location for fit in apart]),
         excluded=excluded,
         log_likelihood=together.log_likelihood,
         log_likelihoods=tuple(fit.log_likelihood for fit in apart),
@@ -333,26 +346,9 @@ def run_andersen(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Found:
-    """A maximum of the conditional likelihood: its value, difficulties, how many are free."""
-
-    log_likelihood: float
-    difficulty: FloatArray
-    free: int
-
-
-def _maximise(part: Responses, model: str) -> _Found:
-    if max(part.steps) == 1:
-        maximum = find_maximum(part)[2]
-        return _Found(maximum.log_likelihood, maximum.difficulty, len(maximum.difficulty) - 1)
-    steps = find_step_maximum(part, model)[0]
-    return _Found(steps.log_likelihood, steps.location, steps.free)
-
-
-def _maximise_group(part: Responses, model: str, label: str) -> _Found:
+def _maximise_group(part: Responses, model: str, label: str) -> ConditionalFit:
     try:
-        return _maximise(part, model)
+        return find_maximum(part, model)
     except DisconnectedItems as error:
         raise DisconnectedItems(
             f"in the group {label!r} ({part.n_persons} persons) {error}; or use larger or fewer "
@@ -389,7 +385,7 @@ def _full_items(part: Responses, model: str) -> set[str]:
 
 def _linked_items(part: Responses, label: str) -> set[str]:
     from discreet.answers.opening import count_pairs
-    from discreet.models.connection import classify
+    from discreet.models.connectivity import classify
 
     counts = count_pairs(part)
     _, linked, _ = classify(counts)

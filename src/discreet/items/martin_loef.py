@@ -1,29 +1,30 @@
-"""Two parts of a test: whether they measure the same (Martin-Löf), and how they hang together.
+"""Parts of a test: whether they measure the same (Martin-Löf), and how they hang together.
 
 In: answers and a way to split the items. Out: a likelihood ratio test of one ability against one
 for each part; and Cronbach's alpha, which for right and wrong answers is KR-20. Both need persons
-who answered every item. Confidential.
+who answered every item. Items may have steps. Confidential.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
 
-from discreet.answers.opening import load_answers
+from discreet.answers.opening import load_answers, name_model
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.groups import chi_squared_tail, take_group
-from discreet.markup import Tabular, brief_repr, name_some
-from discreet.models.conditional.rasch import find_maximum
-from discreet.models.steps import category_totals, refuse_steps
+from discreet.models.conditional.estimator import find_maximum
+from discreet.models.steps import RATING_SCALE, category_totals, choose_model, leave_unused
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
-from discreet.tables.reading import ReadingWords
-from discreet.types import FloatArray, Int64Array
+from discreet.tables.reading import FitWords, ReadingWords
+from discreet.tabular import Tabular, brief_repr
+from discreet.text import name_some
+from discreet.types import FloatArray, Int64Array, Model
 
 MEDIAN = "median difficulty"
 """Splits the items into an easier and a harder half."""
@@ -34,17 +35,19 @@ FEW = 5
 
 @dataclass(frozen=True, eq=False)
 class MartinLoefTest(Tabular):
-    """One ability for all items against one for each of two parts. Confidential.
+    """One ability for all items against one for each part. Confidential.
 
     Attributes
     ----------
     statistic, degrees, p_value
-        Chi-squared with ``items * other items - 1`` degrees of freedom when both parts measure
-        the same, and persons are many against that number.
+        Chi-squared when all parts measure the same, and persons are many against its degrees of
+        freedom. Two parts with highest scores m and n have ``m n - 1``; several have the product of
+        their highest scores plus 1, less the sum of these scores and the number of parts.
     items, part
         Items compared, and to which part each belongs.
     difficulty, apart
-        Of each item: all items together (mean zero), and its part alone (mean zero in it).
+        Of each item: all items together (mean zero), and its part alone (mean zero in it); with
+        steps its location.
     persons
         How many answered everything.
     excluded
@@ -75,9 +78,13 @@ class MartinLoefTest(Tabular):
 
 
 def run_martin_loef(
-    responses: Any, split: str | Sequence[str] = MEDIAN, **reading: Unpack[ReadingWords]
+    responses: Any,
+    split: str | Sequence[str] | Mapping[str, str] = MEDIAN,
+    *,
+    model: Model = "auto",
+    **reading: Unpack[FitWords],
 ) -> MartinLoefTest:
-    """Test whether two parts of a test measure the same. Confidential.
+    """Test whether parts of a test measure the same. Confidential.
 
     Parameters
     ----------
@@ -86,8 +93,11 @@ def run_martin_loef(
         item count.
     split
         ``"median difficulty"``: the easier against the harder half. Or the names of the items
-        of one part, against all others. Parts that were chosen by looking at these answers (the
-        ends of a contrast) give too many alarms.
+        of one part, against all others. Or a mapping from item to part, for two parts or more;
+        items that it does not name are left out. Parts that were chosen by looking at these answers
+        (the ends of a contrast) give too many alarms.
+    model
+        For items with steps: ``"partial-credit"`` (what ``"auto"`` takes) or ``"rating-scale"``.
 
     Raises
     ------
@@ -110,30 +120,32 @@ def run_martin_loef(
     >>> test.degrees, test.persons
     (5, 1000)
     """
-    source = load_answers(responses, reading)
-    refuse_steps("Martin-Löf's test", source.steps)
+    source = load_answers(responses, name_model(responses, model, reading))
     usable = _usable_items(source)
-    first = _choose_part(source, usable, split)
-    second = tuple(item for item in usable if item not in set(first))
-    parts, complete = _keep_complete(source, first, second)
-    together = find_maximum(complete)[2]
-    apart = [find_maximum(part)[2] for part in parts]
-    scores = [part.store.person_totals()[1] for part in parts]
+    parts = _choose_parts(source, usable, split)
+    chosen = choose_model(model, source.steps)
+    complete = _keep_complete(source, [item for items in parts.values() for item in items], chosen)
+    answers = [complete.select(items) for items in parts.values()]
+    together = find_maximum(complete, chosen)
+    apart = [find_maximum(part, chosen) for part in answers]
+    scores = [part.store.person_totals()[1] for part in answers]
     gain = sum(maximum.log_likelihood for maximum in apart) - together.log_likelihood
-    statistic = 2 * (gain + _score_terms(*scores))
-    degrees = len(first) * len(second) - 1
-    excluded = tuple(item for item in source.items if item not in set(usable))
-    words = EASY_HARD if split == MEDIAN else ("named", "others")
+    statistic = 2 * (gain + _score_terms(scores))
+    # Free numbers of the laws of the scores and of the conditional fits, apart less together.
+    highest = [sum(part.steps) for part in answers]
+    laws = int(np.prod([score + 1 for score in highest])) - 1 - sum(highest)
+    degrees = laws + sum(maximum.free for maximum in apart) - together.free
+    excluded = tuple(item for item in source.items if item not in set(complete.items))
     warnings = _warn(source, complete, degrees, excluded)
     warn_of_dropped(warnings)
     return MartinLoefTest(
         statistic=statistic,
         degrees=degrees,
         p_value=chi_squared_tail(statistic, degrees),
-        items=(*first, *second),
-        part=(words[0],) * len(first) + (words[1],) * len(second),
-        difficulty=together.difficulty,
-        apart=np.concatenate([maximum.difficulty for maximum in apart]),
+        items=complete.items,
+        part=tuple(label for label, items in parts.items() for _ in items),
+        difficulty=together.location,
+        apart=np.concatenate([maximum.location for maximum in apart]),
         persons=complete.n_persons,
         excluded=excluded,
         warnings=tuple(warnings),
@@ -141,45 +153,53 @@ def run_martin_loef(
 
 
 def _usable_items(source: Responses) -> tuple[str, ...]:
-    answers, right = source.store.item_totals()
-    return tuple(
-        item
-        for item, some, good in zip(source.items, answers, right, strict=True)
-        if 0 < good < some
-    )
+    """Return the items that are answered in two categories or more."""
+    used = (category_totals(source.store) > 0).sum(axis=1)
+    return tuple(item for item, count in zip(source.items, used.tolist(), strict=True) if count > 1)
 
 
-def _choose_part(
-    source: Responses, usable: tuple[str, ...], split: str | Sequence[str]
-) -> tuple[str, ...]:
-    """Return the items of the first part, in the order of the answers."""
+def _choose_parts(
+    source: Responses, usable: tuple[str, ...], split: str | Sequence[str] | Mapping[str, str]
+) -> dict[str, tuple[str, ...]]:
+    """Return the items of every part, in the order of the answers."""
     if isinstance(split, str):
         if split != MEDIAN:
             raise BadUsage(
-                f"a split is {MEDIAN!r} or the names of the items of one part, found {split!r}"
+                f"a split is {MEDIAN!r}, the names of the items of one part or a mapping from item "
+                f"to part, found {split!r}"
             )
-        answers, right = source.select(usable).store.item_totals()
-        order = np.argsort(-right / answers, kind="stable")
-        chosen = {usable[i] for i in order[: len(usable) // 2]}
+        easy = set(_list_easy(source.select(usable)))
+        label_of = {item: EASY_HARD[item not in easy] for item in usable}
+    elif isinstance(split, Mapping):
+        label_of = {str(item): str(label) for item, label in split.items()}
     else:
-        unknown = [item for item in split if item not in set(source.items)]
-        if unknown:
-            raise BadUsage(f"the answers have no item {unknown[0]!r}; items go by name")
-        chosen = set(split)
-    first = tuple(item for item in usable if item in chosen)
-    if min(len(first), len(usable) - len(first)) < 2:
+        label_of = dict.fromkeys(map(str, usable), "others") | dict.fromkeys(split, "named")
+    unknown = [item for item in label_of if item not in set(source.items)]
+    if unknown:
+        raise BadUsage(f"the answers have no item {unknown[0]!r}; items go by name")
+    order = EASY_HARD if split == MEDIAN else dict.fromkeys(["named", *label_of.values()])
+    parts = {label: tuple(i for i in usable if label_of.get(i) == label) for label in order}
+    parts = {label: items for label, items in parts.items() if label in label_of.values()}
+    sizes = [len(items) for items in parts.values()]
+    if len(parts) < 2 or min(sizes) < 2:
         raise BadUsage(
-            f"two parts need two items each that have right and wrong answers, found {len(first)} "
-            f"and {len(usable) - len(first)}"
+            f"two parts need two items each that have right and wrong answers, found "
+            f"{' and '.join(map(str, sizes if len(sizes) > 1 else [*sizes, 0]))}"
         )
-    return first
+    return parts
 
 
-def _keep_complete(
-    source: Responses, first: tuple[str, ...], second: tuple[str, ...]
-) -> tuple[list[Responses], Responses]:
-    """Return both parts and the whole, for the persons who answered all of it."""
-    chosen = source.select((*first, *second))
+def _list_easy(source: Responses) -> list[str]:
+    """Return the easier half of the items, by their mean scores as shares of the highest."""
+    totals = category_totals(source.store)
+    points = totals @ np.arange(totals.shape[1]) / totals.sum(axis=1) / np.array(source.steps)
+    order = np.argsort(-points, kind="stable")
+    return [source.items[i] for i in order[: source.n_items // 2]]
+
+
+def _keep_complete(source: Responses, items: Sequence[str], model: str) -> Responses:
+    """Return the answers of persons who answered all of these items."""
+    chosen = source.select(items)
     answered = chosen.store.person_totals()[0]
     complete = answered == chosen.n_items
     if complete.sum() < 2:
@@ -189,23 +209,20 @@ def _keep_complete(
             "persons answered"
         )
     full_test = take_group(chosen, complete)
-    parts = [full_test.select(first), full_test.select(second)]
-    for part in (full_test, *parts):
-        if len(_usable_items(part)) < part.n_items:
-            left = sorted(set(part.items) - set(_usable_items(part)))
-            raise DisconnectedItems(
-                f"among the {full_test.n_persons} persons who answered everything, "
-                f"{name_some(left)} have no right or no wrong answer; leave them out"
-            )
-    return parts, full_test
+    constant = sorted(set(full_test.items) - set(_usable_items(full_test)))
+    if constant:
+        raise DisconnectedItems(
+            f"among the {full_test.n_persons} persons who answered everything, "
+            f"{name_some(constant)} have one kind of answer only; leave them out"
+        )
+    return full_test if model == RATING_SCALE else leave_unused(full_test)
 
 
-def _score_terms(first: Int64Array, second: Int64Array) -> float:
-    """Return the log-likelihood of pairs of scores less that of their sums."""
-    width = int(second.max()) + 1
-    pairs = np.unique(first * width + second, return_counts=True)[1]
-    sums = np.unique(first + second, return_counts=True)[1]
-    return float((pairs * np.log(pairs)).sum() - (sums * np.log(sums)).sum())
+def _score_terms(scores: Sequence[Int64Array]) -> float:
+    """Return the log-likelihood of the scores of all parts less that of their sums."""
+    together = np.unique(np.stack(scores), axis=1, return_counts=True)[1]
+    sums = np.unique(np.sum(scores, axis=0), return_counts=True)[1]
+    return float((together * np.log(together)).sum() - (sums * np.log(sums)).sum())
 
 
 def _warn(
@@ -219,7 +236,7 @@ def _warn(
         )
         warnings.append(FitWarning(WarningKind.INCOMPLETE, sentence))
     if excluded:
-        sentence = f"items always or never right were left out: {name_some(list(excluded))}"
+        sentence = f"items without a part or with one kind of answer: {name_some(list(excluded))}"
         warnings.append(FitWarning(WarningKind.NOT_COMPARED, sentence, excluded))
     if complete.n_persons < FEW * degrees:
         sentence = (

@@ -25,7 +25,6 @@ from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.items.groups import take_group
-from discreet.markup import Tabular, brief_repr, count_of, list_field_columns, minus, name_some
 from discreet.models.steps import refuse_steps
 from discreet.persons.scoring import PersonScores, score
 from discreet.results.limits import (
@@ -37,6 +36,8 @@ from discreet.results.limits import (
 )
 from discreet.schema import ItemName
 from discreet.tables.reading import ReadingWords
+from discreet.tabular import Tabular, brief_repr, list_field_columns
+from discreet.text import count_of, minus, name_some
 from discreet.types import BoolArray, FloatArray, Int64Array
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from scipy.special import expit
 
 from discreet.errors import BadUsage, escape_controls
 from discreet.items.residuals import prepare
-from discreet.markup import Tabular, brief_repr
 from discreet.models.steps import refuse_steps
 from discreet.schema import Along, Count, Within
 from discreet.tables.reading import ReadingWords
+from discreet.tabular import Tabular, brief_repr
 from discreet.types import BoolArray, FloatArray
 
 MOST_ITEMS, MOST_ROWS = 40, 120

@@ -14,16 +14,17 @@ from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.groups import chi_squared_tail
-from discreet.markup import Tabular, brief_repr, name_some
+from discreet.models.conditional.estimator import find_maximum
 from discreet.models.steps import (
     PARTIAL_CREDIT,
     RATING_SCALE,
     category_totals,
-    find_step_maximum,
 )
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tables.reading import ReadingWords
+from discreet.tabular import Tabular, brief_repr
+from discreet.text import name_some
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +99,7 @@ def compare_step_models(responses: Any, **reading: Unpack[ReadingWords]) -> Step
     items, excluded = _full_items(source)
     chosen = source.select(items)
     models = (PARTIAL_CREDIT, RATING_SCALE)
-    fits = [find_step_maximum(chosen, model)[0] for model in models]
+    fits = [find_maximum(chosen, model) for model in models]
     statistic = 2 * (fits[0].log_likelihood - fits[1].log_likelihood)
     degrees = fits[0].free - fits[1].free
     warnings = _tell_excluded(excluded)

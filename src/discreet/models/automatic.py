@@ -7,19 +7,16 @@ patterns of missing answers; they are found in one pass, and the likelihood then
 
 from __future__ import annotations
 
-import numpy as np
-
 from discreet.answers.protocol import Answers
 from discreet.counts import PairCounts
 from discreet.errors import DisconnectedItems, NotConverged
+from discreet.models.conditional.estimator import ConditionalTask
 from discreet.models.conditional.groups import SOLVE_SECONDS, conditional_work
-from discreet.models.conditional.patterns import GroupPatterns, Patterns
-from discreet.models.conditional.rasch import assemble_conditional, maximise_conditional
-from discreet.models.conditional.steps import maximise_steps
-from discreet.models.connection import Chain, ItemFacts
-from discreet.models.steps import StepPlan, assemble_steps, count_reached
+from discreet.models.conditional.patterns import Patterns
+from discreet.models.connectivity import Chain
+from discreet.models.step_plan import StepPlan
 from discreet.results.estimate import Estimate
-from discreet.types import FloatArray, IndexArray
+from discreet.types import FloatArray
 
 WORK_SECONDS = 2.0
 """Foretold seconds on one core up to which conditional likelihood is taken."""
@@ -50,7 +47,7 @@ def find_obstacle(data: Answers | PairCounts, regularisation: float) -> str:
 
 
 def attempt_conditional(
-    answers: Answers, plan: StepPlan, facts: ItemFacts, chain: Chain, start: FloatArray
+    answers: Answers, plan: StepPlan, chain: Chain, start: FloatArray
 ) -> tuple[Estimate | None, str]:
     """Estimate by conditional likelihood if that is little work; say what was decided, and why.
 
@@ -60,40 +57,25 @@ def attempt_conditional(
         The answers, in memory.
     plan
         The categories of the items.
-    facts, chain
-        What is known of the items, and which of them are linked.
+    chain
+        Which nodes are linked.
     start
-        The refined estimate of the linked items.
+        The refined estimate of the linked nodes.
     """
-    if not plan.is_binary:
-        return _attempt_steps(answers, plan)
-    patterns = find_patterns(answers, chain.linked)
+    by_pairs = plan.is_binary or plan.held is not None
+    task = ConditionalTask(plan, chain, start) if by_pairs else ConditionalTask(plan)
+    patterns = find_patterns(answers, task)
     if patterns is None:
         return None, take_refined(TOO_MUCH_WORK)
     try:
-        conditional_fit = maximise_conditional(patterns, facts.right[chain.linked], start)
-    except NotConverged as error:
-        return None, take_refined(f"conditional found no maximum ({error})")
-    return assemble_conditional(facts, chain, conditional_fit), TOOK_CONDITIONAL
-
-
-def _attempt_steps(answers: Answers, plan: StepPlan) -> tuple[Estimate | None, str]:
-    """Do the same for items with steps, all of them or none."""
-    patterns = find_patterns(answers, np.arange(len(plan.items)), plan)
-    if patterns is None:
-        return None, take_refined(TOO_MUCH_WORK)
-    try:
-        step_fit = maximise_steps(count_reached(patterns, plan), plan.model)
+        return task.assemble(task.maximise(patterns), patterns), TOOK_CONDITIONAL
     except (NotConverged, DisconnectedItems) as error:
         return None, take_refined(f"conditional found no maximum ({error})")
-    return assemble_steps(step_fit, plan), TOOK_CONDITIONAL
 
 
-def find_patterns(
-    answers: Answers, columns: IndexArray, plan: StepPlan | None = None
-) -> Patterns | None:
+def find_patterns(answers: Answers, task: ConditionalTask) -> Patterns | None:
     """Return the patterns of all persons, or ``None`` where they are too much work."""
-    steps = 1 if plan is None else max(plan.steps)
+    columns, steps = task.items, max(task.plan.steps)
     if SOLVE_SECONDS * (len(columns) * steps) ** 3 > WORK_SECONDS:
         return None
     sample = max(FEWEST_SAMPLED, SAMPLE_CELLS // len(columns))
@@ -101,8 +83,7 @@ def find_patterns(
     # Very many persons need not all be looked at to see that their patterns are too many.
     samples_first = answers.n_persons > sample and not complete
     for chosen in (sample, None) if samples_first else (None,):
-        job = GroupPatterns(columns, sample=chosen)
-        patterns = job.collect(answers.reduce(job if plan is None else plan.wrap(job)))
+        patterns = task.collect(answers, chosen)
         if conditional_work(patterns, steps) > WORK_SECONDS:
             return None
     return patterns

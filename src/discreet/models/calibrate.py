@@ -8,22 +8,42 @@ persons.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import Any, Unpack, cast
 
 import numpy as np
 
-from discreet.answers.opening import name_model, opened, plan_words
+from discreet.answers.opening import load_answers, name_model, opened, plan_words
 from discreet.answers.protocol import Answers, Job
+from discreet.answers.ratings import Ratings, StoredRatings
+from discreet.answers.responses import Responses
 from discreet.counts import PairCounts, holds_counts, name_weighting
 from discreet.counts.folds import FoldCounts, PersonWeight, Tally, explain_folds
 from discreet.counts.matrix import DENSE_FITTING, FITTING, planning
+from discreet.counts.nodes import Recoding
 from discreet.errors import BadUsage, OutOfReach
 from discreet.log import LOG, name_source
-from discreet.markup import count_of
+from discreet.models.anchors import (
+    Released,
+    accept_anchors,
+    add_displacements,
+    explain_untied,
+)
 from discreet.models.conditional.patterns import GroupPatterns
-from discreet.models.connection import Chain, ItemFacts, call_categories, doubt_shape
-from discreet.models.methods import ANSWER_METHODS, AUTO, METHOD_WORDS, METHODS, PAIR_METHODS
+from discreet.models.connectivity import Chain, ItemFacts, call_categories, doubt_shape
+from discreet.models.item_parameters import KnownItems
+from discreet.models.laplacian import Laplacian
+from discreet.models.methods import (
+    ANSWER_METHODS,
+    AUTO,
+    METHOD_WORDS,
+    METHODS,
+    PAIR_METHODS,
+)
+from discreet.models.methods import (
+    Method as PairEstimator,
+)
 from discreet.models.standard_errors.folds import leave_folds_out
 from discreet.models.standard_errors.sandwich import (
     COVARIANCE_LIMIT,
@@ -32,15 +52,14 @@ from discreet.models.standard_errors.sandwich import (
     plan_sandwich,
     simulate_uncertainty,
 )
-from discreet.models.steps import RATING_SCALE, plan_steps
+from discreet.models.step_plan import StepPlan, plan_steps
+from discreet.models.steps import RATING_SCALE
+from discreet.models.structure import Structure
 from discreet.results.dropped import warn_of_dropped, warn_of_missing_errors
 from discreet.results.estimate import Estimate, FitWarning, Solution, WarningKind
 from discreet.tables.reading import FitWords, ReadingWords
-from discreet.types import Ability, Engine, FloatArray, Method, Model
-
-if TYPE_CHECKING:
-    pass
-
+from discreet.text import count_of
+from discreet.types import Ability, Engine, FloatArray, Method, Model, Within
 
 MATRIX_ITEMS = 20_000
 """Items up to which the answer methods may build a matrix between all items (3.2 GB)."""
@@ -55,9 +74,9 @@ NEEDS_PERSONS = (
 
 NO_FOLDS = (
     "pair counts do not say which items were answered by the same person, so they need the answers "
-    "themselves, counts with folds for this method (count_pairs(..., folds=32) or discreet counts "
-    "--folds 32; for 'spectral' with the weighting 'none'), or counts of complete answers to at "
-    f"most {COVARIANCE_LIMIT:,} right/wrong items"
+    "themselves, counts with folds for this method (count_pairs(..., folds=32) or discreet table "
+    "counts --folds 32; for 'spectral' with the weighting 'none'), or counts of complete answers "
+    f"to at most {COVARIANCE_LIMIT:,} right/wrong items"
 )
 NO_FOLDS_LEFT = (
     "the rows of a query are read only once, and {}. Write the rows to a file and fit that: "
@@ -77,6 +96,7 @@ class _Request:
     undecided: bool = False
     """Whether conditional likelihood shall be tried."""
     choice: str = ""
+    anchors: KnownItems | None = None
 
 
 def fit(
@@ -88,6 +108,12 @@ def fit(
     standard_errors: bool = True,
     regularisation: float = 0.0,
     ability: Ability = "normal",
+    anchors: Any = None,
+    facets: str | Sequence[str] = (),
+    structure: str | None = None,
+    within: Within = "auto",
+    features: Mapping[str, Any] | None = None,
+    refits: int = 0,
     **reading: Unpack[FitWords],
 ) -> Estimate:
     """Estimate the difficulty of every item.
@@ -122,6 +148,27 @@ def fit(
         items without a number where the answers do not determine one. Pair methods only.
     ability
         What ``"marginal"`` assumes about the abilities: ``"normal"`` or ``"empirical"``.
+    anchors
+        Items whose difficulties are known and held; the others are estimated on their scale. A
+        mapping from item to difficulty (with steps, to the list of its thresholds), or a table with
+        these columns (item and difficulty; with steps item, step and threshold), whose items must
+        all occur in the answers; or a calibration, a release or a bank, of which the items that
+        occur are used. The answers are read into memory.
+    facets
+        Of ratings, a long table with one row per score: the columns of raters, tasks and other
+        facets. The estimate's ``facets`` then hold their measures (docs/raters.md).
+    structure
+        Of ratings: what a threshold is the sum of, by default ``"item:step + rater"``;
+        ``"item + step + rater"`` is a rating scale, ``+ rater:time`` lets severities change.
+    within
+        Of ratings: ``"item"`` compares ratings of the same person on the same item only, None all
+        ratings of a person. ``"auto"`` takes the first where it links everything.
+    features
+        Of ratings: a table with the column ``item`` and features of items, whose weights take the
+        place of item locations (the linear logistic test model).
+    refits
+        Of ratings: how many refits to drawn scores measure and remove the bias that very many
+        raters of few ratings each cause (2 or 3 suffice).
     reading
         ``person=``, ``item=``, ``response=`` and the other keywords of
         :func:`discreet.read_responses`, for sources that have columns.
@@ -129,8 +176,10 @@ def fit(
     Returns
     -------
     Estimate
-        Difficulties in logits with mean zero, standard errors, a status for every item, and
-        warnings about every item that was left out.
+        Difficulties in logits with mean zero (with anchors: on their scale), standard errors, a
+        status for every item, and warnings about every item that was left out. With anchors
+        ``displacement`` says how far each would move if only it were free; standard errors take
+        the anchors as exactly known.
 
     Raises
     ------
@@ -147,15 +196,44 @@ def fit(
     >>> estimate = fit(answers)
     >>> float(np.round(estimate.difficulty[1] - estimate.difficulty[0], 6))
     0.693147
+    >>> anchored = fit(answers, anchors={"0": 2.0})
+    >>> float(np.round(anchored.difficulty[1], 6)), anchored.status[0].value
+    (2.693147, 'anchored')
     """
+    if facets or isinstance(data, Ratings | StoredRatings):
+        from discreet.models.facets.fit import FacetRequest, fit_facets  # loads SciPy and numba
+
+        if anchors is not None:
+            raise BadUsage("anchors hold items of answers; with facets= leave anchors= out")
+        question = FacetRequest(
+            facets, structure, features, model, method, within, standard_errors, refits
+        )
+        return fit_facets(data, question, engine=engine, reading=reading)
     _check_method(method, ability)
     request = _Request(method, standard_errors, regularisation, ability, model)
     LOG.info("fitting items of %s, method %s", name_source(data), method)
+    if anchors is not None:
+        data, request, reading = _hold(data, anchors, request, reading)
     estimate = _fit(data, request, engine, reading)
     numbers = int(estimate.estimated.sum()), len(estimate.items), estimate.persons, estimate.method
     LOG.info("fitted %d of %d items, %d persons, method %s", *numbers)
     warn_of_dropped(estimate.warnings)
     return estimate if model != "auto" else replace(estimate, choice=_tell_model(estimate))
+
+
+def _hold(
+    data: Any, anchors: Any, request: _Request, reading: FitWords
+) -> tuple[Responses, _Request, FitWords]:
+    """Return answers in the categories of the anchors, and a request with the anchors."""
+    if isinstance(data, PairCounts) or holds_counts(data):
+        raise BadUsage(
+            "anchors need the answers themselves, found pair counts; fit the answers with anchors, "
+            "or fit the counts and link them to the known scale (link_calibrations)"
+        )
+    answers = load_answers(data, name_model(data, request.model, reading))
+    has_steps = max(answers.steps, default=1) > 1
+    held = accept_anchors(anchors, answers.items, has_steps=has_steps)
+    return held.match(answers), replace(request, anchors=held), FitWords()
 
 
 def _tell_model(estimate: Estimate) -> str:
@@ -209,39 +287,84 @@ def _fit_pairs(answers: Answers, request: _Request) -> Estimate:
     method = PAIR_METHODS[request.method]
     counts, weighting = _count_weighted(answers, method.weighting)
     counts.check_room()
-    counts, plan = plan_steps(counts, request.model)
+    counts, plan = plan_steps(counts, request.model, request.anchors)
     chain = plan.link(counts, request.regularisation * _unit(weighting, counts))
     nodes = counts.as_nodes()
     facts = ItemFacts(nodes.items, nodes.answers, nodes.right, nodes.persons)
     del counts, nodes  # with many items the pairs are most of the memory, and the chain has them
-    difficulty, solution = plan.solve(method, chain)
+    structure = plan.build_structure(chain.linked)
+    difficulty, solution = method.find_solution(chain.rates, structure)
     if request.undecided:
         from discreet.models.automatic import attempt_conditional
 
-        exact, choice = attempt_conditional(answers, plan, facts, chain, difficulty)
+        exact, choice = attempt_conditional(answers, plan, chain, difficulty)
         request = replace(request, choice=choice)
         if exact is not None:
             return _finish_answers(answers, exact, request)
-    if not request.standard_errors:
-        uncertainty = _unknown(chain, "standard errors were not asked for")
-        return plan.fold(_assemble(facts, chain, request, difficulty, solution, uncertainty))
-    sandwich = plan_sandwich(
-        method.laplacian(chain.rates, difficulty),
-        difficulty=difficulty,
-        columns=chain.linked,
-        scoring=method.scoring(difficulty),
-        weighting=weighting,
-        answers=facts.answers,
-        n_persons=facts.persons,
-        locations=plan.locate(chain.linked),
-        basis=plan.basis,
-    )
-    sandwich = replace(sandwich, job=plan.wrap(sandwich.job))
-    routing_facts = facts if plan.is_binary else None
-    uncertainty, routing = _go_through(answers, routing_facts, sandwich, chain, difficulty)
+    laplacian = method.laplacian(chain.rates, difficulty)
+    routing: tuple[FitWarning, ...] = ()
+    uncertainty = _unknown(chain, "standard errors were not asked for")
+    if request.standard_errors:
+        sandwich = plan_sandwich(
+            laplacian,
+            difficulty=difficulty,
+            columns=chain.linked,
+            scoring=method.scoring(difficulty),
+            weighting=weighting,
+            answers=facts.answers,
+            n_persons=facts.persons,
+            structure=structure,
+            locations=plan.locate(chain.linked),
+        )
+        sandwich = replace(sandwich, job=plan.wrap(sandwich.job))
+        uncertainty, routing = _go_through(answers, plan, sandwich, chain, difficulty)
     estimate = _assemble(facts, chain, request, difficulty, solution, uncertainty)
     estimate = replace(estimate, warnings=(*estimate.warnings, *routing))
-    return plan.fold(estimate, uncertainty.locations)
+    estimate = plan.fold(estimate, uncertainty.locations)
+    if plan.held is None:
+        return estimate
+    release = _PairRelease(
+        method, structure, chain, difficulty, laplacian, uncertainty, plan.persons
+    )
+    return add_displacements(estimate, plan, release, explain_untied(plan, chain))
+
+
+@dataclass(frozen=True, eq=False)
+class _PairRelease:
+    """Frees one anchor of a fit by pairs."""
+
+    method: PairEstimator
+    structure: Structure
+    chain: Chain
+    difficulty: FloatArray
+    laplacian: Laplacian
+    uncertainty: Uncertainty
+    persons: int
+
+    def __call__(self, item: int) -> tuple[float, float]:
+        """Return how far the item's location moves, and its standard error."""
+        method, rates = self.method, self.chain.rates
+        scoring, released = method.scoring(self.difficulty), self.structure.release(item)
+
+        def gradient(parameter: FloatArray) -> FloatArray:
+            return released.project(method.score(rates, scoring, released.spread(parameter)))
+
+        products = self.uncertainty.products
+        if products is not None:
+            # At the solution the scores of free items add up to zero; those of anchors do not, and
+            # their variance is about their mean.
+            pull = method.score(rates, scoring, self.difficulty) / np.sqrt(max(self.persons, 1))
+            products = products - np.outer(pull, pull)
+        moved, se = Released(
+            released,
+            item,
+            self.difficulty,
+            self.laplacian.to_dense(),
+            gradient,
+            lambda: method.solve_within(rates, released)[0],
+            products,
+        ).displace()
+        return moved, se if products is not None else float("nan")
 
 
 def _fit_once(answers: Answers, request: _Request) -> Estimate:
@@ -261,22 +384,17 @@ def _count_weighted(
 
 
 def _go_through(
-    answers: Answers,
-    facts: ItemFacts | None,
-    sandwich: Sandwich,
-    chain: Chain,
-    difficulty: FloatArray,
+    answers: Answers, plan: StepPlan, sandwich: Sandwich, chain: Chain, difficulty: FloatArray
 ) -> tuple[Uncertainty, tuple[FitWarning, ...]]:
-    """Make the second pass over persons; return warnings about routing too.
-
-    Without ``facts`` nobody looks for routing, whose test knows right and wrong answers only.
-    """
+    """Make the second pass over persons; return warnings about routing too."""
     jobs: list[Job[Any]] = []
-    if facts is not None and (facts.answers < facts.persons).any():
+    n_answers = int(plan.categories.sum())
+    if n_answers < plan.persons * len(plan.items):
         from discreet.models.routing import LookForRouting, may_be_routed  # loads SciPy
 
-        if may_be_routed(int(facts.answers.sum()), facts.persons * len(facts.items)):
-            jobs.append(LookForRouting(chain.linked, difficulty))
+        if may_be_routed(n_answers, plan.persons * len(plan.items)):
+            items, thresholds = plan.spread_items(chain.linked, difficulty)
+            jobs.append(plan.wrap(LookForRouting(items, thresholds)))
     try:
         answers.admit(sandwich.job)
     except OutOfReach as reason:
@@ -307,7 +425,9 @@ def _fit_answers(answers: Answers, request: _Request) -> Estimate:
             "'spectral', whose memory follows the pairs that were compared"
         )
     fit_by = ANSWER_METHODS[name]
-    estimate = fit_by(answers, ability=request.ability, model=request.model)
+    estimate = fit_by(
+        answers, ability=request.ability, model=request.model, anchors=request.anchors
+    )
     return _finish_answers(answers, estimate, request)
 
 
@@ -318,12 +438,14 @@ def _finish_answers(answers: Answers, estimate: Estimate, request: _Request) -> 
     estimate = replace(estimate, choice=request.choice, warnings=warnings, se_method=se_method)
     complete = answers.n_answers == answers.n_persons * len(answers.items)
     unasked = estimate.method == "marginal" or not request.standard_errors
-    if complete or unasked or estimate.model != "rasch":
+    if complete or unasked:
         return estimate
     from discreet.models.routing import look_for_routing  # loads SciPy
 
-    estimated_items = np.flatnonzero(estimate.estimated)
-    routing = look_for_routing(answers, estimated_items, estimate.difficulty[estimated_items])
+    items, ladder = np.flatnonzero(estimate.estimated), estimate.ladder
+    fewer = ladder is not None and estimate.steps != answers.steps
+    recoding = Recoding(tuple(answers.steps), ladder.kept) if ladder and fewer else None
+    routing = look_for_routing(answers, items, estimate.thresholds[items], recoding=recoding)
     return replace(estimate, warnings=(*estimate.warnings, *routing.warnings))
 
 
@@ -354,7 +476,8 @@ def _fit_counts(counts: PairCounts, request: _Request, advice: str = NO_FOLDS) -
     folds = folds and counts.folds
     unit = _unit(method.weighting, counts) / weight if weighted else 1.0
     chain = plan.link(counts, request.regularisation * unit)
-    difficulty, solution = plan.solve(method, chain)
+    structure = plan.build_structure(chain.linked)
+    difficulty, solution = method.find_solution(chain.rates, structure)
     complete = plan.is_binary and _is_complete(counts)
     if not (weighted or complete):
         note = f"from counts alone: persons are not weighted as {request.method!r} does"

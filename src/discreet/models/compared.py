@@ -18,7 +18,7 @@ from discreet.answers.judges import Comparisons, count_wins
 from discreet.answers.read_judges import open_comparisons
 from discreet.counts import ComparisonCounts
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.models.connection import Chain, build_chain
+from discreet.models.connectivity import Chain, build_chain
 from discreet.models.laplacian import Laplacian, invert
 from discreet.models.methods import PAIR_METHODS, Method
 from discreet.models.standard_errors.sandwich import COVARIANCE_LIMIT, Uncertainty

@@ -62,6 +62,12 @@ class Laplacian:
             product -= self.weights.T @ vectors
         return np.asarray(product)
 
+    def to_dense(self) -> FloatArray:
+        """Return the matrix itself."""
+        weights = self.weights if isinstance(self.weights, np.ndarray) else self.weights.toarray()
+        upper = not isinstance(self.weights, np.ndarray)
+        return np.diag(self.diagonal) - (weights + weights.T if upper else weights)
+
     def rescale(self, vector: FloatArray) -> FloatArray:
         """Divide by the diagonal: the roughest of inverses."""
         return vector / self.diagonal

@@ -2,11 +2,6 @@
 
 In: nothing. Out: what each method does, by name. Pair methods need pair counts only; answer
 methods need the answers themselves.
-
-The spectral method is the paper's Algorithm 1: the chain moves from i to j with probability
-``Y[i, j] / d``, and its stationary vector is proportional to exp(b). The number d makes the rows
-of M sum to at most one and cancels in ``pi / d`` (step 3), so the solver works on the counts
-themselves.
 """
 
 from __future__ import annotations
@@ -20,53 +15,19 @@ import numpy as np
 from discreet.answers.protocol import Answers
 from discreet.counts.folds import PersonWeight
 from discreet.errors import BadUsage
-from discreet.models.laplacian import Laplacian, build_laplacian, symmetrise_flow
+from discreet.models.item_parameters import KnownItems
+from discreet.models.laplacian import Laplacian
 from discreet.models.refined import RefinedScoring, curvature, solve_refined, solve_within
+from discreet.models.spectral import (
+    SpectralScoring,
+    balance,
+    project_within,
+    solve_stationary,
+)
 from discreet.models.standard_errors.person_scores import PairContribution
-from discreet.models.stationary import solve_stationary
+from discreet.models.structure import Structure
 from discreet.results.estimate import Estimate, Solution
 from discreet.types import FloatArray
-
-
-@dataclass(frozen=True)
-class SpectralScoring:
-    """What a pair (first right, second wrong) adds to the balance equations of the chain.
-
-    The stationary vector makes the flow ``exp(b_i) Y[i, j]`` out of each item equal the flow
-    into it. ``top`` is subtracted from difficulties to keep exp in the range of doubles.
-    """
-
-    top: float
-
-    def residual(self, right: FloatArray, wrong: FloatArray) -> FloatArray:
-        """Flow from the item that was right to the item that was wrong."""
-        return np.broadcast_to(
-            np.exp(right - self.top), np.broadcast_shapes(right.shape, wrong.shape)
-        )
-
-    def curvature(self, right: FloatArray, wrong: FloatArray) -> FloatArray:
-        """Half the flow: the pair's share of the symmetrised Laplacian."""
-        return self.residual(right, wrong) / 2
-
-
-def balance(rates: Any, difficulty: FloatArray) -> Laplacian:
-    """Laplacian of the symmetrised flow: the derivative of the balance equations."""
-    weight = np.exp(difficulty - difficulty.max())
-    if isinstance(rates, np.ndarray):
-        flow = rates * weight[:, None]
-        flow = (flow + flow.T) / 2
-        np.fill_diagonal(flow, 0.0)
-    else:
-        flow = symmetrise_flow(rates, weight)
-    return build_laplacian(flow)
-
-
-def project_within(rates: Any, basis: FloatArray) -> tuple[FloatArray, Solution]:
-    """Move the stationary vector to the nearest point of a structure, as the flow measures."""
-    difficulty, solution = solve_stationary(rates)
-    weighed = balance(rates, difficulty).apply(basis)
-    parameter = np.linalg.lstsq(weighed.T @ basis, weighed.T @ difficulty, rcond=1e-12)[0]
-    return np.asarray(basis @ parameter), solution
 
 
 @dataclass(frozen=True)
@@ -77,8 +38,18 @@ class Method:
     laplacian: Callable[[Any, FloatArray], Laplacian]
     scoring: Callable[[FloatArray], PairContribution]
     weighting: PersonWeight | None
-    solve_within: Callable[[Any, FloatArray], tuple[FloatArray, Solution]]
-    """The same among the combinations of a basis' columns: for a rating scale."""
+    solve_within: Callable[[Any, Structure], tuple[FloatArray, Solution]]
+    """The same among the thresholds of a structure: for a rating scale, or beside anchors."""
+
+    def find_solution(self, rates: Any, structure: Structure) -> tuple[FloatArray, Solution]:
+        """Solve for the thresholds of a structure."""
+        return self.solve(rates) if structure.is_identity else self.solve_within(rates, structure)
+
+    def score(self, rates: Any, scoring: PairContribution, difficulty: FloatArray) -> FloatArray:
+        """Return how the objective grows with every threshold, elsewhere than at the solution."""
+        dense = rates if isinstance(rates, np.ndarray) else rates.toarray()
+        flow = dense * scoring.residual(difficulty[:, None], difficulty[None, :])
+        return np.asarray(flow.sum(axis=0) - flow.sum(axis=1))
 
 
 PAIR_METHODS: dict[str, Method] = {
@@ -94,31 +65,29 @@ PAIR_METHODS: dict[str, Method] = {
 class AnswerMethod(Protocol):
     """An estimator that needs the answers themselves and has its own standard errors."""
 
-    def __call__(self, responses: Answers, *, ability: str, model: str) -> Estimate: ...
+    def __call__(
+        self, responses: Answers, *, ability: str, model: str, anchors: KnownItems | None
+    ) -> Estimate: ...
 
 
-def _conditional(responses: Answers, *, ability: str, model: str) -> Estimate:
+def _conditional(
+    responses: Answers, *, ability: str, model: str, anchors: KnownItems | None
+) -> Estimate:
     if ability != "normal":
         raise BadUsage(
             "the method 'conditional' assumes nothing about abilities; leave ability out"
         )
-    if any(step > 1 for step in responses.steps):
-        from discreet.models.steps import fit_conditional_steps
+    from discreet.models.conditional.estimator import fit_conditional
 
-        return fit_conditional_steps(responses, model)
-    from discreet.models.conditional.rasch import fit_conditional
-
-    return fit_conditional(responses)
+    return fit_conditional(responses, model, anchors)
 
 
-def _marginal(responses: Answers, *, ability: str, model: str) -> Estimate:
-    if any(step > 1 for step in responses.steps):
-        from discreet.models.marginal import fit_marginal_steps
+def _marginal(
+    responses: Answers, *, ability: str, model: str, anchors: KnownItems | None
+) -> Estimate:
+    from discreet.models.marginal.estimator import fit_marginal
 
-        return fit_marginal_steps(responses, model, ability=ability)
-    from discreet.models.marginal import fit_marginal
-
-    return fit_marginal(responses, ability=ability)
+    return fit_marginal(responses, model, ability=ability, anchors=anchors)
 
 
 ANSWER_METHODS: dict[str, AnswerMethod] = {"conditional": _conditional, "marginal": _marginal}

@@ -17,7 +17,8 @@ import numpy as np
 from discreet.errors import NotConverged
 from discreet.jit import threads_for
 from discreet.models.laplacian import Laplacian, LaplacianSolver, build_laplacian, upper_triangle
-from discreet.models.stationary import draw_slow_direction
+from discreet.models.spectral import draw_slow_direction
+from discreet.models.structure import Structure
 from discreet.results.estimate import Solution
 from discreet.types import FloatArray
 
@@ -95,34 +96,53 @@ def _maximise(rates: Any) -> tuple[FloatArray, Solution]:
     return difficulty, Solution("Newton on the pairwise likelihood, two starts", done + more, gap)
 
 
-def solve_within(rates: Any, basis: FloatArray) -> tuple[FloatArray, Solution]:
-    """Maximise the same likelihood among the combinations of a basis' columns.
+def solve_within(rates: Any, structure: Structure) -> tuple[FloatArray, Solution]:
+    """Maximise the same likelihood among the thresholds of a structure.
 
     Parameters
     ----------
     rates
-        Counts between all nodes; some may lead nowhere, as the basis links them too.
-    basis
-        ``[node, parameter]``; moving all nodes alike is one of its combinations.
+        Counts between all nodes; some may lead nowhere, as the structure links them too.
+    structure
+        How thresholds follow from parameters.
     """
     pairs = _DensePairs(rates if isinstance(rates, np.ndarray) else rates.toarray())
-    parameter, size = np.zeros(basis.shape[1]), np.inf
+    solver = "Newton on the pairwise likelihood, anchors held"
+    if not structure.is_anchored:
+        solver = "Newton within the structure"
+    level = 0.0 if structure.held is None else float(np.nanmean(structure.held))
+    parameter, size = structure.fit(np.full(len(structure.item), level)), np.inf
+    if not len(parameter):
+        return structure.spread(parameter), Solution(solver, 0, 0.0)
     for done in range(1, NEWTON_ROUNDS + 1):
-        residual, laplacian = pairs.evaluate(basis @ parameter)
-        second = basis.T @ laplacian.apply(basis)
-        step = np.linalg.lstsq(second, basis.T @ residual, rcond=1e-12)[0]
-        node = basis @ step
-        node -= node.mean()
+        residual, laplacian = pairs.evaluate(structure.spread(parameter))
+        step = _solve_step(structure, laplacian, residual)
+        node = structure.move(step)
+        node -= 0.0 if structure.is_anchored else node.mean()
         before, size = size, float(np.abs(node).max())
-        parameter -= _damping(node) * step
+        parameter = parameter - _damping(node) * step
         if size <= STEP_TOL or (size <= ROUNDING_STEP and size > before / 2):
-            difficulty = basis @ parameter
-            return difficulty - difficulty.mean(), Solution(
-                "Newton within the structure", done, size
-            )
+            difficulty = structure.spread(parameter)
+            difficulty -= 0.0 if structure.is_anchored else difficulty.mean()
+            return difficulty, Solution(solver, done, size)
         if not np.isfinite(size):
             break
-    raise NotConverged(_explain_steps(len(basis), f"steps of {size:.1e} logits"))
+    raise NotConverged(_explain_steps(len(structure.item), f"steps of {size:.1e} logits"))
+
+
+def _solve_step(structure: Structure, laplacian: Laplacian, residual: FloatArray) -> FloatArray:
+    if structure.basis is None or structure.is_anchored:
+        second = structure.project_matrix(laplacian.to_dense())
+    else:
+        second = structure.basis.T @ laplacian.apply(structure.basis)
+    score = structure.project(residual)
+    if structure.is_anchored:
+        try:
+            return np.asarray(np.linalg.solve(second, score))
+        except np.linalg.LinAlgError as error:
+            raise NotConverged(_explain_steps(len(structure.item), str(error))) from error
+    # The common shift is open; the shortest step leaves it alone.
+    return np.asarray(np.linalg.lstsq(second, score, rcond=1e-12)[0])
 
 
 def _climb(

@@ -1,6 +1,6 @@
 """Look for routing: did a person's earlier answers choose the later items.
 
-In: answers and difficulties. Out: a verdict with its numbers. Pair counts and conditional
+In: answers and thresholds. Out: a verdict with its numbers. Pair counts and conditional
 likelihood are biased on routed tests (adaptive tests, stages, stopping rules); marginal
 likelihood is biased where items were targeted at abilities known beforehand. The order of the
 answers is not needed.
@@ -9,8 +9,8 @@ Two facts hold for any design in which the items were chosen by something other 
 however sharply they were targeted at the ability:
 
 1. Given the items, the score is a mixture of sums of independent answers, so that its variance
-   is at least the mean of ``sum p (1 - p)``. An adaptive test spoils that: which items came
-   says how the score must have been, and little variance is left.
+   is at least the mean of the answers' variances, ``sum p (1 - p)``. An adaptive test spoils that:
+   which items came says how the score must have been, and little variance is left.
 2. On items that everybody answered, the score of any group chosen by its other items has the
    distribution ``gamma_score E(w^score)`` for some mixture of abilities (Cressie and Holland
    1983). A rule that sends on by the score cuts that distribution off.
@@ -25,11 +25,14 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 
 from discreet.answers.protocol import Answers, Job
+from discreet.answers.steps import StepStore
+from discreet.counts.nodes import Recoding
 from discreet.counts.planes import AnswerStore, SparseRows
+from discreet.models.categories import as_thresholds, category_chances, score_moments
 from discreet.models.standard_errors.person_scores import restrict_rows
+from discreet.models.steps import Recoded
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.types import FloatArray, IndexArray
 
@@ -103,30 +106,41 @@ class LookForRouting(Job[Routing]):
 
     Attributes
     ----------
-    columns, difficulty
-        Columns with a difficulty, and the difficulties, by a method that is right when items
-        were not routed.
+    columns, thresholds
+        Columns with a difficulty, and their thresholds ``[item, step]`` (of one step the
+        difficulties), by a method that is right when items were not routed.
     """
 
     columns: IndexArray
-    difficulty: FloatArray
+    thresholds: FloatArray
     sample = SAMPLE
 
     def block(self, store: AnswerStore) -> Routing:
         """Look at these persons."""
-        everybody = cast(SparseRows, store.take(np.arange(store.n_persons)))
-        rows = _Rows(*restrict_rows(everybody, self.columns))
+        rows = _list_answers(store, self.columns)
         if (np.diff(rows.indptr) >= FEWEST_ANSWERS).sum() < FEWEST_PERSONS:
             return UNKNOWN
-        ratio, se = _measure_dispersion(rows, self.difficulty)
-        return Routing(ratio, se, _test_core(rows, self.difficulty))
+        thresholds = as_thresholds(self.thresholds)
+        ratio, se = _measure_dispersion(rows, thresholds)
+        return Routing(ratio, se, _test_core(rows, thresholds))
 
 
-def look_for_routing(answers: Answers, columns: IndexArray, difficulty: FloatArray) -> Routing:
-    """Look for signs that earlier answers chose later items; see :class:`LookForRouting`."""
+def look_for_routing(
+    answers: Answers,
+    columns: IndexArray,
+    thresholds: FloatArray,
+    *,
+    recoding: Recoding | None = None,
+) -> Routing:
+    """Look for signs that earlier answers chose later items; see :class:`LookForRouting`.
+
+    ``recoding`` brings answers to the categories of the thresholds, where these are others.
+    """
     if not may_be_routed(answers.n_answers, answers.n_persons * len(answers.items)):
         return UNKNOWN
-    return answers.reduce(LookForRouting(columns, difficulty))
+    job = LookForRouting(columns, thresholds)
+    routing: Routing = answers.reduce(job if recoding is None else Recoded(job, recoding))
+    return routing
 
 
 def may_be_routed(answers: int, cells: int) -> bool:
@@ -140,7 +154,7 @@ class _Rows:
 
     indptr: npt.NDArray[np.int64]
     item: IndexArray
-    right: npt.NDArray[np.bool_]
+    score: npt.NDArray[Any]
 
     def sums(self, values: npt.NDArray[Any]) -> FloatArray:
         """Add values of answers for each person."""
@@ -148,33 +162,47 @@ class _Rows:
         return np.asarray(running[self.indptr[1:]] - running[self.indptr[:-1]])
 
 
-def _measure_dispersion(rows: _Rows, difficulty: FloatArray) -> tuple[float, float]:
-    """Residual variance of the score given features of the items, over sum p (1 - p)."""
+def _list_answers(store: AnswerStore, columns: IndexArray) -> _Rows:
+    """Return the answers to kept items, person after person."""
+    if not isinstance(store, StepStore):
+        everybody = cast(SparseRows, store.take(np.arange(store.n_persons)))
+        return _Rows(*restrict_rows(everybody, columns))
+    codes = store.rows(0, store.n_persons)[:, columns]
+    row, item = np.nonzero(codes >= 0)
+    lengths = np.bincount(row, minlength=len(codes))
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return _Rows(indptr, item, codes[row, item].astype(np.int64))
+
+
+def _measure_dispersion(rows: _Rows, thresholds: FloatArray) -> tuple[float, float]:
+    """Residual variance of the score given features of the items, over the answers' variances."""
     answered = np.diff(rows.indptr)
-    b = difficulty[rows.item]
-    right = rows.sums(rows.right)
-    variance = _score_variance(rows, b, answered, right)
+    b = np.nanmean(thresholds, axis=1)[rows.item]
+    score = rows.sums(rows.score)
+    variance = _score_variance(rows, thresholds, answered, score)
     use = (answered >= FEWEST_ANSWERS) & (variance > 0)
     features = _describe_items(rows, b, answered)[use]
     weight = 1 / np.sqrt(variance[use])
     design = features * weight[:, None]
-    coefficients, _, rank, _ = np.linalg.lstsq(design, right[use] * weight, rcond=None)
-    squares = (right[use] * weight - design @ coefficients) ** 2
+    coefficients, _, rank, _ = np.linalg.lstsq(design, score[use] * weight, rcond=None)
+    squares = (score[use] * weight - design @ coefficients) ** 2
     freedom = max(len(squares) - int(rank), 1)
     return float(squares.sum() / freedom), float(squares.std() / np.sqrt(freedom))
 
 
 def _score_variance(
-    rows: _Rows, b: FloatArray, answered: npt.NDArray[np.int64], right: FloatArray
+    rows: _Rows, thresholds: FloatArray, answered: npt.NDArray[np.int64], score: FloatArray
 ) -> FloatArray:
-    """Sum of p (1 - p) at an ability that half a right and half a wrong answer keep finite."""
-    target = (right + 0.5) * answered / (answered + 1.0)
+    """Sum of the answers' variances at an ability that half a point each way keeps finite."""
+    highest = rows.sums((~np.isnan(thresholds)).sum(axis=1)[rows.item])
+    target = (score + 0.5) * highest / (highest + 1.0)
+    own = thresholds[rows.item][:, None]
     theta = np.zeros(len(answered))
     spread = np.ones(len(answered))
     for _ in range(NEWTON_STEPS):
-        chance = expit(np.repeat(theta, answered) - b)
-        spread = np.maximum(rows.sums(chance * (1 - chance)), 1e-3)
-        theta += np.clip((target - rows.sums(chance)) / spread, -1.0, 1.0)
+        moments = score_moments(np.repeat(theta, answered), own)
+        spread = np.maximum(rows.sums(moments.variance[:, 0]), 1e-3)
+        theta += np.clip((target - rows.sums(moments.mean[:, 0])) / spread, -1.0, 1.0)
     return np.where(answered > 0, spread, 0.0)
 
 
@@ -191,9 +219,9 @@ def _describe_items(rows: _Rows, b: FloatArray, answered: npt.NDArray[np.int64])
     return np.column_stack([np.ones(len(answered)), answered, mean, width, low, high, *bends])
 
 
-def _test_core(rows: _Rows, difficulty: FloatArray) -> float:
+def _test_core(rows: _Rows, thresholds: FloatArray) -> float:
     """Test the scores on items that everybody answered, by how hard the other items are."""
-    n = len(rows.indptr) - 1
+    n, difficulty = len(rows.indptr) - 1, np.nanmean(thresholds, axis=1)
     total = np.bincount(rows.item, minlength=len(difficulty))
     core = total >= CORE_SHARE * n
     if core.sum() < FEWEST_CORE:
@@ -201,25 +229,26 @@ def _test_core(rows: _Rows, difficulty: FloatArray) -> float:
     inside = core[rows.item]
     full = rows.sums(inside) == core.sum()
     others = rows.sums(~inside)
-    score = rows.sums(inside & rows.right).astype(np.int64)
+    score = rows.sums(inside * rows.score).astype(np.int64)
+    highest = int((~np.isnan(thresholds[core])).sum())
     harder = rows.sums(np.where(inside, 0.0, difficulty[rows.item])) / np.maximum(others, 1)
     # Three groups: no other items, easier and harder ones than the median.
     middle = float(np.median(harder[others > 0])) if (others > 0).any() else 0.0
     group = np.where(others == 0, 0, np.where(harder > middle, 2, 1))
     p_values = [
-        _test_mixture(np.bincount(score[chosen], minlength=int(core.sum()) + 1), difficulty[core])
+        _test_mixture(np.bincount(score[chosen], minlength=highest + 1), thresholds[core])
         for g in range(3)
         if (chosen := full & (group == g)).sum() >= FEWEST_PERSONS // 2
     ]
     return min(1.0, min(p_values) * len(p_values)) if p_values else float("nan")
 
 
-def _test_mixture(counts: npt.NDArray[np.int64], b: FloatArray) -> float:
+def _test_mixture(counts: npt.NDArray[np.int64], thresholds: FloatArray) -> float:
     """Likelihood ratio of the best mixture of abilities against free score frequencies."""
     from scipy.special import chdtrc
 
-    theta = GRID[:, None] + b.mean()
-    table = _score_distribution(expit(theta - b), expit(b - theta))
+    theta = GRID + np.nanmean(thresholds, axis=1).mean()
+    table = _score_distribution(category_chances(theta, thresholds))[:, : len(counts)]
     # Far ends, where everybody has everything wrong or right.
     ends = np.zeros((2, len(counts)))
     ends[0, 0] = ends[1, -1] = 1.0
@@ -238,20 +267,17 @@ def _test_mixture(counts: npt.NDArray[np.int64], b: FloatArray) -> float:
     return float(chdtrc(len(counts) - 1, max(statistic, 0.0)))
 
 
-def _score_distribution(right: FloatArray, wrong: FloatArray) -> FloatArray:
-    """Distribution of the score of independent answers, ``[pattern, score]``.
+def _score_distribution(chance: FloatArray) -> FloatArray:
+    """Distribution of the score of independent answers, ``[ability, score]``.
 
-    Parameters
-    ----------
-    right, wrong
-        Probabilities ``[pattern, item]`` with ``right + wrong = 1``, given separately because
-        one minus a small number loses digits.
+    ``chance`` is that of every category, ``[ability, item, category]``.
     """
-    c, k = right.shape
-    total = np.zeros((c, k + 1))
+    n_abilities, n_items, n_categories = chance.shape
+    total = np.zeros((n_abilities, n_items * (n_categories - 1) + 1))
     total[:, 0] = 1.0
-    for j in range(k):
-        moved = total[:, : j + 1] * right[:, j : j + 1]
-        total[:, : j + 1] *= wrong[:, j : j + 1]
-        total[:, 1 : j + 2] += moved
+    for item in range(n_items):
+        width = item * (n_categories - 1) + 1
+        before, total[:, :width] = total[:, :width].copy(), 0.0
+        for category in range(n_categories):
+            total[:, category : category + width] += before * chance[:, item, category, None]
     return total

@@ -1,46 +1,25 @@
-"""Calibrate items with steps: partial credit and rating scale.
+"""Categories of items with steps: the model they ask for, and answers without unused categories.
 
-In: answers with steps, or counts of pairs of their nodes. Out: an :class:`~discreet.Estimate` with
-thresholds. A node is an item's step; for nodes of different items the quotient
-
-    P(X_i = k, X_j = l - 1) / P(X_i = k - 1, X_j = l) = exp(d_jl - d_ik)
-
-does not depend on the ability, as for two right/wrong items. So the pair methods find thresholds as
-they find difficulties, on nodes instead of items, with pairs inside an item left out. The rating
-scale model is a linear structure on the thresholds. Confidential.
+In: answers with steps. Out: the same answers in the categories that a model or a calibration has.
+Confidential.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from discreet.answers.protocol import Answers, Job
+from discreet.answers.protocol import Job
 from discreet.answers.reshaping import join_stores
 from discreet.answers.responses import Responses
 from discreet.answers.steps import StepStore
-from discreet.counts import PairCounts
-from discreet.counts.nodes import Locations, Recoding, item_of_nodes, keep_used
+from discreet.counts.nodes import Recoding, keep_used
 from discreet.counts.planes import AnswerStore
-from discreet.errors import BadResponses, BadUsage, DisconnectedItems
-from discreet.markup import count_of, name_some
-from discreet.models.conditional.patterns import GroupPatterns, Patterns
-from discreet.models.conditional.steps import (
-    StepFit,
-    StepModel,
-    StepPatterns,
-    maximise_steps,
-    rating_basis,
-)
-from discreet.models.connection import Chain, build_chain, regularise, tell_unused
-from discreet.models.methods import Method
-from discreet.models.standard_errors.sandwich import Uncertainty
-from discreet.results.estimate import Estimate, FitWarning, Solution, Status
-from discreet.results.thresholds import Thresholds
-from discreet.types import MODELS, FloatArray, IndexArray, Int64Array
+from discreet.errors import BadResponses, BadUsage
+from discreet.text import count_of
+from discreet.types import MODELS, Int64Array
 
 RASCH, PARTIAL_CREDIT, RATING_SCALE = MODELS
 
@@ -76,146 +55,6 @@ def refuse_steps(feature: str, steps: Sequence[int]) -> None:
         raise BadUsage(
             f"{feature} is for right and wrong answers, found answers with up to {max(steps)} "
             "steps; say from which score on answers count as right with at_least= (--at-least)"
-        )
-
-
-# -- categories that nobody used -------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class StepPlan:
-    """The items' categories, decided once on all data, and how nodes make items.
-
-    Attributes
-    ----------
-    items, steps
-        Names of the items, and per item the highest category of the model.
-    categories
-        ``[item, category]``: persons in each category of the model.
-    persons
-        How many persons were counted.
-    recoding
-        From the categories of the answers to those of the model.
-    model
-        One of :data:`discreet.types.MODELS`.
-    warnings
-        What became of categories that nobody used.
-    """
-
-    items: tuple[str, ...]
-    steps: tuple[int, ...]
-    categories: Int64Array
-    persons: int
-    recoding: Recoding
-    model: str
-    warnings: tuple[FitWarning, ...] = ()
-
-    @property
-    def is_binary(self) -> bool:
-        """Whether items are their own nodes."""
-        return self.model == RASCH
-
-    @property
-    def item_of(self) -> IndexArray | None:
-        """The item of every node; None where items are their own."""
-        return None if self.is_binary else item_of_nodes(self.steps)
-
-    @property
-    def basis(self) -> FloatArray | None:
-        """The structure of a rating scale, ``[node, parameter]``; None where all nodes are free."""
-        if self.model != RATING_SCALE:
-            return None
-        return rating_basis(len(self.items), max(self.steps))
-
-    def wrap(self, job: Job[Any]) -> Job[Any]:
-        """Return the job on answers in the categories of the model."""
-        return Recoded(job, self.recoding) if self.recoding.changes else job
-
-    def link(self, counts: PairCounts, regularisation: float) -> Chain:
-        """Return the nodes that the answers link; a rating scale links all that were answered."""
-        nodes = counts.as_nodes()
-        if self.model != RATING_SCALE:
-            return build_chain(nodes, regularisation=regularisation)
-        status = (Status.ESTIMATED,) * len(nodes.items)
-        rates = regularise(nodes.dense("a rating scale").astype(np.float64), regularisation)
-        return Chain(nodes.items, np.arange(len(nodes.items)), rates, status, ())
-
-    def solve(self, method: Method, chain: Chain) -> tuple[FloatArray, Solution]:
-        """Find the difficulties of the linked nodes."""
-        if self.basis is None:
-            return method.solve(chain.rates)
-        return method.solve_within(chain.rates, self.basis)
-
-    def locate(self, nodes: IndexArray) -> Locations | None:
-        """Return how the linked nodes make items; None where items are their own nodes.
-
-        Raises
-        ------
-        DisconnectedItems
-            If no item has all of its steps among these nodes.
-        """
-        if self.item_of is None:
-            return None
-        locations = Locations(self.item_of[nodes], self.steps)
-        if not len(locations.whole):
-            raise DisconnectedItems(
-                f"none of the {count_of(len(self.items))} has all of its thresholds: the answers "
-                f"link {len(nodes):,} of {sum(self.steps):,} steps. Merge categories that few "
-                "persons chose, or collect more answers"
-            )
-        return locations
-
-    def fold(self, nodes: Estimate, errors: Uncertainty | None = None) -> Estimate:
-        """Put the nodes of an estimate together to items.
-
-        ``errors`` are those of the locations, where the nodes have no covariance.
-        """
-        locations = self.locate(np.flatnonzero(nodes.estimated))
-        return nodes if locations is None else fold_nodes(nodes, self, locations, errors)
-
-
-def plan_steps(counts: PairCounts, model_name: str) -> tuple[PairCounts, StepPlan]:
-    """Decide on the categories; return the counts in these, and the plan.
-
-    Unused categories of partial credit items are left out; a rating scale keeps them.
-
-    Raises
-    ------
-    DisconnectedItems
-        If nobody is in some category of a rating scale, whatever the item.
-    """
-    model = choose_model(model_name, counts.steps)
-    every = Recoding(counts.steps, _all_categories(counts.steps))
-    if model == RATING_SCALE:
-        _check_scale(counts)
-    recoding = keep_used(counts.categories, counts.steps) if model == PARTIAL_CREDIT else every
-    warnings = tell_unused(counts.items, recoding)
-    counts = counts.recode(recoding)
-    about = counts.items, counts.steps, counts.categories, counts.persons
-    return counts, StepPlan(*about, recoding, model, warnings)
-
-
-def _all_categories(steps: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(range(step + 1)) for step in steps)
-
-
-def _check_scale(counts: PairCounts) -> None:
-    most_steps = max(counts.steps)
-    short = [
-        item for item, step in zip(counts.items, counts.steps, strict=True) if step < most_steps
-    ]
-    if short:
-        raise BadUsage(
-            f"in a rating scale all items have the same categories; {len(short)} of "
-            f"{len(counts.items)} items have fewer than {most_steps} steps ({name_some(short)}). "
-            f"If they share the scale and nobody chose the top, say steps={most_steps} "
-            f"(--steps {most_steps}); otherwise use the model 'partial-credit'"
-        )
-    total = counts.categories.sum(axis=0)
-    if (total == 0).any():
-        raise DisconnectedItems(
-            f"nobody is in category {int(np.argmin(total))} of any item, so that the steps around "
-            "it are not determined; merge it with a neighbour"
         )
 
 
@@ -325,136 +164,3 @@ def _check_categories(
             "missing, merge the category with a neighbour, or calibrate anew with these answers "
             "included"
         )
-
-
-# -- from nodes to items ---------------------------------------------------------------------
-
-
-def fold_nodes(
-    nodes: Estimate, plan: StepPlan, locations: Locations, errors: Uncertainty | None = None
-) -> Estimate:
-    """Put the nodes of an estimate, which are its items, together to the items of a plan."""
-    steps, estimated = plan.steps, nodes.estimated
-    location_se, location_covariance = _find_location_errors(nodes, locations, errors)
-    covariance, node_se = nodes.covariance, nodes.se.copy()
-    if covariance is not None:
-        covariance = locations.centre(locations.centre(covariance).T)
-        node_se[estimated] = np.sqrt(covariance.diagonal())
-    value = nodes.difficulty.copy()
-    value[estimated] = locations.centre(value[estimated])
-    location, se = np.full((2, len(steps)), np.nan)
-    location[locations.whole] = locations.average(value[estimated])
-    se[locations.whole] = location_se
-    status = _gather_status(nodes.status, steps)
-    thresholds = _spread(value, steps), _spread(node_se, steps)
-    ladder = Thresholds(*thresholds, status, covariance, plan.categories, plan.recoding.kept)
-    return replace(
-        nodes,
-        items=plan.items,
-        difficulty=location,
-        se=se,
-        status=tuple(_sum_up(own) for own in status),
-        covariance=location_covariance,
-        answers=plan.categories.sum(axis=1),
-        right=plan.categories @ np.arange(plan.categories.shape[1]),
-        warnings=(*plan.warnings, *nodes.warnings),
-        steps=steps,
-        model=plan.model,
-        ladder=ladder,
-    )
-
-
-def _find_location_errors(
-    nodes: Estimate, locations: Locations, errors: Uncertainty | None
-) -> tuple[FloatArray, FloatArray | None]:
-    """Return standard errors of the locations, and their covariance where it is known."""
-    if nodes.covariance is not None:
-        covariance = locations.find(locations.find(nodes.covariance).T)
-        return np.sqrt(covariance.diagonal()), covariance
-    if errors is not None:
-        return errors.se, errors.covariance
-    return np.full(len(locations.whole), np.nan), None
-
-
-def _spread(node: FloatArray, steps: Sequence[int]) -> FloatArray:
-    """Put values of nodes at their places, ``[item, step]``."""
-    out = np.full((len(steps), max(steps)), np.nan)
-    item = item_of_nodes(steps)
-    first = np.cumsum(steps) - steps
-    out[item, np.arange(len(item)) - first[item]] = node
-    return out
-
-
-def _gather_status(
-    status: Sequence[Status], steps: Sequence[int]
-) -> tuple[tuple[Status, ...], ...]:
-    ends = np.cumsum(steps)
-    return tuple(tuple(status[end - step : end]) for end, step in zip(ends, steps, strict=True))
-
-
-def _sum_up(status: Sequence[Status]) -> Status:
-    """Return why an item has a location, or none: the first reason among its steps."""
-    return next((one for one in status if one != Status.ESTIMATED), Status.ESTIMATED)
-
-
-# -- conditional likelihood ------------------------------------------------------------------
-
-
-def collect_patterns(answers: Answers, plan: StepPlan, **options: Any) -> StepPatterns:
-    """Group persons by the items they answered and their total score.
-
-    ``options`` are those of :class:`~discreet.models.conditional.patterns.GroupPatterns`.
-    """
-    job = GroupPatterns(np.arange(len(plan.items)), **options)
-    return count_reached(job.collect(answers.reduce(plan.wrap(job))), plan)
-
-
-def count_reached(patterns: Patterns, plan: StepPlan) -> StepPatterns:
-    """Add to patterns of all items how many persons reached each step."""
-    reached = np.cumsum(plan.categories[:, ::-1], axis=1)[:, ::-1][:, 1:]
-    return StepPatterns(patterns, np.array(plan.steps, dtype=np.int64), reached, plan.items)
-
-
-def fit_conditional_steps(answers: Answers, model_name: str) -> Estimate:
-    """Estimate thresholds by conditional maximum likelihood."""
-    return assemble_steps(*find_step_maximum(answers, model_name))
-
-
-def find_step_maximum(answers: Answers, model_name: str) -> tuple[StepFit, StepPlan]:
-    """Find the maximum of the conditional likelihood, and the categories that it is about.
-
-    Right and wrong answers are partial credit with one step.
-    """
-    _, plan = plan_steps(answers.count(), model_name)
-    model = StepModel(PARTIAL_CREDIT if plan.model == RASCH else plan.model)
-    return maximise_steps(collect_patterns(answers, plan), model), plan
-
-
-def assemble_steps(step_fit: StepFit, plan: StepPlan) -> Estimate:
-    """Return the estimate of a conditional fit of all items."""
-    status = tuple((Status.ESTIMATED,) * step for step in plan.steps)
-    covariance, kept_categories = step_fit.location_covariance, plan.recoding.kept
-    categories = plan.categories
-    return Estimate(
-        items=plan.items,
-        difficulty=step_fit.location,
-        se=np.sqrt(covariance.diagonal()),
-        status=(Status.ESTIMATED,) * len(plan.items),
-        method="conditional",
-        solution=step_fit.solution,
-        covariance=covariance,
-        answers=categories.sum(axis=1),
-        right=categories @ np.arange(categories.shape[1]),
-        persons=plan.persons,
-        warnings=plan.warnings,
-        steps=plan.steps,
-        model=plan.model,
-        ladder=Thresholds(
-            step_fit.threshold,
-            step_fit.se,
-            status,
-            step_fit.covariance,
-            categories,
-            kept_categories,
-        ),
-    )

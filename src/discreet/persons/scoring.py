@@ -20,7 +20,6 @@ from discreet.answers.responses import Responses
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadUsage
 from discreet.log import LOG
-from discreet.markup import Tabular, brief_repr, list_field_columns, name_some
 from discreet.models.categories import as_thresholds, count_item_steps
 from discreet.models.conditional.patterns import Patterns, group_patterns
 from discreet.models.item_parameters import KnownItems, known_thresholds
@@ -42,6 +41,8 @@ from discreet.persons.plausible import (
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tables.reading import ReadingWords
+from discreet.tabular import Tabular, brief_repr, list_field_columns
+from discreet.text import name_some
 from discreet.types import FloatArray, Int64Array, ScoreMethod, Texts
 
 SCORINGS: tuple[str, ...] = get_args(ScoreMethod)

@@ -19,13 +19,19 @@ from statistics import NormalDist
 
 import numpy as np
 
-from discreet.models.noisy import PRIOR_ITEMS, PRIOR_SPREAD, SPREADS, laplacian
+from discreet.models.noisy import (
+    PRIOR_ITEMS,
+    PRIOR_SPREAD,
+    SPREADS,
+    laplacian,
+    tanh_differences,
+)
 from discreet.models.noisy.disagreements import MISFIT
 from discreet.models.noisy.iterate import Around
 from discreet.models.noisy.totals.fit import TotalsForecast
 from discreet.planning.noise import NoiseForecast, forecast_noise
 from discreet.planning.study import GRAPH_SEED, Assumptions, Setting
-from discreet.privacy.mechanisms.graphs import draw_connected_graph
+from discreet.privacy.mechanisms.sparse_pairs import draw_connected_graph
 from discreet.secure import SeededSource
 from discreet.types import FloatArray
 
@@ -160,7 +166,7 @@ def _scatter(
     """
     differ = right[:, None, :] * wrong[None, :, :] + right[None, :, :] * wrong[:, None, :]
     off = (1 - np.eye(len(difficulty))) / (len(difficulty) - 1)
-    steep = off * (1 - _tanh(difficulty) ** 2)
+    steep = off * (1 - tanh_differences(difficulty) ** 2)
     single = np.einsum("ij,ijt,t->i", steep, differ, per_ability)
     # Given the ability, E[(1 - t) (1 - X_j)] over j, which is what a right answer on i brings.
     mean = np.einsum("ij,ijt->it", off, 2 * (right * wrong)[None] / differ)
@@ -246,17 +252,13 @@ def _predict_square(setting: Setting, forecast: NoiseForecast) -> float:
 def predict_square_without_noise(setting: Setting) -> float:
     """Mean square error of the non-private estimate, before the small-sample factor."""
     study = expect_study(setting, np.full(setting.answers + 1, 1 / setting.answers))
-    damped = (1 - _tanh(study.difficulty) ** 2) / 2
+    damped = (1 - tanh_differences(study.difficulty) ** 2) / 2
     slope = laplacian(study.disagreement * damped) * study.others
     sampling = _scale(laplacian(study.sampling * damped) * study.others, study.scatter)
     # The constant direction, which the data do not determine, gets a slope of its own and no
     # variance: the covariance of the totals is centred.
     inverse = np.linalg.inv(slope + float(np.trace(slope)) / len(slope) ** 2)
     return float(np.trace(inverse @ sampling @ inverse)) / len(slope)
-
-
-def _tanh(difficulty: FloatArray, stretch: float = 1.0) -> FloatArray:
-    return np.asarray(np.tanh((difficulty[None, :] - difficulty[:, None]) / (2 * stretch)))
 
 
 def _scale(covariance: FloatArray, ratio: FloatArray) -> FloatArray:
@@ -319,13 +321,13 @@ def _totals_view(setting: Setting, study: ExpectedCounts, noise: NoiseForecast) 
     truth = study.difficulty
     typical = float(noise.weights[setting.answers // 2])
     trust = _trust(study, noise.disagreement, typical)
-    damped = (1 - _tanh(truth) ** 2) / 2
+    damped = (1 - tanh_differences(truth) ** 2) / 2
     sampling = _scale(laplacian(study.sampling * damped) * study.others, study.scatter)
-    expected = study.others * (study.disagreement * _tanh(truth)).sum(axis=1)
+    expected = study.others * (study.disagreement * tanh_differences(truth)).sum(axis=1)
     least = 1e-4 * float(np.trace(sampling)) / len(truth)
 
     def view(at: FloatArray, stretch: float) -> tuple[_Equations, _Equations]:
-        tanh = _tanh(at, stretch)
+        tanh = tanh_differences(at / stretch)
         slope = -laplacian(study.disagreement * (1 - tanh**2) / (2 * stretch)) * study.others
         left = noise.disagreement**2 * (tanh**2 * trust).sum(axis=1) * study.others
         # Without any noise the weights of the equations do not matter; keep them finite.
@@ -345,11 +347,11 @@ def _pairs_view(setting: Setting, study: ExpectedCounts, noise: NoiseForecast) -
     truth = study.difficulty
     trust = _trust(study, noise.disagreement, 1.0)
     typical = setting.answers * study.density
-    expected = study.disagreement * _tanh(truth)
-    steep = study.disagreement * (1 - _tanh(truth) ** 2) / 2
+    expected = study.disagreement * tanh_differences(truth)
+    steep = study.disagreement * (1 - tanh_differences(truth) ** 2) / 2
 
     def view(at: FloatArray, stretch: float) -> tuple[_Equations, _Equations]:
-        tanh = _tanh(at, stretch)
+        tanh = tanh_differences(at / stretch)
         slope = study.disagreement * (1 - tanh**2) / (2 * stretch)
         private = noise.total**2 * (1 + trust * tanh**2)
         variance = private + typical * slope

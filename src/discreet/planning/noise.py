@@ -17,11 +17,11 @@ import numpy as np
 from discreet.errors import BadUsage
 from discreet.models.noisy.released import find_answer_variance
 from discreet.models.noisy.totals.fit import TotalsForecast, assume_thresholds, forecast_totals
-from discreet.models.noisy.totals.released_forms import expect_forms, thin_form
+from discreet.models.noisy.totals.forms import expect_forms, thin_form
 from discreet.planning.study import Setting
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms import find_mechanism
-from discreet.privacy.mechanisms.total_tables import unpack_shapes
+from discreet.privacy.mechanisms.totals_sensitivity import unpack_shapes
 from discreet.privacy.protocol import NoiseCalibration
 from discreet.types import FloatArray
 

@@ -17,7 +17,6 @@ from statistics import NormalDist
 from typing import Any
 
 from discreet.errors import BadBudget, BadUsage
-from discreet.markup import Tabular
 from discreet.planning.forecast import (
     predict_rmse,
     predict_rmse_without_privacy,
@@ -35,6 +34,7 @@ from discreet.planning.study import LEAST_SPREAD, MOST_SPREAD, Assumptions, Sett
 from discreet.privacy.accounting import Neighbours, as_neighbours
 from discreet.privacy.mechanisms import check_mechanism, find_mechanism
 from discreet.results.estimate import FitWarning, WarningKind
+from discreet.tabular import Tabular
 from discreet.types import NamedMechanism, PlannedDesign, Relation
 
 ACCURACY = (

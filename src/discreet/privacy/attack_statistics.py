@@ -24,7 +24,7 @@ from discreet.privacy.protocol import NoiseCalibration, NoiseLaw
 from discreet.secure import RandomSource
 from discreet.types import FloatArray
 
-Moves = Mapping[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]]
+NeighbourCells = Mapping[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]]
 Separation = Callable[[float], float]
 Values = Mapping[str, npt.NDArray[Any]]
 
@@ -49,7 +49,7 @@ class Statistic:
     Attributes
     ----------
     reach
-        How far one person moves the cells, in standard deviations of their noise.
+        How far one person changes the cells, in standard deviations of their noise.
     score
         Of a release; at least 0 says "the first data set".
     separation
@@ -85,11 +85,13 @@ def join_values(values: Values, calibration: NoiseCalibration) -> FloatArray:  #
     return np.concatenate([np.ravel(values[name]) for name in sorted(values)]).astype(float)
 
 
-def additive_statistic(calibration: NoiseCalibration, moves: Moves, group: int) -> Statistic:
+def additive_statistic(
+    calibration: NoiseCalibration, cells: NeighbourCells, group: int
+) -> Statistic:
     """Return the log likelihood ratio of additive noise around the two exact answers."""
     laws, spend = calibration.laws, calibration.spend
-    parts = {name: (group * one, group * other) for name, (one, other) in moves.items()}
-    steps = [(one - other) / float(laws[name].scale) for name, (one, other) in moves.items()]
+    parts = {name: (group * one, group * other) for name, (one, other) in cells.items()}
+    steps = [(one - other) / float(laws[name].scale) for name, (one, other) in cells.items()]
     reach = sqrt(sum(float(step @ step) for step in steps))
 
     def score(values: Values, calibration: NoiseCalibration) -> float:  # noqa: ARG001
@@ -153,7 +155,7 @@ def gaussian_claim(calibration: NoiseCalibration, claim: float) -> Callable[[flo
     return epsilon
 
 
-def _laplace_separation(laws: Mapping[str, NoiseLaw], parts: Moves) -> Separation:
+def _laplace_separation(laws: Mapping[str, NoiseLaw], parts: NeighbourCells) -> Separation:
     """Draw the log likelihood ratio with noise of other scales, and tabulate its mistakes."""
     shift = np.concatenate([np.ravel(np.abs(one - other)) for one, other in parts.values()])
     sizes = [(float(laws[name].scale), one.size) for name, (one, _) in parts.items()]

@@ -19,7 +19,6 @@ import numpy as np
 
 from discreet.answers.protocol import Contributions
 from discreet.errors import BadResponses, DiscreetError
-from discreet.markup import brief_repr
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.noise import Noise, check_scale
 from discreet.privacy.protocol import (
@@ -30,6 +29,7 @@ from discreet.privacy.protocol import (
     Order,
     Public,
 )
+from discreet.tabular import brief_repr
 from discreet.types import Int64Array
 
 _SEAL = object()

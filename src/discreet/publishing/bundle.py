@@ -27,7 +27,6 @@ import numpy as np
 import discreet
 from discreet.atomic import PRIVACY_FILE, as_bytes, hold_place
 from discreet.errors import DiscreetError, escape_json
-from discreet.markup import brief_repr, spreadsheet_cell
 from discreet.models.noisy.released import count_raised
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.ledger import Ledger
@@ -45,6 +44,8 @@ from discreet.results.estimate import Estimate
 from discreet.results.kinds import KINDS, find_kind
 from discreet.results.ranking import Strengths
 from discreet.results.thresholds import THRESHOLD_COLUMNS
+from discreet.tabular import brief_repr
+from discreet.text import spreadsheet_cell
 from discreet.types import FloatArray
 from discreet.words import speak, translate_record
 
@@ -86,6 +87,20 @@ class Published:
         if self.noisy is not None and not may_show_values(self.noisy):
             object.__setattr__(self, "noisy", None)
             object.__setattr__(self, "estimate", replace(self.estimate, covariance=None))
+
+    @property
+    def difficulty(self) -> FloatArray:
+        """Difficulties, as ``estimate`` has them."""
+        return self.estimate.difficulty
+
+    @property
+    def se(self) -> FloatArray:
+        """Standard errors, the privacy noise included."""
+        return self.estimate.se
+
+    def to_dataframe(self) -> Any:
+        """Return the table of items as a data frame, as ``estimate.to_dataframe`` does."""
+        return self.result.to_dataframe()
 
     def _repr_html_(self) -> str:
         """Show the promise and the first items in a notebook."""
@@ -146,14 +161,14 @@ def describe_release(release: Release, estimate: Estimate, order: Order) -> dict
     }
     return {
         "schema_version": SCHEMA_VERSION,
-        "kind": order.kind,
+        "kind": order.public.kind,
         "mechanism": release.mechanism,
         **describe_choices(order),
         "estimator": estimate.method,
         **describe_floor(release, estimate),
         "guarantee": release.guarantee.to_dict(),
         "noise": noise,
-        **describe_public(order.kind, release.public, release.settings),
+        **describe_public(release.public, release.settings),
     }
 
 
@@ -161,7 +176,7 @@ def describe_choices(order: Order) -> dict[str, Any]:
     """Say who chose the mechanism and why, whether the data was looked at, and how it was read."""
     return {
         "choice": order.choice,
-        "chosen_by": order.chosen_by,
+        "chosen_by": order.public.chooser,
         "looked": order.looked,
         "reading": dict(order.reading),
     }
@@ -174,15 +189,15 @@ def describe_floor(release: Release, estimate: Estimate) -> dict[str, Any]:
     return {"floor": count_raised(release)}
 
 
-def describe_public(kind: str, public: Public, settings: Mapping[str, Any]) -> dict[str, Any]:
+def describe_public(public: Public, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Collect the public parameters of a release, which are known before it is made."""
     return {
         "settings": {name: _plain(value) for name, value in settings.items()},
         "items": list(public.items),
-        KINDS[kind].cap: public.max_answers,
-        KINDS[kind].persons: public.persons,
+        KINDS[public.kind].cap: public.max_answers,
+        KINDS[public.kind].persons: public.persons,
         "number_fixed": public.is_fixed,
-        **(_describe_items(public) if kind == "answers" else {}),
+        **(_describe_items(public) if public.kind == "answers" else {}),
         "software": f"discreet {discreet.__version__}",
         "source_sha256": hash_source(),
     }

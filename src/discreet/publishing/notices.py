@@ -14,10 +14,11 @@ from os import PathLike
 from typing import Any
 
 from discreet.errors import BadUsage
-from discreet.markup import markdown_table, markdown_text, write_page
+from discreet.html import write_page
 from discreet.publishing.verification import check_bundle
 from discreet.report.statement_points import list_identity
 from discreet.results.kinds import find_kind
+from discreet.text import markdown_table, markdown_text
 from discreet.words import Language, speak, translate_record
 
 
@@ -158,7 +159,7 @@ def _check_pair(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     if "supersedes" not in identity:
         raise BadUsage(
             "the later release does not say that it takes the place of another one; a correction "
-            "is released with supersedes= and reason= (--supersedes VERSION --because TEXT)"
+            "is released with supersedes= and reason= in its file (--about, --spec)"
         )
     if before.get("version", identity["supersedes"]) != identity["supersedes"]:
         raise BadUsage(
@@ -169,7 +170,7 @@ def _check_pair(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
 
 def _check_reason(reason: str) -> str:
     if not reason.strip():
-        raise BadUsage("a notice must say why (reason=, --because)")
+        raise BadUsage("a notice must say why (reason=, --reason)")
     return " ".join(reason.split())
 
 

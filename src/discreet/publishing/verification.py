@@ -23,7 +23,6 @@ import numpy as np
 from discreet.answers.steps import MOST_STEPS
 from discreet.atomic import PRIVACY_FILE, RELEASE_FILES
 from discreet.errors import BadResponses, BadUsage, DiscreetError, DiscreetWarning
-from discreet.markup import spreadsheet_cell
 from discreet.models.noisy.released import (
     SIMULATED,
     count_raised,
@@ -61,6 +60,7 @@ from discreet.schema import (
     read_as,
     show_value,
 )
+from discreet.text import spreadsheet_cell
 from discreet.types import Chooser, Design, Estimator, NamedModel
 
 

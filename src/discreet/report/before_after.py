@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import BadUsage
-from discreet.markup import Tabular, brief_repr
 from discreet.report.findings.steps import list_disordered, list_falls, list_rare
 from discreet.report.tests import ModelCheck
+from discreet.tabular import Tabular, brief_repr
 
 Row = tuple[str, float | None, float | None]
 """What a number is, and its values before and after."""

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from discreet.items.curves import ItemCurve, ThresholdRows
-from discreet.markup import minus
 from discreet.report.svg import NAME_ROOM, PICTURE_ITEMS, Sheet, say_thinned, shorten_label
+from discreet.text import minus
 from discreet.types import FloatArray
 from discreet.words import ENGLISH, Language
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
+from discreet.items.cutoffs import FitCutoffs, simulate_cutoffs
 from discreet.items.dif import DifTable, WaldTest, find_dif, run_wald
 from discreet.items.dimensionality import Dimensionality, find_dimensions
 from discreet.items.distractors import Distractors, analyse_distractors
@@ -47,9 +48,12 @@ MOST_GROUPS = 12
 """Groups of one column that are compared: a column of schools or of ages says nothing here."""
 
 RIGHT_WRONG_ONLY = (
-    "Martin-Löf's test, the answers in order (scalogram) and the search for mislabelled items are "
-    "for right and wrong answers, and were left out"
+    "left out with steps: the answers in order (scalogram), because a score does not say which "
+    "answers it is expected to come from; and the search for mislabelled items, which compares "
+    "slopes of right answers (items that run against the others show by their correlation)"
 )
+
+FIXED_LIMITS = "limits of fit statistics were not simulated, and rules of thumb serve instead"
 
 NOT_SPLIT = "persons with low and high scores were not compared"
 
@@ -72,6 +76,8 @@ class Evidence:
         Abilities by weighted likelihood, which has a number for every score.
     fit
         Infit, outfit and the like, at maximum likelihood abilities as other programs have them.
+    cutoffs
+        Where fit lies when the model holds; ``None`` where that was not simulated.
     pairs, dimensionality, andersen, wald, martin_loef
         ``None`` where it was not computed.
     step_models
@@ -91,6 +97,7 @@ class Evidence:
     estimate: Estimate
     scores: PersonScores
     fit: FitStatistics
+    cutoffs: FitCutoffs | None
     pairs: ResidualCorrelations | None
     dimensionality: Dimensionality | None
     mislabelled: Mislabelled | None
@@ -127,13 +134,16 @@ def gather_evidence(responses: Responses, estimate: Estimate) -> Evidence:
         estimate=estimate,
         scores=score(sample, estimate),
         fit=measure_fit(sample, estimate),
+        cutoffs=_attempt(FIXED_LIMITS, lambda: simulate_cutoffs(sample, estimate), notes)
+        if quick
+        else None,
         pairs=_correlate(sample, estimate),
         dimensionality=dimensionality,
         mislabelled=None if has_steps else find_mislabelled(sample, estimate),
         distractors=None if responses.choices is None else analyse_distractors(responses, estimate),
         andersen=andersen,
         wald=wald,
-        martin_loef=_compare_halves(sample, estimate, notes) if quick and not has_steps else None,
+        martin_loef=_compare_halves(sample, estimate, notes) if quick else None,
         step_models=_compare_models(sample, notes) if quick and has_steps else None,
         differences=differences,
         notes=tuple(notes),
@@ -196,7 +206,10 @@ def _is_quick(responses: Responses, estimate: Estimate, notes: list[str]) -> boo
     patterns = group_patterns(chosen.store, np.arange(chosen.n_items))
     if conditional_work(patterns, max(chosen.steps)) <= TEST_SECONDS:
         return True
-    notes.append(f"{NOT_SPLIT}: with so many items and patterns that would take too long")
+    notes += [
+        f"{task}: with so many items and patterns that would take too long"
+        for task in (NOT_SPLIT, FIXED_LIMITS)
+    ]
     return False
 
 
@@ -235,7 +248,8 @@ def _compare_halves(
     """Compare the easier with the harder half, where the law of the test can be trusted."""
     failure = "the easier and the harder half of the items were not compared"
     chosen = _select_known(responses, estimate)
-    test = _attempt(failure, partial(run_martin_loef, chosen), notes)
+    model = cast("Model", estimate.model)
+    test = _attempt(failure, partial(run_martin_loef, chosen, model=model), notes)
     if test is None:
         return None
     rough = any(warning.kind is WarningKind.ROUGH for warning in test.warnings)

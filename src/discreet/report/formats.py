@@ -26,9 +26,10 @@ from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
 from discreet.atomic import staged
 from discreet.errors import BadResponses, BadUsage
-from discreet.markup import Tabular, spreadsheet_cell
 from discreet.tables.reading import StepWords
 from discreet.tables.values import Codes
+from discreet.tabular import Tabular
+from discreet.text import spreadsheet_cell
 from discreet.types import Repeats
 
 

@@ -6,13 +6,13 @@ In: a diagnosis. Out: one paragraph in the past tense, with the references that 
 from __future__ import annotations
 
 from discreet import __version__
-from discreet.markup import count_of, minus, name_some
 from discreet.models.methods import METHOD_WORDS, OTHER_WORDS
 from discreet.report.findings.diagnosis import Diagnosis
 from discreet.report.findings.words import words_for
 from discreet.report.summary import Diagnostics
 from discreet.results.estimate import Estimate, Status
-from discreet.results.limits import DEPENDENT, say_reliability
+from discreet.results.limits import DEPENDENT, DEPENDENT_NEGLIGIBLE, say_reliability
+from discreet.text import count_of, minus, name_some
 
 MOST_NAMED = 20
 """Items that a test left out which the text names."""
@@ -108,9 +108,16 @@ def _describe_checks(diagnostics: Diagnostics, pairs: int) -> list[str]:
             f"answers simulated from the fitted model, given the scores, was "
             f"{dimensions.limit[0]:.2f} (parallel analysis; Horn, 1965)."
         )
-    if diagnostics.dependent is not None:
+    if diagnostics.replications:
         sentences.append(
-            f"Residual correlations (Q3; Yen, 1984) exceeded their mean by more than {DEPENDENT:g} "
+            f"Limits of infit, outfit, Q3 and person fit came from {diagnostics.replications:,} "
+            "sets of answers simulated from the fitted model, given answered items and total "
+            "scores (parametric bootstrap), with one error rate of 5% for all of them together."
+        )
+    if diagnostics.dependent is not None:
+        least = DEPENDENT_NEGLIGIBLE if diagnostics.replications else DEPENDENT
+        sentences.append(
+            f"Residual correlations (Q3; Yen, 1984) exceeded their mean by more than {least:g} "
             f"and more than chance for {count_of(pairs, 'pair')} of items."
         )
     return sentences

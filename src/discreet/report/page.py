@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from discreet import __version__
+from discreet.html import HtmlColumn, write_page
 from discreet.items.distractors import Distractors
-from discreet.markup import HtmlColumn, count_of, isolate, minus, write_page
 from discreet.report.curve_figures import draw_categories, draw_curve, draw_thresholds
 from discreet.report.findings.diagnosis import Diagnosis, diagnose_test
 from discreet.report.findings.model import check_enough_persons
@@ -39,6 +39,7 @@ from discreet.results.estimate import Estimate
 from discreet.results.limits import FEWEST_PERSONS, Finding, Severity, say_reliability
 from discreet.results.thresholds import THRESHOLD_COLUMNS
 from discreet.scales.reported import Scale
+from discreet.text import count_of, isolate, minus
 
 PAIRS = 12
 """Dependent pairs shown."""
@@ -120,6 +121,7 @@ def list_report_values(
         "boxes": _facts(estimate, diagnostics) | _scale_fact(scale),
         "remark": _remark(diagnostics),
         "items": len(estimate.items),
+        "simulated": diagnostics is not None and diagnostics.replications > 0,
         "steps": estimate.ladder is not None,
         "disordered": bool(test.thresholds and any(map(any, test.thresholds.disordered))),
         "words": words_for(estimate),

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from discreet.html import HtmlColumn, write_page
 from discreet.items.curves import threshold_rows
-from discreet.markup import HtmlColumn, show_probability, write_page
 from discreet.planning.plan import (
     ACCURACY,
     HOPELESS,
@@ -59,6 +59,7 @@ from discreet.results.ranks import (
     say_extremes,
     show_ranks,
 )
+from discreet.text import show_probability
 from discreet.words import Language, mark, speak
 
 

@@ -19,10 +19,10 @@ import numpy as np
 
 from discreet.errors import BadUsage
 from discreet.items.curves import BIN
-from discreet.markup import count_of
 from discreet.report.findings.words import words_for
 from discreet.results.estimate import Estimate
-from discreet.results.limits import FIT_HIGH, FIT_LOW
+from discreet.results.limits import FIT_HIGH, FIT_LOW, FIT_NEGLIGIBLE
+from discreet.text import count_of
 from discreet.types import BoolArray, FloatArray, Int64Array
 
 if TYPE_CHECKING:
@@ -288,8 +288,10 @@ class FitMap:
         Of the items that have it, in the order of the estimate.
     unsure
         Standard errors as shares of the largest one.
+    low, high
+        Where the value lies when the model holds, per item.
     outside
-        Whether the value lies outside of what is usual.
+        Whether the value lies beyond that, and far enough to matter.
     worst
         Places of those outside, the most unusual first.
     number
@@ -301,15 +303,24 @@ class FitMap:
     difficulty: FloatArray
     value: FloatArray
     unsure: FloatArray
+    low: FloatArray
+    high: FloatArray
     outside: BoolArray
     worst: Int64Array
     number: str = "difficulty"
 
 
 def fit_map(
-    estimate: Estimate, values: Sequence[float | None] | FloatArray, statistic: str
+    estimate: Estimate,
+    values: Sequence[float | None] | FloatArray,
+    statistic: str,
+    limits: tuple[Any, Any] | None = None,
 ) -> FitMap:
-    """Hold a fit statistic, one value per item of the estimate, against the difficulties."""
+    """Hold a fit statistic, one value per item of the estimate, against the difficulties.
+
+    ``limits`` are where it lies when the model holds, lower and upper ones; without them the rules
+    of thumb.
+    """
     column = np.asarray(values, dtype=np.float64)
     items = np.flatnonzero(estimate.estimated & np.isfinite(column))
     if not len(items):
@@ -318,7 +329,12 @@ def fit_map(
     has_error = np.isfinite(error)
     typical = float(np.median(error[has_error])) if has_error.any() else 1.0
     error = np.where(has_error, error, typical)
-    outside = (value < FIT_LOW) | (value > FIT_HIGH)
+    low, high = np.full((2, len(items)), [[FIT_LOW], [FIT_HIGH]])
+    if limits is not None:
+        low, high = (np.asarray(end, dtype=np.float64)[items] for end in limits)
+    outside = (value < np.fmin(low, 1 - FIT_NEGLIGIBLE)) | (
+        value > np.fmax(high, 1 + FIT_NEGLIGIBLE)
+    )
     distance = np.where(outside, np.abs(np.log(value)), -1.0)
     return FitMap(
         statistic=statistic,
@@ -326,6 +342,8 @@ def fit_map(
         difficulty=estimate.difficulty[items],
         value=value,
         unsure=error / max(float(error.max()), 1e-9),
+        low=low,
+        high=high,
         outside=outside,
         worst=np.argsort(-distance, kind="stable")[: int(outside.sum())],
         number=words_for(estimate).number,

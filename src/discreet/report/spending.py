@@ -12,14 +12,15 @@ from functools import reduce
 from typing import Any
 
 from discreet import __version__
-from discreet.markup import HtmlColumn, markdown_table, markdown_text, write_page
+from discreet.html import HtmlColumn, write_page
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.gaussian import best_guess, show_probability_bound
 from discreet.privacy.ledger import EVERYONE, Ledger
-from discreet.privacy.ledger.history import History, LedgerEntry
+from discreet.privacy.ledger.balance import History, LedgerEntry
 from discreet.privacy.ledger.populations import Populations
 from discreet.report.statement_points import name_population
 from discreet.report.svg import NAME_ROOM, PICTURE_ITEMS, Sheet, shorten_label
+from discreet.text import markdown_table, markdown_text
 from discreet.words import ENGLISH, Language, load_words, mark
 
 RULES = {

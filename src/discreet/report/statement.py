@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 from unicodedata import normalize
 
-from discreet.markup import markdown_table, markdown_text
 from discreet.privacy.accounting import Guarantee, Neighbours
 from discreet.privacy.accounting.gaussian import explain_belief
 from discreet.report.statement_points import (
@@ -28,6 +27,7 @@ from discreet.report.statement_points import (
     list_unprotected,
 )
 from discreet.results.kinds import find_kind
+from discreet.text import markdown_table, markdown_text
 from discreet.words import mark, mark_of, speak, translate_record
 
 RELATION = {

@@ -26,6 +26,7 @@ from discreet.items.curves import (
     trace_curves,
     trace_shares,
 )
+from discreet.items.cutoffs import FEW_TOGETHER
 from discreet.items.dimensionality import Dimensionality
 from discreet.items.distractors import Distractors
 from discreet.items.groups import AndersenTest
@@ -48,7 +49,13 @@ from discreet.report.tables import (
     tabulate_persons,
 )
 from discreet.results.estimate import Estimate, two_sided_quantile
-from discreet.results.limits import DEPENDENT
+from discreet.results.limits import (
+    DEPENDENT,
+    DEPENDENT_NEGLIGIBLE,
+    FIT_HIGH,
+    FIT_LOW,
+    FIT_NEGLIGIBLE,
+)
 from discreet.schema import (
     Along,
     AtLeast,
@@ -61,7 +68,7 @@ from discreet.schema import (
     read_as,
 )
 from discreet.tables.reading import ReadingWords
-from discreet.types import FloatArray
+from discreet.types import FloatArray, Int64Array
 
 Difference = tuple[ItemName, str, str, str, Finite, str]
 """Item, group column, group, reference group, logits harder for the group, ETS class."""
@@ -79,9 +86,6 @@ SCALOGRAM_ROWS = 60
 
 FEW_PERSONS = 175
 """Below, chance alone makes a correlation that would look like a design."""
-
-FEW_TOGETHER = 50
-"""Persons who answered both items below whom a residual correlation is mostly chance."""
 
 
 @dataclass(frozen=True)
@@ -109,12 +113,18 @@ class Diagnostics:
     outfit_bounded, outfit_bounded_t, outfit_without_one
         Outfit in which no answer counts for more than 9, and outfit without the most unexpected
         answer; empty in older files.
+    infit_low, infit_high, outfit_low, outfit_high
+        Where infit and outfit of an item lie when the model holds, by simulation: 5% of sound tests
+        have anything beyond these limits, those of pairs and persons included. Empty where that
+        was not simulated.
+    replications
+        Sets of answers that were simulated for it; 0 for none.
     dependent
         Pairs of items whose residual correlation lies above the mean one by more than chance
-        (5% over all pairs together): item, other, how far above, persons. The largest, and
+        (5% over all statistics together): item, other, how far above, persons. The largest, and
         those first; ``None`` where it was not computed.
     dependencies
-        Per item, in how many such pairs it is that lie above by more than ``DEPENDENT``. All of
+        Per item, in how many such pairs it is that lie above by more than matters. All of
         them count, also those that are not among the largest.
     curves
         Observed curve of every item with a difficulty.
@@ -202,6 +212,25 @@ class Diagnostics:
     andersen_split: str = ""
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ability_errors: tuple[Finite, Finite, Finite] | None = None
+    infit_low: PerItemOrNone = ()
+    infit_high: PerItemOrNone = ()
+    outfit_low: PerItemOrNone = ()
+    outfit_high: PerItemOrNone = ()
+    replications: Count = 0
+
+    def find_limits(self, statistic: str, index: int) -> tuple[float, float]:
+        """Return from where on an infit or outfit of an item is a finding, downwards and upwards.
+
+        Simulated limits, but never closer to 1 than matters; else the rules of thumb.
+        """
+        if not self.replications:
+            return FIT_LOW, FIT_HIGH
+        low, high = (getattr(self, f"{statistic}_{end}")[index] for end in ("low", "high"))
+        nearest = 1 - FIT_NEGLIGIBLE, 1 + FIT_NEGLIGIBLE
+        return (
+            nearest[0] if low is None else min(low, nearest[0]),
+            nearest[1] if high is None else max(high, nearest[1]),
+        )
 
     @property
     def dependent_pairs(self) -> int:
@@ -257,7 +286,7 @@ def summarise_evidence(evidence: Evidence) -> Diagnostics:
         name: tuple(align_column(fit.items.items, getattr(fit.items, name), estimate.items))
         for name in FIT_COLUMNS
     }
-    dependent, dependencies = _dependent(evidence.pairs, estimate)
+    dependent, dependencies = _dependent(evidence)
     return Diagnostics(
         ability_starts=tuple(starts.tolist()),
         ability_counts=tuple(counts.tolist()),
@@ -286,7 +315,8 @@ def summarise_evidence(evidence: Evidence) -> Diagnostics:
         left_out=_list_left_out(evidence),
         ability_errors=None if scores.halves is None else astuple(scores.halves),
         martin_loef=_numbers_of(evidence.martin_loef),
-        misfitting=int(flag_persons(fit.persons).sum()),
+        misfitting=int(flag_persons(evidence).sum()),
+        **_keep_limits(evidence),
         mislabelled=() if evidence.mislabelled is None else evidence.mislabelled.list_suspects(),
         step_models=_numbers_of(evidence.step_models),
         tables=tuple(_kept_tables(evidence)),
@@ -362,28 +392,55 @@ def _matching(responses: Responses, estimate: Estimate, scores: PersonScores) ->
     return _finite(float(np.corrcoef(mean, scores.ability[used])[0, 1]))
 
 
+def _keep_limits(evidence: Evidence) -> dict[str, Any]:
+    """Return the simulated limits of the items' fit, and from how many sets they come."""
+    cutoffs = evidence.cutoffs
+    if cutoffs is None:
+        return {}
+    columns = cutoffs.to_dict()
+    items = columns.pop("item")
+    limits: dict[str, Any] = {
+        name: tuple(align_column(items, np.array(column), evidence.estimate.items))
+        for name, column in columns.items()
+    }
+    return {**limits, "replications": cutoffs.replications}
+
+
 def _dependent(
-    table: ResidualCorrelations | None, estimate: Estimate
+    evidence: Evidence,
 ) -> tuple[tuple[tuple[str, str, float, int], ...] | None, tuple[int, ...]]:
     """Return the most dependent pairs, and in how many dependent pairs every item is."""
+    table = evidence.pairs
     if table is None:
         return None, ()
     first, second = np.triu_indices(len(table.items), 1)
     excess = table.q3[first, second] - table.mean
     persons = table.together[first, second]
-    tested = np.isfinite(excess) & (persons >= FEW_TOGETHER)
-    # A correlation of unrelated residuals has standard error 1 / sqrt(persons).
-    chance = two_sided_quantile(0.05 / max(int(tested.sum()), 1)) / np.sqrt(np.maximum(persons, 1))
-    clear = np.flatnonzero(tested & (excess > chance))
+    limit, negligible = _limit_pairs(evidence, table, persons)
+    with np.errstate(invalid="ignore"):
+        clear = np.flatnonzero((persons >= FEW_TOGETHER) & (excess > limit[first, second]))
     best = clear[np.argsort(-excess[clear], kind="stable")][:DEPENDENT_SHOWN]
-    large = clear[excess[clear] > DEPENDENT]
+    large = clear[excess[clear] > negligible]
     within = np.bincount(np.concatenate([first[large], second[large]]), minlength=len(table.items))
     times = dict(zip(table.items, within.tolist(), strict=True))
     pairs = tuple(
         (table.items[first[p]], table.items[second[p]], float(excess[p]), int(persons[p]))
         for p in best
     )
-    return pairs, tuple(times.get(item, 0) for item in estimate.items)
+    return pairs, tuple(times.get(item, 0) for item in evidence.estimate.items)
+
+
+def _limit_pairs(
+    evidence: Evidence, table: ResidualCorrelations, persons: Int64Array
+) -> tuple[FloatArray, float]:
+    """Return how far above the mean a Q3 lies by chance, per pair, and what does not matter."""
+    cutoffs = evidence.cutoffs
+    if cutoffs is not None and np.isfinite(cutoffs.q3).any():
+        return cutoffs.q3 - table.mean, DEPENDENT_NEGLIGIBLE
+    tested = max(int((persons >= FEW_TOGETHER).sum()), 1)
+    # A correlation of unrelated residuals has standard error 1 / sqrt(persons).
+    chance = two_sided_quantile(0.05 / tested) / np.sqrt(np.maximum(table.together, 1))
+    return np.asarray(chance), DEPENDENT
 
 
 def _order_answers(responses: Responses, estimate: Estimate) -> Scalogram | None:

@@ -17,11 +17,10 @@ import numpy as np
 from discreet.items.distractors import OptionMap
 from discreet.items.residuals import InformationCurve
 from discreet.items.scalogram import Scalogram
-from discreet.markup import count_of, minus, name_some
 from discreet.planning.plan import Plan
 from discreet.report.pictures import ContrastMap, FitMap, GroupRows, ItemRows
 from discreet.results.kinds import KINDS, ReleaseKind
-from discreet.results.limits import FIT_HIGH, FIT_LOW
+from discreet.text import count_of, minus, name_some
 from discreet.words import ENGLISH, Language
 
 PICTURE_ITEMS = 60
@@ -134,17 +133,18 @@ def draw_information(curve: InformationCurve, limit: float) -> Sheet:
 
 
 def draw_fit(chart: FitMap) -> Sheet:
-    """Draw a fit mean square against difficulty; larger circles are less sure."""
+    """Draw a fit mean square against difficulty, with its range by chance behind it."""
     b, value = chart.difficulty, chart.value
+    ends = np.concatenate([value, chart.low, chart.high])
     pad = 0.08 * max(float(np.ptp(b)), 1.0)
     x = (float(b.min()) - pad, float(b.max()) + pad)
     sheet = Sheet(
         x=x,
-        y=(min(0.4, float(value.min()) - 0.1), max(1.6, float(value.max()) + 0.1)),
+        y=(min(0.4, float(np.nanmin(ends)) - 0.1), max(1.6, float(np.nanmax(ends)) + 0.1)),
         description=_describe_fit(chart),
         top=24,
     )
-    sheet.box("band", x, (FIT_LOW, FIT_HIGH))
+    _draw_ranges(sheet, chart)
     sheet.x_axis(f"{chart.number} in logits", grid=False)
     sheet.y_axis(f"{chart.statistic} mean square (1 is expected)")
     smallest, growth = (3, 5) if len(b) <= MANY_DOTS else (2, 2)
@@ -155,6 +155,18 @@ def draw_fit(chart: FitMap) -> Sheet:
         sheet.dot("ring flag" if outside else "ring", difficulty, height, radius, tip)
     _name_dots(sheet, [(chart.items[i], b[i], value[i]) for i in chart.worst[:NAMED_DOTS]])
     return sheet
+
+
+def _draw_ranges(sheet: Sheet, chart: FitMap) -> None:
+    """Draw a bar behind every circle; one band where all have the same limits."""
+    if np.ptp(chart.low) == 0 and np.ptp(chart.high) == 0:
+        sheet.box("band", sheet.x, (float(chart.low[0]), float(chart.high[0])))
+        return
+    half = 0.006 * (sheet.x[1] - sheet.x[0])
+    for difficulty, low, high in zip(chart.difficulty, chart.low, chart.high, strict=True):
+        if np.isfinite(low + high):
+            sheet.box("band", (difficulty - half, difficulty + half), (low, high))
+    sheet.line("axis", sheet.x, (1, 1))
 
 
 def draw_scalogram(chart: Scalogram) -> Sheet:
@@ -190,11 +202,12 @@ def _draw_cell(sheet: Sheet, chart: Scalogram, row: int, item: int) -> None:
 
 
 def _describe_fit(chart: FitMap) -> str:
-    high, low = int((chart.value > FIT_HIGH).sum()), int((chart.value < FIT_LOW).sum())
+    high = int((chart.outside & (chart.value > 1)).sum())
+    low = int(chart.outside.sum()) - high
     worst = f"; furthest out: {name_some([chart.items[i] for i in chart.worst])}" * (high + low > 0)
     return (
         f"{chart.statistic.capitalize()} mean squares of {count_of(len(chart.items))} against "
-        f"{chart.number}: {high:,} above {FIT_HIGH:g}, {low:,} below {FIT_LOW:g}{worst}"
+        f"{chart.number}: {high:,} above and {low:,} below their limits{worst}"
     )
 
 

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 
 from discreet.items.curves import mark_disordered
-from discreet.markup import Tabular, brief_repr, name_some
 from discreet.persons.scoring import tabulate_scores
 from discreet.report.findings.words import RIGHT_WRONG, AnswerWords, words_for
 from discreet.results.estimate import Estimate
 from discreet.results.limits import FIT_HIGH, FIT_LOW, SURE_T
 from discreet.schema import AtLeast, Count, EqualLengths, Finite, read_as
+from discreet.tabular import Tabular, brief_repr
+from discreet.text import name_some
 from discreet.types import BoolArray
 
 if TYPE_CHECKING:
     from discreet.items.dif import DifTable
-    from discreet.items.fit import PersonFit
     from discreet.report.evidence import Evidence
     from discreet.report.summary import Diagnostics
     from discreet.results.thresholds import Thresholds
@@ -36,6 +36,8 @@ FIT_COLUMNS = (
     *("outfit_without_one", "point_measure", "point_measure_expected", "discrimination"),
 )
 """What is said of the fit of an item."""
+LIMIT_COLUMNS = ("infit_low", "infit_high", "outfit_low", "outfit_high")
+"""Where it lies when the model holds."""
 
 MOST_PAIRS = 50_000
 """Rows of the table of pairs: those with the largest residual correlations."""
@@ -64,6 +66,10 @@ COLUMN_WORDS = {
     "infit_t": ColumnText("infit t", 1, "standardised; beyond 2 hardly chance"),
     "outfit": ColumnText("outfit", 2, "mean square; 1 is expected"),
     "outfit_t": ColumnText("outfit t", 1, "standardised; beyond 2 hardly chance"),
+    "infit_low": ColumnText("infit from", 2, "lowest when the model holds (simulated)"),
+    "infit_high": ColumnText("to", 2, "highest when the model holds (simulated)"),
+    "outfit_low": ColumnText("outfit from", 2, "lowest when the model holds (simulated)"),
+    "outfit_high": ColumnText("to", 2, "highest when the model holds (simulated)"),
     "outfit_bounded": ColumnText("outfit, bounded", 2, "no answer counts for more than 9"),
     "outfit_bounded_t": ColumnText("bounded t", 1, "standardised; beyond 2 hardly chance"),
     "outfit_without_one": ColumnText("without one", 2, "outfit without the most unexpected answer"),
@@ -171,7 +177,8 @@ def tabulate_items(
     columns = _name_scores(estimate, estimate.to_dict())
     if diagnostics is not None:
         # An older calibration does not have all of them.
-        fit_columns = {name: [*getattr(diagnostics, name)] for name in FIT_COLUMNS}
+        names = (*FIT_COLUMNS, *LIMIT_COLUMNS)
+        fit_columns = {name: [*getattr(diagnostics, name)] for name in names}
         columns |= {name: values for name, values in fit_columns.items() if values}
     if remarks is not None:
         columns["remarks"] = [", ".join(texts) for texts in remarks]
@@ -262,8 +269,11 @@ def tabulate_raw_scores(estimate: Estimate) -> AnalysisTable | None:
     )
 
 
-def flag_persons(fit: PersonFit) -> BoolArray:
+def flag_persons(evidence: Evidence) -> BoolArray:
     """Say whose answers are noisier than the model expects, by more than chance."""
+    if evidence.cutoffs is not None:
+        return evidence.cutoffs.unexpected
+    fit = evidence.fit.persons
     with np.errstate(invalid="ignore"):
         inner = (fit.infit > FIT_HIGH) & (fit.infit_t > SURE_T)
         outer = (fit.outfit > FIT_HIGH) & (fit.outfit_t > SURE_T)
@@ -273,7 +283,7 @@ def flag_persons(fit: PersonFit) -> BoolArray:
 def tabulate_persons(evidence: Evidence) -> AnalysisTable:
     """Return every person, or those of the sample: ability, error, fit and flags."""
     fit = evidence.fit.persons
-    misfit = flag_persons(fit).tolist()
+    misfit = flag_persons(evidence).tolist()
     with np.errstate(invalid="ignore"):
         steady = ((fit.outfit < FIT_LOW) & (fit.infit_t < -SURE_T)).tolist()
     flags = [
@@ -345,11 +355,15 @@ def tabulate_pairs(evidence: Evidence) -> AnalysisTable | None:
     if evidence.pairs is None:
         return None
     columns = evidence.pairs.to_dict()
+    if (cutoffs := evidence.cutoffs) is not None:
+        row_of = {item: row for row, item in enumerate(cutoffs.items)}
+        pairs = zip(columns["item"], columns["other"], strict=True)
+        columns["limit"] = [float(cutoffs.q3[row_of[a], row_of[b]]) for a, b in pairs]
     return AnalysisTable(
         "pairs",
         "Residual correlations of pairs of items",
-        f"Q3 (Yen 1984), and how far it lies above the mean {evidence.pairs.mean:.3f}; 0.2 and "
-        "more deserves a look.",
+        f"Q3 (Yen 1984), and how far it lies above the mean {evidence.pairs.mean:.3f}; the limit "
+        "is the largest Q3 when the model holds, all statistics of a report taken together.",
         {name: values[:MOST_PAIRS] for name, values in columns.items()},
     )
 

@@ -13,9 +13,14 @@ from typing import Any, Unpack
 
 from discreet.answers.opening import load_answers
 from discreet.items.mislabelled import tell_suspects
-from discreet.markup import Tabular, brief_repr, count_of
 from discreet.models.calibrate import fit
-from discreet.report.findings.items import ITEM_CHECKS, TEST_CHECKS, tell_few
+from discreet.report.findings.items import (
+    ITEM_CHECKS,
+    TEST_CHECKS,
+    say_limits,
+    say_pair_limit,
+    tell_few,
+)
 from discreet.report.findings.model import (
     check_distances,
     check_enough_persons,
@@ -31,13 +36,12 @@ from discreet.results.calibrated import as_estimate
 from discreet.results.estimate import Estimate
 from discreet.results.limits import (
     ANDERSEN_LEVEL,
-    BOUNDED_HIGH,
-    DEPENDENT,
-    FIT_HIGH,
     Finding,
     say_test,
 )
 from discreet.tables.reading import ReadingWords
+from discreet.tabular import Tabular, brief_repr
+from discreet.text import count_of
 
 HOLDS, UNTESTED, TOO_FEW = "holds", "not tested", "too few persons"
 NEEDS_STEPS = "partial credit needed"
@@ -254,10 +258,8 @@ def _step_models(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest | No
     return replace(test, verdict=NEEDS_STEPS) if test.verdict == HOLDS else test
 
 
-def _martin_loef(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest | None:
+def _martin_loef(_: Estimate, diagnostics: Diagnostics) -> ModelTest:
     numbers = diagnostics.martin_loef
-    if estimate.ladder is not None:  # a test for right and wrong answers
-        return None
     fine = "The easier and the harder half could not be compared; the notes say why."
     if numbers is not None:
         fine = (
@@ -284,8 +286,7 @@ def _dependence(_: Estimate, diagnostics: Diagnostics) -> ModelTest:
     fine = (
         "Too many items and persons for all pairs."
         if pairs is None
-        else f"No pair of items has a residual correlation (Q3) more than {DEPENDENT:g} above the "
-        "mean and beyond chance."
+        else f"No pair of items depends on each other. {say_pair_limit(diagnostics)}"
     )
     findings = TEST_CHECKS["dependent items"](diagnostics)
     asks = "Do pairs of items share more than the ability?"
@@ -293,13 +294,9 @@ def _dependence(_: Estimate, diagnostics: Diagnostics) -> ModelTest:
 
 
 def _item_fit(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest:
-    columns = {
-        "infit": diagnostics.infit,
-        "outfit (bounded)": diagnostics.outfit_bounded or diagnostics.outfit,
-    }
     fits = {
-        name: [fit_value for fit_value in column if fit_value is not None]
-        for name, column in columns.items()
+        name: [fit_value for fit_value in getattr(diagnostics, name) if fit_value is not None]
+        for name in ("infit", "outfit")
     }
     ranges = [
         f"{name} from {min(values):.2f} to {max(values):.2f}"
@@ -308,7 +305,7 @@ def _item_fit(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest:
     ]
     numbers = (max(max(values, default=1.0) for values in fits.values()), None, None)
     fine = (
-        f"Mean squares: {', '.join(ranges)}; up to {FIT_HIGH:g} and {BOUNDED_HIGH:g} is usual."
+        f"Mean squares: {', '.join(ranges)}. {say_limits(diagnostics)}"
         f"{tell_few(estimate, diagnostics)}"
     )
     asks = "Are answers to each item as predictable as the model says?"
@@ -322,7 +319,7 @@ def _person_fit(_: Estimate, diagnostics: Diagnostics) -> ModelTest | None:
     share = diagnostics.misfitting / max(diagnostics.measured, 1)
     fine = (
         f"{count_of(diagnostics.misfitting, 'person')} of {diagnostics.measured:,} ({share:.1%}) "
-        "with unexpected answers: about as many as by chance."
+        "with unexpected answers, no more than by chance."
     )
     asks = "Do persons answer as their ability says?"
     findings = TEST_CHECKS["unexpected persons"](diagnostics)

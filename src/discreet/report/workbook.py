@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import __version__
 from discreet.errors import MissingExtra
-from discreet.markup import spreadsheet_cell
 from discreet.report.tables import AnalysisTable
+from discreet.text import spreadsheet_cell
 
 if TYPE_CHECKING:
     from xlsxwriter.format import Format

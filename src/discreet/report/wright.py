@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from discreet.items.curves import BIN
-from discreet.markup import count_of, isolate, minus
 from discreet.report.pictures import WrightMap
 from discreet.report.svg import Sheet, shorten_label, text_width
+from discreet.text import count_of, isolate, minus
 
 SCALE, ITEMS, NAMES, WIDTH = 124.0, 158.0, 206.0, 480.0
 """Where bars of persons end, bars of items begin, their names begin, and the map ends."""

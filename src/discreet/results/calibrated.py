@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import BadUsage
-from discreet.markup import read_cell
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.thresholds import CATEGORIES, Thresholds, pad_steps
 from discreet.tables.ids import check_items
 from discreet.tables.opener import read_columns
 from discreet.tables.sources import as_arrow, is_data_frame
+from discreet.text import read_cell
 from discreet.types import FloatArray
 
 TOTALS = ("answers", "right")

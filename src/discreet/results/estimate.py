@@ -9,7 +9,7 @@ know what was said asks for the kind, never for words of the sentence.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -18,10 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadUsage, escape_controls
-from discreet.markup import HtmlColumn, Tabular, count_of, make_frame, make_table, preview_table
+from discreet.html import HtmlColumn, preview_table
 from discreet.privacy.accounting import Guarantee
+from discreet.results.facets import FacetLevels
 from discreet.results.thresholds import Thresholds
 from discreet.schema import Along, Count, Distinct, Within
+from discreet.tabular import Tabular, make_frame, make_table
+from discreet.text import count_of
 from discreet.types import FloatArray, Int64Array
 
 if TYPE_CHECKING:
@@ -165,9 +168,16 @@ class Estimate(Tabular):
     se_method
         How the standard errors were computed, and from which persons: a sentence, or empty where
         that is not known.
+    displacement, displacement_se
+        Per anchored item, what its difficulty would be if only this anchor were free, minus its
+        anchored value; NaN for other items. None where nothing was anchored.
+    displacement_reason
+        Per item, why an anchor has no displacement; empty where it has.
     ladder
         The thresholds, where some item has more than one step; else None. ``thresholds`` and
         ``threshold_se`` are there either way.
+    facets
+        Of ratings: by the facet's name, the measures of its levels (the severities of raters).
     """
 
     items: Annotated[tuple[str, ...], Distinct()]
@@ -188,9 +198,15 @@ class Estimate(Tabular):
     degrees: Annotated[int, Within(1, 1 << 30)] | None = None
     se_method: str = ""
     ladder: Thresholds | None = None
+    displacement: Annotated[FloatArray | None, Along("items")] = None
+    displacement_se: Annotated[FloatArray | None, Along("items")] = None
+    displacement_reason: Annotated[tuple[str, ...], Along("items", may_be_empty=True)] = ()
+    facets: Mapping[str, FacetLevels] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for array in (self.difficulty, self.se, self.covariance, self.answers, self.right):
+        counts = self.answers, self.right
+        moves = self.displacement, self.displacement_se
+        for array in (self.difficulty, self.se, self.covariance, *counts, *moves):
             if array is not None:
                 array.setflags(write=False)
         if not self.steps:
@@ -333,6 +349,21 @@ class Estimate(Tabular):
             columns["answers"] = self.answers.tolist()
             columns["right"] = self.right.tolist()
         return columns
+
+    def anchors_to_dict(self) -> dict[str, list[Any]]:
+        """One list per column, of the anchored items: item, anchor, displacement, se, reason."""
+        held = [i for i, status in enumerate(self.status) if status == Status.ANCHORED]
+        missing = np.full(len(self.items), np.nan)
+        moved = missing if self.displacement is None else self.displacement
+        error = missing if self.displacement_se is None else self.displacement_se
+        reason = self.displacement_reason or ("",) * len(self.items)
+        return {
+            "item": [self.items[i] for i in held],
+            "anchor": self.difficulty[held].tolist(),
+            "displacement": moved[held].tolist(),
+            "se": error[held].tolist(),
+            "reason": [reason[i] for i in held],
+        }
 
     def to_arrow(self) -> pa.Table:
         """Return the table as a :class:`pyarrow.Table`, with steps also every threshold.

@@ -9,18 +9,17 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 FIT_LOW, FIT_HIGH = 0.7, 1.3
-"""Mean squares of ordinary tests (Wright and Linacre 1994, Reasonable mean-square fit values)."""
+"""Mean squares of ordinary tests (Wright and Linacre 1994, Reasonable mean-square fit values). They
+serve where limits were not simulated: for very many answers, and in files of version 0.2."""
+
+FIT_NEGLIGIBLE = 0.1
+"""Distance of a mean square from 1 that does not matter, however many persons make it sure."""
 
 FIT_BAD = 1.5
 """From here on an item does not help to measure; from 2 on it harms (the same source)."""
 
 FIT_BOUND = 9.0
 """The most that one answer counts for in the bounded outfit: three standard deviations squared."""
-
-BOUNDED_HIGH, BOUNDED_BAD = 1.2, 1.4
-"""The same limits for the bounded outfit, which varies less. In simulations 2 to 8% of sound tests
-have an item above the first (6 to 16% by the plain outfit above 1.3), and an item with a quarter of
-random answers is found as often (bench/verdicts.py)."""
 
 RELIABILITY_GOOD, RELIABILITY_LOW = 0.8, 0.5
 """Below 0.8 (separation 2) two levels of ability are hardly told apart, below 0.5 (separation
@@ -32,8 +31,9 @@ OFF_TARGET = 1.0
 ROUGH_SE = 0.5
 """Logits: the 95% interval is then two logits wide, about what 30 persons give."""
 
-DEPENDENT = 0.2
-"""Residual correlation above the mean one (Christensen, Makransky and Horton 2017)."""
+DEPENDENT, DEPENDENT_NEGLIGIBLE = 0.2, 0.1
+"""Residual correlation above the mean one: a dependent pair where limits were not simulated
+(Christensen, Makransky and Horton 2017), and what does not matter even where it is sure."""
 
 EXTREME_SHARE = 0.1
 """Share of persons with everything right or wrong, of whom little more than that is known."""
@@ -72,8 +72,8 @@ ANDERSEN_LEVEL = 0.01
 alarm for one in a hundred sound tests."""
 
 MISFIT_SHARE = 0.05
-"""Share of persons with unexpected answers; in simulations where the model holds, with 5 to 100
-items, it is 0 to 0.025."""
+"""Share of persons with unexpected answers that matters where limits were not simulated; where the
+model holds, with 5 to 100 items, it is 0 to 0.025."""
 
 FEWEST_PERSONS = 30
 """Persons with right and wrong answers below whom no test of the model can say that it holds: the

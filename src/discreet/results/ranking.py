@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.errors import BadUsage
-from discreet.markup import HtmlColumn, Tabular, brief_repr, name_some, preview_table
+from discreet.html import HtmlColumn, preview_table
 from discreet.privacy.accounting import Guarantee
 from discreet.results.calibrated import as_estimate
 from discreet.results.differences import (
@@ -38,6 +38,8 @@ from discreet.results.estimate import (
     check_level,
     describe_access,
 )
+from discreet.tabular import Tabular, brief_repr
+from discreet.text import name_some
 from discreet.types import FloatArray
 
 if TYPE_CHECKING:  # the command line, which shows help, loads no NumPy

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import BadUsage
-from discreet.markup import Tabular, count_of, list_field_columns, name_some
 from discreet.results.calibrated import as_estimate
 from discreet.results.differences import (
     Bars,
@@ -28,6 +27,8 @@ from discreet.results.differences import (
 )
 from discreet.results.estimate import Estimate, check_level, two_sided_quantile
 from discreet.results.kinds import ReleaseKind
+from discreet.tabular import Tabular, list_field_columns
+from discreet.text import count_of, name_some
 from discreet.types import FloatArray, Int64Array
 from discreet.words import ENGLISH, Language, mark_of
 

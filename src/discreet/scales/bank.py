@@ -22,7 +22,6 @@ import numpy as np
 
 from discreet.atomic import write_text
 from discreet.errors import BadBudget, BadResponses, BadUsage
-from discreet.markup import Tabular, brief_repr, list_field_columns, read_cell, spreadsheet_cell
 from discreet.names import read_names
 from discreet.privacy.accounting import Guarantee
 from discreet.results.calibrated import as_estimate
@@ -36,6 +35,8 @@ from discreet.results.thresholds import (
 from discreet.scales.linking import FLAG_AT, Link, link_calibrations
 from discreet.schema import LARGEST_LOGIT
 from discreet.tables.paths import explain_read_errors, open_bytes, read_text
+from discreet.tabular import Tabular, brief_repr, list_field_columns
+from discreet.text import read_cell, spreadsheet_cell
 from discreet.types import FloatArray
 
 FORMAT = "discreet-bank"

@@ -32,7 +32,6 @@ from discreet.answers.protocol import AnswerSource
 from discreet.answers.responses import Responses
 from discreet.counts import PairCounts, holds_counts
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.markup import Tabular, brief_repr, count_of, list_field_columns, name_some
 from discreet.models.calibrate import fit
 from discreet.models.slopes import (
     LEAST,
@@ -60,6 +59,8 @@ from discreet.scales.placing import (
 )
 from discreet.tables.reading import ReadingWords
 from discreet.tables.sources import as_arrow, is_data_frame
+from discreet.tabular import Tabular, brief_repr, list_field_columns
+from discreet.text import count_of, name_some
 from discreet.types import BoolArray, FloatArray, IndexArray
 
 STILL_AT = 0.01

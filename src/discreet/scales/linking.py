@@ -23,13 +23,14 @@ import numpy as np
 
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.groups import chi_squared_tail
-from discreet.markup import Tabular, brief_repr, list_field_columns, name_some
 from discreet.persons.scoring import PersonScores, PersonStatus
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
 from discreet.results.calibrated import read_calibration
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Estimate, FitWarning, WarningKind
+from discreet.tabular import Tabular, brief_repr, list_field_columns
+from discreet.text import name_some
 from discreet.types import BoolArray, FloatArray
 
 FLAG_AT = 2.576

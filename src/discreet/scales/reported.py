@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadUsage
-from discreet.keeping import Kept
+from discreet.saving import Kept
 from discreet.types import FloatArray
 
 PLACES = ("difficulty", "ability", "lower", "upper")

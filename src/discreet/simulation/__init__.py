@@ -34,7 +34,6 @@ from discreet.counts.planes import (
     prefers_planes,
 )
 from discreet.errors import BadUsage
-from discreet.markup import brief_repr
 from discreet.simulation.designs import DESIGNS, Design, SimulatedAnswers
 from discreet.simulation.items import (
     Items,
@@ -45,6 +44,7 @@ from discreet.simulation.items import (
     nodes_per_answer,
     place_items,
 )
+from discreet.tabular import brief_repr
 from discreet.types import DesignName, FloatArray, Model
 
 __all__ = ["SimulatedComparisons", "Simulation", "simulate", "simulate_comparisons"]

@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from discreet.markup import TEMPLATES
+from discreet.html import TEMPLATES
 from discreet.studio.frame import Secrecy, show
 from discreet.studio.pages import (
     calibrate,

@@ -11,13 +11,14 @@ from dataclasses import replace
 from typing import Any
 
 from discreet.errors import DiscreetError
-from discreet.markup import HtmlColumn, count_of, show_predicted_share
+from discreet.html import HtmlColumn
 from discreet.planning.plan import Plan, make_plan, plan, plannable
 from discreet.planning.study import Setting
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.protocol import Order
 from discreet.studio.session import StudioSession, Work
-from discreet.studio.terms import ReleaseFields
+from discreet.studio.terms import ReleaseForm
+from discreet.text import count_of, show_predicted_share
 
 OTHER = {
     Neighbours.REPLACE_ONE: (Neighbours.ADD_REMOVE, "hide whether somebody took part"),
@@ -25,7 +26,7 @@ OTHER = {
 }
 
 
-def predict(terms: ReleaseFields, order: Order) -> Plan | None:
+def predict(terms: ReleaseForm, order: Order) -> Plan | None:
     """Return the forecast for a release; ``None`` where its mechanism has none."""
     public, steps = order.public, max(order.public.steps)
     if order.name not in plannable(public.neighbours, steps):
@@ -35,8 +36,8 @@ def predict(terms: ReleaseFields, order: Order) -> Plan | None:
             terms.expected,
             len(public.items),
             public.max_answers,
-            terms.budget.epsilon,
-            terms.budget.delta,
+            terms.spec.budget.epsilon,
+            terms.spec.budget.delta,
             steps=steps,
             mechanism=order.name,  # type: ignore[arg-type]
             neighbours=str(public.neighbours),  # type: ignore[arg-type]

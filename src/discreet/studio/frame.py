@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from discreet.markup import render
+from discreet.html import render
 from discreet.studio.jobs import JobState, StudioJob
 from discreet.studio.session import CalibrationRun, StudioSession, Work
 

@@ -14,7 +14,6 @@ from functools import cached_property
 from json import loads
 from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
-from os import sysconf
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from discreet.studio.worker import (
     load_kept,
     run_task,
 )
+from discreet.tables.resources import machine_memory
 
 _LEAST_MEMORY = 4 << 30
 """Bytes of addresses below which the libraries do not even load."""
@@ -154,5 +154,4 @@ class JobTable:
 
 def usual_memory() -> int:
     """Return how many bytes a worker may have: three quarters of what the machine has."""
-    machine = sysconf("SC_PAGE_SIZE") * sysconf("SC_PHYS_PAGES")
-    return max(_LEAST_MEMORY, machine * 3 // 4)
+    return max(_LEAST_MEMORY, machine_memory() * 3 // 4)

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from discreet.markup import render
+from discreet.html import render
 from discreet.secure import SystemSource
 
 LOOPBACK = "127.0.0.1"

@@ -22,7 +22,7 @@ import uvicorn
 
 from discreet.atomic import write_text
 from discreet.errors import BadUsage
-from discreet.markup import render
+from discreet.html import render
 from discreet.studio.app import build_app
 from discreet.studio.jobs import usual_memory
 from discreet.studio.kept_files import Home

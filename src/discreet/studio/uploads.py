@@ -20,10 +20,10 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import create_form_parser
 from starlette.requests import Request
 
-from discreet.atomic import hold_lock
+from discreet.atomic import PRIVATE_FOLDER, hold_lock, is_refused_by_windows
 from discreet.errors import BadUsage
-from discreet.markup import count_of
 from discreet.studio.forms import read_index
+from discreet.text import count_of
 
 _ODD = re.compile(r"[^\w .()+-]")
 _LONGEST = 100
@@ -50,9 +50,12 @@ def plain_name(name: str) -> str:
     --------
     >>> [plain_name(name) for name in ("../../etc/passwd", "C:\\tests\\my answers.xlsx", "..")]
     ['passwd', 'my answers.xlsx', 'answers']
+    >>> plain_name("con.csv")
+    '_con.csv'
     """
     last = PureWindowsPath(PurePosixPath(name).name).name
     plain = _ODD.sub("_", last).strip(" .-")
+    plain = f"_{plain}" if is_refused_by_windows(plain) else plain
     stem, dot, ending = plain.rpartition(".")
     return (f"{stem[:_LONGEST]}{dot}{ending[:10]}" if stem else plain[:_LONGEST]) or "answers"
 
@@ -131,7 +134,7 @@ def _settle(sent: Any, folder: Path) -> Path:
         sent.flush_to_disk()
     sent.close()
     path = folder / plain_name(sent.file_name.decode("utf-8", "replace"))
-    Path(sent.actual_file_name.decode()).rename(path)
+    Path(sent.actual_file_name.decode()).replace(path)
     path.chmod(0o600)
     return path
 
@@ -145,7 +148,6 @@ def too_large(byte_limit: int) -> BadUsage:
 
 
 PREFIX = "discreet-studio-"
-LOCK = "lock"
 
 _BUSY = BadUsage("this folder belongs to a studio that is still running")
 
@@ -154,11 +156,12 @@ _BUSY = BadUsage("this folder belongs to a studio that is still running")
 def private_folder() -> Iterator[Path]:
     """Give a new private folder, and remove it with all that is in it."""
     remove_left_behind()
-    hidden_folder = Path(tempfile.mkdtemp(prefix=f".{PREFIX}"))
-    # It gets the name by which others look for it only once it is locked.
-    folder = hidden_folder.with_name(hidden_folder.name[1:])
-    with hold_lock(hidden_folder / LOCK, _BUSY):
-        hidden_folder.rename(folder)
+    # The lock lies beside the folder, and is held before there is a folder that others could find.
+    handle, lock = tempfile.mkstemp(prefix=f".{PREFIX}", suffix=".lock")
+    os.close(handle)
+    folder = Path(lock).with_name(Path(lock).stem[1:])
+    with hold_lock(Path(lock), _BUSY, remove=True):
+        folder.mkdir(PRIVATE_FOLDER)
         try:
             yield folder
         finally:
@@ -168,18 +171,23 @@ def private_folder() -> Iterator[Path]:
 def remove_left_behind() -> list[Path]:
     """Remove the folders of studios that ended without doing so; return which."""
     temporary_root = Path(tempfile.gettempdir())
-    folders = temporary_root.glob(f"{PREFIX}*")
+    folders = list(temporary_root.glob(f"{PREFIX}*"))
     return [folder for folder in folders if _is_ours(folder) and _remove(folder)]
 
 
 def _is_ours(folder: Path) -> bool:
     status = folder.lstat()
-    return folder.is_dir() and not folder.is_symlink() and status.st_uid == os.getuid()
+    is_owner = not hasattr(os, "getuid") or status.st_uid == os.getuid()
+    return folder.is_dir() and not folder.is_symlink() and is_owner
+
+
+def _lock_of(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.lock")
 
 
 def _remove(folder: Path) -> bool:
     try:
-        with hold_lock(folder / LOCK, _BUSY):
+        with hold_lock(_lock_of(folder), _BUSY, remove=True):
             shutil.rmtree(folder, ignore_errors=True)
     except (BadUsage, OSError):
         return False

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import os
 import pickle
-import resource
 import signal
 import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from json import dumps
 from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
-from discreet.atomic import create_private
+from discreet.atomic import create_private, replace_file
 from discreet.errors import BadUsage, DiscreetError
 from discreet.results.dropped import saying_it_otherwise
 
@@ -116,8 +116,12 @@ def run_task(folder: Path, task: Task, arguments: Mapping[str, Any], memory: int
 
 
 def limit_memory(byte_limit: int | None) -> None:
-    """Let this process have so many bytes and no more."""
-    if byte_limit is not None:
+    """Let this process have so many bytes and no more, where the system can limit it."""
+    with suppress(ImportError):
+        import resource
+
+        if byte_limit is None:
+            return
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         least = byte_limit if hard == resource.RLIM_INFINITY else min(byte_limit, hard)
         resource.setrlimit(resource.RLIMIT_AS, (least, hard))
@@ -169,7 +173,7 @@ def _replace(path: Path, data: bytes) -> None:
     part.unlink(missing_ok=True)
     create_private(part)
     part.write_bytes(data)
-    part.replace(path)
+    replace_file(part, path)
 
 
 def _end_with_parent() -> None:

@@ -31,7 +31,7 @@ from discreet.tables.paths import (
 )
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import DeclaredSource
-from discreet.tables.resources import Resources, available_memory, explain_query
+from discreet.tables.resources import Resources, available_memory, explain_query, load_duckdb
 from discreet.tables.rows import settle_key_row
 from discreet.tables.sources import open_arrow
 
@@ -298,15 +298,13 @@ def _quote(name: str) -> str:
 
 
 def _query_shard(connection: Any, text: str, name: str, identity: tuple[str, ...]) -> Shard:
-    import duckdb
-
     with explain_query(name):
         relation = connection.sql(text)
         if relation is None:
             raise BadUsage(f"{name} returns no table; a SELECT is needed, found: {text}")
         rows = int(connection.execute(f"SELECT count(*) FROM ({text})").fetchone()[0])  # noqa: S608
     names = tuple(str(column) for column in relation.columns)
-    identity = (*identity, duckdb.__version__)
+    identity = (*identity, load_duckdb().__version__)
     return Shard(name, lambda: QuerySource(connection, text, name, names), rows, identity)
 
 

@@ -429,7 +429,7 @@ def _check_delimiter(text: str) -> str:
 class StepWords(TypedDict, total=False):
     """The keywords about answers with steps."""
 
-    model: Model | None
+    model: Model
     steps: int | Mapping[str, int] | None
     lowest: int | None
     reverse: str | Sequence[str]
@@ -479,7 +479,7 @@ class FitWords(ListedWords, total=False):
 class ReadingWords(FitWords, total=False):
     """The keywords of :func:`discreet.read_responses`, which whatever takes answers has too."""
 
-    model: Model | None
+    model: Model
 
 
 def check_words(words: Mapping[str, Any]) -> None:

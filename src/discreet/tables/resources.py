@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import tempfile
@@ -10,7 +11,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any, TypeVar
 
 from discreet.atomic import make_temporary
 from discreet.errors import BadUsage
+from discreet.jit import can_start_threads
 from discreet.names import spell_path
 
 GIBIBYTE = 1 << 30
@@ -91,8 +93,7 @@ class Resources:
 
     def connect(self, database: Path | None) -> Any:
         """Open DuckDB, on a database file (read only) or without one, with these limits."""
-        import duckdb
-
+        duckdb = load_duckdb()
         try:
             if database is None:
                 connection = duckdb.connect()
@@ -109,11 +110,22 @@ class Resources:
         return connection
 
 
+def load_duckdb() -> Any:
+    """Return the module, or say what cannot be done without it."""
+    try:
+        import duckdb
+    except ModuleNotFoundError:
+        raise BadUsage(
+            "Queries, databases and answers larger than memory need the package duckdb, which is "
+            "not installed here. Install it, or give a file or a data frame that fits into memory."
+        ) from None
+    return duckdb
+
+
 @contextmanager
 def explain_query(name: str) -> Iterator[None]:
     """Turn what DuckDB raises into an error about a query, or into the interrupt that it hides."""
-    import duckdb
-
+    duckdb = load_duckdb()
     try:
         yield
     except duckdb.Error as error:
@@ -164,10 +176,20 @@ def _free_memory() -> int:
         return 1024 * int(kilobytes)
     except (OSError, StopIteration, ValueError):
         pass
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return 8 * GIBIBYTE
+    return machine_memory()
+
+
+def machine_memory() -> int:
+    """Return the bytes of memory that the machine has; 8 GiB where nothing tells."""
+    if hasattr(os, "sysconf"):
+        with suppress(ValueError, OSError):
+            return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(AttributeError, OSError):
+        kilobytes = ctypes.c_ulonglong()
+        windows = ctypes.windll.kernel32  # type: ignore[attr-defined,unused-ignore]
+        if windows.GetPhysicallyInstalledSystemMemory(ctypes.byref(kilobytes)):
+            return 1024 * kilobytes.value
+    return 8 * GIBIBYTE
 
 
 def _left_of_process() -> int:
@@ -219,6 +241,9 @@ def run_ahead(steps: Iterator[Step], ahead: int = STEPS_AHEAD) -> Generator[Step
     >>> list(run_ahead(iter([1, 2, 3])))
     [1, 2, 3]
     """
+    if not can_start_threads():
+        yield from steps
+        return
     end: Any = object()
     worker = ThreadPoolExecutor(1)
     waiting = deque(worker.submit(next, steps, end) for _ in range(ahead))

@@ -18,9 +18,9 @@ from typing import Any, Self
 
 from discreet.errors import BadResponses, BadUsage, Remedy
 from discreet.log import LOG
-from discreet.markup import name_some
 from discreet.tables.remedies import Detected, make_remedy
 from discreet.tables.values import EVERYWHERE, as_number, spell
+from discreet.text import name_some
 
 MOST_CATEGORIES = 10
 RARE = 0.001

@@ -29,6 +29,7 @@ from discreet.errors import BadResponses, BadUsage
 from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.dataset import Dataset, Shard
 from discreet.tables.remedies import DeclaredSource
+from discreet.tables.resources import load_duckdb
 from discreet.tables.separators import no_order
 from discreet.tables.values import read_integers
 from discreet.types import FloatArray, Int8Array, Int32Array
@@ -178,9 +179,7 @@ class Buckets:
 
     def _hash_words(self, words: Any) -> npt.NDArray[np.uint64]:
         if self._hash is None:
-            import duckdb
-
-            self._hash = duckdb.connect()
+            self._hash = load_duckdb().connect()
         table = self._hash.from_arrow(pa.table({"word": words}))
         return np.asarray(table.project("hash(word) AS number").fetchnumpy()["number"])
 

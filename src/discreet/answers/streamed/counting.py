@@ -11,15 +11,13 @@ weighting guards against going on with other data. Confidential, like all counts
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import os
 import pickle
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -32,7 +30,7 @@ from discreet.answers.pairs import Weighting, count_matrix
 from discreet.answers.responses import Responses
 from discreet.answers.streamed.batches import BatchPosition
 from discreet.answers.streamed.passes import Passes, Restart
-from discreet.atomic import make_folder
+from discreet.atomic import hold_lock, make_folder
 from discreet.counts import PairCounts, name_weighting
 from discreet.counts.folds import Tally
 from discreet.counts.matrix import add_into, add_matrices, grow_matrix, is_sparse, settle_matrix
@@ -120,11 +118,7 @@ def count_passes(
         return _count(passes, weighting, tally, None)
     keeper = Checkpoint(checkpoint, _fingerprint(passes, weighting, tally))
     with keeper.lock():
-        try:
-            counts = _count(passes, weighting, tally, keeper)
-        except BaseException:
-            keeper.remove_empty()
-            raise
+        counts = _count(passes, weighting, tally, keeper)
         keeper.remove()
     return counts
 
@@ -184,18 +178,20 @@ class Checkpoint:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other processes out: two runs would overwrite each other's counts."""
-        handle = os.open(self.folder, os.O_RDONLY)
+        """Keep other processes out: two runs would overwrite each other's counts.
+
+        At the end the folder is removed if nothing is in it.
+        """
+        busy = BadUsage(
+            f"the checkpoint in '{self.folder}' is in use by another process, and two would "
+            "overwrite each other's counts. Wait until it ends, or name another folder."
+        )
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield
-        except BlockingIOError:
-            raise BadUsage(
-                f"the checkpoint in '{self.folder}' is in use by another process, and two would "
-                "overwrite each other's counts. Wait until it ends, or name another folder."
-            ) from None
+            with hold_lock(self.folder / ".lock", busy, remove=True):
+                yield
         finally:
-            os.close(handle)
+            with suppress(OSError):  # a checkpoint, or another process, is there
+                self.folder.rmdir()
 
     def load(self) -> tuple[PairCounts, BatchPosition, CategoryScale | None] | None:
         """Return counts, place and steps of an earlier run; None if there was none."""
@@ -244,12 +240,6 @@ class Checkpoint:
         """Delete the checkpoint of a run that is done; other files in the folder stay."""
         shutil.rmtree(self.rows, ignore_errors=True)
         self._file.unlink(missing_ok=True)
-        self.remove_empty()
-
-    def remove_empty(self) -> None:
-        """Delete the folder if nothing is in it, as after a file that cannot be read."""
-        if not any(self.folder.iterdir()):
-            self.folder.rmdir()
 
 
 @dataclass

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,8 +21,9 @@ from discreet.jit import map_tasks, one_blas_thread, thread_count, threads_for
 from discreet.models.conditional.groups import BatchPlan, plan_batches
 from discreet.models.conditional.moments import AbilityBatch, ConditionalSums, add_batch
 from discreet.models.conditional.patterns import Patterns
+from discreet.models.structure import Structure
 from discreet.results.estimate import Solution
-from discreet.types import BoolArray, FloatArray, Int64Array
+from discreet.types import FloatArray, Int64Array
 
 NEWTON_TOL = 1e-6
 """Logits; a step with second derivatives of its own point squares the error."""
@@ -42,74 +42,6 @@ SMALL_NODES = 200
 """Up to here NumPy inverts within some milliseconds; scipy.linalg takes 0.2 s to import."""
 SHARED_NODES = 2000
 """Up to here every thread has second derivatives of its own: 32 MB each."""
-
-
-@dataclass(frozen=True, eq=False)
-class Structure:
-    """How the thresholds follow from the parameters.
-
-    Attributes
-    ----------
-    used
-        ``[item, step]``: which steps there are.
-    basis
-        ``[node, parameter]``, nodes in the order of ``used``; None if every node has its own.
-    """
-
-    used: BoolArray
-    basis: FloatArray | None = None
-
-    def spread(self, parameter: FloatArray) -> FloatArray:
-        """Thresholds ``[item, step]``, infinite where there is no step."""
-        out = np.full(self.used.shape, np.inf)
-        out[self.used] = parameter if self.basis is None else self.basis @ parameter
-        return out
-
-    def fit(self, threshold: FloatArray) -> FloatArray:
-        """Parameters whose thresholds are nearest to these."""
-        node = threshold[self.used]
-        return node if self.basis is None else np.asarray(np.linalg.lstsq(self.basis, node)[0])
-
-    def project(self, node: FloatArray) -> FloatArray:
-        """Find the derivatives by the parameters from those by ``[item, step]``."""
-        return node[self.used] if self.basis is None else self.basis.T @ node[self.used]
-
-    def project_matrix(self, matrix: FloatArray) -> FloatArray:
-        """Find the second derivatives by the parameters from those by all nodes."""
-        if not self.used.all():
-            inside = self.used.ravel()
-            matrix = matrix[np.ix_(inside, inside)]
-        return matrix if self.basis is None else self.basis.T @ matrix @ self.basis
-
-    @cached_property
-    def shift(self) -> FloatArray:
-        """The direction in which all thresholds move alike, about which answers say nothing."""
-        return self.fit(np.ones(self.used.shape))
-
-    @cached_property
-    def centre(self) -> FloatArray:
-        """The mean of the items' locations, as weights of the parameters."""
-        steps = self.used.sum(axis=1, keepdims=True)
-        return self.project(np.where(self.used, 1 / np.maximum(steps, 1), 0.0) / len(self.used))
-
-    def centred(self, parameter: FloatArray) -> FloatArray:
-        """Shift the parameters so that the mean of the items' locations is zero."""
-        shift = self.shift
-        return parameter - shift * (self.centre @ parameter) / (self.centre @ shift)
-
-    def covariance(self, information: FloatArray) -> FloatArray:
-        """Covariance of the centred thresholds, ``[node, node]``, from the information."""
-        inverse = np.linalg.inv(self.lift(information))
-        centring = np.eye(len(inverse)) - np.outer(self.shift, self.centre) / (
-            self.centre @ self.shift
-        )
-        matrix = centring @ inverse @ centring.T
-        return matrix if self.basis is None else self.basis @ matrix @ self.basis.T
-
-    def lift(self, information: FloatArray) -> FloatArray:
-        """Give the shift, which the answers leave open, an information of its own."""
-        scale = information.diagonal().mean() / len(information)
-        return np.asarray(information + np.outer(self.shift, self.shift) * scale)
 
 
 class Undetermined(NotConverged):
@@ -137,9 +69,9 @@ class Maximum:
     Attributes
     ----------
     parameter
-        Mean location of the items zero.
+        Mean location of the items zero, unless some are held.
     information
-        Minus the second derivatives by the parameters; zero along the shift.
+        Minus the second derivatives by all nodes; zero where all move alike.
     log_likelihood
         Persons with the lowest or highest score add zero.
     """
@@ -180,7 +112,7 @@ class Surface:
         self, parameter: FloatArray, plan: BatchPlan | None = None, *, information: bool = False
     ) -> _Point:
         """Evaluate the likelihood and its derivatives."""
-        threshold = self.structure.spread(parameter)
+        threshold = self.spread(parameter)
         if plan is None or not plan.serves(threshold):
             plan = plan_batches(self.patterns, threshold)
         sums = evaluate_conditional(plan, threshold, information=information)
@@ -194,18 +126,33 @@ class Surface:
             return point
         return self.look(point.parameter, point.plan, information=True)
 
+    def spread(self, parameter: FloatArray) -> FloatArray:
+        """Thresholds ``[item, step]``, infinite where there is no step."""
+        out = np.full(self.structure.used.shape, np.inf)
+        out[self.structure.used] = self.structure.spread(parameter)
+        return out
+
+    def score(self, point: _Point) -> FloatArray:
+        """How the log-likelihood grows with every node."""
+        return np.asarray((point.sums.expected - self.observed)[self.structure.used])
+
     def gradient(self, point: _Point) -> FloatArray:
         """How the log-likelihood grows with the parameters."""
-        return self.structure.project(point.sums.expected - self.observed)
+        return self.structure.project(self.score(point))
+
+    def node_information(self, point: _Point) -> FloatArray:
+        """Minus the second derivatives by all nodes."""
+        matrix, inside = point.sums.information(), self.structure.used.ravel()
+        return matrix if inside.all() else matrix[np.ix_(inside, inside)]
 
     def information(self, point: _Point) -> FloatArray:
         """Minus the second derivatives by the parameters."""
-        return self.structure.project_matrix(point.sums.information())
+        return self.structure.project_matrix(self.node_information(point))
 
     def trace(self, direction: FloatArray) -> FloatArray:
         """Show a direction of the parameters as moves of thresholds, at most by one."""
-        moves = self.structure.spread(self.structure.centred(direction))
-        moves[~self.structure.used] = np.nan
+        moves = np.full(self.structure.used.shape, np.nan)
+        moves[self.structure.used] = self.structure.move(self.structure.centred(direction))
         return np.asarray(moves / np.nanmax(np.abs(moves)))
 
 
@@ -248,6 +195,8 @@ def maximise(surface: Surface, start: FloatArray) -> Maximum:
 
 def _maximise(surface: Surface, start: FloatArray) -> Maximum:
     point = surface.look(surface.structure.centred(start), information=True)
+    if not len(start):  # every item is held
+        return _conclude(surface, point, point, 0)
     solver, before = _Solver(surface, point), np.inf
     for step in range(1, STEPS + 1):
         move = solver.solve(surface.gradient(point))
@@ -344,6 +293,9 @@ def _climb(surface: Surface, point: _Point, move: FloatArray) -> _Point:
 
 def _conclude(surface: Surface, point: _Point, curvature_point: _Point, steps: int) -> Maximum:
     """Put the result together; second derivatives are those of a point that is near enough."""
-    residual = float(np.abs(surface.gradient(point)).max())
-    solution = Solution("conditional likelihood, Newton steps", steps, residual)
-    return Maximum(point.parameter, surface.information(curvature_point), point.value, solution)
+    residual = float(np.abs(surface.gradient(point)).max(initial=0.0))
+    name = "conditional likelihood, Newton steps"
+    if surface.structure.is_anchored:
+        name = "Newton on the conditional likelihood, anchors held"
+    information = surface.node_information(curvature_point)
+    return Maximum(point.parameter, information, point.value, Solution(name, steps, residual))

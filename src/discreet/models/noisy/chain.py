@@ -21,7 +21,7 @@ from discreet.models.noisy import NoiseFit
 from discreet.models.noisy.disagreements import right_wrong_probability
 from discreet.models.noisy.margins import PUBLIC_SEED
 from discreet.models.noisy.pairs import PairMatrix
-from discreet.models.stationary import solve_stationary
+from discreet.models.spectral import solve_stationary
 from discreet.results.estimate import Solution
 from discreet.types import FloatArray
 

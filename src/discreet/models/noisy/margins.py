@@ -164,9 +164,9 @@ def fit_margins(
     array([-0.9, -0.3,  0.3,  0.9])
     """
     m = len(total_noisy)
-    _check_shape(disagreement_noisy, m)
+    check_matrix_shape(disagreement_noisy, m)
     offered = np.ones((m, m)) if design is None else np.array(design, dtype=np.float64)
-    _check_shape(offered, m)
+    check_matrix_shape(offered, m)
     np.fill_diagonal(offered, 0.0)
     noisy = np.array(disagreement_noisy, dtype=np.float64)
     np.fill_diagonal(noisy, 0.0)
@@ -214,7 +214,8 @@ PUBLIC_SEED = 20240229
 """Post-processing is reproducible: this seed is public and has nothing to do with any noise."""
 
 
-def _check_shape(matrix: FloatArray, m: int) -> None:
+def check_matrix_shape(matrix: FloatArray, m: int) -> None:
+    """Refuse a matrix that is not square, or of another number of items."""
     if matrix.shape != (m, m):
         raise BadUsage(
             f"a matrix of {m} x {m} was expected for {m} items, found "

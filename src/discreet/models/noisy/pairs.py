@@ -15,7 +15,6 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from discreet.errors import BadUsage
 from discreet.models.noisy import (
     HONEST_SPREAD,
     LinearView,
@@ -25,7 +24,12 @@ from discreet.models.noisy import (
 )
 from discreet.models.noisy.disagreements import Disagreements, PairLayout
 from discreet.models.noisy.iterate import Around
-from discreet.models.noisy.margins import MarginsNoise, MarginsObservation, fit_observation
+from discreet.models.noisy.margins import (
+    MarginsNoise,
+    MarginsObservation,
+    check_matrix_shape,
+    fit_observation,
+)
 from discreet.types import FloatArray
 
 FLOOR = 1.0
@@ -143,8 +147,7 @@ def fit_noisy_pairs(
     array([-0.6,  0.2,  0.4])
     """
     m = len(right_wrong_noisy)
-    if right_wrong_noisy.shape != (m, m):
-        raise BadUsage(f"pair counts must be square, found shape {right_wrong_noisy.shape}")
+    check_matrix_shape(right_wrong_noisy, m)
     counted = np.ones((m, m)) if mask is None else np.asarray(mask, dtype=np.float64)
     counted = np.maximum(counted, counted.T)
     np.fill_diagonal(counted, 0.0)
@@ -237,9 +240,9 @@ def fit_net_wins(
     array([ 0.9,  0.3, -0.3, -0.9])
     """
     m = len(net_wins)
-    _check_square(compared, m)
+    check_matrix_shape(compared, m)
     noise = NetWinsNoise(sigma_net_wins, sigma_compared, 1.0, None, 1)
-    layout = ComparedLayout(_every_pair(m), sigma_compared, ceiling, weight=1.0)
+    layout = ComparedLayout(1.0 - np.eye(m), sigma_compared, ceiling, weight=1.0)
     observation = MarginsObservation(-net_wins, compared * layout.counted, layout, noise)
     fit = fit_observation(observation, m, standard_errors=standard_errors)
     slope = laplacian(_slopes(fit))
@@ -260,8 +263,8 @@ def fit_win_pairs(
     count.
     """
     m = len(wins)
-    _check_square(wins, m)
-    layout = ComparedLayout(_every_pair(m), float(np.sqrt(2 * variance)), ceiling, weight=1.0)
+    check_matrix_shape(wins, m)
+    layout = ComparedLayout(1.0 - np.eye(m), float(np.sqrt(2 * variance)), ceiling, weight=1.0)
     observation = PairsObservation(
         difference=(wins.T - wins) * layout.counted,
         disagreement=(wins + wins.T) * layout.counted,
@@ -302,12 +305,3 @@ def _admit_weak_links(fit: NoiseFit, precision: FloatArray) -> NoiseFit:
     lost = shrunk * max(fit.prior_spread, HONEST_SPREAD)
     covariance = fit.covariance + weakness * m * lost**2 * np.outer(direction, direction)
     return replace(fit, covariance=covariance)
-
-
-def _every_pair(m: int) -> FloatArray:
-    return 1.0 - np.eye(m)
-
-
-def _check_square(matrix: FloatArray, m: int) -> None:
-    if matrix.shape != (m, m):
-        raise BadUsage(f"{m} objects need a {m} x {m} matrix, found shape {matrix.shape}")

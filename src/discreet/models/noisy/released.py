@@ -29,11 +29,10 @@ from discreet.models.noisy.chain import (
 )
 from discreet.models.noisy.margins import MarginsNoise, fit_margins
 from discreet.models.noisy.pairs import PairMatrix, fit_net_wins, fit_noisy_pairs, fit_win_pairs
-from discreet.models.noisy.totals import TotalsFit
-from discreet.models.noisy.totals.fit import fit_totals
-from discreet.models.noisy.totals.released_forms import Measurer, read_released_forms
+from discreet.models.noisy.totals.fit import TotalsFit, fit_totals
+from discreet.models.noisy.totals.forms import Measurer, read_released_forms
 from discreet.privacy.mechanisms.response import COUNTED, find_flip_probability
-from discreet.privacy.mechanisms.total_tables import unpack_shapes
+from discreet.privacy.mechanisms.totals_sensitivity import unpack_shapes
 from discreet.privacy.protocol import NOISE_AWARE, NoiseLaw
 from discreet.privacy.wall import Release
 from discreet.results.estimate import Estimate, FitWarning, Solution, Status, WarningKind

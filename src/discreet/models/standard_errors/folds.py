@@ -21,9 +21,8 @@ import numpy as np
 from discreet.counts.folds import FEWEST_FOLDS, FoldCounts
 from discreet.counts.nodes import Locations
 from discreet.jit import threads_for
-from discreet.markup import count_of, name_some
-from discreet.models.connection import Chain, find_reached
-from discreet.models.laplacian import Laplacian, build_laplacian, invert_within, solve
+from discreet.models.connectivity import Chain, find_reached
+from discreet.models.laplacian import Laplacian, build_laplacian, solve
 from discreet.models.methods import Method
 from discreet.models.standard_errors.sandwich import (
     COVARIANCE_LIMIT,
@@ -31,8 +30,10 @@ from discreet.models.standard_errors.sandwich import (
     NO_STEP_COVARIANCE,
     Uncertainty,
 )
-from discreet.models.steps import StepPlan
+from discreet.models.step_plan import StepPlan
+from discreet.models.structure import Structure
 from discreet.results.estimate import FitWarning, WarningKind
+from discreet.text import count_of, name_some
 from discreet.types import BoolArray, FloatArray
 
 
@@ -51,7 +52,8 @@ def leave_folds_out(
     which items have steps, and the structure that the thresholds obey, if any.
     """
     with threads_for(len(difficulty)):
-        moves = _find_moves(folds, chain, method, difficulty, weight, plan.basis)
+        structure = plan.build_structure(chain.linked)
+        moves = _find_moves(folds, chain, method, difficulty, weight, structure)
     share = folds.persons / max(int(folds.persons.sum()), 1)
     scaled = moves * np.sqrt(1 - share)[:, None]
     thin = _is_thin(folds, chain) | ~np.isfinite(scaled).all(axis=0)
@@ -95,7 +97,7 @@ def _find_moves(
     method: Method,
     difficulty: FloatArray,
     weight: int,
-    basis: FloatArray | None,
+    structure: Structure,
 ) -> FloatArray:
     """Return how far the difficulties move without each fold, ``[fold, item]``."""
     surprise = method.scoring(difficulty).residual(difficulty[:, None], difficulty[None, :])
@@ -107,10 +109,10 @@ def _find_moves(
         flow = counts * surprise
         score = flow.sum(axis=1) - flow.sum(axis=0)
         laplacian = method.laplacian(rates - counts, difficulty)
-        if basis is None:
+        if structure.is_identity:
             moves[fold] = _move(laplacian, score)
         else:
-            moves[fold] = invert_within(laplacian, basis) @ score
+            moves[fold] = structure.invert(laplacian) @ score
     return moves
 
 
@@ -133,8 +135,6 @@ def _is_thin(folds: FoldCounts, chain: Chain) -> BoolArray:
 
 def _name_thin(thin: BoolArray, chain: Chain, plan: StepPlan) -> list[str]:
     """Return the items without a standard error; with steps, those that lack one of a step."""
-    if plan.item_of is None:
-        return [chain.items[place] for place in chain.linked[thin]]
     return [plan.items[place] for place in np.unique(plan.item_of[chain.linked[thin]])]
 
 

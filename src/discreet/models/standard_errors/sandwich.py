@@ -28,7 +28,7 @@ from discreet.counts import PairCounts
 from discreet.counts.nodes import Locations
 from discreet.counts.planes import AnswerStore, BitPlanes
 from discreet.jit import map_tasks, one_blas_thread, thread_count, threads_for
-from discreet.models.laplacian import Laplacian, invert, invert_within
+from discreet.models.laplacian import Laplacian, invert
 from discreet.models.refined import logistic
 from discreet.models.standard_errors.person_scores import (
     ENOUGH,
@@ -46,6 +46,7 @@ from discreet.models.standard_errors.random_signs import (
     ManyPlan,
     ScoreRows,
 )
+from discreet.models.structure import Structure
 from discreet.results.estimate import FitWarning
 from discreet.types import FloatArray, IndexArray, Int64Array
 
@@ -70,7 +71,7 @@ class Uncertainty:
     ``degrees`` of freedom of the standard errors; None where they count as known.
     ``se_method`` says in a sentence how they were computed. ``locations`` is the same for the
     locations of items with steps, where the covariance of their nodes is not there to find it
-    from.
+    from. ``products`` are the sums over persons of products of two scores, with few items.
     """
 
     se: FloatArray
@@ -79,6 +80,7 @@ class Uncertainty:
     degrees: int | None = None
     se_method: str = ""
     locations: Uncertainty | None = None
+    products: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,24 +100,23 @@ def plan_sandwich(
     weighting: Weighting | None,
     answers: Int64Array,
     n_persons: int,
+    structure: Structure,
     locations: Locations | None = None,
-    basis: FloatArray | None = None,
 ) -> Sandwich:
     """Prepare standard errors with the sandwich formula: one pass over persons is left.
 
-    ``answers`` are how many persons answered each of all items. ``locations`` and ``basis`` are
-    for items with steps: how nodes make items, and the parameters whose combinations the
-    thresholds are.
+    ``answers`` are how many persons answered each of all items, ``structure`` says which parameters
+    the thresholds follow from, and ``locations`` how nodes make items, where items have steps.
     """
     m, item_of = len(difficulty), None if locations is None else locations.item
-    if m > COVARIANCE_LIMIT:
-        system = LinearSystem(laplacian, basis)
+    if m > COVARIANCE_LIMIT and not structure.is_anchored:
+        system = LinearSystem(laplacian, structure.basis)
         plan = ScorePlan(difficulty, columns, scoring, system.spread, weighting, None, item_of)
         together = locations is not None and len(locations.whole) <= COVARIANCE_LIMIT
         job = ManyPlan(plan, system, locations, together).choose_job(n_persons)
         return Sandwich(job, lambda sums: _finish_many(job.finish(sums), n_persons))
     with threads_for(m):
-        inverse = invert(laplacian) if basis is None else invert_within(laplacian, basis)
+        inverse = structure.invert(laplacian)
     spread = inverse.diagonal()
     resistance = -2.0 * inverse
     resistance += spread
@@ -131,7 +132,9 @@ def plan_sandwich(
 def _finish_few(scores: Any, inverse: FloatArray) -> Uncertainty:
     moves = inverse @ scores.T.toarray()
     se = np.sqrt((moves**2).sum(axis=1))
-    return Uncertainty(se, moves @ moves.T, se_method=tell_persons(scores.shape[0], sampled=False))
+    se_method = tell_persons(scores.shape[0], sampled=False)
+    products = (scores.T @ scores).toarray()
+    return Uncertainty(se, moves @ moves.T, se_method=se_method, products=products)
 
 
 def _find_slack(inverse: FloatArray, diagonal: FloatArray) -> FloatArray:
@@ -156,7 +159,9 @@ def _finish(
         covariance = turned @ products[:m] @ turned.T
     covariance = (covariance + covariance.T) / 2
     se = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
-    return Uncertainty(se, covariance, se_method=tell_persons(n_persons, sampled=draw is not None))
+    se_method = tell_persons(n_persons, sampled=draw is not None)
+    scaled = products[:m] * scale * scale[:, None]
+    return Uncertainty(se, covariance, se_method=se_method, products=scaled)
 
 
 def tell_persons(n_persons: int, *, sampled: bool) -> str:

@@ -20,7 +20,7 @@ from scipy.special import betainc, ndtri_exp
 from discreet.errors import BadBudget
 from discreet.privacy.accounting import SMALLEST_DELTA, Budget, Neighbours, check_epsilon
 from discreet.privacy.accounting.gaussian import GaussianBound, grid_step, round_up
-from discreet.privacy.accounting.moves import (
+from discreet.privacy.accounting.gaussian_noise import (
     PRECISION_BITS,
     WEIGHT_ERROR,
     binomial_weights,
@@ -34,7 +34,6 @@ def calibrate_laplace(
     budget: Budget,
     *,
     mechanism: str = "discrete Laplace noise",
-    bits: int = PRECISION_BITS,
 ) -> tuple[Fraction, Spend]:
     """Return the scale of discrete Laplace noise, L1 sensitivity over epsilon, and its spend.
 
@@ -48,7 +47,7 @@ def calibrate_laplace(
     """
     if l1 < 1:
         raise BadBudget(f"the L1 sensitivity must be at least 1, found {l1}.")
-    scale = round_up(Fraction(l1) / Fraction(budget.epsilon), bits)
+    scale = round_up(Fraction(l1) / Fraction(budget.epsilon), PRECISION_BITS)
     return scale, laplace_spend(l1, scale, budget, mechanism=mechanism)
 
 

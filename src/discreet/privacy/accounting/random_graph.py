@@ -25,7 +25,7 @@ from discreet.privacy.accounting.gaussian import (
     gaussian_delta,
     sqrt_up,
 )
-from discreet.privacy.accounting.moves import (
+from discreet.privacy.accounting.gaussian_noise import (
     UNIT_KERNEL_VARIANCE,
     WEIGHT_ERROR,
     binomial_tail,
@@ -45,15 +45,15 @@ MISSED_SHARE = Fraction(1, 10**4)
 
 
 @dataclass(frozen=True)
-class GraphMoves:
-    """How one person moves the counts on a random graph; public parameters only.
+class GraphSensitivity:
+    """Sensitivity of the counts on a random graph; public parameters only.
 
     Attributes
     ----------
     touched
         How many pairs of items one set of answers can touch on the complete graph.
     step
-        How many counts move for each touched pair at most: 1 when a person is added or removed,
+        How many counts change for each touched pair at most: 1 when a person is added or removed,
         2 when answers are replaced (one direction goes down, the other up).
     edge_probability
         Of every pair, independently.
@@ -85,14 +85,14 @@ class GraphMoves:
 
 
 class _Curve:
-    """A convex function of the number of moved counts that bounds delta at one epsilon.
+    """A convex function of the number of changed counts that bounds delta at one epsilon.
 
     Up to ``bend`` it is the Gaussian curve in v = mu^2, which is convex there; from there on the
     straight line with the largest slope that the curve has anywhere.
     """
 
-    def __init__(self, moves: GraphMoves, sigma: Fraction, epsilon: float) -> None:
-        slack = counts_bound(moves.most, sigma)
+    def __init__(self, sensitivity: GraphSensitivity, sigma: Fraction, epsilon: float) -> None:
+        slack = counts_bound(sensitivity.most, sigma)
         self.factor = math.exp(float_up(slack.exponent)) * (1 + 1e-12)
         self.epsilon = float_down(Fraction(epsilon) - slack.eta)
         square = sigma * sigma
@@ -107,21 +107,23 @@ class _Curve:
             self.slope = math.exp(-reach * reach / 2) / (math.sqrt(8 * math.pi) * root) * (1 + 1e-6)
             self.at_bend = gaussian_delta(root, self.epsilon)
 
-    def at(self, moved: int) -> float:
+    def at(self, changed: int) -> float:
         """Return the value where that many counts move."""
-        square = moved * self.per_count + self.base
+        square = changed * self.per_count + self.base
         if square <= self.bend:
             return self.factor * gaussian_delta(sqrt_up(square), self.epsilon)
         return self.factor * (self.at_bend + self.slope * (float_up(square) - self.bend))
 
 
-def graph_delta(moves: GraphMoves, sigma: Fraction, epsilon: float, *, lost: float) -> float:
+def graph_delta(
+    sensitivity: GraphSensitivity, sigma: Fraction, epsilon: float, *, lost: float
+) -> float:
     """Return an upper bound on delta at `epsilon`, averaged over the graph.
 
     Parameters
     ----------
-    moves : GraphMoves
-        How one person moves the counts.
+    sensitivity : GraphSensitivity
+        Of the counts on a random graph.
     sigma : Fraction
         Of the discrete Gaussian noise on every count; fixed before the graph is drawn.
     epsilon : float
@@ -134,48 +136,50 @@ def graph_delta(moves: GraphMoves, sigma: Fraction, epsilon: float, *, lost: flo
     Half of the pairs of a person with 100 answers: as much noise as for 2700 counts instead of
     the 5000 that all pairs would need.
 
-    >>> moves = GraphMoves(2500, 2, Fraction(1, 2))
-    >>> 0.9e-4 < graph_delta(moves, Fraction(160), 1.0, lost=1e-10) < 1e-4
+    >>> sensitivity = GraphSensitivity(2500, 2, Fraction(1, 2))
+    >>> 0.9e-4 < graph_delta(sensitivity, Fraction(160), 1.0, lost=1e-10) < 1e-4
     True
     """
-    curve = _Curve(moves, sigma, epsilon)
+    curve = _Curve(sensitivity, sigma, epsilon)
     if curve.bend <= 0:
         return 1.0
-    chance = float(moves.edge_probability)
+    chance = float(sensitivity.edge_probability)
     if chance >= 1:
-        return min(1.0, curve.at(moves.most) / moves.accepted)
-    low, high = binomial_window(moves.touched, chance, lost)
-    weights = binomial_weights(moves.touched, chance / (1 - chance), low, high)
+        return min(1.0, curve.at(sensitivity.most) / sensitivity.accepted)
+    low, high = binomial_window(sensitivity.touched, chance, lost)
+    weights = binomial_weights(sensitivity.touched, chance / (1 - chance), low, high)
     # The curve grows with the number of edges: the last of each block stands for the block.
     width = -(-len(weights) // MOST_POINTS)
     blocks = np.add.reduceat(weights, np.arange(0, len(weights), width))
     tops = np.minimum(np.arange(low, high + 1, width) + width - 1, high)
-    values = np.array([curve.at(moves.step * int(top)) for top in tops])
+    values = np.array([curve.at(sensitivity.step * int(top)) for top in tops])
     inside = float(blocks @ values) * (1 + WEIGHT_ERROR)
-    return min(1.0, (inside + lost * curve.at(moves.most)) / moves.accepted * (1 + 1e-12))
+    return min(
+        1.0, (inside + lost * curve.at(sensitivity.most)) / sensitivity.accepted * (1 + 1e-12)
+    )
 
 
 @lru_cache(maxsize=256)
-def calibrate_graph(moves: GraphMoves, epsilon: float, delta: float) -> Fraction:
+def calibrate_graph(sensitivity: GraphSensitivity, epsilon: float, delta: float) -> Fraction:
     """Return the smallest sigma on the grid that keeps (epsilon, delta) on average over graphs.
 
     Examples
     --------
-    >>> float(calibrate_graph(GraphMoves(2500, 2, Fraction(1, 2)), 1.0, 1e-4))
+    >>> float(calibrate_graph(GraphSensitivity(2500, 2, Fraction(1, 2)), 1.0, 1e-4))
     159.375
     """
 
     def keeps(sigma: Fraction) -> bool:
-        return graph_delta(moves, sigma, epsilon, lost=WINDOW_SHARE * delta) <= delta
+        return graph_delta(sensitivity, sigma, epsilon, lost=WINDOW_SHARE * delta) <= delta
 
     return search_scale(keeps, f"epsilon {epsilon:g} with delta {delta:g}")
 
 
-def graph_epsilon(moves: GraphMoves, sigma: Fraction, delta: float) -> float:
+def graph_epsilon(sensitivity: GraphSensitivity, sigma: Fraction, delta: float) -> float:
     """Return an upper bound on epsilon at `delta`, averaged over the graph, to 1e-6."""
 
     def keeps(epsilon: float) -> bool:
-        return graph_delta(moves, sigma, epsilon, lost=WINDOW_SHARE * delta) <= delta
+        return graph_delta(sensitivity, sigma, epsilon, lost=WINDOW_SHARE * delta) <= delta
 
     low, high = 0.0, 1.0
     while not keeps(high):
@@ -183,25 +187,25 @@ def graph_epsilon(moves: GraphMoves, sigma: Fraction, delta: float) -> float:
     return bisect_down(keeps, low, high, 1e-6)
 
 
-def graph_bound(moves: GraphMoves, sigma: Fraction, missed: Fraction) -> GaussianBound:
+def graph_bound(sensitivity: GraphSensitivity, sigma: Fraction, missed: Fraction) -> GaussianBound:
     """Return the Gaussian curve that dominates the release, for composition.
 
-    A graph touches more than ``moved`` counts with probability at most `missed`, whoever the
-    person is (Chernoff); given any other graph the release is that of at most ``moved`` counts.
+    A graph touches more than ``changed`` counts with probability at most `missed`, whoever the
+    person is (Chernoff); given any other graph the release is that of at most ``changed`` counts.
     The number of touched counts may be odd also where ``step`` is 2: more than 2 b is 2 b + 1.
     """
-    chance, allowed = float(moves.edge_probability), float_down(missed) * moves.accepted
-    low, high = 1, moves.touched  # all pairs are never exceeded
+    chance, allowed = float(sensitivity.edge_probability), float_down(missed) * sensitivity.accepted
+    low, high = 1, sensitivity.touched  # all pairs are never exceeded
     while low < high:
         middle = (low + high) // 2
-        fits = binomial_tail(moves.touched, chance, middle + 1 / moves.step) <= allowed
+        fits = binomial_tail(sensitivity.touched, chance, middle + 1 / sensitivity.step) <= allowed
         low, high = (low, middle) if fits else (middle + 1, high)
-    extra = missed if high < moves.touched else Fraction(0)
-    return replace(counts_bound(moves.step * high, sigma), extra_delta=extra)
+    extra = missed if high < sensitivity.touched else Fraction(0)
+    return replace(counts_bound(sensitivity.step * high, sigma), extra_delta=extra)
 
 
 def graph_spend(
-    moves: GraphMoves, sigma: Fraction, budget: Budget, *, mechanism: str, rho: Fraction
+    sensitivity: GraphSensitivity, sigma: Fraction, budget: Budget, *, mechanism: str, rho: Fraction
 ) -> Spend:
     """Return the spend of a release, or refuse a sigma that breaks the budget's promise.
 
@@ -210,9 +214,9 @@ def graph_spend(
     """
     delta = budget.require_delta(mechanism)
     check_promise(
-        graph_delta(moves, sigma, budget.epsilon, lost=WINDOW_SHARE * delta),
+        graph_delta(sensitivity, sigma, budget.epsilon, lost=WINDOW_SHARE * delta),
         budget,
         f"sigma {float(sigma):g} on the edges of a random graph",
     )
-    bound = graph_bound(moves, sigma, Fraction(delta) * MISSED_SHARE)
+    bound = graph_bound(sensitivity, sigma, Fraction(delta) * MISSED_SHARE)
     return Spend.of(budget, mechanism, bound, rho, is_average=True)

@@ -312,8 +312,8 @@ class _Stage:
         cells = [
             self.mechanism.attack_cells(one, self.public, self.calibration) for one in gathered
         ]
-        moves = {name: (cells[0][name], cells[1][name]) for name in cells[0]}
-        return self.mechanism.statistic(self.public, self.calibration, moves, group)
+        neighbours = {name: (cells[0][name], cells[1][name]) for name in cells[0]}
+        return self.mechanism.statistic(self.public, self.calibration, neighbours, group)
 
     def build(
         self,

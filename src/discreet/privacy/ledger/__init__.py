@@ -32,7 +32,7 @@ from discreet.privacy.ledger.approvers import (
     list_used,
     read_change,
 )
-from discreet.privacy.ledger.contents import read_history
+from discreet.privacy.ledger.balance import History, LedgerEntry, make_allowance
 from discreet.privacy.ledger.file import (
     CHARGED,
     COMPLETED,
@@ -51,14 +51,6 @@ from discreet.privacy.ledger.file import (
     tell_time,
     transaction,
 )
-from discreet.privacy.ledger.history import History, LedgerEntry, make_allowance
-from discreet.privacy.ledger.persons import (
-    check_disjoint,
-    check_given,
-    check_release,
-    keep_persons,
-    seal_persons,
-)
 from discreet.privacy.ledger.policy import Asked, Policy, make_policy, read_policy
 from discreet.privacy.ledger.populations import (
     EVERYONE,
@@ -67,6 +59,14 @@ from discreet.privacy.ledger.populations import (
     check_declaration,
     list_population_names,
     read_declarations,
+)
+from discreet.privacy.ledger.records import (
+    check_disjoint,
+    check_given,
+    check_release,
+    keep_persons,
+    read_history,
+    seal_persons,
 )
 from discreet.privacy.ledger.request import Request
 from discreet.privacy.ledger.values import (
@@ -94,7 +94,7 @@ class Ledger:
     Examples
     --------
     >>> import tempfile
-    >>> from discreet.privacy.accounting.moves import calibrate_counts
+    >>> from discreet.privacy.accounting.gaussian_noise import calibrate_counts
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = Ledger.create(folder.name + "/spent.db", epsilon=1.0, delta=1e-6)
     >>> sigma, spend = calibrate_counts(12, Budget(1.0, 1e-6))

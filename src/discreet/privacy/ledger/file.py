@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -19,7 +18,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from discreet.answers.select import SUM_BYTES, digest_rows
 from discreet.atomic import appearing
@@ -157,12 +155,13 @@ def open_ledger_file(path: Path, timeout: float) -> Iterator[sqlite3.Connection]
     _check_place(path)
     try:
         # mode=rw: never make a file; a journal left by a killed process is rolled back.
-        address = f"file:{quote(os.fsencode(path.absolute()))}?mode=rw"
+        address = f"{path.absolute().as_uri()}?mode=rw"
         with closing(
             sqlite3.connect(address, uri=True, timeout=timeout, isolation_level=None)
         ) as connection:
             # EXTRA: the commit of a reservation survives a power cut right after it.
             connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("PRAGMA fullfsync = ON")  # macOS; no effect elsewhere
             # Values that were delivered are overwritten, not only taken off the list.
             connection.execute("PRAGMA secure_delete = ON")
             _check_kind(connection, path)

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from discreet.atomic import create_private, make_folder, naming, sync_folder
+from discreet.atomic import create_private, make_folder, naming, sync_file, sync_folder
 from discreet.errors import BadUsage
 
 NOISY = "CREATE TABLE noisy (reservation TEXT PRIMARY KEY, content BLOB NOT NULL)"
@@ -92,7 +92,7 @@ def write_beside(ledger: Path, reservation: str, facts: Facts, parts: Sequence[b
             for part in parts:
                 file.write(part)
             file.flush()
-            os.fsync(file.fileno())
+            sync_file(file.fileno())
     except BaseException:
         path.unlink(missing_ok=True)
         raise

@@ -23,7 +23,7 @@ from discreet.secure import RandomSource
 from discreet.types import Int64Array
 
 if TYPE_CHECKING:  # statistics of attacks take long to load, and only audits need them
-    from discreet.privacy.attack_statistics import Moves, Statistic
+    from discreet.privacy.attack_statistics import NeighbourCells, Statistic
 
 
 class CompleteMechanism(ABC):
@@ -66,7 +66,7 @@ class CompleteMechanism(ABC):
 
     @abstractmethod
     def statistic(
-        self, public: Public, calibration: NoiseCalibration, moves: Moves, group: int
+        self, public: Public, calibration: NoiseCalibration, cells: NeighbourCells, group: int
     ) -> Statistic:
         """Return what best tells apart two groups of like persons."""
 
@@ -105,13 +105,13 @@ class AdditiveMechanism(CompleteMechanism):
         self,
         public: Public,  # noqa: ARG002
         calibration: NoiseCalibration,
-        moves: Moves,
+        cells: NeighbourCells,
         group: int,
     ) -> Statistic:
         """Return the log likelihood ratio of the noise around the two exact answers."""
         from discreet.privacy.attack_statistics import additive_statistic
 
-        return additive_statistic(calibration, moves, group)
+        return additive_statistic(calibration, cells, group)
 
 
 def sum_margins(counts: Int64Array) -> tuple[Int64Array, Int64Array]:

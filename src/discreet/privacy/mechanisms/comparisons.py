@@ -3,9 +3,9 @@
 In: public parameters and a budget. Out: integer weights of judges, noise laws, what they spend.
 
 A judge with at most c comparisons, no two of the same pair, adds one to c of the m (m - 1) win
-counts. Adding or removing a judge moves c counts by one, replacing one moves at most 2 c; turning
-one comparison round already moves two. For net wins the weight of a judge depends on which
-objects were compared and never on who won, so that it costs no bias. Proofs: docs/privacy.md;
+counts. Adding or removing a judge changes c counts by one, replacing one changes at most 2 c;
+turning one comparison round already changes two. For net wins the weight of a judge depends on
+which objects were compared and never on who won, so that it costs no bias. Proofs: docs/privacy.md;
 ``tests/privacy/test_comparisons_release.py`` finds the bounds by brute force.
 """
 
@@ -20,9 +20,13 @@ import numpy as np
 
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.accounting.moves import calibrate_blocks, calibrate_counts, round_ratio
+from discreet.privacy.accounting.gaussian_noise import (
+    calibrate_blocks,
+    calibrate_counts,
+    round_ratio,
+)
 from discreet.privacy.mechanisms.base import AdditiveMechanism, sum_margins
-from discreet.privacy.mechanisms.pairs import count_moves
+from discreet.privacy.mechanisms.pairs import count_sensitivity
 from discreet.privacy.protocol import NoiseCalibration, NoiseLaw, Public
 from discreet.secure import RandomSource
 from discreet.types import Int64Array
@@ -81,8 +85,8 @@ class WinPairs(AdditiveMechanism):
 
     def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> NoiseCalibration:  # noqa: ARG002
         """Find the least noise that keeps the budget."""
-        moved = count_moves(public.max_answers, public.neighbours)
-        scale, spend = calibrate_counts(moved, budget, mechanism=self.name)
+        sensitivity = count_sensitivity(public.max_answers, public.neighbours)
+        scale, spend = calibrate_counts(sensitivity, budget, mechanism=self.name)
         return NoiseCalibration({"wins": NoiseLaw("gaussian", scale)}, spend)
 
     def cells(self, counts: Any, calibration: NoiseCalibration) -> dict[str, Int64Array]:  # noqa: ARG002
@@ -126,13 +130,13 @@ class NetWins(AdditiveMechanism):
         comparisons = min(self.comparisons or public.max_answers, public.max_answers)
         limit = min(typical_reach(comparisons, len(public.items)), _longest_reach(public))
         weights = JudgeWeights(GRID, limit)
-        moves = _squared_moves(weights, public)
+        sensitivities = net_wins_l2_sensitivity(weights, public)
         # 1 / sigma^2 of both blocks, in the ratio in which they share mu squared.
-        root = sqrt((1 - self.share) / self.share * moves[1] / moves[0])
+        root = sqrt((1 - self.share) / self.share * sensitivities[1] / sensitivities[0])
         ratio = round_ratio(root)
         cells = len(public.items) * (len(public.items) + 1) // 2
         scale, spend = calibrate_blocks(
-            [moves], (Fraction(1), ratio), budget, coordinates=cells, mechanism=self.name
+            [sensitivities], (Fraction(1), ratio), budget, coordinates=cells, mechanism=self.name
         )
         laws = {
             "net_wins": NoiseLaw("gaussian", scale),
@@ -166,8 +170,8 @@ def _longest_reach(public: Public) -> int:
     return cap * min(cap + 1, items)
 
 
-def _squared_moves(weights: JudgeWeights, public: Public) -> tuple[int, int]:
-    """Bound how far one judge moves net wins and comparisons, as squared lengths."""
+def net_wins_l2_sensitivity(weights: JudgeWeights, public: Public) -> tuple[int, int]:
+    """Bound the squared L2 sensitivities of net wins and of comparisons."""
     # Each compared object has a degree of at least one, so a judge's reach is at least 2 c by
     # either of its bounds, and weight^2 c is at most grid^2 limit / 2.
     totals = weights.grid**2 * weights.limit

@@ -35,7 +35,7 @@ from discreet.types import Int64Array
 from discreet.words import mark
 
 if TYPE_CHECKING:
-    from discreet.privacy.attack_statistics import Moves, Statistic, Values
+    from discreet.privacy.attack_statistics import NeighbourCells, Statistic, Values
 
 PATTERN_CONDITION = mark(
     "The guarantee protects which answers a person gave, given which items the person answered. "
@@ -145,7 +145,7 @@ class RandomizedResponse(CompleteMechanism):
         return {"right": (person.to_array() == 1).sum(axis=0).astype(float)}
 
     def statistic(
-        self, public: Public, calibration: NoiseCalibration, moves: Moves, group: int
+        self, public: Public, calibration: NoiseCalibration, cells: NeighbourCells, group: int
     ) -> Statistic:
         """Return how many flipped answers agree with the first data set rather than the second."""
         from scipy.special import ndtri
@@ -157,7 +157,7 @@ class RandomizedResponse(CompleteMechanism):
             pure_epsilon,
         )
 
-        first, second = moves["right"]
+        first, second = cells["right"]
         direction, middle = first - second, group * (first + second) / 2
         answers = int(np.abs(direction).sum())
         share = float(calibration.settings["answer_epsilon"])

@@ -20,16 +20,16 @@ import numpy as np
 from discreet.answers.category_totals import CategoryTotals
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.accounting.moves import calibrate_blocks, round_ratio
+from discreet.privacy.accounting.gaussian_noise import calibrate_blocks, round_ratio
 from discreet.privacy.mechanisms.base import AdditiveMechanism
-from discreet.privacy.mechanisms.total_moves import totals_l2_sensitivity
-from discreet.privacy.mechanisms.total_tables import (
+from discreet.privacy.mechanisms.totals_sensitivity import (
     GRID,
     FormShape,
     common_categories,
     make_job,
     pack_shapes,
     shape_forms,
+    totals_l2_sensitivity,
     unpack_shapes,
 )
 from discreet.privacy.protocol import NoiseCalibration, NoiseLaw, NoiselessValues, Public
@@ -101,10 +101,12 @@ class Totals(AdditiveMechanism):
         _check_design(public)
         typical = Fraction(self.answers or public.max_answers).limit_denominator(1000)
         shapes = shape_forms(public, typical)
-        moves = totals_l2_sensitivity(shapes, public.steps, public.neighbours, _name_blocks(public))
-        ratios = self._share_out(moves, public)
+        sensitivity = totals_l2_sensitivity(
+            shapes, public.steps, public.neighbours, _name_blocks(public)
+        )
+        ratios = self._share_out(sensitivity, public)
         scale, spend = calibrate_blocks(
-            [tuple(moves.values())],
+            [tuple(sensitivity.values())],
             tuple(ratios.values()),
             budget,
             coordinates=_count_cells(shapes, public),
@@ -113,9 +115,9 @@ class Totals(AdditiveMechanism):
         laws = {name: NoiseLaw("gaussian", scale * ratio) for name, ratio in ratios.items()}
         return NoiseCalibration(laws, spend, settings={"grid": GRID, "forms": pack_shapes(shapes)})
 
-    def _share_out(self, moves: dict[str, int], public: Public) -> dict[str, Fraction]:
+    def _share_out(self, sensitivity: dict[str, int], public: Public) -> dict[str, Fraction]:
         """Return the noise of every block against that of the first."""
-        unit = 1 if "category" in moves else common_categories(public.steps)
+        unit = 1 if "category" in sensitivity else common_categories(public.steps)
         count = COUNT_NOISE * sqrt(max(public.steps) + 1) / unit
         ratios = {
             "category": 1.0,
@@ -123,14 +125,14 @@ class Totals(AdditiveMechanism):
             "answered": count,
             "takers": TAKERS_NOISE / unit,
         }
-        ratios = {name: ratio for name, ratio in ratios.items() if name in moves}
+        ratios = {name: ratio for name, ratio in ratios.items() if name in sensitivity}
         shares = {"moment": self.share, "persons": PERSONS_SHARE}
-        shares = {name: share for name, share in shares.items() if name in moves}
-        total = sum(moves[name] / ratio**2 for name, ratio in ratios.items()) / (
+        shares = {name: share for name, share in shares.items() if name in sensitivity}
+        total = sum(sensitivity[name] / ratio**2 for name, ratio in ratios.items()) / (
             1 - sum(shares.values())
         )
-        roots = {name: sqrt(moves[name] / (share * total)) for name, share in shares.items()}
-        return {name: round_ratio({**ratios, **roots}[name]) for name in moves}
+        roots = {name: sqrt(sensitivity[name] / (share * total)) for name, share in shares.items()}
+        return {name: round_ratio({**ratios, **roots}[name]) for name in sensitivity}
 
     def job(self, public: Public, calibration: NoiseCalibration) -> CategoryTotals:
         """Return what is summed over persons."""
@@ -182,7 +184,7 @@ def _check_design(public: Public) -> None:
         raise BadUsage(
             "design='complete' says that everybody answers every item of a form, and the cap of "
             f"{public.max_answers} takes answers from those with {longest} items; leave "
-            "max_answers out, or say design='random' or 'unknown' (--design)"
+            "max_answers out, or say design='random' or 'unknown' (--item-selection)"
         )
 
 
@@ -198,7 +200,7 @@ def _check_forms(sums: Mapping[str, Int64Array], public: Public) -> None:
         raise BadResponses(
             f"design='complete' says that everybody answered {items}, and {misfits:,} people "
             f"have answers to others or fewer, {capped}. Say design='random' or 'unknown' "
-            "(--design), or take them out of the data first"
+            "(--item-selection), or take them out of the data first"
         )
     if misfits:
         raise BadResponses(
@@ -211,7 +213,7 @@ def _check_forms(sums: Mapping[str, Int64Array], public: Public) -> None:
         if silent:
             raise BadResponses(
                 f"design='complete' says that all {public.persons:,} people answered, and "
-                f"{silent:,} have no answers. Say design='random' or 'unknown' (--design)"
+                f"{silent:,} have no answers. Say design='random' or 'unknown' (--item-selection)"
             )
 
 

@@ -154,8 +154,7 @@ def _figures(estimate: Estimate, statistics: Diagnostics | None) -> dict[str, An
             persons=statistics.measured + statistics.extreme,
             mean=statistics.ability_mean,
         ),
-        "infit": fit_map(estimate, statistics.infit, "infit"),
-        "outfit": fit_map(estimate, statistics.outfit, "outfit"),
+        **{name: _map_fit(estimate, statistics, name) for name in ("infit", "outfit")},
         "curves": worst_curves(estimate, statistics, CURVES),
         "contrast": statistics.dimensionality
         and contrast_map(statistics.dimensionality, words_for(estimate).number),
@@ -167,6 +166,11 @@ def _figures(estimate: Estimate, statistics: Diagnostics | None) -> dict[str, An
             for rows in difference_rows(table.columns)
         ],
     }
+
+
+def _map_fit(estimate: Estimate, statistics: Diagnostics, name: str) -> FitMap:
+    limits = getattr(statistics, f"{name}_low"), getattr(statistics, f"{name}_high")
+    return fit_map(estimate, getattr(statistics, name), name, limits if limits[0] else None)
 
 
 def remarks_on_items(estimate: Estimate, diagnostics: Diagnostics | None) -> list[list[str]]:

@@ -1,7 +1,7 @@
 """What is wrong with a test: checks, and findings in plain words with what to do.
 
 In: an estimate and, where the answers were at hand, diagnostics. Out: findings, the most serious
-first, and the checks that found nothing. Thresholds stand in ``rules.py``. To add a check: a
+first, and the checks that found nothing. Limits stand in ``results/limits.py``. To add a check: a
 generator of findings and a line in ``ESTIMATE_CHECKS``, ``ITEM_CHECKS`` or ``TEST_CHECKS``, by what
 it needs.
 """
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.items.mislabelled import tell_suspects, weak_items
-from discreet.markup import count_of, minus, name_some
 from discreet.report.findings.model import (
     check_dimensions,
     check_distances,
@@ -33,12 +32,10 @@ from discreet.report.findings.steps import check_averages, check_rare, check_thr
 from discreet.report.findings.words import words_for
 from discreet.results.estimate import Estimate, Status, WarningKind
 from discreet.results.limits import (
-    BOUNDED_BAD,
-    BOUNDED_HIGH,
     DEPENDENT,
+    DEPENDENT_NEGLIGIBLE,
     EXTREME_SHARE,
     FIT_BAD,
-    FIT_BOUND,
     FIT_HIGH,
     FIT_LOW,
     MANY_TIMES,
@@ -54,6 +51,7 @@ from discreet.results.limits import (
     Severity,
     say_reliability,
 )
+from discreet.text import count_of, minus, name_some
 
 if TYPE_CHECKING:
     from discreet.report.summary import Diagnostics
@@ -143,112 +141,99 @@ def _check_warnings(estimate: Estimate) -> Iterator[Finding]:
 
 def fit_remarks(diagnostics: Diagnostics, index: int) -> list[str]:
     """Say whether one item is noisy or too predictable, or made to look noisy by few answers."""
-    if _judge_noise(diagnostics, index) is not None:
-        return ["noisy"]
-    if _is_by_few(diagnostics, index):
-        return ["noisy by few persons"]
-    low = [value for _, value, t in _mean_squares(diagnostics, index) if t < -SURE_T]
-    return ["too predictable"] if min([1.0, *low]) < FIT_LOW else []
+    beyond = _list_beyond(diagnostics, index)
+    if any(value < 1 for value in beyond.values()):
+        return ["too predictable"]
+    if not beyond:
+        return []
+    return ["noisy by few persons" if _is_by_few(diagnostics, index) else "noisy"]
 
 
-Square = tuple[str, float, float]
-"""Which mean square of an item it is, its value and its standardised value."""
-
-
-def _mean_squares(diagnostics: Diagnostics, index: int) -> list[Square]:
-    """Return the mean squares of an item that have numbers; bounded ones are not in older files."""
-    names = ("infit", "outfit", "outfit_bounded")
-    squares = [
-        (name, getattr(diagnostics, name)[index], getattr(diagnostics, f"{name}_t")[index])
-        for name in names
-        if getattr(diagnostics, name)
-    ]
-    return [(name, value, t) for name, value, t in squares if value is not None and t is not None]
-
-
-def _judge_noise(diagnostics: Diagnostics, index: int) -> tuple[float, Square] | None:
-    """Return the mean square that makes an item noisy, as a share of what is bad; else None.
-
-    That is the infit, or the bounded outfit: a few answers can make the plain one large.
-    """
-    limits = {"infit": (FIT_HIGH, FIT_BAD), "outfit_bounded": (BOUNDED_HIGH, BOUNDED_BAD)}
-    if not diagnostics.outfit_bounded:
-        limits["outfit"] = FIT_HIGH, FIT_BAD
-    noisy = [
-        (value / limits[name][1], (name, value, t))
-        for name, value, t in _mean_squares(diagnostics, index)
-        if name in limits and value > limits[name][0] and t > SURE_T
-    ]
-    return max(noisy, default=None)
+def _list_beyond(diagnostics: Diagnostics, index: int) -> dict[str, float]:
+    """Return the mean squares of an item that lie beyond their limits."""
+    beyond = {}
+    for name in ("infit", "outfit"):
+        value, t = (getattr(diagnostics, column)[index] for column in (name, f"{name}_t"))
+        low, high = diagnostics.find_limits(name, index)
+        # Rules of thumb do not know how many persons there are.
+        sure = bool(diagnostics.replications) or (t is not None and abs(t) > SURE_T)
+        if value is not None and sure and not low <= value <= high:
+            beyond[name] = value
+    return beyond
 
 
 def _is_by_few(diagnostics: Diagnostics, index: int) -> bool:
-    """Say whether the outfit of an item is large by few answers only."""
-    squares = {name: (value, t) for name, value, t in _mean_squares(diagnostics, index)}
-    outfit, t = squares.get("outfit", (1.0, 0.0))
-    large = outfit > FIT_HIGH and t > SURE_T
-    return large and _judge_noise(diagnostics, index) is None
+    """Say whether the answer of one person makes an outfit large, and nothing else is."""
+    beyond = _list_beyond(diagnostics, index)
+    if list(beyond) != ["outfit"] or not diagnostics.outfit_without_one:
+        return False
+    trimmed = diagnostics.outfit_without_one[index]
+    return trimmed is not None and trimmed <= diagnostics.find_limits("outfit", index)[1]
 
 
 def tell_few(estimate: Estimate, diagnostics: Diagnostics) -> str:
-    """Say which outfits are large because of few persons; empty where none is."""
+    """Say which outfits are large because of one person; empty where none is."""
     names = [
-        f"{item} ({diagnostics.outfit[i]:.2f}; {_say_rest(diagnostics, i)})"
+        f"{item} ({diagnostics.outfit[i]:.2f}; {diagnostics.outfit_without_one[i]:.2f} without 1 "
+        "person)"
         for i, item in enumerate(estimate.items)
-        if _is_by_few(diagnostics, i)
+        if "noisy by few persons" in fit_remarks(diagnostics, i)
     ]
     if not names:
         return ""
     return (
-        f" Answers of few persons make the outfit large of {name_some(names, NAMED)}: look at "
-        "these persons, not at the item."
+        f" One answer makes the outfit large of {name_some(names, NAMED)}: look at the person, not "
+        "at the item."
     )
 
 
-def _say_rest(diagnostics: Diagnostics, index: int) -> str:
-    """Say what an outfit is without one person, or with all answers bounded."""
-    trimmed = diagnostics.outfit_without_one[index]
-    if trimmed is not None and trimmed <= FIT_HIGH:
-        return f"{trimmed:.2f} without 1 person"
-    return f"{diagnostics.outfit_bounded[index]:.2f} with unexpected answers bounded"
+def say_limits(diagnostics: Diagnostics) -> str:
+    """Say what mean squares are held against."""
+    if not diagnostics.replications:
+        return f"Limits are rules of thumb ({FIT_LOW:g} and {FIT_HIGH:g})."
+    return (
+        f"Limits are those of {diagnostics.replications:,} sets of answers simulated from the "
+        "model: 5% of sound tests have any item, pair or person beyond its limit."
+    )
 
 
-def _name_noise(estimate: Estimate, diagnostics: Diagnostics, index: int, square: Square) -> str:
-    """Name a noisy item with the number that makes it so."""
-    name, value, _ = square
-    if name != "outfit_bounded":
-        return f"{estimate.items[index]} ({name} {value:.2f})"
-    plain = diagnostics.outfit[index]
-    return f"{estimate.items[index]} (outfit {plain:.2f}, bounded {value:.2f})"
+def _name_beyond(estimate: Estimate, diagnostics: Diagnostics, index: int) -> str:
+    """Name an item with the mean squares beyond their limits, and the limits."""
+    parts = []
+    for name, value in _list_beyond(diagnostics, index).items():
+        low, high = diagnostics.find_limits(name, index)
+        parts.append(f"{name} {value:.2f}, limit {high if value > 1 else low:.2f}")
+    return f"{estimate.items[index]} ({'; '.join(parts)})"
 
 
 def _check_fit(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
-    judged = ((i, _judge_noise(diagnostics, i)) for i in range(len(estimate.items)))
-    noisy = sorted(
-        ((i, *noise) for i, noise in judged if noise is not None), key=lambda row: -row[1]
+    remarks = [fit_remarks(diagnostics, i) for i in range(len(estimate.items))]
+
+    def distance(index: int) -> float:
+        beyond = _list_beyond(diagnostics, index).values()
+        return -max(abs(float(np.log(value))) for value in beyond)
+
+    noisy, low = (
+        sorted((i for i, words in enumerate(remarks) if word in words), key=distance)
+        for word in ("noisy", "too predictable")
     )
     if noisy:
-        bad = sum(share > 1 for _, share, _ in noisy)
-        names = [_name_noise(estimate, diagnostics, i, square) for i, _, square in noisy]
+        worst = max(max(_list_beyond(diagnostics, i).values()) for i in noisy)
+        names = [_name_beyond(estimate, diagnostics, i) for i in noisy]
         yield Finding(
-            Severity.SERIOUS if bad else Severity.LOOK,
+            Severity.SERIOUS if worst > FIT_BAD else Severity.LOOK,
             f"{count_of(len(noisy))} answered less predictably than the model expects",
-            f"Infit above {FIT_HIGH:g}, or outfit above {BOUNDED_HIGH:g} where no answer counts "
-            f"for more than {FIT_BOUND:g}: {name_some(names, NAMED)}."
+            f"{name_some(names, NAMED)}. {say_limits(diagnostics)}"
             f"{tell_few(estimate, diagnostics)}",
             f"{words_for(estimate).noise} Without these items, see whether the other "
             f"{words_for(estimate).numbers} change.",
         )
-    low = [
-        name
-        for i, name in enumerate(estimate.items)
-        if "too predictable" in fit_remarks(diagnostics, i)
-    ]
-    if len(low) > max(2, len(estimate.items) // 20):
+    if low:
+        names = [_name_beyond(estimate, diagnostics, i) for i in low]
         yield Finding(
             Severity.LOOK,
             f"{count_of(len(low))} answered more predictably than the model expects",
-            f"Infit or outfit below {FIT_LOW:g}: {name_some(low, NAMED)}.",
+            f"{name_some(names, NAMED)}. {say_limits(diagnostics)}",
             "No harm to measurement, but errors are understated. Often items that repeat "
             "each other; see the dependent pairs.",
         )
@@ -363,10 +348,17 @@ def _check_dependence(diagnostics: Diagnostics) -> Iterator[Finding]:
     yield Finding(
         Severity.LOOK,
         f"{count_of(count, 'pair')} of items {'depends' if count == 1 else 'depend'} on each other",
-        f"Residual correlation more than {DEPENDENT:g} above the mean: {', '.join(names)}{more}.",
+        f"Residual correlation above the mean: {', '.join(names)}{more}. "
+        f"{say_pair_limit(diagnostics)}",
         "Items on one text, or one that gives the other away, count twice: errors look "
-        "smaller than they are. Drop one of each pair, or score the pair as one item.",
+        "smaller than they are. Drop one of each pair, or score them as one item (testlets).",
     )
+
+
+def say_pair_limit(diagnostics: Diagnostics) -> str:
+    """Say from which residual correlation on a pair counts as dependent."""
+    least = DEPENDENT_NEGLIGIBLE if diagnostics.replications else DEPENDENT
+    return f"A pair counts where it is beyond chance and more than {least:g} above the mean."
 
 
 def _check_groups(diagnostics: Diagnostics) -> Iterator[Finding]:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from discreet.items.mislabelled import weak_items
-from discreet.markup import count_of, minus, name_some
 from discreet.persons.measures import HalvesTest
 from discreet.results.limits import (
     ANDERSEN_LEVEL,
@@ -29,6 +28,7 @@ from discreet.results.limits import (
     Severity,
     say_test,
 )
+from discreet.text import count_of, minus, name_some
 
 if TYPE_CHECKING:
     from discreet.items.dimensionality import Dimensionality
@@ -217,16 +217,18 @@ def check_distances(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Fi
 
 
 def check_misfits(diagnostics: Diagnostics) -> Iterator[Finding]:
-    """Say whether many persons answered unexpectedly."""
+    """Say whether persons answered unexpectedly: anybody beyond simulated limits, else many."""
     count = diagnostics.misfitting or 0
     share = count / max(diagnostics.measured, 1)
-    if share <= MISFIT_SHARE:
+    simulated = bool(diagnostics.replications)
+    if share <= (0 if simulated else MISFIT_SHARE):
         return
+    limit = "its simulated limit" if simulated else f"{FIT_HIGH:g} by more than chance"
     yield Finding(
         Severity.LOOK,
-        f"{share:.0%} of the persons answered unexpectedly",
-        f"Infit or outfit of {count:,} of {diagnostics.measured:,} persons is above {FIT_HIGH:g} "
-        "by more than chance.",
+        f"{count_of(count, 'person')} answered unexpectedly",
+        f"{'Infit' if simulated else 'Infit or outfit'} of {count:,} of {diagnostics.measured:,} "
+        f"persons ({share:.1%}) is above {limit}.",
         "Look at the table of persons for guessing, carelessness, copied or lost answers, and "
         "for a second skill that some have.",
     )

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.markup import count_of, minus, name_some
 from discreet.results.estimate import Estimate
 from discreet.results.limits import FEW_IN_CATEGORY, NAMED, SURE_T, Finding, Severity
+from discreet.text import count_of, minus, name_some
 from discreet.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:

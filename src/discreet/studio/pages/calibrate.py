@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.errors import BadUsage
-from discreet.markup import HtmlColumn
+from discreet.html import HtmlColumn
 from discreet.scales.reported import parse_scale
 from discreet.studio.calibration import CalibrationSummary, calibrate
 from discreet.studio.commands import Same, write_call, write_same

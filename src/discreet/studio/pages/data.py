@@ -12,7 +12,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.errors import BadUsage
-from discreet.markup import spreadsheet_cell
 from discreet.studio.commands import KEY_FILE, write_same
 from discreet.studio.forms import read_fields, read_index, write_fields
 from discreet.studio.frame import Secrecy, go, send_text, session_of, show, show_job, work_of
@@ -27,6 +26,7 @@ from discreet.studio.options import (
     toggle_missing,
 )
 from discreet.studio.session import StudioSession, Work
+from discreet.text import spreadsheet_cell
 
 MOST_VALUES = 40
 """Values of all items that can be clicked on."""

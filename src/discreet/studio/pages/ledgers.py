@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from discreet.errors import BadUsage, DiscreetError
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.ledger.history import History
+from discreet.privacy.ledger.balance import History
 from discreet.privacy.ledger.populations import (
     Declaration,
     Populations,

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.errors import BadUsage
-from discreet.markup import HtmlColumn, show_predicted_share
+from discreet.html import HtmlColumn
 from discreet.planning.plan import CLEARLY, ORDERED_GAP, Plan, plan, plannable
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms import MECHANISMS
@@ -32,6 +32,7 @@ from discreet.studio.forms import (
 )
 from discreet.studio.frame import Secrecy, go, session_of, show
 from discreet.tables.remedies import spell_command
+from discreet.text import show_predicted_share
 
 MOST_ITEMS = 1000
 MOST_PERSONS = 10**9

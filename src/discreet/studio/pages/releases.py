@@ -18,9 +18,9 @@ from starlette.routing import Route
 
 from discreet.atomic import RELEASE_FILES
 from discreet.errors import BadUsage, DiscreetError
-from discreet.markup import HtmlColumn
+from discreet.html import HtmlColumn
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.ledger.history import LedgerEntry
+from discreet.privacy.ledger.balance import LedgerEntry
 from discreet.publishing.delivery import list_waiting
 from discreet.publishing.verification import check_bundle, read_published
 from discreet.report.statement import make_statement

@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from discreet.html import HtmlColumn
 from discreet.items.curves import observed_curve
 from discreet.items.distractors import option_map
-from discreet.markup import HtmlColumn
 from discreet.report.curve_figures import draw_categories, draw_curve
 from discreet.report.findings.words import words_for
 from discreet.report.page import (

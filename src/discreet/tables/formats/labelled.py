@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadResponses, DiscreetWarning, MissingExtra, Remedy
-from discreet.markup import name_some
 from discreet.tables.paths import explain_read_errors, is_gzip, open_bytes
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import Detected
@@ -31,6 +30,7 @@ from discreet.tables.values import (
     spell,
     write_cell,
 )
+from discreet.text import name_some
 
 PROGRAMS = {
     "spss": ("SPSS", "read_sav"),

@@ -1,12 +1,15 @@
-"""How far the fit of totals really scatters.
+"""Standard errors of the fit of totals, from simulated releases.
 
 In: a state of the fit. Out: the covariance of the thresholds. The linearised posterior says how
 errors of items, of mean abilities, of the pattern and of the shape of abilities hang together; a
-small bootstrap from released values only stretches it to what refits of drawn truths show.
+small bootstrap from released values only stretches it to what refits of drawn truths show. Persons
+are simulated and measured as the real ones were; of a large form only some thousands are, and
+their scatter is scaled to the number of all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,22 +17,221 @@ import numpy as np
 from discreet.models.noisy import HONEST_SPREAD
 from discreet.models.noisy.iterate import smooth_ratio, temper_ratios
 from discreet.models.noisy.margins import PUBLIC_SEED
-from discreet.models.noisy.totals.covariance import Shared, around_part, location_part
-from discreet.models.noisy.totals.equations import count_takers
-from discreet.models.noisy.totals.iterate import (
+from discreet.models.noisy.totals.forms import FormTotals
+from discreet.models.noisy.totals.moments import (
+    NODES,
+    ExpectedMoments,
+    Ladders,
+    Numbers,
+    count_takers,
+)
+from discreet.models.noisy.totals.solve import (
     HIGHEST_SHAPE,
     LOWEST_SHAPE,
+    Inner,
+    Linearised,
+    Outer,
     TotalsProblem,
     TotalsState,
     linearise,
     settle,
     solve_step,
 )
-from discreet.models.noisy.totals.linear import Inner, Outer
-from discreet.models.noisy.totals.model import Ladders
-from discreet.models.noisy.totals.simulate import Measure, redraw_forms
-from discreet.models.noisy.totals.takers import Spreads
-from discreet.types import FloatArray
+from discreet.models.noisy.totals.takers import Spreads, expected_standing
+from discreet.types import BoolArray, FloatArray, IndexArray, Int8Array
+
+# --- covariances: a block for each item, and directions that all share ---------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """``block + loads core loads'``, with zeros beyond an item's steps.
+
+    Attributes
+    ----------
+    block
+        ``[item, step, step]``.
+    loads
+        ``[item, step, direction]``.
+    core
+        ``[direction, direction]``, symmetric.
+    """
+
+    block: FloatArray
+    loads: FloatArray
+    core: FloatArray
+
+    def variances(self) -> FloatArray:
+        """Variances ``[item, step]``."""
+        shared = np.einsum("iar,iar->ia", self.loads @ self.core, self.loads)
+        return np.asarray(self.block.diagonal(axis1=1, axis2=2) + shared)
+
+    def turn(self, matrix: FloatArray) -> Shared:
+        """Return the covariance of ``matrix @ thresholds``, item by item."""
+        block = matrix @ self.block @ matrix.transpose(0, 2, 1)
+        return Shared(block, matrix @ self.loads, self.core)
+
+    def add(self, direction: FloatArray, variance: float) -> Shared:
+        """Return the sum with an error along one direction ``[item, step]``."""
+        core = np.pad(self.core, (0, 1))
+        core[-1, -1] = variance
+        return Shared(self.block, np.concatenate([self.loads, direction[..., None]], axis=2), core)
+
+    def centre(self, ladders: Ladders) -> Shared:
+        """Return the covariance of thresholds whose mean location is held at zero."""
+        everywhere = ladders.open.astype(np.float64)
+        weight = everywhere / ladders.steps[:, None] / len(ladders.steps)
+        weighted = np.einsum("iab,ib->ia", self.block, weight)
+        moved = np.einsum("ia,iar->r", weight, self.loads)
+        loads = self.loads - everywhere[..., None] * moved
+        core = np.zeros((len(self.core) + 2,) * 2)
+        core[:-2, :-2] = self.core
+        core[-2:, -2:] = [[float((weight * weighted).sum()), -1.0], [-1.0, 0.0]]
+        shift_loads = np.stack([everywhere, weighted], axis=2)
+        return Shared(self.block, np.concatenate([loads, shift_loads], axis=2), core)
+
+    def fill(self, ladders: Ladders) -> FloatArray:
+        """Return the full matrix over the steps that items have, item after item."""
+        is_open = ladders.open
+        loads = self.loads[is_open]
+        out = (loads @ self.core) @ loads.T
+        position = np.cumsum(is_open.ravel()).reshape(is_open.shape) - 1
+        item, row, column = np.nonzero(is_open[:, :, None] & is_open[:, None, :])
+        out[position[item, row], position[item, column]] += self.block[item, row, column]
+        return np.asarray(out)
+
+
+def location_part(ladders: Ladders) -> FloatArray:
+    """Return the matrices ``[item, step, step]`` that put a location at each of its steps."""
+    open_pairs = ladders.open[:, :, None] & ladders.open[:, None, :]
+    return np.asarray(open_pairs / ladders.steps[:, None, None])
+
+
+def around_part(ladders: Ladders) -> FloatArray:
+    """Return the matrices that leave what is around the location."""
+    identity = ladders.open[:, :, None] * np.eye(ladders.open.shape[1])
+    return np.asarray(identity - location_part(ladders))
+
+
+# --- what would be released if a state were the truth --------------------------------------------
+
+
+Measure = Callable[[Int8Array, int], FormTotals]
+"""Codes ``[person, own item]`` of persons in a form (-1: no answer), and its number, to their
+exact statistics; noise arrays may be zero."""
+
+MOST_PERSONS = 2000
+"""Persons simulated of one form, at most."""
+
+
+def redraw_forms(
+    problem: TotalsProblem, truth: TotalsState, measure: Measure, rng: np.random.Generator
+) -> tuple[FormTotals, ...]:
+    """Draw released values of every form as if the state were the truth."""
+    around = linearise(problem, truth)
+    return tuple(
+        _redraw(problem, number, around, measure, rng) for number in range(len(problem.forms))
+    )
+
+
+def _redraw(
+    problem: TotalsProblem,
+    number: int,
+    around: Linearised,
+    measure: Measure,
+    rng: np.random.Generator,
+) -> FormTotals:
+    expected, moment = around.expected[number], around.moments[number].mean
+    form, numbers = problem.forms[number], problem.numbers[number]
+    persons = max(round(numbers.persons), 1)
+    n_simulated = min(persons, MOST_PERSONS)
+    codes = simulate_form_answers(form, numbers, expected, n_simulated, rng)
+    exact = measure(codes, number)
+    if n_simulated < persons:
+        steps = problem.ladders.steps[form.columns]
+        standing = expected_standing(expected, numbers, steps)[0]
+        exact = _scale_up(exact, expected, moment, standing, persons / n_simulated)
+    return _add_noise(form, exact, numbers.persons, rng)
+
+
+def simulate_form_answers(
+    form: FormTotals,
+    numbers: Numbers,
+    expected: ExpectedMoments,
+    persons: int,
+    rng: np.random.Generator,
+) -> Int8Array:
+    """Simulate answers ``[person, own item]``, -1 where there is none."""
+    node = rng.choice(len(NODES), persons, p=expected.overall / expected.overall.sum())
+    passed = np.cumsum(expected.chance, axis=1)[:, :-1].transpose(1, 2, 0)
+    coin = rng.random((persons, len(form.columns)))
+    codes = np.zeros(coin.shape, dtype=np.int8)
+    for below in passed:
+        codes += coin > below[node]
+    if not form.complete:
+        codes[~_draw_takers(numbers, expected, node, rng)] = -1
+    return codes
+
+
+def _draw_takers(
+    numbers: Numbers, expected: ExpectedMoments, node: IndexArray, rng: np.random.Generator
+) -> BoolArray:
+    """Draw who takes what: about as many items each, as often as the items were taken."""
+    odds = np.log(np.maximum(expected.takers[:, None] * expected.weight, 1e-300)).T[node]
+    key = odds + rng.gumbel(size=odds.shape)
+    floor = int(numbers.answers)
+    answers = floor + (rng.random(len(node)) < numbers.answers - floor)
+    rank = np.argsort(np.argsort(-key, axis=1), axis=1)
+    return np.asarray(rank < answers[:, None])
+
+
+def _scale_up(
+    exact: FormTotals,
+    expected: ExpectedMoments,
+    moment: FloatArray,
+    standing: FloatArray,
+    factor: float,
+) -> FormTotals:
+    """Multiply what is expected by the factor, and the scatter around it by its root."""
+    share = expected.chance * expected.weight[:, None, :]
+    takers = expected.takers / factor
+    category = takers[:, None] * share.sum(axis=2)
+
+    def scale(value: FloatArray, mean: FloatArray) -> FloatArray:
+        return np.asarray(factor * mean + np.sqrt(factor) * (value - mean))
+
+    return replace(
+        exact,
+        category=scale(exact.category, category),
+        moment=scale(exact.moment, exact.contributing * moment),
+        contributing=factor * exact.contributing,
+        takers=None if exact.takers is None else scale(exact.takers, takers * standing),
+    )
+
+
+def _add_noise(
+    form: FormTotals, exact: FormTotals, persons: float, rng: np.random.Generator
+) -> FormTotals:
+    """Add noise as the release did it, normal instead of discrete."""
+    values, vectors = np.linalg.eigh(form.category_noise)
+    normal = np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(values.shape)
+    moment = np.sqrt(form.moment_noise) * rng.standard_normal(len(form.moment))
+    alone = rng.standard_normal(2) * np.sqrt([form.contributing_noise, form.persons_noise])
+    takers = exact.takers
+    if takers is not None:
+        takers = takers + np.sqrt(form.takers_noise) * rng.standard_normal(len(takers))
+    return replace(
+        form,
+        category=exact.category + np.einsum("iab,ib->ia", vectors, normal),
+        moment=exact.moment + moment,
+        contributing=exact.contributing + alone[0],
+        takers=takers,
+        persons=persons + alone[1],
+    )
+
+
+# --- the bootstrap -------------------------------------------------------------------------------
+
 
 HONEST_STEP = 0.3
 """Intervals never assume that steps differ less than this from their pattern."""
@@ -124,7 +326,7 @@ def bootstrap_covariance(
     truths, errors = (np.array(one) for one in zip(*refits, strict=True))
     reliability = float(np.clip(1 - variance.mean() / HONEST_SPREAD**2, 0.0, 1.0))
     location_projection, around = location_part(ladders), around_part(ladders)
-    wider, longer = _doubt_takers(state)
+    wider, longer = _widen_for_takers(state)
     turn = np.zeros(posterior.inner.block.shape)
     for part, factor in ((location_projection, np.sqrt(wider)), (around, 1.0)):
         spread = covariance.turn(part).variances()
@@ -153,10 +355,10 @@ def _stretch(
     return np.sqrt(temper_ratios(smooth, reliability)).reshape(thresholds.shape)
 
 
-def _doubt_takers(state: TotalsState) -> tuple[float, float]:
-    """Return the most that any form doubts who took what; one and zero where everybody did."""
-    doubts = [one.slope.stretch_locations() for one in state.shifts if one is not None]
-    return max(doubts, default=(1.0, 0.0))
+def _widen_for_takers(state: TotalsState) -> tuple[float, float]:
+    """Return the largest factors for unknown takers over forms; one and zero where all took all."""
+    factors = [one.slope.stretch_locations() for one in state.shifts if one is not None]
+    return max(factors, default=(1.0, 0.0))
 
 
 def _refit(

@@ -1,8 +1,7 @@
 """Thresholds from released totals with standard errors, and a forecast of these errors.
 
-In: released values of one or more forms. Out: a :class:`TotalsFit`. The loop is in
-:mod:`~discreet.models.noisy.totals.iterate`, the bootstrap in
-:mod:`~discreet.models.noisy.totals.bootstrap`.
+In: released values of one or more forms. Out: a :class:`TotalsFit`, which holds nothing
+confidential as long as the fit was given released values only.
 """
 
 from __future__ import annotations
@@ -15,27 +14,105 @@ from statistics import NormalDist
 import numpy as np
 
 from discreet.errors import BadUsage
-from discreet.models.noisy.totals import FormTotals, TotalsFit
-from discreet.models.noisy.totals.bootstrap import bootstrap_covariance, posterior_around
-from discreet.models.noisy.totals.covariance import location_part
-from discreet.models.noisy.totals.iterate import (
-    TotalsProblem,
-    TotalsState,
-    linearise,
-    pose_problem,
-    settle,
-    start_state,
+from discreet.models.noisy.totals.bootstrap import (
+    Measure,
+    bootstrap_covariance,
+    location_part,
+    posterior_around,
 )
-from discreet.models.noisy.totals.linear import prior_of_shapes
-from discreet.models.noisy.totals.model import (
+from discreet.models.noisy.totals.forms import FormTotals
+from discreet.models.noisy.totals.moments import (
     NODES,
     Ladders,
     ability_density,
     category_node_probabilities,
 )
-from discreet.models.noisy.totals.simulate import Measure
+from discreet.models.noisy.totals.solve import (
+    TotalsProblem,
+    TotalsState,
+    linearise,
+    pose_problem,
+    prior_of_shapes,
+    settle,
+    start_state,
+)
 from discreet.models.noisy.totals.takers import NO_STEP_SPREAD, Spreads
+from discreet.results.thresholds import Thresholds
 from discreet.types import FloatArray, ScaleModel
+
+
+@dataclass(frozen=True, eq=False)
+class TotalsFit:
+    """Thresholds in logits, the mean location zero, and how sure they are.
+
+    ``difficulty``, ``covariance``, ``se`` and ``rounds`` say about locations of items what those
+    of a :class:`~discreet.models.noisy.NoiseFit` say about difficulties.
+
+    Attributes
+    ----------
+    thresholds
+        ``[item, step]``; NaN beyond an item's steps.
+    threshold_covariance
+        Of all thresholds, item after item. None where standard errors were not asked for.
+    steps
+        Per item, its highest category.
+    location_spread, step_spread
+        Standard deviations of the locations, and of steps around their common pattern, that the
+        fit settled on.
+    ability_mean, ability_spread
+        Of each form.
+    inflation
+        Mean ratio of the bootstrap variance to that of the linearised posterior; NaN without
+        standard errors.
+    rounds
+        Iterations done.
+    """
+
+    thresholds: FloatArray
+    threshold_covariance: FloatArray | None
+    steps: tuple[int, ...]
+    location_spread: float
+    step_spread: float
+    ability_mean: FloatArray
+    ability_spread: FloatArray
+    inflation: float
+    rounds: int
+
+    @property
+    def difficulty(self) -> FloatArray:
+        """Location of each item: the mean of its thresholds."""
+        return np.asarray(np.nanmean(self.thresholds, axis=1))
+
+    @property
+    def covariance(self) -> FloatArray | None:
+        """Covariance of the locations."""
+        if self.threshold_covariance is None:
+            return None
+        first = np.cumsum((0, *self.steps[:-1]), dtype=np.intp)
+        rows = np.add.reduceat(self.threshold_covariance, first, axis=0)
+        sums = np.add.reduceat(rows, first, axis=1)
+        return np.asarray(sums / np.outer(self.steps, self.steps))
+
+    @property
+    def se(self) -> FloatArray:
+        """Standard error of each location; NaN where they were not asked for."""
+        covariance = self.covariance
+        if covariance is None:
+            return np.full(len(self.steps), np.nan)
+        return np.sqrt(np.diag(covariance))
+
+    @property
+    def threshold_se(self) -> FloatArray:
+        """Standard error of each threshold, ``[item, step]``; NaN beyond an item's steps."""
+        out = np.full(self.thresholds.shape, np.nan)
+        if self.threshold_covariance is not None:
+            out[~np.isnan(self.thresholds)] = np.sqrt(np.diag(self.threshold_covariance))
+        return out
+
+    def ladder(self, status: str) -> Thresholds:
+        """Return the thresholds as a result, every one with the same status."""
+        statuses = tuple((status,) * step for step in self.steps)
+        return Thresholds(self.thresholds, self.threshold_se, statuses, self.threshold_covariance)
 
 
 def fit_totals(
@@ -204,8 +281,8 @@ def _expected_errors(problem: TotalsProblem, state: TotalsState) -> TotalsForeca
     posterior = posterior_around(problem, state, state.spreads)
     forms = len(problem.forms)
     prior = prior_of_shapes(forms, np.ones(forms))
-    doubt = posterior.outer.covariance
-    sampled = replace(posterior.outer, covariance=doubt - doubt @ prior @ doubt)
+    outer = posterior.outer.covariance
+    sampled = replace(posterior.outer, covariance=outer - outer @ prior @ outer)
     ladders = problem.ladders
     covariance = replace(posterior, outer=sampled).covariance(ladders)
     location = covariance.turn(location_part(ladders)).variances()[:, 0]

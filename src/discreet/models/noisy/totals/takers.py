@@ -11,20 +11,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.models.noisy.totals import FormTotals
-from discreet.models.noisy.totals.equations import ExpectedMoments, Numbers
-from discreet.models.noisy.totals.model import Ladders
+from discreet.models.noisy.totals.forms import FormTotals
+from discreet.models.noisy.totals.moments import ExpectedMoments, Ladders, Numbers
 from discreet.types import FloatArray, IndexArray
 
 SLAB = 0.4
 """Standard deviation of the slope on difficulty, where there is one."""
 LARGEST_SLOPE = 0.85
-HONEST_SLAB, WIDEST_SLOPE, SLOPE_DOUBT = 1.0, 0.9, 2.0
+HONEST_SLAB, WIDEST_SLOPE, SLOPE_VARIANCE_FACTOR = 1.0, 0.9, 2.0
 """For intervals: a standard deviation that leaves slopes open up to the widest, and a factor for
 the variance of what is seen, because the difficulties that it is a slope on are estimates too."""
-STRETCH_DOUBT = 0.35
+STRETCH_SPREAD = 0.35
 """Share by which a line stretches or shrinks all locations for each unit of slope: where takers get
-abler with difficulty they also get more alike, and lean towards the middle."""
+abler with difficulty they also get more alike, and closer to the middle."""
 LARGEST_SHIFT = 2.5
 SMALLEST_RISE = 0.03
 """A standing is thought to rise by this share of the best score per logit, at least."""
@@ -37,34 +36,34 @@ USUAL_OWN_SPREAD = 0.07
 choose by difficulty, or are given items by it, hardly anything is left."""
 RELAXATION = 0.7
 SHAPE_BLUR = 0.12
-"""Where items follow abilities by this slope, lean and bunching can hardly be told any more."""
+"""Where items follow abilities by this slope, skewness and kurtosis can hardly be told any more."""
 
 
 @dataclass(frozen=True, eq=False)
 class Slope:
     """By how many logits takers get abler with each logit of difficulty.
 
-    ``observed`` is what the standings alone say, with the variance ``doubt``; ``value`` is what is
+    ``observed`` is what the standings alone say, with its ``variance``; ``value`` is what is
     taken for likely.
     """
 
     value: float
     observed: float
-    doubt: float
+    variance: float
 
     def stretch_locations(self) -> tuple[float, float]:
-        """Return by how much the squares of errors and of locations are to be doubted.
+        """Return by how much the squares of errors and of locations are to be widened.
 
         With another slope all locations would be farther apart or closer together: what is seen of
         a location is what its takers do not make up for. Mean square of that ratio over likely
         slopes, and mean square of what it differs from one.
         """
         slopes = np.linspace(-WIDEST_SLOPE, WIDEST_SLOPE, 73)
-        doubt = SLOPE_DOUBT * self.doubt
-        log = -0.5 * ((slopes - self.observed) ** 2 / doubt + (slopes / HONEST_SLAB) ** 2)
+        variance = SLOPE_VARIANCE_FACTOR * self.variance
+        log = -0.5 * ((slopes - self.observed) ** 2 / variance + (slopes / HONEST_SLAB) ** 2)
         weight = np.exp(log - log.max())
         ratio = (1 - self.value) / (1 - slopes)
-        square = (ratio - 1) ** 2 + (STRETCH_DOUBT * slopes) ** 2
+        square = (ratio - 1) ** 2 + (STRETCH_SPREAD * slopes) ** 2
         return float(weight @ ratio**2 / weight.sum()), float(weight @ square / weight.sum())
 
 
@@ -80,7 +79,7 @@ class Shifts:
 
     @property
     def tightness(self) -> float:
-        """Factor for the doubt about lean and bunching."""
+        """Factor for the spread of skewness and kurtosis."""
         return float(1 / (1 + (self.slope.value / SHAPE_BLUR) ** 4))
 
 
@@ -124,13 +123,16 @@ def shift_takers(
 
 def _common_slope(raw: FloatArray, variance: FloatArray, location: FloatArray) -> Slope:
     """Slope of the shifts on difficulty: zero, or normal, whichever explains them better."""
-    doubt = 1 / max(float((location**2 / variance).sum()), 1e-12)
-    observed = float((raw * location / variance).sum()) * doubt
-    trust = SLAB**2 / (SLAB**2 + doubt)
-    odds = 0.5 * np.log(doubt / (doubt + SLAB**2)) + 0.5 * observed**2 / doubt * trust
+    slope_variance = 1 / max(float((location**2 / variance).sum()), 1e-12)
+    observed = float((raw * location / variance).sum()) * slope_variance
+    trust = SLAB**2 / (SLAB**2 + slope_variance)
+    odds = (
+        0.5 * np.log(slope_variance / (slope_variance + SLAB**2))
+        + 0.5 * observed**2 / slope_variance * trust
+    )
     chance = 1 / (1 + np.exp(-np.clip(odds, -50, 50)))
     value = float(np.clip(observed * trust * chance, -LARGEST_SLOPE, LARGEST_SLOPE))
-    return Slope(value, observed, doubt)
+    return Slope(value, observed, slope_variance)
 
 
 def _shrink_deviations(raw: FloatArray, variance: FloatArray, line: FloatArray) -> FloatArray:
@@ -148,8 +150,8 @@ STEP_SPREADS = np.exp(np.linspace(np.log(0.01), np.log(3.0), 37))
 NO_STEP_SPREAD = 1e-3
 """What stands for none at all in a rating scale."""
 
-USUAL_LOCATION, LOCATION_DOUBT = 0.9, 0.5
-USUAL_STEP, STEP_DOUBT = 0.25, 0.7
+USUAL_LOCATION, LOCATION_LOG_SPREAD = 0.9, 0.5
+USUAL_STEP, STEP_LOG_SPREAD = 0.25, 0.7
 """Where the spreads are thought to be, and how sure that is: log-normal priors."""
 
 
@@ -174,9 +176,11 @@ def learn_spreads(
     for count in np.unique(ladders.steps):
         items = np.flatnonzero(ladders.steps == count)
         likelihood += _likelihood(information[items], target[items], int(count), steps)
-    likelihood -= 0.5 * (np.log(LOCATION_SPREADS / USUAL_LOCATION) / LOCATION_DOUBT)[:, None] ** 2
+    likelihood -= (
+        0.5 * (np.log(LOCATION_SPREADS / USUAL_LOCATION) / LOCATION_LOG_SPREAD)[:, None] ** 2
+    )
     if not rating_scale:
-        likelihood -= 0.5 * (np.log(steps / USUAL_STEP) / STEP_DOUBT) ** 2
+        likelihood -= 0.5 * (np.log(steps / USUAL_STEP) / STEP_LOG_SPREAD) ** 2
     weight = np.exp(likelihood - likelihood.max())
     weight /= weight.sum()
     location = float(np.exp(weight.sum(axis=1) @ np.log(LOCATION_SPREADS)))

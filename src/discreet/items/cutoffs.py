@@ -1,0 +1,352 @@
+"""Cut-offs of fit statistics, from answers simulated under the fitted model.
+
+In: answers and their calibration. Out: for every item the range in which infit and outfit lie when
+the model holds, for every pair of items the largest Q3, and the persons whose answers are beyond
+chance. Confidential.
+
+Each replication draws the answers of all persons again, given the items that they answered and
+their total scores (:mod:`discreet.items.given_scores`). The thresholds are then estimated again by
+one Newton step: the totals are fixed, so that the information is that of the real answers. Each
+person gets a new ability for the same score. Without this the ranges would be far too wide.
+
+All statistics of a report are judged together: infit and outfit of items on both sides, Q3 and the
+infit of persons upwards, mean squares as logarithms. Each is standardised by mean and standard
+deviation of the replications, and the 95% point of the largest of them is the limit for all: where
+the model holds, 5% of the reports have anything beyond it. The outfit of persons is not among them:
+its long tail would set the limit for all others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+
+from discreet.errors import BadUsage
+from discreet.items.given_scores import Float32Array, ScoreDraws
+from discreet.items.residuals import Prepared, prepare
+from discreet.models.conditional.groups import plan_batches
+from discreet.models.conditional.maximise import evaluate_conditional
+from discreet.models.conditional.patterns import Patterns, group_patterns
+from discreet.models.steps import RATING_SCALE
+from discreet.models.structure import rating_basis
+from discreet.results.estimate import Status
+from discreet.tables.reading import ReadingWords
+from discreet.tabular import Tabular, brief_repr
+from discreet.types import BoolArray, FloatArray, IndexArray, Int8Array
+
+LEVEL = 0.05
+"""Share of reports with an alarm where the model holds."""
+MANY, FEW, FEWEST = 999, 199, 99
+"""Replications: of small data, of larger ones, and of the largest."""
+MANY_CELLS, FEW_CELLS, MOST_CELLS = 50_000_000, 100_000_000, 200_000_000
+"""Answers drawn in all replications together up to which there are so many: 2, 4 and 8 seconds."""
+PAIR_WORK, PAIR_VALUES = 30_000_000_000, 25_000_000
+"""Replications times persons times items squared, and times pairs, up to which Q3 is simulated:
+some seconds, and 100 MB."""
+FEW_TOGETHER = 50
+"""Persons who answered both items below whom a residual correlation is not looked at."""
+LONGEST_STEP = 1.0
+"""Logits by which an ability moves at most in a replication."""
+
+
+@dataclass(frozen=True, eq=False)
+class FitCutoffs(Tabular):
+    """Where fit statistics lie when the model holds, all of them together. Confidential.
+
+    Attributes
+    ----------
+    items
+        Items with a difficulty.
+    infit, outfit
+        ``[item, 2]``: lower and upper limit.
+    q3
+        ``[item, item]``: upper limit; NaN where few persons answered both, or all of it where
+        there are too many items.
+    unexpected
+        Per person of the answers, whether the infit is beyond chance.
+    limit
+        Standard deviations from the mean of the replications at which all limits lie.
+    replications, level
+        How many sets were drawn, and the share of sound reports with anything beyond a limit.
+    """
+
+    items: tuple[str, ...]
+    infit: FloatArray
+    outfit: FloatArray
+    q3: FloatArray
+    unexpected: BoolArray
+    limit: float
+    replications: int
+    level: float = LEVEL
+
+    __repr__ = brief_repr
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One row per item: infit_low, infit_high, outfit_low, outfit_high."""
+        return {
+            "item": list(self.items),
+            "infit_low": self.infit[:, 0].tolist(),
+            "infit_high": self.infit[:, 1].tolist(),
+            "outfit_low": self.outfit[:, 0].tolist(),
+            "outfit_high": self.outfit[:, 1].tolist(),
+        }
+
+
+def simulate_cutoffs(
+    responses: Any,
+    calibration: Any,
+    *,
+    replications: int | None = None,
+    rng: np.random.Generator | None = None,
+    **reading: Unpack[ReadingWords],
+) -> FitCutoffs:
+    """Find where fit statistics lie when the model holds, by simulation. Confidential.
+
+    Parameters
+    ----------
+    responses, calibration, reading
+        As for :func:`discreet.score`. The thresholds of an estimate count as found from these
+        answers, but for anchored items; those of anything else count as known.
+    replications
+        Sets of answers that are drawn; by default 999, and 199 or 99 for large data.
+    rng
+        Source of the draws; by default always the same one.
+
+    Raises
+    ------
+    BadUsage
+        If the answers are too many to be drawn again so often.
+
+    References
+    ----------
+    Christensen, K. B. and Kreiner, S. (2013). Item fit statistics. In K. B. Christensen, S. Kreiner
+    and M. Mesbah (eds.), Rasch models in health. Wiley. Westfall, P. H. and Young, S. S. (1993).
+    Resampling-based multiple testing. Wiley.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> answers = discreet.datasets.lsat()
+    >>> cutoffs = simulate_cutoffs(answers, discreet.fit(answers, method="conditional"))
+    >>> bool((cutoffs.infit[:, 0] < 1).all() and (cutoffs.infit[:, 1] > 1).all())
+    True
+    """
+    prepared = prepare(responses, calibration, "ml", reading)
+    sets = _choose_number(prepared) if replications is None else replications
+    if sets < 19:
+        raise BadUsage(f"cut-offs need 19 replications or more, found {sets}; 199 are usual")
+    simulation = _Simulation.of(prepared, sets)
+    refit = _Refit.of(simulation, calibration)
+    source = np.random.default_rng(0) if rng is None else rng
+    observed = simulation.measure(simulation.code, simulation.thresholds, simulation.ability)
+    drawn = np.empty((sets, len(observed)), dtype=np.float32)
+    for row, code in enumerate(simulation.draws.draw(sets, source)):
+        thresholds = refit.thresholds(code)
+        drawn[row] = simulation.measure(code, thresholds, simulation.update(thresholds))
+    return _conclude(prepared, simulation, observed, drawn)
+
+
+def _choose_number(prepared: Prepared) -> int:
+    """Return how many sets can be drawn in a few seconds."""
+    cells = int(prepared.used.sum()) * prepared.thresholds.size
+    for number, most in ((MANY, MANY_CELLS), (FEW, FEW_CELLS), (FEWEST, MOST_CELLS)):
+        if number * cells <= most:
+            return number
+    raise BadUsage(
+        f"cut-offs are simulated for up to {MOST_CELLS // FEWEST:,} answers, found {cells:,}; "
+        "state replications= to wait for them"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Simulation:
+    """Persons with an ability, and what is measured of their answers; arrays ``[item, person]``.
+
+    ``answered`` is None where everybody answered everything. Persons with the same answered items
+    and the same score, who have the same ability, are a group: ``group`` is that of each person,
+    and ``first`` is one person of each.
+    """
+
+    patterns: Patterns
+    thresholds: FloatArray
+    draws: ScoreDraws
+    code: Int8Array
+    answered: FloatArray | None
+    ability: FloatArray
+    group: IndexArray
+    first: IndexArray
+    pairs: tuple[IndexArray, IndexArray]
+
+    @classmethod
+    def of(cls, prepared: Prepared, sets: int) -> _Simulation:
+        used = np.flatnonzero(prepared.used)
+        store = prepared.responses.store.pick(used)
+        rows = store.rows(0, len(used))
+        cells = np.ascontiguousarray(rows.T)
+        patterns = group_patterns(store, np.arange(len(cells)))
+        answered = None if (cells >= 0).all() else (cells >= 0).astype(np.float64)
+        code = np.maximum(cells, 0)
+        first = np.unique(patterns.entry, return_index=True)[1]
+        return cls(
+            patterns=patterns,
+            thresholds=prepared.thresholds,
+            draws=ScoreDraws.of(prepared.thresholds, rows),
+            code=code,
+            answered=answered,
+            ability=prepared.scores.ability[used][first],
+            group=patterns.entry,
+            first=first,
+            pairs=_choose_pairs(cells, sets),
+        )
+
+    def update(self, thresholds: FloatArray) -> FloatArray:
+        """Return the abilities of the groups at other thresholds, by one Newton step."""
+        mean, variance = _score_moments(self.ability, thresholds)
+        if self.answered is not None:
+            mean, variance = (table * self.answered[:, self.first] for table in (mean, variance))
+        step = (self.draws.score[self.first] - mean.sum(axis=0)) / variance.sum(axis=0)
+        return np.asarray(self.ability + np.clip(step, -LONGEST_STEP, LONGEST_STEP))
+
+    def measure(self, code: Int8Array, thresholds: FloatArray, ability: FloatArray) -> FloatArray:
+        """Return all statistics: log infit and outfit of items, Q3, log infit of persons."""
+        mean, variance = _score_moments(ability, thresholds)
+        mean, variance = mean[:, self.group], variance[:, self.group]
+        residual = code - mean
+        square = residual * residual
+        ratio = square / variance
+        answers: Any = len(self.group)
+        if self.answered is not None:
+            answers = self.answered.sum(axis=1)
+            for table in (residual, square, ratio, variance):
+                table *= self.answered
+        infit, person_infit = (
+            np.log(square.sum(axis=axis) / variance.sum(axis=axis)) for axis in (1, 0)
+        )
+        outfit = np.log(ratio.sum(axis=1) / answers)
+        return np.concatenate([infit, outfit, self._correlate(residual, square), person_infit])
+
+    def _correlate(self, residual: FloatArray, square: FloatArray) -> FloatArray:
+        """Return Q3 of the pairs that are looked at."""
+        if not len(self.pairs[0]):
+            return np.zeros(0)
+        product = residual @ residual.T
+        if self.answered is None:
+            total, persons = residual.sum(axis=1), residual.shape[1]
+            product -= np.outer(total, total) / persons
+            spread = product.diagonal()
+            return np.asarray((product / np.sqrt(np.outer(spread, spread)))[self.pairs])
+        together = np.maximum(self.answered @ self.answered.T, 1.0)
+        total, squares = residual @ self.answered.T, square @ self.answered.T
+        spread = squares - total**2 / together
+        covariance = product - total * total.T / together
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray((covariance / np.sqrt(spread * spread.T))[self.pairs])
+
+
+def _choose_pairs(cells: Int8Array, sets: int) -> tuple[IndexArray, IndexArray]:
+    """Return the pairs that enough persons answered; none where there are too many items."""
+    items, persons = cells.shape
+    too_many = sets * items * (items - 1) // 2 > PAIR_VALUES
+    if too_many or sets * persons * items**2 > PAIR_WORK:
+        return np.zeros(0, np.intp), np.zeros(0, np.intp)
+    answered = (cells >= 0).astype(np.float32)
+    first, second = np.nonzero(np.triu(answered @ answered.T >= FEW_TOGETHER, 1))
+    return first, second
+
+
+def _score_moments(ability: FloatArray, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return mean and variance of the scores, ``[item, group]``."""
+    if thresholds.shape[1] == 1:
+        chance = 1 / (1 + np.exp(thresholds - ability))
+        return chance, chance * (1 - chance)
+    steps = np.where(np.isnan(thresholds), np.inf, thresholds)
+    weight = np.zeros((steps.shape[1] + 1, len(steps), len(ability)))
+    for category, step in enumerate(steps.T, 1):
+        weight[category] = weight[category - 1] + (ability - step[:, None])
+    weight = np.exp(weight - weight.max(axis=0))
+    weight /= weight.sum(axis=0)
+    mean = np.tensordot(np.arange(len(weight)), weight, axes=1)
+    variance = sum(share * (category - mean) ** 2 for category, share in enumerate(weight))
+    return mean, np.asarray(variance)
+
+
+@dataclass(frozen=True, eq=False)
+class _Refit:
+    """Thresholds of a replication: one Newton step of conditional likelihood from the fitted ones.
+
+    ``solve`` turns expected less drawn persons at or above each step, ``[item * step]``, into moves
+    of the thresholds; zero for those that are not estimated.
+    """
+
+    fitted: FloatArray
+    expected: FloatArray
+    solve: FloatArray
+
+    @classmethod
+    def of(cls, simulation: _Simulation, calibration: Any) -> _Refit:
+        fitted = simulation.thresholds
+        threshold = np.where(np.isnan(fitted), np.inf, fitted)
+        sums = evaluate_conditional(plan_batches(simulation.patterns, threshold), threshold)
+        basis = _free_basis(calibration, fitted)
+        inverse = np.linalg.pinv(basis.T @ sums.information() @ basis, rcond=1e-10, hermitian=True)
+        return cls(fitted, sums.expected, basis @ inverse @ basis.T)
+
+    def thresholds(self, code: Int8Array) -> FloatArray:
+        """Return the thresholds that these answers would give."""
+        reached = np.stack(
+            [(code > step).sum(axis=1) for step in range(self.fitted.shape[1])], axis=1
+        )
+        moves = self.solve @ (self.expected - reached).ravel()
+        return np.asarray(self.fitted + moves.reshape(reached.shape))
+
+
+def _free_basis(calibration: Any, fitted: FloatArray) -> FloatArray:
+    """Return how thresholds follow from what was estimated, ``[item * step, parameter]``."""
+    source = getattr(calibration, "estimate", calibration)
+    status = getattr(source, "status", None)
+    if status is None or getattr(source, "guarantee", None) is not None:
+        return np.zeros((fitted.size, 0))
+    known = [one for one in status if one in (Status.ESTIMATED, Status.ANCHORED)]
+    if source.model == RATING_SCALE and Status.ANCHORED not in known:
+        return rating_basis(*fitted.shape)
+    free = np.isfinite(fitted) & np.array([one == Status.ESTIMATED for one in known])[:, None]
+    return np.asarray(np.eye(fitted.size)[:, free.ravel()])
+
+
+def _conclude(
+    prepared: Prepared, simulation: _Simulation, observed: FloatArray, drawn: Float32Array
+) -> FitCutoffs:
+    """Standardise all statistics, and take the largest of each replication.
+
+    The real answers count as one more set: where the model holds nothing then tells them from the
+    others, however few these are.
+    """
+    every = np.concatenate([drawn, observed[None].astype(np.float32)])
+    mean, sd = every.mean(axis=0, dtype=np.float64), every.std(axis=0, dtype=np.float64)
+    sd = np.where(sd > 0, sd, np.inf)
+    items = len(simulation.thresholds)
+    z = (drawn - mean) / sd
+    z[:, : 2 * items] = np.abs(z[:, : 2 * items])
+    largest = np.sort(np.nanmax(z, axis=1))
+    rank = min(int(np.ceil((1 - LEVEL) * (len(drawn) + 1))), len(drawn))
+    limit = float(largest[rank - 1])
+    sd = np.where(np.isfinite(sd), sd, 0.0)
+    low, high = mean - limit * sd, mean + limit * sd
+    bands = np.exp(np.stack([low, high], axis=1)[: 2 * items])
+    pairs = len(simulation.pairs[0])
+    q3 = np.full((items, items), np.nan)
+    q3[simulation.pairs] = high[2 * items : 2 * items + pairs]
+    beyond = (observed > high)[2 * items + pairs :]
+    unexpected = np.zeros(len(prepared.used), dtype=bool)
+    unexpected[np.flatnonzero(prepared.used)[beyond]] = True
+    return FitCutoffs(
+        items=prepared.scores.items,
+        infit=bands[:items],
+        outfit=bands[items:],
+        q3=np.fmax(q3, q3.T),
+        unexpected=unexpected,
+        limit=limit,
+        replications=len(drawn),
+    )

@@ -1,0 +1,451 @@
+"""How raters rate: fit, fair averages, agreement, bias and drift; persons adjusted for raters.
+
+In: ratings and the estimate of a facets model. Out: :class:`RatingStudy` with a table for each
+facet and one of persons, and :class:`BiasTable` of two facets that are crossed. Confidential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtr
+
+from discreet.answers.ratings import Ratings
+from discreet.errors import BadUsage
+from discreet.items.groups import adjust
+from discreet.jit import compiled_loop
+from discreet.results.estimate import Estimate
+from discreet.results.thresholds import ladder_of
+from discreet.tabular import Tabular, brief_repr
+from discreet.text import count_of
+from discreet.types import Adjustment, FloatArray, Int64Array, Texts
+
+ITEM = "item"
+ROUNDS = 50
+"""Newton steps for a person's measure, at most."""
+AT_ONCE = 1 << 20
+"""Ratings whose chances are computed together."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LevelFit(Tabular):
+    """How the levels of one facet rate.
+
+    Attributes
+    ----------
+    name
+        The facet, or "item".
+    levels
+        Its levels.
+    measure, se
+        Of the estimate.
+    observed
+        Mean score given.
+    fair
+        Mean score that the level would give if it rated the mean person on all items (of an
+        item: rated by the mean rater).
+    infit, outfit
+        Mean squared residuals, 1 where the model holds: weighted by information, and plain.
+    agreement, expected
+        Share of ratings equal to another rating of the same person and item, and what the model
+        expects; NaN for items.
+    agreement_z
+        How far they differ in standard errors.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    measure: FloatArray
+    se: FloatArray
+    ratings: Int64Array
+    observed: FloatArray
+    fair: FloatArray
+    infit: FloatArray
+    outfit: FloatArray
+    agreement: FloatArray
+    expected: FloatArray
+    agreement_z: FloatArray
+
+    __repr__ = brief_repr
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column; the first is called as the facet is."""
+        names = ("measure", "se", "ratings", "observed", "fair", "infit", "outfit", "agreement")
+        numbers = {name: getattr(self, name).tolist() for name in (*names, "expected")}
+        return {self.name: list(self.levels), **numbers, "agreement_z": self.agreement_z.tolist()}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RatedPersons(Tabular):
+    """Persons' measures, adjusted for the severity of their raters.
+
+    Attributes
+    ----------
+    persons
+        Their ids.
+    measure, se
+        Warm's weighted likelihood estimate in logits; NaN for a person without a usable rating.
+    ratings, observed
+        How many ratings, and their mean.
+    fair
+        Mean score that the mean rater would give on all items.
+    """
+
+    persons: Texts
+    measure: FloatArray
+    se: FloatArray
+    ratings: Int64Array
+    observed: FloatArray
+    fair: FloatArray
+
+    __repr__ = brief_repr
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column: person, measure, se, ratings, observed, fair."""
+        names = ("measure", "se", "ratings", "observed", "fair")
+        numbers = {name: getattr(self, name).tolist() for name in names}
+        return {"person": self.persons.tolist(), **numbers}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BiasTable(Tabular):
+    """Where two facets together differ from their sum: a rater's bias on an item, or drift.
+
+    Attributes
+    ----------
+    names
+        The two facets.
+    first, second
+        The levels that meet.
+    ratings
+        How many ratings they share.
+    bias, se
+        Logits by which the pair is harsher than its parts say, all else held; robust errors.
+    p, adjusted
+        Of no bias, and corrected for the number of pairs.
+    """
+
+    names: tuple[str, str]
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+    ratings: Int64Array
+    bias: FloatArray
+    se: FloatArray
+    p: FloatArray
+    adjusted: FloatArray
+
+    __repr__ = brief_repr
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column, the two facets first."""
+        names = ("ratings", "bias", "se", "p", "adjusted")
+        numbers = {name: getattr(self, name).tolist() for name in names}
+        return {self.names[0]: list(self.first), self.names[1]: list(self.second), **numbers}
+
+    def flagged(self, level: float = 0.05) -> BiasTable:
+        """Return the pairs whose corrected p-value is at most ``level``, the largest first."""
+        order = np.argsort(-np.abs(self.bias))
+        rows = order[self.adjusted[order] <= level]
+        levels = [tuple(part[row] for row in rows.tolist()) for part in (self.first, self.second)]
+        columns: list[Any] = [self.ratings, self.bias, self.se, self.p, self.adjusted]
+        numbers = [column[rows] for column in columns]
+        return BiasTable(self.names, levels[0], levels[1], *numbers)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RatingStudy:
+    """What ratings say about raters, items and persons.
+
+    Attributes
+    ----------
+    facets
+        By name, the levels of every facet; "item" holds the items.
+    persons
+        Persons' measures.
+    mean_ability
+        Of the persons, at which fair averages are computed.
+    """
+
+    estimate: Estimate
+    ratings: Ratings
+    facets: Mapping[str, LevelFit]
+    persons: RatedPersons
+    mean_ability: float
+
+    __repr__ = brief_repr
+
+    def find_bias(
+        self, first: str, second: str, *, adjustment: Adjustment = "benjamini-hochberg"
+    ) -> BiasTable:
+        """Test every pair of levels of two facets; ``"item"`` is a facet here too.
+
+        The second may be a column that the model does not have, such as the time of rating: then
+        this is a table of drift.
+        """
+        return _cross(self, (first, second), adjustment)
+
+
+def study_ratings(ratings: Ratings, estimate: Estimate) -> RatingStudy:
+    """Compute fit, fair averages, agreement and persons' measures of a facets model.
+
+    Examples
+    --------
+    >>> import numpy as np, discreet
+    >>> from discreet.answers.ratings import Ratings
+    >>> rng = np.random.default_rng(0)
+    >>> person, rater = np.repeat(np.arange(200), 2), np.tile([0, 1], 200)
+    >>> ratings = Ratings.from_codes(
+    ...     person, np.zeros(400, int), rng.integers(0, 3, 400), facets={"rater": rater})
+    >>> study = study_ratings(ratings, discreet.fit(ratings))
+    >>> bool((study.facets["rater"].infit < 1.2).all())
+    True
+    """
+    if not isinstance(ratings, Ratings):
+        raise BadUsage("study_ratings needs ratings in memory: discreet's read_ratings reads them")
+    model = _Scores(ratings, estimate)
+    ability, error = _measure_persons(model)
+    is_measured = np.isfinite(ability)
+    centre = float(ability[is_measured].mean()) if is_measured.any() else 0.0
+    residual, variance = model.residuals(ability)
+    agreement = _compare_raters(model, ability)
+    facets = {
+        name: _fit_levels(model, name, (residual, variance), agreement, centre)
+        for name in (*estimate.facets, ITEM)
+    }
+    counts = np.bincount(ratings.person, minlength=ratings.n_persons)
+    observed = np.bincount(ratings.person, ratings.score) / counts + ratings.lowest
+    fair = model.fair(ability, np.zeros(len(ability)))
+    persons = RatedPersons(ratings.persons, ability, error, counts, observed, fair)
+    return RatingStudy(estimate, ratings, facets, persons, centre)
+
+
+class _Scores:
+    """Chances of scores under an estimate."""
+
+    def __init__(self, ratings: Ratings, estimate: Estimate) -> None:
+        self.ratings, self.estimate = ratings, estimate
+        ladder = ladder_of(estimate)
+        self.thresholds = estimate.thresholds
+        widest = int(ratings.score.max(initial=0)) + 1
+        table = np.full((len(estimate.items), widest), -1)
+        for row, kept in zip(table, ladder.kept, strict=True):
+            row[list(kept)] = np.arange(len(kept))
+        self.kept = ladder.kept
+        self.score = table[ratings.item, ratings.score]
+        self.severity = np.zeros(ratings.n_ratings)
+        for name in estimate.facets:
+            self.severity += estimate.facets[name].measure[self.level_codes(name)]
+        has_steps = np.asarray(~np.isnan(self.thresholds).all(axis=1))
+        self.counts = np.isfinite(self.severity) & has_steps[ratings.item] & (self.score >= 0)
+
+    def level_codes(self, name: str) -> Any:
+        """Return the number of each rating's level of a facet, or of facets that are crossed."""
+        if name == ITEM:
+            return self.ratings.item
+        if name in self.ratings.codes:
+            return self.ratings.codes[name]
+        parts = name.split(":")
+        labels = {level: number for number, level in enumerate(self.estimate.facets[name].levels)}
+        columns = [self.label(part) for part in parts]
+        return np.array([labels[":".join(row)] for row in zip(*columns, strict=True)])
+
+    def label(self, name: str) -> list[str]:
+        """Return the name of each rating's level."""
+        levels = self.levels(name)
+        return [levels[code] for code in self.level_codes(name).tolist()]
+
+    def levels(self, name: str) -> Sequence[str]:
+        """Return the names of the levels of a facet."""
+        if name == ITEM:
+            return self.ratings.items
+        if name in self.ratings.facets:
+            return self.ratings.facets[name]
+        return self.estimate.facets[name].levels
+
+    def chances(self, level: FloatArray, item: Any) -> FloatArray:
+        """Return the chance of every category at ability minus severity."""
+        logits = np.cumsum(level[:, None] - self.thresholds[item], axis=1)
+        logits = np.column_stack([np.zeros(len(level)), logits])
+        logits[np.isnan(logits)] = -np.inf
+        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+    def moments(self, ability: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return mean, variance and third moment of every rating's score."""
+        out = np.full((3, self.ratings.n_ratings), np.nan)
+        for low in range(0, self.ratings.n_ratings, AT_ONCE):
+            rows = slice(low, low + AT_ONCE)
+            level = ability[self.ratings.person[rows]] - self.severity[rows]
+            chance = self.chances(level, self.ratings.item[rows])
+            category = np.arange(chance.shape[1])
+            mean = chance @ category
+            centred = category - mean[:, None]
+            out[:, rows] = mean, (chance * centred**2).sum(1), (chance * centred**3).sum(1)
+        return out[0], out[1], out[2]
+
+    def residuals(self, ability: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return what ratings exceed their expectation by, and its variance; NaN if not usable."""
+        mean, variance, _ = self.moments(ability)
+        usable = self.counts & np.isfinite(mean)
+        residual = np.where(usable, self.score - mean, np.nan)
+        return residual, np.where(usable, variance, np.nan)
+
+    def fair(self, ability: FloatArray, severity: FloatArray) -> FloatArray:
+        """Return the mean score over all items at abilities and severities, as the data count."""
+        total, n_items = np.zeros(len(ability)), 0
+        for item, kept in enumerate(self.kept):
+            if np.isnan(self.thresholds[item, : len(kept) - 1]).any():
+                continue
+            chance = self.chances(ability - severity, np.full(len(ability), item))
+            total += chance[:, : len(kept)] @ np.array(kept)
+            n_items += 1
+        return np.asarray(total / max(n_items, 1) + self.ratings.lowest)
+
+
+def _measure_persons(model: _Scores) -> tuple[FloatArray, FloatArray]:
+    """Return Warm's estimate of every person and its standard error."""
+    ratings = model.ratings
+    person, n_persons = ratings.person, ratings.n_persons
+    weight = model.counts.astype(float)
+    ability = np.zeros(n_persons)
+    has_any = np.bincount(person, weight, n_persons) > 0
+
+    def add(values: FloatArray) -> FloatArray:
+        return np.asarray(np.bincount(person, np.nan_to_num(values) * weight, n_persons), float)
+
+    information = np.ones(n_persons)
+    for _ in range(ROUNDS):
+        mean, variance, skew = model.moments(ability)
+        information = np.maximum(add(variance), 1e-9)
+        step = (add(model.score - mean) + add(skew) / (2 * information)) / information
+        ability += np.clip(step, -1, 1)
+        if np.abs(step[has_any]).max(initial=0.0) < 1e-6:
+            break
+    error = 1 / np.sqrt(information)
+    return np.where(has_any, ability, np.nan), np.where(has_any, error, np.nan)
+
+
+@compiled_loop
+def _sum_agreement(start: Any, score: Any, chance: Any, code: Any, out: Any) -> None:
+    """Add, for each level, comparisons, equal scores, expected ones and their variance."""
+    for g in range(len(start) - 1):
+        for a in range(start[g], start[g + 1]):
+            for b in range(start[g], start[g + 1]):
+                if code[a] == code[b]:
+                    continue
+                expected = 0.0
+                for k in range(chance.shape[1]):
+                    expected += chance[a, k] * chance[b, k]
+                out[code[a], 0] += 1.0
+                out[code[a], 1] += 1.0 if score[a] == score[b] else 0.0
+                out[code[a], 2] += expected
+                out[code[a], 3] += expected * (1.0 - expected)
+
+
+def _compare_raters(model: _Scores, ability: FloatArray) -> Mapping[str, FloatArray]:
+    """Return, by facet, the sums of agreement of its levels on the same person and item."""
+    ratings = model.ratings
+    rows = np.flatnonzero(model.counts & np.isfinite(ability[ratings.person]))
+    person, item = ratings.person[rows], ratings.item[rows]
+    changes = (np.diff(person, prepend=-1) != 0) | (np.diff(item, prepend=-1) != 0)
+    start = np.append(np.flatnonzero(changes), len(rows))
+    chance = model.chances(ability[person] - model.severity[rows], item)
+    sums = {}
+    for name, facet in model.estimate.facets.items():
+        out = np.zeros((len(facet.levels), 4))
+        code = np.asarray(model.level_codes(name))[rows]
+        _sum_agreement(start, model.score[rows], chance, code, out)
+        sums[name] = out
+    return sums
+
+
+def _fit_levels(
+    model: _Scores,
+    name: str,
+    residuals: tuple[FloatArray, FloatArray],
+    agreement: Mapping[str, FloatArray],
+    centre: float,
+) -> LevelFit:
+    ratings, estimate = model.ratings, model.estimate
+    residual, variance = residuals
+    codes, levels = model.level_codes(name), tuple(model.levels(name))
+    size = len(levels)
+    usable = np.isfinite(residual)
+    counts = np.bincount(codes, minlength=size)
+
+    def add(values: FloatArray) -> FloatArray:
+        usable_values = np.where(usable, np.nan_to_num(values), 0.0)
+        return np.asarray(np.bincount(codes, usable_values, size), float)
+
+    n_usable = np.bincount(codes, usable, size)
+    squared = residual**2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        infit = add(squared) / add(variance)
+        outfit = add(squared / variance) / n_usable
+        observed = np.bincount(codes, ratings.score, size) / counts + ratings.lowest
+        pairs, equal, expected, spread = agreement.get(name, np.full((size, 4), np.nan)).T
+        shares = equal / pairs, expected / pairs, (equal - expected) / np.sqrt(spread)
+    if name == ITEM:
+        measure, se = estimate.difficulty, estimate.se
+        fair = np.array([_fair_item(model, item, centre) for item in range(size)])
+    else:
+        measure, se = estimate.facets[name].measure, estimate.facets[name].se
+        fair = model.fair(np.full(size, centre), np.nan_to_num(measure))
+        fair[np.isnan(measure)] = np.nan
+    return LevelFit(name, levels, measure, se, counts, observed, fair, infit, outfit, *shares)
+
+
+def _fair_item(model: _Scores, item: int, centre: float) -> float:
+    kept = model.kept[item]
+    chance = model.chances(np.array([centre]), np.array([item]))[0, : len(kept)]
+    return float(chance @ np.array(kept) + model.ratings.lowest)
+
+
+def _cross(study: RatingStudy, names: tuple[str, str], adjustment: Adjustment) -> BiasTable:
+    for name in names:
+        if name != ITEM and name not in study.ratings.facets:
+            raise BadUsage(
+                f"the ratings have no facet '{name}'; they have: {', '.join(study.ratings.facets)} "
+                "and item. Name the column in facets= (--facet), or with --drift-over."
+            )
+    model = _Scores(study.ratings, study.estimate)
+    residual, variance = model.residuals(study.persons.measure)
+    first, second = (np.asarray(model.level_codes(name), np.int64) for name in names)
+    levels = [model.levels(name) for name in names]
+    usable = np.flatnonzero(np.isfinite(residual))
+    cell = first[usable] * len(levels[1]) + second[usable]
+    cells, code = np.unique(cell, return_inverse=True)
+    person = model.ratings.person[usable]
+    joint, persons = np.unique(code * model.ratings.n_persons + person, return_inverse=True)
+    by_person = np.bincount(persons, residual[usable])
+    owner = joint // model.ratings.n_persons
+    information = np.bincount(code, variance[usable])
+    n_persons = np.bincount(owner, minlength=len(cells))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bias = -np.bincount(code, residual[usable]) / information
+        correction = np.where(n_persons > 1, n_persons / (n_persons - 1), np.nan)
+        se = np.sqrt(np.bincount(owner, by_person**2) * correction) / information
+        p = 2 * stdtr(np.maximum(n_persons - 1, 1), -np.abs(bias / se))
+    tested = np.isfinite(p)
+    adjusted = np.full(len(p), np.nan)
+    adjusted[tested] = adjust(p[tested], adjustment)
+    labels = [
+        tuple(part[number] for number in numbers.tolist())
+        for part, numbers in zip(levels, np.divmod(cells, len(levels[1])), strict=True)
+    ]
+    return BiasTable(names, labels[0], labels[1], np.bincount(code), bias, se, p, adjusted)
+
+
+def describe_study(study: RatingStudy) -> str:
+    """Return one sentence about what was rated."""
+    ratings = study.ratings
+    facets = ", ".join(
+        count_of(len(levels), "level") + f" of {name}" for name, levels in ratings.facets.items()
+    )
+    return (
+        f"{count_of(ratings.n_ratings, 'rating')} of {count_of(ratings.n_persons, 'person')} on "
+        f"{count_of(len(ratings.items))}; {facets}"
+    )

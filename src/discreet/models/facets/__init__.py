@@ -1,0 +1,1 @@
+"""Models of ratings: items, steps, raters and other facets on one scale."""

@@ -1,0 +1,427 @@
+"""Fit a facets model to ratings.
+
+In: ratings, wherever they are, and the structure of the model. Out: an
+:class:`~discreet.Estimate` whose ``facets`` hold the levels of every facet. Confidential.
+
+Severities and the spacing of steps come from pairs of ratings of the same person on the same item
+where the design has them: a person who is better at some items than at others (a person x item
+effect) leaves such pairs alone, while pairs across items shrink severities (Wilson & Hoskens 2001
+and Patz et al. 2002 describe the effect). Item locations always come from all pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from discreet.answers.ratings import Ratings, RatingSource, open_ratings
+from discreet.errors import BadUsage, DisconnectedItems
+from discreet.log import LOG
+from discreet.models.facets import kernels
+from discreet.models.facets.conditional import maximise_conditional
+from discreet.models.facets.connectivity import LevelLinks, link_design
+from discreet.models.facets.solver import maximise_pairs
+from discreet.models.facets.standard_errors import Stage, draw_variances, find_covariance
+from discreet.models.facets.structure import (
+    WITHIN_ITEM,
+    FacetDesign,
+    PairedBatches,
+    describe_structure,
+    plan_design,
+)
+from discreet.results.dropped import warn_of_dropped
+from discreet.results.estimate import Estimate, FitWarning, Solution, Status, WarningKind
+from discreet.results.facets import FacetLevels, LevelStatus
+from discreet.results.thresholds import Thresholds, pad_steps
+from discreet.text import count_of, name_some
+from discreet.types import FloatArray, Int64Array, Within
+
+FEW_PERSONS = 5
+"""A level with fewer persons has a model-based standard error."""
+
+
+@dataclass(frozen=True)
+class FacetRequest:
+    """What the caller asked for; see :func:`discreet.fit`."""
+
+    facets: str | Sequence[str] = ()
+    structure: str | None = None
+    features: Mapping[str, Any] | None = None
+    model: str = "auto"
+    method: str = "auto"
+    within: Within = "auto"
+    standard_errors: bool = True
+    refits: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class FacetNumbers:
+    """Thresholds of all columns and what is known about their errors.
+
+    ``variance`` and ``covariance`` are of the columns, then of the item locations.
+    """
+
+    thresholds: FloatArray
+    variance: FloatArray
+    covariance: FloatArray | None
+    solution: Solution
+    se_method: str
+
+
+def fit_facets(
+    data: Any,
+    request: FacetRequest,
+    *,
+    engine: str = "auto",
+    reading: Mapping[str, Any] | None = None,
+) -> Estimate:
+    """Fit a facets model; see :func:`discreet.fit` for what can be asked."""
+    _check_request(request)
+    facets, features = request.facets, request.features
+    names = (facets,) if isinstance(facets, str) else tuple(facets)
+    names = names or tuple(getattr(data, "facets", ()))
+    feature_names = [name for name in features or () if name != "item"]
+    description = describe_structure(
+        request.structure, names, model=request.model, features=feature_names
+    )
+    with open_ratings(data, names, reading or {}, engine) as ratings:
+        design = plan_design(ratings.batches(), description, features)
+        design, links, within, choice = _link(design, ratings, request)
+        LOG.info("fitting %s by pairs within %s", description, within or "persons")
+        if request.method == "conditional":
+            numbers = _solve_conditional(design, ratings)
+        else:
+            numbers = _solve_pairs(design, ratings, within, request)
+        estimate = _assemble(design, links, ratings, numbers)
+    method = "conditional" if request.method == "conditional" else "refined"
+    warnings = (*_warn_categories(design), *_warn_levels(estimate))
+    warn_of_dropped(warnings)
+    return replace(estimate, method=method, choice=choice, warnings=warnings)
+
+
+def _check_request(request: FacetRequest) -> None:
+    if request.method not in ("auto", "refined", "conditional"):
+        raise BadUsage(
+            f"the method {request.method!r} has no facets; use 'refined' (pairs of ratings, any "
+            "size) or 'conditional' (exact, small data)"
+        )
+    if request.within not in ("auto", "item", None):
+        raise BadUsage(
+            f"within must be 'auto', 'item' or None, found {request.within!r}; 'item' compares "
+            "ratings of the same person on the same item"
+        )
+
+
+def _link(
+    design: FacetDesign, ratings: RatingSource, request: FacetRequest
+) -> tuple[FacetDesign, tuple[LevelLinks, ...], str | None, str]:
+    """Decide which pairs serve, and leave out what they do not determine."""
+    batches = ratings.batches()
+    linked, links = link_design(design, batches, None)
+    _check_linked(linked)
+    if request.method == "conditional":
+        return linked, links, None, ""
+    if request.within is None or (request.within == "auto" and len(design.items) == 1):
+        return linked, links, None, ""
+    inside, inside_links = link_design(design, batches, WITHIN_ITEM)
+    same = _list_kept(inside) == _list_kept(linked)
+    if request.within == "item":
+        _check_linked(inside)
+        return inside, inside_links, WITHIN_ITEM, ""
+    if same:
+        choice = (
+            "Severities and the spacing of steps come from ratings of the same person on the same "
+            "item, item locations from all ratings of a person."
+        )
+        return linked, links, WITHIN_ITEM, choice
+    choice = (
+        "Everything comes from all pairs of a person's ratings: pairs on the same item would not "
+        "link all levels. Severities are too close together where persons are better at some items "
+        "than at others."
+    )
+    return linked, links, None, choice
+
+
+def _list_kept(design: FacetDesign) -> list[bytes]:
+    return [design.keeps_node.tobytes(), *(term.keeps.tobytes() for term in design.terms)]
+
+
+def _check_linked(design: FacetDesign) -> None:
+    empty = [term.name for term in design.terms if not term.keeps.any()]
+    if empty or not design.keeps_node.any():
+        subject = f"the facet '{empty[0]}'" if empty else "the items"
+        raise DisconnectedItems(
+            f"the ratings do not link two levels of {subject}: no person has ratings of two of "
+            "them that differ both ways, so no number can be determined. Add persons who were "
+            "rated by several raters."
+        )
+
+
+# --- estimation -----------------------------------------------------------------------------
+
+
+def _solve_pairs(
+    design: FacetDesign, ratings: RatingSource, within: str | None, request: FacetRequest
+) -> FacetNumbers:
+    """Estimate from pairs: in one stage, or severities and spacing before locations."""
+    stages = _run_stages(design, ratings, within)
+    read = Centring(design)
+    last = stages[-1].solution
+    thresholds = read.columns(last.thresholds)
+    steps = sum(stage.solution.steps for stage in stages)
+    solution = Solution("newton", steps, max(stage.solution.gradient for stage in stages))
+    if request.refits:
+        thresholds = thresholds - _measure_bias(design, ratings, within, thresholds, request.refits)
+    size = design.n_columns + len(design.items)
+    if not request.standard_errors:
+        return FacetNumbers(thresholds, np.full(size, np.nan), None, solution, "")
+    covariance = find_covariance(stages, read, ratings.n_persons)
+    if covariance is not None:
+        variance, se_method = covariance.diagonal(), "Robust standard errors from persons."
+    else:
+        variance = draw_variances(stages, read, np.random.default_rng(0))
+        se_method = "Robust standard errors from random signs of persons."
+    return FacetNumbers(thresholds, np.asarray(variance), covariance, solution, se_method)
+
+
+def _run_stages(design: FacetDesign, ratings: RatingSource, within: str | None) -> list[Stage]:
+    if within is None:
+        everything = PairedBatches(design, ratings.batches(), None)
+        structure = design.whole_structure()
+        return [Stage(everything, structure, maximise_pairs(everything, structure))]
+    inside = PairedBatches(design, ratings.batches(), WITHIN_ITEM)
+    spacing = design.spacing_structure()
+    first = maximise_pairs(inside, spacing)
+    locations = design.location_structure(first.thresholds)
+    everything = PairedBatches(design, ratings.batches(), None, design.n_nodes)
+    second = maximise_pairs(everything, locations)
+    return [Stage(inside, spacing, first), Stage(everything, locations, second)]
+
+
+def _measure_bias(
+    design: FacetDesign,
+    ratings: RatingSource,
+    within: str | None,
+    thresholds: FloatArray,
+    refits: int,
+) -> FloatArray:
+    """Return how far refits to scores drawn from the fit miss it, on average.
+
+    With very many raters of few ratings each, thresholds are a little too far apart.
+    """
+    rng = np.random.default_rng(1)
+    read = Centring(design)
+    total = np.zeros_like(thresholds)
+    for _ in range(refits):
+        drawn = redraw_ratings(design, ratings, thresholds, rng)
+        refitted = _run_stages(design, drawn, within)[-1].solution.thresholds
+        total += read.columns(refitted) - thresholds
+    return np.asarray(total / refits)
+
+
+def redraw_ratings(
+    design: FacetDesign, ratings: RatingSource, thresholds: FloatArray, rng: np.random.Generator
+) -> Ratings:
+    """Return ratings with scores drawn from the model, given each person's total."""
+    if not isinstance(ratings, Ratings):
+        raise BadUsage("refits= needs all ratings in memory; leave it out for data on disk")
+    score = design.recode(ratings)
+    start = ratings.person_start
+    columns = design.first_node[ratings.item].astype(np.int32), design.find_levels(ratings)
+    most = np.asarray(design.steps, np.int32)[ratings.item]
+    kernels.draw_scores(start, columns, most, thresholds, rng.random(len(score)), score)
+    widest = max(map(len, design.kept))
+    categories = np.array([[*kept, *[0] * (widest - len(kept))] for kept in design.kept], np.int32)
+    return replace(ratings, score=categories[ratings.item, score])
+
+
+def _solve_conditional(design: FacetDesign, ratings: RatingSource) -> FacetNumbers:
+    if not isinstance(ratings, Ratings):
+        raise BadUsage(
+            "method='conditional' needs all ratings in memory; leave out method= for data on disk"
+        )
+    found = maximise_conditional(design, ratings)
+    read = Centring(design)
+    covariance = read(read(found.covariance).T)
+    solution = Solution("newton", found.steps, found.gradient)
+    se_method = "Standard errors from the information of the conditional likelihood."
+    numbers = read.columns(found.thresholds), np.asarray(covariance.diagonal())
+    return FacetNumbers(*numbers, np.asarray(covariance), solution, se_method)
+
+
+class Centring:
+    """Takes the mean item location off all steps, and reads out the locations of items."""
+
+    def __init__(self, design: FacetDesign) -> None:
+        self._design = design
+        left_out = np.bincount(design.node_item, ~design.keeps_node, len(design.items))
+        self.is_whole = left_out == 0
+        self._count = np.asarray(design.steps, float)
+
+    def columns(self, moved: FloatArray) -> FloatArray:
+        """Return moves of all columns, centred."""
+        centred = moved.copy()
+        centred[: self._design.n_nodes] -= self._locate(moved)[self.is_whole].mean(axis=0)
+        return centred
+
+    def __call__(self, moved: FloatArray) -> FloatArray:
+        """Return moves of all columns, then of the item locations."""
+        centred = self.columns(moved)
+        return np.concatenate([centred, self._locate(centred)])
+
+    def _locate(self, moved: FloatArray) -> FloatArray:
+        nodes = moved[: self._design.n_nodes]
+        sums = np.add.reduceat(nodes, self._design.first_node[:-1], axis=0)
+        return np.asarray(sums / (self._count[:, None] if sums.ndim > 1 else self._count))
+
+
+# --- results --------------------------------------------------------------------------------
+
+
+def _assemble(
+    design: FacetDesign,
+    links: Sequence[LevelLinks],
+    ratings: RatingSource,
+    numbers: FacetNumbers,
+) -> Estimate:
+    n_nodes, n_items = design.n_nodes, len(design.items)
+    nodes = np.where(design.keeps_node, numbers.thresholds[:n_nodes], np.nan)
+    node_se = np.where(design.keeps_node, np.sqrt(numbers.variance[:n_nodes]), np.nan)
+    cuts = design.first_node[1:-1]
+    value, se = (pad_steps(np.split(part, cuts)) for part in (nodes, node_se))
+    counts = ratings.count_categories()
+    node_status = [Status.ESTIMATED if keep else Status.NOT_CONNECTED for keep in design.keeps_node]
+    status = [tuple(part) for part in np.split(np.array(node_status, object), cuts)]
+    location = np.array([row[: len(own)].mean() for row, own in zip(value, status, strict=True)])
+    location_se = np.sqrt(numbers.variance[design.n_columns :])
+    location_se[np.isnan(location)] = np.nan
+    covariance, step_covariance = _split_covariance(design, numbers, np.isfinite(location))
+    is_binary = max(design.steps) == 1
+    model = "rasch" if is_binary else "partial-credit"
+    if design.description.has_steps and not is_binary:
+        model = "rating-scale"
+    ladder = None
+    if not is_binary:
+        widest = max(design.steps) + 1
+        kept_counts = np.zeros((n_items, widest), np.int64)
+        for row, own, categories in zip(kept_counts, counts, design.kept, strict=True):
+            row[: len(categories)] = own[list(categories)]
+        texts = tuple(tuple(map(str, part)) for part in status)
+        ladder = Thresholds(
+            value, se, texts, step_covariance, kept_counts, design.kept, ratings.lowest
+        )
+    statuses = [part[0] if len(set(part)) == 1 else Status.NOT_CONNECTED for part in status]
+    return Estimate(
+        items=design.items,
+        difficulty=location,
+        se=location_se,
+        status=tuple(statuses),
+        method="refined",
+        solution=numbers.solution,
+        covariance=covariance,
+        answers=counts.sum(axis=1),
+        right=counts @ np.arange(counts.shape[1]),
+        persons=ratings.n_persons,
+        steps=design.steps,
+        model=model,
+        se_method=numbers.se_method,
+        ladder=ladder,
+        facets=_list_facets(design, links, ratings, numbers),
+    )
+
+
+def _split_covariance(
+    design: FacetDesign, numbers: FacetNumbers, has_location: Any
+) -> tuple[FloatArray | None, FloatArray | None]:
+    """Return the covariance of the locations, and that of the steps that have a number."""
+    if numbers.covariance is None:
+        return None, None
+    rows = design.n_columns + np.flatnonzero(has_location)
+    nodes = np.flatnonzero(design.keeps_node)
+    return numbers.covariance[np.ix_(rows, rows)], numbers.covariance[np.ix_(nodes, nodes)]
+
+
+def _list_facets(
+    design: FacetDesign,
+    links: Sequence[LevelLinks],
+    ratings: RatingSource,
+    numbers: FacetNumbers,
+) -> dict[str, FacetLevels]:
+    tables = {}
+    n_ratings, n_persons = count_levels(design, ratings)
+    for term, link, low in zip(design.terms, links, design.first_column, strict=False):
+        columns = slice(int(low), int(low) + len(term.levels))
+        persons = n_persons[columns]
+        # A sum of squares over few persons is too small: n / (n - 1) and Student's t.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factor = np.where(persons > 1, persons / (persons - 1), np.nan)
+        exact = numbers.se_method.startswith("Standard")
+        se = np.sqrt(numbers.variance[columns] * (1.0 if exact else factor))
+        keeps = term.keeps
+        tables[term.name] = FacetLevels(
+            name=term.name,
+            levels=term.levels,
+            measure=np.where(keeps, numbers.thresholds[columns], np.nan),
+            se=np.where(keeps, se, np.nan),
+            status=link.status,
+            subset=link.subset,
+            ratings=n_ratings[columns],
+            persons=persons,
+            degrees=np.zeros(len(persons), np.int64) if exact else np.maximum(persons - 1, 0),
+        )
+    return tables
+
+
+def count_levels(design: FacetDesign, ratings: RatingSource) -> tuple[Int64Array, Int64Array]:
+    """Count the ratings of every column, and the persons behind them."""
+    n_ratings, n_persons = np.zeros((2, design.n_columns), np.int64)
+    for batch in ratings.batches():
+        levels = design.find_levels(batch)
+        for column in levels.T:
+            n_ratings += np.bincount(column, minlength=design.n_columns)
+            cells = np.unique(column.astype(np.int64) * batch.n_persons + batch.person)
+            n_persons += np.bincount(cells // batch.n_persons, minlength=design.n_columns)
+    return n_ratings, n_persons
+
+
+def _warn_categories(design: FacetDesign) -> list[FitWarning]:
+    shifted = [
+        item
+        for item, kept in zip(design.items, design.kept, strict=True)
+        if kept != tuple(range(len(kept)))
+    ]
+    if not shifted:
+        return []
+    sentence = (
+        f"{count_of(len(shifted))} with a category that nobody was given, which was left out: the "
+        f"categories above it count one less ({name_some(shifted)})"
+    )
+    return [FitWarning(WarningKind.UNUSED_CATEGORY, sentence, shifted)]
+
+
+def _warn_levels(estimate: Estimate) -> list[FitWarning]:
+    warnings = []
+    for name, facet in estimate.facets.items():
+        for status, reason in _REASONS.items():
+            concerned = [
+                level
+                for level, own in zip(facet.levels, facet.status, strict=True)
+                if own is status
+            ]
+            if concerned:
+                sentence = (
+                    f"no measure for {count_of(len(concerned), 'level')} of '{name}' {reason}: "
+                    f"{name_some(concerned)}"
+                )
+                warnings.append(FitWarning(WarningKind.LEFT_OUT, sentence, concerned))
+    return warnings
+
+
+_REASONS = {
+    LevelStatus.ALWAYS_LOWEST: "who gave the lowest score in every comparison with others",
+    LevelStatus.ALWAYS_HIGHEST: "who gave the highest score in every comparison with others",
+    LevelStatus.NOT_CONNECTED: "that no person links to the largest subset",
+}

@@ -1,0 +1,443 @@
+"""Compiled loops over pairs of ratings; importing this module loads numba.
+
+A rating with score x has passed the step x (if x >= 1) and failed the step x + 1 (if x is not the
+highest score). In the loops ``passed`` and ``failed`` hold the columns of these two steps, -1 where
+there is none, and ``levels[rating, term]`` the columns of its facets. ``odds_passed`` and
+``odds_failed`` are exp(threshold) of the two. Ratings are compared within groups; a pair (a, b) is
+the step that a passed beside the step that b failed, and q = odds(a) / (odds(a) + odds(b)).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from discreet.jit import compiled_loop
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+
+@compiled_loop
+def sum_scores(start, weight, columns, odds, groups, n_columns) -> Any:
+    """Return log-likelihood and gradient over a range of groups."""
+    passed, failed, levels = columns
+    odds_passed, odds_failed = odds
+    gradient = np.zeros(n_columns)
+    likelihood = 0.0
+    largest = 1
+    for g in range(groups[0], groups[1]):
+        largest = max(largest, start[g + 1] - start[g])
+    failing = np.zeros(largest)
+    for g in range(groups[0], groups[1]):
+        low, high = start[g], start[g + 1]
+        total, product = 0.0, 1.0
+        failing[: high - low] = 0.0
+        for a in range(low, high):
+            if passed[a] < 0:
+                continue
+            passing = 0.0
+            for b in range(low, high):
+                if failed[b] < 0 or a == b:
+                    continue
+                q = odds_passed[a] / (odds_passed[a] + odds_failed[b])
+                passing += q
+                failing[b - low] += q
+                product *= 1.0 - q
+                if product < 1e-200:
+                    total += np.log(product + 1e-320)
+                    product = 1.0
+            gradient[passed[a]] -= weight[g] * passing
+            for t in range(levels.shape[1]):
+                gradient[levels[a, t]] -= weight[g] * passing
+        for b in range(low, high):
+            if failed[b] >= 0:
+                gradient[failed[b]] += weight[g] * failing[b - low]
+                for t in range(levels.shape[1]):
+                    gradient[levels[b, t]] += weight[g] * failing[b - low]
+        likelihood += weight[g] * (total + np.log(product))
+    return likelihood, gradient
+
+
+@compiled_loop
+def rate_ratings(start, weight, columns, odds, groups, out) -> None:
+    """Write the score of each rating: out[rating, 0] of its passed step, [rating, 1] failed."""
+    passed, failed, _ = columns
+    odds_passed, odds_failed = odds
+    for g in range(groups[0], groups[1]):
+        for a in range(start[g], start[g + 1]):
+            out[a, 0] = 0.0
+            out[a, 1] = 0.0
+        for a in range(start[g], start[g + 1]):
+            if passed[a] < 0:
+                continue
+            for b in range(start[g], start[g + 1]):
+                if failed[b] < 0 or a == b:
+                    continue
+                q = weight[g] * odds_passed[a] / (odds_passed[a] + odds_failed[b])
+                out[a, 0] -= q
+                out[b, 1] += q
+
+
+@compiled_loop
+def spread_scores(columns, scores, person, factors, first, out) -> None:
+    """Add each rating's scores, times the factors of its person, to ``out[column, draw]``."""
+    passed, failed, levels = columns
+    for o in range(scores.shape[0]):
+        factor = factors[person[o] - first]
+        if passed[o] >= 0 and scores[o, 0] != 0.0:
+            for k in range(factor.shape[0]):
+                out[passed[o], k] += scores[o, 0] * factor[k]
+        if failed[o] >= 0 and scores[o, 1] != 0.0:
+            for k in range(factor.shape[0]):
+                out[failed[o], k] += scores[o, 1] * factor[k]
+        both = scores[o, 0] + scores[o, 1]
+        if both != 0.0:
+            for t in range(levels.shape[1]):
+                for k in range(factor.shape[0]):
+                    out[levels[o, t], k] += both * factor[k]
+
+
+@compiled_loop
+def index_columns(columns, n_columns) -> Any:
+    """Return, for every column, the ratings that have it: starts and ratings."""
+    passed, failed, levels = columns
+    start = np.zeros(n_columns + 1, np.int64)
+    for o in range(len(passed)):
+        if passed[o] >= 0:
+            start[passed[o] + 1] += 1
+        if failed[o] >= 0:
+            start[failed[o] + 1] += 1
+        if passed[o] >= 0 or failed[o] >= 0:
+            for t in range(levels.shape[1]):
+                start[levels[o, t] + 1] += 1
+    start = np.cumsum(start)
+    fill = start[:-1].copy()
+    ratings = np.empty(start[-1], np.int32)
+    for o in range(len(passed)):
+        if passed[o] >= 0:
+            ratings[fill[passed[o]]] = o
+            fill[passed[o]] += 1
+        if failed[o] >= 0:
+            ratings[fill[failed[o]]] = o
+            fill[failed[o]] += 1
+        if passed[o] >= 0 or failed[o] >= 0:
+            for t in range(levels.shape[1]):
+                c = levels[o, t]
+                ratings[fill[c]] = o
+                fill[c] += 1
+    return start, ratings
+
+
+@compiled_loop
+def find_row(row, start, group, columns, index, marks, touched) -> int:
+    """List in ``touched`` the columns that a column meets in some pair; return how many.
+
+    ``marks`` holds zeros, and holds them again afterwards.
+    """
+    passed, failed, levels = columns
+    index_start, index_ratings = index
+    n, before = 0, -1
+    for e in range(index_start[row], index_start[row + 1]):
+        o = index_ratings[e]
+        if group[o] == before:
+            continue
+        before = group[o]
+        low, high = start[group[o]], start[group[o] + 1]
+        for b in range(low, high):
+            if passed[b] < 0 and failed[b] < 0:
+                continue
+            if passed[b] >= 0 and not marks[passed[b]]:
+                marks[passed[b]] = 1
+                touched[n] = passed[b]
+                n += 1
+            if failed[b] >= 0 and not marks[failed[b]]:
+                marks[failed[b]] = 1
+                touched[n] = failed[b]
+                n += 1
+            for t in range(levels.shape[1]):
+                c = levels[b, t]
+                if not marks[c]:
+                    marks[c] = 1
+                    touched[n] = c
+                    n += 1
+    for k in range(n):
+        marks[touched[k]] = 0
+    return n
+
+
+@compiled_loop
+def count_entries(rows, start, group, columns, index, n_columns, counts) -> None:
+    """Count the entries of a range of rows of the matrix of second derivatives."""
+    marks = np.zeros(n_columns, np.uint8)
+    touched = np.empty(n_columns, np.int32)
+    for row in range(rows[0], rows[1]):
+        counts[row] = find_row(row, start, group, columns, index, marks, touched)
+
+
+@compiled_loop
+def list_entries(rows, start, group, columns, index, n_columns, pointers, entries) -> None:
+    """Write the columns of a range of rows, in order."""
+    marks = np.zeros(n_columns, np.uint8)
+    touched = np.empty(n_columns, np.int32)
+    for row in range(rows[0], rows[1]):
+        n = find_row(row, start, group, columns, index, marks, touched)
+        entries[pointers[row] : pointers[row + 1]] = np.sort(touched[:n])
+
+
+@compiled_loop
+def sum_entries(rows, start, weight, group, columns, odds, index, n_nodes, pattern, values) -> None:
+    """Write the second derivatives of a range of rows.
+
+    A pair adds w q (1 - q) (z_b - z_a)(z_b - z_a)'. The row of a column is summed from both sides:
+    a rating as a adds its own coefficient, -1, times (z_b - z_a), a rating as b adds +1 times it.
+    """
+    passed, failed, levels = columns
+    odds_passed, odds_failed = odds
+    index_start, index_ratings = index
+    pointers, entries = pattern
+    total = np.zeros(len(pointers) - 1)
+    n_terms = levels.shape[1]
+    for row in range(rows[0], rows[1]):
+        is_node = row < n_nodes
+        for e in range(index_start[row], index_start[row + 1]):
+            o = index_ratings[e]
+            g = group[o]
+            term = -1
+            if not is_node:
+                for t in range(n_terms):
+                    if levels[o, t] == row:
+                        term = t
+            if passed[o] >= 0 and (not is_node or passed[o] == row):
+                mass = 0.0
+                for b in range(start[g], start[g + 1]):
+                    if b == o or failed[b] < 0 or (term >= 0 and levels[b, term] == row):
+                        continue
+                    q = odds_passed[o] / (odds_passed[o] + odds_failed[b])
+                    h = weight[g] * q * (1.0 - q)
+                    mass += h
+                    total[failed[b]] -= h
+                    for t in range(n_terms):
+                        total[levels[b, t]] -= h
+                total[passed[o]] += mass
+                for t in range(n_terms):
+                    total[levels[o, t]] += mass
+            if failed[o] >= 0 and (not is_node or failed[o] == row):
+                mass = 0.0
+                for a in range(start[g], start[g + 1]):
+                    if a == o or passed[a] < 0 or (term >= 0 and levels[a, term] == row):
+                        continue
+                    q = odds_passed[a] / (odds_passed[a] + odds_failed[o])
+                    h = weight[g] * q * (1.0 - q)
+                    mass += h
+                    total[passed[a]] -= h
+                    for t in range(n_terms):
+                        total[levels[a, t]] -= h
+                total[failed[o]] += mass
+                for t in range(n_terms):
+                    total[levels[o, t]] += mass
+        for k in range(pointers[row], pointers[row + 1]):
+            values[k] = total[entries[k]]
+            total[entries[k]] = 0.0
+
+
+@compiled_loop
+def list_links(row, start, group, codes, index, marks, touched) -> int:
+    """List in ``touched`` the codes that a code beats: it passed a step where they failed one."""
+    code_passed, code_failed = codes
+    index_start, index_ratings = index
+    n = 0
+    for e in range(index_start[row], index_start[row + 1]):
+        o = index_ratings[e]
+        if code_passed[o] != row:
+            continue
+        for b in range(start[group[o]], start[group[o] + 1]):
+            c = code_failed[b]
+            if b != o and c >= 0 and c != row and not marks[c]:
+                marks[c] = 1
+                touched[n] = c
+                n += 1
+    for k in range(n):
+        marks[touched[k]] = 0
+    return n
+
+
+@compiled_loop
+def find_links(start, group, codes, index, size) -> Any:
+    """Return the links between codes as the pointers and entries of a sparse matrix."""
+    marks = np.zeros(size, np.uint8)
+    touched = np.empty(size, np.int32)
+    pointers = np.zeros(size + 1, np.int64)
+    for row in range(size):
+        pointers[row + 1] = list_links(row, start, group, codes, index, marks, touched)
+    pointers = np.cumsum(pointers)
+    entries = np.empty(pointers[-1], np.int32)
+    for row in range(size):
+        n = list_links(row, start, group, codes, index, marks, touched)
+        entries[pointers[row] : pointers[row + 1]] = touched[:n]
+    return pointers, entries
+
+
+@compiled_loop
+def multiply_rows(rows, pattern, values, vectors, out) -> None:
+    """Multiply a range of rows of a sparse matrix with several vectors."""
+    pointers, entries = pattern
+    n_vectors = vectors.shape[1]
+    total = np.empty(n_vectors)
+    for row in range(rows[0], rows[1]):
+        total[:] = 0.0
+        for k in range(pointers[row], pointers[row + 1]):
+            vector = vectors[entries[k]]
+            value = values[k]
+            for v in range(n_vectors):
+                total[v] += value * vector[v]
+        out[row] = total
+
+
+@compiled_loop
+def draw_scores(blocks, columns, most, thresholds, random, scores) -> None:
+    """Draw scores of every block again, given the block's total, from the model's exact law.
+
+    Parameters
+    ----------
+    blocks
+        Where the ratings of each block start.
+    columns
+        Nodes of the first step of each rating's item, and its facets' columns.
+    most
+        The highest score of each rating.
+    thresholds
+        Of all columns.
+    random
+        Uniform numbers, one for each rating.
+    scores
+        The scores; replaced by drawn ones.
+    """
+    first, levels = columns
+    widest, longest = 1, 1
+    for g in range(len(blocks) - 1):
+        longest = max(longest, blocks[g + 1] - blocks[g])
+    for o in range(len(most)):
+        widest = max(widest, most[o])
+    chance = np.zeros((longest, widest + 1))
+    prefix = np.zeros((longest + 1, longest * widest + 1))
+    for g in range(len(blocks) - 1):
+        low, n, total = blocks[g], blocks[g + 1] - blocks[g], 0
+        for j in range(n):
+            o = low + j
+            total += scores[o]
+            severity = 0.0
+            for t in range(levels.shape[1]):
+                severity += thresholds[levels[o, t]]
+            exponent, peak = 0.0, 0.0
+            chance[j, 0] = 0.0
+            for k in range(most[o]):
+                exponent -= severity + thresholds[first[o] + k]
+                chance[j, k + 1] = exponent
+                peak = max(peak, exponent)
+            for k in range(most[o] + 1):
+                chance[j, k] = np.exp(chance[j, k] - peak)
+        prefix[0, : total + 1] = 0.0
+        prefix[0, 0] = 1.0
+        top = 0
+        for j in range(n):
+            reach = min(total, top + most[low + j])
+            prefix[j + 1, : total + 1] = 0.0
+            peak = 0.0
+            for t in range(reach + 1):
+                mass = 0.0
+                for k in range(max(0, t - top), min(most[low + j], t) + 1):
+                    mass += prefix[j, t - k] * chance[j, k]
+                prefix[j + 1, t] = mass
+                peak = max(peak, mass)
+            for t in range(reach + 1):
+                prefix[j + 1, t] /= peak
+            top = reach
+        left = total
+        for j in range(n - 1, -1, -1):
+            highest = min(most[low + j], left)
+            mass = 0.0
+            for k in range(highest + 1):
+                mass += prefix[j, left - k] * chance[j, k]
+            aim, k = random[low + j] * mass, 0
+            reached = prefix[j, left] * chance[j, 0]
+            while reached < aim and k < highest:
+                k += 1
+                reached += prefix[j, left - k] * chance[j, k]
+            scores[low + j] = k
+            left -= k
+
+
+@compiled_loop
+def condition_person(ratings, columns, design, thresholds, found) -> Any:
+    """Add one person's conditional log-likelihood, gradient and information.
+
+    ``design[column]`` is the row of the design (B) of each column. Moments of the sufficient
+    statistic given the total come from a convolution over the ratings: for each total its mass,
+    the sum of the statistic and the sum of its squares.
+    """
+    low, high = ratings
+    first, levels, most, scores = columns
+    gradient, information = found
+    n_parameters = design.shape[1]
+    total, longest = 0, 0
+    for o in range(low, high):
+        total += scores[o]
+        longest += most[o]
+    if total == 0 or total == longest:
+        return 0.0
+    mass = np.zeros(total + 1)
+    mean = np.zeros((total + 1, n_parameters))
+    square = np.zeros((total + 1, n_parameters, n_parameters))
+    mass[0] = 1.0
+    top, log_scale, exponent = 0, 0.0, 0.0
+    seen = np.zeros(n_parameters)
+    for o in range(low, high):
+        statistic = np.zeros((most[o] + 1, n_parameters))
+        weight = np.zeros(most[o] + 1)
+        for k in range(most[o]):
+            statistic[k + 1] = statistic[k] + design[first[o] + k]
+            weight[k + 1] = weight[k] - thresholds[first[o] + k]
+            for t in range(levels.shape[1]):
+                statistic[k + 1] += design[levels[o, t]]
+                weight[k + 1] -= thresholds[levels[o, t]]
+        exponent += weight[scores[o]]
+        seen += statistic[scores[o]]
+        peak = weight.max()
+        log_scale += peak
+        weight = np.exp(weight - peak)
+        reach = min(total, top + most[o])
+        next_mass = np.zeros(total + 1)
+        next_mean = np.zeros((total + 1, n_parameters))
+        next_square = np.zeros((total + 1, n_parameters, n_parameters))
+        for t in range(reach + 1):
+            for k in range(max(0, t - top), min(most[o], t) + 1):
+                w, m, s = weight[k], mass[t - k], statistic[k]
+                next_mass[t] += w * m
+                for i in range(n_parameters):
+                    next_mean[t, i] += w * (mean[t - k, i] + m * s[i])
+                    for j in range(n_parameters):
+                        next_square[t, i, j] += w * (
+                            square[t - k, i, j]
+                            + mean[t - k, i] * s[j]
+                            + s[i] * mean[t - k, j]
+                            + m * s[i] * s[j]
+                        )
+        scale = next_mass[: reach + 1].max()
+        log_scale += np.log(scale)
+        mass, mean, square = next_mass / scale, next_mean / scale, next_square / scale
+        top = reach
+    average = mean[total] / mass[total]
+    gradient += average - seen
+    information += square[total] / mass[total] - np.outer(average, average)
+    return exponent - log_scale - np.log(mass[total])
+
+
+@compiled_loop
+def condition_persons(start, columns, design, thresholds, found) -> Any:
+    """Add the conditional log-likelihood, gradient and information of all persons."""
+    likelihood = 0.0
+    for i in range(len(start) - 1):
+        ratings = (start[i], start[i + 1])
+        likelihood += condition_person(ratings, columns, design, thresholds, found)
+    return likelihood

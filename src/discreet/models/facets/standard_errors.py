@@ -1,0 +1,149 @@
+"""Standard errors of a facets model, from persons.
+
+In: solved stages. Out: standard errors of all columns. Persons are independent, so the covariance
+is the sum over persons of what each one moves the estimate, squared: exactly where there are few
+parameters, by random signs where there are many (relative error 1/sqrt(2 draws), less with the
+control below). A second stage that holds the first one's values passes their errors on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from discreet.models.facets.pairs import RatingPairs
+from discreet.models.facets.solver import (
+    DENSE_PARAMETERS,
+    LinearStructure,
+    PairSolution,
+    sum_second_derivatives,
+)
+from discreet.types import FloatArray
+
+DRAWS = 64
+"""Random signs per person."""
+EXACT_WORK = 1e11
+"""Persons x parameters^2 up to which the covariance is summed exactly."""
+PERSONS_AT_ONCE = 20_000
+SOLVED = 1e-3
+"""Relative accuracy of a solution for a draw, which is random anyway."""
+
+
+Readout = Callable[[FloatArray], FloatArray]
+"""From moves of all columns ``[column, draw]`` to moves of what is reported; columns come first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """One solved set of equations."""
+
+    batches: Iterable[RatingPairs]
+    structure: LinearStructure
+    solution: PairSolution
+
+
+def find_covariance(stages: Sequence[Stage], read: Readout, n_persons: int) -> FloatArray | None:
+    """Return the covariance of what is read out, or None where there are too many columns."""
+    n_columns = len(stages[0].solution.thresholds)
+    if n_columns > DENSE_PARAMETERS or n_persons * n_columns**2 > EXACT_WORK:
+        return None
+    coupling = _find_coupling(stages)
+    total: Any = 0.0
+    thresholds = stages[-1].solution.thresholds
+    for parts in zip(*(stage.batches for stage in stages), strict=True):
+        scores = [pairs.person_scores(pairs.score_ratings(thresholds)) for pairs in parts]
+        for low in range(0, scores[0].shape[0], PERSONS_AT_ONCE):
+            rows = slice(low, low + PERSONS_AT_ONCE)
+            moved = _pass_on(stages, coupling, [score[rows].T.toarray() for score in scores])
+            effect = read(moved)
+            total += effect @ effect.T
+    return np.asarray(total * (n_persons / max(n_persons - 1, 1)))
+
+
+def draw_variances(
+    stages: Sequence[Stage], read: Readout, rng: np.random.Generator, draws: int = DRAWS
+) -> FloatArray:
+    """Return the variances of what is read out, from random signs of persons."""
+    coupling = _find_coupling(stages)
+    thresholds = stages[-1].solution.thresholds
+    sums = [np.zeros((len(thresholds), draws)) for _ in stages]
+    squares = np.zeros(len(thresholds))
+    for parts in zip(*(stage.batches for stage in stages), strict=True):
+        signs = rng.integers(0, 2, (int(parts[0].person[-1]) + 1, draws), dtype=np.int8)
+        factors = (2.0 * signs - 1).astype(np.float64)
+        for number, pairs in enumerate(parts):
+            scores = pairs.score_ratings(thresholds)
+            sums[number] += pairs.sum_persons(scores, factors)
+            if number == 0:
+                squares += _square_persons(pairs, scores)
+    moved = read(_pass_on(stages, coupling, sums, SOLVED))
+    return _control(moved, sums[0], squares)
+
+
+def _square_persons(pairs: RatingPairs, scores: FloatArray) -> FloatArray:
+    """Return the sum of the squared scores of persons, column by column."""
+    total = np.zeros(pairs.n_columns)
+    for rows in _cut_persons(pairs):
+        part = _take_ratings(pairs, rows)
+        total += np.asarray((part.person_scores(scores[rows]) ** 2).sum(axis=0)).ravel()
+    return total
+
+
+def _cut_persons(pairs: RatingPairs) -> Iterator[slice]:
+    changes = np.flatnonzero(np.diff(pairs.person, prepend=-1, append=-1))
+    cuts = [*changes[:-1:PERSONS_AT_ONCE].tolist(), len(pairs.person)]
+    for low, high in pairwise(cuts):
+        yield slice(low, high)
+
+
+def _take_ratings(pairs: RatingPairs, rows: slice) -> RatingPairs:
+    person = pairs.person[rows]
+    columns = pairs.passed[rows], pairs.failed[rows], pairs.levels[rows]
+    sizes = pairs.n_nodes, pairs.n_columns, pairs.n_rows
+    return RatingPairs(*columns, pairs.groups, person - person[0], *sizes)
+
+
+def _control(moved: FloatArray, scores: FloatArray, squares: FloatArray) -> FloatArray:
+    """Return variances of draws, steadied by the scores, whose variances are known exactly.
+
+    What a column moves is mostly its own score over its own information. Where the draws follow
+    the scores that closely, the ratio of variances is far less random than the variance.
+    """
+    variance: FloatArray = (moved**2).mean(axis=1)
+    n_columns = len(scores)
+    variance[:n_columns] = _steady(moved[:n_columns], scores, squares)
+    return variance
+
+
+def _steady(moved: FloatArray, scores: FloatArray, squares: FloatArray) -> FloatArray:
+    variance = (moved**2).mean(axis=1)
+    spread = (scores**2).mean(axis=1)
+    product = (moved * scores).mean(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        close = product**2 > 0.5 * variance * spread
+        steady = np.where(close & (spread > 0), variance * squares / spread, variance)
+    return np.asarray(steady)
+
+
+def _find_coupling(stages: Sequence[Stage]) -> Any:
+    """Return how the gradient of the last stage moves with the thresholds of all columns."""
+    if len(stages) == 1:
+        return None
+    return sum_second_derivatives(stages[-1].batches, stages[-1].solution.thresholds)
+
+
+def _pass_on(
+    stages: Sequence[Stage], coupling: Any, scores: Sequence[FloatArray], accuracy: float = 1e-8
+) -> FloatArray:
+    """Return how far scores ``[column, draw]`` move the thresholds, stage after stage."""
+    moved = np.zeros_like(scores[0])
+    for number, (stage, score) in enumerate(zip(stages, scores, strict=True)):
+        basis = stage.structure.basis
+        remaining = score if number == 0 else score - coupling @ moved
+        step = stage.solution.equations.solve(np.asarray(basis.T @ remaining), accuracy)
+        moved = moved + basis @ step
+    return moved

@@ -1,0 +1,1 @@
+"""Marginal maximum likelihood: abilities are drawn from a distribution and integrated out."""

@@ -1,0 +1,313 @@
+"""The report on raters: findings, the vertical ruler, tables, one page.
+
+In: a :class:`~discreet.items.raters.RatingStudy`. Out: findings in words, and a confidential page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from discreet.html import HtmlColumn, write_page
+from discreet.items.raters import BiasTable, LevelFit, RatingStudy, describe_study
+from discreet.report.page import judge
+from discreet.report.svg import Sheet, shorten_label
+from discreet.results.facets import FacetLevels, LevelStatus
+from discreet.results.limits import FIT_HIGH, FIT_LOW, Finding, Severity
+from discreet.text import count_of, minus, name_some
+
+SEVERE = 0.5
+"""Logits from which a rater who differs from the mean for sure is worth a word."""
+SURE_Z = 1.96
+TOO_EQUAL = 0.05
+"""Agreement beyond what the model expects that is worth a word, with ``EQUAL_Z``."""
+EQUAL_Z = 4.0
+FEW_RATINGS = 30
+"""Below so many ratings the fit of a level says little."""
+MOST_ROWS = 500
+MOST_NAMES = 5
+
+_TITLES = {
+    "measure": "severity", "se": "SE", "ratings": "ratings", "observed": "observed mean",
+    "fair": "fair mean", "infit": "infit", "outfit": "outfit", "agreement": "agreement",
+    "expected": "expected", "agreement_z": "z", "status": "status", "bias": "bias (logits)",
+    "adjusted": "corrected p", "p": "p",
+}  # fmt: skip
+
+
+def find_rater_problems(study: RatingStudy, tables: Sequence[BiasTable] = ()) -> list[Finding]:
+    """Return what is wrong with the ratings, the gravest first."""
+    findings: list[Finding] = []
+    for name, facet in study.estimate.facets.items():
+        fit = study.facets[name]
+        findings += [*_find_subsets(facet), *_find_ends(facet), *_find_severe(facet, fit, study)]
+        findings += [*_find_misfits(facet, fit), *_find_equal(facet, fit)]
+    findings += [finding for table in tables for finding in _find_bias(table)]
+    return sorted(findings, key=lambda finding: finding.severity)
+
+
+def _find_subsets(facet: FacetLevels) -> list[Finding]:
+    apart = [n for n, status in enumerate(facet.status) if status is LevelStatus.NOT_CONNECTED]
+    if not apart:
+        return []
+    main = [level for level, n in zip(facet.levels, facet.subset, strict=True) if n == 1]
+    others = [facet.levels[n] for n in apart]
+    return [
+        Finding(
+            Severity.SERIOUS,
+            _capital(f"{facet.name} {name_some(others)} and {name_some(main)} never meet"),
+            f"No person was rated by levels of both sets, so {count_of(len(others), 'level')} have "
+            "no severity: the sets cannot be compared.",
+            "Let some persons be rated by both sets, and fit again.",
+        )
+    ]
+
+
+def _find_ends(facet: FacetLevels) -> list[Finding]:
+    findings = []
+    ends = {LevelStatus.ALWAYS_LOWEST: "lowest", LevelStatus.ALWAYS_HIGHEST: "highest"}
+    for status, word in ends.items():
+        levels = [
+            level for level, own in zip(facet.levels, facet.status, strict=True) if own is status
+        ]
+        if levels:
+            names = f"{facet.name} {name_some(levels)}"
+            title = _capital(f"{names} gave the {word} score in every comparison")
+            found = "Their severity has no finite estimate, and their ratings were left out."
+            advice = "Ask whether they used the scale; have their persons rated again."
+            findings.append(Finding(Severity.SERIOUS, title, found, advice))
+    return findings
+
+
+def _find_severe(facet: FacetLevels, fit: LevelFit, study: RatingStudy) -> list[Finding]:
+    with np.errstate(invalid="ignore"):
+        sure = np.abs(facet.measure) > SURE_Z * facet.se
+        rows = np.flatnonzero(sure & (np.abs(facet.measure) >= SEVERE))
+    if not len(rows):
+        return []
+    rows = rows[np.argsort(-np.abs(facet.measure[rows]))]
+    usual = _fair_mean(study)
+    sentences = [_tell_severity(facet, row, usual - float(fit.fair[row])) for row in rows.tolist()]
+    more = len(sentences) - MOST_NAMES
+    found = "; ".join(sentences[:MOST_NAMES]) + (f"; and {more} more" if more > 0 else "") + "."
+    advice = (
+        "Report measures or fair averages, which are adjusted, instead of raw scores; train raters "
+        "who differ most."
+    )
+    return [Finding(Severity.LOOK, _capital(sentences[0]), _capital(found), advice)]
+
+
+def _tell_severity(facet: FacetLevels, row: int, lost: float) -> str:
+    word = "severe" if facet.measure[row] > 0 else "lenient"
+    gain = "lost" if lost > 0 else "gained"
+    return (
+        f"{facet.name} {facet.levels[row]} is {abs(facet.measure[row]):.1f} logits {word}: what "
+        f"they rate {gain} {abs(lost):.1f} points"
+    )
+
+
+def _fair_mean(study: RatingStudy) -> float:
+    """Return the mean score of the mean person with the mean rater."""
+    return float(np.nanmean(study.facets["item"].fair))
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _find_misfits(facet: FacetLevels, fit: LevelFit) -> list[Finding]:
+    findings = []
+    usable = fit.ratings >= FEW_RATINGS
+    with np.errstate(invalid="ignore"):
+        noisy, muted = usable & (fit.infit > FIT_HIGH), usable & (fit.infit < FIT_LOW)
+    for rows, title, found in (
+        (noisy, "erratic", "differ from what the model expects more than they should"),
+        (muted, "too predictable", "vary less than they should, as where a rater avoids ends"),
+    ):
+        levels = [fit.levels[row] for row in np.flatnonzero(rows).tolist()]
+        if levels:
+            values = ", ".join(f"{value:.2f}" for value in fit.infit[rows][:MOST_NAMES])
+            findings.append(
+                Finding(
+                    Severity.LOOK,
+                    _capital(f"{facet.name} {name_some(levels)}: ratings are {title}"),
+                    f"Their ratings {found} (infit {values}; 1 is expected).",
+                    "Look at their largest residuals; ask how they understood the scale.",
+                )
+            )
+    return findings
+
+
+def _find_equal(facet: FacetLevels, fit: LevelFit) -> list[Finding]:
+    with np.errstate(invalid="ignore"):
+        rows = np.flatnonzero(
+            (fit.agreement_z > EQUAL_Z) & (fit.agreement > fit.expected + TOO_EQUAL)
+        )
+    levels = [fit.levels[row] for row in rows.tolist()]
+    if not levels:
+        return []
+    row = int(rows[0])
+    return [
+        Finding(
+            Severity.LOOK,
+            _capital(f"{facet.name} {name_some(levels)}: too much agreement with others"),
+            f"{fit.levels[row]} gave the same score as another in {fit.agreement[row]:.0%} of the "
+            f"comparisons; independent raters would in {fit.expected[row]:.0%}.",
+            "Ask whether they talked to each other or saw each other's scores. If so, standard "
+            "errors are too small.",
+        )
+    ]
+
+
+def _find_bias(table: BiasTable) -> list[Finding]:
+    flagged = table.flagged()
+    if not len(flagged.bias):
+        return []
+    first, second = table.names
+    cases = [
+        f"{a} on {b}: {minus(f'{bias:+.1f}')} logits"
+        for a, b, bias in zip(flagged.first, flagged.second, flagged.bias, strict=True)
+    ]
+    count = count_of(len(cases), "combination")
+    return [
+        Finding(
+            Severity.LOOK,
+            f"{count} of {first} and {second} differ from the sum of both",
+            f"After correction for {count_of(len(table.bias), 'test')}: "
+            f"{'; '.join(cases[:MOST_NAMES])}.",
+            "Positive is harsher than elsewhere. Look at these ratings before you adjust anything.",
+        )
+    ]
+
+
+# --- the page -------------------------------------------------------------------------------
+
+
+def write_rater_page(
+    study: RatingStudy, tables: Sequence[BiasTable] = (), *, title: str = "Ratings"
+) -> str:
+    """Return the confidential page on raters, items and persons."""
+    estimate = study.estimate
+    findings = find_rater_problems(study, tables)
+    facets = [
+        (name, _list_columns(_join_status(study, name), name))
+        for name in (*estimate.facets, "item")
+    ]
+    values = {
+        "title": title,
+        "summary": describe_study(study) + ".",
+        "choice": " ".join(filter(None, (estimate.choice, estimate.se_method))),
+        "verdict": judge(findings),
+        "findings": findings,
+        "ruler": draw_ruler(study),
+        "facets": facets,
+        "steps": _list_columns(estimate.thresholds_to_dict(), "item"),
+        "biases": [
+            (" and ".join(table.names), _list_columns(table.flagged().to_dict(), table.names[0]))
+            for table in tables
+            if len(table.flagged().bias)
+        ],
+        "persons": _list_columns(study.persons.to_dict(), "person"),
+        "rows": MOST_ROWS,
+        "notes": [str(warning) for warning in estimate.warnings],
+    }
+    return write_page("raters.html", values, styles=["style.css", "confidential.css"])
+
+
+def _join_status(study: RatingStudy, name: str) -> dict[str, list[Any]]:
+    columns = study.facets[name].to_dict()
+    if name in study.estimate.facets:
+        columns["status"] = [
+            str(status).replace("_", " ") for status in study.estimate.facets[name].status
+        ]
+    else:
+        columns = {key: cells for key, cells in columns.items() if not key.startswith("agree")}
+        del columns["expected"]
+    return columns
+
+
+def _list_columns(columns: dict[str, list[Any]], name: str) -> list[HtmlColumn]:
+    """Return the first rows of a table, hardest and most severe as they come."""
+    titles = {**_TITLES, "measure": "measure" if name in ("item", "person") else "severity"}
+    return [
+        HtmlColumn(titles.get(key, key), cells[:MOST_ROWS], 2) for key, cells in columns.items()
+    ]
+
+
+RULER_ROW = 18.0
+PERSONS, SCALE = 120.0, 150.0
+"""Where the bars of persons end, and where the scale does."""
+BIN = 0.25
+
+
+def draw_ruler(study: RatingStudy) -> Sheet:
+    """Draw persons, items, steps and levels of facets on one upright scale."""
+    columns = _list_ruler(study)
+    ability = study.persons.measure[np.isfinite(study.persons.measure)]
+    values = np.concatenate([ability, *(list(values) for _, _, values in columns)])
+    values = values[np.isfinite(values)]
+    low, high = np.floor(values.min()), np.ceil(values.max())
+    rows = round((high - low) / BIN)
+    width = 220 + 150.0 * len(columns)
+    sheet = Sheet(
+        x=(0, width), y=(low, high), description=_describe_ruler(study), width=width,
+        height=52 + rows * RULER_ROW, left=0, right=0, top=26, bottom=26,
+    )  # fmt: skip
+    _draw_persons(sheet, ability)
+    for number, (title, names, places) in enumerate(columns):
+        left = SCALE + 20 + 150.0 * number
+        sheet.text(title, left, 12, kind="quiet")
+        _draw_names(sheet, names, np.asarray(places), left)
+    return sheet
+
+
+def _list_ruler(study: RatingStudy) -> list[tuple[str, Sequence[str], Any]]:
+    estimate = study.estimate
+    columns: list[tuple[str, Sequence[str], Any]] = [("items", estimate.items, estimate.difficulty)]
+    if max(estimate.steps) > 1:
+        steps = estimate.thresholds_to_dict()
+        names = [f"{item}.{step}" for item, step in zip(steps["item"], steps["step"], strict=True)]
+        columns.append(("steps", names, steps["threshold"]))
+    facets = estimate.facets.items()
+    return [*columns, *((name, facet.levels, facet.measure) for name, facet in facets)]
+
+
+def _describe_ruler(study: RatingStudy) -> str:
+    facets = ", ".join(
+        f"{name} from {np.nanmin(facet.measure):.2f} to {np.nanmax(facet.measure):.2f}"
+        for name, facet in study.estimate.facets.items()
+    )
+    return (
+        f"Vertical ruler in logits: mean person {study.mean_ability:.2f}; items from "
+        f"{np.nanmin(study.estimate.difficulty):.2f} to {np.nanmax(study.estimate.difficulty):.2f};"
+        f" {facets}. The tables have the numbers."
+    )
+
+
+def _draw_persons(sheet: Sheet, ability: Any) -> None:
+    low, high = sheet.y
+    counts, edges = np.histogram(ability, np.arange(low, high + BIN / 2, BIN))
+    unit = (PERSONS - 6) / max(int(counts.max(initial=0)), 1)
+    sheet.text(count_of(len(ability), "person"), PERSONS, 12, anchor="end", kind="quiet")
+    for start, count in zip(edges.tolist(), counts.tolist(), strict=False):
+        if count:
+            tip = minus(f"{count_of(count, 'person')} from {start:g} to {start + BIN:g}")
+            sheet.box("box", (PERSONS - unit * count, PERSONS), (start, start + BIN), tip)
+    for tick in range(int(low), int(high) + 1):
+        sheet.line("grid", (0, sheet.x[1]), (tick, tick))
+        sheet.text(minus(str(tick)), SCALE - 6, sheet.up(tick) + 4, anchor="end")
+    sheet.text("logits: abler, harder, more severe upwards", 0, sheet.height - 6, kind="quiet")
+
+
+def _draw_names(sheet: Sheet, names: Sequence[str], places: Any, left: float) -> None:
+    """Write names at their places; those of one row in one line, with how many more."""
+    row = np.floor(places / BIN)
+    for number in np.unique(row[np.isfinite(row)]).tolist():
+        mine = np.flatnonzero(row == number)
+        tip = "\n".join(f"{names[i]}: {minus(f'{places[i]:.2f}')}" for i in mine.tolist())
+        words = shorten_label(" · ".join(names[i] for i in mine[:8].tolist()), 118)
+        more = f" ({len(mine)})" if len(mine) > 1 else ""
+        centre = (number + 0.5) * BIN
+        sheet.text(words + more, left, sheet.up(centre) + 4, tip=tip)

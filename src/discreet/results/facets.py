@@ -1,0 +1,122 @@
+"""Levels of a facet (raters, tasks, times) on the scale of the items.
+
+In: numbers of a facets model. Out: a frozen value for each facet, which an
+:class:`~discreet.Estimate` carries by the facet's name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any
+
+import numpy as np
+
+from discreet.errors import BadUsage, escape_controls
+from discreet.schema import Along, Distinct
+from discreet.tabular import Tabular
+from discreet.text import count_of
+from discreet.types import FloatArray, Int64Array
+
+
+class LevelStatus(StrEnum):
+    """Why a level of a facet has a number, or has none."""
+
+    ESTIMATED = "estimated"
+    ALWAYS_LOWEST = "always_lowest"
+    ALWAYS_HIGHEST = "always_highest"
+    NOT_CONNECTED = "not_connected"
+
+
+@dataclass(frozen=True, eq=False)
+class FacetLevels(Tabular):
+    """Severities of raters, or measures of another facet, in logits with mean zero.
+
+    A rater with a severity of 1 gives scores as if every step were 1 logit harder.
+
+    Attributes
+    ----------
+    name
+        The facet.
+    levels
+        Its levels.
+    measure, se
+        NaN where there is no number; ``status`` says why.
+    status
+        One :class:`LevelStatus` per level. ``always_lowest``: every comparison with another level
+        was lost, as by a rater who gives zeros only; ``always_highest`` the other way round;
+        ``not_connected``: no person links the level to the largest subset.
+    subset
+        Levels of one subset are linked by persons they have in common; 1 is the largest subset.
+    ratings, persons
+        How many ratings each level has, and of how many persons.
+    degrees
+        Degrees of freedom of the standard errors: intervals have Student's quantiles. 0 where
+        the error is model-based and counts as known.
+    """
+
+    name: str
+    levels: Annotated[tuple[str, ...], Distinct()]
+    measure: Annotated[FloatArray, Along("levels")]
+    se: Annotated[FloatArray, Along("levels")]
+    status: Annotated[tuple[LevelStatus, ...], Along("levels")]
+    subset: Annotated[Int64Array, Along("levels")]
+    ratings: Annotated[Int64Array, Along("levels")]
+    persons: Annotated[Int64Array, Along("levels")]
+    degrees: Annotated[Int64Array, Along("levels")]
+
+    def __post_init__(self) -> None:
+        numbers = self.measure, self.se, self.subset, self.ratings, self.persons, self.degrees
+        for array in numbers:
+            array.setflags(write=False)
+
+    def interval(self, level: float = 0.95) -> FloatArray:
+        """Lower and upper end of each level's interval, ``float[level, 2]``."""
+        from scipy.special import stdtrit
+
+        if not 0 < level < 1:
+            raise BadUsage(f"level must lie between 0 and 1, found {level}; use 0.95 for 95%")
+        degrees = np.where(self.degrees > 0, self.degrees, 1e9)
+        half = stdtrit(degrees, (1 + level) / 2) * self.se
+        return np.column_stack([self.measure - half, self.measure + half])
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column: level, measure, se, lower, upper, status, subset, ratings, persons.
+
+        The first column is called as the facet is.
+        """
+        interval = self.interval()
+        return {
+            self.name: list(self.levels),
+            "measure": self.measure.tolist(),
+            "se": self.se.tolist(),
+            "lower": interval[:, 0].tolist(),
+            "upper": interval[:, 1].tolist(),
+            "status": [str(status) for status in self.status],
+            "subset": self.subset.tolist(),
+            "ratings": self.ratings.tolist(),
+            "persons": self.persons.tolist(),
+        }
+
+    def describe(self) -> list[str]:
+        """Return the sentences that a summary begins with."""
+        measured = np.isfinite(self.measure)
+        lines = [f"{self.name}: {count_of(len(self.levels), 'level')}"]
+        if measured.sum() > 1:
+            spread = float(np.std(self.measure[measured], ddof=1))
+            reliability = f"reliability {self.separation:.3f}"
+            lines.append(f"standard deviation {spread:.3f} logits, {reliability}")
+        without = int((~measured).sum())
+        return [*lines, *([f"{count_of(without, 'level')} without a number"] if without else [])]
+
+    @property
+    def separation(self) -> float:
+        """Share of the variance of the measures that is not error; NaN without errors."""
+        has_error = np.isfinite(self.se)
+        if has_error.sum() < 2:
+            return float("nan")
+        spread = float(np.var(self.measure[has_error], ddof=1))
+        return 1 - float(np.mean(self.se[has_error] ** 2)) / spread if spread > 0 else float("nan")
+
+    def __repr__(self) -> str:
+        return f"<FacetLevels: {escape_controls(self.name)}, {count_of(len(self.levels), 'level')}>"

@@ -1,0 +1,296 @@
+"""Results in files: written whole, readable by their owner only, and read back as they were.
+
+In: a result, a frozen value that may hold arrays, other values and warnings. Out: one JSON document
+that names its format and version, and says that it is confidential. Reading makes results (loaded
+subclasses of :class:`Kept`, or public names of the library), the classes that their annotations
+name, and nothing else. It runs nothing that a file says: no pickle.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, get_args, get_type_hints
+
+from discreet.atomic import write_text
+from discreet.errors import BadResponses, BadUsage
+from discreet.names import NumberName, name_id
+from discreet.schema import SchemaError, read_as
+
+if TYPE_CHECKING:  # results load NumPy; the command line, which shows help, does not
+    import numpy as np
+
+FORMAT, VERSION = "discreet-result", 2
+READ_VERSIONS = (1, 2)
+"""Version 1 is read too: parts that it does not hold have their defaults."""
+
+CONFIDENTIAL = (
+    "confidential: computed from persons' answers without privacy protection; do not publish"
+)
+RELEASED = "released with privacy: may be shown to everyone"
+PUBLIC = "public: made of public parameters only"
+
+_FORMER = {
+    "Kind": "WarningKind",
+    "Notice": "FitWarning",
+    "Session": "AdaptiveSession",
+    "Table": "AnalysisTable",
+}
+"""What files of version 0.2.0 call some kinds, and their names today."""
+
+_NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+"""What JSON has no numbers for."""
+
+
+class Kept:
+    """A result that can be saved and loaded."""
+
+    from_answers = True
+    """Whether persons' answers are behind it."""
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the result to one file of JSON that only its owner may read.
+
+        It appears whole or not at all and replaces what is there. Unless the result was released
+        with privacy, the file is confidential, and says so. Numbers come back to the last digit.
+        """
+        from discreet import __version__
+
+        document = {
+            "format": FORMAT,
+            "version": VERSION,
+            "access": _tell_access(self),
+            "discreet": __version__,
+            "result": write_value(self),
+        }
+        write_text(Path(path), json.dumps(document, allow_nan=False, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a result that :meth:`save` wrote; it is equal to what was saved."""
+        result = read_result(path)
+        if not isinstance(result, cls):
+            raise BadUsage(
+                f"{path} holds a result of the kind {type(result).__name__}, not {cls.__name__}; "
+                f"use {type(result).__name__}.load"
+            )
+        return result
+
+
+def read_result(path: str | PathLike[str]) -> Any:
+    """Return the result in a file, of whatever kind it is."""
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadUsage(f"{path} cannot be read: {error.strerror}. Check the path.") from error
+    except (ValueError, RecursionError) as error:
+        raise BadResponses(f"{path} holds no result: it is not JSON ({error})") from error
+    if not is_result(document):
+        raise BadUsage(f"{path} holds no result that was saved with save(): its format is not ours")
+    if document.get("version") not in READ_VERSIONS:
+        raise BadUsage(
+            f"{path} has version {document.get('version')}; this version of discreet reads "
+            f"{READ_VERSIONS[0]} to {READ_VERSIONS[-1]}. Read it with the version that wrote it "
+            f"({document.get('discreet')})"
+        )
+    try:
+        return _read(document["result"])
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        why = str(error) if isinstance(error, SchemaError) else f"{type(error).__name__}: {error}"
+        raise BadResponses(f"{path} is damaged ({why}); save the result again") from error
+
+
+@cache
+def find_saved_kind(name: str) -> Any:
+    """Return the class that a file calls by its name, or refuse it."""
+    if name not in list_kinds(Kept):
+        _load_public(name)
+    kinds = list_kinds(Kept)
+    if name not in kinds:
+        raise SchemaError(f"files hold no values of the kind {name}")
+    return kinds[name]
+
+
+def _load_public(name: str) -> None:
+    """Load the module of a public name; nothing happens where there is no such name."""
+    import discreet
+
+    module = discreet if name in discreet.__all__ else discreet.analysis
+    if name in module.__all__:
+        getattr(module, name)
+
+
+def list_kinds(result: type) -> dict[str, type]:
+    """Return loaded kinds of results, and the classes that are parts of them, by name."""
+    kinds = {kind.__name__: kind for kind in _list_parts(result)}
+    subclasses: list[type] = result.__subclasses__()
+    for subclass in subclasses:
+        kinds |= list_kinds(subclass)
+    return kinds
+
+
+@cache
+def _list_parts(kind: type) -> frozenset[type]:
+    """Return a class of this library with those that its annotations name, and theirs."""
+    if not kind.__module__.startswith("discreet."):
+        return frozenset()
+    annotations = get_type_hints(kind).values()
+    return frozenset({kind}).union(*map(_list_parts, _list_classes(annotations)))
+
+
+def _list_classes(annotations: Iterable[Any]) -> set[type]:
+    """Return the classes in annotations, also those inside of lists, mappings and unions."""
+    listed = list(annotations)
+    plain = {one for one in listed if isinstance(one, type) and not get_args(one)}
+    return plain.union(*(_list_classes(get_args(one)) for one in listed))
+
+
+def is_result(document: Any) -> bool:
+    """Say whether a JSON document is a saved result."""
+    return isinstance(document, dict) and document.get("format") == FORMAT
+
+
+def _tell_access(result: Kept) -> str:
+    guarantee: Any = getattr(result, "guarantee", None)
+    if guarantee is not None and guarantee.is_private:
+        return RELEASED
+    return CONFIDENTIAL if result.from_answers else PUBLIC
+
+
+# --- values to JSON and back ------------------------------------------------------------------
+#
+# Texts, whole numbers, finite numbers, truth values and None stand for themselves, a JSON list for
+# a tuple, and an object with one name, the kind, for everything else.
+
+
+def write_value(value: Any) -> Any:
+    """Return what stands for a value in JSON."""
+    import numpy as np
+
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": str(value)}
+    if isinstance(value, NumberName):
+        return {"id": int(value)}
+    if type(value).__module__.startswith("discreet."):
+        return {type(value).__name__: _write_parts(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple):
+        return [write_value(one) for one in value]
+    if isinstance(value, list):
+        return {"list": [write_value(one) for one in value]}
+    if isinstance(value, Mapping):
+        return {"map": [[write_value(key), write_value(one)] for key, one in value.items()]}
+    if isinstance(value, np.ndarray):
+        return {"array": [value.dtype.name, list(value.shape), _write_cells(value)]}
+    if isinstance(value, np.random.Generator):
+        return {"random": write_value(value.bit_generator.state)}
+    raise BadUsage(
+        f"a result that holds a value of the kind {type(value).__name__} cannot be saved; files "
+        "hold results of this library, numbers, texts and lists of them"
+    )
+
+
+def _write_parts(value: Any) -> Any:
+    """Return what a value of this library is made of."""
+    if isinstance(value, Enum):
+        return value.value
+    if is_dataclass(value):
+        held = [one.name for one in fields(value) if one.init]
+        return {name: write_value(getattr(value, name)) for name in held}
+    return [write_value(one) for one in value.__getnewargs__()]
+
+
+def _write_cells(array: np.ndarray[Any, Any]) -> list[Any]:
+    import numpy as np
+
+    cells = array.ravel()
+    if array.dtype.kind == "f" and not np.isfinite(cells).all():
+        return [one if math.isfinite(one) else str(one) for one in cells.tolist()]
+    if array.dtype.kind in "biuf":
+        return list(cells.tolist())
+    # Words with a fixed meaning are equal to their texts, and there may be one for every person.
+    return [_write_cell(one) for one in cells.tolist()]
+
+
+def _write_cell(value: Any) -> Any:
+    is_word = isinstance(value, str) and not isinstance(value, NumberName)
+    return str(value) if is_word else write_value(value)
+
+
+def _read(stored: Any) -> Any:
+    if isinstance(stored, list):
+        return tuple(_read(one) for one in stored)
+    if not isinstance(stored, dict):
+        return stored
+    ((written, parts),) = stored.items()
+    name = _FORMER.get(str(written), str(written))
+    if name in _READERS:
+        return _READERS[name](parts)
+    return _make(name, parts)
+
+
+def _make(name: str, parts: Any) -> Any:
+    kind = find_saved_kind(name)
+    if isinstance(parts, dict):
+        return read_as(kind, {key: _read(one) for key, one in parts.items()}, name)
+    return kind(*(_read(parts) if isinstance(parts, list) else [parts]))
+
+
+def _read_array(parts: list[Any]) -> np.ndarray[Any, Any]:
+    import numpy as np
+
+    name, shape, cells = parts
+    kind = np.dtype(name)
+    if kind.kind == "f":
+        cells = [_NUMBERS[cell] if isinstance(cell, str) else cell for cell in cells]
+    elif kind.kind == "O":
+        cells = [_read(cell) for cell in cells]
+    elif kind.kind not in "biu":
+        raise TypeError(f"an array of {name}")
+    array = np.empty(len(cells), dtype=kind)
+    array[:] = cells
+    return array.reshape(shape)
+
+
+def _read_random(state: Any) -> np.random.Generator:
+    import numpy as np
+
+    source = np.random.PCG64()
+    source.state = _read(state)
+    return np.random.Generator(source)
+
+
+def _read_anchored(parts: dict[str, Any]) -> Any:
+    """Return what version 0.2 kept beside an estimate as a part of it: displacements of anchors."""
+    import numpy as np
+
+    estimate = dict(parts["estimate"]["Estimate"])
+    names = tuple(_read(parts["anchors"]))
+    items = tuple(_read(estimate["items"]))
+    moved = dict(zip(names, _read(parts["displacement"]), strict=True))
+    error = dict(zip(names, _read(parts["displacement_se"]), strict=True))
+    reason = dict(zip(names, _read(parts["reason"]), strict=True))
+    estimate["displacement"] = write_value(np.array([moved.get(name, np.nan) for name in items]))
+    estimate["displacement_se"] = write_value(np.array([error.get(name, np.nan) for name in items]))
+    estimate["displacement_reason"] = [reason.get(name, "") for name in items]
+    return _make("Estimate", estimate)
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "Anchored": _read_anchored,
+    "float": lambda text: _NUMBERS[text],
+    "id": name_id,
+    "list": lambda parts: [_read(one) for one in parts],
+    "map": lambda pairs: {_read(key): _read(one) for key, one in pairs},
+    "array": _read_array,
+    "random": _read_random,
+}

@@ -1,0 +1,137 @@
+"""Results as tables: the base class of every result, their columns, and short reprs.
+
+In: a result, or columns of values. Out: an Arrow table, a data frame, lines of text, one line for a
+terminal. Numbers that do not exist are shown as a dash, never as "nan".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from math import isfinite
+from reprlib import Repr
+from typing import TYPE_CHECKING, Any
+
+from discreet.errors import escape_controls
+from discreet.names import restore_ids
+from discreet.saving import Kept
+from discreet.text import count_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+PREVIEW_ROWS = 12
+"""Rows of a table in a notebook: more would bury the next cell."""
+
+
+class _Brief(Repr):
+    """Short lists whole, long ones by their beginning, arrays by their kind and shape."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxstring, self.maxother = 2, 60, 60
+
+    def repr_mappingproxy(self, mapping: Any, level: int) -> str:
+        return self.repr_dict(mapping, level)
+
+    def repr_ndarray(self, array: Any, _level: int) -> str:
+        return f"{array.dtype}{list(array.shape)}"
+
+
+_BRIEF = _Brief()
+
+
+def brief_repr(result: Any) -> str:
+    """Say what a result holds in one line, whatever its size; the ``__repr__`` of all of them."""
+    held = (f"{field.name}={_BRIEF.repr(getattr(result, field.name))}" for field in fields(result))
+    return " ".join(f"{type(result).__name__}({', '.join(held)})".split())
+
+
+def list_field_columns(result: Any, *names: str) -> dict[str, list[Any]]:
+    """Return fields of a result, arrays or tuples, as one plain list per column."""
+    values_by_name = {name: getattr(result, name) for name in names}
+    return {
+        name: values.tolist() if hasattr(values, "tolist") else list(values)
+        for name, values in values_by_name.items()
+    }
+
+
+def make_table(columns: Mapping[str, Any]) -> pa.Table:
+    """Return columns as an Arrow table; ids that were numbers are numbers again."""
+    import pyarrow as pa
+
+    return pa.table({name: restore_ids(cells) for name, cells in columns.items()})
+
+
+def make_frame(table: pa.Table) -> pd.DataFrame:
+    """Return an Arrow table as a pandas DataFrame, or as it is where pandas is absent."""
+    try:
+        return table.to_pandas()
+    except ModuleNotFoundError:
+        return table
+
+
+class Tabular(Kept):
+    """A result with columns of equal length that other programs can take; it can be saved."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table as plain columns; a single number is a column of one row."""
+        raise NotImplementedError
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table as a :class:`pyarrow.Table`; ids that were numbers are numbers again."""
+        return make_table(_list_cells(self.to_dict()))
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Return the table as a pandas DataFrame, or as Arrow where pandas is absent."""
+        return make_frame(self.to_arrow())
+
+    def describe(self) -> list[str]:
+        """Return the sentences that a summary begins with: what this is."""
+        return [f"{type(self).__name__}, {count_of(_count_rows(self.to_dict()), 'row')}"]
+
+    def summary(self) -> str:
+        """Return a text: what this is, the first rows, and the warnings."""
+        columns = _list_cells(self.to_dict())
+        more = _count_rows(columns) - PREVIEW_ROWS
+        warnings = [f"Warning: {escape_controls(text)}" for text in getattr(self, "warnings", ())]
+        lines = [*map(escape_controls, self.describe()), "", *text_table(columns)]
+        lines += [f"... and {count_of(more, 'more row')}"] * (more > 0)
+        return "\n".join([*lines, *([""] if warnings else []), *warnings])
+
+
+def _list_cells(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return columns; single values make one row, in which a list is the cell of its sentences."""
+    if all(isinstance(values, list) for values in columns.values()):
+        return dict(columns)
+    return {name: _one_cell(values) for name, values in columns.items()}
+
+
+def _one_cell(value: Any) -> list[Any]:
+    if not isinstance(value, list) or len(value) == 1:
+        return value if isinstance(value, list) else [value]
+    return ["; ".join(map(str, value))]
+
+
+def _count_rows(columns: Mapping[str, Any]) -> int:
+    return max((len(one) if isinstance(one, list) else 1 for one in columns.values()), default=0)
+
+
+def text_table(columns: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Return the lines of a table of plain text: its titles and its first rows."""
+    texts = []
+    for title, values in columns.items():
+        cells = [escape_controls(title), *(_text_cell(value) for value in values[:PREVIEW_ROWS])]
+        width = max(map(len, cells))
+        words = any(isinstance(value, str) for value in values)
+        texts.append([cell.ljust(width) if words else cell.rjust(width) for cell in cells])
+    return ["  ".join(row).rstrip() for row in zip(*texts, strict=True)]
+
+
+def _text_cell(value: Any) -> str:
+    if value is None or (isinstance(value, float) and not isfinite(value)):
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return f"{value:,}" if isinstance(value, int) else escape_controls(str(value))

@@ -1,0 +1,154 @@
+"""Limits of fit statistics from answers simulated under the fitted model."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from bench.cutoffs import draw_answers, find_alarms
+
+import discreet
+from discreet.analysis import correlate_residuals, measure_fit, simulate_cutoffs
+from discreet.errors import BadUsage
+from discreet.items import cutoffs as module
+from discreet.items.cutoffs import _Refit, _Simulation
+from discreet.items.residuals import prepare
+from discreet.results.estimate import Status
+
+
+def simulate(answers, estimate=None, **options):
+    estimate = discreet.fit(answers) if estimate is None else estimate
+    return simulate_cutoffs(answers, estimate, **{"replications": 199, **options})
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_the_statistics_are_those_of_the_report(steps, missing):
+    answers = draw_answers(120, 9, np.random.default_rng(1), missing=missing, steps=steps)
+    estimate = discreet.fit(answers)
+    simulation = _Simulation.of(prepare(answers, estimate, "ml"), 19)
+    first, second = simulation.pairs
+    values = simulation.measure(simulation.code, simulation.thresholds, simulation.ability)
+    fit, pairs = measure_fit(answers, estimate), correlate_residuals(answers, estimate)
+    np.testing.assert_allclose(np.exp(values[:9]), fit.items.infit, rtol=1e-9)
+    np.testing.assert_allclose(np.exp(values[9:18]), fit.items.outfit, rtol=1e-9)
+    np.testing.assert_allclose(values[18 : 18 + len(first)], pairs.q3[first, second], rtol=1e-9)
+    persons = fit.persons.infit[np.isfinite(fit.persons.infit)]
+    np.testing.assert_allclose(np.exp(values[18 + len(first) :]), persons, rtol=1e-9)
+
+
+@pytest.mark.parametrize("model", ["rasch", "partial-credit", "rating-scale"])
+def test_one_newton_step_is_near_a_whole_fit(model):
+    """Drawn answers are fitted as a whole, and abilities found anew."""
+    steps = 1 if model == "rasch" else 3
+    answers = draw_answers(400, 8, np.random.default_rng(2), steps=steps)
+    estimate = discreet.fit(answers, method="conditional", model=model)
+    simulation = _Simulation.of(prepare(answers, estimate, "ml"), 19)
+    code = next(simulation.draws.draw(1, np.random.default_rng(3)))
+    thresholds = _Refit.of(simulation, estimate).thresholds(code)
+    drawn = discreet.Responses.from_array(code.T.astype(float))
+    whole = discreet.fit(drawn, method="conditional", model=model)
+    assert np.abs(whole.thresholds - estimate.thresholds).max() > 0.1
+    shift = np.nanmean(thresholds - whole.thresholds)
+    np.testing.assert_allclose(thresholds - shift, whole.thresholds, atol=0.04)
+    ability = discreet.score(drawn, dict(zip(whole.items, thresholds, strict=True)), method="ml")
+    moved = simulation.update(thresholds)[simulation.group]
+    np.testing.assert_allclose(moved, ability.ability, atol=0.02)
+
+
+def test_anchored_items_and_known_difficulties_stay_where_they_are():
+    answers = draw_answers(200, 6, np.random.default_rng(4))
+    known = {str(item): value for item, value in enumerate(np.linspace(-1, 1, 6))}
+    simulation = _Simulation.of(prepare(answers, known, "ml"), 19)
+    code = next(simulation.draws.draw(1, np.random.default_rng(5)))
+    np.testing.assert_array_equal(
+        _Refit.of(simulation, known).thresholds(code), simulation.thresholds
+    )
+    status = [Status.ANCHORED if item in "14" else Status.ESTIMATED for item in known]
+    anchored = replace(discreet.fit(answers), status=tuple(status))
+    simulation = _Simulation.of(prepare(answers, anchored, "ml"), 19)
+    moved = _Refit.of(simulation, anchored).thresholds(code) != simulation.thresholds
+    assert moved[:, 0].tolist() == [True, False, True, True, False, True]
+
+
+def test_without_the_refit_the_limits_are_too_wide():
+    answers = draw_answers(150, 8, np.random.default_rng(6))
+    estimate = discreet.fit(answers, method="conditional")
+    known = dict(zip(estimate.items, estimate.difficulty, strict=True))
+    width = [np.ptp(simulate(answers, one).infit, axis=1).mean() for one in (estimate, known)]
+    assert width[0] < 0.93 * width[1]
+
+
+def test_limits_shrink_with_the_persons_and_hold_one():
+    rng = np.random.default_rng(7)
+    few, many = (simulate(draw_answers(persons, 10, rng)) for persons in (100, 900))
+    for cutoffs in (few, many):
+        assert (cutoffs.infit[:, 0] < 1).all()
+        assert (cutoffs.infit[:, 1] > 1).all()
+    ratio = np.ptp(few.infit, axis=1).mean() / np.ptp(many.infit, axis=1).mean()
+    assert 2 < ratio < 5  # about the square root of 9
+
+
+def test_sound_answers_raise_few_alarms_and_unsound_ones_are_found():
+    rng = np.random.default_rng(8)
+    sound = [find_alarms(draw_answers(150, 10, rng), rng) for _ in range(20)]
+    kinds = ("items", "pairs", "persons")
+    assert sum(any(alarms[kind] for kind in kinds) for alarms in sound) <= 4  # 5%: 1 is expected
+    noisy = [find_alarms(draw_answers(600, 10, rng, random_item=0.7), rng) for _ in range(4)]
+    assert sum(alarms["items"] for alarms in noisy) >= 3
+    twins = [find_alarms(draw_answers(600, 10, rng, twins=0.6), rng) for _ in range(4)]
+    assert sum(alarms["pairs"] for alarms in twins) >= 3
+
+
+def test_a_person_who_answers_against_the_order_of_the_items_is_named():
+    rng = np.random.default_rng(9)
+    rows = draw_answers(200, 20, rng).to_array().astype(float)
+    hard = np.argsort(rows.mean(axis=0))
+    rows[17, hard[:8]], rows[17, hard[8:]] = 1, 0
+    cutoffs = simulate(discreet.Responses.from_array(rows))
+    assert np.flatnonzero(cutoffs.unexpected).tolist() == [17]
+
+
+def test_pairs_that_few_persons_share_have_no_limit():
+    rows = draw_answers(300, 6, np.random.default_rng(10)).to_array().astype(float)
+    rows[40:, 0] = np.nan
+    cutoffs = simulate(discreet.Responses.from_array(rows))
+    assert np.isnan(cutoffs.q3[0]).all()
+    assert np.isfinite(cutoffs.q3[1, 2:]).all()
+
+
+def test_so_many_items_that_pairs_would_take_too_long_keep_the_other_limits(monkeypatch):
+    monkeypatch.setattr(module, "PAIR_WORK", 1000)
+    cutoffs = simulate(draw_answers(100, 6, np.random.default_rng(11)))
+    assert np.isnan(cutoffs.q3).all()
+    assert np.isfinite(cutoffs.infit).all()
+
+
+def test_pairs_that_would_not_fit_into_memory_are_left_out(monkeypatch):
+    monkeypatch.setattr(module, "PAIR_VALUES", 199 * 15 - 1)
+    answers = draw_answers(100, 6, np.random.default_rng(11))
+    assert np.isnan(simulate(answers).q3).all()
+    assert np.isfinite(simulate(answers, replications=198).q3).any()
+
+
+def test_the_number_of_replications_follows_the_size_and_is_refused_beyond(monkeypatch):
+    answers = draw_answers(60, 5, np.random.default_rng(12))
+    estimate = discreet.fit(answers)
+    cells = np.isfinite(discreet.score(answers, estimate, method="ml").ability).sum() * 5
+    assert simulate_cutoffs(answers, estimate).replications == 999
+    monkeypatch.setattr(module, "MANY_CELLS", 999 * cells - 1)
+    assert simulate_cutoffs(answers, estimate).replications == 199
+    monkeypatch.setattr(module, "FEW_CELLS", 199 * cells - 1)
+    assert simulate_cutoffs(answers, estimate).replications == 99
+    monkeypatch.setattr(module, "MOST_CELLS", 99 * cells - 1)
+    with pytest.raises(BadUsage, match="state replications="):
+        simulate_cutoffs(answers, estimate)
+    with pytest.raises(BadUsage, match="19 replications or more"):
+        simulate_cutoffs(answers, estimate, replications=5)
+
+
+def test_the_same_answers_give_the_same_limits():
+    answers = draw_answers(80, 6, np.random.default_rng(13))
+    first, second = simulate(answers), simulate(answers)
+    np.testing.assert_array_equal(first.outfit, second.outfit)
+    other = simulate(answers, rng=np.random.default_rng(14))
+    assert not np.array_equal(first.outfit, other.outfit)

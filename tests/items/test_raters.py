@@ -1,0 +1,174 @@
+"""What ratings say about raters: fit, fair averages, agreement, bias, drift, persons."""
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.analysis import study_ratings
+from discreet.answers.ratings import Ratings
+from discreet.errors import BadUsage
+from discreet.items.raters import BiasTable
+from discreet.report.raters import draw_ruler, find_rater_problems, write_rater_page
+
+
+def draw_study(seed=0, **words):
+    sizes = {"steps": 3, "marks": 3} | words
+    drawn = discreet.simulate_ratings(400, 4, 8, rng=np.random.default_rng(seed), **sizes)
+    return drawn, study_ratings(drawn.ratings, discreet.fit(drawn.ratings))
+
+
+def change(ratings, score=None, **facets):
+    """The same ratings with other scores, or with further facets."""
+    return Ratings.from_codes(
+        ratings.person,
+        ratings.item,
+        ratings.score if score is None else score,
+        facets={**ratings.codes, **facets},
+        items=ratings.items,
+        levels=ratings.facets,
+    )
+
+
+def test_measures_of_persons_solve_the_score_equation_of_their_raters():
+    # Warm's estimate: score - expected + skewness / (2 information) = 0, written out for a person.
+    drawn, study = draw_study()
+    ratings, estimate = drawn.ratings, study.estimate
+    severity = estimate.facets["rater"].measure
+    for person in (0, 57, 399):
+        rows = np.flatnonzero(ratings.person == person)
+        total, information, skew = 0.0, 0.0, 0.0
+        for row in rows:
+            difficulty = (
+                estimate.thresholds[ratings.item[row]] + severity[ratings.codes["rater"][row]]
+            )
+            logits = np.concatenate([[0], np.cumsum(study.persons.measure[person] - difficulty)])
+            chance = np.exp(logits) / np.exp(logits).sum()
+            mean = chance @ np.arange(4)
+            total += ratings.score[row] - mean
+            information += chance @ (np.arange(4) - mean) ** 2
+            skew += chance @ (np.arange(4) - mean) ** 3
+        assert total + skew / (2 * information) == pytest.approx(0, abs=1e-4)
+        assert study.persons.se[person] == pytest.approx(information**-0.5, rel=1e-3)
+
+
+def test_persons_with_severe_raters_are_raised():
+    drawn, study = draw_study(severity_sd=1.5)
+    ratings, persons = drawn.ratings, study.persons
+    severity = study.estimate.facets["rater"].measure[ratings.codes["rater"]]
+    mean_severity = np.bincount(ratings.person, severity) / persons.ratings
+    raised = persons.fair - persons.observed
+    assert np.corrcoef(mean_severity, raised)[0, 1] > 0.8
+
+
+def test_mean_squares_are_one_where_the_model_holds():
+    _, study = draw_study()
+    for fit in study.facets.values():
+        np.testing.assert_allclose(fit.infit, 1, atol=0.2)
+    assert np.isnan(study.facets["item"].agreement).all()
+
+
+def test_a_rater_who_rolls_dice_has_a_high_infit_and_one_in_the_middle_a_low_one():
+    drawn, _ = draw_study()
+    score = drawn.ratings.score.copy()
+    rng = np.random.default_rng(1)
+    rater = drawn.ratings.codes["rater"]
+    score[rater == 2] = rng.integers(0, 4, int((rater == 2).sum()))
+    score[rater == 5] = np.where(rng.random(int((rater == 5).sum())) < 0.9, 1, 2)
+    ratings = change(drawn.ratings, score)
+    fit = study_ratings(ratings, discreet.fit(ratings)).facets["rater"]
+    assert fit.infit.argmax() == 2
+    assert fit.infit.argmin() == 5
+
+
+def test_raters_who_copy_agree_too_well():
+    drawn, _ = draw_study()
+    score = drawn.ratings.score.copy()
+    rater, person, item = (
+        drawn.ratings.codes["rater"], drawn.ratings.person, drawn.ratings.item,
+    )  # fmt: skip
+    given = {(p, i): s for p, i, r, s in zip(person, item, rater, score, strict=True) if r == 0}
+    for row in np.flatnonzero(rater == 1):
+        score[row] = given.get((person[row], item[row]), score[row])
+    ratings = change(drawn.ratings, score)
+    study = study_ratings(ratings, discreet.fit(ratings))
+    fit = study.facets["rater"]
+    assert set(np.argsort(-fit.agreement_z)[:2].tolist()) == {0, 1}
+    titles = [finding.title for finding in find_rater_problems(study)]
+    assert any("too much agreement" in title and "R1" in title for title in titles)
+
+
+def test_bias_of_one_rater_on_one_item_is_found_and_nothing_else():
+    drawn, _ = draw_study()
+    rater, item = drawn.ratings.codes["rater"], drawn.ratings.item
+    harsh = (rater == 3) & (item == 1)
+    score = np.where(harsh, np.maximum(drawn.ratings.score - 1, 0), drawn.ratings.score)
+    ratings = change(drawn.ratings, score)
+    table = study_ratings(ratings, discreet.fit(ratings)).find_bias("rater", "item")
+    flagged = table.flagged(0.01)
+    assert (flagged.first[0], flagged.second[0]) == ("R4", "I2")
+    assert flagged.bias[0] > 0.5
+    assert len(table.bias) == 32
+    assert (table.adjusted >= table.p).all()
+
+
+def test_false_alarms_of_bias_are_as_rare_as_promised():
+    p = np.concatenate([draw_study(seed)[1].find_bias("rater", "item").p for seed in range(10, 16)])
+    assert (p < 0.05).mean() < 0.08
+
+
+def test_a_rater_who_becomes_severe_is_found_by_drift():
+    drawn, _ = draw_study()
+    time = (drawn.ratings.person % 2).astype(np.int32)
+    late = (drawn.ratings.codes["rater"] == 6) & (time == 1)
+    score = np.where(late, np.maximum(drawn.ratings.score - 1, 0), drawn.ratings.score)
+    ratings = change(drawn.ratings, score, month=time)
+    study = study_ratings(ratings, discreet.fit(ratings, facets=["rater"]))
+    flagged = study.find_bias("rater", "month").flagged(0.01)
+    assert set(flagged.first) == {"R7"}
+    with pytest.raises(BadUsage, match="no facet 'year'"):
+        study.find_bias("rater", "year")
+
+
+def test_fair_averages_are_expected_scores_of_the_mean_person():
+    _, study = draw_study(severity_sd=1.0)
+    fit = study.facets["rater"]
+    order = np.argsort(fit.measure)
+    assert (np.diff(fit.fair[order]) < 0).all()
+    mean = study.facets["item"].fair.mean()
+    assert fit.fair.min() < mean < fit.fair.max()
+
+
+def test_findings_name_the_severe_rater_and_the_points_lost():
+    drawn, _ = draw_study()
+    score = np.where(
+        drawn.ratings.codes["rater"] == 6,
+        np.maximum(drawn.ratings.score - 1, 0),
+        drawn.ratings.score,
+    )
+    ratings = change(drawn.ratings, score)
+    study = study_ratings(ratings, discreet.fit(ratings))
+    finding = next(f for f in find_rater_problems(study) if "severe" in f.title)
+    assert "R7 is" in finding.title
+    assert "points" in finding.found
+
+
+def test_the_page_names_raters_and_escapes_their_names():
+    drawn, _ = draw_study()
+    names = ["<b>Eve</b>", *drawn.ratings.facets["rater"][1:]]
+    ratings = Ratings.from_codes(
+        drawn.ratings.person, drawn.ratings.item, drawn.ratings.score,
+        facets=drawn.ratings.codes, levels={"rater": names},
+    )  # fmt: skip
+    study = study_ratings(ratings, discreet.fit(ratings))
+    page = write_rater_page(study, [study.find_bias("rater", "item")], title="Essays")
+    assert "&lt;b&gt;Eve&lt;/b&gt;" in page
+    assert "<b>Eve</b>" not in page
+    assert "Confidential" in page
+    assert "Vertical ruler" in draw_ruler(study).description
+
+
+def test_flagged_pairs_come_largest_first():
+    columns = [np.array(values) for values in ([5, 5, 5], [0.2, -1.0, 3.0], [0.1] * 3)]
+    p = np.array([0.01, 0.02, 0.9])
+    table = BiasTable(("a", "b"), ("x", "y", "z"), ("u", "v", "w"), *columns, p, p)
+    assert table.flagged(0.05).first == ("y", "x")

@@ -1,0 +1,362 @@
+"""Facets models: severities of raters, by pairs and by conditional likelihood."""
+
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.answers.ratings import Ratings
+from discreet.errors import BadResponses, BadUsage, DisconnectedItems, ItemsLeftOut
+from discreet.models.facets import fit as facet_fit
+from discreet.models.facets.conditional import maximise_conditional
+from discreet.models.facets.structure import PairedBatches, describe_structure, plan_design
+
+REFERENCES = Path(__file__).parents[2].parent / "shared" / "data" / "raters"
+
+
+def simulate_ratings(seed, persons=60, items=3, raters=5, marks=2, steps=3, effect=0.0):
+    """Ratings of essays, each by ``marks`` raters on all items, with their true severities."""
+    rng = np.random.default_rng(seed)
+    severity = np.linspace(-1, 1, raters)
+    threshold = np.linspace(-0.5, 0.5, items)[:, None] + np.linspace(-1, 1, steps)
+    person = np.repeat(np.arange(persons), items * marks)
+    item = np.tile(np.repeat(np.arange(items), marks), persons)
+    order = rng.permuted(np.tile(np.arange(raters), (persons, 1)), axis=1)[:, :marks]
+    rater = np.repeat(order[:, None, :], items, axis=1).ravel()
+    strength = rng.normal(size=(persons, items)) * effect
+    ability = rng.normal(size=persons)[person] + strength[person, item]
+    logits = np.cumsum(ability[:, None] - threshold[item] - severity[rater][:, None], axis=1)
+    draws = rng.gumbel(size=(len(person), steps + 1))
+    draws[:, 1:] += logits
+    score = draws.argmax(axis=1)
+    return Ratings.from_codes(person, item, score, facets={"rater": rater}), severity, threshold
+
+
+def frame_of(rows, columns=("person", "item", "rater", "score")):
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def test_two_raters_of_one_question_differ_by_the_log_of_their_disagreements():
+    # Ann passes where Bob fails 3 times, the other way round once: severity(Bob) - severity(Ann)
+    # is log 3, as in a paired comparison.
+    verdicts = [(1, 0)] * 3 + [(0, 1)] + [(1, 1)] * 5 + [(0, 0)] * 2
+    rows = [
+        (f"e{n}", "q", rater, score)
+        for n, scores in enumerate(verdicts)
+        for rater, score in zip(("ann", "bob"), scores, strict=True)
+    ]
+    estimate = discreet.fit(frame_of(rows), facets=["rater"])
+    facet = estimate.facets["rater"]
+    assert facet.levels == ("ann", "bob")
+    assert facet.measure[1] - facet.measure[0] == pytest.approx(math.log(3), abs=1e-9)
+    assert facet.status == ("estimated", "estimated")
+    assert estimate.model == "rasch"
+
+
+@pytest.mark.parametrize("within", [None, "item"])
+def test_score_and_second_derivatives_are_those_of_the_pairs_written_out(within):
+    ratings, _, _ = simulate_ratings(1, persons=12)
+    design = plan_design(ratings.batches(), describe_structure(None, ["rater"]))
+    (pairs,) = PairedBatches(design, ratings.batches(), within)
+    thresholds = np.random.default_rng(0).normal(size=design.n_columns)
+    likelihood, gradient = 0.0, np.zeros(design.n_columns)
+    curvature = np.zeros((design.n_columns, design.n_columns))
+    n = ratings.n_ratings
+    score, levels = design.recode(ratings), design.find_levels(ratings)
+
+    def row(o, step):
+        z = np.zeros(design.n_columns)
+        z[design.first_node[ratings.item[o]] + step - 1] = 1
+        z[levels[o]] = 1
+        return z
+
+    def block(o):
+        return (ratings.person[o], ratings.item[o]) if within else ratings.person[o]
+
+    sizes = {key: sum(block(o) == key for o in range(n)) for key in map(block, range(n))}
+    for a, b in itertools.permutations(range(n), 2):
+        top = design.steps[ratings.item[b]]
+        if block(a) != block(b) or score[a] == 0 or score[b] == top:
+            continue
+        difference = row(b, score[b] + 1) - row(a, score[a])
+        q = 1 / (1 + math.exp(difference @ thresholds))
+        weight = 1 / sizes[block(a)]
+        likelihood += weight * math.log(1 - q)
+        gradient += weight * q * difference
+        curvature += weight * q * (1 - q) * np.outer(difference, difference)
+    value, slope = pairs.score(thresholds)
+    assert value == pytest.approx(likelihood, rel=1e-12)
+    np.testing.assert_allclose(slope, gradient, atol=1e-12)
+    np.testing.assert_allclose(
+        pairs.second_derivatives(thresholds).toarray(), curvature, atol=1e-12
+    )
+
+
+def test_conditional_likelihood_is_that_of_all_ratings_with_the_same_total():
+    ratings, _, _ = simulate_ratings(2, persons=25, items=2, raters=3, marks=2, steps=2)
+    design = plan_design(ratings.batches(), describe_structure(None, ["rater"]))
+    solution = maximise_conditional(design, ratings)
+    total = 0.0
+    levels, score = design.find_levels(ratings), design.recode(ratings)
+    for low, high in itertools.pairwise(ratings.person_start):
+        marks = range(low, high)
+
+        def exponent(scores, marks=marks):
+            return -sum(
+                solution.thresholds[design.first_node[ratings.item[o]] + k]
+                + solution.thresholds[levels[o, 0]]
+                for o, x in zip(marks, scores, strict=True)
+                for k in range(x)
+            )
+
+        seen = score[low:high]
+        others = [s for s in itertools.product(range(3), repeat=len(seen)) if sum(s) == sum(seen)]
+        total += exponent(seen) - math.log(sum(math.exp(exponent(s)) for s in others))
+    assert solution.likelihood == pytest.approx(total, rel=1e-10)
+    assert solution.gradient < 1e-8
+
+
+SETS = {
+    "guilford": "rsm",
+    "ratings1": "pcm",
+    "ratings2": "pcm",
+    "cqc03": "pcm",
+    "cqc04": "pcm",
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize(("method", "column"), [("refined", "pair_winv"), ("conditional", "cml")])
+def test_published_data_have_the_reference_values(name, method, column):
+    path = REFERENCES / f"{name}.csv"
+    if not path.exists():
+        pytest.skip("the ratings of sirt and TAM are not part of the project")
+    model = "rating-scale" if SETS[name] == "rsm" else "partial-credit"
+    words = {"method": method, "within": None, "model": model}
+    estimate = discreet.fit(path, facets=["rater"], response="score", **words)
+    lines = (REFERENCES / f"{name}_mfrm_{SETS[name]}_ref.csv").read_text().splitlines()
+    header = lines[0].split(",")
+    facet = estimate.facets["rater"]
+    measures = {("rater", level): v for level, v in zip(facet.levels, facet.measure, strict=True)}
+    for item, place, steps in zip(
+        estimate.items, estimate.difficulty, estimate.thresholds, strict=True
+    ):
+        measures["item", item] = place
+        measures |= {("itemstep", f"{item}:{k + 1}"): value for k, value in enumerate(steps)}
+    checked = 0
+    for line in lines[1:]:
+        row = dict(zip(header, line.split(","), strict=True))
+        if row["facet"] != "step":
+            value = measures[row["facet"], row["level"]]
+            assert value == pytest.approx(float(row[column]), abs=1e-4)
+            checked += 1
+    assert checked >= 8
+
+
+def test_conditional_standard_errors_of_guilford_are_the_reference_values():
+    # Guilford's ratings (printed widely), conditional likelihood; ../data/README.md.
+    path = REFERENCES / "guilford.csv"
+    if not path.exists():
+        pytest.skip("the reference data are not part of the project")
+    estimate = discreet.fit(
+        path, facets=["rater"], model="rating-scale", method="conditional", response="score"
+    )
+    np.testing.assert_allclose(
+        estimate.se, [0.1339607, 0.1303744, 0.1333677, 0.1348031, 0.1498829], atol=1e-6
+    )
+
+
+def test_raters_at_the_ends_and_subsets_are_named_and_have_no_number():
+    rng = np.random.default_rng(3)
+    rows = []
+    for n in range(60):
+        pool = ("ann", "bob", "cid") if n < 40 else ("dan", "eve")
+        for rater in pool:
+            rows += [(f"e{n}", item, rater, int(rng.integers(0, 3))) for item in ("q1", "q2")]
+        if n < 20:
+            rows += [(f"e{n}", item, "floor", 0) for item in ("q1", "q2")]
+            rows += [(f"e{n}", item, "top", 2) for item in ("q1", "q2")]
+    with pytest.warns(ItemsLeftOut, match="floor"):
+        estimate = discreet.fit(frame_of(rows), facets=["rater"])
+    facet = estimate.facets["rater"]
+    status = dict(zip(facet.levels, facet.status, strict=True))
+    assert status["floor"] == "always_lowest"
+    assert status["top"] == "always_highest"
+    assert status["dan"] == status["eve"] == "not_connected"
+    subset = dict(zip(facet.levels, facet.subset.tolist(), strict=True))
+    assert subset["ann"] == subset["floor"] == 1
+    assert subset["dan"] == subset["eve"] == 2
+    has_number = dict(zip(facet.levels, np.isfinite(facet.measure), strict=True))
+    assert {name for name, number in has_number.items() if number} == {"ann", "bob", "cid"}
+    assert np.isnan(facet.se[~np.isfinite(facet.measure)]).all()
+    assert {kind.items for kind in estimate.warnings} >= {("floor",), ("top",), ("dan", "eve")}
+
+
+def test_raters_whom_nothing_compares_are_refused():
+    rows = [("e1", "q", "ann", 1), ("e2", "q", "bob", 0)]
+    with pytest.raises(DisconnectedItems, match="rater"):
+        discreet.fit(frame_of(rows), facets=["rater"])
+
+
+def test_same_item_pairs_keep_severities_apart_where_persons_have_strengths():
+    ratings, severity, _ = simulate_ratings(4, persons=1500, marks=3, effect=1.5)
+    inside = discreet.fit(ratings)
+    across = discreet.fit(ratings, within=None)
+    slopes = [
+        fit.facets["rater"].measure @ severity / (severity @ severity) for fit in (inside, across)
+    ]
+    assert slopes[0] == pytest.approx(1, abs=0.06)
+    assert slopes[1] < 0.75
+    assert "same person on the same item" in inside.choice
+    assert across.choice == ""
+
+
+def test_all_pairs_serve_where_raters_mark_different_items():
+    # Each rater marks one item only: no two ratings of a person are on the same item.
+    rng = np.random.default_rng(5)
+    rows = [
+        (f"e{n}", f"q{item}", f"r{(item + n) % 3}", int(rng.integers(0, 2)))
+        for n in range(80)
+        for item in range(3)
+    ]
+    estimate = discreet.fit(frame_of(rows), facets=["rater"])
+    assert "all pairs" in estimate.choice
+    with pytest.raises(DisconnectedItems):
+        discreet.fit(frame_of(rows), facets=["rater"], within="item")
+
+
+@pytest.mark.parametrize("within", [None, "item"])
+def test_standard_errors_are_those_of_leaving_out_persons(within):
+    ratings, _, _ = simulate_ratings(6, persons=150)
+    whole = discreet.fit(ratings, within=within)
+    moves = []
+    for number in range(ratings.n_persons):
+        rest = ratings.select(np.flatnonzero(ratings.person != number))
+        part = discreet.fit(rest, within=within, standard_errors=False)
+        moves.append(np.concatenate([part.facets["rater"].measure, part.thresholds.ravel()]))
+    jackknife = np.sqrt(np.sum((moves - np.mean(moves, axis=0)) ** 2, axis=0))
+    errors = np.concatenate([whole.facets["rater"].se, whole.threshold_se.ravel()])
+    np.testing.assert_allclose(errors, jackknife, rtol=0.12)
+
+
+@pytest.mark.parametrize("within", [None, "item"])
+def test_random_signs_and_conjugate_gradients_give_what_matrices_give(within, monkeypatch):
+    ratings, _, _ = simulate_ratings(7, persons=400, raters=30)
+    exact = discreet.fit(ratings, within=within)
+    for module in ("solver", "standard_errors"):
+        monkeypatch.setattr(f"discreet.models.facets.{module}.DENSE_PARAMETERS", 0)
+    drawn = discreet.fit(ratings, within=within)
+    facet, rough = exact.facets["rater"], drawn.facets["rater"]
+    np.testing.assert_allclose(rough.measure, facet.measure, atol=1e-6)
+    np.testing.assert_allclose(drawn.thresholds, exact.thresholds, atol=1e-6)
+    ratio = rough.se / facet.se
+    assert ratio.mean() == pytest.approx(1, abs=0.05)
+    assert ratio.std() < 0.15
+
+
+def test_ratings_on_disk_give_what_ratings_in_memory_give(tmp_path, monkeypatch):
+    monkeypatch.setattr("discreet.answers.ratings.BATCH_RATINGS", 100)
+    ratings, _, _ = simulate_ratings(8)
+    rows = np.column_stack([ratings.person, ratings.item, ratings.codes["rater"], ratings.score])
+    path = tmp_path / "marks.csv"
+    shuffled = np.random.default_rng(0).permutation(rows)
+    lines = ["person,item,rater,score", *(",".join(map(str, row)) for row in shuffled)]
+    path.write_text("\n".join(lines))
+    memory = discreet.fit(path, facets=["rater"])
+    disk = discreet.fit(path, facets=["rater"], engine="disk")
+    assert disk.facets["rater"].levels == memory.facets["rater"].levels
+    np.testing.assert_allclose(
+        disk.facets["rater"].measure, memory.facets["rater"].measure, atol=1e-9
+    )
+    np.testing.assert_allclose(disk.facets["rater"].se, memory.facets["rater"].se, atol=1e-9)
+    np.testing.assert_allclose(disk.thresholds, memory.thresholds, atol=1e-9)
+
+
+def test_features_that_tell_all_items_apart_give_the_rating_scale_model():
+    ratings, _, _ = simulate_ratings(9, persons=300)
+    scale = discreet.fit(ratings, structure="item + step + rater")
+    features = {"item": ["0", "1", "2"], "first": [1, 0, 0], "second": [0, 1, 0]}
+    linear = discreet.fit(ratings, features=features)
+    np.testing.assert_allclose(linear.difficulty, scale.difficulty, atol=1e-7)
+    np.testing.assert_allclose(linear.facets["rater"].measure, scale.facets["rater"].measure)
+
+
+def test_scores_from_one_are_shifted_and_missing_codes_left_out():
+    rng = np.random.default_rng(10)
+    rows = [
+        (f"e{n}", "q", rater, int(rng.integers(1, 5))) for n in range(50) for rater in ("a", "b")
+    ]
+    plain = discreet.fit(frame_of(rows), facets="rater")
+    coded = discreet.fit(frame_of([*rows, ("e1", "q", "c", 99)]), facets="rater", missing=99)
+    assert plain.ladder.lowest == 1
+    np.testing.assert_allclose(
+        plain.facets["rater"].measure, coded.facets["rater"].measure[:2], atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("structure", "word"),
+    [
+        ("item:step + judge", "judge"),
+        ("rater", "item:step"),
+        ("item:step + step + rater", "item:step"),
+        ("item:step + rater:step", "steps"),
+    ],
+)
+def test_a_structure_that_means_nothing_is_refused(structure, word):
+    with pytest.raises(BadUsage, match=word):
+        describe_structure(structure, ["rater"])
+
+
+def test_a_score_that_is_no_whole_number_is_named_with_its_row():
+    with pytest.raises(BadResponses, match=r"'score': found 'two'"):
+        discreet.fit(frame_of([("e1", "q", "a", "1"), ("e1", "q", "b", "two")]), facets="rater")
+
+
+def test_drift_sums_to_zero_over_the_times_of_each_rater():
+    ratings, _, _ = simulate_ratings(11, persons=400, raters=4)
+    time = (ratings.person % 2).astype(np.int32)
+    timed = Ratings.from_codes(
+        ratings.person,
+        ratings.item,
+        ratings.score,
+        facets={"rater": ratings.codes["rater"], "time": time},
+    )
+    estimate = discreet.fit(timed, structure="item:step + rater + rater:time")
+    drift = estimate.facets["rater:time"]
+    by_rater = {name.split(":")[0]: 0.0 for name in drift.levels}
+    for name, value in zip(drift.levels, drift.measure, strict=True):
+        by_rater[name.split(":")[0]] += value
+    np.testing.assert_allclose(list(by_rater.values()), 0, atol=1e-8)
+    # No severity changed: all drifts lie within their errors.
+    assert (np.abs(drift.measure) < 4 * drift.se).all()
+
+
+def test_drawn_scores_keep_every_total():
+    ratings, _, _ = simulate_ratings(12)
+    design = plan_design(ratings.batches(), describe_structure(None, ["rater"]))
+    drawn = facet_fit.redraw_ratings(
+        design, ratings, np.zeros(design.n_columns), np.random.default_rng(0)
+    )
+    totals = [np.bincount(r.person, r.score) for r in (ratings, drawn)]
+    np.testing.assert_array_equal(*totals)
+    assert (drawn.score != ratings.score).any()
+
+
+def test_a_release_of_ratings_is_refused_with_its_reasons():
+    ratings, _, _ = simulate_ratings(13)
+    budget = discreet.Budget(epsilon=1.0)
+    with pytest.raises(BadUsage, match=r"mixture over raters.*raters are persons too"):
+        discreet.release(ratings, budget, items=["0", "1", "2"])
+
+
+def test_an_estimate_with_facets_is_saved_and_read_back(tmp_path):
+    ratings, _, _ = simulate_ratings(14)
+    estimate = discreet.fit(ratings)
+    estimate.save(tmp_path / "estimate.json")
+    again = discreet.Estimate.load(tmp_path / "estimate.json")
+    np.testing.assert_array_equal(again.facets["rater"].measure, estimate.facets["rater"].measure)
+    assert again.facets["rater"].status == estimate.facets["rater"].status
