@@ -90,9 +90,7 @@ class ReleaseReading(TableOptions):
     at_least: Annotated[float | None, declared("at_least")] = None
     missing: Annotated[str, declared("missing")] = ""
     key: Annotated[Name, declared("key")] = None
-    skip_rows: Annotated[int, declared("skip_rows")] = 0
     invalid: Annotated[Invalid, declared("invalid")] = "error"
-    filter: Annotated[Name, declared("filter")] = None
     model: Annotated[
         Model,
         declared("model", "Model of items with steps: partial-credit (taken by auto) or "
@@ -114,6 +112,8 @@ class ReadingOptions(ReleaseReading):
     lowest: Annotated[int | None, declared("lowest")] = None
     steps: Annotated[str, declared("steps")] = ""
     merge: Annotated[list[str] | None, declared("merge")] = None
+    skip_rows: Annotated[int, declared("skip_rows")] = 0
+    filter: Annotated[Name, declared("filter")] = None
     drop_rows: Annotated[str, declared("drop_rows")] = ""
     key_row: Annotated[Name, declared("key_row")] = None
     keep: Annotated[list[str] | None, declared("keep")] = None

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Literal, TypedDict, cast, get_args
 
-from discreet.errors import BadUsage
+from discreet.errors import BadUsage, Remedy
 from discreet.tables.key import Key, KeyLike, make_key
 from discreet.tables.reading_fields import READING_FIELDS
 from discreet.tables.remedies import Detected
@@ -351,7 +351,8 @@ class Reading:
     @property
     def detected(self) -> tuple[Detected, ...]:
         """What was detected in the answers and would change their categories."""
-        return (*self.assumed, *(() if self.scale is None else self.scale.detected))
+        scale = () if self.scale is None else self.scale.detected
+        return (*self.assumed, *((_DROPPED,) if self.rows_aside else ()), *scale)
 
     def ignores(self, item: str) -> bool:
         """Say whether answers to an item are ignored, because it is not on the public list."""
@@ -388,6 +389,13 @@ READING_DEFAULTS: Mapping[str, Any] = {
 
 SHEET = "sheet"
 """The column that says from which sheet of a workbook a row is."""
+
+
+_DROPPED = Detected(
+    "drop_rows",
+    "Rows were left out, or taken as the key, by what they hold or by their number.",
+    Remedy("delete these rows in the file"),
+)
 
 
 def _name_row(row: int | str) -> int | str:
