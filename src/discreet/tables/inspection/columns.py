@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from discreet.tables.columns import find_role_names
@@ -347,6 +347,7 @@ def find_sums(columns: Collection[Column], rows: int) -> list[Column]:
     return sums
 
 
+@lru_cache(maxsize=4096)
 def _value(cell: str | None) -> float | None:
     number = None if cell is None else as_number(cell)
     return None if number is None else float(number)

@@ -19,6 +19,7 @@ from discreet.tables.remedies import make_remedy
 from discreet.tables.separators import has_row_names, is_long_row, is_wide_row
 from discreet.tables.values import MISSING_WORDS, as_number, spell
 
+_LABELS = KEYS | SUMMARIES
 _HEAD = 20
 """Rows in which the names are looked for."""
 _TWICE = 2
@@ -138,10 +139,10 @@ class OddRows:
     def _find_label(self, row: Row) -> str | None:
         """Return what says that a row is a key or totals, beside the answers."""
         for number, cell in enumerate(row):
-            if number in self._numbers or cell is None:
+            if number in self._numbers or cell is None or plain(cell) not in _LABELS:
                 continue
             times = sum(other[number : number + 1] == [cell] for other in self._table.rows)
-            if plain(cell) in KEYS | SUMMARIES and as_number(cell) is None and times <= _TWICE:
+            if as_number(cell) is None and times <= _TWICE:
                 return cell
         return None
 
