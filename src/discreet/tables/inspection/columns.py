@@ -261,8 +261,10 @@ class Roles:
             reason = f"'{column.label}' groups the persons."
             undo = make_remedy("leave it out instead:", {"ignore": [column.label]})
             self._findings.note("group", [column.label], reason, [column.label], [undo])
-        elif self._rows < ENOUGH_ROWS and self._is_plain(column):
-            self.items.append(column)  # too few rows to say that its values differ
+        elif self._is_plain(column) and (
+            self._rows < ENOUGH_ROWS or "key" in self._findings.stated
+        ):
+            self.items.append(column)  # too few rows to say more, or a key that knows the items
             self.items.sort(key=lambda item: item.number)
         else:
             self._ask_role(column)
