@@ -45,6 +45,7 @@ from discreet.counts.nodes import (
     nodes_of,
 )
 from discreet.errors import BadResponses, BadUsage
+from discreet.hints import Guessable
 from discreet.names import name_id, restore_ids, settle_names
 from discreet.tabular import brief_repr
 from discreet.types import Int64Array, UInt64Array
@@ -72,7 +73,7 @@ COUNTED_TWICE = (
 
 
 @dataclass(frozen=True, eq=False)
-class PairCounts:
+class PairCounts(Guessable):
     """Everything that the spectral method needs to know about the answers.
 
     Attributes

@@ -30,6 +30,7 @@ from discreet.models.anchors import (
     add_displacements,
     explain_untied,
 )
+from discreet.models.by_group import fits_groups
 from discreet.models.conditional.patterns import GroupPatterns
 from discreet.models.connectivity import Chain, ItemFacts, call_categories, doubt_shape
 from discreet.models.item_parameters import KnownItems
@@ -99,6 +100,7 @@ class _Request:
     anchors: KnownItems | None = None
 
 
+@fits_groups
 def fit(
     data: Any,
     *,
@@ -148,6 +150,9 @@ def fit(
         items without a number where the answers do not determine one. Pair methods only.
     ability
         What ``"marginal"`` assumes about the abilities: ``"normal"`` or ``"empirical"``.
+    by
+        A column whose values divide the rows, the month for example: then every group is fitted
+        by itself, and the result is a mapping from each value to its estimate, with one table.
     anchors
         Items whose difficulties are known and held; the others are estimated on their scale. A
         mapping from item to difficulty (with steps, to the list of its thresholds), or a table with

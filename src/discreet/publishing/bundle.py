@@ -20,13 +20,14 @@ from html import escape
 from math import isfinite
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import discreet
 from discreet.atomic import PRIVACY_FILE, as_bytes, hold_place
 from discreet.errors import DiscreetError, escape_json
+from discreet.hints import Guessable
 from discreet.models.noisy.released import count_raised
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.ledger import Ledger
@@ -49,13 +50,16 @@ from discreet.text import spreadsheet_cell
 from discreet.types import FloatArray
 from discreet.words import speak, translate_record
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 SCHEMA_VERSION = 3
 THRESHOLD_FILE = "thresholds.csv"
 DECIMALS = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Published:
+class Published(Guessable):
     """A private calibration: what may be shown to everyone.
 
     Attributes
@@ -98,9 +102,10 @@ class Published:
         """Standard errors, the privacy noise included."""
         return self.estimate.se
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> pd.DataFrame:
         """Return the table of items as a data frame, as ``estimate.to_dataframe`` does."""
-        return self.result.to_dataframe()
+        table: pd.DataFrame = self.result.to_dataframe()
+        return table
 
     def _repr_html_(self) -> str:
         """Show the promise and the first items in a notebook."""

@@ -70,15 +70,15 @@ def _describe_persons(diagnostics: Diagnostics) -> str:
         (diagnostics.extreme, f"had {diagnostics.words.extremes}"),
         (diagnostics.empty, "answered no item with a difficulty"),
     ]
-    said = [f"{number:,} who {why}" for number, why in parts if number]
+    exclusions = [f"{number:,} who {why}" for number, why in parts if number]
     sampled = (
         f" Fit and tests are those of {diagnostics.sampled:,} evenly chosen persons."
         if diagnostics.sampled is not None
         else ""
     )
-    if not said:
+    if not exclusions:
         return sampled.strip()
-    return f"Of {total:,} persons, fit was assessed without {' and '.join(said)}.{sampled}"
+    return f"Of {total:,} persons, fit was assessed without {' and '.join(exclusions)}.{sampled}"
 
 
 def say_chance(p_value: float) -> str:

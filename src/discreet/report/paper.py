@@ -108,12 +108,12 @@ def _tabulate_thresholds(estimate: Estimate) -> PaperTable:
 
 def _tabulate_tests(test: Diagnosis) -> PaperTable:
     columns = test.tables["tests"].columns
-    made = [i for i, verdict in enumerate(columns["verdict"]) if verdict != "not tested"]
+    rows = [i for i, verdict in enumerate(columns["verdict"]) if verdict != "not tested"]
     cells = {
-        "Test": [columns["name"][i][:1].upper() + columns["name"][i][1:] for i in made],
-        "Statistic": [_number(columns["statistic"][i]) for i in made],
-        "df": ["" if columns["degrees"][i] is None else str(columns["degrees"][i]) for i in made],
-        "p": [_chance(columns["p_value"][i]) for i in made],
+        "Test": [columns["name"][i][:1].upper() + columns["name"][i][1:] for i in rows],
+        "Statistic": [_number(columns["statistic"][i]) for i in rows],
+        "df": ["" if columns["degrees"][i] is None else str(columns["degrees"][i]) for i in rows],
+        "p": [_chance(columns["p_value"][i]) for i in rows],
     }
     note = (
         "Andersen, Martin-Löf and steps: chi-squared. Dimensionality: first eigenvalue of the "
@@ -332,5 +332,5 @@ def _select_rows(test: Diagnosis, name: str, item: str) -> list[Any]:
         return []
     rows = [i for i, cell in enumerate(table.columns["item"]) if cell == item]
     columns = {head: [cells[i] for i in rows] for head, cells in table.columns.items()}
-    shown = ("group", "focal", "reference", "difference", "se", "ets")
-    return list_html_columns(replace(table, columns=columns), shown) if rows else []
+    names = ("group", "focal", "reference", "difference", "se", "ets")
+    return list_html_columns(replace(table, columns=columns), names) if rows else []

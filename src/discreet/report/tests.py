@@ -135,14 +135,14 @@ class ModelCheck(Tabular):
         from discreet.report.findings.diagnosis import diagnose_test
         from discreet.report.paper import write_markdown_tables, write_word_tables
 
-        place, test = Path(path), diagnose_test(self.estimate, self.diagnostics)
-        if place.suffix == ".docx":
-            with staged(place.parent, [place.name]) as stage:
-                write_word_tables(stage / place.name, test)
-        elif place.suffix == ".md":
-            write_text(place, write_markdown_tables(test))
+        target, test = Path(path), diagnose_test(self.estimate, self.diagnostics)
+        if target.suffix == ".docx":
+            with staged(target.parent, [target.name]) as stage:
+                write_word_tables(stage / target.name, test)
+        elif target.suffix == ".md":
+            write_text(target, write_markdown_tables(test))
         else:
-            raise BadUsage(f"tables are written as .docx or .md, found {place.name!r}")
+            raise BadUsage(f"tables are written as .docx or .md, found {target.name!r}")
 
     def write_item_sheets(self, path: str | PathLike[str]) -> None:
         """Write an HTML page with a sheet for each item, which prints one item a page."""

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any, Literal, TypedDict, cast, get_args
 
 from discreet.errors import BadUsage, Remedy
+from discreet.hints import KEYWORDS
 from discreet.tables.key import Key, KeyLike, make_key
 from discreet.tables.reading_fields import READING_FIELDS
 from discreet.tables.remedies import Detected
@@ -492,10 +493,16 @@ class ReadingWords(FitWords, total=False):
 
 def check_words(words: Mapping[str, Any]) -> None:
     """Refuse a keyword that no reader knows, and name one that is spelt alike."""
-    for word in words.keys() - ReadingWords.__annotations__.keys():
-        alike = get_close_matches(word, ReadingWords.__annotations__, 1)
-        hint = f"did you mean {alike[0]}=?" if alike else "see discreet.read_responses"
-        raise BadUsage(f"there is no keyword {word}= for reading answers; {hint}")
+    known = ReadingWords.__annotations__
+    unknown = sorted(words.keys() - known.keys())
+    hints = []
+    for word in unknown:
+        alike = [KEYWORDS[word]] if word in KEYWORDS else get_close_matches(word, known, 1)
+        hints += [f"{word}=: did you mean {alike[0]}=?"] if alike else []
+    if unknown:
+        hint = " ".join(hints) or "see discreet.read_responses"
+        keywords = "=, ".join(unknown)
+        raise BadUsage(f"there is no keyword {keywords}= for reading answers; {hint}")
 
 
 def join_words(words: Mapping[str, Any]) -> Reading:
