@@ -40,7 +40,8 @@ Every public name, by task. `help(discreet.fit)` has the details, and so has the
 [reference](site/reference.md) of the site. [In Python](python.md) shows how they work together.
 """
 GROUPS = {
-    "Read answers": "read_responses Reading ReadingWords Responses datasets",
+    "Read answers": "inspect_table Inspection read_responses Reading ReadingWords Responses "
+    "datasets",
     "Calibrate": "fit Estimate FitsByGroup load count_pairs PairCounts Rasch",
     "Check the model": "analysis find_dif DifTable figures",
     "Rank and compare items": "rank Ranking rank_ranges RankRanges compare_items ItemComparison",
