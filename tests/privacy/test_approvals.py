@@ -19,15 +19,14 @@ from discreet.errors import BadResponses, BadUsage, LedgerError, MissingExtra, N
 from discreet.privacy.accounting import Budget
 from discreet.privacy.accounting.gaussian_noise import calibrate_counts
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.ledger.approvers import (
-    Approver,
+from discreet.privacy.ledger.approvers import Approver, propose_change
+from discreet.privacy.ledger.request import Request, Signature, pack, unpack, write_decimal
+from discreet.privacy.ledger.signatures import (
     check_public,
     make_fingerprint,
-    propose_change,
     read_public,
     write_key,
 )
-from discreet.privacy.ledger.request import Request, Signature, pack, unpack, write_decimal
 from discreet.privacy.mechanisms import MECHANISMS
 from discreet.privacy.noise import ExactNoise
 from discreet.publishing import delivery

@@ -11,8 +11,9 @@ import pytest
 import discreet as library
 from commandline import LSAT_ITEMS, discreet
 from discreet.errors import BadUsage
-from discreet.privacy.ledger.approvers import Approver, write_key
+from discreet.privacy.ledger.approvers import Approver
 from discreet.privacy.ledger.request import Request
+from discreet.privacy.ledger.signatures import write_key
 from discreet.simulation import simulate, simulate_comparisons
 from discreet.words import LANGUAGES
 

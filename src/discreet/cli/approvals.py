@@ -169,8 +169,8 @@ def approve(
     passphrase_file: Secret = None,
 ) -> None:
     """Show a request completely, then sign it. Read it first: what is signed can be released."""
-    from discreet.privacy.ledger.approvers import make_fingerprint, read_passphrase
     from discreet.privacy.ledger.request import Request
+    from discreet.privacy.ledger.signatures import make_fingerprint, read_passphrase
     from discreet.publishing.requests import approve as sign
 
     opened_request = Request.load(request)
@@ -207,7 +207,7 @@ def make_key(
     passphrase_file: Secret = None,
 ) -> None:
     """Make a signing key and print its public key, which goes into the ledger."""
-    from discreet.privacy.ledger.approvers import (
+    from discreet.privacy.ledger.signatures import (
         make_fingerprint,
         read_passphrase,
         read_public,
@@ -236,8 +236,9 @@ def change_approver(
 ) -> None:
     """Enter an approver's key. The first are entered freely, later ones need approval."""
     from discreet.privacy.ledger import Ledger
-    from discreet.privacy.ledger.approvers import Approver, find_public, propose_change
+    from discreet.privacy.ledger.approvers import Approver, propose_change
     from discreet.privacy.ledger.request import Request
+    from discreet.privacy.ledger.signatures import find_public
 
     ledger = Ledger.open(file)
     if request is not None:

@@ -20,9 +20,9 @@ from typing import Annotated, Any, Literal
 
 from discreet.atomic import write_text
 from discreet.errors import BadUsage, NotAllowed, escape_controls, escape_json
-from discreet.privacy.ledger.approvers import check_public, make_fingerprint, sign
 from discreet.privacy.ledger.file import random_bytes
 from discreet.privacy.ledger.policy import Asked
+from discreet.privacy.ledger.signatures import check_public, make_fingerprint, sign
 from discreet.schema import (
     Along,
     AtLeast,
