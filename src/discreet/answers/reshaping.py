@@ -13,6 +13,7 @@ import numpy as np
 
 from discreet.answers.choices import join_choices
 from discreet.answers.pack import pack_rows, store_long
+from discreet.answers.sample import refuse_weights
 from discreet.answers.select import select_columns
 from discreet.answers.steps import Nodes, StepStore, store_long_codes
 from discreet.counts.planes import AnswerStore, SparseRows, join_rows
@@ -45,6 +46,7 @@ def select_person_rows(responses: Responses, rows: Any) -> Responses:
         None if chosen is None else replace(chosen, chosen=chosen.chosen[positions]),
         responses.lowest,
         responses.detected,
+        None if responses.sample is None else responses.sample.take(positions),
     )
 
 
@@ -57,6 +59,12 @@ def join_responses(parts: Sequence[Responses]) -> Responses:
         )
     if not parts:
         raise BadResponses("Nothing to put together: give at least one set of answers.")
+    for part in parts:
+        refuse_weights(
+            part.sample,
+            "putting answers together",
+            "units of two samples may have the same names. Read all persons from one table",
+        )
     steps, lowest = join_items(parts), {part.lowest for part in parts}
     if len(lowest) > 1:
         raise BadResponses(

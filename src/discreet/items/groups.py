@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from discreet.answers.opening import load_answers, name_model
 from discreet.answers.responses import Responses
+from discreet.answers.sample import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.models.conditional.estimator import ConditionalFit, find_maximum
 from discreet.models.steps import (
@@ -124,7 +125,9 @@ def split_groups(responses: Responses, groups: Any) -> Split:
 def load_grouped(responses: Any, groups: Any, words: ReadingWords) -> Responses:
     """Return answers in memory, with the group column that is asked for."""
     is_column = isinstance(groups, str) and groups not in SCORE_SPLITS
-    return load_answers(responses, words, group=groups if is_column else ())
+    source = load_answers(responses, words, group=groups if is_column else ())
+    refuse_weights(source.sample, "a test of group differences by chi-squared", PSEUDO_LIKELIHOOD)
+    return source
 
 
 def _label_persons(responses: Responses, groups: Any) -> Texts:

@@ -15,6 +15,7 @@ import numpy as np
 
 from discreet.answers.opening import load_answers, name_model
 from discreet.answers.responses import Responses
+from discreet.answers.sample import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.groups import chi_squared_tail, take_group
 from discreet.models.conditional.estimator import find_maximum
@@ -121,6 +122,7 @@ def run_martin_loef(
     (5, 1000)
     """
     source = load_answers(responses, name_model(responses, model, reading))
+    refuse_weights(source.sample, "Martin-Löf's test", PSEUDO_LIKELIHOOD)
     usable = _usable_items(source)
     parts = _choose_parts(source, usable, split)
     chosen = choose_model(model, source.steps)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
+from discreet.answers.sample import OF_SAMPLE, refuse_weights
 from discreet.errors import BadUsage
 from discreet.models.categories import score_moments
 from discreet.models.item_parameters import KnownItems, known_thresholds
@@ -105,6 +106,7 @@ def prepare(
 ) -> Prepared:
     """Match items, score persons, and refuse answers that nothing can be said about."""
     source = load_answers(responses, words)
+    refuse_weights(source.sample, "fit by residuals", OF_SAMPLE)
     scores = score(source, calibration, method=method)
     item_parameters = known_thresholds(calibration).select(set(scores.items))
     answers = item_parameters.match(source.select(item_parameters.items))

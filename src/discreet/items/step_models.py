@@ -12,6 +12,7 @@ import numpy as np
 
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
+from discreet.answers.sample import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.groups import chi_squared_tail
 from discreet.models.conditional.estimator import find_maximum
@@ -91,6 +92,9 @@ def compare_step_models(responses: Any, **reading: Unpack[ReadingWords]) -> Step
     149-174.
     """
     source = load_answers(responses, reading)
+    refuse_weights(
+        source.sample, "the test of partial credit against rating scale", PSEUDO_LIKELIHOOD
+    )
     if max(source.steps) == 1:
         raise BadUsage(
             "partial credit and rating scale are models of answers with steps; of right and wrong "

@@ -14,10 +14,11 @@ from typing import Any, Unpack, cast
 
 import numpy as np
 
-from discreet.answers.opening import load_answers, name_model, opened, plan_words
+from discreet.answers.opening import load_answers, name_model, opened, plan_words, weigh_answers
 from discreet.answers.protocol import Answers, Job
 from discreet.answers.ratings import Ratings, StoredRatings
 from discreet.answers.responses import Responses
+from discreet.answers.sample import DesignWords, Sample
 from discreet.counts import PairCounts, holds_counts, name_weighting
 from discreet.counts.folds import FoldCounts, PersonWeight, Tally, explain_folds
 from discreet.counts.matrix import DENSE_FITTING, FITTING, planning
@@ -114,6 +115,11 @@ def fit(
     within: Within = "auto",
     features: Mapping[str, Any] | None = None,
     refits: int = 0,
+    weight: str | None = None,
+    strata: str | None = None,
+    cluster: str | None = None,
+    replicates: str | Sequence[str] | None = None,
+    replication: str | None = None,
     **reading: Unpack[FitWords],
 ) -> Estimate:
     """Estimate the difficulty of every item.
@@ -169,6 +175,17 @@ def fit(
     refits
         Of ratings: how many refits to drawn scores measure and remove the bias that very many
         raters of few ratings each cause (2 or 3 suffice).
+    weight
+        The column of sampling weights. The estimate is then that of a fit of the whole population,
+        and ``design_effect`` says what the design costs. Zero means outside the domain. The answers
+        are read into memory.
+    strata, cluster
+        With weights: the columns of strata and of primary sampling units (schools, say).
+        Standard errors are linearised and have the number of units less that of strata as
+        degrees of freedom. Without ``cluster`` every person is a unit.
+    replicates, replication
+        With weights: the columns of replicate weights, as names or a pattern (``"repwt*"``), and
+        how they were made: ``"jk1"``, ``"jk2"``, ``"brr"`` or ``"fay:0.5"``.
     reading
         ``person=``, ``item=``, ``response=`` and the other keywords of
         :func:`discreet.read_responses`, for sources that have columns.
@@ -200,11 +217,17 @@ def fit(
     >>> float(np.round(anchored.difficulty[1], 6)), anchored.status[0].value
     (2.693147, 'anchored')
     """
+    stated = {"weight": weight, "strata": strata, "cluster": cluster, "replicates": replicates}
+    design = {name: column for name, column in stated.items() if column is not None}
+    if replication is not None:
+        design["replication"] = replication
     if facets or isinstance(data, Ratings | StoredRatings):
         from discreet.models.facets.fit import FacetRequest, fit_facets  # loads SciPy and numba
 
         if anchors is not None:
             raise BadUsage("anchors hold items of answers; with facets= leave anchors= out")
+        if design:
+            raise BadUsage("weights belong to answers; with facets= leave weight= out")
         question = FacetRequest(
             facets, structure, features, model, method, within, standard_errors, refits
         )
@@ -212,6 +235,9 @@ def fit(
     _check_method(method, ability)
     request = _Request(method, standard_errors, regularisation, ability, model)
     LOG.info("fitting items of %s, method %s", name_source(data), method)
+    if design:
+        words = name_model(data, model, reading)
+        data, reading = weigh_answers(data, cast(DesignWords, design), words), FitWords()
     if anchors is not None:
         data, request, reading = _hold(data, anchors, request, reading)
     estimate = _fit(data, request, engine, reading)
@@ -254,6 +280,8 @@ def _fit(data: Any, request: _Request, engine: Engine, reading: FitWords) -> Est
             return _fit_counts(counts, _decide(request, counts))
     words = name_model(data, request.model, reading)
     with planning(use), opened(data, engine, words) as answers:
+        if isinstance(answers, Responses) and answers.sample is not None:
+            return _fit_sample(answers, answers.sample, request)
         request = _decide(request, answers)
         way = _fit_pairs if answers.lasts else _fit_once
         estimate = (_fit_answers if request.method in ANSWER_METHODS else way)(answers, request)
@@ -263,6 +291,19 @@ def _fit(data: Any, request: _Request, engine: Engine, reading: FitWords) -> Est
             if estimate.ladder is None
             else call_categories(estimate, answers.steps, answers.lowest)
         )
+
+
+def _fit_sample(answers: Responses, sample: Sample, request: _Request) -> Estimate:
+    """Fit persons with weights."""
+    from discreet.models.weighted import WeightedRequest, fit_weighted
+
+    if request.regularisation != 0:
+        raise BadUsage("regularisation adds whole persons; with weights leave it out")
+    question = WeightedRequest(request.method, request.model, request.ability, request.anchors)
+    estimate = fit_weighted(answers, sample, question)
+    if estimate.ladder is None:
+        return estimate
+    return call_categories(estimate, answers.steps, answers.lowest)
 
 
 def _decide(request: _Request, data: Answers | PairCounts) -> _Request:

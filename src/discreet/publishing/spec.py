@@ -18,6 +18,8 @@ from discreet.answers.judges import Comparisons
 from discreet.answers.opening import opened
 from discreet.answers.protocol import Contributions
 from discreet.answers.read_judges import open_comparisons, read_comparisons
+from discreet.answers.responses import Responses
+from discreet.answers.sample import RAKED, refuse_weights
 from discreet.errors import BadResponses, BadUsage, NotAllowed
 from discreet.models.noisy.released import check_estimator
 from discreet.names import name_id
@@ -242,7 +244,11 @@ def open_listed(
     source: Any, engine: str, words: ListedWords | None, listing: Listing
 ) -> Iterator[Contributions]:
     """Give the answers of a release: read as it was told, and only what is listed."""
+    if words and "weight" in words:
+        raise BadUsage(f"a release is refused where persons have weights: {RAKED}")
     with opened(source, engine, words, listing.read) as answers:
+        if isinstance(answers, Responses):
+            refuse_weights(answers.sample, "a release", RAKED)
         yield listing.admit(answers)
 
 

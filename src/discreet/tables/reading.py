@@ -397,6 +397,8 @@ def check_words(words: Mapping[str, Any]) -> None:
     for word in words.keys() - ReadingWords.__annotations__.keys():
         alike = get_close_matches(word, ReadingWords.__annotations__, 1)
         hint = f"did you mean {alike[0]}=?" if alike else "see discreet.read_responses"
+        if word in ("weight", "strata", "cluster", "replicates", "replication"):
+            hint = "weights are a keyword of fit, or of answers: answers.weigh(weight=...)"
         raise BadUsage(f"there is no keyword {word}= for reading answers; {hint}")
 
 
