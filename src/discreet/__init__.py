@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from importlib.util import find_spec
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from discreet.answers.responses import Responses
     from discreet.counts import PairCounts
     from discreet.items.dif import DifTable, find_dif
+    from discreet.models.by_group import FitsByGroup
     from discreet.models.calibrate import fit
     from discreet.models.compared import count_comparisons, rank_comparisons
     from discreet.persons.scoring import PersonScores, score
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
         compare_items,
         rank_ranges,
     )
+    from discreet.saving import load
     from discreet.scales.bank import Bank, create_bank, grow_bank, read_bank, write_bank
     from discreet.scales.drift import Drift, find_drift
     from discreet.scales.linking import Link, link_calibrations
@@ -73,6 +76,7 @@ _NAMES = {
     "answers.reading": "read_responses",
     "answers.responses": "Responses",
     "counts": "PairCounts",
+    "models.by_group": "FitsByGroup",
     "items.dif": "DifTable find_dif",
     "models.calibrate": "fit",
     "models.compared": "count_comparisons rank_comparisons",
@@ -87,6 +91,7 @@ _NAMES = {
     "results.estimate": "Estimate",
     "results.ranks": "ItemComparison RankRanges compare_items rank_ranges",
     "results.ranking": "Ranking Strengths rank",
+    "saving": "load",
     "simulation": "simulate_comparisons simulate",
     "simulation.ratings": "simulate_ratings",
     "sklearn": "PrivateRasch Rasch",
@@ -103,6 +108,7 @@ __all__ = [
     "DifTable",
     "Drift",
     "Estimate",
+    "FitsByGroup",
     "Guarantee",
     "ItemComparison",
     "Ledger",
@@ -139,6 +145,7 @@ __all__ = [
     "grow_bank",
     "item_information",
     "link_calibrations",
+    "load",
     "next_item",
     "plan",
     "propose",
@@ -169,11 +176,21 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     home = f"discreet.{_HOME.get(name, name)}"
     if name.startswith("_") or find_spec(home) is None:
-        raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+        raise AttributeError(f"module 'discreet' has no attribute {name!r}.{_hint(name)}")
     module = importlib.import_module(home)
     value = getattr(module, name) if name in _HOME else module
+    if isinstance(value, FunctionType):
+        value = importlib.import_module("discreet.hints").explain_call(value)
     globals()[name] = value
     return value
+
+
+def _hint(name: str) -> str:
+    """Return what somebody may have meant by a name that is not there."""
+    if name.startswith("_"):
+        return ""
+    hints = importlib.import_module("discreet.hints")
+    return " " + (hints.suggest(name, __all__, hints.CALLS) or f"It has {', '.join(__all__)}.")
 
 
 def __dir__() -> list[str]:

@@ -34,10 +34,20 @@ from discreet.persons.measures import NormalPrior
 from discreet.persons.scoring import score_answers
 from discreet.results.calibrated import read_calibration
 from discreet.scales.bank import Bank
-from discreet.scales.empirical_bayes import shrink as shrink
+from discreet.scales.empirical_bayes import shrink
 from discreet.tabular import Tabular, brief_repr
 from discreet.text import name_some
 from discreet.types import BoolArray, FloatArray, ScoreMethod
+
+__all__ = [
+    "AdaptiveSession",
+    "Exposure",
+    "Rules",
+    "item_information",
+    "next_item",
+    "shrink",
+    "start",
+]
 
 REACHED, LONG_ENOUGH, NOTHING_LEFT = "standard error reached", "number of items", "no item left"
 

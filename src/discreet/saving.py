@@ -83,6 +83,48 @@ class Kept:
         return result
 
 
+def load(path: str | PathLike[str]) -> object:
+    """Read what the library wrote, whatever it is.
+
+    A result of any kind that was saved, pair counts, a bank, a ledger, or the folder of a release.
+
+    Parameters
+    ----------
+    path
+        The file, or a release's folder.
+
+    Examples
+    --------
+    >>> import tempfile, discreet
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     discreet.fit(discreet.datasets.lsat()).save(f"{folder}/lsat.json")
+    ...     load(f"{folder}/lsat.json")
+    <Estimate: 5 items, 1,000 persons, conditional, confidential>
+    """
+    import discreet
+
+    if Path(path).is_dir():
+        return discreet.read_release(path)
+    readers: dict[bytes, Callable[[Any], Any]] = {
+        b"{": read_result,
+        b"PK": discreet.PairCounts.load,
+        b"SQLite format 3": discreet.Ledger.open,
+        b"# {": discreet.read_bank,
+    }
+    try:
+        with Path(path).open("rb") as file:
+            start = file.read(16).lstrip()
+    except OSError as error:
+        raise BadUsage(f"{path} cannot be read: {error.strerror}. Check the path.") from error
+    for mark, read in readers.items():
+        if start.startswith(mark):
+            return read(path)
+    raise BadUsage(
+        f"{path} is no file that discreet wrote. Answers are read with "
+        "discreet.read_responses(path), or discreet.fit(path) at once."
+    )
+
+
 def read_result(path: str | PathLike[str]) -> Any:
     """Return the result in a file, of whatever kind it is."""
     try:
@@ -121,9 +163,9 @@ def _load_public(name: str) -> None:
     """Load the module of a public name; nothing happens where there is no such name."""
     import discreet
 
-    module = discreet if name in discreet.__all__ else discreet.analysis
-    if name in module.__all__:
-        getattr(module, name)
+    for module in (discreet, discreet.analysis, discreet.adaptive):
+        if name in module.__all__:
+            getattr(module, name)
 
 
 def list_kinds(result: type) -> dict[str, type]:

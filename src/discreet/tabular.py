@@ -6,19 +6,23 @@ terminal. Numbers that do not exist are shown as a dash, never as "nan".
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import namedtuple
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
+from difflib import get_close_matches
 from math import isfinite
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import escape_controls
+from discreet.hints import Guessable
 from discreet.names import restore_ids
 from discreet.saving import Kept
 from discreet.text import count_of
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
 PREVIEW_ROWS = 12
@@ -72,8 +76,13 @@ def make_frame(table: pa.Table) -> pd.DataFrame:
         return table
 
 
-class Tabular(Kept):
-    """A result with columns of equal length that other programs can take; it can be saved."""
+class Tabular(Guessable, Kept):
+    """A result with columns of equal length that other programs can take; it can be saved.
+
+    It is a table: ``len`` counts its rows, a loop goes over them, ``result["Q1"]`` is the row of
+    an item (or whatever the first column holds), ``result["se"]`` a column. Polars, DuckDB and
+    PyArrow take it as it is.
+    """
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table as plain columns; a single number is a column of one row."""
@@ -86,6 +95,61 @@ class Tabular(Kept):
     def to_dataframe(self) -> pd.DataFrame:
         """Return the table as a pandas DataFrame, or as Arrow where pandas is absent."""
         return make_frame(self.to_arrow())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the table as a pandas DataFrame."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the table as a polars DataFrame."""
+        import polars as pl
+
+        return pl.DataFrame(self.to_arrow())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Hand the table to any program that takes Arrow."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __len__(self) -> int:
+        return _count_rows(self.to_dict())
+
+    def __bool__(self) -> bool:
+        return True  # a result without rows is a result
+
+    def __iter__(self) -> Iterator[Any]:
+        """Go over the rows, as named tuples."""
+        columns = _list_cells(self.to_dict())
+        row = namedtuple("Row", columns, rename=True)  # type: ignore[misc]
+        return map(row._make, zip(*columns.values(), strict=True))
+
+    def __contains__(self, key: object) -> bool:
+        return key in next(iter(_list_cells(self.to_dict()).values()), [])
+
+    def __getitem__(self, key: Any) -> Any:
+        columns = _list_cells(self.to_dict())
+        names = next(iter(columns.values()), [])
+        if key in names:
+            rows = [row for row, name in zip(self, names, strict=True) if name == key]
+            return rows[0] if len(rows) == 1 else rows
+        if key in columns:
+            import numpy as np
+
+            return np.array(columns[key])
+        near = get_close_matches(str(key), [*map(str, names), *columns], 3, 0.5)
+        near = near or [*map(str, names[:3]), "..."]
+        title = next(iter(columns), "row")
+        raise KeyError(
+            f"there is no {title} {key!r} here, and no such column; there is {', '.join(near)}"
+        )
+
+    def _repr_html_(self) -> str:
+        """Show the first rows in a notebook."""
+        import discreet
+
+        columns = _list_cells(self.to_dict())
+        shown = [discreet.html.HtmlColumn(name, cells) for name, cells in columns.items()]
+        caption = "; ".join(self.describe()[:1])
+        return f"<div>{discreet.html.preview_table(shown, caption=caption)}</div>"
 
     def describe(self) -> list[str]:
         """Return the sentences that a summary begins with: what this is."""

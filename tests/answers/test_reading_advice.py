@@ -59,7 +59,7 @@ def test_answers_from_1_are_told_to_name_the_lowest_category(desk):
 
 def test_following_the_first_advice_gives_the_right_thresholds(desk):
     advice = re.search(r"\((--[a-z].*?)\)", ask(desk).err)[1]
-    ended = ask(desk, *shlex.split(advice), "--design", "complete")
+    ended = ask(desk, *shlex.split(advice), "--item-selection", "complete")
     assert ended.code == 0, ended.err
     released = [row["thresholds"] for row in json.loads(ended.out)["items"]]
     true = fit(Responses.from_array(draw_scale(1, 4) - 1, ITEMS, steps=3)).thresholds

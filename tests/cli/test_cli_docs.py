@@ -25,7 +25,7 @@ def commands(group, path=()):
     for name, command in group.commands.items():
         if hasattr(command, "commands"):
             yield from commands(command, (*path, name))
-        else:
+        elif not command.hidden:
             yield " ".join((*path, name)), command
 
 
@@ -36,7 +36,8 @@ def section(name):
     """The part of the page about a command, with the parts that every command shares."""
     text = PAGE.read_text()
     parts = re.split(r"^##+ ", text, flags=re.M)
-    wanted = ("Everywhere", "Reading answers", f"discreet {name.split()[0]}\n")
+    family = f"discreet {name.split()[0]}\n"
+    wanted = ("Everywhere", "Reading answers", family, f"discreet {name}\n")
     return "\n".join(part for part in parts if part.startswith(wanted))
 
 
@@ -71,9 +72,9 @@ def test_help_names_every_command(name):
     ("group", "names"),
     [
         (Everywhere, COMMANDS),
-        (ReadingOptions, ["fit", "report", "top", "score", "dif", "counts", "ledger resume"]),
-        (ReleaseReading, ["release", "propose", "fit"]),
-        (Limits, ["release", "counts", "ledger resume"]),
+        (ReadingOptions, ["fit", "result report", "top", "score", "dif", "table counts"]),
+        (ReleaseReading, ["release", "steward propose", "fit"]),
+        (Limits, ["release", "table counts", "ledger resume"]),
         (Columns, ["compare rank", "compare release", "ledger resume"]),
         (ReleaseTerms, ["release", "compare release"]),
         (DeliveryOptions, ["release", "compare release", "ledger resume"]),
@@ -85,7 +86,50 @@ def test_a_group_of_options_is_whole_in_every_command_that_has_it(group, names):
         assert wanted <= {one.name for one in COMMANDS[name].params}
 
 
-@pytest.mark.parametrize("name", ["dif", "fit", "report", "top"])
+FORMER = {
+    **{name: f"steward {name}" for name in ("propose", "approve", "correct", "withdraw")},
+    **{"key": "steward key", "translate": "steward translate", "report": "result report"},
+    **{"counts": "table counts", "merge": "table merge", "mislabelled": "table mislabelled"},
+    **{"compare-items": "result compare", "testlets": "table testlets"},
+}
+
+
+@pytest.mark.parametrize("former", FORMER)
+def test_a_former_spelling_is_the_same_command_and_is_not_listed(former):
+    root = get_command(app)
+    assert root.commands[former].hidden
+    names = [[one.name for one in root.commands[former].params]]
+    names += [[one.name for one in COMMANDS[FORMER[former]].params]]
+    assert names[0] == names[1]
+    assert not re.search(rf"^  {former}\b", discreet("--help").out, re.M)
+
+
+TOP = "demo fit check top score dif link drift plan release verify audit ledger studio simulate"
+
+
+def test_fifteen_commands_are_at_the_top_beside_families():
+    shown = {name for name, one in get_command(app).commands.items() if not one.hidden}
+    assert shown == {*TOP.split(), "steward", "table", "result", "bank", "compare"}
+
+
+def test_the_help_of_a_release_is_short_and_names_what_is_required_first():
+    text = discreet("release", "--help").out
+    options = re.findall(r"^  (?:-\w, )?(--[a-z-]+)", text, re.M)
+    assert len(options) <= 36
+    assert options[:4] == ["--items", "--epsilon", "--ledger", "--out"]
+    assert not {"--steps", "--merge", "--title", "--design"} & {*options}
+    panels = re.findall(r"^([A-Z][\w ]+):$", text, re.M)
+    assert panels[:2] == ["Arguments", "Required"]
+    assert {"Study", "Guarantee and identity", "Reading the file", "Output"} <= {*panels}
+
+
+@pytest.mark.parametrize("name", ["release", "steward propose", "audit"])
+def test_a_release_and_a_study_design_have_words_of_their_own(name):
+    assert "--item-selection" in discreet(*name.split(), "--help").out
+    assert "--design" not in discreet(*name.split(), "--help").out
+
+
+@pytest.mark.parametrize("name", ["dif", "fit", "result report", "top"])
 def test_every_method_is_named_in_help_and_page(name):
     (option,) = [option for option in COMMANDS[name].params if option.name == "method"]
     for method in METHODS:

@@ -10,8 +10,8 @@ import pytest
 import discreet
 from discreet.answers.ratings import Ratings
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems, ItemsLeftOut
-from discreet.models.facets import fit as facet_fit
 from discreet.models.facets.conditional import maximise_conditional
+from discreet.models.facets.drawing import redraw_ratings
 from discreet.models.facets.structure import PairedBatches, describe_structure, plan_design
 
 REFERENCES = Path(__file__).parents[2].parent / "shared" / "data" / "raters"
@@ -338,12 +338,57 @@ def test_drift_sums_to_zero_over_the_times_of_each_rater():
 def test_drawn_scores_keep_every_total():
     ratings, _, _ = simulate_ratings(12)
     design = plan_design(ratings.batches(), describe_structure(None, ["rater"]))
-    drawn = facet_fit.redraw_ratings(
-        design, ratings, np.zeros(design.n_columns), np.random.default_rng(0)
-    )
+    drawn = redraw_ratings(design, ratings, np.zeros(design.n_columns), np.random.default_rng(0))
     totals = [np.bincount(r.person, r.score) for r in (ratings, drawn)]
     np.testing.assert_array_equal(*totals)
     assert (drawn.score != ratings.score).any()
+
+
+def test_drawn_scores_follow_the_law_given_the_total():
+    # Two ratings of one person, total 1: the odds that the first has the point are exp(d2 - d1).
+    n = 4000
+    person, rater = np.repeat(np.arange(n), 2), np.tile([0, 1], n)
+    ratings = Ratings.from_codes(
+        person, np.zeros(2 * n, int), np.tile([0, 1], n), facets={"rater": rater}
+    )
+    design = plan_design(ratings.batches(), describe_structure(None, ["rater"]))
+    thresholds = np.array([0.0, -0.7, 0.4])
+    drawn = redraw_ratings(design, ratings, thresholds, np.random.default_rng(0))
+    share = drawn.score[::2].mean()
+    expected = 1 / (1 + math.exp(-0.7 - 0.4))
+    assert share == pytest.approx(expected, abs=4 * math.sqrt(expected * (1 - expected) / n))
+
+
+@pytest.mark.parametrize("within", [None, "item"])
+def test_raters_of_few_persons_have_model_based_errors(within):
+    drawn = discreet.simulate_ratings(300, 3, 6, rng=np.random.default_rng(1), marks=3, steps=2)
+    ratings = drawn.ratings
+    rater = ratings.codes["rater"].copy()
+    persons = np.unique(ratings.person[rater == 5])[:3]
+    rater[(rater == 5) & np.isin(ratings.person, persons)] = 6
+    few = Ratings.from_codes(ratings.person, ratings.item, ratings.score, facets={"rater": rater})
+    facet = discreet.fit(few, within=within).facets["rater"]
+    assert facet.persons[6] == 3
+    assert facet.degrees[6] == 0
+    assert facet.degrees[0] == facet.persons[0] - 1
+    exact = discreet.fit(few, method="conditional").facets["rater"]
+    assert facet.se[6] == pytest.approx(exact.se[6], rel=0.35)
+
+
+def test_refits_draw_thresholds_of_very_many_raters_together():
+    drawn = discreet.simulate_ratings(
+        1500, 2, 700, rng=np.random.default_rng(2), marks=3, steps=3, severity_sd=1.0
+    )
+    truth = drawn.thresholds - drawn.thresholds.mean(axis=1, keepdims=True)
+
+    def slope(estimate):
+        spacing = estimate.thresholds - estimate.thresholds.mean(axis=1, keepdims=True)
+        return (spacing * truth).sum() / (truth**2).sum()
+
+    plain = discreet.fit(drawn.ratings, standard_errors=False)
+    corrected = discreet.fit(drawn.ratings, standard_errors=False, refits=2)
+    assert slope(plain) > 1.04
+    assert abs(slope(corrected) - 1) < abs(slope(plain) - 1) / 2
 
 
 def test_a_release_of_ratings_is_refused_with_its_reasons():

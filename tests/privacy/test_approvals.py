@@ -33,7 +33,7 @@ from discreet.publishing import delivery
 from discreet.publishing.bundle import seal_record
 from discreet.publishing.delivery import resume_release
 from discreet.publishing.notices import withdrawal_notice
-from discreet.publishing.spec import ReleaseSpec, make_listing
+from discreet.publishing.spec import make_spec
 
 pytest.importorskip("cryptography", reason="the extra approvals is not installed")
 
@@ -224,8 +224,9 @@ def test_the_ledger_is_not_charged_for_another_release_than_the_signed_one(desk,
 def test_every_mechanism_spends_under_its_own_name(name):
     entry = MECHANISMS[name]
     items = {"a": 1, "b": 2, "c": 1} if name == "totals" else ["a", "b", "c"]
-    wanted = ReleaseSpec(entry.kind, Budget(0.5, 1e-6), make_listing(items), 3, 1000, name)
-    spend = entry().calibrate(wanted.make_public(1000), wanted.budget, ExactNoise().source).spend
+    told = {"items": items, "max_answers": 3, "persons": 1000, "mechanism": name}
+    spec = make_spec(Budget(0.5, 1e-6), kind=entry.kind, **told)
+    spend = entry().calibrate(spec.public, spec.budget, ExactNoise().source).spend
     assert spend.mechanism == name
     assert (spend.epsilon, spend.delta) <= (0.5, 1e-6)
 

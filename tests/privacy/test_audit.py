@@ -333,7 +333,7 @@ def test_forms_that_are_forgotten_are_refuted_from_the_command_line(
 ):
     rows = [f"{form[0][0]},{item}\n" for form in FORMS for item in form]
     (tmp_path / "forms.csv").write_text("form,item\n" + "".join(rows))
-    asked = ["--forms", tmp_path / "forms.csv", "--design", "random", "--max-answers", 4]
+    asked = ["--forms", tmp_path / "forms.csv", "--item-selection", "random", "--max-answers", 4]
     ended = type_audit(*asked)
     assert ended.code == 0
     assert "8 items in 2 forms, at most 4 answers each, design random" in ended.out

@@ -25,7 +25,8 @@ from discreet.answers.device import DeviceAnswers
 from discreet.answers.streamed import open_stream
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.mechanisms.pairs import DensePairs
-from discreet.publishing.spec import make_listing, open_listed
+from discreet.publishing.listed import DataSource, open_listed
+from discreet.publishing.spec import make_spec
 from discreet.tables import remedies, scales, separators, sources
 from discreet.tables.formats import jsonl, labelled, workbook
 from discreet.tables.reading_fields import READING_FIELDS
@@ -333,12 +334,16 @@ class Read:
     answers: dict
 
 
+def tell(items, **more):
+    return make_spec(BUDGET, items=items, **more).public
+
+
 def read_case(case, path, engine="auto"):
-    listing = make_listing(case.items, lowest=case.lowest)
+    told = tell(case.items, lowest=case.lowest)
     source, words = path, case.words
     if case.before:
         source, words = read_responses(path, **case.words), {}
-    with open_listed(source, engine, words, listing) as answers:
+    with open_listed(DataSource(source, engine), words, told) as answers:
         return describe(answers)
 
 
@@ -422,8 +427,8 @@ def test_answers_on_disk_are_read_alike(layout, tmp_path):
                 continue  # whole rows in the order of a column are read in memory only
             path = case.write(tmp_path, case.rows)
             expected = read_case(case, path)
-            listing = make_listing(case.items, lowest=case.lowest)
-            with open_listed(path, "disk", case.words, listing) as streamed:
+            told = tell(case.items, lowest=case.lowest)
+            with open_listed(DataSource(path, "disk"), case.words, told) as streamed:
                 assert streamed.detected == ()
                 (batch,) = streamed.batches(with_ids=True)
                 assert (streamed.items, streamed.steps) == (expected.items, expected.steps)
@@ -435,7 +440,7 @@ def test_answers_on_disk_are_read_alike(layout, tmp_path):
 
 
 def read_listed(source, items=("q1", "q2"), lowest=0, **words):
-    with open_listed(source, "auto", words, make_listing(items, lowest=lowest)) as answers:
+    with open_listed(DataSource(source, "auto"), words, tell(items, lowest=lowest)) as answers:
         return describe(answers)
 
 
@@ -571,12 +576,12 @@ def test_a_file_that_is_not_utf8_is_not_released(tmp_path, engine):
     path = tmp_path / "answers.csv"
     rows = "id,item,response\na,Größe,1\na,q2,0\nb,q2,1\n" + "b,q2,\n" * 500_000
     table = f"{rows}b,X,1\n".encode()  # behind what is looked at first
-    listing = make_listing(["Größe", "q2"])
+    told = tell(["Größe", "q2"])
     path.write_bytes(table)
-    with open_listed(path, engine, {}, listing) as answers:
+    with open_listed(DataSource(path, engine), {}, told) as answers:
         assert answers.n_persons == 2
     path.write_bytes(table.replace(b"X", b"\xe9"))
-    with pytest.raises(BadResponses, match=RULE), open_listed(path, engine, {}, listing):
+    with pytest.raises(BadResponses, match=RULE), open_listed(DataSource(path, engine), {}, told):
         pass
     assert [one.option for one in read_responses(path).detected] == ["encoding"]
 
@@ -716,10 +721,10 @@ def test_what_is_not_listed_is_ignored_and_its_persons_count(tmp_path, engine):
         "id,item,response,when\np1,q1,1,x\np1,q2,0,x\np2,q1,0,x\np2,essay,long text,x\n"
         "p3,q9,A,x\np3,q9,B,x\np1,essay,5,x\n"
     )
-    listing = make_listing(["q2", "q1", "never"])
+    told = tell(["q2", "q1", "never"])
     expected = [[-1, -1, -1], [-1, 0, -1], [0, 1, -1]]
     for path in (wide_path, long_path):
-        with open_listed(path, engine, {}, listing) as answers:
+        with open_listed(DataSource(path, engine), {}, told) as answers:
             assert (answers.items, answers.n_persons) == (("q2", "q1", "never"), 3)
             stores = [answers] if engine == "memory" else list(answers.batches())
             rows = [row for one in stores for row in one.to_array().tolist()]
@@ -829,7 +834,7 @@ FAULTS = {
 def test_a_planted_fault_is_found(fault, tmp_path, monkeypatch):
     place, name, replacement, check = FAULTS[fault]
     if check is None:
-        monkeypatch.setattr("discreet.publishing.spec.refuse_detected", nothing)
+        monkeypatch.setattr("discreet.publishing.listed.refuse_detected", nothing)
         monkeypatch.setattr("discreet.tables.opener.refuse_detected", nothing)
         check = check_hole
     else:

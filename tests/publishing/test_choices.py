@@ -114,19 +114,24 @@ def test_an_approved_request_is_released_with_no_other_choice(board):
     from dataclasses import replace
 
     from discreet.errors import NotAllowed
-    from discreet.publishing.release import DeliveryTerms, charge_and_release
-    from discreet.publishing.requests import ExactNoise, read_wanted
+    from discreet.publishing.listed import DataSource
+    from discreet.publishing.release import DeliveryTerms, release_spec
+    from discreet.publishing.spec import ReleaseSpec
 
     request = library.propose(
         library.Budget(0.5), items=LSAT_ITEMS, ledger=board / "board.db", looked=True
     )
     signed = library.approve(request, board / "ada.key")
-    terms = DeliveryTerms(board / "board.db", "everyone", ExactNoise(), request=signed)
+    terms, spec = (
+        DeliveryTerms(board / "board.db", request=signed),
+        ReleaseSpec.from_dict(signed.body),
+    )
+    unseen = replace(spec, identity=replace(spec.identity, looked=False))
     with pytest.raises(NotAllowed, match="its looked is another"):
-        charge_and_release(library.datasets.lsat(), read_wanted(signed), terms)
-    wanted = replace(read_wanted(signed), chosen_by="steward")
+        release_spec(DataSource(library.datasets.lsat()), unseen, terms)
+    named = replace(spec, public=replace(spec.public, chosen_by="steward"))
     with pytest.raises(NotAllowed, match="its chosen_by is another"):
-        charge_and_release(library.datasets.lsat(), wanted, replace(terms, looked=True))
+        release_spec(DataSource(library.datasets.lsat()), named, terms)
     assert library.Ledger.open(board / "board.db").releases() == ()
 
 

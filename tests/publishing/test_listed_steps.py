@@ -1,6 +1,7 @@
 """A release is told which values are which categories, and never looks for them."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from discreet.answers.opening import opened
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.protocol import Public
-from discreet.publishing.spec import make_listing, read_public_listing
+from discreet.publishing.listed import check_lowest, restrict_reading
+from discreet.publishing.spec import make_spec
 from discreet.tables.lists import read_form_list, read_items
 
 ITEMS = {"a": 2, "b": 2, "c": 1}
@@ -25,52 +27,56 @@ def write(tmp_path, rows, name="survey.csv"):
     return path
 
 
-def read(source, listing, engine="auto", **words):
-    with opened(source, engine, words, listing.read) as answers:
+def tell(items, **more):
+    return make_spec(discreet.Budget(1.0), items=items, **more).public
+
+
+def read(source, public, engine="auto", **words):
+    with opened(source, engine, words, partial(restrict_reading, public)) as answers:
         if engine == "disk":
             assert answers.n_persons == 3
-            listing.check_lowest(answers)
+            check_lowest(public, answers)
             return answers.steps
-        listing.check_lowest(answers)
+        check_lowest(public, answers)
         return answers.to_array().tolist()
 
 
 def test_values_become_the_categories_that_were_listed(tmp_path):
-    listing = make_listing(ITEMS, lowest=1)
+    told = tell(ITEMS, lowest=1)
     path = write(tmp_path, ROWS)
-    assert read(path, listing) == CODES
-    assert read(path, listing, "disk") == (2, 2, 1)
+    assert read(path, told) == CODES
+    assert read(path, told, "disk") == (2, 2, 1)
     frame = discreet.read_responses(path, lowest=1).to_dataframe("wide")
     assert frame["a"].tolist() == [0, 1, 2]
 
 
 def test_a_matrix_is_read_as_listed():
-    listing = make_listing({"0": 2, "1": 2}, lowest=1)
-    assert read(np.array([[1, 3], [2, 2]]), listing) == [[0, 2], [1, 1]]
+    told = tell({"0": 2, "1": 2}, lowest=1)
+    assert read(np.array([[1, 3], [2, 2]]), told) == [[0, 2], [1, 1]]
     with pytest.raises(BadResponses, match="none of its categories: 1, 2, 3"):
-        read(np.array([[1, 4], [2, 2]]), listing)
-    assert read(np.array([[1, 3, 7], [2, 2, -5]]), listing) == [[0, 2], [1, 1]]
+        read(np.array([[1, 4], [2, 2]]), told)
+    assert read(np.array([[1, 3, 7], [2, 2, -5]]), told) == [[0, 2], [1, 1]]
 
 
 def test_a_scale_without_its_lowest_value_is_not_shifted(tmp_path):
     """The answers are 1 and 2 of a scale from 0 to 2: nobody chose 0, and 1 stays 1."""
     path = write(tmp_path, ["a,b", "1,2", "2,1", "1,1"])
-    assert read(path, make_listing({"a": 2, "b": 2})) == [[1, 2], [2, 1], [1, 1]]
+    assert read(path, tell({"a": 2, "b": 2})) == [[1, 2], [2, 1], [1, 1]]
 
 
 def test_a_scale_that_runs_the_other_way_is_turned(tmp_path):
     path = write(tmp_path, ROWS)
-    turned = read(path, make_listing(ITEMS, lowest=1), reverse="b")
+    turned = read(path, tell(ITEMS, lowest=1), reverse="b")
     assert [row[1] for row in turned] == [0, -1, 2]
     with pytest.raises(BadUsage, match="names 'z', which is not on the list"):
-        read(path, make_listing(ITEMS, lowest=1), reverse="z")
+        read(path, tell(ITEMS, lowest=1), reverse="z")
 
 
 def test_a_value_beyond_the_list_is_refused_where_it_stands(tmp_path):
     path = write(tmp_path, [*ROWS, "4,4,1,1"])
     for engine in ("memory", "disk"):
         with pytest.raises(BadResponses, match=r"row 5|line 5"):
-            read(path, make_listing(ITEMS, lowest=1), engine)
+            read(path, tell(ITEMS, lowest=1), engine)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +88,7 @@ def test_a_value_beyond_the_list_is_refused_where_it_stands(tmp_path):
 )
 def test_words_that_contradict_the_list_are_refused(tmp_path, words, message):
     with pytest.raises(BadUsage, match=message):
-        read(write(tmp_path, ROWS), make_listing(ITEMS, lowest=1), **words)
+        read(write(tmp_path, ROWS), tell(ITEMS, lowest=1), **words)
 
 
 @pytest.mark.filterwarnings("ignore:Answers from 1")
@@ -93,8 +99,8 @@ def test_answers_that_a_reader_shifted_by_itself_are_not_released():
     assert answers.select(["a"]).lowest == 1
     assert answers.select_persons([0, 1]).lowest == 1
     with pytest.raises(BadResponses, match="with 1 as the lowest category, and the release was"):
-        make_listing({"a": 2, "b": 2}).check_lowest(answers)
-    make_listing({"a": 2, "b": 2}, lowest=1).check_lowest(answers)
+        check_lowest(tell({"a": 2, "b": 2}), answers)
+    check_lowest(tell({"a": 2, "b": 2}, lowest=1), answers)
 
 
 @pytest.mark.filterwarnings("ignore:Answers from 1")
@@ -169,11 +175,11 @@ def test_the_cap_is_at_most_the_longest_form():
     assert public(forms=(("a", "b"), ("b", "c"))).max_answers == 2
 
 
-def test_what_was_told_can_be_told_again():
-    told = make_listing(ITEMS, {"A": ["a", "b"], "B": ["b", "c"]}, "complete", 1, "rating-scale")
-    whole = Public(max_answers=3, neighbours=Neighbours.REPLACE_ONE, persons=5, **vars(told))
-    assert read_public_listing(whole) == told
-    assert json.loads(json.dumps(vars(told)))["forms"] == [["a", "b"], ["b", "c"]]
+def test_public_parameters_are_the_same_when_they_are_read_again():
+    forms = {"A": ["a", "b"], "B": ["b", "c"]}
+    told = tell(ITEMS, forms=forms, design="complete", lowest=1, model="rating-scale", persons=5)
+    assert Public.from_dict(json.loads(json.dumps(told.to_dict()))) == told
+    assert told.to_dict()["forms"] == [["a", "b"], ["b", "c"]]
 
 
 @pytest.mark.parametrize(
@@ -191,4 +197,4 @@ def test_what_was_told_can_be_told_again():
 )
 def test_what_is_said_about_items_is_checked(items, more, message):
     with pytest.raises(BadUsage, match=message):
-        make_listing(items, **more)
+        tell(items, **more)

@@ -165,7 +165,7 @@ def terms(survey, out="release"):
 def test_a_survey_is_released_as_typed(survey):
     run = typed(
         *("release", survey / "survey.csv", *terms(survey)),
-        *("--lowest", 1, "--design", "complete", "--json"),
+        *("--lowest", 1, "--item-selection", "complete", "--json"),
     )
     assert run.code == 0, run.err
     document = json.loads(run.out)
@@ -178,7 +178,7 @@ def test_a_survey_is_released_as_typed(survey):
 def test_thresholds_are_printed_with_three_decimals(survey):
     run = typed(
         *("release", survey / "survey.csv", *terms(survey)),
-        *("--lowest", 1, "--design", "complete"),
+        *("--lowest", 1, "--item-selection", "complete"),
     )
     numbers = re.findall(r"-?[0-9]+\.[0-9]+", run.out)
     assert len(numbers) >= 4 * sum(STEPS.values())

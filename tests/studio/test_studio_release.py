@@ -182,7 +182,7 @@ def test_a_ledger_that_wants_approvals_says_what_to_do(browser, tmp_path):
     Ledger.create(path, 1.0, approvals=2, policy={"max_epsilon": 0.5})
     post(browser, "/ledgers/open", path=str(path))
     page = browser.get("/ledgers/ledger-1").text
-    assert "discreet propose" in page
+    assert "discreet steward propose" in page
     assert "epsilon per release at most 0.5" in page
 
 

@@ -18,6 +18,7 @@ import pytest
 import discreet
 from discreet import analysis
 from discreet.answers.steps import store_codes
+from discreet.models.by_group import FitsByGroup
 from discreet.privacy.noise import ExactNoise
 from discreet.saving import Kept, write_value
 from discreet.secure import SeededSource
@@ -120,6 +121,7 @@ def public_results():
         discreet.link_calibrations(estimate, half),
         discreet.create_bank(estimate, scale="mathematics", source="first"),
         discreet.plan(persons=1000, items=50, answers=20, epsilon=1.0),
+        FitsByGroup("group", ("all", "half"), (estimate, half)),
         compared.comparisons,
         discreet.count_comparisons(compared.comparisons),
         discreet.rank_comparisons(compared.comparisons),

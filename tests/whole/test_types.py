@@ -58,10 +58,11 @@ PUBLIC = list_public()
 def every_name():
     """What modules import for type checkers only, by name."""
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
     from matplotlib.axes import Axes
 
-    names = {"pd": pd, "pa": pa, "Axes": Axes}
+    names = {"pd": pd, "pl": pl, "pa": pa, "Axes": Axes}
     for module in pkgutil.walk_packages(discreet.__path__, "discreet."):
         if not module.name.endswith("__main__"):
             names = {**vars(importlib.import_module(module.name)), **names}

@@ -19,6 +19,7 @@ from discreet.answers.pairs import Weighting
 from discreet.answers.select import CELLS, ROWS, check_cap, digest_ids, digest_rows
 from discreet.counts import ComparisonCounts
 from discreet.errors import BadResponses, BadUsage
+from discreet.hints import Guessable
 from discreet.secure import RandomSource, random_ranks
 from discreet.tables.ids import check_codes, check_items, make_ids
 from discreet.tables.reading import REPEATS, check_choice
@@ -28,7 +29,7 @@ from discreet.types import Int64Array, Repeats, Ties
 ERROR = "error"
 
 
-class Comparisons:
+class Comparisons(Guessable):
     """Judges who each preferred one of two objects, pair by pair. It cannot be changed.
 
     Usually made by :func:`discreet.read_comparisons`, :meth:`from_codes` or

@@ -18,7 +18,7 @@ import numpy as np
 from discreet.answers.pairs import Weighting
 from discreet.answers.protocol import Answers, AnswerSource
 from discreet.answers.sample import DesignWords, refuse_weights
-from discreet.counts import PairCounts
+from discreet.counts import PairCounts, holds_counts
 from discreet.counts.folds import PersonWeight, Tally, explain_folds
 from discreet.errors import BadUsage, OutOfReach
 from discreet.log import LOG, log_answers, name_source
@@ -35,7 +35,7 @@ from discreet.types import Engine, WeightingName
 
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
-    from discreet.tables.resources import Resources
+    from discreet.tables.resources import Progress, Resources
 
 ENGINES = ("memory", "disk", "gpu", "spark")
 SYNONYMS = {"duckdb": "disk"}
@@ -161,6 +161,9 @@ def opened(
     engine: str = "auto",
     words: ListedWords | None = None,
     settle: Callable[[Reading], Reading] | None = None,
+    *,
+    resources: Resources | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> Iterator[Answers]:
     """Give answers as :func:`open_answers` does; close them unless the caller had them open.
 
@@ -169,7 +172,7 @@ def opened(
     reading = plan_words(source, words)
     if settle is not None and not isinstance(source, AnswerSource | PairCounts):
         reading = settle(reading or Reading())
-    answers = open_answers(source, engine, reading=reading)
+    answers = open_answers(source, engine, reading=reading, resources=resources, progress=progress)
     try:
         yield answers
     finally:
@@ -183,6 +186,7 @@ def open_answers(
     *,
     reading: Reading | None = None,
     resources: Resources | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> Answers:
     """Return answers of whole persons; close them, or use them in a ``with`` statement.
 
@@ -197,8 +201,10 @@ def open_answers(
         Column names, layout and scoring, from :class:`discreet.tables.reading.Reading`.
     resources
         For the engine "disk": memory and a folder for what does not fit.
+    progress
+        For the engine "disk": called with the rows read so far.
     """
-    if isinstance(source, PairCounts):
+    if isinstance(source, PairCounts) or holds_counts(source):
         raise BadUsage(
             "a release needs the answers themselves, found pair counts: they do not say which "
             "answers are of the same person, so no cap on a person's answers can be drawn. Give "
@@ -221,7 +227,7 @@ def open_answers(
     if chosen == "disk":
         from discreet.answers.streamed import open_stream
 
-        return open_stream(source, reading=reading, resources=resources)
+        return open_stream(source, reading=reading, resources=resources, progress=progress)
     return open_memory(source, reading)
 
 

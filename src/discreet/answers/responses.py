@@ -26,6 +26,7 @@ from discreet.answers.select import (
 )
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses
+from discreet.hints import Guessable
 from discreet.names import name_id
 from discreet.secure import RandomSource
 from discreet.tables.ids import check_codes, check_groups, check_items, check_person_ids, make_ids
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from discreet.counts.folds import Tally
 
 
-class Responses(AnswerSource):
+class Responses(Guessable, AnswerSource):
     """Persons x items, each answer right (1), wrong (0) or missing. It cannot be changed.
 
     With steps (rating scales, points) an answer is a whole number from 0 to the item's steps. Made

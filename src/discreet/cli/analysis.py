@@ -1,4 +1,4 @@
-"""``discreet mislabelled``, ``score``, ``dif``, ``testlets``: items, abilities, groups."""
+"""``discreet table mislabelled``, ``table testlets``, ``score``, ``dif``: items, abilities."""
 
 from __future__ import annotations
 
@@ -313,11 +313,13 @@ def compare_testlets(
 
     rows = zip(*read_columns(testlets, ("item", "testlet"), "testlets"), strict=True)
     with working("Calibrating items and testlets"):
-        found = measure_testlets(responses, {str(item): str(name) for item, name in rows if name})
+        comparison = measure_testlets(
+            responses, {str(item): str(name) for item, name in rows if name}
+        )
     if as_json:
-        print_json({"overstated": found.overstated, "rows": list_rows(found.to_dict())})
+        print_json({"overstated": comparison.overstated, "rows": list_rows(comparison.to_dict())})
     else:
-        say(f"Single items overstate the reliability by {found.overstated:.3f}.")
+        say(f"Single items overstate the reliability by {comparison.overstated:.3f}.")
         say()
-        print_columns(found.to_dict(), ("of", "items", "reliability", "alpha"))
-    conclude(found.warnings, [])
+        print_columns(comparison.to_dict(), ("of", "items", "reliability", "alpha"))
+    conclude(comparison.warnings, [])

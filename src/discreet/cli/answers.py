@@ -1,4 +1,4 @@
-"""Answers and comparisons the way the options say; ``discreet counts`` and ``discreet merge``.
+"""Answers and comparisons the way the options say; ``discreet table counts``, ``merge``.
 
 The options of a group below are fields of :class:`discreet.tables.reading.Reading`, which also
 holds their help texts; a test compares both. Every command that reads has the group.
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from discreet.cli.options import (
     AsJson,
@@ -64,6 +64,8 @@ def declared(name: str, about: str = "") -> Any:
 @dataclass(frozen=True)
 class TableOptions:
     """How to read any table, of answers or of comparisons."""
+
+    PANEL: ClassVar[str] = "Reading the file"
 
     repeats: Annotated[Repeats, declared("repeats")] = "error"
     sheet: Annotated[Name, declared("sheet")] = None
@@ -127,6 +129,8 @@ class Columns(TableOptions):
 @dataclass(frozen=True)
 class Limits:
     """Where answers are counted, and what that may use."""
+
+    PANEL: ClassVar[str] = "Large data"
 
     engine: Annotated[str, option("NAME", "auto (the default), memory or disk (any size).")] = (
         "auto"
@@ -237,6 +241,15 @@ def make_resources(limits: Limits) -> Resources:
     if not isfinite(limits.memory * GIGABYTE):
         raise BadUsage(f"--memory must be a number of gigabytes, found {limits.memory}")
     return Resources(memory=int(limits.memory * GIGABYTE), spill=limits.spill)
+
+
+@contextmanager
+def open_source(file: str, limits: Limits) -> Iterator[Any]:
+    """Give where the data of a release is, and show progress while it is read."""
+    from discreet.publishing.listed import DataSource
+
+    with counting_rows("Releasing") as progress:
+        yield DataSource(file, limits.engine, make_resources(limits), progress)
 
 
 @contextmanager

@@ -31,11 +31,11 @@ from discreet.cli.ledger import (
     show_ledger,
 )
 from discreet.cli.linking import add_to_bank, create_bank, drift, link, show_bank
-from discreet.cli.options import add_family, register, spread
+from discreet.cli.options import PanelGroup, add_family, register, spread
 from discreet.cli.output import speaking
 from discreet.cli.plan import audit, plan
 from discreet.cli.ranks import compare_items, top
-from discreet.cli.release import release, translate, verify
+from discreet.cli.release import RARE_OPTIONS, release, translate, verify
 from discreet.cli.simulate import demo, simulate
 from discreet.cli.studio import studio
 from discreet.errors import looks_like_address, write_line
@@ -46,6 +46,7 @@ SETTINGS = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
 # first and double the time to the first word (0.22 s against 0.10 s).
 app = typer.Typer(
     name="discreet",
+    cls=PanelGroup,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -62,33 +63,16 @@ def describe() -> None:
     """
 
 
-app.callback()(spread(describe))
-for command in (demo, fit, check, report, top, mislabelled, score, dif, link, drift, simulate):
-    register(app, command)
-register(app, compare_testlets, "testlets")
-register(app, compare_items, "compare-items")
-register(app, propose, mechanisms="answers")
-register(app, approve)
-register(app, make_key, "key")
-register(app, release, mechanisms="answers")
-register(app, verify)
-register(app, translate)
-register(app, correct)
-register(app, withdraw)
-register(app, plan, mechanisms="answers")
-register(app, audit, mechanisms="answers comparisons")
-register(app, counts)
-register(app, merge)
-register(app, studio)
-bank = add_family(app, "bank", "Keep difficulties from many calibrations on one scale.")
-register(bank, create_bank, "create")
-register(bank, add_to_bank, "add")
-register(bank, show_bank, "show")
-compare = add_family(app, "compare", "Rank objects from pairwise comparisons by judges.")
-register(compare, rank)
-register(compare, propose_ranking, "propose", mechanisms="comparisons")
-register(compare, release_ranking, mechanisms="comparisons")
-ledger = add_family(app, "ledger", "Keep account of the privacy budget.")
+ANALYSE, PUBLISH, MORE = "Analyse", "Publish with a privacy guarantee", "More"
+
+app.callback()(spread(describe, is_root=True))
+for command in (demo, fit, check, top, score, dif, link, drift, simulate):
+    register(app, command, panel=ANALYSE)
+register(app, plan, panel=PUBLISH, mechanisms="answers")
+register(app, release, panel=PUBLISH, mechanisms="answers", rarely=RARE_OPTIONS)
+register(app, verify, panel=PUBLISH)
+register(app, audit, panel=PUBLISH, mechanisms="answers comparisons")
+ledger = add_family(app, "ledger", "Keep account of the privacy budget.", panel=PUBLISH)
 register(ledger, create_ledger, "create")
 register(ledger, declare_population, "population")
 register(ledger, change_approver, "approver")
@@ -96,6 +80,42 @@ register(ledger, show_ledger, "show")
 register(ledger, report_spending, "report")
 register(ledger, resume)
 register(ledger, check_ledger, "check")
+steward = add_family(
+    app, "steward", "Propose, approve, translate, correct and withdraw releases.", panel=PUBLISH
+)
+register(app, studio, panel=MORE)
+table = add_family(app, "table", "Count tables of answers, and check their keys.", panel=MORE)
+result = add_family(app, "result", "Read saved calibrations and releases.", panel=MORE)
+bank = add_family(app, "bank", "Keep difficulties from many calibrations on one scale.", panel=MORE)
+register(bank, create_bank, "create")
+register(bank, add_to_bank, "add")
+register(bank, show_bank, "show")
+compare = add_family(app, "compare", "Rank objects from pairwise comparisons.", panel=MORE)
+register(compare, rank)
+register(compare, propose_ranking, "propose", mechanisms="comparisons")
+register(compare, release_ranking, mechanisms="comparisons")
+
+GROUPED: tuple[tuple[typer.Typer, str, str, Callable[..., None]], ...] = (
+    (steward, "propose", "propose", propose),
+    (steward, "approve", "approve", approve),
+    (steward, "key", "key", make_key),
+    (steward, "translate", "translate", translate),
+    (steward, "correct", "correct", correct),
+    (steward, "withdraw", "withdraw", withdraw),
+    (table, "counts", "counts", counts),
+    (table, "merge", "merge", merge),
+    (table, "mislabelled", "mislabelled", mislabelled),
+    (table, "testlets", "testlets", compare_testlets),
+    (result, "report", "report", report),
+    (result, "compare", "compare-items", compare_items),
+)
+"""Commands in families, and their spelling at the top level before, which still works."""
+
+for family, name, former, command in GROUPED:
+    explained = "answers" if command is propose else ""
+    hides = RARE_OPTIONS[:5] if command is propose else ()
+    register(family, command, name, mechanisms=explained, rarely=hides)
+    register(app, command, former, mechanisms=explained, rarely=hides, hidden=True)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -1,6 +1,6 @@
 """Releases with two pairs of eyes, and their later life.
 
-``discreet propose``, ``approve``, ``key``, ``ledger approver``, ``correct`` and ``withdraw``.
+``discreet steward propose``, ``approve``, ``key``, ``correct``, ``withdraw``; ``ledger approver``.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet.atomic import write_text
-from discreet.cli.answers import ReleaseReading, list_words
+from discreet.cli.answers import ReleaseReading
 from discreet.cli.failures import drop_output
 from discreet.cli.options import Force, Language, argument, flag, option
 from discreet.cli.output import check_writable, note, say, say_field, say_lines
-from discreet.cli.release import ReleaseStudy, ReleaseTerms, settle, tell_apart
+from discreet.cli.release import ReleaseStudy, ReleaseTerms, need, state_release
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Ledger
     from discreet.privacy.ledger.approvers import Approver
     from discreet.privacy.ledger.request import Request
+    from discreet.publishing.spec import ReleaseSpec
 
 NewRequest = Annotated[Path, option("FILE", "The new request.")]
 _PLAIN = re.compile(r"[\w.-]+")
@@ -40,26 +41,18 @@ def propose(
     reading: ReleaseReading,
 ) -> None:
     """Write down a release for others to approve. No data is touched."""
-    words = {**list_words(tell_apart(reading)), "model": None}
-    request_fields = {
-        "max_answers": study.max_answers,
-        "persons": study.persons,
-        "estimator": study.estimator,
-        "reading": words,
-    }
-    settled = {**settle(terms), **study.tell(reading.lowest, reading.model), **request_fields}
-    write_request(settled, out, "answers")
+    write_request(state_release(terms, study, reading), terms.ledger, out)
 
 
-def write_request(settled: dict[str, Any], out: Path, kind: str) -> None:
-    """Write a request to a new file, and show it."""
+def write_request(spec: ReleaseSpec, ledger: Path | None, out: Path) -> None:
+    """Write the request for a release to a new file, and show it."""
     _check_new(out)
-    from discreet.publishing.requests import propose as make
+    from discreet.publishing.requests import propose_spec
 
-    request = make(**settled, kind=kind)
+    request = propose_spec(spec, need(ledger, "--ledger"))
     request.save(out)
     print_request(request)
-    say(f"Wrote {out}. Whoever approves signs it: discreet approve {out} --signing-key KEY")
+    say(f"Wrote {out}. Whoever approves signs it: discreet steward approve {out} --signing-key KEY")
 
 
 def print_request(request: Request) -> None:
@@ -77,7 +70,7 @@ def describe_request(request: Request) -> dict[str, list[str]]:
     except (AttributeError, TypeError, ValueError, RecursionError) as error:
         raise BadUsage(
             f"This request cannot be shown completely ({error}), so nobody may sign it. Ask for a "
-            "new one, written by 'discreet propose'."
+            "new one, written by 'discreet steward propose'."
         ) from None
     return {**{name: lines for name, lines in fields.items() if lines}, "sha256": [request.digest]}
 
@@ -165,11 +158,13 @@ def _digest_logo(address: Any) -> str:
 
 
 def approve(
-    request: Annotated[Path, argument("REQUEST", "What `discreet propose` wrote.")],
+    request: Annotated[Path, argument("REQUEST", "What `discreet steward propose` wrote.")],
     *,
     signing_key: Annotated[
         Path | None,
-        option("FILE", "Your key, from `discreet key`. Without it the request is only shown."),
+        option(
+            "FILE", "Your key, from `discreet steward key`. Without it the request is only shown."
+        ),
     ] = None,
     passphrase_file: Secret = None,
 ) -> None:
@@ -231,7 +226,7 @@ def change_approver(
     name: Annotated[str | None, argument("NAME", "The approver.")] = None,
     *,
     public_key: Annotated[
-        str, option("KEY", "The approver's public key, from `discreet key`, or its file.")
+        str, option("KEY", "The approver's public key, from `discreet steward key`, or its file.")
     ] = "",
     retire: Annotated[bool, flag("Retire the approver's key.", "--retire")] = False,
     propose: Annotated[
@@ -291,6 +286,8 @@ Notice = Annotated[
     Path | None,
     option("FILE", "Where the notice goes: .md for Markdown, .html for a page.", "--out"),
 ]
+REASON = ("--reason", "--because")
+"""Both names of why."""
 Spoken = Annotated[Language | None, flag("Of the notice. Default: that of the release.")]
 
 
@@ -298,7 +295,9 @@ def correct(
     bundle: Annotated[Path, argument("DIR", "The earlier release.")],
     *,
     by: Annotated[Path, option("DIR", "The later release, which says that it supersedes it.")],
-    because: Annotated[str, option("TEXT", "Why. Default: what the later release says.")] = "",
+    reason: Annotated[
+        str, option("TEXT", "Why. Default: what the later release says.", *REASON)
+    ] = "",
     language: Spoken = None,
     out: Notice = None,
     force: Force = False,
@@ -306,14 +305,14 @@ def correct(
     """Write the notice that a release was corrected by a later one."""
     from discreet.publishing.notices import correction_notice
 
-    notice = correction_notice(bundle, by, because, language=language, page=_is_page(out))
+    notice = correction_notice(bundle, by, reason, language=language, page=_is_page(out))
     _show(notice, out, force=force)
 
 
 def withdraw(
     bundle: Annotated[Path, argument("DIR", "The release.")],
     *,
-    because: Annotated[str, option("TEXT", "Why it is withdrawn.")],
+    reason: Annotated[str, option("TEXT", "Why it is withdrawn.", *REASON)],
     language: Spoken = None,
     out: Notice = None,
     force: Force = False,
@@ -321,7 +320,7 @@ def withdraw(
     """Write the notice that a release is withdrawn. What was spent stays spent."""
     from discreet.publishing.notices import withdrawal_notice
 
-    notice = withdrawal_notice(bundle, because, language=language, page=_is_page(out))
+    notice = withdrawal_notice(bundle, reason, language=language, page=_is_page(out))
     _show(notice, out, force=force)
 
 

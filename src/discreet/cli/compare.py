@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from discreet.atomic import check_place
-from discreet.cli.answers import Columns, read_votes
+from discreet.cli.answers import Columns, Limits, open_source, read_votes
 from discreet.cli.approvals import NewRequest, write_request
 from discreet.cli.options import AsJson, argument, flag, option
 from discreet.cli.output import list_rows, note, print_columns, print_json, say, working
@@ -16,11 +16,13 @@ from discreet.cli.release import (
     DeliveryOptions,
     ReleaseTerms,
     RequestFile,
-    check_allowed,
     need,
     open_request,
-    settle,
+    state_release,
 )
+
+if TYPE_CHECKING:
+    from discreet.publishing.spec import ReleaseSpec
 
 ComparisonsFile = Annotated[
     str, argument("FILE", "The comparisons: CSV, TSV or Parquet, also .gz.")
@@ -80,37 +82,33 @@ def release(
     file: ComparisonsFile,
     *,
     context: typer.Context,
-    request: RequestFile = None,
-    study: ComparisonStudy,
     terms: ReleaseTerms,
+    study: ComparisonStudy,
     delivery: DeliveryOptions,
+    request: RequestFile = None,
     reading: Columns,
 ) -> None:
     """Release strengths with a privacy guarantee for each judge. Charges the ledger first."""
     check_place(delivery.out, force=delivery.force)
-    if request is not None:
-        approved = open_request(context, request, terms, "comparisons")
-        data = read_votes(file, Columns(**approved.words))
-        with delivery.showing() as show, working("Releasing"):
-            show(approved.release(data, delivery))
-        return
-    from discreet.publishing.release import release_comparisons
-    from discreet.publishing.spec import make_listing
-
-    settled = settle(terms, "comparisons")
-    cap = need(study.max_comparisons, "--max-comparisons")
-    check_allowed("comparisons", settled, make_listing(settled["items"]), cap, study.judges)
-    data = read_votes(file, reading)
-    people = {"max_comparisons": cap, "judges": study.judges}
-    with delivery.showing() as show, working("Releasing"):
-        show(release_comparisons(data, **people, **settled, **delivery.place))
+    ledger, signed = terms.ledger, None
+    if request is None:
+        spec = state_ranking(terms, study, reading)
+        need(ledger, "--ledger")
+    else:
+        spec, ledger, signed = open_request(context, request, terms, kind="comparisons")
+    with delivery.showing() as show, open_source(file, Limits()) as source:
+        show(delivery.release(source, spec, ledger, signed))
 
 
 def propose(
-    *, study: ComparisonStudy, terms: ReleaseTerms, out: NewRequest, reading: Columns
+    *, terms: ReleaseTerms, study: ComparisonStudy, out: NewRequest, reading: Columns
 ) -> None:
     """Write down a release of comparisons for others to approve. No data is touched."""
-    settled = settle(terms, "comparisons")
-    cap = need(study.max_comparisons, "--max-comparisons")
-    request_fields = {"max_answers": cap, "persons": study.judges, "reading": vars(reading)}
-    write_request({**settled, **request_fields}, out, "comparisons")
+    write_request(state_ranking(terms, study, reading), terms.ledger, out)
+
+
+def state_ranking(terms: ReleaseTerms, study: ComparisonStudy, reading: Columns) -> ReleaseSpec:
+    """Return the specification that options and the file of ``--spec`` make."""
+    if terms.spec is None:
+        need(study.max_comparisons, "--max-comparisons")
+    return state_release(terms, study, reading, kind="comparisons")

@@ -1,4 +1,4 @@
-"""``discreet fit``: difficulties without privacy. ``discreet report``: a page to read.
+"""``discreet fit``: difficulties without privacy. ``discreet result report``: a page to read.
 
 The page is made from answers, from a calibration that ``fit`` wrote, or from a release.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from discreet.atomic import PRIVACY_FILE, staged, write_text
 from discreet.cli.answers import (
@@ -31,7 +31,7 @@ from discreet.cli.calibrations import (
     write_calibration,
 )
 from discreet.cli.documents import calibration_document
-from discreet.cli.options import AsJson, Force, Method, OutFolder, Title, argument, option
+from discreet.cli.options import AsJson, Force, Method, OutFolder, Title, argument, flag, option
 from discreet.cli.output import (
     check_writable,
     conclude,
@@ -48,12 +48,15 @@ from discreet.cli.scaling import ScaleText, needs_persons, read_wanted, settle_s
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
+    from discreet.report.findings.diagnosis import Diagnosis
     from discreet.report.summary import Diagnostics
     from discreet.results.estimate import Estimate
     from discreet.scales.reported import Scale, ScaleTarget
 
 
 PUBLIC_FILE = "report.html"
+PAPER_FILES = {"word": "tables.confidential.docx", "markdown": "tables.confidential.md"}
+SHEETS_FILE = "item_sheets.confidential.html"
 
 Regularisation = Annotated[
     float,
@@ -175,6 +178,13 @@ def report(
             "Where the page goes: by default the given folder, for answers the current one.",
         ),
     ] = None,
+    tables: Annotated[
+        Literal["word", "markdown"] | None,
+        flag("Also write tables and methods for a paper, in APA form."),
+    ] = None,
+    item_sheets: Annotated[
+        bool, flag("Also write a page with a sheet per item, for item writers.", "--item-sheets")
+    ] = False,
     scale: ScaleText = None,
     title: Title = None,
     force: Force = False,
@@ -195,12 +205,42 @@ def report(
                 "--title belongs to a calibration or to answers; the page of a release has a "
                 "headline that says what it is. Leave it out."
             )
+        if tables is not None or item_sheets:
+            raise BadUsage(
+                "--tables and --item-sheets belong to a calibration or to answers; a release "
+                "comes with tables of its own. Leave them out."
+            )
         _report_release(path, out, force=force)
     elif path.name == CALIBRATION_FILE or (path / CALIBRATION_FILE).is_file():
-        _report_calibration(path, out, title, target, force=force)
+        folder = out or (path.parent if path.is_file() else path)
+        _check_extras(folder, tables, item_sheets=item_sheets, force=force)
+        test = _report_calibration(path, out, title, target, force=force)
+        _write_extras(test, folder, tables, item_sheets=item_sheets)
     else:
         title = title or title_of(Path(source).name)
-        _report_answers(source, method, out or Path(), reading, title, target, force=force)
+        _check_extras(out or Path(), tables, item_sheets=item_sheets, force=force)
+        test = _report_answers(source, method, out or Path(), reading, title, target, force=force)
+        _write_extras(test, out or Path(), tables, item_sheets=item_sheets)
+
+
+def _check_extras(folder: Path, tables: str | None, *, item_sheets: bool, force: bool) -> None:
+    names = ([PAPER_FILES[tables]] if tables else []) + [SHEETS_FILE] * item_sheets
+    check_writable(folder, names, force=force)
+
+
+def _write_extras(test: Diagnosis, folder: Path, tables: str | None, *, item_sheets: bool) -> None:
+    """Write tables for a paper and sheets of items, as far as they are wanted."""
+    from discreet.report.paper import write_item_sheets, write_markdown_tables, write_word_tables
+
+    if tables == "word":
+        with staged(folder, [PAPER_FILES[tables]]) as stage:
+            write_word_tables(stage / PAPER_FILES[tables], test)
+    elif tables == "markdown":
+        write_text(folder / PAPER_FILES[tables], write_markdown_tables(test))
+    if item_sheets:
+        write_text(folder / SHEETS_FILE, write_item_sheets(test))
+    for name in ([PAPER_FILES[tables]] if tables else []) + [SHEETS_FILE] * item_sheets:
+        say(f"Wrote {folder / name} (confidential)")
 
 
 def _report_release(bundle: Path, out: Path | None, *, force: bool) -> None:
@@ -230,7 +270,7 @@ def _report_calibration(
     target: Scale | ScaleTarget | None,
     *,
     force: bool,
-) -> None:
+) -> Diagnosis:
     from discreet.report.calibration_file import explaining_damage, read_document
     from discreet.tables.paths import settle_path
 
@@ -245,7 +285,7 @@ def _report_calibration(
     if diagnostics is None:
         note("The calibration was written without the answers: no abilities and no fit.")
     scale = document.scale if target is None else _settle(target, diagnostics)
-    _finish(estimate, diagnostics, out or file.parent, heading, scale)
+    return _finish(estimate, diagnostics, out or file.parent, heading, scale)
 
 
 def _settle(target: Scale | ScaleTarget, diagnostics: Diagnostics | None) -> Scale:
@@ -270,7 +310,7 @@ def _report_answers(
     target: Scale | ScaleTarget | None,
     *,
     force: bool,
-) -> None:
+) -> Diagnosis:
     check_writable(out, [REPORT_FILE], force=force)
     responses = read_answers(source, reading)
     from discreet.models.calibrate import fit
@@ -280,7 +320,7 @@ def _report_answers(
         diagnostics = diagnose_answers(responses, estimate)
         scale = settle_scale(target, responses, estimate)
     note_choice(estimate.choice)
-    _finish(estimate, diagnostics, out, {"title": title}, scale)
+    return _finish(estimate, diagnostics, out, {"title": title}, scale)
 
 
 def _finish(
@@ -289,19 +329,21 @@ def _finish(
     out: Path,
     heading: dict[str, str],
     scale: Scale | None,
-) -> None:
-    from discreet.report.findings.items import find_problems
-    from discreet.report.page import judge, write_steward_page
+) -> Diagnosis:
+    from discreet.report.findings.diagnosis import diagnose_test
+    from discreet.report.page import judge, write_diagnosis
 
     path = out / REPORT_FILE
-    write_text(path, write_steward_page(estimate, diagnostics, **heading, scale=scale))
-    findings, _ = find_problems(estimate, diagnostics)
+    test = diagnose_test(estimate, diagnostics)
+    write_text(path, write_diagnosis(test, **heading, scale=scale))
+    findings = test.findings
     say(f"{judge(findings)}{':' if findings else '.'}")
     for finding in findings:
         say(f"- {finding.title}")
         for consequence in finding.consequences:
             say(f"  - may follow from it: {consequence.title}")
     say(f"Wrote {path} (confidential)")
+    return test
 
 
 def _check_place(default_folder: Path, out: Path | None, name: str, *, force: bool) -> None:

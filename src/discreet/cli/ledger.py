@@ -13,8 +13,7 @@ from discreet.cli.answers import (
     Limits,
     ReadingOptions,
     check_engine,
-    open_answers,
-    read_votes,
+    open_source,
 )
 from discreet.cli.approvals import print_approvers
 from discreet.cli.options import (
@@ -38,7 +37,7 @@ from discreet.cli.output import (
     say,
     say_lines,
 )
-from discreet.cli.release import DeliveryOptions
+from discreet.cli.release import DeliveryOptions, state_reading
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -71,7 +70,9 @@ def create_ledger(
     ] = False,
     approvals: Annotated[
         int,
-        option("N", "Take only releases that N approvers signed (`discreet propose`).", min=0),
+        option(
+            "N", "Take only releases that N approvers signed (`discreet steward propose`).", min=0
+        ),
     ] = 0,
 ) -> None:
     """Make a ledger with a total limit. All releases about one population share it."""
@@ -307,17 +308,13 @@ def resume(
     """Write a release that was paid for and did not arrive. Charges nothing."""
     check_place(delivery.out, force=delivery.force)
     check_engine(limits)
-    from discreet.privacy.ledger import Ledger
-    from discreet.publishing.delivery import read_order, resume_release
-    from discreet.publishing.spec import read_public_listing
+    from discreet.publishing.delivery import find_paid, resume_release
 
-    book = Ledger.open(file)
-    order = read_order(book, book.find(release))
+    book, order = find_paid(file, release)
+    is_ranking = order.public.kind == "comparisons"
+    words = state_reading(columns if is_ranking else reading).get("reading", {})
     opened: AbstractContextManager[Any] = nullcontext()
-    if answers is not None and order.kind == "comparisons":
-        opened = nullcontext(read_votes(answers, columns))
-    elif answers is not None:
-        listing = read_public_listing(order.public)
-        opened = open_answers(answers, reading, limits, "Releasing", listing.read)
-    with delivery.showing() as show, opened as data:
-        show(resume_release(book, release, data, **delivery.place))
+    if answers is not None:
+        opened = open_source(answers, limits)
+    with delivery.showing() as show, opened as source:
+        show(resume_release(book, release, source, **delivery.place, **words))

@@ -3,7 +3,8 @@
 A command takes plain options and groups of them (a dataclass, such as
 :class:`discreet.cli.answers.ReadingOptions`) as parameters. :func:`register` spreads the fields
 of a group into options for the parser and puts them together again before the command runs. The
-options that work everywhere are added to every command.
+options that work everywhere are added to every command. Help lists options in panels: those that
+a command needs come first, and each group has a panel of its own.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
+from copy import copy
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from textwrap import fill
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from discreet import __version__
 from discreet.cli.failures import guard
@@ -41,9 +44,20 @@ def option(metavar: str, about: str, *names: str, **limits: Any) -> Any:
     return typer.Option(*names, metavar=metavar, help=about, **limits)
 
 
+def rare(metavar: str, about: str, *names: str) -> Any:
+    """Return an option that works and that the help does not list: ``--spec`` says the same."""
+    return typer.Option(*names, metavar=metavar, help=about, hidden=True)
+
+
+def needed(metavar: str, about: str, *names: str) -> Any:
+    """Return an option that a command asks for unless a file says the same."""
+    return typer.Option(*names, metavar=metavar, help=about, rich_help_panel=REQUIRED)
+
+
 def flag(about: str, *names: str) -> Any:
     """Return an option whose values speak for themselves: a switch, or one of a few words."""
-    return typer.Option(*names, help=about)
+    only_off = any(name.startswith(" /") for name in names)
+    return typer.Option(*names, help=about, show_default=not only_off)
 
 
 def argument(metavar: str, about: str) -> Any:
@@ -85,10 +99,11 @@ Method = Annotated[
     str,
     option("NAME", "auto (the default), conditional, refined, spectral (the paper's) or marginal."),
 ]
-EPSILON = option("E", "One person changes any probability e^E times at most.", "--epsilon")
+EPSILON_HELP = "Privacy loss: one person changes any probability by at most a factor e^E."
+EPSILON = option("E", EPSILON_HELP, "--epsilon")
 Epsilon = Annotated[float, EPSILON]
-Delta = Annotated[float, option("D", "And by D more; from 0 to below 1.", "--delta")]
-Neighbouring = Annotated[Relation, flag("Between which data sets.")]
+Delta = Annotated[float, option("D", "Additive slack on that bound, 0 <= D < 1.", "--delta")]
+Neighbouring = Annotated[Relation, flag("Neighbouring relation.")]
 
 
 def _print_version(is_requested: bool) -> None:
@@ -143,31 +158,123 @@ class Everywhere:
     ] = False
 
 
-def register(
-    app: typer.Typer, function: Callable[..., None], name: str = "", *, mechanisms: str = ""
+REQUIRED, OPTIONS, COMMANDS = "Required", "Options", "Commands"
+
+
+def _write_panels(
+    formatter: Any, rows: Iterable[tuple[str, tuple[str, str]]], titles: Iterable[str] = ()
 ) -> None:
-    """Make a function a command; ``mechanisms`` are the kinds that its help shall explain."""
+    """Write rows in a section for each title; the titles given here come first."""
+    panels: dict[str, list[tuple[str, str]]] = {title: [] for title in titles}
+    for title, row in rows:
+        panels.setdefault(title, []).append(row)
+    for title, listed in panels.items():
+        if listed:
+            with formatter.section(title):
+                formatter.write_dl(listed)
+
+
+def _list_options(command: Any, context: Any) -> list[tuple[str, tuple[str, str]]]:
+    """Return the help of every option that is not hidden, with the title of its panel."""
+    rows = []
+    for parameter in command.get_params(context):
+        if (record := parameter.get_help_record(context)) is not None:
+            panel = _find_panel(parameter) or (REQUIRED if parameter.required else OPTIONS)
+            panel = "Arguments" if parameter.param_type_name == "argument" else panel
+            rows.append((panel, (record[0].removeprefix(" / "), record[1])))
+    return rows
+
+
+def _find_panel(named: Any) -> str | None:
+    panel = getattr(named, "rich_help_panel", None)
+    return panel if isinstance(panel, str) else None  # typer has a placeholder for no panel
+
+
+class PanelCommand(TyperCommand):
+    """A command whose help lists options in panels."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options, the required ones first."""
+        _write_panels(formatter, _list_options(self, ctx), ("Arguments", REQUIRED))
+
+
+class PanelGroup(TyperGroup):
+    """A family of commands whose help lists them in panels."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options, then the commands."""
+        _write_panels(formatter, _list_options(self, ctx))
+        self.format_commands(ctx, formatter)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands that are not hidden."""
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        limit = formatter.width - 6 - max(map(len, commands))
+        rows = [
+            (_find_panel(command) or COMMANDS, (name, command.get_short_help_str(limit)))
+            for name, command in commands.items()
+            if command is not None and not command.hidden
+        ]
+        _write_panels(formatter, rows)
+
+
+EVERYWHERE = tuple(part.name for part in fields(Everywhere))
+
+
+def register(
+    app: typer.Typer,
+    function: Callable[..., None],
+    name: str = "",
+    *,
+    mechanisms: str = "",
+    panel: str | None = None,
+    hidden: bool = False,
+    rarely: Collection[str] = (),
+) -> None:
+    """Make a function a command.
+
+    Parameters
+    ----------
+    mechanisms
+        The kinds of which its help shall explain the mechanisms.
+    panel
+        The panel of the family's help that names it.
+    hidden
+        Whether it is only another spelling, which the help does not name.
+    rarely
+        Options that work and are not listed: a specification file says the same.
+    """
     epilog = _explain_mechanisms(mechanisms.split()) if mechanisms else None
-    app.command(name or function.__name__, epilog=epilog)(spread(function))
+    command = app.command(
+        name or function.__name__,
+        cls=PanelCommand,
+        epilog=epilog,
+        rich_help_panel=panel,
+        hidden=hidden,
+    )
+    command(spread(function, rarely=rarely))
 
 
-def add_family(app: typer.Typer, name: str, about: str) -> typer.Typer:
+def add_family(app: typer.Typer, name: str, about: str, *, panel: str | None = None) -> typer.Typer:
     """Return a new family of commands of ``app``."""
 
     def describe() -> None:
         """Do nothing: the commands of the family do."""
 
     describe.__doc__ = about
-    family = typer.Typer(name=name, no_args_is_help=True, rich_markup_mode=None)
+    family = typer.Typer(name=name, cls=PanelGroup, no_args_is_help=True, rich_markup_mode=None)
     family.callback()(spread(describe))
-    app.add_typer(family)
+    app.add_typer(family, rich_help_panel=panel)
     return family
 
 
-def spread(function: Callable[..., None]) -> Callable[..., None]:
+def spread(
+    function: Callable[..., None], *, rarely: Collection[str] = (), is_root: bool = False
+) -> Callable[..., None]:
     """Return ``function`` with the fields of its dataclass parameters as plain parameters.
 
-    An option that stands in two groups is asked for once and given to both.
+    An option that stands in two groups is asked for once and given to both. What works everywhere
+    is listed by the root's help alone.
     """
     hints = get_type_hints(function, include_extras=True)
     parameters: dict[str, inspect.Parameter] = {}
@@ -181,6 +288,8 @@ def spread(function: Callable[..., None]) -> Callable[..., None]:
             parameters[parameter.name] = _keyword(parameter.name, hint, parameter.default)
     plain = [name for name in hints if name in parameters]
     parameters |= _options_of(Everywhere)
+    for name in (*rarely, *(() if is_root else EVERYWHERE)):
+        parameters[name] = _change_option(parameters[name], hidden=True)
 
     # The one place with **values: the parser calls with whatever the signature below lists.
     def run(**values: Any) -> None:
@@ -214,4 +323,18 @@ def _keyword(name: str, hint: Any, default: Any) -> inspect.Parameter:
 
 def _options_of(group: type) -> dict[str, inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
-    return {one.name: _keyword(one.name, hints[one.name], one.default) for one in fields(group)}
+    options = {one.name: _keyword(one.name, hints[one.name], one.default) for one in fields(group)}
+    panel = getattr(group, "PANEL", None)
+    if panel is None:
+        return options
+    return {name: _change_option(one, rich_help_panel=panel) for name, one in options.items()}
+
+
+def _change_option(parameter: inspect.Parameter, **changes: Any) -> inspect.Parameter:
+    """Return a parameter whose option has other settings; a panel that it has stays."""
+    hint = parameter.annotation
+    changed = copy(hint.__metadata__[0])
+    for name, value in changes.items():
+        if name != "rich_help_panel" or getattr(changed, name, None) is None:
+            setattr(changed, name, value)
+    return parameter.replace(annotation=Annotated[hint.__origin__, changed])

@@ -237,7 +237,8 @@ def audit(
         option("FILE", "Its forms, as for `discreet release`; they name the items. For totals."),
     ] = None,
     design: Annotated[
-        Design, flag("Its stated design, as for `discreet release`. For totals.")
+        Design,
+        flag("For totals: as for `discreet release`.", "--item-selection"),
     ] = "unknown",
     typical: Annotated[
         float | None,

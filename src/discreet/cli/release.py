@@ -1,6 +1,7 @@
-"""``discreet release`` and ``verify``: what is published, and whether it is whole.
+"""``discreet release``, ``verify`` and ``translate``: what is published, and whether it is whole.
 
-What every release is asked for, of answers or of comparisons, stands in two groups of options.
+What every release is asked for, of answers or of comparisons, stands in groups of options; they
+and the file of ``--spec`` make one :class:`~discreet.publishing.spec.ReleaseSpec`.
 """
 
 from __future__ import annotations
@@ -8,91 +9,86 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from discreet.atomic import check_place
 from discreet.cli.answers import (
     AnswersFile,
-    Columns,
     Limits,
     ReleaseReading,
     check_engine,
-    open_answers,
+    list_words,
+    open_source,
 )
 from discreet.cli.documents import list_thresholds
 from discreet.cli.options import (
-    EPSILON,
+    EPSILON_HELP,
     AsJson,
-    Delta,
     Design,
     Estimator,
     Force,
     Language,
-    Neighbouring,
+    Relation,
     argument,
     flag,
+    needed,
     option,
+    rare,
 )
 from discreet.cli.output import list_rows, note, print_columns, print_json, say
 from discreet.errors import BadUsage
 from discreet.results.kinds import find_kind
 
 if TYPE_CHECKING:
-    from discreet.privacy.ledger import Ledger
     from discreet.privacy.ledger.request import Request
     from discreet.publishing.bundle import Published
-    from discreet.publishing.identity import Identity
-    from discreet.publishing.spec import Listing
-    from discreet.tables.reading import Reading as ReadingPlan
+    from discreet.publishing.spec import ReleaseSpec
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseTerms:
-    """What is released, and what it may cost."""
+    """What is released, what it may cost, and who it is; None where nobody said."""
+
+    PANEL: ClassVar[str] = "Guarantee and identity"
 
     items: Annotated[
         Path | None,
-        option(
+        needed(
             "LIST",
             "A file with one item per line, or a table with the columns item and steps, fixed "
             "without looking at the data.",
         ),
     ] = None
-    epsilon: Annotated[float | None, EPSILON] = None
-    delta: Delta = 1e-6
+    epsilon: Annotated[float | None, needed("E", EPSILON_HELP)] = None
     ledger: Annotated[
-        Path | None, option("FILE", "The ledger to charge (see `discreet ledger create`).")
+        Path | None, needed("FILE", "The ledger to charge (see `discreet ledger create`).")
     ] = None
+    delta: Annotated[
+        float | None, option("D", "Additive slack on that bound, 0 <= D < 1 (default 1e-6).")
+    ] = None
+    neighbours: Annotated[Relation | None, flag("Neighbouring relation (default replace-one).")] = (
+        None
+    )
     mechanism: Annotated[
-        str, option("NAME", "auto (from the list and the cap), or one of those below.")
-    ] = "auto"
-    neighbours: Neighbouring = "replace-one"
+        str | None, option("NAME", "auto (from the list and the cap), or one of those below.")
+    ] = None
     population: Annotated[
-        str,
+        str | None,
         option(
             "NAME",
-            "Whom the data is about, as declared with `discreet ledger population`; 'everyone' "
-            "contains every population.",
+            "Whom the data is about, as declared with `discreet ledger population`. Default: "
+            "everyone, which contains every population.",
         ),
-    ] = "everyone"
+    ] = None
     about: Annotated[
         Path | None,
         option("TOML", "A file that says who the release is: title, version, body, contact, note."),
     ] = None
-    title: Annotated[str | None, option("TEXT", "What the release is called.")] = None
-    edition: Annotated[str | None, option("TEXT", "Its version, such as 2.")] = None
-    supersedes: Annotated[
-        str | None, option("VERSION", "The version of the same release that it takes the place of.")
-    ] = None
-    because: Annotated[str | None, option("TEXT", "Why it does so.")] = None
     language: Annotated[Language | None, flag("Of page and statement. Default: en.")] = None
-    audit: Annotated[
-        Path | None, option("FILE", "What `discreet audit --json` printed, to be published.")
-    ] = None
     looked: Annotated[
         bool,
         flag(
@@ -101,25 +97,50 @@ class ReleaseTerms:
             "--looked",
         ),
     ] = False
+    spec: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "TOML or JSON with any of these by their names in Python, and the tables about and "
+            "reading. Options count more.",
+        ),
+    ] = None
+    title: Annotated[str | None, rare("TEXT", "What the release is called.")] = None
+    edition: Annotated[str | None, rare("TEXT", "Its version, such as 2.")] = None
+    supersedes: Annotated[str | None, rare("VERSION", "The version that it replaces.")] = None
+    because: Annotated[str | None, rare("TEXT", "Why it does so.")] = None
+    audit: Annotated[Path | None, rare("FILE", "What `discreet audit --json` printed.")] = None
 
-    @property
-    def identity(self) -> Identity:
-        """Who the release is: the file, and what the options say beside it."""
+    def list_stated(self) -> dict[str, Any]:
+        """Return what was stated, by the keywords of :func:`discreet.release`."""
+        words = _list_stated(self)
+        texts = {own: words.pop(name) for name, own in TEXTS.items() if name in words}
+        for name in ("ledger", "spec"):
+            words.pop(name, None)
+        if not texts:
+            return words
         from discreet.publishing.identity import make_identity
 
-        words = {
-            "title": self.title,
-            "version": self.edition,
-            "supersedes": self.supersedes,
-            "reason": self.because,
-            "language": self.language,
-        }
-        return make_identity(self.about).add(words)
+        return {**words, "about": make_identity(self.about).add(texts)}
+
+
+TEXTS = {
+    **{"title": "title", "edition": "version", "supersedes": "supersedes"},
+    **{"because": "reason", "language": "language"},
+}
+"""Options for texts of the identity, and what these are called in its file."""
+
+
+def _list_stated(options: Any) -> dict[str, Any]:
+    values = vars(options).items()
+    return {name: value for name, value in values if value is not None and value is not False}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseStudy:
-    """What is public about who answered what."""
+    """What is public about who answered what; None where nobody said."""
+
+    PANEL: ClassVar[str] = "Study"
 
     max_answers: Annotated[
         int | None,
@@ -136,23 +157,16 @@ class ReleaseStudy:
         option("FILE", "A table with the columns form and item: each person was given one form."),
     ] = None
     design: Annotated[
-        Design,
-        flag("Who answered what. complete: everybody all items of a form. random: a part that "
-             "does not depend on ability."),
-    ] = "unknown"  # fmt: skip
+        Design | None,
+        flag("Which items a person answered. complete: all of a form. random: a part that does "
+             "not depend on ability. Default: unknown.", "--item-selection"),
+    ] = None  # fmt: skip
     estimator: Annotated[
-        Estimator,
-        flag("How noisy values become difficulties. spectral: the paper's Algorithm 2, for the "
-             "mechanisms pairs, sparse-pairs and laplace-pairs. The noise and the charge are the "
-             "same; its error is 1.1 to 1.6 times as large."),
-    ] = "noise-aware"  # fmt: skip
-
-    def tell(self, lowest: int | None, model: str) -> dict[str, Any]:
-        """Return what a release is told about its items besides their list."""
-        from discreet.tables.lists import read_form_list
-
-        forms = None if self.forms is None else read_form_list(self.forms)
-        return {"forms": forms, "design": self.design, "lowest": lowest or 0, "model": model}
+        Estimator | None,
+        flag("How noisy values become difficulties (default noise-aware). spectral: the paper's "
+             "Algorithm 2, for the mechanisms pairs, sparse-pairs and laplace-pairs. The noise "
+             "and the charge are the same; its error is 1.1 to 1.6 times as large."),
+    ] = None  # fmt: skip
 
 
 RequestFile = Annotated[
@@ -161,6 +175,7 @@ RequestFile = Annotated[
         "FILE",
         "What was proposed and approved; it is released exactly so, and no other option about what "
         "is released goes with it.",
+        rich_help_panel=ReleaseTerms.PANEL,
     ),
 ]
 
@@ -169,7 +184,9 @@ RequestFile = Annotated[
 class DeliveryOptions:
     """Where a release goes, and how it is shown."""
 
-    out: Annotated[Path, option("DIR", "The new folder to publish.")]
+    PANEL: ClassVar[str] = "Output"
+
+    out: Annotated[Path, needed("DIR", "The new folder to publish.")]
     force: Force = False
     as_json: AsJson = False
 
@@ -177,6 +194,14 @@ class DeliveryOptions:
     def place(self) -> dict[str, Any]:
         """What a release takes of it."""
         return {"out": self.out, "force": self.force}
+
+    def release(
+        self, source: Any, spec: ReleaseSpec, ledger: Any, request: Request | None = None
+    ) -> Published:
+        """Release what was stated, or approved."""
+        from discreet.publishing.release import DeliveryTerms, release_spec
+
+        return release_spec(source, spec, DeliveryTerms(ledger, request=request, **self.place))
 
     @contextmanager
     def showing(self) -> Iterator[Callable[[Published], None]]:
@@ -197,9 +222,31 @@ class DeliveryOptions:
             raise
 
 
-def tell_apart(reading: ReleaseReading) -> ReleaseReading:
-    """Return how a file is read, without what the list of items says."""
-    return replace(reading, lowest=None, model="auto")
+def state_release(
+    terms: ReleaseTerms, study: Any, reading: Any, *, kind: str = "answers"
+) -> ReleaseSpec:
+    """Return the specification that options and the file of ``--spec`` make."""
+    from discreet.publishing.spec import read_spec
+
+    need(terms.items or terms.spec, "--items")
+    words = {**terms.list_stated(), **_list_stated(study), **state_reading(reading)}
+    return read_spec(words, kind=kind, file=terms.spec)
+
+
+RARE_OPTIONS = ("ignore", "group", "order_by", "one_means", "header", "memory", "spill")
+"""Options about reading that the help of a release does not list."""
+
+TOLD = ("lowest", "model")
+"""What a release is told about its items, and does not find by reading."""
+
+
+def state_reading(reading: Any) -> dict[str, Any]:
+    """Return what the options state about reading, apart from what the item list is told."""
+    words = list_words(reading) if isinstance(reading, ReleaseReading) else vars(reading)
+    usual = vars(type(reading)())
+    stated = {name: words[name] for name, value in vars(reading).items() if value != usual[name]}
+    told = {name: stated.pop(name) for name in TOLD if name in stated}
+    return {**told, **({"reading": stated} if stated else {})}
 
 
 def need(option_value: Any, name: str) -> Any:
@@ -209,126 +256,57 @@ def need(option_value: Any, name: str) -> Any:
     return option_value
 
 
-def settle(terms: ReleaseTerms, kind: str = "answers") -> dict[str, Any]:
-    """Refuse what can be refused before the data is read; return what a release takes."""
-    items, epsilon, ledger = (
-        need(getattr(terms, name), f"--{name}") for name in ("items", "epsilon", "ledger")
-    )
-    from discreet.privacy.accounting import Budget
-    from discreet.privacy.ledger import Ledger
-    from discreet.privacy.mechanisms import check_mechanism
-    from discreet.tables.lists import read_items, read_list
-
-    listed = read_items(items) if kind == "answers" else read_list(items)
-    budget = Budget(epsilon, terms.delta, terms.neighbours)
-    check_mechanism(terms.mechanism, kind)
-    return {
-        "items": listed,
-        "budget": budget,
-        "mechanism": terms.mechanism,
-        "ledger": Ledger.open(ledger),
-        "population": terms.population,
-        "about": terms.identity,
-        "audit": terms.audit,
-        "looked": terms.looked,
-    }
-
-
-def check_allowed(
-    kind: str, settled: dict[str, Any], listing: Listing, cap: int | None, people: int | None
-) -> None:
-    """Refuse what the ledger does not allow, before the data is opened."""
-    from discreet.publishing.spec import ReleaseSpec
-    from discreet.publishing.spec import check_allowed as check
-
-    spec_fields = settled["budget"], listing, cap, people, settled["mechanism"]
-    spec = ReleaseSpec(kind, *spec_fields, estimator=settled.get("estimator", "noise-aware"))
-    check(settled["ledger"], spec, settled["population"], None)
-
-
 def release(
     file: AnswersFile,
     *,
     context: typer.Context,
-    request: RequestFile = None,
-    study: ReleaseStudy,
     terms: ReleaseTerms,
+    study: ReleaseStudy,
     delivery: DeliveryOptions,
-    limits: Limits,
+    request: RequestFile = None,
     reading: ReleaseReading,
+    limits: Limits,
 ) -> None:
     """Release item difficulties with a privacy guarantee. Charges the ledger first."""
     check_place(delivery.out, force=delivery.force)
     check_engine(limits)
-    if request is not None:
-        approved = open_request(context, request, terms, "answers")
-        opened = open_answers(file, reading, limits, "Releasing", approved.plan)
-        with delivery.showing() as show, opened as answers:
-            show(approved.release(answers, delivery))
-        return
-    release_reading = tell_apart(reading)
-    from discreet.publishing.release import release as publish
-    from discreet.publishing.spec import make_listing
-
-    settled = {**settle(terms), **study.tell(reading.lowest, reading.model)}
-    settled["estimator"] = study.estimator
-    listing_names = ("items", "forms", "design", "lowest", "model")
-    listing = make_listing(**{name: settled[name] for name in listing_names})
-    check_allowed("answers", settled, listing, study.max_answers, study.persons)
-    settled |= {"max_answers": study.max_answers, "persons": study.persons}
-    opened = open_answers(file, release_reading, limits, "Releasing", listing.read)
-    with delivery.showing() as show, opened as answers:
-        show(publish(answers, **settled, **delivery.place))
+    ledger, signed = terms.ledger, None
+    if request is None:
+        spec = state_release(terms, study, reading)
+        need(ledger, "--ledger")
+    else:
+        spec, ledger, signed = open_request(context, request, terms, kind="answers")
+    with delivery.showing() as show, open_source(file, limits) as source:
+        show(delivery.release(source, spec, ledger, signed))
 
 
-@dataclass(frozen=True)
-class Approved:
-    """A request that may be carried out, with its ledger."""
-
-    request: Request
-    ledger: Ledger
-    listing: Listing
-    words: dict[str, Any]
-
-    def plan(self, _said: ReadingPlan) -> ReadingPlan:
-        """Return how answers are read: as approved, whatever else was said."""
-        from discreet.tables.reading import Reading
-
-        return self.listing.read(Reading(**self.words))
-
-    def release(self, data: Any, delivery: DeliveryOptions) -> Published:
-        """Release what was approved."""
-        from discreet.publishing.requests import release_request
-
-        return release_request(data, self.request, ledger=self.ledger, **delivery.place)
-
-
-def open_request(context: typer.Context, file: Path, terms: ReleaseTerms, kind: str) -> Approved:
-    """Return what was approved, or refuse it before the data is opened."""
+def open_request(
+    context: typer.Context, file: Path, terms: ReleaseTerms, *, kind: str
+) -> tuple[ReleaseSpec, Any, Any]:
+    """Return what was approved, and its ledger; refuse another kind of data."""
     _refuse_beside(context)
-    from discreet.privacy.ledger.request import Request
-    from discreet.publishing.requests import open_ledger, read_wanted
-    from discreet.publishing.spec import check_allowed as check
-    from discreet.publishing.spec import unpack_reading
+    from discreet.publishing.requests import read_request
 
-    request = Request.load(file)
-    ledger = open_ledger(request, terms.ledger)
-    spec = read_wanted(request)
-    if spec.kind != kind:
-        right = "compare release" if spec.kind == "comparisons" else "release"
-        raise BadUsage(f"{file} is a request for {spec.kind}: use 'discreet {right}'.")
-    check(ledger, spec, request.body["population"], request)
-    return Approved(request, ledger, spec.listing, unpack_reading(request.body))
+    spec, ledger, request = read_request(file, terms.ledger)
+    if spec.public.kind != kind:
+        right = "compare release" if spec.public.kind == "comparisons" else "release"
+        raise BadUsage(f"{file} is a request for {spec.public.kind}: use 'discreet {right}'.")
+    return spec, ledger, request
+
+
+FREE_BESIDE = {
+    *("file", "request", "ledger", "out", "force", "as_json"),
+    *("engine", "memory", "spill", "quiet", "threads", "version"),
+}
+"""What a request does not say: where the data is, who pays, where the release goes."""
 
 
 def _refuse_beside(context: typer.Context) -> None:
     """Refuse options about what is released and how it is read: only what was approved is."""
-    groups = (ReleaseTerms, ReleaseStudy, ReleaseReading, Columns)
-    option_names = {part.name for group in groups for part in fields(group)} - {"ledger"}
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
         is_typed = source is not None and source.name == "COMMANDLINE"
-        if is_typed and parameter.name in option_names | {"max_comparisons", "judges"}:
+        if is_typed and parameter.name not in FREE_BESIDE:
             name, *_ = (*parameter.opts, *parameter.secondary_opts)
             raise BadUsage(
                 f"{name} stands beside --request, and what was approved is released exactly so. "

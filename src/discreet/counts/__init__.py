@@ -45,6 +45,7 @@ from discreet.counts.nodes import (
     nodes_of,
 )
 from discreet.errors import BadResponses, BadUsage
+from discreet.hints import Guessable
 from discreet.names import name_id, restore_ids, settle_names
 from discreet.tabular import brief_repr
 from discreet.types import Int64Array, UInt64Array
@@ -72,7 +73,7 @@ COUNTED_TWICE = (
 
 
 @dataclass(frozen=True, eq=False)
-class PairCounts:
+class PairCounts(Guessable):
     """Everything that the spectral method needs to know about the answers.
 
     Attributes
@@ -330,8 +331,8 @@ def merge_counts(parts: Iterable[PairCounts]) -> PairCounts:
 
     Does what ``sum(parts)`` does, faster where parts have different items. The result has every
     item of every part, in order of first appearance. Where both know their persons (counts with
-    folds, and files of ``discreet counts``) persons in common are noticed and said. Counts with
-    different folds, or that were weighted in different ways, are refused.
+    folds, and files of ``discreet table counts``) persons in common are noticed and said. Counts
+    with different folds, or that were weighted in different ways, are refused.
 
     Examples
     --------

@@ -141,18 +141,18 @@ def simulate_cutoffs(
     refit = _Refit.of(simulation, calibration)
     source = np.random.default_rng(0) if rng is None else rng
     observed = simulation.measure(simulation.code, simulation.thresholds, simulation.ability)
-    drawn = np.empty((sets, len(observed)), dtype=np.float32)
+    replicates = np.empty((sets, len(observed)), dtype=np.float32)
     for row, code in enumerate(simulation.draws.draw(sets, source)):
         thresholds = refit.thresholds(code)
-        drawn[row] = simulation.measure(code, thresholds, simulation.update(thresholds))
-    return _conclude(prepared, simulation, observed, drawn)
+        replicates[row] = simulation.measure(code, thresholds, simulation.update(thresholds))
+    return _conclude(prepared, simulation, observed, replicates)
 
 
 def _choose_number(prepared: Prepared) -> int:
     """Return how many sets can be drawn in a few seconds."""
     cells = int(prepared.used.sum()) * prepared.thresholds.size
-    for number, most in ((MANY, MANY_CELLS), (FEW, FEW_CELLS), (FEWEST, MOST_CELLS)):
-        if number * cells <= most:
+    for number, limit in ((MANY, MANY_CELLS), (FEW, FEW_CELLS), (FEWEST, MOST_CELLS)):
+        if number * cells <= limit:
             return number
     raise BadUsage(
         f"cut-offs are simulated for up to {MOST_CELLS // FEWEST:,} answers, found {cells:,}; "
@@ -308,29 +308,29 @@ def _free_basis(calibration: Any, fitted: FloatArray) -> FloatArray:
     status = getattr(source, "status", None)
     if status is None or getattr(source, "guarantee", None) is not None:
         return np.zeros((fitted.size, 0))
-    known = [one for one in status if one in (Status.ESTIMATED, Status.ANCHORED)]
-    if source.model == RATING_SCALE and Status.ANCHORED not in known:
+    statuses = [one for one in status if one in (Status.ESTIMATED, Status.ANCHORED)]
+    if source.model == RATING_SCALE and Status.ANCHORED not in statuses:
         return rating_basis(*fitted.shape)
-    free = np.isfinite(fitted) & np.array([one == Status.ESTIMATED for one in known])[:, None]
+    free = np.isfinite(fitted) & np.array([one == Status.ESTIMATED for one in statuses])[:, None]
     return np.asarray(np.eye(fitted.size)[:, free.ravel()])
 
 
 def _conclude(
-    prepared: Prepared, simulation: _Simulation, observed: FloatArray, drawn: Float32Array
+    prepared: Prepared, simulation: _Simulation, observed: FloatArray, replicates: Float32Array
 ) -> FitCutoffs:
     """Standardise all statistics, and take the largest of each replication.
 
     The real answers count as one more set: where the model holds nothing then tells them from the
     others, however few these are.
     """
-    every = np.concatenate([drawn, observed[None].astype(np.float32)])
+    every = np.concatenate([replicates, observed[None].astype(np.float32)])
     mean, sd = every.mean(axis=0, dtype=np.float64), every.std(axis=0, dtype=np.float64)
     sd = np.where(sd > 0, sd, np.inf)
     items = len(simulation.thresholds)
-    z = (drawn - mean) / sd
+    z = (replicates - mean) / sd
     z[:, : 2 * items] = np.abs(z[:, : 2 * items])
     largest = np.sort(np.nanmax(z, axis=1))
-    rank = min(int(np.ceil((1 - LEVEL) * (len(drawn) + 1))), len(drawn))
+    rank = min(int(np.ceil((1 - LEVEL) * (len(replicates) + 1))), len(replicates))
     limit = float(largest[rank - 1])
     sd = np.where(np.isfinite(sd), sd, 0.0)
     low, high = mean - limit * sd, mean + limit * sd
@@ -348,5 +348,5 @@ def _conclude(
         q3=np.fmax(q3, q3.T),
         unexpected=unexpected,
         limit=limit,
-        replications=len(drawn),
+        replications=len(replicates),
     )

@@ -387,15 +387,15 @@ def _find_anchors(items: tuple[str, ...], anchors: Sequence[str] | None) -> Bool
     """Return which items are anchors; None where none were stated."""
     if anchors is None:
         return None
-    wanted = {anchors} if isinstance(anchors, str) else set(anchors)
-    unknown = sorted(wanted - set(items))
-    if unknown or len(wanted) < 2:
+    anchor_items = {anchors} if isinstance(anchors, str) else set(anchors)
+    unknown = sorted(anchor_items - set(items))
+    if unknown or len(anchor_items) < 2:
         raise BadUsage(
             f"the answers have no item {unknown[0]!r}; anchors go by name"
             if unknown
-            else f"anchors are two items or more, found {len(wanted)}"
+            else f"anchors are two items or more, found {len(anchor_items)}"
         )
-    return np.array([item in wanted for item in items])
+    return np.array([item in anchor_items for item in items])
 
 
 @dataclass(frozen=True, eq=False)

@@ -181,8 +181,10 @@ def find_dimensions(
     sets = _choose_number(design.answered.size) if simulations is None else simulations
     source = np.random.default_rng(0) if rng is None else rng
     values, loading = _split_components(design.standardise(design.code))
-    drawn = design.draws.draw(sets, source)
-    null = np.stack([_eigenvalues(design.standardise(code.T))[: len(values)] for code in drawn])
+    replicates = design.draws.draw(sets, source)
+    null = np.stack(
+        [_eigenvalues(design.standardise(code.T))[: len(values)] for code in replicates]
+    )
     order = np.argsort(-loading, kind="stable")
     return Dimensionality(
         eigenvalue=tuple(values.tolist()),

@@ -98,9 +98,9 @@ class ScoreDraws:
             block[item][:, chosen] = code
             position -= code
 
-    def _chances(self, answered: BoolArray, most: int) -> list[Float32Array]:
+    def _chances(self, answered: BoolArray, highest: int) -> list[Float32Array]:
         """Return for every item ``[step, pattern, points left]`` the chance to reach the step."""
-        later = np.full((len(answered), most + 1), -np.inf)
+        later = np.full((len(answered), highest + 1), -np.inf)
         later[:, 0] = 0.0
         tables = []
         for thresholds, has_item in zip(self.thresholds[::-1], answered.T[::-1], strict=True):
@@ -108,7 +108,7 @@ class ScoreDraws:
             terms = [later]
             for category, weight in enumerate(-np.cumsum(steps), 1):
                 term = np.full_like(later, -np.inf)
-                term[has_item, category:] = later[has_item, : most + 1 - category] + weight
+                term[has_item, category:] = later[has_item, : highest + 1 - category] + weight
                 terms.append(term)
             total = np.logaddexp.reduce(terms)
             with np.errstate(invalid="ignore"):

@@ -204,9 +204,9 @@ def find_largest_error(points: list[Points], base: int, anchor: BoolArray, level
         for number, group in enumerate(points)
     ]
     largest = np.zeros(len(errors[base]))
-    for number, drawn in enumerate(errors):
+    for number, group_errors in enumerate(errors):
         if number != base:
-            difference = drawn - errors[base]
+            difference = group_errors - errors[base]
             spread = np.maximum(difference.std(axis=0), np.sqrt(SMALLEST))
             largest = np.maximum(largest, np.abs(difference / spread).max(axis=1))
     return float(np.quantile(largest, 1 - level))

@@ -147,11 +147,11 @@ def _label_persons(responses: Responses, groups: Any) -> Texts:
             f"to label, found {groups!r}"
         )
     if isinstance(groups, Mapping):
-        named = {str(person): label for person, label in groups.items()}
-        unknown = sorted(named.keys() - set(map(str, responses.persons)))
+        label_of = {str(person): label for person, label in groups.items()}
+        unknown = sorted(label_of.keys() - set(map(str, responses.persons)))
         if unknown:
             raise BadUsage(f"the answers have no person {unknown[0]!r}; groups go by person id")
-        groups = [named.get(str(person)) for person in responses.persons]
+        groups = [label_of.get(str(person)) for person in responses.persons]
     labels = np.array(["" if label is None else str(label) for label in groups], dtype=object)
     if len(labels) != responses.n_persons:
         raise BadUsage(

@@ -95,8 +95,8 @@ def _maximise_split(
     parts, steps = [cells[:, common]], [responses.steps[column] for column in common]
     groups = int(group.max()) + 1
     for item in items:
-        own = np.where(group[:, None] == np.arange(groups), cells[:, [item]], -1)
-        parts.append(own)
+        column = np.where(group[:, None] == np.arange(groups), cells[:, [item]], -1)
+        parts.append(column)
         steps += [responses.steps[item]] * groups
     codes = np.concatenate(parts, axis=1)
     maximum = find_maximum(Responses.from_store(store_codes(codes, steps)), model)

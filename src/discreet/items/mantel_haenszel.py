@@ -53,8 +53,8 @@ def count_strata(responses: Responses, group: IndexArray, anchors: IndexArray) -
         chosen = np.flatnonzero((cells[:, item] >= 0) & (group >= 0))
         stratum = np.unique(entry[chosen], return_inverse=True)[1].reshape(-1)
         shape = int(stratum.max(initial=-1)) + 1, int(group.max()) + 1, responses.steps[item] + 1
-        place = np.ravel_multi_index((stratum, group[chosen], cells[chosen, item]), shape)
-        tables.append(np.bincount(place, minlength=np.prod(shape)).reshape(shape).astype(float))
+        position = np.ravel_multi_index((stratum, group[chosen], cells[chosen, item]), shape)
+        tables.append(np.bincount(position, minlength=np.prod(shape)).reshape(shape).astype(float))
     return tables
 
 
@@ -147,10 +147,10 @@ def compare_all(table: FloatArray) -> tuple[float, int]:
     scale = 1 / (total**2 * (total - 1))
     covariance = np.einsum("s,sgh,scd->gchd", scale, rows, columns)
     # The last group and the last category follow from the others.
-    kept = distance[:-1, :-1]
-    matrix = covariance[:-1, :-1, :-1, :-1].reshape(kept.size, kept.size)
+    cells = distance[:-1, :-1]
+    matrix = covariance[:-1, :-1, :-1, :-1].reshape(cells.size, cells.size)
     degrees = int(np.linalg.matrix_rank(matrix, hermitian=True))
     if not degrees:
         return float("nan"), 0
     inverse = np.linalg.pinv(matrix, hermitian=True)
-    return float(kept.ravel() @ inverse @ kept.ravel()), degrees
+    return float(cells.ravel() @ inverse @ cells.ravel()), degrees

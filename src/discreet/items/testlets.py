@@ -127,8 +127,8 @@ def measure_testlets(
     single = load_answers(responses, reading)
     combined, lost = _combine(single, mapping)
     estimate = fit(combined)
-    both = [(single, fit(single)), (combined, estimate)]
-    reliability = [measure_fit(*pair).person_reliability.reliability for pair in both]
+    calibrated = [(single, fit(single)), (combined, estimate)]
+    reliability = [measure_fit(*pair).person_reliability.reliability for pair in calibrated]
     warnings: tuple[FitWarning, ...] = ()
     if lost:
         sentence = (
@@ -182,10 +182,10 @@ def _combine(source: Responses, label_of: Mapping[str, str]) -> tuple[Responses,
     for name in names:
         columns = [column for column, label in enumerate(labels) if label == name]
         answered = cells[:, columns] >= 0
-        whole = answered.all(axis=1)
-        lost += int(answered[~whole].sum())
+        complete = answered.all(axis=1)
+        lost += int(answered[~complete].sum())
         total = np.maximum(cells[:, columns], 0).sum(axis=1, dtype=np.int64)
-        codes.append(np.where(whole, total, -1))
+        codes.append(np.where(complete, total, -1))
         steps.append(sum(source.steps[column] for column in columns))
     store = store_codes(np.stack(codes, axis=1), steps)
     return Responses(names, source.persons, store, groups=source.groups), lost

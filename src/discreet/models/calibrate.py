@@ -31,6 +31,7 @@ from discreet.models.anchors import (
     add_displacements,
     explain_untied,
 )
+from discreet.models.by_group import fits_groups
 from discreet.models.conditional.patterns import GroupPatterns
 from discreet.models.connectivity import Chain, ItemFacts, call_categories, doubt_shape
 from discreet.models.item_parameters import KnownItems
@@ -75,9 +76,9 @@ NEEDS_PERSONS = (
 
 NO_FOLDS = (
     "pair counts do not say which items were answered by the same person, so they need the answers "
-    "themselves, counts with folds for this method (count_pairs(..., folds=32) or discreet counts "
-    "--folds 32; for 'spectral' with the weighting 'none'), or counts of complete answers to at "
-    f"most {COVARIANCE_LIMIT:,} right/wrong items"
+    "themselves, counts with folds for this method (count_pairs(..., folds=32) or discreet table "
+    "counts --folds 32; for 'spectral' with the weighting 'none'), or counts of complete answers "
+    f"to at most {COVARIANCE_LIMIT:,} right/wrong items"
 )
 NO_FOLDS_LEFT = (
     "the rows of a query are read only once, and {}. Write the rows to a file and fit that: "
@@ -100,6 +101,7 @@ class _Request:
     anchors: KnownItems | None = None
 
 
+@fits_groups
 def fit(
     data: Any,
     *,
@@ -154,6 +156,9 @@ def fit(
         items without a number where the answers do not determine one. Pair methods only.
     ability
         What ``"marginal"`` assumes about the abilities: ``"normal"`` or ``"empirical"``.
+    by
+        A column whose values divide the rows, the month for example: then every group is fitted
+        by itself, and the result is a mapping from each value to its estimate, with one table.
     anchors
         Items whose difficulties are known and held; the others are estimated on their scale. A
         mapping from item to difficulty (with steps, to the list of its thresholds), or a table with

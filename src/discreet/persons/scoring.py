@@ -225,6 +225,7 @@ def score(
     _check_method(method, prior)
     if latent:
         _check_latent(method, prior, plausible)
+    _refuse_swapped(responses)
     source = load_answers(responses, reading, group=() if isinstance(regress, Mapping) else regress)
     columns = take_columns(source.groups, regress)
     _check_draws(plausible, source.n_persons)
@@ -406,6 +407,14 @@ def _complete(items: int, scores: Int64Array) -> Patterns:
         entry=np.arange(n),
         n_items=items,
     )
+
+
+def _refuse_swapped(responses: Any) -> None:
+    if hasattr(responses, "difficulty") and not isinstance(responses, Responses):
+        raise BadUsage(
+            "score takes the answers first and the calibration second; found a calibration "
+            f"({type(responses).__name__}) first. Call score(answers, calibration)."
+        )
 
 
 def _check_method(method: str, prior: NormalPrior | None) -> None:

@@ -10,13 +10,12 @@ answers. The mechanisms themselves, with the attacks on them, are in
 
 from __future__ import annotations
 
-import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from fractions import Fraction
 from math import exp
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, ClassVar, Literal, Protocol, Self, get_args
 
 from discreet.answers.protocol import Contributions
 from discreet.answers.steps import MOST_STEPS
@@ -27,6 +26,9 @@ from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.noise import Noise
 from discreet.secure import RandomSource
 from discreet.types import Chooser, Design, Estimator, Int64Array, ScaleModel
+
+NOISE_AWARE: Estimator = "noise-aware"
+"""The estimator of every mechanism, unless another was asked for."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,18 @@ class Public:
         The value of the lowest category in the data. It is told, never looked for.
     model
         What is fitted to released values of items with steps.
+    mechanism
+        Its name, ``"auto"``, or a mechanism with settings of its own.
+    estimator
+        How the released values become difficulties; it costs nothing.
+    chosen_by
+        Who chose the mechanism; None where its name says so.
+    roster
+        The ids of all who may be in the data, where they were listed in advance. It is compared
+        with the data and goes no further.
     """
+
+    kind: ClassVar[str] = "answers"
 
     items: tuple[str, ...]
     max_answers: int
@@ -68,6 +81,10 @@ class Public:
     design: Design = "unknown"
     lowest: int = 0
     model: ScaleModel = "partial-credit"
+    mechanism: str | Mechanism = "auto"
+    estimator: Estimator = NOISE_AWARE
+    chosen_by: Chooser | None = None
+    roster: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         check_item_list(self.items)
@@ -89,6 +106,35 @@ class Public:
         """Whether some item has more than one step."""
         return any(step > 1 for step in self.steps)
 
+    @property
+    def chooser(self) -> Chooser:
+        """Who chose the mechanism."""
+        return self.chosen_by or ("auto" if self.mechanism == "auto" else "steward")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values of what is public about the data, as archives and ledgers hold it."""
+        plain = {name: getattr(self, name) for name in DATA_FIELDS}
+        return {
+            **plain,
+            "neighbours": str(self.neighbours),
+            "items": list(self.items),
+            "steps": list(self.steps),
+            "forms": [list(form) for form in self.forms],
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], **more: Any) -> Self:
+        """Rebuild public parameters from `to_dict`; files of earlier versions hold fewer."""
+        plain = {name: freeze_value(values[name]) for name in DATA_FIELDS if name in values}
+        return cls(**{**plain, "neighbours": Neighbours(values["neighbours"]), **more})
+
+
+DATA_FIELDS = (
+    *("items", "max_answers", "neighbours", "persons", "is_fixed"),
+    *("steps", "forms", "design", "lowest", "model"),
+)
+"""What is public about the data itself; mechanism and estimator are written elsewhere."""
+
 
 @dataclass(frozen=True)
 class ComparedPublic(Public):
@@ -97,6 +143,8 @@ class ComparedPublic(Public):
     ``max_answers`` is the cap on comparisons per judge, ``persons`` the number of judges. Judges
     may compare more pairs than there are objects, and one comparison already says something.
     """
+
+    kind: ClassVar[str] = "comparisons"
 
     def __post_init__(self) -> None:
         check_item_list(self.items)
@@ -258,34 +306,22 @@ class Mechanism(Protocol):
         """Count what is needed; whatever can go wrong does so here, before the charge."""
 
 
-def number_people(
-    data: Contributions, budget: Budget, people: int | Iterable[object] | None, word: str
-) -> int | None:
-    """Return the public number of persons or judges: as given in advance, or as in the data.
+def settle_persons(data: Contributions, public: Public, word: str) -> Public:
+    """Return public parameters with the number that is published: as stated, or as in the data.
 
-    ``word`` is how the data calls them, and the attribute with their ids.
+    ``word`` is how the data calls persons, and the attribute with their ids. Under add-remove the
+    number is not published.
     """
-    if budget.neighbours is Neighbours.ADD_REMOVE:
-        if people is not None:
-            raise BadUsage(
-                f"{word} are named for replace-one only: under add-remove their number is not "
-                f"published. Leave {word} out"
-            )
-        return None
-    if people is None:
-        return data.n_persons
-    if isinstance(people, Iterable) and not isinstance(people, str):
-        return _count_ids(data, [str(one) for one in people], word)
-    try:
-        return operator.index(people)  # type: ignore[arg-type]
-    except TypeError:
-        raise BadUsage(
-            f"{word} must be a whole number or a list of ids, found {people!r}"
-        ) from None
+    if public.neighbours is Neighbours.ADD_REMOVE:
+        return replace(public, persons=None, is_fixed=False, roster=())
+    if public.roster:
+        _check_ids(data, public.roster, word)
+    persons = data.n_persons if public.persons is None else public.persons
+    return replace(public, persons=persons, roster=())
 
 
-def _count_ids(data: Contributions, ids: Sequence[str], word: str) -> int:
-    """Return the length of a public list of ids, of which the data may hold no other."""
+def _check_ids(data: Contributions, ids: Sequence[str], word: str) -> None:
+    """Refuse data with persons who are not on a public list of ids."""
     data_ids = getattr(data, word, None)
     if data_ids is None:
         raise BadUsage(
@@ -301,11 +337,6 @@ def _count_ids(data: Contributions, ids: Sequence[str], word: str) -> int:
             f"the data has {len(others):,} {word} that are not on the list, for example "
             f"{others[0]!r}. Add them to the list, or take them out of the data first"
         )
-    return len(ids)
-
-
-NOISE_AWARE: Estimator = "noise-aware"
-"""The estimator of every mechanism, unless another was asked for."""
 
 
 @dataclass(frozen=True)
@@ -314,42 +345,35 @@ class Order:
 
     Attributes
     ----------
-    kind
-        ``"answers"`` or ``"comparisons"``.
-    name
-        The mechanism's name.
+    public, calibration
+        Public parameters with the mechanism's name, and the noise that they need.
     mechanism
         The mechanism itself; None where it is not one of the library's and was read back.
-    public, calibration
-        Public parameters, and the noise that they need.
     choice
         Who chose the mechanism, and why, in words.
     unit
         What is protected; None for one person's whole set of answers.
     about
         What the release says about itself: title, version, what it supersedes; an audit's result.
-    chosen_by
-        Who chose the mechanism.
     looked
         Whether somebody looked at the answers before the public parameters were set.
     reading
         How the data was stated to be read: keywords of the reader.
-    estimator
-        How the released values become difficulties; it costs nothing.
     """
 
-    kind: str
-    name: str
-    mechanism: Mechanism | None
     public: Public
     calibration: NoiseCalibration
+    mechanism: Mechanism | None
     choice: str
     unit: str | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
-    chosen_by: Chooser = "steward"
     looked: bool = False
     reading: Mapping[str, Any] = field(default_factory=dict)
-    estimator: Estimator = NOISE_AWARE
+
+    @property
+    def name(self) -> str:
+        """The mechanism's name."""
+        return str(self.public.mechanism)
 
     def promise(self, *, ledger: str | None, is_private: bool) -> Guarantee:
         """Return what the release promises."""
@@ -364,30 +388,24 @@ class Order:
         settings: dict[str, Any] = (
             asdict(mechanism) if is_dataclass(mechanism) and not isinstance(mechanism, type) else {}
         )
+        public = self.public.to_dict()
+        del public["neighbours"]
         return {
-            "kind": self.kind,
+            "kind": self.public.kind,
             "name": self.name,
             "class": type(mechanism).__name__,
             "mechanism": {name: pack_value(value) for name, value in settings.items()},
-            "items": list(self.public.items),
-            "max_answers": self.public.max_answers,
-            "persons": self.public.persons,
-            "is_fixed": self.public.is_fixed,
-            "steps": list(self.public.steps),
-            "forms": [list(form) for form in self.public.forms],
-            "design": self.public.design,
-            "lowest": self.public.lowest,
-            "model": self.public.model,
+            **public,
             "laws": {name: [law.family, str(law.scale)] for name, law in noise.laws.items()},
             "settings": {name: pack_value(value) for name, value in noise.settings.items()},
             "conditions": list(noise.conditions),
             "choice": self.choice,
             "unit": self.unit,
             "about": dict(self.about),
-            "chosen_by": self.chosen_by,
+            "chosen_by": self.public.chooser,
             "looked": self.looked,
             "reading": dict(self.reading),
-            "estimator": self.estimator,
+            "estimator": self.public.estimator,
         }
 
     @classmethod
@@ -405,17 +423,11 @@ class Order:
         settings = {
             name: freeze_value(unpack_value(value)) for name, value in values["mechanism"].items()
         }
-        public = PUBLIC[values["kind"]](
-            items=tuple(values["items"]),
-            max_answers=values["max_answers"],
-            neighbours=Neighbours(spend.neighbours),
-            persons=values["persons"],
-            is_fixed=values["is_fixed"],
-            steps=tuple(values.get("steps", ())),
-            forms=tuple(map(tuple, values.get("forms", ()))),
-            design=values.get("design", "unknown"),
-            lowest=values.get("lowest", 0),
-            model=values.get("model", "partial-credit"),
+        public = PUBLIC[values["kind"]].from_dict(
+            {**values, "neighbours": spend.neighbours},
+            mechanism=values["name"],
+            estimator=values.get("estimator", NOISE_AWARE),
+            chosen_by=values.get("chosen_by", "steward"),
         )
         calibration = NoiseCalibration(
             laws={
@@ -427,18 +439,14 @@ class Order:
             conditions=tuple(values["conditions"]),
         )
         return cls(
-            kind=values["kind"],
-            name=values["name"],
-            mechanism=make(values["name"], values["class"], settings),
             public=public,
             calibration=calibration,
+            mechanism=make(values["name"], values["class"], settings),
             choice=values["choice"],
             unit=values["unit"],
             about=values.get("about", {}),
-            chosen_by=values.get("chosen_by", "steward"),
             looked=values.get("looked", False),
             reading=values.get("reading", {}),
-            estimator=values.get("estimator", NOISE_AWARE),
         )
 
     def require_mechanism(self) -> Mechanism:

@@ -20,13 +20,14 @@ from html import escape
 from math import isfinite
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import discreet
 from discreet.atomic import PRIVACY_FILE, as_bytes, hold_place
 from discreet.errors import DiscreetError, escape_json
+from discreet.hints import Guessable
 from discreet.models.noisy.released import count_raised
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.ledger import Ledger
@@ -49,13 +50,16 @@ from discreet.text import spreadsheet_cell
 from discreet.types import FloatArray
 from discreet.words import speak, translate_record
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 SCHEMA_VERSION = 3
 THRESHOLD_FILE = "thresholds.csv"
 DECIMALS = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Published:
+class Published(Guessable):
     """A private calibration: what may be shown to everyone.
 
     Attributes
@@ -87,6 +91,21 @@ class Published:
         if self.noisy is not None and not may_show_values(self.noisy):
             object.__setattr__(self, "noisy", None)
             object.__setattr__(self, "estimate", replace(self.estimate, covariance=None))
+
+    @property
+    def difficulty(self) -> FloatArray:
+        """Difficulties, as ``estimate`` has them."""
+        return self.estimate.difficulty
+
+    @property
+    def se(self) -> FloatArray:
+        """Standard errors, the privacy noise included."""
+        return self.estimate.se
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Return the table of items as a data frame, as ``estimate.to_dataframe`` does."""
+        table: pd.DataFrame = self.result.to_dataframe()
+        return table
 
     def _repr_html_(self) -> str:
         """Show the promise and the first items in a notebook."""
@@ -147,14 +166,14 @@ def describe_release(release: Release, estimate: Estimate, order: Order) -> dict
     }
     return {
         "schema_version": SCHEMA_VERSION,
-        "kind": order.kind,
+        "kind": order.public.kind,
         "mechanism": release.mechanism,
         **describe_choices(order),
         "estimator": estimate.method,
         **describe_floor(release, estimate),
         "guarantee": release.guarantee.to_dict(),
         "noise": noise,
-        **describe_public(order.kind, release.public, release.settings),
+        **describe_public(release.public, release.settings),
     }
 
 
@@ -162,7 +181,7 @@ def describe_choices(order: Order) -> dict[str, Any]:
     """Say who chose the mechanism and why, whether the data was looked at, and how it was read."""
     return {
         "choice": order.choice,
-        "chosen_by": order.chosen_by,
+        "chosen_by": order.public.chooser,
         "looked": order.looked,
         "reading": dict(order.reading),
     }
@@ -175,15 +194,15 @@ def describe_floor(release: Release, estimate: Estimate) -> dict[str, Any]:
     return {"floor": count_raised(release)}
 
 
-def describe_public(kind: str, public: Public, settings: Mapping[str, Any]) -> dict[str, Any]:
+def describe_public(public: Public, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Collect the public parameters of a release, which are known before it is made."""
     return {
         "settings": {name: _plain(value) for name, value in settings.items()},
         "items": list(public.items),
-        KINDS[kind].cap: public.max_answers,
-        KINDS[kind].persons: public.persons,
+        KINDS[public.kind].cap: public.max_answers,
+        KINDS[public.kind].persons: public.persons,
         "number_fixed": public.is_fixed,
-        **(_describe_items(public) if kind == "answers" else {}),
+        **(_describe_items(public) if public.kind == "answers" else {}),
         "software": f"discreet {discreet.__version__}",
         "source_sha256": hash_source(),
     }

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Unpack
@@ -36,13 +36,8 @@ from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.protocol import Order
 from discreet.privacy.wall import Release, release_statistics, restore_release
 from discreet.publishing.bundle import PUBLISHED, Published, bundle_files, describe_release
+from discreet.publishing.listed import OPENERS, DataSource
 from discreet.publishing.noisy import COVARIANCE_ITEMS
-from discreet.publishing.spec import (
-    Listing,
-    open_listed,
-    open_listed_comparisons,
-    read_public_listing,
-)
 from discreet.results.ranks import PAIRED_ITEMS
 from discreet.tables.reading import ListedWords
 from discreet.types import Engine
@@ -50,14 +45,6 @@ from discreet.types import Engine
 BUNDLE_BYTES, ITEM_BYTES, PAIR_BYTES = 40_000, 1_200, 4
 """A bundle's size without the noisy values, generously: the page with its styles, and each step in
 every file. Measured: 19 kB with 5 items, 125 kB with 300, 507 kB with 1,500 of 27 letters each."""
-
-Words = ListedWords | None
-Opener = Callable[[Any, str, Words, Listing], AbstractContextManager[Contributions]]
-OPENERS: dict[str, Opener] = {
-    "answers": open_listed,
-    "comparisons": open_listed_comparisons,
-}
-"""Opens what whole persons contribute to a release of each kind."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +119,7 @@ class Delivery:
 
     def deliver(self, released: Release) -> Published:
         """Estimate, write the bundle where there is a place for it, and call it finished."""
-        estimate = estimate_release(released, estimator=self.order.estimator)
+        estimate = estimate_release(released, estimator=self.order.public.estimator)
         record = describe_release(released, estimate, self.order)
         record |= {**self.order.about, **self.describe_charge()}
         if self.staged_folder is not None:
@@ -142,7 +129,7 @@ class Delivery:
             self.book.complete(self.reservation, keep_values=self.staged_folder is None)
             stored = None if self.staged_folder is not None else (self.book, self.reservation)
         LOG.info("release: estimated and delivered")
-        published_kind = PUBLISHED[self.order.kind]
+        published_kind = PUBLISHED[self.order.public.kind]
         return published_kind(estimate, released.guarantee, record, noisy=released, stored=stored)
 
 
@@ -269,9 +256,8 @@ def resume_release(
     Published
         Of comparisons, a :class:`discreet.PublishedRanking`.
     """
-    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    book, order = find_paid(ledger, release)
     entry = book.find(release)
-    order = read_order(book, entry)
     with open_delivery(
         order, book, out=out, force=force, reservation=entry.reservation
     ) as delivery:
@@ -287,15 +273,20 @@ def resume_release(
                 f"{book.path}: release {entry.number} stopped before its values were stored, so "
                 "it needs the answers again (--answers FILE, in Python data=)."
             )
-        with OPENERS[order.kind](
-            data, engine, reading, read_public_listing(order.public)
-        ) as source:
-            if not entry.is_about(*book.recognise(source)):
+        source = data if isinstance(data, DataSource) else DataSource(data, engine)
+        with OPENERS[order.public.kind](source, reading, order.public) as contributions:
+            if not entry.is_about(*book.recognise(contributions)):
                 raise BadResponses(
                     f"{book.path}: these are not the answers that release {entry.number} was "
                     "charged for. Give those, or pay for another release."
                 )
-            return delivery.draw(source, noise or ExactNoise())
+            return delivery.draw(contributions, noise or ExactNoise())
+
+
+def find_paid(ledger: Ledger | str | PathLike[str], release: int | str) -> tuple[Ledger, Order]:
+    """Return a ledger, and what was asked for in one of its releases."""
+    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    return book, read_order(book, book.find(release))
 
 
 def read_order(book: Ledger, entry: LedgerEntry) -> Order:
@@ -310,5 +301,5 @@ def read_order(book: Ledger, entry: LedgerEntry) -> Order:
     if entry.request is None or "chosen_by" in entry.order:
         return order
     # Of requests of the first format the ledger says "named by the steward", whoever chose.
-    choice = describe_choice(order.name, order.public, order.kind, "unknown")
-    return replace(order, choice=choice, chosen_by="unknown")
+    public = replace(order.public, chosen_by="unknown")
+    return replace(order, public=public, choice=describe_choice(public))

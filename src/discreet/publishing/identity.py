@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, date, datetime
 from difflib import get_close_matches
 from os import PathLike
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadUsage
+from discreet.privacy.ledger import EVERYONE
 from discreet.publishing.logo import check_logo, read_logo
 from discreet.schema import Count, NonNegative, Positive, SchemaError, read_as
 from discreet.words import check_language
@@ -50,6 +51,12 @@ class Identity:
         the promise are fixed.
     language
         Of the page and the statement: ``"en"``, the default, ``"de"`` or ``"es"``.
+    population
+        Whom the data is about, as the ledger has it.
+    looked
+        Whether somebody looked at the data before the public parameters were set.
+    audit
+        What ``discreet audit --json`` found of the mechanism.
     """
 
     title: str = ""
@@ -65,9 +72,13 @@ class Identity:
     logo: str = field(default="", repr=False)
     words: str = field(default="", repr=False)
     language: str = ""
+    population: str = EVERYONE
+    looked: bool = False
+    audit: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
+        for name in NAMES:
+            value = getattr(self, name)
             if not _is_line(value) and name not in FILES:
                 raise BadUsage(
                     f"the {name} of a release must be one line of text of at most {MOST_LETTERS:,} "
@@ -84,23 +95,46 @@ class Identity:
         if self.reason and not self.supersedes:
             raise BadUsage("a release that gives a reason must say which version it supersedes")
         if self.supersedes and not self.reason:
-            raise BadUsage(
-                f"a release that supersedes {self.supersedes!r} must say why (reason=, --because)"
-            )
+            raise BadUsage(f"a release that supersedes {self.supersedes!r} must say why (reason)")
         if self.supersedes and self.supersedes == self.version:
             raise BadUsage(f"a release cannot supersede itself: both are version {self.version!r}")
 
     def to_dict(self) -> dict[str, str]:
-        """Return what was given; English is what a release speaks unless another is."""
-        unsaid = {"language": "en"}
-        return {k: one for k, one in asdict(self).items() if one and one != unsaid.get(k)}
+        """Return the published texts that were given; English is the language unless another is."""
+        texts = {name: getattr(self, name) for name in NAMES if getattr(self, name)}
+        return {name: text for name, text in texts.items() if (name, text) != ("language", "en")}
 
     def add(self, words: Mapping[str, str | None]) -> Identity:
         """Return the identity with further words, which count more than those it has."""
-        return make_identity({**self.to_dict(), **{k: v for k, v in words.items() if v}})
+        texts: dict[str, Any] = {name: text for name, text in words.items() if text}
+        return replace(self, **texts)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a release says about itself: dated texts, and an audit's result."""
+        texts = self.to_dict()
+        if texts and not self.date:
+            texts = replace(self, date=datetime.now(UTC).date().isoformat()).to_dict()
+        parts = {"identity": texts, "audit": self.audit}
+        return {name: part for name, part in parts.items() if part}
+
+    def check_audit(self, mechanism: str) -> None:
+        """Refuse an audit of another mechanism, or one that refuted the promise."""
+        if self.audit is None:
+            return
+        if self.audit["mechanism"] != mechanism:
+            raise BadUsage(
+                f"the audit is of the mechanism {self.audit['mechanism']}, and the release has "
+                f"{mechanism}; attack that one, or leave the audit out"
+            )
+        if self.audit["lower_bound"] > self.audit["claimed_epsilon"]:
+            raise BadUsage(
+                "the audit refuted the promise of this mechanism; nothing may be released"
+            )
 
 
-NAMES = tuple(one.name for one in fields(Identity))
+UNPUBLISHED = ("population", "looked", "audit")
+"""What is no text of the identity; the record has it elsewhere."""
+NAMES = tuple(part.name for part in fields(Identity) if part.name not in UNPUBLISHED)
 FILES = ("logo", "words")
 """What is given as a file, and kept as what was in it."""
 
@@ -122,27 +156,38 @@ About = Identity | Mapping[str, Any] | str | PathLike[str] | None
 """Who a release is, in words or in a file."""
 
 
-def make_identity(about: About) -> Identity:
-    """Return an identity from words, or from a ``release.toml``."""
+def make_identity(about: About, *, folder: Path | None = None) -> Identity:
+    """Return an identity from words, or from a ``release.toml``; files are sought in ``folder``."""
     if about is None:
         return Identity()
     if isinstance(about, Identity):
         return about
     if isinstance(about, str | PathLike):
         path = Path(about)
-        return _check_words(_read_parts(_read_file(path), path.parent), f"{about}: ")
-    return _check_words(_read_parts(about, Path()), "")
+        return _check_words(_read_parts(read_word_file(path), path.parent), f"{about}: ")
+    return _check_words(_read_parts(about, folder or Path()), "")
 
 
-def _read_file(path: Path) -> Mapping[str, Any]:
+def read_word_file(path: Path) -> dict[str, Any]:
+    """Return what a TOML file says, or a JSON file; dates as text."""
     if not path.is_file():
         raise BadUsage(f'{path} does not exist; it should hold lines such as title = "..."')
+    is_json = path.suffix.lower() == ".json"
     try:
-        words = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        words = json.loads(text) if is_json else tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadUsage(f"{path} is no TOML file: {error}") from None
-    # A date may be written without quotes, as TOML has it.
-    return {name: str(one) if isinstance(one, date) else one for name, one in words.items()}
+        raise BadUsage(f"{path} is no {'JSON' if is_json else 'TOML'} file: {error}") from None
+    if not isinstance(words, dict):
+        raise BadUsage(f"{path} holds no names with values")
+    return dict(_write_dates(words))
+
+
+def _write_dates(value: Any) -> Any:
+    """Return values with dates, which TOML may have without quotes, as text."""
+    if isinstance(value, dict):
+        return {name: _write_dates(part) for name, part in value.items()}
+    return str(value) if isinstance(value, date) else value
 
 
 def _read_parts(words: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -191,16 +236,8 @@ class AuditFacts:
     max_answers: Count
 
 
-def describe_itself(about: About, audit: str | PathLike[str] | None) -> dict[str, Any]:
-    """Return what a release says about itself: its identity, with a date, and an audit's result."""
-    identity = make_identity(about)
-    if identity.to_dict() and not identity.date:
-        identity = identity.add({"date": datetime.now(UTC).date().isoformat()})
-    description: dict[str, Any] = {"identity": identity.to_dict()} if identity.to_dict() else {}
-    return description if audit is None else {**description, "audit": _read_audit(Path(audit))}
-
-
-def _read_audit(path: Path) -> dict[str, Any]:
+def read_audit(path: Path) -> dict[str, Any]:
+    """Return the facts that a release tells of an audit, from what its command printed."""
     try:
         printed = json.loads(path.read_text(encoding="utf-8"))
         names = {fact.name for fact in fields(AuditFacts)}
@@ -213,17 +250,3 @@ def _read_audit(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, TypeError, RecursionError) as error:
         why = f" ({error})" if isinstance(error, SchemaError) else ""
         raise BadUsage(f"{path} is not what 'discreet audit --json' prints{why}") from None
-
-
-def check_audit(about: Mapping[str, Any], mechanism: str) -> None:
-    """Refuse an audit of another mechanism, or one that refuted the promise."""
-    audit = about.get("audit")
-    if audit is None:
-        return
-    if audit["mechanism"] != mechanism:
-        raise BadUsage(
-            f"the audit is of the mechanism {audit['mechanism']}, and the release has {mechanism}; "
-            "attack that one, or leave the audit out"
-        )
-    if audit["lower_bound"] > audit["claimed_epsilon"]:
-        raise BadUsage("the audit refuted the promise of this mechanism; nothing may be released")

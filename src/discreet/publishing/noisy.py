@@ -12,23 +12,16 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
 
-from discreet.privacy.accounting import Guarantee, Neighbours
+from discreet.privacy.accounting import Guarantee
 from discreet.privacy.mechanisms import find_mechanism
-from discreet.privacy.protocol import (
-    PUBLIC,
-    NoiseLaw,
-    Public,
-    freeze_value,
-    pack_value,
-    unpack_value,
-)
+from discreet.privacy.protocol import PUBLIC, NoiseLaw, pack_value, unpack_value
 from discreet.privacy.wall import Release, reread_release
 from discreet.results.estimate import Estimate
 from discreet.types import FloatArray
@@ -57,7 +50,7 @@ def noisy_bytes(release: Release, estimate: Estimate) -> bytes:
     """Return the archive as it is written."""
     texts = {
         "laws": {name: [law.family, str(law.scale)] for name, law in release.laws.items()},
-        "public": {one.name: getattr(release.public, one.name) for one in fields(release.public)},
+        "public": release.public.to_dict(),
         "settings": {name: pack_value(value) for name, value in release.settings.items()},
     }
     arrays: dict[str, np.ndarray[Any, Any]] = {
@@ -143,7 +136,9 @@ def _restore(arrays: Mapping[str, Any], record: Mapping[str, Any]) -> Release:
         raise ValueError("it is about other items than the record")
     return reread_release(
         record["mechanism"],
-        _read_public(public, record.get("kind", "answers")),
+        PUBLIC[record.get("kind", "answers")].from_dict(
+            public, mechanism=record["mechanism"], estimator=record["estimator"]
+        ),
         laws={name: NoiseLaw(family, Fraction(scale)) for name, (family, scale) in laws.items()},
         settings={name: unpack_value(value) for name, value in settings.items()},
         values={
@@ -153,8 +148,3 @@ def _restore(arrays: Mapping[str, Any], record: Mapping[str, Any]) -> Release:
         },
         guarantee=Guarantee.from_dict(record["guarantee"]),
     )
-
-
-def _read_public(values: Mapping[str, Any], kind: str) -> Public:
-    frozen = {name: freeze_value(value) for name, value in values.items()}
-    return PUBLIC[kind](**{**frozen, "neighbours": Neighbours(values["neighbours"])})

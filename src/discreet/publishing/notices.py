@@ -159,7 +159,7 @@ def _check_pair(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     if "supersedes" not in identity:
         raise BadUsage(
             "the later release does not say that it takes the place of another one; a correction "
-            "is released with supersedes= and reason= (--supersedes VERSION --because TEXT)"
+            "is released with supersedes= and reason= in its file (--about, --spec)"
         )
     if before.get("version", identity["supersedes"]) != identity["supersedes"]:
         raise BadUsage(
@@ -170,7 +170,7 @@ def _check_pair(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
 
 def _check_reason(reason: str) -> str:
     if not reason.strip():
-        raise BadUsage("a notice must say why (reason=, --because)")
+        raise BadUsage("a notice must say why (reason=, --reason)")
     return " ".join(reason.split())
 
 

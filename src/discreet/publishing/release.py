@@ -11,28 +11,36 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, Unpack, cast
 
 from discreet.answers.judges import Comparisons
 from discreet.answers.protocol import Contributions
-from discreet.errors import BadResponses
+from discreet.errors import BadResponses, BadUsage
 from discreet.log import LOG
 from discreet.models.noisy.released import check_estimator
-from discreet.privacy.accounting import Budget
+from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.ledger import EVERYONE, Ledger
+from discreet.privacy.ledger.approvers import Approver
+from discreet.privacy.ledger.balance import History, LedgerEntry
 from discreet.privacy.ledger.request import Request
 from discreet.privacy.ledger.values import check_reservation
-from discreet.privacy.mechanisms import choose_mechanism, describe_choice
+from discreet.privacy.mechanisms import choose_mechanism
 from discreet.privacy.mechanisms.base import CompleteMechanism
 from discreet.privacy.noise import ExactNoise, Noise
-from discreet.privacy.protocol import Order, number_people
+from discreet.privacy.protocol import Order, Public, settle_persons
 from discreet.privacy.wall import check_answers, check_noise
-from discreet.publishing.bundle import Published, PublishedRanking
-from discreet.publishing.delivery import OPENERS, open_delivery
-from discreet.publishing.identity import About, check_audit, describe_itself
-from discreet.publishing.spec import Forms, Items, ReleaseSpec, check_allowed, make_listing
+from discreet.publishing.bundle import (
+    Published,
+    PublishedRanking,
+    describe_choices,
+    describe_public,
+)
+from discreet.publishing.delivery import describe_account, open_delivery
+from discreet.publishing.identity import About
+from discreet.publishing.listed import OPENERS, DataSource
+from discreet.publishing.spec import Forms, Items, ReleaseSpec, check_spec, make_budget, make_spec
 from discreet.results.kinds import KINDS
 from discreet.tables.reading import ListedWords
 from discreet.types import (
@@ -42,6 +50,7 @@ from discreet.types import (
     Engine,
     Estimator,
     Model,
+    Relation,
 )
 
 LARGE_EPSILON = 5.0
@@ -49,9 +58,12 @@ LARGE_EPSILON = 5.0
 
 def release(
     source: Any,
-    budget: Budget,
+    budget: Budget | None = None,
     *,
     items: Items,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    neighbours: Relation | None = None,
     lowest: int = 0,
     forms: Forms | None = None,
     design: Design = "unknown",
@@ -84,11 +96,13 @@ def release(
         :func:`discreet.count_pairs`. Columns and rows of other items than the listed ones are
         ignored; a person who answered none of the listed items still counts.
     budget
-        Epsilon, delta and the neighbouring relation.
+        Epsilon, delta and the neighbouring relation; or these three by their names.
     items
         The public item list; the release keeps its order. Items that nobody answered are fine.
         Never the data's own list, which names an item that only one person answered. With steps
         (rating scales, points) each item with its number of steps: ``{"Q1": 4, "Q2": 4}``.
+    epsilon, delta, neighbours
+        In the place of ``budget``: delta is 1e-6 and the relation ``"replace-one"`` by default.
     lowest
         The lowest category as the data has it, 0 or 1 mostly. A release never looks for it.
     forms
@@ -150,22 +164,30 @@ def release(
     --------
     >>> import discreet
     >>> answers = discreet.datasets.lsat()
-    >>> budget = discreet.Budget(epsilon=1.0, delta=1e-6)
     >>> items = ["Item1", "Item2", "Item3", "Item4", "Item5"]
-    >>> published = discreet.release(answers, budget, items=items)
-    >>> published.guarantee.epsilon
-    1.0
+    >>> released = discreet.release(answers, epsilon=1.0, delta=1e-6, items=items)
+    >>> released.guarantee.epsilon, released.difficulty.shape
+    (1.0, (5,))
     """
-    listing = make_listing(items, forms, design, lowest, model)
-    spec = ReleaseSpec(
-        "answers", budget, listing, max_answers, persons, mechanism, estimator=estimator
+    spec = make_spec(
+        make_budget(budget, epsilon, delta, neighbours),
+        items=items,
+        lowest=lowest,
+        forms=forms,
+        design=design,
+        model=model,
+        max_answers=max_answers,
+        persons=persons,
+        mechanism=mechanism,
+        estimator=estimator,
+        population=population,
+        about=about,
+        audit=audit,
+        looked=looked,
+        reading=reading,
     )
-    description = describe_itself(about, audit)
-    noise_source = noise or ExactNoise()
-    terms = DeliveryTerms(
-        ledger, population, noise_source, out, force, description, None, reservation, looked
-    )
-    return charge_and_release(source, spec, terms, engine=engine, words=reading)
+    terms = DeliveryTerms(ledger, noise or ExactNoise(), out, force, reservation=reservation)
+    return release_spec(DataSource(source, engine), spec, terms)
 
 
 def release_comparisons(
@@ -233,50 +255,47 @@ def release_comparisons(
     >>> released.guarantee.unit
     "one judge's whole set of comparisons"
     """
-    listing = make_listing(items)
-    spec = ReleaseSpec("comparisons", budget, listing, max_comparisons, judges, mechanism)
-    description = describe_itself(about, audit)
-    noise_source = noise or ExactNoise()
-    terms = DeliveryTerms(
-        ledger, population, noise_source, out, force=force, about=description, looked=looked
+    spec = make_spec(
+        budget,
+        kind="comparisons",
+        items=items,
+        max_answers=max_comparisons,
+        persons=judges,
+        mechanism=mechanism,
+        population=population,
+        about=about,
+        audit=audit,
+        looked=looked,
     )
-    return cast(PublishedRanking, charge_and_release(data, spec, terms))
+    terms = DeliveryTerms(ledger, noise or ExactNoise(), out, force)
+    return cast(PublishedRanking, release_spec(DataSource(data), spec, terms))
 
 
 @dataclass(frozen=True)
 class DeliveryTerms:
-    """On whose account a release goes, where its noise comes from, and where it shall arrive.
+    """Who pays for a release, where its noise comes from, and where it shall arrive.
 
     Attributes
     ----------
     ledger
         The ledger, or its file; ``None`` where the spend is not recorded.
-    population
-        Whom the data is about, in the ledger.
     noise
         Where noise comes from.
     out, force
         The folder of the bundle, and whether it may replace an earlier one; ``None`` where the
         caller saves it.
-    about
-        What the release says about itself.
     request
         What approvers signed; ``None`` where nobody was asked.
     reservation
         The name of the charge; ``None`` for a new one.
-    looked
-        Whether somebody looked at the data before the public parameters were set.
     """
 
     ledger: Ledger | str | PathLike[str] | None
-    population: str
-    noise: Noise
+    noise: Noise = field(default_factory=ExactNoise)
     out: str | PathLike[str] | None = None
     force: bool = False
-    about: Mapping[str, Any] = field(default_factory=dict)
     request: Request | None = None
     reservation: str | None = None
-    looked: bool = False
 
     def __post_init__(self) -> None:
         if self.reservation is not None:
@@ -288,24 +307,18 @@ class DeliveryTerms:
         return Ledger.open(self.ledger) if isinstance(self.ledger, str | PathLike) else self.ledger
 
 
-def charge_and_release(
-    source: Any,
-    spec: ReleaseSpec,
-    terms: DeliveryTerms,
-    *,
-    engine: str = "auto",
-    words: ListedWords | None = None,
-) -> Published:
+def release_spec(source: DataSource, spec: ReleaseSpec, terms: DeliveryTerms) -> Published:
     """Do every step between what was asked for and a result, in the only order that is safe."""
-    book = terms.book
-    spec = check_allowed(book, spec, terms.population, terms.request)
-    with OPENERS[spec.kind](source, engine, words, spec.listing) as data:
-        people = number_people(data, spec.budget, spec.people, KINDS[spec.kind].persons)
-        order = make_order(spec, people, terms)
-        check_audit(terms.about, order.name)
+    book, kind = terms.book, spec.public.kind
+    about = {**spec.identity.describe(), **check_allowed(spec, book, terms.request)}
+    words = cast(ListedWords, spec.reading)
+    with OPENERS[kind](source, words, spec.public) as data:
+        public = settle_persons(data, spec.public, KINDS[kind].persons)
+        order = make_order(spec, public, terms.noise, about)
+        spec.identity.check_audit(order.name)
         if order.public.persons == 0:
             raise BadResponses("there is nobody in the data, so there is nothing to release")
-        check_estimator(order.name, order.estimator)
+        check_estimator(order.name, order.public.estimator)
         check_noise(order.calibration)
         check_answers(data, order.public, order.require_mechanism())
         _warn_if_weak(order)
@@ -322,6 +335,26 @@ def charge_and_release(
             return delivery.draw(data, terms.noise)
 
 
+def check_allowed(
+    spec: ReleaseSpec, book: Ledger | None, request: Request | None = None
+) -> dict[str, Any]:
+    """Refuse what the ledger does not allow, or not without approvals, whatever the answers are.
+
+    Returns what the release says about its approval.
+    """
+    approvers = [] if book is None else book.board().check_release(request)
+    check_spec(spec, book)
+    return {} if request is None else {"approval": _describe_approval(request, approvers)}
+
+
+def _describe_approval(request: Request, approvers: Sequence[Approver]) -> dict[str, Any]:
+    return {
+        "request": request.body["nonce"],
+        "sha256": request.digest,
+        "approvers": [approver.describe() for approver in approvers],
+    }
+
+
 def _log_order(order: Order) -> None:
     """Say what is released; public values only, the same whatever the answers are."""
     spend, items = order.calibration.spend, len(order.public.items)
@@ -329,24 +362,17 @@ def _log_order(order: Order) -> None:
     LOG.info("release: %s, epsilon %g, delta %g, %d listed items", *public_values)
 
 
-def make_order(spec: ReleaseSpec, people: int | None, terms: DeliveryTerms) -> Order:
-    """Settle everything that is public: parameters, mechanism, noise."""
-    kind, public = spec.kind, spec.make_public(people)
-    chosen, choice = choose_mechanism(spec.mechanism, public, kind)
-    if spec.chosen_by is not None:
-        choice = describe_choice(chosen.name, public, kind, spec.chosen_by)
+def make_order(spec: ReleaseSpec, public: Public, noise: Noise, about: Mapping[str, Any]) -> Order:
+    """Settle everything that is public, the number of persons included: mechanism and noise."""
+    chosen, choice = choose_mechanism(public)
     return Order(
-        kind=kind,
-        name=chosen.name,
+        public=replace(public, mechanism=chosen.name, chosen_by=public.chooser),
+        calibration=chosen.calibrate(public, spec.budget, noise.source),
         mechanism=chosen,
-        public=public,
-        calibration=chosen.calibrate(public, spec.budget, terms.noise.source),
         choice=choice,
-        unit=KINDS[kind].unit,
-        about=terms.about,
-        chosen_by=spec.chooser,
-        looked=terms.looked,
-        estimator=spec.estimator,
+        unit=KINDS[public.kind].unit,
+        about=about,
+        looked=spec.identity.looked,
     )
 
 
@@ -360,8 +386,8 @@ def _describe_charge(
         "fingerprint": fingerprint,
         "former": former,
         "description": f"{spend.mechanism}, epsilon {spend.epsilon:g}, delta {spend.delta:g}",
-        "population": terms.population,
-        "persons": spec.declared,
+        "population": spec.identity.population,
+        "persons": spec.stated_persons,
         "request": terms.request,
         "order": order.to_dict(),
         "ids": book.remember(data),
@@ -383,3 +409,83 @@ def _warn_if_weak(order: Order) -> None:
             "publishing somebody's answers outright; use a delta well below that",
             stacklevel=4,
         )
+
+
+# -- what it will be, before it is made --------------------------------------------------------
+
+COUNTED = "as counted in the data"
+"""Stands for a number of persons that is published and not known yet."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A release to come.
+
+    Attributes
+    ----------
+    order
+        What is asked for: public parameters, the mechanism, its noise.
+    record
+        What ``privacy.json`` will hold, but for what the noise decides.
+    left
+        The epsilon that is left for the population after it.
+    """
+
+    order: Order
+    record: dict[str, Any]
+    left: float
+
+
+def preview_release(spec: ReleaseSpec, book: Ledger | None, people: int) -> Preview:
+    """Return what a release will say, word for word, before anything is spent.
+
+    No answer is opened, and the ledger is not charged; what the release would be refused for is
+    refused here.
+
+    Parameters
+    ----------
+    spec, book
+        As for the release.
+    people
+        How many persons (or judges) there will be, about; never counted in the data.
+    """
+    if book is None:
+        raise BadUsage("a preview says what will be spent, so it needs the ledger")
+    check_allowed(spec, book)
+    is_counted = spec.budget.neighbours is Neighbours.REPLACE_ONE
+    public = replace(spec.public, persons=people if is_counted else None)
+    order = make_order(spec, public, ExactNoise(), spec.identity.describe())
+    history, population = book.history(), spec.identity.population
+    # The fingerprint of the answers is nobody's yet, so only the limit and the relation count.
+    history.check(order.calibration.spend, "", None, population)
+    after = _charge(history, order, population)
+    return Preview(order, _describe(order, book, after), after.left(population)[0])
+
+
+def _charge(history: History, order: Order, population: str) -> History:
+    """Return the history as it would be after the release."""
+    entry = LedgerEntry(
+        number=len(history.entries) + 1,
+        reservation="",
+        population=population,
+        description="",
+        spend=order.calibration.spend,
+        reserved_at="",
+        fingerprint="",
+    )
+    return replace(history, entries=(*history.entries, entry))
+
+
+def _describe(order: Order, book: Ledger, after: History) -> dict[str, Any]:
+    public = order.public
+    counted = public.persons is not None and not public.is_fixed
+    return {
+        "kind": public.kind,
+        "mechanism": order.name,
+        **describe_choices(order),
+        "guarantee": order.promise(ledger=book.id, is_private=True).to_dict(),
+        **describe_public(public, order.calibration.settings),
+        **({KINDS[public.kind].persons: COUNTED} if counted else {}),
+        **order.about,
+        "account": describe_account(after, after.entries[-1]),
+    }

@@ -7,9 +7,9 @@ charge, in one transaction of the ledger.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 from os import PathLike
-from typing import Any, cast
+from typing import Any
 
 from discreet.answers.judges import Comparisons
 from discreet.answers.protocol import AnswerSource
@@ -17,30 +17,21 @@ from discreet.counts import PairCounts
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget
 from discreet.privacy.ledger import EVERYONE, Ledger
-from discreet.privacy.ledger.request import (
-    Request,
-    as_request,
-    make_request,
-    pack,
-    unpack,
-    write_decimal,
-)
-from discreet.privacy.mechanisms import choose_mechanism
+from discreet.privacy.ledger.request import Request, as_request, make_request
 from discreet.privacy.noise import ExactNoise, Noise
-from discreet.privacy.protocol import NOISE_AWARE
 from discreet.publishing.bundle import Published
-from discreet.publishing.identity import About, describe_itself, make_identity
-from discreet.publishing.release import DeliveryTerms, charge_and_release
+from discreet.publishing.identity import About
+from discreet.publishing.listed import DataSource
+from discreet.publishing.release import DeliveryTerms, release_spec
 from discreet.publishing.spec import (
     Forms,
     Items,
     ReleaseSpec,
-    check_wanted,
-    make_listing,
-    pack_reading,
-    unpack_reading,
+    Words,
+    check_spec,
+    make_budget,
+    make_spec,
 )
-from discreet.tables.reading import ListedWords
 from discreet.types import (
     AnswerMechanism,
     ComparisonMechanism,
@@ -48,16 +39,20 @@ from discreet.types import (
     Engine,
     Estimator,
     Model,
+    Relation,
 )
 
 AnyLedger = Ledger | str | PathLike[str]
 
 
 def propose(
-    budget: Budget,
+    budget: Budget | None = None,
     *,
     items: Items,
     ledger: AnyLedger,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    neighbours: Relation | None = None,
     lowest: int = 0,
     forms: Forms | None = None,
     design: Design = "unknown",
@@ -71,13 +66,13 @@ def propose(
     audit: str | PathLike[str] | None = None,
     looked: bool = False,
     kind: str = "answers",
-    reading: Mapping[str, Any] | None = None,
+    reading: Words | None = None,
 ) -> Request:
     """Write down a release that others shall approve; no data is touched.
 
     Parameters
     ----------
-    budget, items, lowest, forms, design, model, max_answers, persons
+    budget, items, epsilon, delta, neighbours, lowest, forms, design, model, max_answers, persons
     population, about, audit, looked
         As for :func:`discreet.release`; of comparisons, ``max_answers`` is the cap on comparisons
         and ``persons`` the number of judges.
@@ -110,45 +105,32 @@ def propose(
     ('0.5', 'pairs')
     >>> folder.cleanup()
     """
-    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    if not isinstance(mechanism, str):
-        raise BadUsage(
-            "a request names its mechanism; one with settings of its own cannot be asked"
-        )
-    if persons is not None and (isinstance(persons, bool) or not isinstance(persons, int)):
-        raise BadUsage(f"a request names the number of persons, found {persons!r}")
-    listing = make_listing(items, forms, design, lowest, model)
-    spec = ReleaseSpec(kind, budget, listing, max_answers, persons, mechanism, estimator=estimator)
-    check_wanted(book, spec, population)
-    public = spec.make_public(spec.declared)
-    chosen, _ = choose_mechanism(mechanism, public, kind)
-    description = {**describe_itself(None, audit), "identity": make_identity(about).to_dict()}
-    return make_request(
-        "release",
-        book.id,
-        {
-            "kind": kind,
-            "items": list(public.items),
-            "steps": list(public.steps),
-            "lowest": public.lowest,
-            "forms": [list(form) for form in public.forms],
-            "design": public.design,
-            "model": public.model if public.has_steps else "rasch",
-            "reading": pack_reading(kind, reading or {}, listing),
-            "max_answers": public.max_answers,
-            "persons": persons,
-            "epsilon": write_decimal(budget.epsilon),
-            "delta": write_decimal(budget.delta),
-            "neighbours": str(budget.neighbours),
-            "mechanism": chosen.name,
-            "population": population,
-            "ledger_file": str(book.path),
-            "about": pack({name: one for name, one in description.items() if one}),
-            "estimator": estimator,
-            "chosen_by": spec.chooser,
-            "looked": bool(looked),
-        },
+    spec = make_spec(
+        make_budget(budget, epsilon, delta, neighbours),
+        kind=kind,
+        items=items,
+        lowest=lowest,
+        forms=forms,
+        design=design,
+        model=model,
+        max_answers=max_answers,
+        persons=persons,
+        mechanism=mechanism,
+        estimator=estimator,
+        population=population,
+        about=about,
+        audit=audit,
+        looked=looked,
+        reading=reading,
     )
+    return propose_spec(spec, ledger)
+
+
+def propose_spec(spec: ReleaseSpec, ledger: AnyLedger) -> Request:
+    """Return the request for a specification, unless the ledger does not allow it."""
+    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    check_spec(spec, book)
+    return make_request("release", book.id, {**spec.to_dict(), "ledger_file": str(book.path)})
 
 
 def approve(
@@ -166,7 +148,7 @@ def approve(
     request
         A request, or the file that holds one.
     signing_key
-        The file with a signing key, from ``discreet key``.
+        The file with a signing key, from ``discreet steward key``.
     passphrase
         Of the key, where it has one.
     """
@@ -206,66 +188,26 @@ def release_request(
         Where the request is for another ledger, was used before, was changed after it was signed,
         or is not signed by as many approvers of the ledger as it asks for.
     """
+    spec, book, proposal = read_request(request, ledger)
+    if isinstance(source, AnswerSource | PairCounts | Comparisons):
+        spec = replace(spec, reading={})
+    terms = DeliveryTerms(book, noise or ExactNoise(), out, force, request=proposal)
+    return release_spec(DataSource(source, engine), spec, terms)
+
+
+def read_request(
+    request: Request | str | PathLike[str], ledger: AnyLedger | None = None
+) -> tuple[ReleaseSpec, Ledger, Request]:
+    """Return what a request asks for, the ledger that it is for, and the request itself.
+
+    Whether it is the right ledger is checked with the signatures, before the data is opened.
+    """
     proposal = as_request(request)
-    book = open_ledger(proposal, ledger)
-    approved = book.board().check_signed(proposal, "release")
-    about = {
-        **_tell_about(proposal),
-        "approval": {
-            "request": proposal.body["nonce"],
-            "sha256": proposal.digest,
-            "approvers": [approver.describe() for approver in approved],
-        },
-    }
-    spec = read_wanted(proposal)
-    was_read = isinstance(source, AnswerSource | PairCounts | Comparisons)
-    words = None if was_read else cast(ListedWords, unpack_reading(proposal.body))
-    terms = DeliveryTerms(
-        book,
-        proposal.body["population"],
-        noise or ExactNoise(),
-        out,
-        force,
-        about,
-        request=proposal,
-        looked=proposal.body.get("looked", False),
-    )
-    return charge_and_release(source, spec, terms, engine=engine, words=words)
-
-
-def open_ledger(request: Request, ledger: AnyLedger | None) -> Ledger:
-    """Return the ledger that a request is for; which one it must be is checked with the request."""
-    if request.body["purpose"] != "release":
+    if proposal.body["purpose"] != "release":
         raise BadUsage(
             "this request is about an approver: enter it with 'discreet ledger approver LEDGER "
             "--request FILE'"
         )
-    source = request.body["ledger_file"] if ledger is None else ledger
-    return source if isinstance(source, Ledger) else Ledger.open(source)
-
-
-def read_wanted(request: Request) -> ReleaseSpec:
-    """Return what a request asks for."""
-    body = request.body
-    if len(set(body["items"])) < len(body["items"]) or len(body["steps"]) != len(body["items"]):
-        raise BadUsage("the request names an item twice, or not as many steps as items")
-    steps = dict(zip(body["items"], body["steps"], strict=True))
-    listing = make_listing(steps, body["forms"], body["design"], body["lowest"], body["model"])
-    budget = Budget(float(body["epsilon"]), float(body["delta"]), body["neighbours"])
-    people = body["max_answers"], body["persons"]
-    return ReleaseSpec(
-        body["kind"],
-        budget,
-        listing,
-        *people,
-        body["mechanism"],
-        # Requests of the first format do not say who chose the mechanism.
-        chosen_by=body.get("chosen_by", "unknown"),
-        estimator=body.get("estimator", NOISE_AWARE),
-    )
-
-
-def _tell_about(request: Request) -> dict[str, Any]:
-    """Return what the release says about itself; its date is today's unless one was asked for."""
-    description: Mapping[str, Any] = unpack(request.body["about"])
-    return {**description, **describe_itself(description.get("identity"), None)}
+    source = proposal.body["ledger_file"] if ledger is None else ledger
+    book = source if isinstance(source, Ledger) else Ledger.open(source)
+    return ReleaseSpec.from_dict(proposal.body), book, proposal

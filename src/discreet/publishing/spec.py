@@ -1,146 +1,290 @@
 """The specification of a release: everything that is settled before anybody looks at the data.
 
-In: public parameters as they were asked for: items, steps, forms, budget, mechanism, and how the
-file will be read. Out: the same as :class:`Public` once the number of persons is known, or a
-refusal by the ledger's policy. Nothing here opens a file of answers.
+In: what was stated, by keywords of Python, options, a form of the studio, a file or a signed
+request. Out: one :class:`ReleaseSpec`, which checking, preview and release take, or a refusal. Only
+its public parameters and its budget reach the wall. Nothing here opens a file of answers.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from operator import index
-from typing import Any, SupportsIndex, cast, get_args
+from os import PathLike
+from pathlib import Path
+from typing import Any, cast, get_args
 
-from discreet.answers.judges import Comparisons
-from discreet.answers.opening import opened
-from discreet.answers.protocol import Contributions
-from discreet.answers.read_judges import open_comparisons, read_comparisons
-from discreet.answers.responses import Responses
-from discreet.answers.sample import RAKED, refuse_weights
-from discreet.errors import BadResponses, BadUsage, NotAllowed
+from discreet.answers.read_judges import read_comparisons
+from discreet.errors import BadUsage, NotAllowed
 from discreet.models.noisy.released import check_estimator
 from discreet.names import name_id
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.policy import Asked
-from discreet.privacy.ledger.request import Request, pack, unpack
-from discreet.privacy.mechanisms import AUTO, MECHANISMS, check_mechanism, choose_mechanism
+from discreet.privacy.ledger.request import pack, unpack, write_decimal
+from discreet.privacy.mechanisms import MECHANISMS, check_mechanism, choose_mechanism
 from discreet.privacy.mechanisms.base import CompleteMechanism
-from discreet.privacy.protocol import NOISE_AWARE, PUBLIC, Public
-from discreet.tables.columns import refuse_misspelt
+from discreet.privacy.protocol import NOISE_AWARE, PUBLIC, Mechanism, Public
+from discreet.publishing.identity import (
+    About,
+    Identity,
+    make_identity,
+    read_audit,
+    read_word_file,
+)
+from discreet.publishing.listed import restrict_reading
+from discreet.results.kinds import KINDS
 from discreet.tables.key import Key, make_key
-from discreet.tables.reading import READING_DEFAULTS, ListedWords, Reading
-from discreet.tables.remedies import refuse_detected
-from discreet.tables.scales import list_scale
-from discreet.types import MODELS, Chooser, Design, Estimator, ScaleModel
+from discreet.tables.lists import read_form_list, read_items, read_list
+from discreet.tables.reading import READING_DEFAULTS, Reading
+from discreet.types import MODELS, Design, Estimator, ScaleModel
+
+ItemList = Sequence[str] | Mapping[str, int]
+"""A list of items, or each with its number of steps."""
+Items = ItemList | PathLike[str]
+"""A list of items, or the file of one."""
+Forms = Mapping[str, Sequence[str]] | Sequence[Sequence[str]] | PathLike[str]
+"""Lists of items, by the name of their form or without, or the file of such lists."""
+Words = Mapping[str, Any]
+"""Keywords of a reader."""
 
 
 @dataclass(frozen=True)
 class ReleaseSpec:
-    """What shall be released: everything that is public but the number of persons in the data.
+    """What shall be released.
 
     Attributes
     ----------
-    kind
-        ``"answers"`` or ``"comparisons"``.
+    public
+        Items with their steps, cap, stated number of persons, design, forms, mechanism, estimator.
     budget
         Epsilon, delta and the neighbouring relation.
-    listing
-        What is public about the items.
-    cap
-        Answers (or comparisons) per person at most; None for as many as there are items.
-    people
-        The number of persons fixed in advance, or their ids; None where nobody said.
-    mechanism
-        A name, or a mechanism with settings of its own.
-    expected
-        The number declared for the ledger's policy alone, where it is not to be published.
-    chosen_by
-        Who chose the mechanism, where a request names it; None where it is chosen here.
-    estimator
-        How the released values become difficulties.
+    reading
+        How the file is read: keywords of :func:`discreet.read_responses`, or of
+        :func:`discreet.read_comparisons`.
+    identity
+        Whom it is about, and the texts that it publishes about itself.
     """
 
-    kind: str
+    public: Public
     budget: Budget
-    listing: Listing
-    cap: int | None
-    people: int | Iterable[object] | None
-    mechanism: str | CompleteMechanism
-    expected: int | None = None
-    chosen_by: Chooser | None = None
-    estimator: Estimator = NOISE_AWARE
+    reading: Words = field(default_factory=dict)
+    identity: Identity = field(default_factory=Identity)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.budget, Budget):
+        if isinstance(self.public.mechanism, str):
+            check_mechanism(self.public.mechanism, self.public.kind)
+        if self.public.estimator != NOISE_AWARE:
+            chosen, _ = choose_mechanism(self.public)
+            check_estimator(chosen.name, self.public.estimator)
+
+    @property
+    def stated_persons(self) -> int | None:
+        """The number of persons, or judges, that was stated in advance."""
+        return self.public.persons
+
+    def name_mechanism(self) -> ReleaseSpec:
+        """Return the specification with the mechanism that ``"auto"`` stands for, by its name."""
+        if not isinstance(self.public.mechanism, str):
             raise BadUsage(
-                f"a release needs a budget, such as Budget(epsilon=1.0), found {self.budget!r}"
+                "a request names its mechanism; one with settings of its own cannot be asked"
             )
-        if isinstance(self.mechanism, str):
-            check_mechanism(self.mechanism, self.kind)
-        if isinstance(self.people, Iterable) and not isinstance(self.people, str):
-            object.__setattr__(self, "people", list(self.people))  # it is gone through twice
-        if self.estimator != NOISE_AWARE:
-            public = self.make_public(self.declared)
-            chosen, _ = choose_mechanism(self.mechanism, public, self.kind)
-            check_estimator(chosen.name, self.estimator)
+        chosen, _ = choose_mechanism(self.public)
+        public = replace(self.public, mechanism=chosen.name, chosen_by=self.public.chooser)
+        return replace(self, public=public)
 
-    @property
-    def chooser(self) -> Chooser:
-        """Who chose the mechanism."""
-        return self.chosen_by or ("auto" if self.mechanism == AUTO else "steward")
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values without floating-point numbers: what a request signs."""
+        named = self.name_mechanism()
+        if self.public.roster:
+            raise BadUsage("a request names the number of persons, found a list of ids")
+        public, identity = named.public, self.identity
+        about = {"identity": identity.to_dict(), "audit": identity.audit}
+        return {
+            "kind": public.kind,
+            "items": list(public.items),
+            "steps": list(public.steps),
+            "lowest": public.lowest,
+            "forms": [list(form) for form in public.forms],
+            "design": public.design,
+            "model": public.model if public.has_steps else "rasch",
+            "reading": _pack_reading(public, self.reading),
+            "max_answers": public.max_answers,
+            "persons": public.persons,
+            "epsilon": write_decimal(self.budget.epsilon),
+            "delta": write_decimal(self.budget.delta),
+            "neighbours": str(self.budget.neighbours),
+            "mechanism": public.mechanism,
+            "population": identity.population,
+            "about": pack({name: part for name, part in about.items() if part}),
+            "estimator": public.estimator,
+            "chosen_by": public.chooser,
+            "looked": identity.looked,
+        }
 
-    @property
-    def declared(self) -> int | None:
-        """The number of persons that was declared in advance."""
-        if isinstance(self.people, list):
-            return len(self.people)
-        return index(self.people) if isinstance(self.people, SupportsIndex) else self.expected
-
-    def make_public(self, persons: int | None) -> Public:
-        """Return the public parameters with this number of persons."""
-        return PUBLIC[self.kind](
-            max_answers=len(self.listing.items) if self.cap is None else self.cap,
-            neighbours=self.budget.neighbours,
-            persons=persons,
-            is_fixed=self.people is not None,
-            **vars(self.listing),
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ReleaseSpec:
+        """Rebuild a specification from `to_dict`; requests of the first format say less."""
+        items, steps = values["items"], values["steps"]
+        if len(set(items)) < len(items) or len(steps) != len(items):
+            raise BadUsage("the request names an item twice, or not as many steps as items")
+        about = unpack(values["about"])
+        spec = make_spec(
+            Budget(float(values["epsilon"]), float(values["delta"]), values["neighbours"]),
+            kind=values["kind"],
+            items=dict(zip(items, steps, strict=True)),
+            **{name: values[name] for name in ("lowest", "forms", "design", "model")},
+            **{name: values[name] for name in ("max_answers", "persons", "mechanism")},
+            estimator=values.get("estimator", NOISE_AWARE),
+            population=values["population"],
+            looked=values.get("looked", False),
+            about=about.get("identity"),
+            reading=_unpack_reading(values["kind"], values["reading"]),
         )
+        # Requests of the first format do not say who chose the mechanism.
+        public = replace(spec.public, chosen_by=values.get("chosen_by", "unknown"))
+        identity = replace(spec.identity, audit=about.get("audit"))
+        return replace(spec, public=public, identity=identity)
 
 
-def check_allowed(
-    book: Ledger | None, spec: ReleaseSpec, population: str, request: Request | None
+def make_spec(
+    budget: Budget,
+    *,
+    items: Items,
+    kind: str = "answers",
+    lowest: int = 0,
+    forms: Forms | None = None,
+    design: str = "unknown",
+    model: str = "auto",
+    max_answers: int | None = None,
+    persons: int | Iterable[object] | None = None,
+    mechanism: str | Mechanism = "auto",
+    estimator: Estimator = NOISE_AWARE,
+    population: str = EVERYONE,
+    about: About = None,
+    audit: str | PathLike[str] | None = None,
+    looked: bool = False,
+    reading: Words | None = None,
 ) -> ReleaseSpec:
-    """Refuse what the ledger does not allow, or not without approvals, whatever the answers are."""
-    if book is not None:
-        book.board().check_release(request)
-    return check_wanted(book, spec, population)
+    """Check what was stated, and return the specification; see :func:`discreet.release`."""
+    if not isinstance(budget, Budget):
+        raise BadUsage(f"a release needs a budget, such as Budget(epsilon=1.0), found {budget!r}")
+    names, steps = _list_items(items, kind)
+    if isinstance(lowest, bool) or not isinstance(lowest, int):
+        raise BadUsage(f"lowest must be a whole number, found {lowest!r}")
+    stated, roster = _read_persons(persons, KINDS[kind].persons)
+    public = PUBLIC[kind](
+        items=names,
+        max_answers=len(names) if max_answers is None else max_answers,
+        neighbours=budget.neighbours,
+        persons=stated,
+        is_fixed=stated is not None,
+        steps=steps,
+        forms=_list_forms(forms),
+        design=cast(Design, design),
+        lowest=lowest,
+        model=_check_model(model, has_steps=any(step > 1 for step in steps)),
+        mechanism=mechanism,
+        estimator=estimator,
+        roster=roster,
+    )
+    facts = None if audit is None else read_audit(Path(audit))
+    identity = make_identity(about)
+    identity = replace(identity, population=population, looked=bool(looked), audit=facts)
+    return ReleaseSpec(public, budget, reading or {}, identity)
 
 
-def check_wanted(book: Ledger | None, spec: ReleaseSpec, population: str) -> ReleaseSpec:
-    """Refuse what the ledger does not allow, whatever the answers are; return what is left to do.
+def make_budget(
+    budget: Budget | None, epsilon: float | None, delta: float | None, neighbours: str | None
+) -> Budget:
+    """Return a budget that was given whole, or by its numbers; never both."""
+    if budget is None and epsilon is not None:
+        relation = Neighbours.REPLACE_ONE if neighbours is None else cast(Neighbours, neighbours)
+        return Budget(epsilon, 1e-6 if delta is None else delta, relation)
+    if (epsilon, delta, neighbours) != (None, None, None):
+        raise BadUsage(
+            "a release has one budget: give budget=Budget(...) alone, or epsilon= with, if need "
+            "be, delta= and neighbours="
+        )
+    return cast(Budget, budget)
 
-    Under add-remove the number of persons is not published; where the policy needs one, it serves
-    the policy alone.
+
+def read_spec(words: Words, *, kind: str = "answers", file: Path | None = None) -> ReleaseSpec:
+    """Return the specification that these words state, and a file where they say nothing.
+
+    Parameters
+    ----------
+    words
+        Keywords of :func:`discreet.release`, or of :func:`discreet.release_comparisons`.
+    kind
+        ``"answers"`` or ``"comparisons"``.
+    file
+        TOML or JSON with the same keywords, and the tables ``about`` and ``reading``. Paths in it
+        begin at its folder.
     """
-    if book is None:
-        return spec
-    book.history().check_known(population)
-    policy, budget = book.policy, spec.budget
-    if policy is None:
-        return spec
-    chosen, _ = choose_mechanism(spec.mechanism, spec.make_public(spec.declared), spec.kind)
+    stated = {**({} if file is None else _read_spec_file(file, kind)), **words}
+    called = {KINDS[kind].cap: "max_answers", KINDS[kind].persons: "persons"}
+    stated = {called.get(name, name): value for name, value in stated.items()}
+    if stated.get("epsilon") is None:
+        raise BadUsage("Missing option '--epsilon'. Only a release with --request can do without.")
+    numbers = [stated.pop(name, None) for name in ("epsilon", "delta", "neighbours")]
+    return make_spec(make_budget(None, *numbers), kind=kind, **stated)
+
+
+def _read_spec_file(path: Path, kind: str) -> dict[str, Any]:
+    """Return the keywords of a specification file."""
+    words = read_word_file(path)
+    own_names = {"max_answers": KINDS[kind].cap, "persons": KINDS[kind].persons}
+    names = [own_names.get(name, name) for name in (*SPEC_NAMES, *BUDGET_NAMES)]
+    for name in words:
+        if name not in names:
+            alike = get_close_matches(str(name), names, 1)
+            hint = f"did you mean {alike[0]}?" if alike else f"known are {', '.join(names)}"
+            raise BadUsage(f"{path}: a release has no {name!r}; {hint}")
+    files = {
+        name: path.parent / words[name]
+        for name in ("items", "forms", "audit", "about")
+        if isinstance(words.get(name), str)
+    }
+    about = words.get("about")
+    texts = {"about": make_identity(about, folder=path.parent)} if isinstance(about, dict) else {}
+    return {**words, **files, **texts}
+
+
+SPEC_NAMES = tuple(
+    name for name in inspect.signature(make_spec).parameters if name not in ("budget", "kind")
+)
+BUDGET_NAMES = ("epsilon", "delta", "neighbours")
+"""What a specification file may say."""
+
+
+def check_spec(spec: ReleaseSpec, book: Ledger | None) -> None:
+    """Refuse what the ledger does not allow, whatever the answers are."""
+    policy = None if book is None else book.policy
+    if book is not None:
+        book.history().check_known(spec.identity.population)
+    _check_published_number(spec, is_needed=policy is not None and policy.needs_persons)
+    if book is None or policy is None:
+        return
+    chosen, _ = choose_mechanism(spec.public)
     if policy.mechanisms is not None:
         _check_own(chosen)
-    book.check_policy(
-        Asked(budget.epsilon, budget.delta, str(budget.neighbours), chosen.name, spec.declared)
-    )
-    if budget.neighbours is Neighbours.ADD_REMOVE and policy.needs_persons:
-        return replace(spec, people=None, expected=spec.declared)
-    return spec
+    budget = spec.budget
+    asked = budget.epsilon, budget.delta, str(budget.neighbours), chosen.name, spec.stated_persons
+    book.check_policy(Asked(*asked))
+
+
+def _check_published_number(spec: ReleaseSpec, *, is_needed: bool) -> None:
+    """Refuse a number of persons that would not be published, unless a policy needs it."""
+    is_hidden = spec.budget.neighbours is Neighbours.ADD_REMOVE
+    if is_hidden and spec.stated_persons is not None and not is_needed:
+        word = KINDS[spec.public.kind].persons
+        raise BadUsage(
+            f"{word} are named for replace-one only: under add-remove their number is not "
+            f"published. Leave {word} out"
+        )
 
 
 def _check_own(mechanism: CompleteMechanism) -> None:
@@ -153,123 +297,10 @@ def _check_own(mechanism: CompleteMechanism) -> None:
         )
 
 
-Items = Sequence[str] | Mapping[str, int]
-"""A list of items, or each with its number of steps."""
-Forms = Mapping[str, Sequence[str]] | Sequence[Sequence[str]]
-
-
-@dataclass(frozen=True)
-class Listing:
-    """What a release was told about its items; the attributes are those of ``Public``."""
-
-    items: tuple[str, ...]
-    steps: tuple[int, ...] = ()
-    forms: tuple[tuple[str, ...], ...] = ()
-    design: Design = "unknown"
-    lowest: int = 0
-    model: ScaleModel = "partial-credit"
-
-    @property
-    def is_binary(self) -> bool:
-        """Whether answers are 0 and 1, or whatever else stands for right and wrong."""
-        return not self.lowest and all(step == 1 for step in self.steps)
-
-    def read(self, reading: Reading) -> Reading:
-        """Return how to read answers of this release: as told, without looking at the values.
-
-        Columns and rows outside the item list are ignored.
-        """
-        coding, listed = reading.asked, frozenset(self.items)
-        if coding.steps or coding.merge or coding.lowest is not None or coding.model is not None:
-            raise BadUsage(
-                "a release is told about the steps of its items and never looks for them: steps "
-                "stand in the item list (items={'Q1': 4}, in a file the columns item and steps), "
-                "and the lowest category is lowest= (--lowest). Merge categories before"
-            )
-        if self.is_binary:
-            if coding.reverse:
-                raise BadUsage("reverse= (--reverse) is for items with steps, and these have none")
-            is_coded = reading.at_least is None
-            return replace(reading, model="rasch" if is_coded else None, listed=listed)
-        if reading.at_least is not None or reading.one_means == "wrong":
-            raise BadUsage(
-                "at_least= (--at-least) and one_means= (--one-means) make answers right and wrong, "
-                "and the item list names steps. Leave out one or the other"
-            )
-        steps = dict(zip(self.items, self.steps, strict=True))
-        unlisted = [item for item in coding.reverse if item not in steps]
-        if unlisted:
-            raise BadUsage(f"reverse= (--reverse) names {unlisted[0]!r}, which is not on the list")
-        scale = list_scale(steps, self.lowest, coding.reverse)
-        return replace(reading, reverse=(), scale=scale, listed=listed)
-
-    def admit(self, answers: Contributions) -> Contributions:
-        """Return the listed part of answers; refuse them where the data decided on their reading.
-
-        The part is taken person by person: nobody else's answers change it, and whoever has no
-        listed answer stays a person.
-        """
-        refuse_detected(answers.detected)
-        self.check_lowest(answers)
-        self._check_names(answers.items)
-        return answers.select(self.items)
-
-    def _check_names(self, names: Sequence[str]) -> None:
-        listed = frozenset(self.items)
-        if listed.isdisjoint(names):
-            raise BadResponses(
-                f"none of the listed items is in the data: the list begins with {self.items[0]!r}, "
-                f"the data with {names[0]!r}. Write items as the data does"
-                if names
-                else "there is no item in the data"
-            )
-        refuse_misspelt(listed, names, "these answers")
-
-    def check_lowest(self, answers: Contributions) -> None:
-        """Refuse answers that were read with another lowest category than the release was told.
-
-        Where nobody says which it is, readers take 0, or 1 if no 0 occurs: then one person's 0
-        decides how everybody else's answers are read, and no noise would hide that.
-        """
-        if answers.lowest != self.lowest:
-            raise BadResponses(
-                f"these answers were read with {answers.lowest} as the lowest category, and the "
-                f"release was told {self.lowest}. It must not be looked up in the data: say what "
-                "the questionnaire has with lowest= (--lowest)"
-            )
-
-
-@contextmanager
-def open_listed(
-    source: Any, engine: str, words: ListedWords | None, listing: Listing
-) -> Iterator[Contributions]:
-    """Give the answers of a release: read as it was told, and only what is listed."""
-    if words and "weight" in words:
-        raise BadUsage(f"a release is refused where persons have weights: {RAKED}")
-    with opened(source, engine, words, listing.read) as answers:
-        if isinstance(answers, Responses):
-            refuse_weights(answers.sample, "a release", RAKED)
-        yield listing.admit(answers)
-
-
-@contextmanager
-def open_listed_comparisons(
-    source: Any, _engine: str, words: ListedWords | None, listing: Listing
-) -> Iterator[Comparisons]:
-    """Give the comparisons of a release: of listed objects."""
-    comparisons = open_comparisons(source, words)
-    refuse_detected(comparisons.detected)
-    yield comparisons.keep(listing.items)
-
-
-def make_listing(
-    items: Any,
-    forms: Any = None,
-    design: str = "unknown",
-    lowest: int = 0,
-    model: str = "auto",
-) -> Listing:
-    """Check what was said about items."""
+def _list_items(items: Any, kind: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return the names of listed items, and how many steps each has."""
+    if isinstance(items, PathLike):
+        items = read_items(Path(items)) if kind == "answers" else read_list(Path(items))
     if isinstance(items, str) or not isinstance(items, Iterable):
         type_name = "one string" if isinstance(items, str) else type(items).__name__
         raise BadUsage(f"items must be a list of item names, found {type_name}")
@@ -278,10 +309,24 @@ def make_listing(
     for item, step in zip(names, steps, strict=True):
         if not isinstance(step, int) or isinstance(step, bool):
             raise BadUsage(f"the steps of item {item!r} must be a whole number, found {step!r}")
-    if isinstance(lowest, bool) or not isinstance(lowest, int):
-        raise BadUsage(f"lowest must be a whole number, found {lowest!r}")
-    chosen = _check_model(model, has_steps=any(step > 1 for step in steps))
-    return Listing(names, steps, _list_forms(forms), cast(Design, design), lowest, chosen)
+    return names, steps
+
+
+def _read_persons(persons: Any, word: str) -> tuple[int | None, tuple[str, ...]]:
+    """Return the stated number of persons, and their ids where those were listed."""
+    if persons is None:
+        return None, ()
+    if isinstance(persons, Iterable) and not isinstance(persons, str):
+        roster = tuple(map(str, persons))
+        return len(roster), roster
+    try:
+        if isinstance(persons, bool):
+            raise TypeError
+        return index(persons), ()
+    except TypeError:
+        raise BadUsage(
+            f"{word} must be a whole number or a list of ids, found {persons!r}"
+        ) from None
 
 
 def _check_model(model: str, *, has_steps: bool) -> ScaleModel:
@@ -301,6 +346,8 @@ def _check_model(model: str, *, has_steps: bool) -> ScaleModel:
 def _list_forms(forms: Any) -> tuple[tuple[str, ...], ...]:
     if forms is None:
         return ()
+    if isinstance(forms, PathLike):
+        forms = read_form_list(Path(forms))
     if isinstance(forms, str) or not isinstance(forms, Iterable):
         raise BadUsage("forms must be lists of items, or lists of items by the name of the form")
     listed = forms.values() if isinstance(forms, Mapping) else forms
@@ -309,40 +356,34 @@ def _list_forms(forms: Any) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(map(name_id, form)) for form in listed)
 
 
-def read_public_listing(public: Public) -> Listing:
-    """Return what a release was told, from its public parameters."""
-    return Listing(
-        public.items, public.steps, public.forms, public.design, public.lowest, public.model
-    )
-
-
-Words = Mapping[str, Any]
+# -- how the data is read, as a request holds it -----------------------------------------------
 
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "answers": dict(READING_DEFAULTS),
     "comparisons": {
-        name: one.default
-        for name, one in inspect.signature(read_comparisons).parameters.items()
-        if one.default is not inspect.Parameter.empty
+        name: parameter.default
+        for name, parameter in inspect.signature(read_comparisons).parameters.items()
+        if parameter.default is not inspect.Parameter.empty
     },
 }
 """What every keyword is where nobody says it."""
 
 
-def pack_reading(kind: str, words: Words, listing: Listing) -> dict[str, Any]:
+def _pack_reading(public: Public, words: Words) -> dict[str, Any]:
     """Return the keywords as they stand in a request."""
+    kind = public.kind
     _check_names(kind, words)
     keywords = {name: value for name, value in words.items() if not _is_default(kind, name, value)}
     if kind == "answers":
-        plan = listing.read(Reading(**keywords))
-        keywords |= {"missing": plan.codes} if "missing" in keywords else {}
+        reading = restrict_reading(public, Reading(**keywords))
+        keywords |= {"missing": reading.codes} if "missing" in keywords else {}
         keywords |= {"key": vars(make_key(keywords["key"]))} if "key" in keywords else {}
     return dict(pack(keywords))
 
 
-def unpack_reading(body: Words) -> dict[str, Any]:
+def _unpack_reading(kind: str, packed: Words) -> dict[str, Any]:
     """Return the keywords of a request, for the reader of its kind."""
-    kind, words = body["kind"], unpack(body["reading"])
+    words = unpack(packed)
     _check_names(kind, words)
     if "key" in words:
         words["key"] = _read_key(words["key"])

@@ -32,13 +32,53 @@ def write_methods(test: Diagnosis, about: str = "") -> str:
         f"logits{'' if about else _describe_scale(estimate)}.",
         about,
         estimate.se_method or f"{words.errors}.",
-        f"{left_out} of the {len(estimate.items)} items had no estimable difficulty."
-        if left_out
-        else "",
+        _describe_left_out(estimate) if left_out else "",
     ]
     if test.statistics is not None:
+        sentences.append(_describe_persons(test.statistics))
         sentences += _describe_checks(test.statistics, test.dependent_pairs)
     return " ".join(sentence for sentence in sentences if sentence)
+
+
+REASONS = {
+    Status.NOT_CONNECTED: "not linked to the others",
+    Status.ALWAYS_RIGHT: "always in the highest category",
+    Status.ALWAYS_WRONG: "always in the lowest category",
+    Status.NO_ANSWERS: "without answers",
+}
+"""Why an item has no difficulty, as a paper would say."""
+
+
+def _describe_left_out(estimate: Estimate) -> str:
+    """Name the items without a difficulty, by the reason."""
+    parts = []
+    for status, reason in REASONS.items():
+        names = [
+            item for item, one in zip(estimate.items, estimate.status, strict=True) if one == status
+        ]
+        if names:
+            parts.append(f"{name_some(names, MOST_NAMED)} ({reason})")
+    count = int((~estimate.estimated).sum())
+    listed = f": {'; '.join(parts)}" if parts else ""
+    return f"{count} of the {len(estimate.items)} items had no estimable difficulty{listed}."
+
+
+def _describe_persons(diagnostics: Diagnostics) -> str:
+    """Say how many persons took no part in fit and tests, and why."""
+    total = diagnostics.measured + diagnostics.extreme + diagnostics.empty
+    parts = [
+        (diagnostics.extreme, f"had {diagnostics.words.extremes}"),
+        (diagnostics.empty, "answered no item with a difficulty"),
+    ]
+    exclusions = [f"{number:,} who {why}" for number, why in parts if number]
+    sampled = (
+        f" Fit and tests are those of {diagnostics.sampled:,} evenly chosen persons."
+        if diagnostics.sampled is not None
+        else ""
+    )
+    if not exclusions:
+        return sampled.strip()
+    return f"Of {total:,} persons, fit was assessed without {' and '.join(exclusions)}.{sampled}"
 
 
 def say_chance(p_value: float) -> str:
@@ -91,6 +131,23 @@ def _describe_checks(diagnostics: Diagnostics, pairs: int) -> list[str]:
             f"{diagnostics.andersen_split or 'mean score'}, gave "
             f"chi-squared({degrees}) = {statistic:.2f}, {say_chance(p_value)}"
             f"{_say_left_out(diagnostics)}."
+        )
+    if diagnostics.martin_loef is not None:
+        statistic, degrees, p_value = diagnostics.martin_loef
+        left_out = diagnostics.left_out.get("Martin-Löf", ())
+        without = f", without {name_some(left_out, MOST_NAMED)}" if left_out else ""
+        sentences.append(
+            "Martin-Löf's (1973) test of the easier against the harder half of the items, of "
+            f"persons who answered all of them, gave chi-squared({degrees}) = {statistic:.2f}, "
+            f"{say_chance(p_value)}{without}."
+        )
+    if diagnostics.step_models is not None:
+        statistic, degrees, p_value = diagnostics.step_models
+        left_out = diagnostics.left_out.get("steps", ())
+        without = f", without {name_some(left_out, MOST_NAMED)}" if left_out else ""
+        sentences.append(
+            "Partial credit against rating scale gave "
+            f"chi-squared({degrees}) = {statistic:.2f}, {say_chance(p_value)}{without}."
         )
     if diagnostics.reliability is not None:
         sentences.append(

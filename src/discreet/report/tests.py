@@ -9,9 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
+from os import PathLike
+from pathlib import Path
 from typing import Any, Unpack
 
 from discreet.answers.opening import load_answers
+from discreet.atomic import staged, write_text
+from discreet.errors import BadUsage
 from discreet.items.mislabelled import tell_suspects
 from discreet.models.calibrate import fit
 from discreet.report.findings.items import (
@@ -117,6 +121,35 @@ class ModelCheck(Tabular):
     def describe(self) -> list[str]:
         """Return the doubts first, then what this is."""
         return [*self.doubts, *super().describe()]
+
+    def write_tables(self, path: str | PathLike[str]) -> None:
+        """Write tables and methods for a paper, in APA form, as Word (.docx) or Markdown (.md).
+
+        Raises
+        ------
+        BadUsage
+            If the name ends otherwise.
+        MissingExtra
+            If Word is wanted without the extra ``files``.
+        """
+        from discreet.report.findings.diagnosis import diagnose_test
+        from discreet.report.paper import write_markdown_tables, write_word_tables
+
+        target, test = Path(path), diagnose_test(self.estimate, self.diagnostics)
+        if target.suffix == ".docx":
+            with staged(target.parent, [target.name]) as stage:
+                write_word_tables(stage / target.name, test)
+        elif target.suffix == ".md":
+            write_text(target, write_markdown_tables(test))
+        else:
+            raise BadUsage(f"tables are written as .docx or .md, found {target.name!r}")
+
+    def write_item_sheets(self, path: str | PathLike[str]) -> None:
+        """Write an HTML page with a sheet for each item, which prints one item a page."""
+        from discreet.report.findings.diagnosis import diagnose_test
+        from discreet.report.paper import write_item_sheets
+
+        write_text(Path(path), write_item_sheets(diagnose_test(self.estimate, self.diagnostics)))
 
 
 def check_model(

@@ -9,7 +9,7 @@ know what was said asks for the kind, never for words of the sentence.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadUsage, escape_controls
-from discreet.html import HtmlColumn, preview_table
 from discreet.privacy.accounting import Guarantee
 from discreet.results.facets import FacetLevels
 from discreet.results.thresholds import Thresholds
@@ -30,6 +29,7 @@ from discreet.types import FloatArray, Int64Array
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+    from matplotlib.axes import Axes
 
 
 class WarningKind(StrEnum):
@@ -389,6 +389,56 @@ class Estimate(Tabular):
         spread = float(np.var(self.difficulty[has_error], ddof=1))
         return 1 - float(np.mean(self.se[has_error] ** 2)) / spread if spread > 0 else float("nan")
 
+    def predict_proba(
+        self, ability: Any, item: str | Sequence[str] | None = None
+    ) -> float | FloatArray:
+        """Return the probability of a right answer; with steps, of every category.
+
+        Parameters
+        ----------
+        ability
+            In logits: a number, several, a person of :func:`discreet.score`
+            (``scores["ann"]``), or all of its result.
+        item
+            A name, several, or None for all items.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            A number for one ability and one item; else ``[ability, item]``, without the axis of
+            what is single. With steps a last axis holds the categories from 0, NaN beyond an
+            item's last. NaN for an item without a difficulty.
+
+        Examples
+        --------
+        >>> import discreet
+        >>> estimate = discreet.fit(discreet.datasets.lsat())
+        >>> round(estimate.predict_proba(0.5, "Item3"), 3)
+        0.324
+        """
+        names = [item] if isinstance(item, str) else self.items if item is None else list(item)
+        unknown = [name for name in names if name not in self.items]
+        if unknown:
+            raise BadUsage(f"there is no item {unknown[0]!r} in this calibration; see .items")
+        theta = np.asarray(getattr(ability, "ability", ability), dtype=np.float64)
+        thresholds = self.thresholds[[self.items.index(name) for name in names]]
+        shares = category_shares(np.atleast_1d(theta), thresholds)
+        if thresholds.shape[1] == 1:
+            shares = shares[..., 1]
+        shares = shares[:, 0] if isinstance(item, str) else shares
+        shares = shares if theta.ndim else shares[0]
+        return float(shares) if np.ndim(shares) == 0 else shares
+
+    def plot(self, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
+        """Draw the difficulties with their intervals (extra ``report``); returns matplotlib Axes.
+
+        Others are in :mod:`discreet.figures`.
+        """
+        import discreet
+
+        axes: Axes = discreet.figures.difficulty_plot(self, level=level, ax=ax)
+        return axes
+
     def __repr__(self) -> str:
         return f"<Estimate: {escape_controls(self._facts())}>"
 
@@ -415,13 +465,19 @@ class Estimate(Tabular):
             lines.append(f"item separation reliability {self.reliability:.3f}")
         return [*lines, *([f"{count_of(without)} without a difficulty"] if without else [])]
 
-    def _repr_html_(self) -> str:
-        """Show the first items in a notebook, and whether they may leave it."""
-        table = preview_table(
-            [HtmlColumn(name, values) for name, values in self.to_dict().items()],
-            caption=self._facts(),
-        )
-        return f"<div>{table}</div>"
+
+def category_shares(ability: FloatArray, thresholds: FloatArray) -> FloatArray:
+    """Return probabilities ``[ability, item, category]`` from thresholds ``[item, step]``.
+
+    That of category k is proportional to exp(k ability - the sum of the first k thresholds).
+    """
+    steps = ability[:, None, None] - thresholds
+    logits = np.concatenate([np.zeros((*steps.shape[:2], 1)), np.cumsum(steps, axis=2)], axis=2)
+    logits[:, np.isnan(thresholds[:, 0])] = np.nan
+    with np.errstate(invalid="ignore"):
+        top = np.fmax.reduce(logits, axis=2, keepdims=True)
+        weights = np.exp(logits - top)
+        return np.asarray(weights / np.nansum(weights, axis=2, keepdims=True))
 
 
 def describe_access(guarantee: Guarantee | None) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadUsage
+from discreet.hints import Guessable
 from discreet.saving import Kept
 from discreet.types import FloatArray
 
@@ -31,7 +32,7 @@ PREFIX = "scaled_"
 
 
 @dataclass(frozen=True)
-class Scale(Kept):
+class Scale(Guessable, Kept):
     """A reported scale: ``intercept + slope * logits``.
 
     Examples

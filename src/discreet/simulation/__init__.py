@@ -34,6 +34,7 @@ from discreet.counts.planes import (
     prefers_planes,
 )
 from discreet.errors import BadUsage
+from discreet.hints import Guessable
 from discreet.simulation.designs import DESIGNS, Design, SimulatedAnswers
 from discreet.simulation.items import (
     Items,
@@ -62,7 +63,7 @@ PIECE_CELLS = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
-class Simulation:
+class Simulation(Guessable):
     """Answers and the parameters that made them.
 
     Attributes

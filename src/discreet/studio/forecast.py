@@ -17,7 +17,7 @@ from discreet.planning.study import Setting
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.protocol import Order
 from discreet.studio.session import StudioSession, Work
-from discreet.studio.terms import ReleaseFields
+from discreet.studio.terms import ReleaseForm
 from discreet.text import count_of, show_predicted_share
 
 OTHER = {
@@ -26,7 +26,7 @@ OTHER = {
 }
 
 
-def predict(terms: ReleaseFields, order: Order) -> Plan | None:
+def predict(terms: ReleaseForm, order: Order) -> Plan | None:
     """Return the forecast for a release; ``None`` where its mechanism has none."""
     public, steps = order.public, max(order.public.steps)
     if order.name not in plannable(public.neighbours, steps):
@@ -36,8 +36,8 @@ def predict(terms: ReleaseFields, order: Order) -> Plan | None:
             terms.expected,
             len(public.items),
             public.max_answers,
-            terms.budget.epsilon,
-            terms.budget.delta,
+            terms.spec.budget.epsilon,
+            terms.spec.budget.delta,
             steps=steps,
             mechanism=order.name,  # type: ignore[arg-type]
             neighbours=str(public.neighbours),  # type: ignore[arg-type]

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from discreet.answers.opening import open_answers, plan_words
+from discreet.answers.opening import open_answers
 from discreet.answers.protocol import Answers
 from discreet.answers.reading import read_planned
 from discreet.atomic import PRIVACY_FILE
 from discreet.privacy.ledger import Ledger
+from discreet.privacy.protocol import Public
 from discreet.publishing.delivery import find_charged, read_order, resume_release
-from discreet.publishing.release import release
-from discreet.publishing.spec import Listing, read_public_listing
+from discreet.publishing.listed import DataSource, restrict_reading
+from discreet.publishing.release import DeliveryTerms, release_spec
 from discreet.studio.look import counting
 from discreet.studio.session import StudioSession, Ticket
-from discreet.studio.terms import ReleaseFields
+from discreet.studio.terms import ReleaseForm
 from discreet.studio.worker import TaskProgress
 from discreet.tables.dataset import is_too_large
 from discreet.tables.reading import Reading
@@ -53,24 +55,18 @@ def make(
     out: Path,
     source: Path,
     options: Mapping[str, Any],
-    terms: ReleaseFields,
+    terms: ReleaseForm,
 ) -> str:
     """Make a release, or deliver the one that this reservation paid for; return its folder."""
     if find_charged(Ledger.open(ledger), reservation):
         return finish(progress, reservation, ledger, out, source, options)
     progress.begin("Reading the answers")
-    with _open(progress, source, options, terms.listing) as answers:
+    spec = terms.spec
+    with _open(progress, source, spec.reading, spec.public) as answers:
         progress.commit()
         progress.begin("Charging the ledger, drawing the noise, writing the release")
-        release(
-            answers,
-            terms.budget,
-            **terms.keywords,
-            ledger=ledger,
-            out=out,
-            reservation=reservation,
-            looked=terms.looked,
-        )
+        delivery = DeliveryTerms(ledger, out=out, reservation=reservation)
+        release_spec(DataSource(answers), replace(spec, reading={}), delivery)
     return out.name
 
 
@@ -93,7 +89,7 @@ def finish(
         progress.commit()
         resume_release(book, reservation, out=out)
         return out.name
-    with _open(progress, source, options, read_public_listing(order.public)) as answers:
+    with _open(progress, source, list_words(options), order.public) as answers:
         progress.commit()
         resume_release(book, reservation, answers, out=out)
     return out.name
@@ -101,11 +97,10 @@ def finish(
 
 @contextmanager
 def _open(
-    progress: TaskProgress, source: Path, options: Mapping[str, Any], listing: Listing
+    progress: TaskProgress, source: Path, words: Mapping[str, Any], public: Public
 ) -> Iterator[Answers]:
     """Give the answers as the terms say they are to be read, large ones where they are."""
-    words: Any = list_words(options)
-    reading = listing.read(plan_words(source, words) or Reading())
+    reading = restrict_reading(public, Reading(**words))
     if is_too_large(source, reading):
         with open_answers(source, "disk", reading=reading) as streamed:
             yield streamed

@@ -17,7 +17,7 @@ from typing import Any
 
 from discreet.studio.jobs import JobState, JobTable, StudioJob
 from discreet.studio.kept_files import Home, Recent, find_place
-from discreet.studio.terms import ListedItems, ReleaseFields
+from discreet.studio.terms import ListedItems, ReleaseForm
 
 MOST_BYTES = 2_000_000_000
 """How large a file may be that a browser sends; larger ones are read where they are."""
@@ -96,7 +96,7 @@ class Ticket:
 
     name: str
     work: Work | None
-    terms: ReleaseFields | None
+    terms: ReleaseForm | None
     ledger: Path
     place: Path
     job: StudioJob | None = None
@@ -110,13 +110,15 @@ class Ticket:
         """Say whether another ticket is for the very same release, which is made once."""
         if self.name == ticket.name:
             return True
-        if not (self.work and ticket.work and self.terms):
+        if not (self.work and ticket.work and self.terms and ticket.terms):
             return False
         read_alike = (self.work.source, self.work.options) == (
             ticket.work.source,
             ticket.work.options,
         )
-        return read_alike and self.terms == ticket.terms
+        forms = (one.terms.set_looked(looked=False) for one in (self, ticket) if one.terms)
+        first, second = forms
+        return read_alike and first == second
 
 
 @dataclass
@@ -201,7 +203,7 @@ class StudioSession:
     def note_seen(self, ticket: Ticket) -> Ticket:
         """Keep a ticket, whose terms say that the answers were looked at if they were."""
         if ticket.work is not None and ticket.terms is not None and self.was_seen(ticket.work):
-            ticket = replace(ticket, terms=replace(ticket.terms, looked=True))
+            ticket = replace(ticket, terms=ticket.terms.set_looked(looked=True))
         self.issue(ticket)
         return self.tickets[ticket.name]
 

@@ -1,7 +1,8 @@
-"""The terms of a release: everything that is decided about it without looking at the answers.
+"""The form of a release: everything that is decided about it without looking at the answers.
 
-In: what a steward types, and a file with the items. Out: :class:`ReleaseFields`, or a refusal.
-Nothing here opens the answers; a list of items that is the file of the answers is refused.
+In: what a steward types, and a file with the items. Out: a :class:`ReleaseForm` with the
+specification of the release, or a refusal. Nothing here opens the answers; a list of items that is
+the file of the answers is refused.
 """
 
 from __future__ import annotations
@@ -15,12 +16,9 @@ from typing import Any
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.mechanisms import AUTO, mechanisms_for
-from discreet.privacy.noise import ExactNoise
-from discreet.publishing.identity import describe_itself
-from discreet.publishing.preview import Preview, preview_release
-from discreet.publishing.release import DeliveryTerms
-from discreet.publishing.spec import Items, Listing, ReleaseSpec, make_listing
+from discreet.privacy.mechanisms import mechanisms_for
+from discreet.publishing.release import Preview, preview_release
+from discreet.publishing.spec import ItemList, ReleaseSpec, make_spec
 from discreet.scales.bank import CONFIDENTIAL, is_bank, read_bank
 from discreet.studio.forms import Field, read_fields, read_number, read_whole, write_number
 from discreet.tables.lists import read_items
@@ -31,73 +29,64 @@ from discreet.words import LANGUAGES
 class ListedItems:
     """The items of a release, and what the user calls the file that names them."""
 
-    items: Items
+    items: ItemList
     shown: str
 
 
 @dataclass(frozen=True)
-class ReleaseFields:
-    """What is released, what it may cost, and who pays.
+class ReleaseForm:
+    """What is released, and who pays.
 
     Attributes
     ----------
-    budget
-        Epsilon, delta and the relation.
+    spec
+        The specification.
     ledger
         The file that is charged.
     expected
         About how many persons there are, as somebody said; for the forecast.
-    keywords
-        The keywords of :func:`discreet.release` beside these.
     listed_in
         What the user calls the list of items.
-    looked
-        Whether somebody looked at the answers before these terms were set.
     """
 
-    budget: Budget
+    spec: ReleaseSpec
     ledger: Path
     expected: int
-    keywords: Mapping[str, Any]
     listed_in: str = field(default="", compare=False)
-    looked: bool = field(default=False, compare=False)
 
     @property
-    def items(self) -> Items:
-        """The listed items."""
-        items: Items = self.keywords["items"]
-        return items
-
-    @property
-    def population(self) -> str:
-        """Whom the answers are about."""
-        return str(self.keywords["population"])
-
-    @property
-    def title(self) -> str:
-        """What the release calls itself."""
-        return str(self.keywords.get("about", {}).get("title", ""))
-
-    @property
-    def listing(self) -> Listing:
-        """What is public about the items."""
-        public_names = ("items", "design", "lowest", "model")
-        return make_listing(
-            **{name: self.keywords[name] for name in public_names & self.keywords.keys()}
-        )
+    def items(self) -> ItemList:
+        """The listed items, with their steps where there are any."""
+        public = self.spec.public
+        steps = dict(zip(public.items, public.steps, strict=True))
+        return steps if public.has_steps else list(public.items)
 
     def preview(self) -> Preview:
         """Return what the release will say, or refuse what it would be refused for."""
-        keywords = self.keywords
-        people = keywords.get("max_answers"), keywords.get("persons")
-        mechanism = keywords.get("mechanism", AUTO)
-        spec = ReleaseSpec("answers", self.budget, self.listing, *people, mechanism)
-        about = describe_itself(keywords.get("about"), None)
-        noise = ExactNoise()
-        charged = DeliveryTerms(
-            self.ledger, self.population, noise, about=about, looked=self.looked
-        )
-        return preview_release(spec, charged, self.expected)
+        return preview_release(self.spec, Ledger.open(self.ledger), self.expected)
+
+    def set_looked(self, *, looked: bool) -> ReleaseForm:
+        """Return the form with whether somebody looked at the answers before."""
+        identity = replace(self.spec.identity, looked=looked)
+        return replace(self, spec=replace(self.spec, identity=identity))
+
+    def list_keywords(self) -> dict[str, Any]:
+        """Return the keywords of :func:`discreet.release` that say the same, but for the budget."""
+        public, identity = self.spec.public, self.spec.identity
+        usual = make_spec(self.spec.budget, items=self.items).public
+        names = ("lowest", "design", "model", "max_answers", "persons", "mechanism")
+        changed = {
+            name: getattr(public, name)
+            for name in names
+            if getattr(public, name) != getattr(usual, name)
+        }
+        about = identity.to_dict()
+        return {
+            "items": self.items,
+            "population": identity.population,
+            **changed,
+            **({"about": about} if about else {}),
+        }
 
 
 COUNTED, FIXED = "counted", "fixed"
@@ -224,10 +213,13 @@ ACCOUNT = Field(
 )
 
 
-def read_terms(
-    sent: Mapping[str, str], listed: ListedItems, accounts: Mapping[str, tuple[Path, str]]
-) -> ReleaseFields:
-    """Return the terms that a form says.
+def read_form(
+    sent: Mapping[str, str],
+    listed: ListedItems,
+    accounts: Mapping[str, tuple[Path, str]],
+    reading: Mapping[str, Any],
+) -> ReleaseForm:
+    """Return what a form says.
 
     Parameters
     ----------
@@ -237,6 +229,8 @@ def read_terms(
         The listed items.
     accounts
         Ledgers and populations, by what stands for them in the form.
+    reading
+        How the answers are read.
     """
     if not accounts:
         raise BadUsage("There is no ledger that can be charged. Make one first.")
@@ -251,11 +245,11 @@ def read_terms(
     expected, number = entries.pop("persons"), entries.pop("number", COUNTED)
     if _must_declare(ledger, number, relation):
         entries["persons"] = expected
-    has_looked = entries.pop("looked", "") == "yes"
+    entries["looked"] = entries.get("looked") == "yes"
     about = {part.name: entries.pop(part.name) for part in ABOUT if part.name in entries}
-    keywords = {"items": listed.items, "population": population, **entries}
-    keywords |= {"about": about} if about else {}
-    return ReleaseFields(budget, ledger, expected, keywords, listed.shown, has_looked)
+    keywords = {"items": listed.items, "population": population, "about": about, **entries}
+    spec = make_spec(budget, reading=reading, **keywords)
+    return ReleaseForm(spec, ledger, expected, listed.shown)
 
 
 def _must_declare(ledger: Path, number: str, relation: str) -> bool:
@@ -264,17 +258,18 @@ def _must_declare(ledger: Path, number: str, relation: str) -> bool:
     return (number == FIXED and relation == "replace-one") or bool(policy and policy.needs_persons)
 
 
-def write_terms(terms: ReleaseFields) -> dict[str, str]:
-    """Return what stands in the form that says these terms, but for the account."""
+def write_form(form: ReleaseForm) -> dict[str, str]:
+    """Return what stands in the form that says the same, but for the account."""
+    keywords, budget = form.list_keywords(), form.spec.budget
     values = {
-        **terms.keywords,
-        **terms.keywords.get("about", {}),
-        "epsilon": terms.budget.epsilon,
-        "delta": terms.budget.delta,
-        "neighbours": str(terms.budget.neighbours),
-        "persons": terms.expected,
-        "number": FIXED if "persons" in terms.keywords else COUNTED,
-        "looked": "yes" if terms.looked else "",
+        **keywords,
+        **keywords.get("about", {}),
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "neighbours": str(budget.neighbours),
+        "persons": form.expected,
+        "number": FIXED if "persons" in keywords else COUNTED,
+        "looked": "yes" if form.spec.identity.looked else "",
     }
     return {part.name: part.write(values[part.name]) for part in FIELDS if part.name in values}
 
@@ -290,7 +285,7 @@ def read_listed(path: Path, source_name: str, answers: Path) -> ListedItems:
     except BadUsage as error:
         raise BadUsage(str(error).replace(str(path), source_name)) from None
     _refuse_table(items, source_name)
-    make_listing(items)
+    make_spec(Budget(1.0), items=items)  # a list that no release could have is refused here
     return ListedItems(items, source_name)
 
 
@@ -307,7 +302,7 @@ def _refuse_answers(path: Path, answers: Path) -> None:
         )
 
 
-def _read_bank(path: Path) -> Items:
+def _read_bank(path: Path) -> ItemList:
     bank = read_bank(path)
     if bank.ladder is None:
         return list(bank.items)
@@ -319,7 +314,7 @@ def _read_bank(path: Path) -> Items:
     return {item: own[-1] for item, own in zip(bank.items, bank.ladder.kept, strict=True)}
 
 
-def _refuse_table(items: Items, source_name: str) -> None:
+def _refuse_table(items: ItemList, source_name: str) -> None:
     """Refuse lines with several cells each: a table was brought in the place of a list."""
     for sign in ",;\t":
         if len(items) > 1 and all(sign in name for name in items):

@@ -70,8 +70,8 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
         # The address is not repeated here: it may hold a password.
         raise BadUsage(
             "A file is needed here, found the address of a PostgreSQL server. count_pairs, fit and "
-            "release read from servers (engine='duckdb' or 'auto'), and so do `discreet counts` "
-            "and `discreet fit`."
+            "release read from servers (engine='duckdb' or 'auto'), and so do `discreet table "
+            "counts` and `discreet fit`."
         )
     refuse_address(text)
     location = Path(text)

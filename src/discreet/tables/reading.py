@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any, TypedDict, cast, get_args
 
 from discreet.errors import BadUsage
+from discreet.hints import KEYWORDS
 from discreet.tables.key import Key, KeyLike, make_key
 from discreet.tables.reading_fields import READING_FIELDS
 from discreet.tables.remedies import Detected
@@ -392,14 +393,24 @@ class ReadingWords(FitWords, total=False):
     model: Model
 
 
+DESIGN_WORDS = frozenset({"weight", "strata", "cluster", "replicates", "replication"})
+"""Columns of a sampling design; see :class:`discreet.answers.sample.DesignWords`."""
+
+
 def check_words(words: Mapping[str, Any]) -> None:
     """Refuse a keyword that no reader knows, and name one that is spelt alike."""
-    for word in words.keys() - ReadingWords.__annotations__.keys():
-        alike = get_close_matches(word, ReadingWords.__annotations__, 1)
-        hint = f"did you mean {alike[0]}=?" if alike else "see discreet.read_responses"
-        if word in ("weight", "strata", "cluster", "replicates", "replication"):
-            hint = "weights are a keyword of fit, or of answers: answers.weigh(weight=...)"
-        raise BadUsage(f"there is no keyword {word}= for reading answers; {hint}")
+    known = ReadingWords.__annotations__
+    unknown = sorted(words.keys() - known.keys())
+    hints = []
+    for word in unknown:
+        alike = [KEYWORDS[word]] if word in KEYWORDS else get_close_matches(word, known, 1)
+        hints += [f"{word}=: did you mean {alike[0]}=?"] if alike else []
+    if unknown:
+        if DESIGN_WORDS.intersection(unknown):
+            hints = ["weights are keywords of fit, or of answers: answers.weigh(weight=...)"]
+        hint = " ".join(hints) or "see discreet.read_responses"
+        keywords = "=, ".join(unknown)
+        raise BadUsage(f"there is no keyword {keywords}= for reading answers; {hint}")
 
 
 def join_words(words: Mapping[str, Any]) -> Reading:

@@ -47,6 +47,7 @@ from discreet.tables.separators import (
     name_delimiter,
 )
 from discreet.tables.values import write_cell
+from discreet.tabular import Tabular
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 _BLOCK_BYTES = (1 << 21, 1 << 25)
@@ -334,7 +335,8 @@ def _read_name(field: Any) -> str:
 
 def is_data_frame(source: Any) -> bool:
     """Say whether a source is a data frame that keeps its rows in memory."""
-    return hasattr(source, "iloc") or hasattr(source, "__arrow_c_stream__")
+    is_result = isinstance(source, Tabular)
+    return hasattr(source, "iloc") or (hasattr(source, "__arrow_c_stream__") and not is_result)
 
 
 def as_arrow(frame: Any) -> Any:

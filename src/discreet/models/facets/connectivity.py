@@ -19,9 +19,12 @@ import scipy.sparse as sparse
 from scipy.sparse.csgraph import connected_components
 
 from discreet.answers.ratings import Ratings
-from discreet.models.facets.structure import FacetDesign, PairedBatches, drop_levels
+from discreet.models.facets.structure import FacetDesign, FacetTerm, PairedBatches, drop_levels
 from discreet.results.facets import LevelStatus
 from discreet.types import BoolArray, Int64Array
+
+NEIGHBOURS = 2
+"""How far apart ratings are that are looked at first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +44,8 @@ def link_design(
     Leaving out one level may take away the comparisons of another, so this goes on until
     nothing changes.
     """
+    if _is_linked(design, batches, within):
+        return design, tuple(_link_all(term) for term in design.terms)
     first: tuple[LevelLinks, ...] | None = None
     while True:
         graphs = _find_graphs(design, batches, within)
@@ -56,12 +61,27 @@ def link_design(
         design = smaller
 
 
+def _is_linked(design: FacetDesign, batches: Iterable[Ratings], within: str | None) -> bool:
+    """Say whether neighbouring ratings link everything already, which is quick to see."""
+    if any(term.is_crossed or not term.keeps.all() for term in design.terms):
+        return False
+    graphs = _find_graphs(design, batches, within, NEIGHBOURS)
+    linked = _keep_nodes(design, graphs[0], within).all()
+    counts = [connected_components(graph, connection="strong")[0] for graph in graphs[1:]]
+    return bool(linked and max(counts, default=1) == 1)
+
+
+def _link_all(term: FacetTerm) -> LevelLinks:
+    size = len(term.levels)
+    return LevelLinks(term.keeps, np.ones(size, np.int64), (LevelStatus.ESTIMATED,) * size)
+
+
 def _count_kept(design: FacetDesign) -> int:
     return int(design.keeps_node.sum()) + sum(int(term.keeps.sum()) for term in design.terms)
 
 
 def _find_graphs(
-    design: FacetDesign, batches: Iterable[Ratings], within: str | None
+    design: FacetDesign, batches: Iterable[Ratings], within: str | None, reach: int | None = None
 ) -> list[sparse.csr_array]:
     """Return who beats whom: among the steps, then among the levels of each facet."""
     sizes = [design.n_nodes, *(len(term.levels) for term in design.terms)]
@@ -75,7 +95,7 @@ def _find_graphs(
             )
         for number, (code, size) in enumerate(zip(codes, sizes, strict=True)):
             parts = [values.astype(np.int32) for values in code]
-            graphs[number] = graphs[number] + pairs.find_links(parts, size)
+            graphs[number] = graphs[number] + pairs.find_links(parts, size, reach)
     return graphs
 
 

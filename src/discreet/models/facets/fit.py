@@ -20,11 +20,16 @@ import numpy as np
 from discreet.answers.ratings import Ratings, RatingSource, open_ratings
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.log import LOG
-from discreet.models.facets import kernels
 from discreet.models.facets.conditional import maximise_conditional
 from discreet.models.facets.connectivity import LevelLinks, link_design
+from discreet.models.facets.drawing import draw_model_variances, redraw_ratings
 from discreet.models.facets.solver import maximise_pairs
-from discreet.models.facets.standard_errors import Stage, draw_variances, find_covariance
+from discreet.models.facets.standard_errors import (
+    Centring,
+    Stage,
+    draw_variances,
+    find_covariance,
+)
 from discreet.models.facets.structure import (
     WITHIN_ITEM,
     FacetDesign,
@@ -37,7 +42,7 @@ from discreet.results.estimate import Estimate, FitWarning, Solution, Status, Wa
 from discreet.results.facets import FacetLevels, LevelStatus
 from discreet.results.thresholds import Thresholds, pad_steps
 from discreet.text import count_of, name_some
-from discreet.types import FloatArray, Int64Array, Within
+from discreet.types import BoolArray, FloatArray, Int64Array, Within
 
 FEW_PERSONS = 5
 """A level with fewer persons has a model-based standard error."""
@@ -61,7 +66,8 @@ class FacetRequest:
 class FacetNumbers:
     """Thresholds of all columns and what is known about their errors.
 
-    ``variance`` and ``covariance`` are of the columns, then of the item locations.
+    ``variance`` and ``covariance`` are of the columns, then of the item locations;
+    ``is_model_based`` says which columns have errors that count as known.
     """
 
     thresholds: FloatArray
@@ -69,6 +75,7 @@ class FacetNumbers:
     covariance: FloatArray | None
     solution: Solution
     se_method: str
+    is_model_based: BoolArray
 
 
 def fit_facets(
@@ -177,14 +184,29 @@ def _solve_pairs(
         thresholds = thresholds - _measure_bias(design, ratings, within, thresholds, request.refits)
     size = design.n_columns + len(design.items)
     if not request.standard_errors:
-        return FacetNumbers(thresholds, np.full(size, np.nan), None, solution, "")
+        unknown = np.full(size, np.nan), None, solution, ""
+        return FacetNumbers(thresholds, *unknown, np.zeros(design.n_columns, bool))
     covariance = find_covariance(stages, read, ratings.n_persons)
     if covariance is not None:
         variance, se_method = covariance.diagonal(), "Robust standard errors from persons."
     else:
         variance = draw_variances(stages, read, np.random.default_rng(0))
         se_method = "Robust standard errors from random signs of persons."
-    return FacetNumbers(thresholds, np.asarray(variance), covariance, solution, se_method)
+    variance = np.array(variance)
+    is_few = _find_few(design, ratings)
+    if is_few.any() and isinstance(ratings, Ratings):
+        drawn = draw_model_variances(stages[0], design, ratings, within, is_few)
+        variance[: design.n_columns][is_few] = drawn[is_few]
+        se_method += (
+            f" Levels with fewer than {FEW_PERSONS} persons: from scores drawn by the model."
+        )
+    return FacetNumbers(thresholds, variance, covariance, solution, se_method, is_few)
+
+
+def _find_few(design: FacetDesign, ratings: RatingSource) -> BoolArray:
+    """Return which levels have a number, and too few persons for a robust error."""
+    keeps = np.concatenate([np.zeros(design.n_nodes, bool), *(t.keeps for t in design.terms)])
+    return np.asarray(keeps & (count_levels(design, ratings)[1] < FEW_PERSONS))
 
 
 def _run_stages(design: FacetDesign, ratings: RatingSource, within: str | None) -> list[Stage]:
@@ -212,30 +234,33 @@ def _measure_bias(
 
     With very many raters of few ratings each, thresholds are a little too far apart.
     """
+    if not isinstance(ratings, Ratings):
+        raise BadUsage("refits= needs all ratings in memory; leave it out for data on disk")
     rng = np.random.default_rng(1)
     read = Centring(design)
     total = np.zeros_like(thresholds)
     for _ in range(refits):
         drawn = redraw_ratings(design, ratings, thresholds, rng)
-        refitted = _run_stages(design, drawn, within)[-1].solution.thresholds
-        total += read.columns(refitted) - thresholds
+        linked, _ = link_design(design, drawn.batches(), within)
+        refitted = read.columns(_run_stages(linked, drawn, within)[-1].solution.thresholds)
+        total += _compare_refit(linked, refitted, thresholds)
     return np.asarray(total / refits)
 
 
-def redraw_ratings(
-    design: FacetDesign, ratings: RatingSource, thresholds: FloatArray, rng: np.random.Generator
-) -> Ratings:
-    """Return ratings with scores drawn from the model, given each person's total."""
-    if not isinstance(ratings, Ratings):
-        raise BadUsage("refits= needs all ratings in memory; leave it out for data on disk")
-    score = design.recode(ratings)
-    start = ratings.person_start
-    columns = design.first_node[ratings.item].astype(np.int32), design.find_levels(ratings)
-    most = np.asarray(design.steps, np.int32)[ratings.item]
-    kernels.draw_scores(start, columns, most, thresholds, rng.random(len(score)), score)
-    widest = max(map(len, design.kept))
-    categories = np.array([[*kept, *[0] * (widest - len(kept))] for kept in design.kept], np.int32)
-    return replace(ratings, score=categories[ratings.item, score])
+def _compare_refit(design: FacetDesign, refitted: FloatArray, thresholds: FloatArray) -> FloatArray:
+    """Return how far a refit is off: of each step, and of levels in proportion to their measure.
+
+    A single level's difference is mostly noise; the slope over all levels is not.
+    """
+    bias = np.zeros_like(thresholds)
+    nodes = np.flatnonzero(design.keeps_node)
+    bias[nodes] = refitted[nodes] - thresholds[nodes]
+    for term, low in zip(design.terms, design.first_column, strict=False):
+        rows = int(low) + np.flatnonzero(term.keeps)
+        measure = thresholds[rows] - thresholds[rows].mean()
+        slope = measure @ refitted[rows] / max(float(measure @ measure), 1e-12)
+        bias[rows] = (slope - 1) * thresholds[rows]
+    return bias
 
 
 def _solve_conditional(design: FacetDesign, ratings: RatingSource) -> FacetNumbers:
@@ -249,33 +274,8 @@ def _solve_conditional(design: FacetDesign, ratings: RatingSource) -> FacetNumbe
     solution = Solution("newton", found.steps, found.gradient)
     se_method = "Standard errors from the information of the conditional likelihood."
     numbers = read.columns(found.thresholds), np.asarray(covariance.diagonal())
-    return FacetNumbers(*numbers, np.asarray(covariance), solution, se_method)
-
-
-class Centring:
-    """Takes the mean item location off all steps, and reads out the locations of items."""
-
-    def __init__(self, design: FacetDesign) -> None:
-        self._design = design
-        left_out = np.bincount(design.node_item, ~design.keeps_node, len(design.items))
-        self.is_whole = left_out == 0
-        self._count = np.asarray(design.steps, float)
-
-    def columns(self, moved: FloatArray) -> FloatArray:
-        """Return moves of all columns, centred."""
-        centred = moved.copy()
-        centred[: self._design.n_nodes] -= self._locate(moved)[self.is_whole].mean(axis=0)
-        return centred
-
-    def __call__(self, moved: FloatArray) -> FloatArray:
-        """Return moves of all columns, then of the item locations."""
-        centred = self.columns(moved)
-        return np.concatenate([centred, self._locate(centred)])
-
-    def _locate(self, moved: FloatArray) -> FloatArray:
-        nodes = moved[: self._design.n_nodes]
-        sums = np.add.reduceat(nodes, self._design.first_node[:-1], axis=0)
-        return np.asarray(sums / (self._count[:, None] if sums.ndim > 1 else self._count))
+    known = np.ones(design.n_columns, bool)
+    return FacetNumbers(*numbers, np.asarray(covariance), solution, se_method, known)
 
 
 # --- results --------------------------------------------------------------------------------
@@ -358,8 +358,8 @@ def _list_facets(
         # A sum of squares over few persons is too small: n / (n - 1) and Student's t.
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = np.where(persons > 1, persons / (persons - 1), np.nan)
-        exact = numbers.se_method.startswith("Standard")
-        se = np.sqrt(numbers.variance[columns] * (1.0 if exact else factor))
+        exact = numbers.is_model_based[columns]
+        se = np.sqrt(numbers.variance[columns] * np.where(exact, 1.0, factor))
         keeps = term.keeps
         tables[term.name] = FacetLevels(
             name=term.name,
@@ -370,7 +370,7 @@ def _list_facets(
             subset=link.subset,
             ratings=n_ratings[columns],
             persons=persons,
-            degrees=np.zeros(len(persons), np.int64) if exact else np.maximum(persons - 1, 0),
+            degrees=np.where(exact, 0, np.maximum(persons - 1, 0)),
         )
     return tables
 

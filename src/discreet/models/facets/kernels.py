@@ -242,8 +242,11 @@ def sum_entries(rows, start, weight, group, columns, odds, index, n_nodes, patte
 
 
 @compiled_loop
-def list_links(row, start, group, codes, index, marks, touched) -> int:
-    """List in ``touched`` the codes that a code beats: it passed a step where they failed one."""
+def list_links(row, start, group, codes, index, reach, marks, touched) -> int:
+    """List in ``touched`` the codes that a code beats: it passed a step where they failed one.
+
+    Only ratings at most ``reach`` apart are looked at.
+    """
     code_passed, code_failed = codes
     index_start, index_ratings = index
     n = 0
@@ -251,7 +254,8 @@ def list_links(row, start, group, codes, index, marks, touched) -> int:
         o = index_ratings[e]
         if code_passed[o] != row:
             continue
-        for b in range(start[group[o]], start[group[o] + 1]):
+        low, high = max(start[group[o]], o - reach), min(start[group[o] + 1], o + reach + 1)
+        for b in range(low, high):
             c = code_failed[b]
             if b != o and c >= 0 and c != row and not marks[c]:
                 marks[c] = 1
@@ -263,17 +267,17 @@ def list_links(row, start, group, codes, index, marks, touched) -> int:
 
 
 @compiled_loop
-def find_links(start, group, codes, index, size) -> Any:
+def find_links(start, group, codes, index, reach, size) -> Any:
     """Return the links between codes as the pointers and entries of a sparse matrix."""
     marks = np.zeros(size, np.uint8)
     touched = np.empty(size, np.int32)
     pointers = np.zeros(size + 1, np.int64)
     for row in range(size):
-        pointers[row + 1] = list_links(row, start, group, codes, index, marks, touched)
+        pointers[row + 1] = list_links(row, start, group, codes, index, reach, marks, touched)
     pointers = np.cumsum(pointers)
     entries = np.empty(pointers[-1], np.int32)
     for row in range(size):
-        n = list_links(row, start, group, codes, index, marks, touched)
+        n = list_links(row, start, group, codes, index, reach, marks, touched)
         entries[pointers[row] : pointers[row + 1]] = touched[:n]
     return pointers, entries
 

@@ -166,11 +166,17 @@ class RatingPairs:
         shape = (int(self.person[-1]) + 1, self.n_columns)
         return sparse.coo_array((values[seen], (rows[seen], columns[seen])), shape=shape).tocsr()
 
-    def find_links(self, codes: Sequence[Int32Array], size: int) -> sparse.csr_array:
-        """Return which codes beat which: ``codes`` are those of passed and of failed steps."""
+    def find_links(
+        self, codes: Sequence[Int32Array], size: int, reach: int | None = None
+    ) -> sparse.csr_array:
+        """Return which codes beat which: ``codes`` are those of passed and of failed steps.
+
+        ``reach`` looks at ratings at most so far apart only.
+        """
         index = kernels.index_columns((*codes, self.levels[:, :0]), size)
-        facts = self.groups.start, self.groups.of_rating, tuple(codes), index, size
-        pointers, entries = kernels.find_links(*facts)
+        facts = self.groups.start, self.groups.of_rating, tuple(codes), index
+        farthest = len(self.passed) if reach is None else reach
+        pointers, entries = kernels.find_links(*facts, farthest, size)
         ones = np.ones(len(entries), np.int8)
         return sparse.csr_array((ones, entries, pointers), shape=(size, size))
 

@@ -20,7 +20,7 @@ from discreet.jit import map_tasks, thread_count
 from discreet.log import LOG
 from discreet.models.facets import kernels
 from discreet.models.facets.pairs import RatingPairs
-from discreet.types import FloatArray
+from discreet.types import FloatArray, IndexArray
 
 DENSE_PARAMETERS = 1500
 """Up to here the matrix is factorised: a second at most."""
@@ -85,33 +85,52 @@ class NormalEquations:
 
     def __init__(self, matrix: Any, structure: LinearStructure) -> None:
         basis, gauges = structure.basis, structure.gauges
-        self.matrix = matrix if _is_identity(basis) else (basis.T @ matrix @ basis).tocsr()
-        diagonal = self.matrix.diagonal()
+        # A large matrix is not copied to leave out some rows: vectors are spread instead.
+        self._rows = _find_selection(basis)
+        self.matrix = matrix if self._rows is not None else (basis.T @ matrix @ basis).tocsr()
+        diagonal = self.matrix.diagonal()[self._rows if self._rows is not None else slice(None)]
         self.size = len(diagonal)
         scale = float(diagonal.mean()) if self.size else 1.0
         norms = np.sqrt(np.asarray((gauges**2).sum(axis=1)).ravel())
         self._gauges = sparse.diags_array(np.sqrt(scale) / norms) @ gauges
         self._diagonal = np.maximum(diagonal, 1e-12 * max(scale, 1e-300))
         if self.size <= DENSE_PARAMETERS:
-            full = self.matrix.toarray() + (self._gauges.T @ self._gauges).toarray()
+            full = self._select(slice(None)).toarray() + (self._gauges.T @ self._gauges).toarray()
             self._factor: Any = linalg.cho_factor(full + _ridge(full))
         else:
             self._block = structure.block if structure.block <= BLOCK_PARAMETERS else 0
             self._factor = self._factor_block() if self._block else None
 
     def _factor_block(self) -> Any:
-        block = self.matrix[: self._block, : self._block].toarray()
+        block = self._select(slice(self._block)).toarray()
         gauges = self._gauges[:, : self._block]
         full = block + (gauges.T @ gauges).toarray()
         return linalg.cho_factor(full + 1e-9 * np.diag(full.diagonal()))
 
+    def _select(self, part: slice) -> Any:
+        """Return the matrix between some of the parameters."""
+        rows = np.arange(self.size)[part] if self._rows is None else self._rows[part]
+        return self.matrix[rows][:, rows]
+
+    @property
+    def information(self) -> FloatArray:
+        """The diagonal of the matrix."""
+        return np.asarray(self._diagonal)
+
     def multiply(self, vectors: FloatArray) -> FloatArray:
         """Return the matrix times vectors ``[parameter, vector]``, without the constraints."""
+        if self._rows is None or len(self._rows) == self.matrix.shape[0]:
+            return self._multiply_matrix(vectors)
+        spread = np.zeros((self.matrix.shape[0], vectors.shape[1]))
+        spread[self._rows] = vectors
+        return np.asarray(self._multiply_matrix(spread)[self._rows])
+
+    def _multiply_matrix(self, vectors: FloatArray) -> FloatArray:
         matrix = self.matrix
         out = np.empty_like(vectors)
         pattern = (matrix.indptr.astype(np.int64, copy=False), matrix.indices)
         cuts = np.searchsorted(pattern[0], np.linspace(0, pattern[0][-1], 4 * thread_count() + 1))
-        cuts = np.unique([0, *cuts, self.size])
+        cuts = np.unique([0, *cuts, matrix.shape[0]])
         values, dense = matrix.data, np.ascontiguousarray(vectors)
         list(
             map_tasks(
@@ -141,11 +160,12 @@ class NormalEquations:
         return np.asarray(out)
 
 
-def _is_identity(basis: Any) -> bool:
-    n_rows, n_columns = basis.shape
-    if n_rows != n_columns or basis.nnz != n_rows:
-        return False
-    return bool((basis.indices == np.arange(n_rows)).all() and (basis.data == 1).all())
+def _find_selection(basis: Any) -> IndexArray | None:
+    """Return the rows that a basis selects, one for each parameter; None if it does more."""
+    columns = basis.tocsc()
+    if (np.diff(columns.indptr) != 1).any() or (columns.data != 1).any():
+        return None
+    return np.asarray(columns.indices, np.intp)
 
 
 def _ridge(full: FloatArray) -> FloatArray:
@@ -210,15 +230,18 @@ def maximise_pairs(
     size, is_new = np.inf, False
     for number in range(NEWTON_STEPS):
         if equations is None:
-            matrix = sum_second_derivatives(batches, thresholds)
-            equations, is_new = NormalEquations(matrix, structure), True
+            # No second name for the matrix: with 20,000 steps two of them would fill the memory.
+            equations = NormalEquations(sum_second_derivatives(batches, thresholds), structure)
+            is_new = True
         accuracy = 1e-8 if equations.size <= DENSE_PARAMETERS else 1e-2 if size > 1e-2 else 1e-4
         target = gradient - equations.violate(parameters)
         step = equations.solve(target[:, None], accuracy)[:, 0]
         length = float(np.abs(step).max(initial=0.0))
         LOG.debug("step %d: likelihood %.6f, longest move %.2e", number, likelihood, length)
         if length < (TOLERANCE if equations.size <= DENSE_PARAMETERS else LARGE_TOLERANCE):
-            return _finish(batches, structure, parameters + step, equations, number + 1, is_new)
+            if not is_new:
+                equations = None  # its memory, before the matrix is computed again
+            return _finish(batches, structure, parameters + step, equations, number + 1)
         step *= min(1.0, LONGEST_STEP / length)
         trial = structure.thresholds(parameters + step)
         value, slope = _score(batches, structure, trial)
@@ -250,12 +273,11 @@ def _finish(
     batches: Iterable[RatingPairs],
     structure: LinearStructure,
     parameters: FloatArray,
-    equations: NormalEquations,
+    equations: NormalEquations | None,
     steps: int,
-    is_new: bool,
 ) -> PairSolution:
     thresholds = structure.thresholds(parameters)
-    if not is_new:
+    if equations is None:
         equations = NormalEquations(sum_second_derivatives(batches, thresholds), structure)
     gradient = _score(batches, structure, thresholds)[1]
     size = float(np.abs(gradient).max(initial=0.0))

@@ -8,12 +8,13 @@ control below). A second stage that holds the first one's values passes their er
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sparse
 
 from discreet.models.facets.pairs import RatingPairs
 from discreet.models.facets.solver import (
@@ -22,10 +23,12 @@ from discreet.models.facets.solver import (
     PairSolution,
     sum_second_derivatives,
 )
+from discreet.models.facets.structure import FacetDesign
 from discreet.types import FloatArray
 
-DRAWS = 64
-"""Random signs per person."""
+DRAWS, FEW_DRAWS = 64, 24
+"""Random signs per person; fewer where the matrix has more than ``MANY_ENTRIES``."""
+MANY_ENTRIES = 50_000_000
 EXACT_WORK = 1e11
 """Persons x parameters^2 up to which the covariance is summed exactly."""
 PERSONS_AT_ONCE = 20_000
@@ -33,8 +36,37 @@ SOLVED = 1e-3
 """Relative accuracy of a solution for a draw, which is random anyway."""
 
 
-Readout = Callable[[FloatArray], FloatArray]
-"""From moves of all columns ``[column, draw]`` to moves of what is reported; columns come first."""
+class Centring:
+    """Takes the mean item location off all steps, and reads out the locations of items."""
+
+    def __init__(self, design: FacetDesign) -> None:
+        self._design = design
+        left_out = np.bincount(design.node_item, ~design.keeps_node, len(design.items))
+        self._is_whole = left_out == 0
+        self._count = np.asarray(design.steps, float)
+
+    def columns(self, moved: FloatArray) -> FloatArray:
+        """Return moves of all columns, centred."""
+        centred = moved.copy()
+        centred[: self._design.n_nodes] -= self._locate(moved)[self._is_whole].mean(axis=0)
+        return centred
+
+    def __call__(self, moved: FloatArray) -> FloatArray:
+        """Return moves of all columns, then of the item locations."""
+        centred = self.columns(moved)
+        return np.concatenate([centred, self._locate(centred)])
+
+    def locations(self, weights: FloatArray) -> Any:
+        """Return the locations as weighted sums of columns, ``[item, column]``."""
+        design = self._design
+        values = weights[: design.n_nodes] / self._count[design.node_item]
+        cells = design.node_item, np.arange(design.n_nodes)
+        return sparse.csr_array((values, cells), shape=(len(design.items), design.n_columns))
+
+    def _locate(self, moved: FloatArray) -> FloatArray:
+        nodes = moved[: self._design.n_nodes]
+        sums = np.add.reduceat(nodes, self._design.first_node[:-1], axis=0)
+        return np.asarray(sums / (self._count[:, None] if sums.ndim > 1 else self._count))
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +78,7 @@ class Stage:
     solution: PairSolution
 
 
-def find_covariance(stages: Sequence[Stage], read: Readout, n_persons: int) -> FloatArray | None:
+def find_covariance(stages: Sequence[Stage], read: Centring, n_persons: int) -> FloatArray | None:
     """Return the covariance of what is read out, or None where there are too many columns."""
     n_columns = len(stages[0].solution.thresholds)
     if n_columns > DENSE_PARAMETERS or n_persons * n_columns**2 > EXACT_WORK:
@@ -64,32 +96,41 @@ def find_covariance(stages: Sequence[Stage], read: Readout, n_persons: int) -> F
     return np.asarray(total * (n_persons / max(n_persons - 1, 1)))
 
 
-def draw_variances(
-    stages: Sequence[Stage], read: Readout, rng: np.random.Generator, draws: int = DRAWS
-) -> FloatArray:
+def draw_variances(stages: Sequence[Stage], read: Centring, rng: np.random.Generator) -> FloatArray:
     """Return the variances of what is read out, from random signs of persons."""
+    is_large = stages[0].solution.equations.matrix.nnz > MANY_ENTRIES
+    draws = FEW_DRAWS if is_large else DRAWS
     coupling = _find_coupling(stages)
     thresholds = stages[-1].solution.thresholds
+    controls = _find_controls(stages[0], read)
     sums = [np.zeros((len(thresholds), draws)) for _ in stages]
-    squares = np.zeros(len(thresholds))
+    squares = np.zeros(controls.shape[0])
     for parts in zip(*(stage.batches for stage in stages), strict=True):
         signs = rng.integers(0, 2, (int(parts[0].person[-1]) + 1, draws), dtype=np.int8)
-        factors = (2.0 * signs - 1).astype(np.float64)
+        factors = np.asarray(2 * signs - 1, np.int8)
         for number, pairs in enumerate(parts):
             scores = pairs.score_ratings(thresholds)
             sums[number] += pairs.sum_persons(scores, factors)
             if number == 0:
-                squares += _square_persons(pairs, scores)
+                squares += _square_persons(pairs, scores, controls)
     moved = read(_pass_on(stages, coupling, sums, SOLVED))
-    return _control(moved, sums[0], squares)
+    return _control(moved, controls @ sums[0], squares)
 
 
-def _square_persons(pairs: RatingPairs, scores: FloatArray) -> FloatArray:
-    """Return the sum of the squared scores of persons, column by column."""
-    total = np.zeros(pairs.n_columns)
+def _find_controls(stage: Stage, read: Centring) -> Any:
+    """Return scores of columns, then of item locations, as combinations of columns' scores."""
+    information = stage.structure.basis @ stage.solution.equations.information
+    share = read.locations(1 / np.maximum(information, 1e-12))
+    return sparse.vstack([sparse.eye_array(len(information)), share]).tocsr()
+
+
+def _square_persons(pairs: RatingPairs, scores: FloatArray, controls: Any) -> FloatArray:
+    """Return the sum of the squared scores of persons, for each control."""
+    total = np.zeros(controls.shape[0])
     for rows in _cut_persons(pairs):
         part = _take_ratings(pairs, rows)
-        total += np.asarray((part.person_scores(scores[rows]) ** 2).sum(axis=0)).ravel()
+        combined = part.person_scores(scores[rows]) @ controls.T
+        total += np.asarray((combined**2).sum(axis=0)).ravel()
     return total
 
 
@@ -113,13 +154,6 @@ def _control(moved: FloatArray, scores: FloatArray, squares: FloatArray) -> Floa
     What a column moves is mostly its own score over its own information. Where the draws follow
     the scores that closely, the ratio of variances is far less random than the variance.
     """
-    variance: FloatArray = (moved**2).mean(axis=1)
-    n_columns = len(scores)
-    variance[:n_columns] = _steady(moved[:n_columns], scores, squares)
-    return variance
-
-
-def _steady(moved: FloatArray, scores: FloatArray, squares: FloatArray) -> FloatArray:
     variance = (moved**2).mean(axis=1)
     spread = (scores**2).mean(axis=1)
     product = (moved * scores).mean(axis=1)

@@ -250,12 +250,16 @@ class FacetDesign:
         keeps = np.append(self.keeps_node, False)
         passed = np.where(counts & (score > 0) & keeps[node - 1], node - 1, -1).astype(np.int32)
         failed = np.where(counts & (score < most) & keeps[node], node, -1).astype(np.int32)
+        groups = self.group(ratings, within)
+        shape = self.n_nodes, self.n_columns, self.n_columns if n_rows is None else n_rows
+        return RatingPairs(passed, failed, levels, groups, ratings.person, *shape)
+
+    def group(self, ratings: Ratings, within: str | None) -> PairGroups:
+        """Return the groups of ratings that are compared."""
         changes = np.diff(ratings.person, prepend=-1) != 0
         if within == WITHIN_ITEM:
             changes |= np.diff(ratings.item, prepend=-1) != 0
-        groups = PairGroups.between(changes)
-        shape = self.n_nodes, self.n_columns, self.n_columns if n_rows is None else n_rows
-        return RatingPairs(passed, failed, levels, groups, ratings.person, *shape)
+        return PairGroups.between(changes)
 
     # --- the linear structure ---------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import BadBudget
+from discreet.hints import Guessable
 from discreet.words import mark
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def _check_delta(delta: float) -> float:
 
 
 @dataclass(frozen=True)
-class Budget:
+class Budget(Guessable):
     """What a release may spend.
 
     Parameters
@@ -133,7 +134,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Guarantee:
+class Guarantee(Guessable):
     """What a release promises, in the words and numbers that go into `privacy.json`.
 
     `rho` is None where the mechanism has no zero-concentrated guarantee (shuffling); `ledger` is

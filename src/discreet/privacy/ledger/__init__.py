@@ -23,6 +23,7 @@ from typing import Any
 from discreet.answers.protocol import Contributions
 from discreet.answers.select import CELLS, ROWS
 from discreet.errors import BadUsage, LedgerError
+from discreet.hints import Guessable
 from discreet.privacy.accounting import Budget, Neighbours, as_neighbours
 from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.ledger.approvers import (
@@ -88,7 +89,7 @@ COUNT_DECLARATIONS = "SELECT count(*) FROM declarations"
 
 
 @dataclass(frozen=True)
-class Ledger:
+class Ledger(Guessable):
     """An open ledger. It holds no connection, so it may cross forks and threads.
 
     Examples

@@ -18,8 +18,9 @@ from discreet.privacy.ledger.request import Request, make_request
 from discreet.privacy.ledger.signatures import check_public, is_signed, make_fingerprint
 
 HOW = (
-    "Write a request with 'discreet propose', have it signed with 'discreet approve', and release "
-    "it with 'discreet release --request' (in Python discreet.release_request)"
+    "Write a request with 'discreet steward propose', have it signed with 'discreet steward "
+    "approve', and release it with 'discreet release --request' (in Python "
+    "discreet.release_request)"
 )
 
 
@@ -128,7 +129,7 @@ class Board:
         return (
             f"this ledger asks for the approval of {count_approvers(self.needed)}, and "
             f"{len(signers)} signed this request{signed}. Have it signed by "
-            f"{whose or 'approvers, who must be entered first'}: discreet approve REQUEST "
+            f"{whose or 'approvers, who must be entered first'}: discreet steward approve REQUEST "
             "--signing-key KEY"
         )
 
@@ -162,8 +163,8 @@ class Board:
             raise NotAllowed(
                 f"this ledger has its {count_approvers(self.needed)}, so that another key needs "
                 "their approval: write a request with --propose FILE, have it signed with "
-                "'discreet approve', and enter it with 'discreet ledger approver LEDGER --request "
-                "FILE'"
+                "'discreet steward approve', and enter it with 'discreet ledger approver LEDGER "
+                "--request FILE'"
             )
         self.check_signed(request, "approver")
 

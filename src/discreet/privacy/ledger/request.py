@@ -202,7 +202,7 @@ class Request:
             text = Path(path).read_text(encoding="utf-8")
         except (FileNotFoundError, IsADirectoryError):
             raise BadUsage(
-                f"{path}: there is no request here. Write one with 'discreet propose'."
+                f"{path}: there is no request here. Write one with 'discreet steward propose'."
             ) from None
         except UnicodeDecodeError:
             raise BadUsage(f"{path} is not a request: it is no text in UTF-8.") from None

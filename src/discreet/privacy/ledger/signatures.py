@@ -84,7 +84,7 @@ def read_passphrase(path: Path | None) -> str | None:
 
 def read_key(path: str | PathLike[str], passphrase: str | None = None) -> Any:
     """Return the signing key in a file that `write_key` made."""
-    wrong = BadUsage(f"{path} holds no signing key. Make one with 'discreet key {path}'.")
+    wrong = BadUsage(f"{path} holds no signing key. Make one with 'discreet steward key {path}'.")
     try:
         content = Path(path).read_bytes()
     except (FileNotFoundError, IsADirectoryError):
@@ -133,8 +133,8 @@ def check_public(text: str) -> str:
     public_key = text.strip().lower() if isinstance(text, str) else text
     if not isinstance(public_key, str) or not _PUBLIC.fullmatch(public_key):
         raise BadUsage(
-            f"a public key is written as {PREFIX} and 64 hexadecimal digits, as 'discreet key' "
-            f"prints it; found {text!r}"
+            f"a public key is written as {PREFIX} and 64 hexadecimal digits, as 'discreet "
+            f"steward key' prints it; found {text!r}"
         )
     return public_key
 

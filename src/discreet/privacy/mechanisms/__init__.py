@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.privacy.mechanisms.base import CompleteMechanism
     from discreet.privacy.protocol import Public
-    from discreet.types import Chooser
 
 
 @dataclass(frozen=True)
@@ -131,30 +130,34 @@ def set_typical(mechanism: CompleteMechanism, typical: float | None) -> Complete
     )
 
 
-def choose_mechanism(
-    choice: str | CompleteMechanism, public: Public, kind: str = "answers"
-) -> tuple[CompleteMechanism, str]:
-    """Return the mechanism of a release, and who chose it."""
+def choose_mechanism(public: Public) -> tuple[CompleteMechanism, str]:
+    """Return the mechanism of a release; say who chose it, and why."""
+    choice, chooser = public.mechanism, public.chosen_by
     if isinstance(choice, str):
-        check_mechanism(choice, kind)
-    if choice != AUTO:
-        mechanism = find_mechanism(choice) if isinstance(choice, str) else choice
-        check_steps_taken(mechanism, public)
-        return mechanism, f"{mechanism.name}: named by the steward"
-    if kind == "answers":
+        check_mechanism(choice, public.kind)
+    if choice == AUTO:
+        return _pick_mechanism(public)
+    named = find_mechanism(choice) if isinstance(choice, str) else cast("CompleteMechanism", choice)
+    check_steps_taken(named, public)
+    return named, describe_choice(replace(public, mechanism=named.name, chosen_by=chooser))
+
+
+def _pick_mechanism(public: Public) -> tuple[CompleteMechanism, str]:
+    if public.kind == "answers":
         return pick_mechanism(public)
     from discreet.privacy.mechanisms.comparisons import pick_comparison_mechanism
 
     return pick_comparison_mechanism(public)
 
 
-def describe_choice(name: str, public: Public, kind: str, chosen_by: Chooser) -> str:
-    """Say who chose a mechanism that a request names; why is found anew, never read."""
-    if chosen_by == "steward":
+def describe_choice(public: Public) -> str:
+    """Say who chose a mechanism by its name; why is found anew, never read."""
+    name = public.mechanism
+    if public.chooser == "steward":
         return f"{name}: named by the steward"
-    if chosen_by == "unknown":
+    if public.chooser == "unknown":
         return f"{name}: named in the request"
-    picked, choice = choose_mechanism(AUTO, public, kind)
+    picked, choice = _pick_mechanism(public)
     return choice if picked.name == name else f"auto: {name}, chosen by an earlier version"
 
 

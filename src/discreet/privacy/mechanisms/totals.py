@@ -184,7 +184,7 @@ def _check_design(public: Public) -> None:
         raise BadUsage(
             "design='complete' says that everybody answers every item of a form, and the cap of "
             f"{public.max_answers} takes answers from those with {longest} items; leave "
-            "max_answers out, or say design='random' or 'unknown' (--design)"
+            "max_answers out, or say design='random' or 'unknown' (--item-selection)"
         )
 
 
@@ -200,7 +200,7 @@ def _check_forms(sums: Mapping[str, Int64Array], public: Public) -> None:
         raise BadResponses(
             f"design='complete' says that everybody answered {items}, and {misfits:,} people "
             f"have answers to others or fewer, {capped}. Say design='random' or 'unknown' "
-            "(--design), or take them out of the data first"
+            "(--item-selection), or take them out of the data first"
         )
     if misfits:
         raise BadResponses(
@@ -213,7 +213,7 @@ def _check_forms(sums: Mapping[str, Int64Array], public: Public) -> None:
         if silent:
             raise BadResponses(
                 f"design='complete' says that all {public.persons:,} people answered, and "
-                f"{silent:,} have no answers. Say design='random' or 'unknown' (--design)"
+                f"{silent:,} have no answers. Say design='random' or 'unknown' (--item-selection)"
             )
 
 

@@ -49,10 +49,10 @@ from discreet.studio.terms import (
     PROTECTION,
     STUDY,
     ListedItems,
-    ReleaseFields,
+    ReleaseForm,
+    read_form,
     read_listed,
-    read_terms,
-    write_terms,
+    write_form,
 )
 from discreet.studio.uploads import Upload, receive_form
 from discreet.words import speak
@@ -114,8 +114,8 @@ def _say_before(session: StudioSession, query: Mapping[str, str]) -> dict[str, s
         return {**USUAL, **{part.name: query[part.name] for part in FIELDS if part.name in query}}
     terms = ticket.terms
     return {
-        **write_terms(terms),
-        "account": f"{session.know_ledger(terms.ledger)}/{terms.population}",
+        **write_form(terms),
+        "account": f"{session.know_ledger(terms.ledger)}/{terms.spec.identity.population}",
         "kept": session.keep_list(ListedItems(terms.items, terms.listed_in)),
     }
 
@@ -138,12 +138,12 @@ def _take(request: Request, sent: Upload) -> Response:
     try:
         listed = _find_items(session, work, sent)
         form_values["kept"] = session.keep_list(listed)
-        terms = read_terms(form_values, listed, accounts)
+        terms = read_form(form_values, listed, accounts, list_words(work.options))
         terms.preview()
     except DiscreetError as error:
         return show_form(request, str(error), form_values)
     name = Ledger.name_reservation()
-    folder = session.home.place_release(terms.title, name)
+    folder = session.home.place_release(terms.spec.identity.title, name)
     session.note_seen(Ticket(name, work, terms, terms.ledger, folder))
     return go(f"/releases/{name}")
 
@@ -246,7 +246,7 @@ def _show_review(request: Request, ticket: Ticket, problem: str) -> Response:
     return _show_page("review.html", ticket, values, 400 if problem else 200)
 
 
-def _review(work: Work, terms: ReleaseFields) -> dict[str, Any]:
+def _review(work: Work, terms: ReleaseForm) -> dict[str, Any]:
     """Return what a release will cost and say."""
     preview = terms.preview()
     study = predict(terms, preview.order)
@@ -256,9 +256,9 @@ def _review(work: Work, terms: ReleaseFields) -> dict[str, Any]:
         "facts": {
             "answers": work.title,
             "items": f"{len(names):,}",
-            "epsilon": f"{terms.budget.epsilon:g}",
+            "epsilon": f"{terms.spec.budget.epsilon:g}",
             "left after it": f"{preview.left:.3g}",
-            "charged to": f"{terms.ledger.stem}, {terms.population}",
+            "charged to": f"{terms.ledger.stem}, {terms.spec.identity.population}",
         },
         "names": names,
         "alike": _list_alike(terms, preview.order),
@@ -278,14 +278,15 @@ ALIKE = ("name", "items", "steps", "max_answers", "lowest", "model")
 """By these a release of an earlier day is recognised: public parameters, and never the answers."""
 
 
-def _list_alike(terms: ReleaseFields, order: Order) -> list[LedgerEntry]:
+def _list_alike(terms: ReleaseForm, order: Order) -> list[LedgerEntry]:
     """Return what the ledger was charged for before on the same terms; one may be forgotten."""
     order_fields, spend = order.to_dict(), order.calibration.spend
+    population = terms.spec.identity.population
     return [
         entry
         for entry in Ledger.open(terms.ledger).releases()
         if entry.order is not None
-        and (entry.population, entry.spend.epsilon) == (terms.population, spend.epsilon)
+        and (entry.population, entry.spend.epsilon) == (population, spend.epsilon)
         and all(entry.order.get(name) == order_fields[name] for name in ALIKE)
     ]
 
@@ -316,7 +317,7 @@ def confirm(request: Request, sent: dict[str, str]) -> Response:
 
 def _check_typed(text: str, ticket: Ticket) -> None:
     """Refuse to spend where somebody has not typed what it costs."""
-    epsilon = ticket.terms.budget.epsilon if ticket.terms else None
+    epsilon = ticket.terms.spec.budget.epsilon if ticket.terms else None
     typed = read_number(text.strip() or "nothing")
     if typed != epsilon:
         raise BadUsage(f"You typed {typed:g}, and this release has epsilon {epsilon:g}.")
@@ -333,9 +334,10 @@ def write_release(ticket: Ticket) -> Same | None:
     work, terms = ticket.work, ticket.terms
     if work is None or terms is None:
         return None
-    words, budget = list_words(work.options), terms.budget
-    keywords = {k: v for k, v in terms.keywords.items() if k not in ("items", "about")}
-    about = {CALLED.get(k, k): v for k, v in terms.keywords.get("about", {}).items()}
+    words, budget = dict(terms.spec.reading), terms.spec.budget
+    keywords = terms.list_keywords()
+    del keywords["items"]
+    about = {CALLED.get(k, k): v for k, v in keywords.pop("about", {}).items()}
     relation = {"neighbours": str(budget.neighbours)}
     public = {"epsilon": budget.epsilon, "delta": budget.delta, **relation}
     destination = {"ledger": str(terms.ledger), "out": ticket.place.name}
@@ -344,17 +346,17 @@ def write_release(ticket: Ticket) -> Same | None:
     columns = [column.name for column in look.columns if column.role == ITEM] if look else []
     command = write_same("release", work.shown, words, columns, more=more)
     python = _write_python(work, terms, {**words, **destination})
-    typed = f"{command.command} --looked" if terms.looked else command.command
+    typed = f"{command.command} --looked" if terms.spec.identity.looked else command.command
     return replace(command, command=typed, python=python)
 
 
-def _write_python(work: Work, terms: ReleaseFields, more_keywords: Mapping[str, Any]) -> str:
-    budget = terms.budget
+def _write_python(work: Work, terms: ReleaseForm, more_keywords: Mapping[str, Any]) -> str:
+    budget, keywords = terms.spec.budget, terms.list_keywords()
     lines = [
         repr(work.shown),
         f"discreet.Budget({budget.epsilon!r}, {budget.delta!r}, {str(budget.neighbours)!r})",
-        *(f"{name}={value!r}" for name, value in {**terms.keywords, **more_keywords}.items()),
-        *(["looked=True"] if terms.looked else []),
+        *(f"{name}={value!r}" for name, value in {**keywords, **more_keywords}.items()),
+        *(["looked=True"] if terms.spec.identity.looked else []),
     ]
     inside = "".join(f"    {line},\n" for line in lines)
     call = f"published = discreet.release(\n{inside})\n"

@@ -1,0 +1,215 @@
+"""Names that people guess: errors about a name that is not there say which one is.
+
+In: a name, and the names that there are. Out: a sentence with the call that does what was meant.
+The tables below hold words of other programs for what is called otherwise here; what is only spelt
+otherwise is found by its spelling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+
+Called = TypeVar("Called", bound=Callable[..., Any])
+
+
+def _read_table(text: str) -> dict[str, str]:
+    """Return what is meant by each of the words that are indented below it."""
+    table: dict[str, str] = {}
+    call = ""
+    for line in text.strip().splitlines():
+        if line.startswith(" "):
+            table |= dict.fromkeys(line.split(), call)
+        else:
+            call = line.removesuffix(":")
+    return table
+
+
+ATTRIBUTES = _read_table("""
+to_pandas():
+    frame df dataframe table as_frame to_frame to_df as_dataframe pandas rows
+to_pandas(), and its own {name}():
+    to_csv to_excel to_parquet to_json to_sql export
+to_polars():
+    polars pl
+to_arrow():
+    to_table arrow
+difficulty:
+    difficulties b beta betas location locations params parameters coef coefs estimates
+    values item_difficulty item_difficulties item_parameters item_params xsi measures delta
+se:
+    standard_error standard_errors std_err std_error std_errors stderr ses bse sem error
+    errors
+interval():
+    ci cis conf_int confint confidence_interval confidence_intervals intervals
+ability:
+    theta thetas abilities person_ability person_measures eap
+predict_proba(ability, item):
+    predict probability probabilities prob proba p icc irf
+items:
+    item_names names labels columns keys
+persons:
+    person_names users students ids
+covariance:
+    cov vcov cov_params
+thresholds:
+    taus tau steps_ deltas category_thresholds
+summary():
+    head tail info print show
+plot():
+    draw figure chart
+save(path):
+    write dump to_file to_pickle
+load(path):
+    read open from_file read_json
+guarantee:
+    epsilon eps budget privacy rho sigma
+persons:
+    n nobs n_obs n_persons num_persons
+spent:
+    remaining left balance
+""")
+"""What other programs call the attributes of a result."""
+
+CALLS = _read_table("""
+discreet.read_responses(path), or discreet.fit(path) at once:
+    read read_csv read_data read_table read_file read_excel read_parquet load_data load_csv
+    from_csv load_responses open
+discreet.fit(frame), or discreet.Responses:
+    from_pandas from_dataframe from_frame from_array
+discreet.fit(answers), or discreet.Rasch() for scikit-learn:
+    RaschModel rasch Model IRT OnePL OneParameterLogistic onepl PCM pcm RSM calibrate
+    estimate train irt fit_rasch fit_model
+estimate.predict_proba(ability, item) of discreet.fit(answers):
+    predict predict_proba probability probabilities icc irf
+estimate.plot(), or one of discreet.figures:
+    plot show draw plot_items
+discreet.figures.wright_plot(estimate, scores):
+    wright wright_map person_item_map item_map item_person_map
+discreet.find_drift(a, b):
+    compare drift item_drift compare_estimates diff compare_fits
+discreet.link_calibrations(a, b):
+    link equate equating align scale_link linking
+discreet.find_dif(answers, groups):
+    dif detect_dif test_dif dif_analysis find_dif differential_item_functioning
+discreet.analysis.measure_fit(answers, estimate):
+    item_fit fit_statistics fit_stats infit outfit itemfit
+discreet.release(answers, epsilon=1.0, items=[...]):
+    private_fit dp_fit fit_private privatize privatise publish private anonymize fit_dp
+discreet.score(answers, estimate):
+    score abilities ability theta scores person_scores score_persons estimate_ability transform
+    estimate_abilities person_estimates
+discreet.rank(estimate, top=10):
+    top hardest easiest top_k rank_items ranking sort
+discreet.rank_comparisons(comparisons):
+    bradley_terry bt elo arena leaderboard rank_models
+discreet.analysis.measure_alpha(answers):
+    alpha cronbach cronbach_alpha reliability
+discreet.analysis.find_dimensions(answers, estimate):
+    pca dimensionality
+discreet.simulate(persons, items):
+    generate simulate_data sim make_data generate_data
+estimate.save(path), and discreet.load(path):
+    save dump write
+discreet.next_item(bank, ability):
+    cat adaptive_test
+discreet.plan(persons=..., items=..., epsilon=...):
+    power sample_size power_analysis
+discreet.datasets.lsat():
+    lsat load_lsat load_dataset data
+discreet.analysis.find_mislabelled(answers, estimate):
+    mislabeled find_mislabeled label_errors
+discreet.analysis.check_model(answers):
+    test check validate check_fit model_fit
+discreet.count_pairs(answers):
+    count pairs
+discreet.item_information(bank, ability):
+    information test_information
+""")
+"""What other programs call the public functions."""
+
+KEYWORDS = _read_table("""
+response:
+    correct answer answers value values score scores right is_correct outcome y label target
+    rating ratings grade result
+person:
+    user users student subject pupil examinee respondent id user_id person_id model_name
+item:
+    question questions problem task prompt items_column item_id question_id
+missing:
+    na na_values nan missing_values missing_codes
+delimiter:
+    sep separator
+at_least:
+    threshold cutoff cut
+by (fits of groups) or group:
+    groups groupby group_by
+""")
+"""What other programs call the keywords that say how a table is read."""
+
+
+def is_there(call: str, names: Iterable[str]) -> bool:
+    """Say whether a call begins with one of these names."""
+    return call.partition("(")[0] in names
+
+
+def suggest(name: str, names: Iterable[str], guesses: Mapping[str, str]) -> str:
+    """Return the sentence that helps somebody who guessed a name; empty where nothing is near.
+
+    Examples
+    --------
+    >>> suggest("difficulties", ["difficulty", "se"], ATTRIBUTES)
+    'Use difficulty.'
+    """
+    there = [each for each in names if not each.startswith("_")]
+    call = guesses.get(name) or guesses.get(name.lower().strip("_"), "")
+    if call:
+        return f"Use {call.format(name=name)}."
+    near = get_close_matches(name, there, 3, 0.6)
+    near += [each for each in there if len(name) > 2 and name in each and each not in near][:3]
+    return f"Did you mean {' or '.join(near)}?" if near else ""
+
+
+class Guessable:
+    """A class whose unknown attributes are answered by the name that was meant."""
+
+    if not TYPE_CHECKING:  # a type checker finds misspelt names itself
+
+        def __getattr__(self, name: str) -> Any:
+            kind = type(self).__name__
+            message = f"{kind!r} object has no attribute {name!r}."
+            if not name.startswith("_"):
+                names = list(dict.fromkeys([*getattr(self, "__dict__", ()), *dir(type(self))]))
+                calls = {**CALLS, **{k: v for k, v in ATTRIBUTES.items() if is_there(v, names)}}
+                public = [each for each in names if not each.startswith("_")]
+                hint = suggest(name, names, calls) or f"It has {', '.join(public)}."
+                message = f"{message} {hint}"
+            raise AttributeError(message, name=name, obj=self)
+
+
+def explain_call(function: Called) -> Called:
+    """Return a function that, called with wrong arguments, shows how it is called."""
+
+    @wraps(function)
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        try:
+            return function(*arguments, **keywords)
+        except TypeError as error:
+            if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+                raise  # from inside
+            from inspect import signature
+
+            shown = ", ".join(map(_show_parameter, signature(function).parameters.values()))
+            raise TypeError(f"{error}. Call it as discreet.{function.__name__}({shown})") from None
+
+    return call  # type: ignore[return-value]
+
+
+def _show_parameter(parameter: Any) -> str:
+    if parameter.kind is parameter.VAR_KEYWORD:
+        return "..."
+    if parameter.default is parameter.empty:
+        return str(parameter.name)
+    return f"{parameter.name}={parameter.default!r}"

@@ -1,0 +1,169 @@
+"""One specification: keywords, a file and a request state the same."""
+
+import json
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import discreet
+from discreet.errors import BadUsage
+from discreet.privacy.ledger.request import make_request
+from discreet.privacy.mechanisms.margins import Margins
+from discreet.privacy.protocol import Public
+from discreet.publishing.spec import ReleaseSpec, make_spec, read_spec
+
+ITEMS = ["Item1", "Item2", "Item3", "Item4", "Item5"]
+STATED = {
+    "items": {"a": 3, "b": 1, "c": 2},
+    "lowest": 1,
+    "forms": {"A": ["a", "b"], "B": ["b", "c"]},
+    "design": "random",
+    "model": "rating-scale",
+    "max_answers": 2,
+    "persons": 500,
+    "population": "north",
+    "looked": True,
+    "about": {"title": "Reading", "version": "2", "supersedes": "1", "reason": "A wrong key."},
+    "reading": {"person": "pupil", "missing": {"*": [9]}, "reverse": ["b"]},
+}
+
+
+def test_a_specification_has_four_parts():
+    assert [part.name for part in fields(ReleaseSpec)] == [
+        *("public", "budget", "reading", "identity"),
+    ]
+
+
+def test_a_request_holds_the_specification_and_gives_it_back():
+    spec = make_spec(discreet.Budget(0.1, 1e-7), **STATED).name_mechanism()
+    again = ReleaseSpec.from_dict(spec.to_dict())
+    assert (again.public, again.budget, again.identity) == (spec.public, spec.budget, spec.identity)
+    assert again.to_dict() == spec.to_dict()
+    request = make_request("release", "0" * 32, {**spec.to_dict(), "ledger_file": "spent.db"})
+    assert ReleaseSpec.from_dict(request.body) == again
+
+
+@given(
+    st.fixed_dictionaries(
+        {"items": st.lists(st.text("abxyzäß0", min_size=1), min_size=2, max_size=9, unique=True)},
+        optional={
+            "max_answers": st.integers(2, 20),
+            "persons": st.integers(1, 10**9),
+            "mechanism": st.sampled_from(["auto", "margins", "pairs", "laplace-pairs"]),
+            "design": st.sampled_from(["complete", "random", "unknown"]),
+            "population": st.text("nsew", min_size=1),
+            "looked": st.booleans(),
+        },
+    ),
+    st.floats(1e-6, 100),
+    st.sampled_from(["replace-one", "add-remove"]),
+)
+def test_what_is_signed_is_what_was_stated(words, epsilon, relation):
+    spec = make_spec(discreet.Budget(epsilon, 1e-6, relation), **words).name_mechanism()
+    assert ReleaseSpec.from_dict(json.loads(json.dumps(spec.to_dict()))) == spec
+
+
+@pytest.mark.parametrize("ending", ["toml", "json"])
+def test_a_file_states_what_keywords_state(tmp_path, ending):
+    (tmp_path / "items.csv").write_text("item,steps\na,3\nb,1\nc,2\n")
+    (tmp_path / "forms.csv").write_text("form,item\nA,a\nA,b\nB,b\nB,c\n")
+    words = {**STATED, "items": "items.csv", "forms": "forms.csv", "epsilon": 0.1, "delta": 1e-7}
+    tables = {name: words.pop(name) for name in ("about", "reading")}
+    file = tmp_path / f"release.{ending}"
+    lines = [f"{name} = {json.dumps(value)}" for name, value in words.items()]
+    for name, table in tables.items():
+        inside = [
+            f"{key} = {json.dumps(value)}" for key, value in table.items() if key != "missing"
+        ]
+        lines += [f"[{name}]", *inside]
+    toml = "\n".join([*lines, "missing = {'*' = [9]}"])
+    file.write_text(toml if ending == "toml" else json.dumps({**words, **tables}))
+    spec = read_spec({}, file=file)
+    assert spec == make_spec(discreet.Budget(0.1, 1e-7), **STATED)
+    louder = read_spec({"persons": 7, "epsilon": 0.2}, file=file)
+    assert louder.stated_persons == 7
+    assert louder.budget == discreet.Budget(0.2, 1e-7)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("max_answer = 3", "did you mean max_answers"),
+        ("max_comparisons = 3", "a release has no 'max_comparisons'"),
+        ("items = [", "is no TOML file"),
+        ("items = ['a', 'b']", "--epsilon"),
+        ("items = ['a', 'b']\nepsilon = 1.0\n[about]\ncolour = 'red'", "has no 'colour'"),
+    ],
+)
+def test_a_file_that_says_something_else_is_refused(tmp_path, text, words):
+    file = tmp_path / "release.toml"
+    file.write_text(text)
+    with pytest.raises(BadUsage, match=words):
+        read_spec({}, file=file)
+
+
+def test_what_cannot_be_written_down_is_not_signed():
+    budget = discreet.Budget(1.0)
+    with pytest.raises(BadUsage, match="names its mechanism"):
+        make_spec(budget, items=ITEMS, mechanism=Margins()).to_dict()
+    with pytest.raises(BadUsage, match="found a list of ids"):
+        make_spec(budget, items=ITEMS, persons=["ann", "bob"]).to_dict()
+
+
+def test_a_list_of_persons_does_not_pass_the_wall(tmp_path):
+    names = [f"pupil-{number}" for number in range(400)]
+    answers = discreet.Responses.from_array(
+        np.random.default_rng(0).integers(0, 2, (300, 5)), ITEMS, persons=names[:300]
+    )
+    released = discreet.release(
+        answers, epsilon=1.0, items=ITEMS, persons=names, out=tmp_path / "release"
+    )
+    assert released.noisy.public.roster == ()
+    assert released.record["persons"] == 400
+    for file in (tmp_path / "release").iterdir():
+        assert b"pupil-" not in file.read_bytes()
+    with pytest.raises(discreet.errors.BadResponses, match="not on the list"):
+        discreet.release(answers, epsilon=1.0, items=ITEMS, persons=names[:299])
+
+
+def test_public_parameters_in_files_name_the_data_and_nothing_else():
+    spec = make_spec(discreet.Budget(1.0), items=ITEMS, persons=["ann", "bob"], mechanism="pairs")
+    written = spec.public.to_dict()
+    assert "roster" not in written
+    assert Public.from_dict(written, mechanism="pairs") == replace(spec.public, roster=())
+
+
+def test_a_budget_is_given_whole_or_by_its_numbers():
+    answers = discreet.datasets.lsat()
+    released = discreet.release(answers, epsilon=0.5, delta=1e-7, items=ITEMS)
+    assert (released.guarantee.epsilon, released.guarantee.delta) == (0.5, 1e-7)
+    assert str(released.guarantee.neighbours) == "replace-one"
+    with pytest.raises(BadUsage, match="one budget"):
+        discreet.release(answers, discreet.Budget(1.0), epsilon=1.0, items=ITEMS)
+    with pytest.raises(BadUsage, match="needs a budget"):
+        discreet.release(answers, items=ITEMS)
+    with pytest.raises(BadUsage, match="one budget"):
+        discreet.release(answers, delta=1e-6, items=ITEMS)
+
+
+def test_a_release_shows_the_numbers_of_its_estimate():
+    released = discreet.release(discreet.datasets.lsat(), epsilon=1.0, items=ITEMS)
+    assert released.difficulty is released.estimate.difficulty
+    assert released.se is released.estimate.se
+    assert released.to_dataframe()["item"].tolist() == ITEMS
+
+
+def test_options_of_zero_are_stated(tmp_path):
+    """Zero is a value: it must not be taken for an option that nobody gave."""
+    from discreet.cli.release import ReleaseStudy, ReleaseTerms, state_release
+
+    (tmp_path / "items.txt").write_text("\n".join(ITEMS))
+    terms = ReleaseTerms(items=tmp_path / "items.txt", epsilon=1.0, delta=0.0)
+    from discreet.cli.answers import ReleaseReading
+
+    spec = state_release(terms, ReleaseStudy(), ReleaseReading(at_least=0.0))
+    assert spec.budget.delta == 0
+    assert spec.reading == {"at_least": 0.0}
