@@ -17,7 +17,6 @@ import numpy as np
 
 from discreet.answers.pairs import Weighting
 from discreet.answers.protocol import Answers, AnswerSource
-from discreet.answers.sample import DesignWords, refuse_weights
 from discreet.counts import PairCounts, holds_counts
 from discreet.counts.folds import PersonWeight, Tally, explain_folds
 from discreet.errors import BadUsage, OutOfReach
@@ -31,6 +30,7 @@ from discreet.tables.reading import (
     join_words,
 )
 from discreet.tables.sources import is_records, is_spark
+from discreet.tables.survey import DesignWords, refuse_weights
 from discreet.types import Engine, WeightingName
 
 if TYPE_CHECKING:

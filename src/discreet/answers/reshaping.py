@@ -13,13 +13,13 @@ import numpy as np
 
 from discreet.answers.choices import join_choices
 from discreet.answers.pack import pack_rows, store_long
-from discreet.answers.sample import refuse_weights
 from discreet.answers.select import select_columns
 from discreet.answers.steps import Nodes, StepStore, store_long_codes
 from discreet.counts.planes import AnswerStore, SparseRows, join_rows
 from discreet.errors import BadResponses, BadUsage
 from discreet.names import restore_ids
 from discreet.tables.remedies import join_detected
+from discreet.tables.survey import refuse_weights
 from discreet.tabular import make_frame
 from discreet.text import name_some
 from discreet.types import IndexArray, Layout, Texts

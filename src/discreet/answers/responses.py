@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from discreet.answers.pack import Repeated, store_long
 from discreet.answers.protocol import AnswerSource, Job, fold_blocks
-from discreet.answers.sample import DesignWords, Sample, make_sample
 from discreet.answers.select import (
     ABSENT,
     CELLS,
@@ -33,6 +32,7 @@ from discreet.tables.ids import check_codes, check_groups, check_items, check_pe
 from discreet.tables.reading import Reading, ReadingWords, StepWords
 from discreet.tables.remedies import Detected
 from discreet.tables.scales import CategoryScale
+from discreet.tables.survey import DesignWords, SurveyDesign, make_sample
 from discreet.tables.values import Codes
 from discreet.types import Layout, Texts
 
@@ -96,7 +96,7 @@ class Responses(Guessable, AnswerSource):
     _choices: Choices | None
     _lowest: int
     _detected: tuple[Detected, ...]
-    _sample: Sample | None
+    _sample: SurveyDesign | None
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Responses(Guessable, AnswerSource):
         choices: Choices | None = None,
         lowest: int = 0,
         detected: Sequence[Detected] = (),
-        sample: Sample | None = None,
+        sample: SurveyDesign | None = None,
     ) -> None:
         n_persons = store.n_persons
         values = {
@@ -300,7 +300,7 @@ class Responses(Guessable, AnswerSource):
         return self._groups
 
     @property
-    def sample(self) -> Sample | None:
+    def sample(self) -> SurveyDesign | None:
         """Weights and sampling design of the persons; None where everybody counts alike."""
         return self._sample
 

@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from discreet.answers.opening import load_answers, name_model
 from discreet.answers.responses import Responses
-from discreet.answers.sample import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.models.conditional.estimator import ConditionalFit, find_maximum
 from discreet.models.steps import (
@@ -30,6 +29,7 @@ from discreet.models.steps import (
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tables.reading import FitWords, ReadingWords
+from discreet.tables.survey import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.tabular import Tabular, brief_repr
 from discreet.text import count_of, name_some
 from discreet.types import (

@@ -15,7 +15,6 @@ import numpy as np
 
 from discreet.answers.opening import load_answers, name_model
 from discreet.answers.responses import Responses
-from discreet.answers.sample import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.groups import chi_squared_tail, take_group
 from discreet.models.conditional.estimator import find_maximum
@@ -23,6 +22,7 @@ from discreet.models.steps import RATING_SCALE, category_totals, choose_model, l
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tables.reading import FitWords, ReadingWords
+from discreet.tables.survey import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.tabular import Tabular, brief_repr
 from discreet.text import name_some
 from discreet.types import FloatArray, Int64Array, Model

@@ -12,7 +12,6 @@ import numpy as np
 
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
-from discreet.answers.sample import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.groups import chi_squared_tail
 from discreet.models.conditional.estimator import find_maximum
@@ -24,6 +23,7 @@ from discreet.models.steps import (
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tables.reading import ReadingWords
+from discreet.tables.survey import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.tabular import Tabular, brief_repr
 from discreet.text import name_some
 

@@ -1,7 +1,7 @@
 """Fits with sampling weights: the census fit, estimated from a sample, and its standard errors.
 
-In: answers with a :class:`~discreet.answers.sample.Sample`. Out: an estimate by any method whose
-standard errors know the design. Every method solves ``sum of scores of persons = 0``; with weights
+In: answers with a :class:`~discreet.tables.survey.SurveyDesign`. Out: an estimate by any method,
+whose standard errors know the design. Every method solves ``sum of scores of persons = 0``; with weights
 it solves ``sum of weight times score = 0``, which estimates what a fit of the whole population
 would give (Binder 1983), whether or not the model is exactly true. A weighted likelihood is no
 likelihood: its curvature is not its variance. Confidential.
@@ -16,14 +16,13 @@ from typing import Protocol
 import numpy as np
 
 from discreet.answers.responses import Responses
-from discreet.answers.sample import Sample
 from discreet.counts import PairCounts
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadUsage
 from discreet.models.automatic import TOO_MUCH_WORK, find_patterns, take_refined
 from discreet.models.conditional.estimator import ConditionalTask, check_conditional_size
 from discreet.models.conditional.patterns import GroupPatterns, Patterns
-from discreet.models.connectivity import Chain
+from discreet.models.connectivity import Chain, call_categories
 from discreet.models.item_parameters import KnownItems
 from discreet.models.marginal.estimator import MarginalTask, check_patterns
 from discreet.models.methods import PAIR_METHODS, Method
@@ -33,6 +32,7 @@ from discreet.models.step_plan import StepPlan, plan_steps
 from discreet.models.steps import recode_store
 from discreet.models.structure import Structure
 from discreet.results.estimate import Estimate, FitWarning, Solution, Status
+from discreet.tables.survey import SurveyDesign
 from discreet.text import count_of
 from discreet.types import FloatArray, IndexArray
 
@@ -95,27 +95,32 @@ class WeightedTask(Protocol):
 
 @dataclass(frozen=True)
 class WeightedRequest:
-    """What is asked for: a method or "auto", a model, the abilities of 'marginal', anchors."""
+    """What is asked for: a method or "auto", a model, the abilities of 'marginal', anchors.
+
+    Regularisation is refused.
+    """
 
     method: str
     model: str
     ability: str = "normal"
     anchors: KnownItems | None = None
+    regularisation: float = 0.0
 
 
-def fit_weighted(answers: Responses, sample: Sample, request: WeightedRequest) -> Estimate:
+def fit_weighted(answers: Responses, request: WeightedRequest) -> Estimate:
     """Fit with weights.
 
     Parameters
     ----------
     answers
-        The answers; persons with the weight zero are outside the domain and count only as members
-        of their PSU.
-    sample
-        Weights and design of these persons.
+        The answers, with weights; persons with the weight zero are outside the domain and count
+        only as members of their PSU.
     request
         Method, model and anchors.
     """
+    sample = answers.sample
+    if sample is None or request.regularisation != 0:
+        raise BadUsage("regularisation adds whole persons; with weights leave it out")
     chosen = sample.in_domain
     domain, weights = answers.select_persons(chosen), sample.take(chosen)
     counts, plan = plan_steps(domain.count(), request.model, request.anchors)
@@ -143,10 +148,13 @@ def fit_weighted(answers: Responses, sample: Sample, request: WeightedRequest) -
     )
     located = _locate(plan, task.nodes, fitted.moves)
     effect = _find_design_effect(estimate, weights, *located)
-    return replace(estimate, se_method=tell_design(weights), design_effect=effect)
+    estimate = replace(estimate, se_method=tell_design(weights), design_effect=effect)
+    if estimate.ladder is None:
+        return estimate
+    return call_categories(estimate, answers.steps, answers.lowest)
 
 
-def tell_design(sample: Sample) -> str:
+def tell_design(sample: SurveyDesign) -> str:
     """Say how standard errors follow from the design."""
     degrees = sample.degrees
     if sample.replicates is not None and sample.replication is not None:
@@ -168,7 +176,7 @@ def _locate(plan: StepPlan, nodes: IndexArray, moves: FloatArray) -> tuple[Index
 
 
 def _find_design_effect(
-    estimate: Estimate, sample: Sample, items: IndexArray, moves: FloatArray
+    estimate: Estimate, sample: SurveyDesign, items: IndexArray, moves: FloatArray
 ) -> FloatArray:
     """Return the variance of each location over that of a simple random sample."""
     simple = np.full(len(estimate.items), np.nan)
@@ -186,7 +194,7 @@ def _choose_task(
         marginal = MarginalTask(plan, counts.as_nodes())
         patterns = _collect(domain, plan, marginal.items)
         check_patterns(patterns, counts)
-        return "marginal", "", _Marginal(marginal, patterns, store, request.ability)
+        return "marginal", "", _WeightedMarginal(marginal, patterns, store, request.ability)
     is_linked = plan.is_binary or plan.held is not None
     name, choice = request.method, ""
     if name in ("auto", "conditional"):
@@ -194,9 +202,9 @@ def _choose_task(
         fast = find_patterns(domain, task) if name == "auto" else task.collect(domain)
         if fast is not None:
             check_conditional_size(fast, max(plan.steps))
-            return "conditional", "", _Conditional(task, fast, store)
+            return "conditional", "", _WeightedConditional(task, fast, store)
         name, choice = "refined", take_refined(TOO_MUCH_WORK)
-    return name, choice, _Pairs(PAIR_METHODS[name], plan, plan.link(counts), store)
+    return name, choice, _WeightedPairs(PAIR_METHODS[name], plan, plan.link(counts), store)
 
 
 def _collect(domain: Responses, plan: StepPlan, items: IndexArray) -> Patterns:
@@ -208,7 +216,7 @@ def _collect(domain: Responses, plan: StepPlan, items: IndexArray) -> Patterns:
 
 
 @dataclass(frozen=True, eq=False)
-class _Pairs:
+class _WeightedPairs:
     """Methods that need pairs of answers."""
 
     method: Method
@@ -303,7 +311,7 @@ def _weigh_plan(plan: StepPlan, store: AnswerStore, weight: FloatArray) -> StepP
 
 
 @dataclass(frozen=True, eq=False)
-class _Conditional:
+class _WeightedConditional:
     """Conditional likelihood."""
 
     task: ConditionalTask
@@ -410,7 +418,7 @@ def _joint(before: FloatArray, weight: FloatArray, after: FloatArray) -> FloatAr
 
 
 @dataclass(frozen=True, eq=False)
-class _Marginal:
+class _WeightedMarginal:
     """Marginal likelihood."""
 
     task: MarginalTask

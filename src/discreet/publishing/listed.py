@@ -17,7 +17,6 @@ from discreet.answers.opening import opened
 from discreet.answers.protocol import Contributions
 from discreet.answers.read_judges import open_comparisons
 from discreet.answers.responses import Responses
-from discreet.answers.sample import RAKED, refuse_weights
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.protocol import Public
 from discreet.tables.columns import refuse_misspelt
@@ -25,6 +24,7 @@ from discreet.tables.reading import DESIGN_WORDS, ListedWords, Reading
 from discreet.tables.remedies import refuse_detected
 from discreet.tables.resources import Progress, Resources
 from discreet.tables.scales import list_scale
+from discreet.tables.survey import RAKED, refuse_weights
 
 
 def restrict_reading(public: Public, reading: Reading) -> Reading:

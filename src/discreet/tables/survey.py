@@ -1,6 +1,6 @@
 """How persons were sampled: their weights, strata, clusters and replicate weights.
 
-In: columns that describe persons. Out: a :class:`Sample`, which travels with the answers, and
+In: columns that describe persons. Out: a :class:`SurveyDesign`, which travels with the answers, and
 covariances of estimates under its design. Weights are floating-point numbers and never enter counts
 of pairs, which stay exact integers. Confidential.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TypedDict
+from typing import TypedDict, cast
 
 import numpy as np
 
@@ -29,6 +29,24 @@ class DesignWords(TypedDict, total=False):
     cluster: str | None
     replicates: str | Sequence[str] | None
     replication: str | None
+
+
+def state_design(
+    weight: str | None,
+    strata: str | None,
+    cluster: str | None,
+    replicates: str | Sequence[str] | None,
+    replication: str | None,
+) -> DesignWords:
+    """Return the keywords that are stated."""
+    design = DesignWords(
+        weight=weight or "",
+        strata=strata,
+        cluster=cluster,
+        replicates=replicates,
+        replication=replication,
+    )
+    return cast(DesignWords, {word: column for word, column in design.items() if column})
 
 
 @dataclass(frozen=True)
@@ -80,7 +98,7 @@ class Replication:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class SurveyDesign:
     """The sampling design of persons.
 
     Attributes
@@ -104,11 +122,11 @@ class Sample:
     replicates: FloatArray | None = None
     replication: Replication | None = None
 
-    def take(self, positions: IndexArray) -> Sample:
+    def take(self, positions: IndexArray) -> SurveyDesign:
         """Return some of the persons."""
         rows = None if self.replicates is None else self.replicates[positions]
         parts = self.weight[positions], self.unit[positions], self.stratum_of
-        return Sample(*parts, rows, self.replication)
+        return SurveyDesign(*parts, rows, self.replication)
 
     @property
     def degrees(self) -> int:
@@ -174,7 +192,7 @@ def make_sample(
     cluster: str | None = None,
     replicates: str | Sequence[str] | None = None,
     replication: str | None = None,
-) -> Sample:
+) -> SurveyDesign:
     """Read a sampling design from columns that describe persons.
 
     Parameters
@@ -212,7 +230,7 @@ def make_sample(
         raise BadResponses(f"column '{weight}': all weights are zero, so nobody is in the domain.")
     units = _number_units(groups, persons, strata, cluster)
     columns = [read_weights(groups, name, persons) for name in names]
-    return Sample(weights, *units, np.stack(columns, axis=1) if columns else None, method)
+    return SurveyDesign(weights, *units, np.stack(columns, axis=1) if columns else None, method)
 
 
 def find_columns(
@@ -322,7 +340,7 @@ RAKED = (
 """Why a release is refused."""
 
 
-def refuse_weights(sample: Sample | None, feature: str, reason: str) -> None:
+def refuse_weights(sample: SurveyDesign | None, feature: str, reason: str) -> None:
     """Refuse what has no meaning, or another law, where persons have weights."""
     if sample is not None:
         raise BadUsage(f"{feature} is refused where persons have weights: {reason}")
