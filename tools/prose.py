@@ -14,8 +14,8 @@ DOCS = ROOT / "docs"
 LONG = 30
 PROOFS = ("privacy-accounting.md",)
 """Pages of proofs."""
-GENERATED = ("renamed.md",)
-"""Pages that are lists of names."""
+GENERATED = ("api.md", "cli.md", "renamed.md")
+"""Pages that are lists of names; `tools.reference` writes the first two."""
 EXEMPT = re.compile(r"<!-- proof -->.*?<!-- end of proof -->", re.S)
 BLOCK = re.compile(r"^(```|~~~).*?^\1$", re.M | re.S)
 MATH = re.compile(r"^ {4,}\S.*$|\$\$.*?\$\$", re.M | re.S)

@@ -3,7 +3,13 @@
 ``make site`` runs it over the repository's root; a warning is an error.
 """
 
+import sys
+from pathlib import Path
+
 import discreet
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tools.reference import group_names
 
 project = "discreet"
 author = "The discreet authors"
@@ -12,28 +18,27 @@ version = release = discreet.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
 root_doc = "docs/site/index"
-include_patterns = ["*.md", "docs/**", "bench/README.md", "experiments/README.md"]
+include_patterns = ["*.md", "docs/**", "bench/README.md", "experiments/*.md"]
 exclude_patterns = ["build", ".venv*"]
 source_suffix = {".md": "markdown"}
 
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 4
-# Links to source files are for readers of the repository; the site has no page for them.
-suppress_warnings = ["myst.xref_missing", "misc.highlighting_failure", "ref.python"]
+suppress_warnings = ["misc.highlighting_failure", "ref.python"]
 
 autodoc_typehints = "none"
 napoleon_attr_annotations = False
 autodoc_member_order = "bysource"
-html_theme = "alabaster"
-html_theme_options = {"description": "Item difficulties, with uncertainty, and with privacy"}
+html_theme = "furo"
+html_title = "discreet"
 
 
 def list_public_names(app, document, text):
     """Write the reference: every public name of the library, described by its docstring."""
     del app
     if document == "docs/site/reference":
-        names = [name for name in discreet.__all__ if name != "__version__"]
-        text[0] += "".join(describe(name) for name in names)
+        for task, names in group_names().items():
+            text[0] += f"\n## {task}\n" + "".join(describe(name) for name in names)
 
 
 def describe(name):
@@ -41,6 +46,9 @@ def describe(name):
     value = getattr(discreet, name)
     kind = "class" if isinstance(value, type) else "function" if callable(value) else "module"
     members = "" if kind == "function" else "   :members:\n"
+    if kind == "module":
+        twice = sorted(set(discreet.__all__) & set(dir(value)))
+        members += f"   :exclude-members: {', '.join(twice)}\n"
     return f"\n```{{eval-rst}}\n.. auto{kind}:: discreet.{name}\n{members}```\n"
 
 

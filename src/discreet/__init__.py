@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from discreet.simulation import simulate, simulate_comparisons
     from discreet.simulation.ratings import simulate_ratings
     from discreet.sklearn import PrivateRasch, Rasch
+    from discreet.tables.inspection import Inspection, inspect_table
     from discreet.tables.reading import Reading, ReadingWords
 
 __version__ = "0.2.0"
@@ -95,6 +96,7 @@ _NAMES = {
     "simulation": "simulate_comparisons simulate",
     "simulation.ratings": "simulate_ratings",
     "sklearn": "PrivateRasch Rasch",
+    "tables.inspection": "Inspection inspect_table",
     "tables.reading": "Reading ReadingWords",
 }
 """Modules and the public names that each holds."""
@@ -110,6 +112,7 @@ __all__ = [
     "Estimate",
     "FitsByGroup",
     "Guarantee",
+    "Inspection",
     "ItemComparison",
     "Ledger",
     "Link",
@@ -143,6 +146,7 @@ __all__ = [
     "find_drift",
     "fit",
     "grow_bank",
+    "inspect_table",
     "item_information",
     "link_calibrations",
     "load",

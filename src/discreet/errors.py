@@ -16,6 +16,7 @@
 
     UserWarning
     └── DiscreetWarning                something to know about the answers or the result
+        ├── AssumedReading             how a table is read that nobody stated
         ├── ItemsLeftOut               items without a number, or that took no part
         └── NoStandardErrors           items with a number whose standard error is not known
 
@@ -281,6 +282,10 @@ class DiscreetWarning(UserWarning):
 
     def __init__(self, *words: object) -> None:
         super().__init__(*map(_clean, words))
+
+
+class AssumedReading(DiscreetWarning):
+    """How a table was read where nobody stated it; stating it ends the warning."""
 
 
 class ItemsLeftOut(DiscreetWarning):

@@ -204,7 +204,8 @@ def test_a_key_totals_and_blank_rows_are_warned_about_with_their_rows(tmp_path):
     assert re.search(r"Rows without any entry count as persons, 1 of them: .*row 30\.", text)
     assert re.search(r"key or like totals .*row 2 \('KEY'\); .*row 64 \('Total:'\)", text)
     ended = typed("fit", path, "--ignore", "Name", "--ignore", "Class", "--key", "BADC")
-    assert "row 2 ('KEY')" in ended.err
+    assert "The row 'KEY' is no person" in ended.err
+    assert "60 persons" in ended.out
 
 
 def test_a_key_among_ids_is_warned_about(tmp_path):

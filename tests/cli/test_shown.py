@@ -170,7 +170,7 @@ def test_no_error_sends_what_it_repeats_to_the_terminal(desk, monkeypatch, name)
     ended = run(*MISTAKES[name])
     assert ended.code in (2, 3)
     assert not steering(ended.out + ended.err)
-    assert ended.err.count("\n") <= (4 if name in ("an option", "a value") else 1)
+    assert ended.err.count("\n") <= (4 if name in ("an option", "a value", "an answer") else 1)
 
 
 def test_a_message_about_an_endless_name_ends(desk, monkeypatch):

@@ -72,6 +72,8 @@ class Case:
         Whether every row is another person.
     ending, delimiter
         How the file is written.
+    above
+        Rows above the names.
     """
 
     names: tuple[str, ...]
@@ -85,10 +87,11 @@ class Case:
     numbered: bool = False
     ending: str = ".csv"
     delimiter: str = ","
+    above: tuple[tuple[str, ...], ...] = ()
 
     def write(self, folder, rows):
         """Write the table with these rows, by person."""
-        lines = [self.names] if self.names else []
+        lines = [*self.above, *([self.names] if self.names else [])]
         lines += [row for person in self.rows for row in rows[person]]
         path = folder / f"answers{self.ending}"
         if self.ending == ".xlsx":
@@ -255,6 +258,28 @@ WIDE_CASES = {
         stepped(before=True, words={"merge": {"*": "2+3"}, "reverse": "q1"}, refused=True),
     ],
 }
+TEXTS = {"categories": ["0", "1"]}
+WIDE_CASES |= {
+    "skip_rows": [wide(above=(("Test", "of", "class", "7"),), words={"skip_rows": 1})],
+    "drop_rows": [
+        wide(words={"drop_rows": "Total"}, refused=True),
+        wide(before=True, words={"drop_rows": "Total", "ignore": "class"}, refused=True),
+    ],
+    "key_row": [
+        replace(LETTERS, words={"key_row": 1}, refused=True),
+        replace(LETTERS, words={"key_row": 1, "ignore": "class"}, before=True, refused=True),
+    ],
+    "keep": [
+        wide(words={"keep": "q1"}, refused=True),
+        wide(before=True, words={"keep": "q1", "ignore": "class"}),
+    ],
+    "categories": [
+        wide(words=TEXTS, refused=True),
+        wide(before=True, words=TEXTS | {"ignore": "class"}),
+    ],
+    "invalid": [wide(words={"invalid": "missing"}), stepped(words={"invalid": "missing"})],
+    "filter": [wide(words={"filter": "none"})],
+}
 WIDE_CASES["order_by"] = [
     replace(one, words={"repeats": which, "order_by": "when"})
     for one in WIDE_CASES["order_by"]
@@ -313,6 +338,18 @@ LONG_CASES = {
         unfold(stepped(before=True, words={"reverse": "q1"}, refused=True)),
     ],
     "merge": [unfold(stepped(before=True, words={"merge": {"q1": "1+2"}}))],
+}
+LONG_CASES |= {
+    "skip_rows": [unfold(wide(above=(("Test", "of", "7"),), words={"skip_rows": 1}))],
+    "drop_rows": [unfold(wide(before=True, words={"drop_rows": "Total"}, refused=True))],
+    "key_row": [unfold(replace(LETTERS, words={"key_row": 1}, refused=True))],
+    "keep": [unfold(wide(words={"keep": "q1"}, refused=True))],
+    "categories": [unfold(wide(before=True, words=TEXTS))],
+    "invalid": [
+        unfold(wide(words={"invalid": "missing"})),
+        unfold(stepped(words={"invalid": "missing"})),
+    ],
+    "filter": [unfold(wide(words={"filter": "none"}))],
 }
 CASES = {"wide": WIDE_CASES, "long": LONG_CASES}
 
@@ -423,7 +460,7 @@ def test_answers_on_disk_are_read_alike(layout, tmp_path):
     """The same tables with the engine for data of any size."""
     for option, cases in CASES[layout].items():
         for case in [] if cases == NOT_LONG else cases[:1]:
-            if case.before or (layout, option) == ("wide", "order_by"):
+            if case.before or case.refused or (layout, option) == ("wide", "order_by"):
                 continue  # whole rows in the order of a column are read in memory only
             path = case.write(tmp_path, case.rows)
             expected = read_case(case, path)

@@ -1,6 +1,7 @@
 """Other programs' files: what goes out comes back, and odd files are refused with a reason."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -252,7 +253,8 @@ def test_the_warehouse_has_its_three_columns(tmp_path):
 
 def test_ratings_of_the_warehouse_become_right_and_wrong_when_asked(tmp_path):
     path = saved(tmp_path, "id,item,resp,rt\n1,a,3,9.5\n1,b,1,2.0\n2,a,2,1.0\n", "a.csv")
-    with pytest.warns(UserWarning, match="1 is taken off"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         assert read_warehouse(path).to_array().tolist() == [[2, 0], [1, -1]]
     assert read_warehouse(path, at_least=2).to_array().tolist() == [[1, 0], [1, -1]]
 

@@ -107,7 +107,7 @@ def test_files_without_names_number_their_columns(write):
 def test_a_long_file_without_names_has_person_item_and_answer(write):
     path = write("ann,q1,1\nann,q2,0\nbob,q1,0\n")
     ended = discreet("fit", path)
-    assert (ended.code, "(--layout long)" in ended.err) == (3, True)
+    assert (ended.code, "--layout long" in ended.err) == (3, True)
     answers = read_responses(path, header=False, layout="long")
     assert answers.items == ("q1", "q2")
     assert answers.to_array().tolist() == [[1, 0], [0, -1]]

@@ -62,7 +62,8 @@ def test_the_only_sheet_with_data_is_taken_and_several_are_listed(tmp_path, kind
     assert read_responses(two, sheet="form B").n_persons == 2
     ended = discreet("fit", two, "--sheet", "form A", "--json")
     assert ended.document["persons"] == 3
-    assert discreet("fit", two).code == 2
+    joined = discreet("fit", two, "--json").document  # the same columns: one table
+    assert (joined["persons"], len(joined["items"])) == (5, 2)
     absent = discreet("fit", two, "--sheet", "C")
     assert (absent.code, "'form A', 'form B', 'empty'" in absent.err) == (2, True)
     assert discreet("fit", two, "--sheet", "empty").code == 3

@@ -186,6 +186,7 @@ def test_every_public_value_is_among_the_results_that_show_themselves_shortly(re
     }
     assert values - {type(result) for result in results} == {
         discreet.Ledger,
+        discreet.Inspection,  # of a table, before there is a result
         discreet.Reading,  # what a user states, not a result
     }
 

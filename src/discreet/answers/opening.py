@@ -8,7 +8,7 @@ where answers can be is one module that fulfils the protocol, and one branch of
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
@@ -169,7 +169,7 @@ def opened(
 
     ``settle`` may change how a source is read that was not read already.
     """
-    reading = plan_words(source, words)
+    reading = plan_words(source, words, is_inspected=settle is None)
     if settle is not None and not isinstance(source, AnswerSource | PairCounts):
         reading = settle(reading or Reading())
     answers = open_answers(source, engine, reading=reading, resources=resources, progress=progress)
@@ -305,7 +305,7 @@ def load_answers(
             "no persons any more. Give the answers"
         )
     LOG.info("reading answers of %s", name_source(source))
-    return log_answers(open_memory(source, plan_words(source, options)))
+    return log_answers(open_memory(source, plan_words(source, options, is_inspected=True)))
 
 
 def weigh_answers(source: Any, design: DesignWords, words: ReadingWords) -> Responses:
@@ -338,10 +338,15 @@ def _list_names(value: Any) -> list[str]:
     return [] if value is None else [value] if isinstance(value, str) else list(value)
 
 
-def plan_words(source: Any, words: ListedWords | None) -> Reading | None:
-    """Return how to read a source; refuse words about columns of what has none."""
+def plan_words(
+    source: Any, words: ListedWords | None, *, is_inspected: bool = False
+) -> Reading | None:
+    """Return how to read a source; refuse words about columns of what has none.
+
+    ``is_inspected`` looks at a file for what is not stated; a release states all.
+    """
     if not words:
-        return None
+        return _inspect(source, {}) if is_inspected else None
     check_words(words)
     keywords = ", ".join(f"{word}=" for word in words)
     if isinstance(source, AnswerSource | PairCounts):
@@ -354,7 +359,15 @@ def plan_words(source: Any, words: ListedWords | None) -> Reading | None:
             f"{keywords} speaks of columns with names, and a matrix has none: its columns are the "
             "items. Give a data frame, or leave it out."
         )
-    return join_words(words)
+    return _inspect(source, words) if is_inspected else join_words(words)
+
+
+def _inspect(source: Any, words: Mapping[str, Any]) -> Reading | None:
+    if not isinstance(source, str | PathLike):
+        return join_words(words) if words else None
+    from discreet.tables.inspection import decide_reading
+
+    return decide_reading(source, words)
 
 
 def name_model(source: Any, model: str, words: FitWords) -> ReadingWords:

@@ -36,6 +36,7 @@ from discreet.tables.odd_rows import MOST_ROWS, find_odd_rows, is_label
 from discreet.tables.opener import LongTable, Progress, Source, plan_source, read_tables
 from discreet.tables.reading import Reading, ReadingWords, check_words, join_words
 from discreet.tables.remedies import join_detected
+from discreet.tables.rows import settle_key_row, trim_table
 from discreet.tables.sources import FrameSource, as_arrow
 from discreet.tables.tally import settle_after, settle_scale
 from discreet.tables.values import ValueScoring
@@ -87,7 +88,7 @@ def read_planned(
 ) -> Responses:
     """Do as :func:`read_responses`, with a reading that was made before."""
     rules = reading or Reading()
-    if rules.right_in_order:
+    if rules.right_in_order or rules.key_row is not None:
         from discreet.tables.dataset import settle_reading
 
         rules = settle_reading(path, rules)
@@ -185,6 +186,10 @@ def read_frame(frame: Any, reading: Reading) -> Responses:
         raise BadResponses("The data frame has no columns, so there are no answers in it.")
     plan = plan_columns(source.names, reading, source.name)
     reading = settle_key(reading, name_items(source.names, plan), source.name)
+    reading = settle_key_row(reading, source)
+    if reading.rows_aside:
+        table = trim_table(table, reading)
+        source = FrameSource(table)
     if source.table.num_rows == 0:
         raise BadResponses("The data frame has columns but no rows, so there are no answers in it.")
     reading, raw = read_steps(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from discreet.cli.options import (
     AsJson,
     Force,
+    Invalid,
     Layout,
     Model,
     OneMeans,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from discreet.answers.protocol import Answers
     from discreet.answers.responses import Responses
     from discreet.counts import PairCounts
+    from discreet.tables.inspection import Inspection
     from discreet.tables.reading import Reading
     from discreet.tables.resources import Resources
 
@@ -68,7 +70,7 @@ class TableOptions:
     PANEL: ClassVar[str] = "Reading the file"
 
     repeats: Annotated[Repeats, declared("repeats")] = "error"
-    sheet: Annotated[Name, declared("sheet")] = None
+    sheet: Annotated[list[str] | None, declared("sheet")] = None
     delimiter: Annotated[Name, declared("delimiter")] = None
     header: Annotated[bool, declared("header")] = True
 
@@ -88,6 +90,7 @@ class ReleaseReading(TableOptions):
     at_least: Annotated[float | None, declared("at_least")] = None
     missing: Annotated[str, declared("missing")] = ""
     key: Annotated[Name, declared("key")] = None
+    invalid: Annotated[Invalid, declared("invalid")] = "error"
     model: Annotated[
         Model,
         declared("model", "Model of items with steps: partial-credit (taken by auto) or "
@@ -109,6 +112,12 @@ class ReadingOptions(ReleaseReading):
     lowest: Annotated[int | None, declared("lowest")] = None
     steps: Annotated[str, declared("steps")] = ""
     merge: Annotated[list[str] | None, declared("merge")] = None
+    skip_rows: Annotated[int, declared("skip_rows")] = 0
+    filter: Annotated[Name, declared("filter")] = None
+    drop_rows: Annotated[str, declared("drop_rows")] = ""
+    key_row: Annotated[Name, declared("key_row")] = None
+    keep: Annotated[list[str] | None, declared("keep")] = None
+    categories: Annotated[list[str] | None, declared("categories")] = None
 
 
 @dataclass(frozen=True)
@@ -183,17 +192,48 @@ def plan_reading(reading: ReleaseReading) -> Reading:
     return Reading(**list_words(reading))
 
 
+def decide_plan(source: str, reading: ReleaseReading) -> Reading:
+    """Return how to read a file: as the options state, and as an inspection is sure of."""
+    from discreet.tables.inspection import decide_reading
+
+    return decide_reading(source, list_stated(reading))
+
+
+def inspect_answers(source: str, reading: ReadingOptions) -> Inspection | None:
+    """Return what a file seems to be; None of what is not looked at before it is read."""
+    from discreet.tables.inspection import inspect_table, is_inspected
+
+    return inspect_table(source, **list_stated(reading)) if is_inspected(source) else None
+
+
+def list_stated(reading: ReleaseReading) -> dict[str, Any]:
+    """Return the options that were typed as keywords of the readers."""
+    defaults = list_words(type(reading)())
+    words = list_words(reading)
+    stated = {name: value for name, value in words.items() if value != defaults[name]}
+    if words["reverse"] == ["none"]:  # the answer to a question: no item is reversed
+        stated["reverse"] = []
+    return stated
+
+
 def list_words(reading: ReleaseReading) -> dict[str, Any]:
     """Return the options as keywords of the readers."""
     parsed_options: dict[str, Any] = {
         "missing": _split_codes(reading.missing),
-        "reverse": [name.strip() for name in reading.reverse.split(",") if name.strip()],
+        "reverse": _split_names(reading.reverse),
     }
     if isinstance(reading, ReadingOptions):
         steps = {name: codes[-1] for name, codes in _split_codes(reading.steps).items()}
         merge = {name: ",".join(sets) for name, sets in _split_sets(reading.merge or []).items()}
         parsed_options |= {"steps": steps or None, "merge": merge or None}
+        parsed_options["drop_rows"] = _split_names(reading.drop_rows)
+        parsed_options["categories"] = [_split_names(text) for text in reading.categories or []]
     return {**vars(reading), **parsed_options}
+
+
+def _split_names(text: str) -> list[str]:
+    """Return the names in a list; where a name has a comma, bars stand between them."""
+    return [name.strip() for name in text.split("|" if "|" in text else ",") if name.strip()]
 
 
 def _split_sets(texts: list[str]) -> dict[str, list[str]]:
@@ -271,8 +311,7 @@ def open_answers(
         counts: Any = PairCounts.load(source)
         yield counts
         return
-    plan = plan_reading(reading)
-    plan = plan if settle is None else settle(plan)
+    plan = decide_plan(source, reading) if settle is None else settle(plan_reading(reading))
     if not goes_out_of_core(source, limits, plan):
         answers = _read_planned(source, plan)
         with working(label):
@@ -300,7 +339,7 @@ def name_answers(source: str) -> str:
 
 def read_answers(source: str, reading: ReadingOptions) -> Responses:
     """Return the answers in a file, folder or pattern, in a database, or of a query."""
-    return _read_planned(source, plan_reading(reading))
+    return _read_planned(source, decide_plan(source, reading))
 
 
 def _read_planned(source: str, plan: Reading) -> Responses:
@@ -373,7 +412,7 @@ def counts(
     check_engine(limits)
     weights, tally = plan_count(weighting, folds)
     goes_on = checkpoint is not None and limits.engine == "auto"
-    plan = plan_reading(reading)
+    plan = decide_plan(source, reading)
     if goes_out_of_core(source, limits, plan) or goes_on:
         from discreet.answers.streamed.counting import count_source
 

@@ -1,17 +1,26 @@
-"""``discreet check``: does the model hold? Tests, what they mean, and what to do."""
+"""``discreet check``: how a table is read, and whether the model holds.
+
+First what the inspection proposes and asks, with the command line that takes the proposal; then,
+where the table can be read, tests of the model, what they mean, and what to do.
+"""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from discreet.cli.answers import AnswersFile, ReadingOptions, read_answers
+import typer
+
+from discreet.cli.answers import AnswersFile, ReadingOptions, inspect_answers, read_answers
 from discreet.cli.calibrations import check_method
 from discreet.cli.options import AsJson, Method
 from discreet.cli.output import conclude, list_rows, note, print_columns, print_json, say, working
+from discreet.errors import AssumedReading, BadResponses
 
 if TYPE_CHECKING:
     from discreet.report.tests import ModelCheck, ModelTest
+    from discreet.tables.inspection import Inspection
 
 
 def check(
@@ -21,13 +30,21 @@ def check(
     as_json: AsJson = False,
     reading: ReadingOptions,
 ) -> None:
-    """Test whether the model holds for these answers. Confidential."""
+    """Say how a table is read, and test whether the model holds. Confidential."""
     check_method(method)
+    inspection = inspect_answers(file, reading)
+    looked_at = {} if inspection is None else inspection.to_dict()
+    if inspection is not None and not as_json:
+        _print_inspection(inspection)
+    if inspection is not None and not inspection.is_sure:
+        if as_json:
+            print_json(looked_at)
+        raise typer.Exit(BadResponses.exit_code)
     model_check = _check(file, method, reading)
     change = _compare(file, method, reading, model_check) if reading.merge else None
     if as_json:
         merged = {} if change is None else {"merged": list_rows(change)}
-        print_json(_describe(model_check) | merged)
+        print_json(looked_at | _describe(model_check) | merged)
     else:
         _print(model_check, change)
     for text in model_check.diagnostics.notes:
@@ -35,8 +52,26 @@ def check(
     conclude(model_check.estimate.warnings, choice=model_check.estimate.choice)
 
 
+def _print_inspection(inspection: Inspection) -> None:
+    """Print what is proposed and asked; nothing of a table that is plain."""
+    shown = [one for one in inspection.decisions if not one.is_public]
+    if not shown and inspection.is_sure:
+        return
+    say("How the table is read")
+    for reason in dict.fromkeys(one.reason for one in shown if one.is_sure):
+        say(f"- {reason}")
+    for number, finding in enumerate(inspection.questions, start=1):
+        say(f"Question {number}: {finding.question}")
+        for remedy in finding.answers:
+            say(f"  - {remedy.words}")
+    say(f"To state all of it: {inspection.command}")
+    say()
+
+
 def _check(file: str, method: str, reading: ReadingOptions) -> ModelCheck:
-    responses = read_answers(file, reading)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=AssumedReading)  # it was printed above
+        responses = read_answers(file, reading)
     from discreet.models.calibrate import fit
     from discreet.report.tests import check_model
 

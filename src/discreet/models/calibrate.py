@@ -193,8 +193,8 @@ def fit(
         With weights: the columns of strata and of primary sampling units (schools, say), for
         linearised standard errors. Without ``cluster`` every person is a unit.
     replicates, replication
-        With weights: the columns of replicate weights, as names or a pattern (``"repwt*"``), and
-        how they were made: ``"jk1"``, ``"jk2"``, ``"brr"`` or ``"fay:0.5"``.
+        With weights: the columns of replicate weights (``"repwt*"``), and how they were made:
+        ``"jk1"``, ``"jk2"``, ``"brr"`` or ``"fay:0.5"``.
     reading
         ``person=``, ``item=``, ``response=`` and the other keywords of
         :func:`discreet.read_responses`, for sources that have columns.
@@ -230,10 +230,9 @@ def fit(
     if facets or isinstance(data, Ratings | StoredRatings):
         from discreet.models.facets.fit import FacetRequest, fit_facets  # loads SciPy and numba
 
-        if anchors is not None:
-            raise BadUsage("anchors hold items of answers; with facets= leave anchors= out")
-        if design:
-            raise BadUsage("weights belong to answers; with facets= leave weight= out")
+        if anchors is not None or design:
+            word = "anchors" if anchors is not None else "weight"
+            raise BadUsage(f"{word}= belongs to answers; with facets= leave {word}= out")
         question = FacetRequest(
             facets, structure, features, model, method, within, standard_errors, refits
         )
@@ -242,8 +241,8 @@ def fit(
     request = _Request(method, standard_errors, regularisation, ability, model)
     LOG.info("fitting items of %s, method %s", name_source(data), method)
     if design:
-        words = name_model(data, model, reading)
-        data, reading = weigh_answers(data, design, words), FitWords()
+        data = weigh_answers(data, design, name_model(data, model, reading))
+        reading = FitWords()
     if anchors is not None:
         data, request, reading = _hold(data, anchors, request, reading)
     estimate = _fit(data, request, engine, reading)
@@ -287,10 +286,9 @@ def _fit(data: Any, request: _Request, engine: Engine, reading: FitWords) -> Est
     words = name_model(data, request.model, reading)
     with planning(use), opened(data, engine, words) as answers:
         if isinstance(answers, Responses) and answers.sample is not None:
-            from discreet.models.weighted import WeightedRequest, fit_weighted
+            from discreet.models.weighted import fit_weighted  # loads SciPy
 
-            asked = request.method, request.model, request.ability, request.anchors
-            return fit_weighted(answers, WeightedRequest(*asked, request.regularisation))
+            return fit_weighted(answers, request)
         request = _decide(request, answers)
         way = _fit_pairs if answers.lasts else _fit_once
         estimate = (_fit_answers if request.method in ANSWER_METHODS else way)(answers, request)

@@ -1,10 +1,10 @@
 """Fits with sampling weights: the census fit, estimated from a sample, and its standard errors.
 
 In: answers with a :class:`~discreet.tables.survey.SurveyDesign`. Out: an estimate by any method,
-whose standard errors know the design. Every method solves ``sum of scores of persons = 0``; with weights
-it solves ``sum of weight times score = 0``, which estimates what a fit of the whole population
-would give (Binder 1983), whether or not the model is exactly true. A weighted likelihood is no
-likelihood: its curvature is not its variance. Confidential.
+whose standard errors know the design. Every method solves ``sum of scores of persons = 0``; with
+weights it solves ``sum of weight times score = 0``, which estimates what a fit of the whole
+population would give (Binder 1983), whether or not the model is exactly true. A weighted likelihood
+is no likelihood: its curvature is not its variance. Confidential.
 """
 
 from __future__ import annotations
@@ -93,18 +93,19 @@ class WeightedTask(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class WeightedRequest:
-    """What is asked for: a method or "auto", a model, the abilities of 'marginal', anchors.
+class WeightedRequest(Protocol):
+    """What is asked for: a method or "auto", a model, the abilities of 'marginal', anchors."""
 
-    Regularisation is refused.
-    """
-
-    method: str
-    model: str
-    ability: str = "normal"
-    anchors: KnownItems | None = None
-    regularisation: float = 0.0
+    @property
+    def method(self) -> str: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def ability(self) -> str: ...
+    @property
+    def anchors(self) -> KnownItems | None: ...
+    @property
+    def regularisation(self) -> float: ...
 
 
 def fit_weighted(answers: Responses, request: WeightedRequest) -> Estimate:

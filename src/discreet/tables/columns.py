@@ -18,7 +18,19 @@ from discreet.tables.remedies import make_remedy
 
 _PERSON = frozenset({"person", "id", "subject", "user", "student"})
 _ITEM = frozenset({"item", "question", "problem"})
-_RESPONSE = frozenset({"response", "resp", "correct", "score", "answer"})
+_RESPONSE = frozenset(
+    {
+        "response",
+        "resp",
+        "correct",
+        "score",
+        "answer",
+        "is_correct",
+        "is_right",
+        "outcome",
+        "graded",
+    }
+)
 _SUBSTITUTES = {_PERSON: frozenset({"model"}), _ITEM: frozenset({"prompt"})}
 """What else the columns may be called where no column has a name of these: a table of language
 models often has the text of a prompt beside the id of its question."""

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from discreet.tables.paths import (
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import DeclaredSource
 from discreet.tables.resources import Resources, available_memory, explain_query, load_duckdb
+from discreet.tables.rows import settle_key_row
 from discreet.tables.sources import open_arrow
 
 _QUERY = re.compile(r"\s*(select|with|from|values|table)\s", re.IGNORECASE)
@@ -158,11 +159,13 @@ def open_dataset(
 def settle_reading(
     source: str | os.PathLike[str], reading: Reading, resources: Resources | None = None
 ) -> Reading:
-    """Return a reading whose key is by item: letters go to the item columns of the first shard."""
-    if not reading.right_in_order:
+    """Return a reading whose key is by item, from letters in order or from a row of the table."""
+    if not reading.right_in_order and reading.key_row is None:
         return reading
-    with closing(open_dataset(source, {}, resources or Resources(), reading)) as dataset:
+    whole = replace(reading, drop_rows=(), key_row=None)
+    with closing(open_dataset(source, {}, resources or Resources(), whole)) as dataset:
         first = dataset.shards[0].open()
+        reading = settle_key_row(reading, first)
         return settle_key(reading, name_items(first.names, plan_source(first, reading)), first.name)
 
 

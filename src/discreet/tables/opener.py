@@ -10,16 +10,17 @@ too.
 
 from __future__ import annotations
 
+import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.errors import BadResponses, BadUsage
+from discreet.errors import BadResponses, BadUsage, DiscreetWarning
 from discreet.tables.advice import refuse_long
 from discreet.tables.columns import LongPlan, WidePlan, plan_columns
 from discreet.tables.formats.evaluations import KINDS as LOGS
@@ -31,7 +32,7 @@ from discreet.tables.reading import Form, Reading
 from discreet.tables.remedies import Detected, join_detected, refuse_detected
 from discreet.tables.separators import OrderKeys, refuse_answers_as_names
 from discreet.tables.sources import DelimitedSource, FrameSource, NotUtf8, ParquetSource, as_arrow
-from discreet.tables.values import BAD, write_cell
+from discreet.tables.values import BAD, letter_column, write_cell
 from discreet.types import FloatArray, Int8Array, Int32Array, Int64Array, Texts
 
 
@@ -152,6 +153,13 @@ def _open_files(
         )
         if isinstance(source, JsonLinesSource):
             source.check_alone(len(files))
+        if isinstance(source, EvaluationSource) and source.is_empty and len(files) > 1:
+            warnings.warn(
+                f"{file} holds no samples and is skipped: the run failed or was stopped.",
+                DiscreetWarning,
+                stacklevel=2,
+            )
+            continue
         yield source
         done += file.stat().st_size
         if progress is not None:
@@ -183,6 +191,10 @@ def open_table_file(
         return EvaluationSource(file, kind, reading, progress)
     if kind == "parquet":
         return ParquetSource(file, progress)
+    if kind == "winsteps":
+        from discreet.tables.formats.winsteps import WinstepsSource
+
+        return WinstepsSource(file, progress)
     if kind not in ("text", "workbook"):
         from discreet.tables.formats.labelled import LabelledSource
 
@@ -196,13 +208,33 @@ def open_table_file(
     )
     if reading is not None and table_form.header:
         refuse_answers_as_names(source.names, reading.layout, source.name)
-    return source
+    return source if reading is None else _trim(source, reading)
+
+
+def _trim(source: Source, reading: Reading) -> Source:
+    """Return a source whose nameless columns can be ignored, without the rows to drop."""
+    for number, name in enumerate(source.names):
+        letter = f"column {letter_column(number)}"
+        if not name and letter in reading.ignore:
+            cast("list[str]", source.names)[number] = letter
+    if reading.listed or not reading.rows_aside:
+        return source
+    from discreet.tables.rows import TrimmedSource
+
+    return TrimmedSource(source, reading)
 
 
 def _open_workbook(file: Path, form: Form, progress: Progress | None) -> Source:
-    from discreet.tables.formats.workbook import WorkbookSource
+    from discreet.tables.formats.workbook import WorkbookSource, join_sheets
 
-    return WorkbookSource(file, form.sheet, header=form.header, progress=progress)
+    def open_sheet(name: str | None) -> WorkbookSource:
+        return WorkbookSource(
+            file, name, header=form.header, skip_rows=form.skip_rows, progress=progress
+        )
+
+    if form.sheet is None or isinstance(form.sheet, str):
+        return open_sheet(form.sheet)
+    return join_sheets([open_sheet(name) for name in form.sheet])
 
 
 def refuse_form(form: Form, kind: str, file: Path) -> None:
@@ -216,8 +248,11 @@ def refuse_form(form: Form, kind: str, file: Path) -> None:
             f"{file} is no text file, so nothing parts its fields. Leave out delimiter= "
             "(--delimiter)."
         )
-    if not form.header and kind not in ("text", "workbook"):
-        raise BadUsage(f"{file} names its columns by itself. Leave out header=False (--no-header).")
+    if (form.skip_rows or not form.header) and kind not in ("text", "workbook"):
+        raise BadUsage(
+            f"{file} names its columns by itself. Leave out header=False (--no-header) and "
+            "skip_rows= (--skip-rows)."
+        )
 
 
 def read_columns(

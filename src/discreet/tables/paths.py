@@ -42,6 +42,8 @@ _ZIP, _OLE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 _INSPECT = re.compile(rb'\s*\{\s*"version":\s*\d+,\s*"status":\s*"')
 _HARNESS = re.compile(rb'\s*\{\s*"doc_id":')
 """First bytes of logs of evaluations of language models."""
+_CONTROL = re.compile(rb"(?im)^\s*&?\s*(?:NI|ITEM1)\s*=.*^\s*&END", re.DOTALL)
+"""A control file of Winsteps."""
 _HEAD = 1 << 22
 """Bytes looked at to find names and encoding: 4 MB hold the names of 100,000 columns."""
 LONGEST_LINE = 1 << 26
@@ -119,6 +121,9 @@ def _files_of_folder(folder: Path) -> list[Path]:
         files = [file for file in visible if _plain_name(file).endswith(suffixes)]
         if files:
             return files
+    logs = sorted({*folder.glob("**/samples_*.jsonl"), *folder.glob("**/*.eval")})
+    if logs:
+        return logs
     raise BadUsage(
         f"The folder '{folder}' holds no file of answers. Looked for names that end in "
         f"{', '.join((*_SUFFIXES, *others, *_LOGS))}, each also with .gz."
@@ -231,7 +236,7 @@ def sniff(path: Path, head: bytes) -> str:
         return "harness"
     if name.endswith((".jsonl", ".ndjson")) or head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return "jsonl"
-    return "text"
+    return "winsteps" if _CONTROL.search(head[:20_000]) else "text"
 
 
 def _is_evaluation(name: str, head: bytes) -> bool:

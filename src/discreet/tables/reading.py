@@ -12,15 +12,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Any, TypedDict, cast, get_args
+from typing import Any, Literal, TypedDict, cast, get_args
 
-from discreet.errors import BadUsage
+from discreet.errors import BadUsage, Remedy
 from discreet.hints import KEYWORDS
 from discreet.tables.key import Key, KeyLike, make_key
 from discreet.tables.reading_fields import READING_FIELDS
 from discreet.tables.remedies import Detected
 from discreet.tables.scales import AskedSteps, CategoryScale, make_asked
 from discreet.tables.values import (
+    BAD,
+    MISSING,
     Codes,
     ValueScoring,
     drop_ignored,
@@ -32,6 +34,7 @@ from discreet.tables.values import (
 from discreet.types import Int8Array, Layout, Model, OneMeans, Repeats
 
 REPEATS: tuple[str, ...] = get_args(Repeats)
+Invalid = Literal["error", "missing"]
 
 
 @dataclass(frozen=True)
@@ -41,20 +44,25 @@ class Form:
     Attributes
     ----------
     sheet
-        Of a workbook; None takes the only one with data.
+        Of a workbook; None takes the only one with data, several are joined.
     delimiter
         Field separator of a text file; None detects it.
     header
         Whether the first row holds names.
+    skip_rows
+        Rows above that one which are left out.
     """
 
-    sheet: str | None = None
+    sheet: str | Sequence[str] | None = None
     delimiter: str | None = None
     header: bool = True
+    skip_rows: int = 0
 
     def __post_init__(self) -> None:
         if self.delimiter is not None:
             object.__setattr__(self, "delimiter", _check_delimiter(self.delimiter))
+        sheets = _names(self.sheet)
+        object.__setattr__(self, "sheet", sheets[0] if len(sheets) == 1 else sheets or None)
 
 
 @dataclass(frozen=True)
@@ -91,11 +99,23 @@ class Reading:
         or letters in the order of the columns, ``"BADC"``. Items that the key does not name must
         be scored already.
     sheet
-        The sheet of a workbook; by default the only one that holds data.
+        The sheet of a workbook; by default the only one that holds data. Several sheets with the
+        same columns are read as one table, and the group ``sheet`` says which one a row is from.
     delimiter
         Field separator of a text file; by default it is detected.
     header
         False for files whose first row holds no names: columns are then called "1", "2", ...
+    skip_rows
+        Rows above the row of names that are left out: titles, dates.
+    drop_rows
+        Rows of a wide table that are no persons: the text of one of their cells (``"Total"``),
+        their number below the names counted from 1, or ``"blank"`` for rows without any entry.
+    key_row
+        The row that holds the right answers, by the text of one of its cells or its number. It
+        becomes the key and is no person.
+    keep
+        Columns of a wide table that are items, whatever :func:`discreet.inspect_table` takes them
+        for.
     order_by
         The column of numbers or dates by which a repeated answer is the first or the last;
         answers of one time are in the order of their rows.
@@ -111,8 +131,17 @@ class Reading:
         all answers.
     reverse
         Items whose scale runs the other way round.
+    categories
+        Texts that are categories, from the lowest to the highest: ``["never", "sometimes",
+        "always"]``. Of several such lists each item has the one that holds its answers.
+    invalid
+        What to do with a value that is no answer: "error", or "missing" to read it as missing.
+    filter
+        Logs of the Language Model Evaluation Harness: the filter whose answer counts.
     merge
         Categories that count as one, by item: ``{"Q1": "2+3"}``, with "*" for all items.
+    assumed
+        Not a keyword: what an inspection of the table decided.
     scale
         Not a keyword: the categories of every item, once they are known.
     looking
@@ -137,15 +166,24 @@ class Reading:
     at_least: float | None = None
     missing: Codes = ()
     key: KeyLike = None
-    sheet: str | None = None
+    sheet: str | Sequence[str] | None = None
     delimiter: str | None = None
     header: bool = True
+    skip_rows: int = 0
+    drop_rows: int | str | Sequence[int | str] = ()
+    key_row: int | str | None = None
+    keep: str | Sequence[str] = ()
     order_by: str | None = None
     model: Model | None = None
     steps: int | Mapping[str, int] | None = None
     lowest: int | None = None
     reverse: str | Sequence[str] = ()
+    categories: Sequence[str] | Sequence[Sequence[str]] = ()
+    invalid: Invalid = "error"
+    filter: str | None = None
     merge: Mapping[str, Any] | None = None
+
+    assumed: tuple[Detected, ...] = ()
     scale: CategoryScale | None = None
     looking: bool = False
     listed: frozenset[str] = frozenset()
@@ -160,15 +198,35 @@ class Reading:
         check_choice("layout", self.layout, (None, "long", "wide"))
         check_choice("repeats", self.repeats, REPEATS)
         check_choice("one_means", self.one_means, ("right", "wrong"))
+        check_choice("invalid", self.invalid, get_args(Invalid))
+        if not isinstance(self.skip_rows, int) or self.skip_rows < 0:
+            raise BadUsage(
+                f"skip_rows= (--skip-rows) must be a whole number from 0; found {self.skip_rows!r}."
+            )
 
     def _settle_names(self) -> None:
         """Write lists of names as tuples, and words for separators as signs."""
-        self._set(ignore=_names(self.ignore), group=_names(self.group))
+        self._set(ignore=_names(self.ignore), group=_names(self.group), keep=_names(self.keep))
+        rows = (self.drop_rows,) if isinstance(self.drop_rows, int | str) else self.drop_rows
+        self._set(drop_rows=tuple(map(_name_row, rows)))
+        self._set(key_row=None if self.key_row is None else _name_row(self.key_row))
         self._set(delimiter=self.form.delimiter)
+        if isinstance(self.response, Mapping):
+            self._set(response=",".join(f"{task}:{name}" for task, name in self.response.items()))
+        self._settle_sheets()
+
+    def _settle_sheets(self) -> None:
+        """Make the sheet of every row a group where several sheets are joined."""
+        sheets = _names(self.sheet)
+        self._set(sheet=sheets[0] if len(sheets) == 1 else sheets or None)
+        if len(sheets) > 1 and SHEET not in (*self.ignore, *self.group):
+            self._set(group=(*self.group, SHEET))
 
     def _settle_values(self) -> None:
         """Check what values mean, and write it in one way."""
-        asked = make_asked(self.model, self.steps, self.lowest, self.reverse, self.merge)
+        asked = make_asked(
+            self.model, self.steps, self.lowest, self.reverse, self.merge, self.categories
+        )
         self._set(**vars(asked))
         everywhere, by_column = split_missing(
             self.missing, self.at_least, any_code=bool(asked.lowest)
@@ -185,8 +243,13 @@ class Reading:
         if self.asked.is_said and (self.at_least is not None or self.one_means == "wrong"):
             raise BadUsage(
                 "at_least= (--at-least) and one_means= (--one-means) make answers right and wrong, "
-                "and model=, steps=, lowest=, reverse= and merge= are about answers with steps. "
-                "Leave out one or the other."
+                "and model=, steps=, lowest=, reverse=, categories= and merge= are about answers "
+                "with steps. Leave out one or the other."
+            )
+        if self.listed and (self.rows_aside or self.keep or self.categories):
+            raise BadUsage(
+                "a release reads every row, and its item list says what is an item and which steps "
+                "it has. Leave out drop_rows=, key_row=, keep= and categories=."
             )
         if self.layout == "wide" and (self.item is not None or self.response is not None):
             raise BadUsage(
@@ -216,13 +279,18 @@ class Reading:
     @property
     def form(self) -> Form:
         """How the file itself is read."""
-        return Form(self.sheet, self.delimiter, self.header)
+        return Form(self.sheet, self.delimiter, self.header, self.skip_rows)
+
+    @property
+    def rows_aside(self) -> tuple[int | str, ...]:
+        """The rows that are no persons."""
+        key_row = () if self.key_row is None else (self.key_row,)
+        return (*cast("tuple[int | str, ...]", self.drop_rows), *key_row)
 
     @cached_property
     def asked(self) -> AskedSteps:
         """What is stated about categories."""
-        step_options: Any = (self.model, self.steps, self.lowest, self.reverse, self.merge)
-        return AskedSteps(*step_options)
+        return AskedSteps(**{one.name: getattr(self, one.name) for one in fields(AskedSteps)})
 
     @property
     def codes(self) -> dict[str, tuple[str, ...]]:
@@ -258,7 +326,12 @@ class Reading:
     @property
     def scoring(self) -> ValueScoring:
         """How values become answers, where nothing is said about their item."""
-        return ValueScoring(self.at_least, self.codes.get("*", ()))
+        return ValueScoring(self.at_least, self.codes.get("*", ()), otherwise=self._otherwise)
+
+    @property
+    def _otherwise(self) -> int:
+        """The code of a value that is no answer."""
+        return MISSING if self.invalid == "missing" else BAD
 
     @property
     def by_item(self) -> bool:
@@ -279,7 +352,8 @@ class Reading:
     @property
     def detected(self) -> tuple[Detected, ...]:
         """What was detected in the answers and would change their categories."""
-        return () if self.scale is None else self.scale.detected
+        scale = () if self.scale is None else self.scale.detected
+        return (*self.assumed, *((_DROPPED,) if self.rows_aside else ()), *scale)
 
     def ignores(self, item: str) -> bool:
         """Say whether answers to an item are ignored, because it is not on the public list."""
@@ -295,7 +369,7 @@ class Reading:
         right = self.right.get(item)
         if right is None:
             codes = None if self.scale is None else self.scale.codes.get(item)
-            return ValueScoring(self.at_least, missing, codes=codes)
+            return ValueScoring(self.at_least, missing, codes=codes, otherwise=self._otherwise)
         return ValueScoring(None, missing, frozenset(right))
 
     def score_long(self, column: Any, items: Any) -> Int8Array:
@@ -312,6 +386,23 @@ READING_DEFAULTS: Mapping[str, Any] = {
     entry.name: entry.default for entry in fields(Reading) if entry.name in READING_FIELDS
 }
 """What every field is if nobody states it."""
+
+
+SHEET = "sheet"
+"""The column that says from which sheet of a workbook a row is."""
+
+
+_DROPPED = Detected(
+    "drop_rows",
+    "Rows were left out, or taken as the key, by what they hold or by their number.",
+    Remedy("delete these rows in the file"),
+)
+
+
+def _name_row(row: int | str) -> int | str:
+    """Return the number of a row, or the text of one of its cells."""
+    word = str(row).strip()
+    return int(word) if word.isdigit() else word
 
 
 def check_choice(name: str, value: str | None, choices: Sequence[str | None]) -> None:
@@ -368,11 +459,14 @@ class ListedWords(TypedDict, total=False):
     at_least: float | None
     missing: Codes
     key: KeyLike
-    sheet: str | None
+    sheet: str | Sequence[str] | None
     delimiter: str | None
     header: bool
+    skip_rows: int
     order_by: str | None
     reverse: str | Sequence[str]
+    invalid: Invalid
+    filter: str | None
 
 
 class FitWords(ListedWords, total=False):
@@ -384,6 +478,10 @@ class FitWords(ListedWords, total=False):
     steps: int | Mapping[str, int] | None
     lowest: int | None
     merge: Mapping[str, Any] | None
+    drop_rows: int | str | Sequence[int | str]
+    key_row: int | str | None
+    keep: str | Sequence[str]
+    categories: Sequence[str] | Sequence[Sequence[str]]
     reading: Reading
 
 

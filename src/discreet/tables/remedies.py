@@ -13,7 +13,7 @@ from typing import Any
 
 from discreet.errors import BadResponses, Remedy
 
-REPEATED = ("ignore", "group")
+REPEATED = ("ignore", "group", "keep", "sheet")
 """Options that are given once for every value; others join their values with commas."""
 
 
@@ -71,10 +71,17 @@ def _command_words(name: str, value: Any) -> list[str]:
         return [] if value else [f"--no-{name}"]
     if isinstance(value, Mapping):
         return _spell_by_item(name, value)
+    if name == "categories":
+        return [word for texts in value for word in ("--categories", _join_texts(texts))]
     elements = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
     if name in REPEATED:
         return [word for element in elements for word in (_flag(name), shlex.quote(str(element)))]
     return [_flag(name), shlex.quote(",".join(_word(element) for element in elements))]
+
+
+def _join_texts(texts: Sequence[str]) -> str:
+    sign = "|" if any("," in text for text in texts) else ","
+    return shlex.quote(sign.join(texts))
 
 
 def _word(value: Any) -> str:

@@ -17,8 +17,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from discreet.errors import BadResponses, BadUsage, Remedy
+from discreet.log import LOG
 from discreet.tables.remedies import Detected, make_remedy
-from discreet.tables.values import EVERYWHERE, as_number
+from discreet.tables.values import EVERYWHERE, as_number, spell
 from discreet.text import name_some
 
 MOST_CATEGORIES = 10
@@ -49,6 +50,8 @@ class AskedSteps:
         Items whose categories are counted from the other end.
     merge
         By item, sets of values that are one category; "*" for all items.
+    categories
+        Lists of texts, each from the lowest category to the highest.
     """
 
     model: str | None = None
@@ -56,6 +59,7 @@ class AskedSteps:
     lowest: int | None = None
     reverse: tuple[str, ...] = ()
     merge: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
+    categories: tuple[tuple[str, ...], ...] = ()
 
     @property
     def is_binary(self) -> bool:
@@ -66,7 +70,7 @@ class AskedSteps:
     def is_said(self) -> bool:
         """Whether steps are to be read whatever the first values look like."""
         has_options = self.steps or self.lowest is not None or self.reverse or self.merge
-        return bool(has_options) or self.model not in (None, "auto", "rasch")
+        return bool(has_options or self.categories) or self.model not in (None, "auto", "rasch")
 
 
 @dataclass(frozen=True)
@@ -125,13 +129,14 @@ def make_asked(
     lowest: Any = None,
     reverse: str | Sequence[str] = (),
     merge: Any = None,
+    categories: Any = (),
 ) -> AskedSteps:
     """Check what was said about categories.
 
     Examples
     --------
-    >>> make_asked(steps=4, reverse="Q2", merge={"Q1": "2+3"})
-    AskedSteps(model=None, steps={'*': 4}, lowest=None, reverse=('Q2',), merge={'Q1': ((2, 3),)})
+    >>> make_asked(steps=4, merge={"Q1": "2+3"}).merge
+    {'Q1': ((2, 3),)}
     """
     from discreet.types import MODELS
 
@@ -144,6 +149,7 @@ def make_asked(
         None if lowest is None else _check_whole("lowest", lowest, -1000),
         (reverse,) if isinstance(reverse, str) else tuple(str(name) for name in reverse),
         _check_merge(merge),
+        _check_categories(categories),
     )
     if options.is_binary and (options.steps or options.reverse or options.merge or options.lowest):
         raise BadUsage(
@@ -182,6 +188,19 @@ def _check_merge(merge: Any) -> dict[str, tuple[tuple[int, ...], ...]]:
     return {str(item): tuple(map(_split_merge, _several(sets))) for item, sets in merge.items()}
 
 
+def _check_categories(categories: Any) -> tuple[tuple[str, ...], ...]:
+    """Return lists of texts in lower case: one of texts, or several."""
+    lists = [categories] if categories and isinstance(categories[0], str) else categories
+    checked = tuple(tuple(spell(text).lower() for text in texts) for texts in lists)
+    for texts in checked:
+        if not 2 <= len(set(texts)) == len(texts) <= MOST_CATEGORIES:
+            raise BadUsage(
+                f"categories= (--categories) must name 2 to {MOST_CATEGORIES} different texts, "
+                f"from the lowest to the highest; found {', '.join(map(repr, texts))}."
+            )
+    return checked
+
+
 def _several(sets: Any) -> Sequence[Any]:
     if isinstance(sets, str):
         return sets.split(",")
@@ -208,6 +227,8 @@ def find_scale(tally: Tally, options: AskedSteps) -> CategoryScale | None:
         If the values could be steps but for something that is more likely a mistake: a category
         that hardly occurs, or that one item of a right/wrong test has.
     """
+    if options.categories:
+        return _scale_texts(tally, options)
     numbers = {item: _read_numbers(counts) for item, counts in tally.items()}
     if any(counts is None for counts in numbers.values()):
         return None
@@ -228,13 +249,33 @@ def find_scale(tally: Tally, options: AskedSteps) -> CategoryScale | None:
         _refuse_stray(tallies, lowest)
     scale = _build(tallies, options, lowest, highest)
     if options.lowest is None and lowest:
-        warnings.warn(
-            f"Answers from {lowest} to {highest} are read as steps from 0 to {highest - lowest}: "
-            f"{lowest} is taken off every one of them.",
-            UserWarning,
-            stacklevel=3,
-        )
+        LOG.info("answers from %d to %d are read as steps from 0", lowest, highest)
     return scale
+
+
+def _scale_texts(tally: Tally, options: AskedSteps) -> CategoryScale:
+    """Return the scale of answers that are texts: of each item the list that holds most of them."""
+    if options.merge or options.lowest is not None or options.steps:
+        raise BadUsage(
+            "categories= (--categories) names the categories of texts; merge=, lowest= and steps= "
+            "are about numbers. Leave out one or the other."
+        )
+    codes = {}
+    for item, word_counts in tally.items():
+        shares = [sum(word_counts.get(word, 0) for word in texts) for texts in options.categories]
+        texts = options.categories[shares.index(max(shares))]
+        order = texts[::-1] if item in options.reverse else texts
+        codes[item] = {word: code for code, word in enumerate(order)}
+    _check_named(codes, options)
+    steps = {item: len(words) - 1 for item, words in codes.items()}
+    return CategoryScale(codes, steps, detected=_detect_lists(options))
+
+
+def _detect_lists(options: AskedSteps) -> tuple[Detected, ...]:
+    if len(options.categories) == 1:
+        return ()
+    sentence = "Which list of categories an item has was taken from its answers."
+    return (Detected("categories", sentence, Remedy("write the categories as numbers")),)
 
 
 class BadScale(BadResponses):

@@ -78,8 +78,9 @@ def find_delimiter(text: str, path: Path) -> str:
 def _look_closer(lines: Sequence[str], path: Path) -> str:
     """Return a space where it parts the fields; refuse other signs until they are named."""
     bare = [_without_quotes(line.strip()) for line in lines]
-    if " " in bare[0] and len(lines) > 1:
-        if not any("  " in line for line in bare) and _agree(lines, " "):
+    if " " in lines[0].strip() and len(lines) > 1:
+        fields = csv.reader([line.strip() for line in lines], delimiter=" ")
+        if _agree(lines, " ") and all(field for record in fields for field in record):
             return " "
         if len({len(line.split()) for line in bare}) == 1:
             raise BadResponses(
@@ -133,7 +134,7 @@ def is_sep_line(record: Sequence[str]) -> bool:
 
 def refuse_answers_as_names(names: Sequence[str], layout: str | None, location: str) -> None:
     """Refuse a first row that holds answers: one person or answer would be lost as names."""
-    if not (_is_wide_row(names) or (layout != "wide" and _is_long_row(names))):
+    if not (is_wide_row(names) or (layout != "wide" and is_long_row(names))):
         return
     listed = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
     raise BadResponses(
@@ -144,7 +145,7 @@ def refuse_answers_as_names(names: Sequence[str], layout: str | None, location: 
     ).offering(make_remedy("the file has no row of names:", {"header": False}))
 
 
-def _is_wide_row(names: Sequence[str]) -> bool:
+def is_wide_row(names: Sequence[str]) -> bool:
     """Say whether names are 0 and 1, or letters, and repeat: names of items differ."""
     parts = [names, names[1:]] if len(names) > 2 else [names]
     if any(_is_answers(part) and _repeats(part) for part in parts):
@@ -163,7 +164,7 @@ def _repeats(names: Sequence[str]) -> bool:
     return len(set(filled)) < len(filled)
 
 
-def _is_long_row(names: Sequence[str]) -> bool:
+def is_long_row(names: Sequence[str]) -> bool:
     """Say whether three names are a person, an item and a 0 or 1."""
     return len(names) == 3 and names[2] in ("0", "1") and not _NUMBER.fullmatch(names[1])
 

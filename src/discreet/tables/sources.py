@@ -116,11 +116,14 @@ class DelimitedSource:
         self._progress = progress
         shape = form or Form()
         text = decode(path, head, self._encoding)
-        self._delimiter = shape.delimiter or find_delimiter(text, path)
+        rows = "".join(text.splitlines(keepends=True)[shape.skip_rows :])
+        self._delimiter = shape.delimiter or find_delimiter(rows, path)
         self._is_declared = self._delimiter in (shape.delimiter, declared_delimiter(text, path))
         self.decimal_comma = self._delimiter != ","
         with explain_read_errors(path), open_text(path, self._encoding) as lines:
+            skipped = sum(1 for _ in islice(lines, shape.skip_rows))
             header, self._header_lines = _read_header(lines, self._delimiter, path)
+            self._header_lines += skipped
         if shape.header:
             self.names = [name.strip() for name in header]
             self._add_row_names()

@@ -70,12 +70,15 @@ class ValueScoring:
     codes
         The category of every value of an item with steps, as :func:`spell` writes them; any other
         value is none. None for right and wrong.
+    otherwise
+        The code of a value that is no answer.
     """
 
     at_least: float | None = None
     missing: tuple[str, ...] = ()
     right: frozenset[str] | None = None
     codes: Mapping[str, int] | None = None
+    otherwise: int = BAD
 
     @property
     def threshold(self) -> Decimal | None:
@@ -96,7 +99,7 @@ def make_scoring(at_least: float | None, missing: Codes) -> ValueScoring:
     Examples
     --------
     >>> make_scoring(None, [9, "99"])
-    ValueScoring(at_least=None, missing=('9', '99'), right=None, codes=None)
+    ValueScoring(at_least=None, missing=('9', '99'), right=None, codes=None, otherwise=-2)
     """
     if at_least is not None and not _is_finite(at_least):
         raise BadUsage(f"at_least must be a finite number; found {at_least!r}.")
@@ -180,26 +183,26 @@ def score_value(value: object, scoring: ValueScoring) -> int:
     if scoring.right is not None:
         return int(word in scoring.right)
     if scoring.codes is not None:
-        return scoring.codes.get(_TRUTH.get(word, word), BAD)
+        return scoring.codes.get(_TRUTH.get(word, word), scoring.otherwise)
     if isinstance(value, str):
         return _score_text(word, scoring)
     if isinstance(value, (bool, np.bool_)):
-        return BAD if scoring.at_least is not None else int(value)
+        return scoring.otherwise if scoring.at_least is not None else int(value)
     number = as_number(value)
-    return BAD if number is None else _score_number(number, scoring)
+    return scoring.otherwise if number is None else _score_number(number, scoring)
 
 
 def _score_text(word: str, scoring: ValueScoring) -> int:
     if scoring.at_least is None:
-        return int(word[0]) if _ANSWER.fullmatch(word) else ANSWERS.get(word, BAD)
-    return _score_number(Decimal(word), scoring) if _NUMBER.fullmatch(word) else BAD
+        return int(word[0]) if _ANSWER.fullmatch(word) else ANSWERS.get(word, scoring.otherwise)
+    return _score_number(Decimal(word), scoring) if _NUMBER.fullmatch(word) else scoring.otherwise
 
 
 def _score_number(number: float | Decimal, scoring: ValueScoring) -> int:
     if scoring.at_least is None:
-        return int(number) if number in (0, 1) else BAD
+        return int(number) if number in (0, 1) else scoring.otherwise
     if number in (inf, -inf):
-        return BAD
+        return scoring.otherwise
     exact = isinstance(number, Decimal)
     return int(number >= (scoring.threshold if exact else scoring.at_least))  # type: ignore[operator]
 
@@ -213,7 +216,7 @@ def score_array(array: Any, scoring: ValueScoring) -> Int8Array:
     kind = array.type
     if pa.types.is_dictionary(kind):
         return _score_dictionary(array, scoring)
-    plain = not scoring.missing and scoring.right is None and scoring.codes is None
+    plain = scoring == ValueScoring(scoring.at_least)
     if pa.types.is_boolean(kind) and plain and scoring.at_least is None:
         return np.asarray(array.cast(pa.int8()).fill_null(MISSING).to_numpy(zero_copy_only=False))
     if plain and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):

@@ -73,6 +73,11 @@ def open_frame(source: Any, *, reading: Reading | None = None) -> SparkAnswers:
 
 def _plan(source: Any, reading: Reading | None) -> FrameRows:
     rules = reading or Reading()
+    if rules.rows_aside:
+        raise BadUsage(
+            "drop_rows= and key_row= name rows of a file, and rows of a Spark data frame have no "
+            "order. Filter the frame, and give the key as key=."
+        )
     if rules.repeats != "error" and rules.order_by is None:
         raise BadResponses(
             f"repeats={rules.repeats!r} asks for an order of rows, and rows of a Spark data frame "

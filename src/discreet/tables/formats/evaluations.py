@@ -26,7 +26,7 @@ from discreet.names import spell_path
 from discreet.tables.formats.jsonl import read_records
 from discreet.tables.paths import explain_read_errors, open_bytes, settle_path
 from discreet.tables.reading import Reading
-from discreet.tables.remedies import DeclaredSource
+from discreet.tables.remedies import DeclaredSource, make_remedy
 
 KINDS = ("inspect", "harness")
 _DEFAULTS = ("acc", "exact_match")
@@ -79,16 +79,29 @@ class EvaluationSource(DeclaredSource):
         self._read = _read_inspect if kind == "inspect" else _read_harness
         self._progress = progress
         first = next(self._read(path, None), None)
+        self.is_empty = first is None
         self._about = [] if first is None else list(first.about)
         self._scores = [] if first is None else list(first.scores)
-        chosen = None if reading.response is not None else _choose_score(self._scores)
+        task = "" if first is None else str(first.about["task"])
+        chosen = _choose_score(self._scores, task, reading.response)
+        if first is not None and chosen is None and reading.response not in self._scores:
+            raise _refuse_scores(path, task, self._scores, reading.response)
+        self._filter = reading.filter if reading.filter in self.list_filters() else None
         score_names = ["score" if name == chosen else name for name in self._scores]
         self.names = ["model", "question", *self._about, *score_names]
+
+    def list_filters(self) -> list[str]:
+        """Return the filters of a log of the harness, in order."""
+        if "filter" not in self._about:
+            return []
+        return list(dict.fromkeys(str(s.about["filter"]) for s in self._read(self.path, None)))
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns as text."""
         rows: list[list[str | None]] = []
         for sample in self._read(self.path, self._progress):
+            if self._filter is not None and sample.about["filter"] != self._filter:
+                continue
             about = [sample.about.get(name) for name in self._about]
             scores = [_text(sample.scores.get(name)) for name in self._scores]
             rows.append([sample.model, sample.question, *about, *scores])
@@ -100,7 +113,12 @@ class EvaluationSource(DeclaredSource):
 
     def place(self, row: int) -> str:
         """Return the file and what it calls the sample."""
-        for number, sample in enumerate(self._read(self.path, None)):
+        kept = (
+            sample
+            for sample in self._read(self.path, None)
+            if self._filter in (None, sample.about.get("filter"))
+        )
+        for number, sample in enumerate(kept):
             if number == row:
                 return f"{self.path}, {sample.location}"
         return f"{self.path}, row {row + 1}"
@@ -110,10 +128,32 @@ def _turn(rows: list[list[str | None]], columns: Sequence[int]) -> list[Any]:
     return [pa.array([row[number] for row in rows], type=pa.string()) for number in columns]
 
 
-def _choose_score(names: Sequence[str]) -> str | None:
+def _choose_score(names: Sequence[str], task: str, stated: str | None) -> str | None:
+    """Return the score that is taken and called so; None where it keeps its name.
+
+    ``stated`` names a score, or one for each task: "gsm8k:exact_match,arc:acc".
+    """
+    if stated is not None and stated in names:
+        return None
+    pairs = dict(part.rpartition(":")[::2] for part in (stated or "").split(",") if ":" in part)
+    if stated is not None and not pairs:
+        return None
+    if task in pairs:
+        return pairs[task] if pairs[task] in names else None
     if len(names) == 1:
         return names[0]
     return next((name for name in _DEFAULTS if name in names), None)
+
+
+def _refuse_scores(path: Path, task: str, names: Sequence[str], stated: str | None) -> BadResponses:
+    listed = ", ".join(f"'{name}'" for name in names) or "none"
+    asked = f", and '{stated}' is none of them" if stated else ""
+    example = names[0] if names else "acc"
+    return BadResponses(
+        f"{path} has these scores of the task '{task}': {listed}{asked}. Say which one counts with "
+        f"response='{example}' (--response {example}), for single tasks with "
+        f"response={{'{task}': '{example}'}} (--response {task}:{example})."
+    ).offering(*(make_remedy(f"'{name}' counts:", {"response": name}) for name in names))
 
 
 def _text(value: Any) -> str | None:

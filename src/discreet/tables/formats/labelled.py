@@ -144,6 +144,15 @@ class LabelledSource:
             for name in self._raw
         }
 
+    @property
+    def value_labels(self) -> dict[str, dict[str, str]]:
+        """The labels of values, by column."""
+        return {
+            name.strip(): {spell(write_cell(value)): word for value, word in labels.words.items()}
+            for name, labels in self._labels.items()
+            if labels.words
+        }
+
     def _check_size(self) -> None:
         if self.n_rows * len(self.names) > MOST_CELLS:
             raise BadResponses(

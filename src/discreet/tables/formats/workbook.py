@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from discreet.errors import (
     BadResponses,
     BadUsage,
@@ -28,7 +30,8 @@ from discreet.errors import (
 )
 from discreet.tables.formats.sheet_extents import Extent, measure_sheets
 from discreet.tables.paths import explain_read_errors, open_bytes
-from discreet.tables.remedies import Detected, make_remedy
+from discreet.tables.reading import SHEET
+from discreet.tables.remedies import DeclaredSource, Detected, join_detected, make_remedy
 from discreet.tables.values import letter_column, make_column, write_cell
 
 MOST_UNPACKED = 1 << 32
@@ -54,6 +57,8 @@ class WorkbookSource:
         Its name; None takes the only one that holds anything.
     header
         Whether the first row holds names; without them columns are called "1", "2", ...
+    skip_rows
+        Rows above the row of names that are left out; without them titles are found.
     progress
         Called with the bytes of the file once it is read.
     """
@@ -64,21 +69,24 @@ class WorkbookSource:
         sheet: str | None = None,
         *,
         header: bool = True,
+        skip_rows: int = 0,
         progress: Callable[[int], None] | None = None,
     ) -> None:
         self.path = path
         with explain_read_errors(path), _explain_damage(path):
             book, extents = _open(path)
             table = _choose(path, book, sheet, extents)
-            self._sheet = str(table.name)
+            self.sheet = str(table.name)
             rows = [[None if cell == "" else cell for cell in row] for row in table.iter_rows()]
             merged = table.merged_cell_ranges or []
-        self.name = f"{path}, sheet '{self._sheet}'"
-        first = self._find_header(rows, merged) if header else _first_filled(rows)
+        self.name = f"{path}, sheet '{self.sheet}'"
+        first = skip_rows + _first_filled(rows[skip_rows:])
+        if header and not skip_rows:
+            first = self._find_header(rows, merged)
         self._refuse_merged(merged, first)
         self._first_row = first + header
         self._rows = _drop_empty_end(rows[self._first_row :])
-        self._has_titles = first > _first_filled(rows)
+        self._has_titles = not skip_rows and first > _first_filled(rows)
         self._has_blank_ends = len(self._rows) < len(rows) - self._first_row
         self._has_blank_ends |= not header and first > 0
         width = _width(rows[first:])
@@ -147,6 +155,47 @@ class WorkbookSource:
                     "merged. Only the first of them has a value, so the others would pass for "
                     "missing answers. Split them in the spreadsheet and fill each one in."
                 )
+
+
+class JoinedSheets(DeclaredSource):
+    """Several sheets of one workbook as one table, with the sheet of every row as a last column."""
+
+    def __init__(self, sheets: Sequence[WorkbookSource]) -> None:
+        self._sheets, self.name = sheets, str(sheets[0].path)
+        self.names = [*sheets[0].names, SHEET]
+
+    def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
+        """Yield columns, one sheet after the other."""
+        last = len(self.names) - 1
+        for sheet in self._sheets:
+            numbers = [sheet.names.index(self.names[n]) for n in columns if n != last]
+            for batch in sheet.batches(numbers or [0]):
+                texts = pa.array([sheet.sheet] * len(batch[0]), pa.string())
+                parts = iter(batch)
+                yield [texts if n == last else next(parts) for n in columns]
+
+    def place(self, row: int) -> str:
+        """Return sheet and row."""
+        for sheet in self._sheets:
+            if row < sheet.n_rows:
+                return sheet.place(row)
+            row -= sheet.n_rows
+        return f"{self.name}, row {row + 1}"
+
+    def detect(self, columns: Sequence[int], *, has_ids: bool) -> tuple[Detected, ...]:
+        """Return what was detected in any of the sheets."""
+        return join_detected(sheet.detect(columns, has_ids=has_ids) for sheet in self._sheets)
+
+
+def join_sheets(sheets: Sequence[WorkbookSource]) -> JoinedSheets:
+    """Return sheets as one table; refuse those whose columns differ."""
+    for sheet in sheets[1:]:
+        if sorted(sheet.names) != sorted(sheets[0].names):
+            raise BadUsage(
+                f"{sheet.name} has other columns than {sheets[0].name}, so they are not one table. "
+                "Give them the same row of names, or read one of them with sheet= (--sheet)."
+            )
+    return JoinedSheets(sheets)
 
 
 def _is_title(rows: list[Row], number: int, spanned: set[int]) -> bool:
@@ -285,6 +334,22 @@ def _choose(path: Path, book: Any, sheet: str | None, extents: Mapping[str, Exte
             )
         )
     return filled[0]
+
+
+def list_sheets(path: Path, names: Sequence[str] | None = None) -> list[tuple[str, list[Row]]]:
+    """Return the rows of these sheets, or of all that are not hidden and hold something."""
+    with explain_read_errors(path), _explain_damage(path):
+        book, extents = _open(path)
+        visible = [one.name for one in book.sheets_metadata if "Hidden" not in str(one.visible)]
+        chosen = [name for name in names or visible or book.sheet_names if name in book.sheet_names]
+        for name in chosen:
+            _check_extent(f"{path}, sheet '{name}'", extents.get(name, Extent()))
+        tables = [book.get_sheet_by_name(name) for name in chosen]
+        return [
+            (str(table.name), [list(row) for row in table.iter_rows()])
+            for table in tables
+            if table.height * table.width
+        ]
 
 
 def _check_extent(name: str, extent: Extent) -> None:

@@ -1,0 +1,472 @@
+"""A first look at a table that understands it as a person would.
+
+In: a file, folder or frame, and what the user states. Out: an :class:`Inspection`: a complete
+reading that is proposed, everything that is unclear with possible answers, and the first rows with
+the roles of columns and rows. Only a bounded number of rows is looked at.
+"""
+
+from __future__ import annotations
+
+import shlex
+import warnings
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, Unpack
+
+from discreet.errors import (
+    AssumedReading,
+    BadResponses,
+    BadUsage,
+    DiscreetError,
+    Remedy,
+    escape_controls,
+)
+from discreet.tables.columns import LongPlan, plan_columns
+from discreet.tables.dataset import names_database
+from discreet.tables.formats.evaluations import KINDS as LOGS
+from discreet.tables.inspection.answers import judge_answers
+from discreet.tables.inspection.columns import Column, Roles, list_roles, name_columns
+from discreet.tables.inspection.findings import Decision, Finding, Findings, merge_options
+from discreet.tables.inspection.grid import Grid, open_grids
+from discreet.tables.inspection.rows import OddRows, Table, find_names, number_rows
+from discreet.tables.inspection.vocabulary import NAMES
+from discreet.tables.key import Key
+from discreet.tables.paths import find_files, names_server, read_head, sniff
+from discreet.tables.reading import Reading, ReadingWords, check_words, join_words
+from discreet.tables.remedies import Detected, make_remedy, spell_command
+
+_ENOUGH = 3
+"""Columns of answers that make a table a wide one."""
+SHOWN = 12
+"""Rows of a preview."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The first rows of a table, with the role of each column and row.
+
+    Attributes
+    ----------
+    names, roles
+        Of columns: "person", "item", "group", "left out"; of long tables also "answer".
+    rows, row_roles
+        Cells as text, and "person", "key" or "left out" of each row.
+    """
+
+    names: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    row_roles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What a table seems to be.
+
+    Attributes
+    ----------
+    source
+        What was looked at, as messages call it.
+    proposal
+        A complete reading: what was stated, and what is proposed.
+    decisions
+        The proposed value of every field, how sure it is, and why.
+    findings
+        What is unclear or looks wrong, and notes on what was left out.
+    preview
+        The first rows.
+    """
+
+    source: str
+    proposal: Reading
+    decisions: tuple[Decision, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    preview: Preview = field(default_factory=Preview)
+    stated: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def questions(self) -> tuple[Finding, ...]:
+        """The findings that the user has to answer."""
+        return tuple(finding for finding in self.findings if finding.is_open)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the proposal can be taken without asking."""
+        return not self.questions
+
+    @property
+    def assumed(self) -> tuple[Detected, ...]:
+        """What was decided here and not stated."""
+        return tuple(
+            Detected(one.field, one.reason, make_remedy("state it with", {one.field: one.value}))
+            for one in self.decisions
+            if not one.is_public
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is assumed, one sentence each."""
+        return tuple(finding.question for finding in self.findings if not finding.is_open)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The proposal as keywords."""
+        return simplify(self.proposal.stated)
+
+    @property
+    def command(self) -> str:
+        """The command line that takes the proposal; what only the user knows stands as KEY."""
+        words = ["discreet", "fit", shlex.quote(self.source), *spell_command(self.options)]
+        asked = [one.answers[0].asks for one in self.questions if one.answers]
+        words += [word for name in asked if name for word in (f"--{name}", name.upper())]
+        return " ".join(words)
+
+    def answer(self, finding: Finding, number: int = 0, reply: Any = None) -> dict[str, Any]:
+        """Return the keywords of a reading with an answer to a question.
+
+        Parameters
+        ----------
+        finding
+            The question.
+        number
+            Which of its answers.
+        reply
+            The value of the field that the answer asks for.
+        """
+        remedy = finding.answers[number]
+        change = dict(remedy.options) | ({remedy.asks: reply} if remedy.asks else {})
+        return merge_options(self.options, change)
+
+    def take_sure(self) -> Reading:
+        """Return the reading with what is stated and what is sure; the reader finds the lowest."""
+        sure = [one for one in self.decisions if one.is_sure and one.field != "lowest"]
+        options: dict[str, Any] = simplify(self.stated)
+        for one in sure:
+            options = merge_options(options, {one.field: one.value})
+        assumed = tuple(one for one in self.assumed if one.option in {d.field for d in sure})
+        return replace(Reading(**options), assumed=assumed)
+
+    def refuse(self) -> BadResponses:
+        """Return an error with all questions and the one command that answers them."""
+        questions = [f"({n}) {one.question}" for n, one in enumerate(self.questions, start=1)]
+        count = "one thing is" if len(questions) == 1 else f"{len(questions)} things are"
+        error = BadResponses(f"{self.source}: {count} not clear. {' '.join(questions)}")
+        for number, finding in enumerate(self.questions, start=1):
+            answers = "; ".join(remedy.words for remedy in finding.answers)
+            error.add_note(escape_controls(f"({number}) {answers}."))
+        error.add_note(escape_controls(f"To take the proposed answers: {self.command}"))
+        remedies = (remedy for finding in self.questions for remedy in finding.answers)
+        return error.offering(*remedies)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return proposal, findings and command for JSON."""
+        return {
+            "proposal": self.options,
+            "decisions": [vars(one) for one in self.decisions],
+            "findings": [
+                {
+                    "field": one.field,
+                    "question": one.question,
+                    "cells": list(one.cells),
+                    "open": one.is_open,
+                    "answers": [
+                        {"words": remedy.words, "options": dict(remedy.options),
+                         "asks": remedy.asks}
+                        for remedy in one.answers
+                    ],
+                }
+                for one in self.findings
+            ],
+            "command": self.command,
+        }  # fmt: skip
+
+
+def simplify(stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields of a reading as a person would type them.
+
+    Examples
+    --------
+    >>> simplify(Reading(missing=[9, "n/a"], key="BA").stated)
+    {'missing': [9, 'n/a'], 'key': 'BA'}
+    """
+    options: dict[str, Any] = {
+        name: list(value) if isinstance(value, tuple) else value for name, value in stated.items()
+    }
+    codes = options.get("missing")
+    if isinstance(codes, Mapping) and codes.keys() == {"*"}:
+        options["missing"] = [int(c) if c.lstrip("-").isdigit() else c for c in codes["*"]]
+    if "categories" in options:
+        options["categories"] = [list(texts) for texts in options["categories"]]
+    key = options.get("key")
+    if isinstance(key, Key):
+        letters = ["|".join(words).upper() for words in key.in_order]
+        sign = "" if all(len(word) == 1 for word in letters) else ","
+        options["key"] = sign.join(letters) if letters else dict(key.by_item)
+    return options
+
+
+def inspect_table(source: Any, **words: Unpack[ReadingWords]) -> Inspection:
+    """Look at a table, and propose how to read it.
+
+    Parameters
+    ----------
+    source
+        A file, a folder, a pattern or a data frame.
+    words
+        What is known already: fields of :class:`discreet.Reading`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"Name": ["Ann", "Bob", "Eve"], "Q1": [1, 0, 1], "Q2": [0, 0, 1]})
+    >>> inspect_table(table).proposal.stated
+    {'person': 'Name'}
+    """
+    check_words(words)
+    reading = join_words(words)
+    stated = {**reading.stated, **{name: words[name] for name in words if name != "reading"}}  # type: ignore[literal-required]
+    name = fspath(source) if isinstance(source, str | PathLike) else "The data frame"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        grids = open_grids(source, reading)
+        findings = Findings(stated)
+        grid = _choose_grid(grids, findings)
+        preview = _inspect_grid(grid, reading, findings)
+    proposal = Reading(**{**merge_options(simplify(reading.stated), findings.options)})
+    return Inspection(
+        str(name), proposal, tuple(findings.decisions), tuple(findings.questions), preview, stated
+    )
+
+
+def decide_reading(source: Any, words: Mapping[str, Any]) -> Reading:
+    """Return how to read a source: as stated, and as an inspection of the file is sure of.
+
+    Sources other than a file, or the logs of an evaluation, are read as stated. What was assumed is
+    said in a warning and kept in ``assumed``, so that no release takes it. A whole ``reading`` is
+    taken as it is.
+
+    Raises
+    ------
+    BadResponses
+        With all questions, where something is not clear.
+    """
+    reading = join_words(words)
+    if "reading" in words or not is_inspected(source):
+        return reading
+    inspection = inspect_table(source, **words)
+    fields = [finding.field for finding in inspection.questions]
+    if fields and not (len(fields) == 1 and fields[0] in _REFUSED_BY_READER):
+        raise inspection.refuse()
+    if inspection.notes and not fields:
+        warnings.warn(
+            f"{inspection.source}: {' '.join(inspection.notes)} To state it: "
+            f"{' '.join(spell_command(inspection.options))}",
+            AssumedReading,
+            stacklevel=4,
+        )
+    return inspection.take_sure()
+
+
+_REFUSED_BY_READER = ("missing", "model")
+"""Questions about values: asked alone, the reader's own refusal points at the first such cell."""
+
+
+def is_inspected(source: Any) -> bool:
+    """Say whether a source is looked at before it is read: a file, or logs of evaluations."""
+    if not isinstance(source, str | PathLike) or names_server(source):
+        return False
+    path = Path(source)
+    if path.is_dir():
+        return find_kind(find_files(path)[0]) in LOGS
+    return path.is_file() and not names_database(path) and find_kind(path) != "jsonl"
+
+
+def find_kind(file: Path) -> str:
+    """Return what a file holds; see :func:`discreet.tables.paths.sniff`."""
+    return sniff(file, read_head(file))
+
+
+def _choose_grid(grids: list[Grid], findings: Findings) -> Grid:
+    """Return the table to look at; sheets with the same columns are joined."""
+    if not grids:
+        raise BadResponses("There is no sheet with data. Check the workbook.")
+    first = max(grids, key=lambda grid: sum(map(len, grid.rows)))
+    if len(grids) == 1:
+        delimiter = first.options.get("delimiter")
+        if delimiter is not None:
+            findings.decide("delimiter", delimiter, "The fields are parted by this sign.")
+        return first
+    sheets = [grid.options["sheet"] for grid in grids]
+    tables = [find_names(grid, Findings(findings.stated)) for grid in grids]
+    names = [sorted(filter(None, table.names)) for table in tables]
+    if all(listed == names[0] for listed in names):
+        joined = [row for table in tables for row in table.rows]
+        if "sheet" not in findings.stated:
+            reason = f"The {len(sheets)} sheets have the same columns and are read as one table."
+            undo = [make_remedy(f"sheet '{one}' alone:", {"sheet": one}) for one in sheets[:5]]
+            findings.note("sheet", sheets, reason, sheets, undo)
+        find_names(grids[0], findings)  # says how many rows are above the names
+        return Grid(first.name, joined, tables[0].names, {}, False, kind="workbook")
+    if "sheet" not in findings.stated:
+        order = sorted(grids, key=lambda grid: -sum(map(len, grid.rows)))
+        answers = [
+            make_remedy(f"'{one.options['sheet']}':", {"sheet": one.options["sheet"]})
+            for one in order[:6]
+        ]
+        findings.ask("sheet", "Which sheet holds the answers?", answers, sheets[:6])
+    return first
+
+
+def _inspect_grid(grid: Grid, reading: Reading, findings: Findings) -> Preview:
+    if grid.kind in ("jsonl", "inspect", "harness"):
+        return _inspect_long(grid, reading, findings, None)
+    table = find_names(grid, findings)
+    if not table.rows:
+        return _show(table, ["not clear"] * len(table.names), [])
+    try:
+        plan = plan_columns(table.names, reading, grid.name)
+    except BadResponses as doubt:
+        plan = None
+        if _looks_long(doubt) or findings.stated.get("layout") == "long":
+            columns = name_columns(table.names, table.rows)
+            items = Roles(columns, Findings(findings.stated), len(table.rows)).find()
+            if len(items) < _ENOUGH:
+                findings.ask("layout", str(doubt), doubt.remedies)
+                return _show(table, ["not clear"] * len(table.names), [])
+            reason = f"{len(items):,} columns hold answers: one column per item."
+            findings.decide("layout", "wide", reason)
+    if isinstance(plan, LongPlan):
+        return _inspect_long(grid, reading, findings, plan, table)
+    return _inspect_wide(grid, table, findings)
+
+
+def _looks_long(doubt: DiscreetError) -> bool:
+    return "long or a wide table" in str(doubt)
+
+
+def _inspect_wide(grid: Grid, table: Table, findings: Findings) -> Preview:
+    trial = Findings(findings.stated)
+    items = Roles(name_columns(table.names, table.rows), trial, len(table.rows)).find()
+    odd = OddRows(table, items, findings)
+    if findings.stated.keys() & {"drop_rows", "key_row"}:
+        odd.take(Reading(**_pick(findings.stated, "drop_rows", "key_row")).rows_aside)
+    else:
+        odd.find(may_number=grid.is_whole)
+    rows = [row for number, row in enumerate(table.rows) if number not in odd.aside]
+    columns = name_columns(table.names, rows)
+    items = Roles(columns, findings, len(rows)).find()
+    _check_person(columns, findings)
+    judge_answers(items, findings, grid.labels)
+    options = {**findings.stated, **findings.options}
+    roles = list_roles(columns, options, {column.label for column in items})
+    return _show(table, roles, sorted(odd.aside), options.get("key_row"))
+
+
+def _pick(stated: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: stated[name] for name in names if name in stated}
+
+
+def _check_person(columns: list[Column], findings: Findings) -> None:
+    """Say that rows are numbered where persons share a name; a reader would join them."""
+    if findings.options.get("person", findings.stated.get("person")) is not None:
+        return
+    ignored = findings.options.get("ignore", ())
+    for column in columns:
+        is_name = column.word in NAMES and column.name in ignored and column.kind != "blank"
+        if is_name and not column.is_unique:
+            number_rows(column, findings)
+
+
+def _inspect_long(
+    grid: Grid,
+    reading: Reading,
+    findings: Findings,
+    plan: LongPlan | None,
+    table: Table | None = None,
+) -> Preview:
+    names = grid.names if table is None else table.names
+    rows = grid.rows if table is None else table.rows
+    names = names or []
+    if plan is None:
+        try:
+            found = plan_columns(names, reading, grid.name)
+        except (BadResponses, BadUsage) as doubt:
+            findings.ask("response", str(doubt), doubt.remedies)
+            return _show(Table(names, rows), ["not clear"] * len(names), [])
+        if not isinstance(found, LongPlan):
+            return _inspect_wide(grid, Table(names, rows), findings)
+        plan = found
+    cells = [
+        (row[plan.person], row[plan.item], row[plan.response])
+        for row in rows
+        if len(row) == len(names) and row[plan.response] is not None
+    ]
+    _ask_repeats(cells, names, rows, findings, reading)
+    by_item: dict[str, list[str | None]] = {}
+    for _, item, answer in cells:
+        by_item.setdefault(str(item), []).append(answer)
+    items = [Column(n, item, answers) for n, (item, answers) in enumerate(by_item.items())]
+    judge_answers([item for item in items if item.kind != "blank"], findings, grid.labels)
+    roles = ["left out"] * len(names)
+    roles[plan.person], roles[plan.item], roles[plan.response] = "person", "item", "answer"
+    for number in plan.groups:
+        roles[number] = "group"
+    return _show(Table(names, rows), roles, [])
+
+
+def _ask_repeats(
+    cells: list[tuple[Any, ...]],
+    names: list[str],
+    rows: list[list[str | None]],
+    findings: Findings,
+    reading: Reading,
+) -> None:
+    """Ask what to do with persons who answered an item more than once."""
+    if reading.repeats != "error" or reading.filter is not None:
+        return
+    pairs = [(person, item) for person, item, _ in cells]
+    repeated = len(pairs) - len(set(pairs))
+    if not repeated:
+        return
+    if "filter" in names:
+        column = names.index("filter")
+        often = {pair for pair, times in Counter(pairs).items() if times > 1}
+        filters = list(
+            dict.fromkeys(
+                row[column] for row, pair in zip(rows, pairs, strict=False) if pair in often
+            )
+        )
+        if len(filters) > 1:
+            answers = [make_remedy(f"'{one}':", {"filter": one}) for one in filters]
+            findings.ask("filter", "The log has several filters of one answer. Which counts?",
+                         answers, ["filter"])  # fmt: skip
+            return
+    findings.ask(
+        "repeats",
+        f"{repeated:,} answers are a person's second or later answer to an item. Which one counts?",
+        [
+            make_remedy("the first:", {"repeats": "first"}),
+            make_remedy("the last:", {"repeats": "last"}),
+        ],
+    )
+
+
+def _show(table: Table, roles: list[str], aside: list[int], key_row: object = None) -> Preview:
+    shown = [*range(min(SHOWN, len(table.rows))), *(n for n in aside if n >= SHOWN)]
+    rows = [table.rows[number] for number in shown]
+    width = len(table.names)
+    cells = tuple(
+        tuple((cell or "")[:60] for cell in [*row, *[None] * (width - len(row))][:width])
+        for row in rows
+    )
+    row_roles = [
+        "person" if n not in aside else "key" if key_row in table.rows[n] else "left out"
+        for n in shown
+    ]
+    return Preview(tuple(table.names), tuple(roles), cells, tuple(row_roles))
+
+
+__all__ = ["Decision", "Finding", "Inspection", "Preview", "Remedy", "inspect_table"]

@@ -1,0 +1,329 @@
+"""What the answers are: right and wrong, steps, chosen options or texts, and codes for no answer.
+
+In: the columns of answers, or a tally by item of a long table. Out: decisions and questions about
+missing codes, the key, categories, the lowest value and items that run the other way round.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import Remedy
+from discreet.tables.inspection.columns import Column, drop_codes_above
+from discreet.tables.inspection.findings import Findings
+from discreet.tables.inspection.vocabulary import NO_ANSWER, order_texts
+from discreet.tables.remedies import make_remedy
+from discreet.tables.scales import BadScale, find_scale, find_shared_run, make_asked
+from discreet.tables.values import MISSING_WORDS, as_number, spell
+
+RUNS_AGAINST = -0.2
+"""Correlation with the other items below which an item may be worded the other way round."""
+
+Tally = Mapping[str, Mapping[str, int]]
+
+
+def judge_answers(
+    items: Sequence[Column], findings: Findings, labels: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Propose what values mean.
+
+    Parameters
+    ----------
+    items
+        The columns of answers, without rows that are no persons.
+    findings
+        Takes decisions and questions.
+    labels
+        By column, the labels that the file gives to values.
+    """
+    if not items:
+        return
+    tally = {column.label: _count_cells(column) for column in items}
+    _find_missing_words(tally, findings)
+    stated = findings.stated
+    gone = {str(code).lower() for code in findings.options.get("missing", ())}
+    gone |= {str(code).lower() for code in _flat(stated.get("missing", ()))} | MISSING_WORDS
+    clean = {
+        item: {word: n for word, n in words.items() if word.lower() not in gone}
+        for item, words in tally.items()
+    }
+    if any(name in stated for name in ("key", "key_row", "at_least", "one_means")):
+        return
+    if "key_row" in findings.options:
+        return
+    kind = Counter(column.kind for column in items).most_common(1)[0][0]
+    if kind == "letters":
+        ask_key(findings, items)
+    elif kind == "texts":
+        _order_categories(clean, findings)
+    elif kind == "steps":
+        clean = _find_codes(clean, findings, labels)
+        _find_lowest(clean, findings)
+    if kind in ("texts", "steps") and len({len(column.cells) for column in items}) == 1:
+        _find_reversed(items, findings)
+
+
+def _count_cells(column: Column) -> Counter[str]:
+    words: Counter[str] = Counter()
+    for cell, times in Counter(column.cells).items():
+        if cell is not None:
+            words[spell(cell)] += times
+    return words
+
+
+def _flat(codes: Any) -> list[Any]:
+    if isinstance(codes, Mapping):
+        return [code for value in codes.values() for code in _flat(value)]
+    return [codes] if isinstance(codes, str | int | float) else list(codes)
+
+
+def _find_missing_words(tally: Tally, findings: Findings) -> None:
+    """Propose words for "no answer" as missing codes; the reader knows some by itself."""
+    times: Counter[str] = Counter()
+    for words in tally.values():
+        for word, count in words.items():
+            if word.lower() in NO_ANSWER - MISSING_WORDS:
+                times[word] += count
+    if times and "missing" not in findings.stated:
+        listed = ", ".join(f"'{word}' ({count:,} cells)" for word, count in times.items())
+        findings.note("missing", [*times], f"{listed}: no answer.", ["the items"])
+
+
+def ask_key(findings: Findings, items: Sequence[Column]) -> None:
+    """Ask for the right answers of a multiple-choice test, before everything else."""
+    letters = sorted({word.upper() for c in items for word in c.words if len(word) == 1})
+    question = (
+        f"This looks like a multiple-choice test of {len(items):,} items with the options "
+        f"{', '.join(letters)}. Which answers are right?"
+    )
+    answer = Remedy(
+        "give the right answers, one letter per item in the order of the columns, such as BADC, or "
+        "a table with the columns item and answer (--key BADC, --key key.csv)",
+        asks="key",
+    )
+    findings.ask("key", question, [answer], [items[0].label, items[-1].label])
+    findings.questions.insert(0, findings.questions.pop())
+
+
+# -- texts -----------------------------------------------------------------------------------
+
+
+def _order_categories(tally: Tally, findings: Findings) -> None:
+    """Propose the order of texts: each list of those that items share."""
+    if "categories" in findings.stated:
+        return
+    lists: list[set[str]] = []
+    for words in tally.values():
+        texts = {word for word in words if as_number(word) is None}
+        joined = [known for known in lists if known & texts and order_texts(known | texts)]
+        if joined:
+            joined[0].update(texts)
+        elif texts and not any(texts <= known for known in lists):
+            lists.append(texts)
+    ordered = [order_texts(texts) for texts in lists]
+    if all(ordered):
+        shown = "; ".join(" < ".join(texts or ()) for texts in ordered)
+        reason = f"Answers are texts, from the lowest to the highest: {shown}."
+        findings.note("categories", ordered, reason, ["the items"])
+        return
+    unknown = [texts for texts, order in zip(lists, ordered, strict=True) if order is None]
+    listed = ", ".join(f"'{text}'" for text in sorted(unknown[0])[:10])
+    findings.ask(
+        "categories",
+        f"Answers are texts: {listed}. What is their order, from the lowest to the highest?",
+        [
+            Remedy("give the order of the texts", asks="categories"),
+            Remedy("or say which texts are right", asks="key"),
+        ],
+    )
+
+
+# -- numbers ---------------------------------------------------------------------------------
+
+
+def _numbers(words: Mapping[str, int]) -> dict[int, int]:
+    pairs = [
+        (as_number({"true": "1", "false": "0"}.get(w.lower(), w)), n) for w, n in words.items()
+    ]
+    return {int(value): n for value, n in pairs if value is not None and value == int(value)}
+
+
+def _find_codes(
+    tally: Tally, findings: Findings, labels: Mapping[str, Mapping[str, str]]
+) -> dict[str, dict[str, int]]:
+    """Ask about numbers that are no categories; return the tally without them."""
+    by_item = {item: _numbers(words) for item, words in tally.items()}
+    labelled = _find_labelled(by_item, labels)
+    apart = sorted(_find_apart(by_item, findings) - labelled)
+    if labelled and "missing" not in findings.stated:
+        code = str(min(labelled))
+        meaning = next(words[code] for words in labels.values() if code in words)
+        reason = f"{', '.join(map(str, sorted(labelled)))} is labelled '{meaning}': no answer."
+        findings.note("missing", sorted(labelled), reason, ["the items"])
+    if apart and "missing" not in findings.stated:
+        _ask_codes(by_item, apart, findings)
+    gone = labelled | set(apart)
+    return {
+        item: {str(value): n for value, n in values.items() if value not in gone}
+        for item, values in by_item.items()
+    }
+
+
+def _find_labelled(
+    by_item: Mapping[str, Mapping[int, int]], labels: Mapping[str, Mapping[str, str]]
+) -> set[int]:
+    """Return the values that labels of the file call no answer."""
+    return {
+        value
+        for item, values in by_item.items()
+        for value in values
+        if labels.get(item, {}).get(str(value), "").strip().lower() in NO_ANSWER
+    }
+
+
+def _find_apart(by_item: Mapping[str, Mapping[int, int]], findings: Findings) -> set[int]:
+    """Return values two or more away from the run that most items share, and negative ones."""
+    shared = find_shared_run([*map(set, by_item.values())])
+    used = sorted({value for values in by_item.values() for value in values})
+    run = drop_codes_above(sorted(shared))
+    steps = findings.stated.get("steps")
+    low, high = (min(run), max(run)) if run else (0, 1)
+    if isinstance(steps, int):
+        high = max(high, low + steps)
+    apart = {value for value in used if value < min(low, 0)}
+    top = high
+    for value in (value for value in used if value > high):
+        if value - top >= 2:
+            apart.add(value)
+        else:
+            top = value
+    lowest = findings.stated.get("lowest")
+    return {value for value in apart if lowest is None or value < lowest or value > high}
+
+
+def _ask_codes(
+    by_item: Mapping[str, Mapping[int, int]], apart: Sequence[int], findings: Findings
+) -> None:
+    total = sum(sum(values.values()) for values in by_item.values())
+    shares = [
+        f"{code} ({sum(values.get(code, 0) for values in by_item.values()):,} of {total:,} answers)"
+        for code in apart
+    ]
+    where = [item for item, values in by_item.items() if set(apart) & values.keys()]
+    rest = sorted({v for values in by_item.values() for v in values} - set(apart))
+    findings.ask(
+        "missing",
+        f"Answers go from {rest[0]} to {rest[-1]}, and {', '.join(shares)} is outside. Does it "
+        "stand for a missing answer?",
+        [
+            make_remedy("it stands for a missing answer:", {"missing": list(apart)}),
+            Remedy("it is a mistake: correct the cells"),
+        ],
+        where[:5],
+    )
+
+
+def _find_lowest(tally: Mapping[str, Mapping[str, int]], findings: Findings) -> None:
+    """Propose the lowest category, and ask about what looks like a slip."""
+    stated = findings.stated
+    words = {name: stated[name] for name in ("model", "steps", "lowest", "merge") if name in stated}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            scale = find_scale(tally, make_asked(**words))
+    except BadScale as slip:
+        findings.ask(
+            "model", f"{str(slip)[0].upper()}{str(slip)[1:]}", slip.remedies, [*slip.cells]
+        )
+        return
+    values = sorted({int(value) for counts in tally.values() for value in counts})
+    if scale is not None and scale.lowest and not scale.is_binary:
+        reason = f"Answers go from {values[0]} to {values[-1]}; {values[0]} is the lowest category."
+        findings.decide("lowest", scale.lowest, reason)
+    elif values == [1, 2]:
+        findings.ask(
+            "lowest",
+            "Answers are 1 and 2. Is 2 the right answer, or the higher one?",
+            [
+                make_remedy("2 is right or higher:", {"lowest": 1}),
+                make_remedy("1 is right, 2 is wrong:", {"lowest": 1, "reverse": [*tally]}),
+            ],
+        )
+
+
+# -- items that run the other way round ------------------------------------------------------
+
+
+def _find_reversed(items: Sequence[Column], findings: Findings) -> None:
+    if "reverse" in findings.stated or len(items) < 4:
+        return
+    scores = _score(items, findings)
+    if scores is None:
+        return
+    turned = [items[number].label for number in find_reversed(scores)]
+    if turned:
+        listed = ", ".join(f"'{name}'" for name in turned)
+        findings.ask(
+            "reverse",
+            f"{listed} correlate negatively with the other items. Are they worded the other way "
+            "round?",
+            [
+                make_remedy("they are: reverse them:", {"reverse": turned}),
+                Remedy("they are not: reverse=[] (--reverse none)", {"reverse": []}),
+            ],
+            turned,
+        )
+
+
+def _score(items: Sequence[Column], findings: Findings) -> np.ndarray[Any, Any] | None:
+    """Return ``[person, item]``, NaN where an answer is missing; None of right and wrong."""
+    ranks: dict[str, float] = {}
+    for texts in findings.options.get("categories", findings.stated.get("categories", ())):
+        ranks |= {text.lower(): float(rank) for rank, text in enumerate(texts)}
+    gone = {str(code).lower() for code in findings.options.get("missing", ())}
+    gone |= {str(code).lower() for code in _flat(findings.stated.get("missing", ()))}
+
+    def score(cell: str | None) -> float:
+        word = "" if cell is None else spell(cell).lower()
+        number = as_number(word)
+        value = ranks.get(word, np.nan if number is None else float(number))
+        return np.nan if word in gone else value
+
+    scores = np.array([[score(cell) for cell in column.cells] for column in items]).T
+    values = scores[np.isfinite(scores)]
+    return scores if len(np.unique(values)) > 2 else None
+
+
+def find_reversed(scores: np.ndarray[Any, Any]) -> list[int]:
+    """Return the items that correlate negatively with the others, the smaller part of two.
+
+    Parameters
+    ----------
+    scores
+        ``[person, item]``, NaN where an answer is missing.
+    """
+    n_persons, n_items = scores.shape
+    if n_persons < 20:
+        return []
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        centred = np.nan_to_num(scores - np.nanmean(scores, axis=0))
+    spread = centred.std(axis=0)
+    if (spread == 0).any():
+        return []
+    correlation = np.corrcoef(centred.T)
+    direction = np.linalg.eigh(correlation)[1][:, -1]
+    sign = np.where(direction >= 0, 1.0, -1.0)
+    sign *= 1.0 if (sign > 0).sum() * 2 >= n_items else -1.0
+    against = []
+    for item in np.flatnonzero(sign < 0).tolist():
+        rest = (centred * sign / spread)[:, np.arange(n_items) != item].sum(axis=1)
+        r = float(np.corrcoef(centred[:, item], rest)[0, 1])
+        if r < RUNS_AGAINST and r * np.sqrt(n_persons) < -3:
+            against.append(item)
+    return against

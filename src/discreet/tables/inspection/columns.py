@@ -1,0 +1,379 @@
+"""What each column of a wide table is: item, person, group, or something to leave out.
+
+In: the names of the columns and their cells. Out: decisions and questions about columns, and the
+items. A few rows that are no persons (a key, totals) do not disturb it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Literal
+
+from discreet.tables.columns import expand_names, find_role_names
+from discreet.tables.inspection.findings import Findings
+from discreet.tables.inspection.vocabulary import (
+    ABOUT,
+    AGES,
+    GROUPS,
+    IDS,
+    NAMES,
+    NO_ANSWER,
+    NUMBERS,
+    TOTALS,
+    order_texts,
+    plain,
+)
+from discreet.tables.reading import Reading
+from discreet.tables.remedies import make_remedy
+from discreet.tables.scales import MOST_CATEGORIES, find_shared_run
+from discreet.tables.values import MISSING_WORDS, as_number, letter_column, spell
+
+Kind = Literal["blank", "steps", "number", "letters", "texts", "date", "many"]
+
+_DATE = re.compile(
+    r"\d{4}-\d\d?-\d\d?([ T].*)?|\d\d?[./-]\d\d?[./-](\d{4}|\d\d)([ ,].*)?|\d\d?:\d\d(:\d\d)?"
+    r"|\d\d? \w+ \d{4}.*|\d+ (mins?|hours?|secs?|Minuten|Stunden)\b.*|\w+ \d\d?, \d{4}.*"
+)
+_LETTERS = re.compile(r"[A-Ha-h]([,;/+& ]*[A-Ha-h])*")
+_CODE = re.compile(r"-[0-9]+|[79]{1,4}|8{1,4}|9[0-9]|7[0-9]|99[0-9]|999[0-9]")
+_PERCENT = re.compile(r"-?[\d.,]+ ?%")
+_GONE = MISSING_WORDS | NO_ANSWER
+FEW = 12
+"""Different values up to which a column may part persons into groups."""
+ENOUGH_ROWS = 8
+"""Rows from which on values say that a column is no item."""
+SHARE = 0.8
+"""Share of a column's cells that must be of one kind."""
+
+
+def is_code(number: float) -> bool:
+    """Say whether a number looks like a code for a missing answer."""
+    return number == int(number) and _CODE.fullmatch(str(int(number))) is not None
+
+
+def drop_codes_above(numbers: Sequence[int]) -> list[int]:
+    """Return whole numbers in order without negative ones, and without codes behind a gap.
+
+    Examples
+    --------
+    >>> drop_codes_above([-1, 0, 1, 2, 98, 99])
+    [0, 1, 2]
+    """
+    scale = [number for number in numbers if number >= 0]
+    for cut in range(1, len(scale)):
+        if scale[cut] - scale[cut - 1] > 1 and all(map(is_code, scale[cut:])):
+            return scale[:cut]
+    return scale
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its number, its name, and its cells."""
+
+    number: int
+    name: str
+    cells: Sequence[str | None]
+
+    @property
+    def label(self) -> str:
+        """What a reading calls it; a column without a name goes by its letter."""
+        return self.name or f"column {letter_column(self.number)}"
+
+    @property
+    def word(self) -> str:
+        """Its name in plain letters."""
+        word = plain(self.name)
+        return word.removesuffix("id") if word.endswith(("erid", "entid", "onid")) else word
+
+    @cached_property
+    def words(self) -> Counter[str]:
+        """How often each value occurs, but for missing ones."""
+        words: Counter[str] = Counter()
+        for cell, times in Counter(self.cells).items():
+            if cell is not None and cell.lower() not in _GONE:
+                words[spell(cell)] += times
+        return words
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether no two cells are the same, but for a few at the end that are blank."""
+        filled = [cell for cell in self.cells if cell is not None]
+        enough = len(filled) >= max(3, 0.9 * len(self.cells) - 3)
+        return enough and len(set(filled)) == len(filled)
+
+    @cached_property
+    def core(self) -> frozenset[int]:
+        """The whole numbers of a column of numbers, without codes for missing answers."""
+        numbers = sorted({int(n) for w in self.words if (n := as_number(w)) is not None})
+        return frozenset(drop_codes_above(numbers))
+
+    @cached_property
+    def kind(self) -> Kind:
+        """What most of its cells are."""
+        total = sum(self.words.values())
+        if not total:
+            return "blank"
+        if self._share(lambda word: _DATE.fullmatch(word) is not None) >= SHARE:
+            return "date"
+        if (
+            self._share(lambda word: as_number(word) is not None or bool(_PERCENT.match(word)))
+            > 0.9
+        ):
+            return self._kind_of_numbers()
+        if self._share(lambda word: len(word) == 1 and bool(_LETTERS.fullmatch(word))) >= SHARE:
+            return "letters"
+        is_small = len(self.words) <= MOST_CATEGORIES or 4 * len(self.words) < total <= 400
+        return "texts" if is_small and 2 * len(self.words) <= total + 2 else "many"
+
+    def _share(self, test: Callable[[str], bool]) -> float:
+        hits = sum(n for word, n in self.words.items() if test(word))
+        return float(hits / sum(self.words.values()))
+
+    def _kind_of_numbers(self) -> Kind:
+        numbers = [n for word in self.words if (n := as_number(word)) is not None]
+        if not numbers or (any(n != int(n) for n in numbers[:50]) and not self._is_nearly_whole()):
+            return "number"
+        core = self.core
+        is_scale = bool(core) and max(core) - min(core) < MOST_CATEGORIES and max(core) < 20
+        return "steps" if is_scale else "number"
+
+    def _is_nearly_whole(self) -> bool:
+        """Say whether one row alone, such as means, holds decimals."""
+        broken = sum(n for w, n in self.words.items() if (v := as_number(w)) is not None and v % 1)
+        return broken <= 1 < sum(self.words.values())
+
+
+class Roles:
+    """Finds the role of every column, and says why."""
+
+    def __init__(self, columns: Sequence[Column], findings: Findings, rows: int) -> None:
+        self._findings, self._rows = findings, rows
+        stated = findings.stated
+        self._kept = {*stated.get("keep", ())}
+        groups = expand_names(stated.get("group") or (), [column.label for column in columns])
+        taken = {*stated.get("ignore", ()), *groups, stated.get("person")}
+        taken |= {stated.get("order_by")}
+        self._free = [column for column in columns if column.label not in taken]
+        self.items: list[Column] = []
+
+    def find(self) -> list[Column]:
+        """Return the items."""
+        self.items = self._find_items()
+        others = [column for column in self._free if column not in self.items]
+        others = [column for column in others if not self._leave_out_plain(column)]
+        person = None if "person" in self._findings.stated else self._choose_person(others)
+        for column in others:
+            if column is not person:
+                self._place(column)
+        return self.items
+
+    # -- items -----------------------------------------------------------------------------
+
+    def _find_items(self) -> list[Column]:
+        candidates = [column for column in self._free if self._may_be_item(column)]
+        kinds = Counter[str](column.kind for column in candidates)
+        best = max(("steps", "letters", "texts"), key=lambda kind: kinds[kind])
+        family = [column for column in candidates if column.kind == best]
+        items = [column for column in family if _belongs(column, family)]
+        sums = find_sums(items, self._rows) if best == "steps" else []
+        kept = [
+            column
+            for column in self._free
+            if column.label in self._kept or (column.kind == "blank" and self._is_plain(column))
+        ]  # an item that nobody answered keeps its column
+        chosen = {column.number: column for column in [*items, *kept] if column not in sums}
+        return [chosen[number] for number in sorted(chosen)]
+
+    def _may_be_item(self, column: Column) -> bool:
+        return column.kind in ("steps", "letters", "texts") and self._is_plain(column)
+
+    def _is_plain(self, column: Column) -> bool:
+        known = GROUPS | AGES | ABOUT | TOTALS | IDS | NAMES | NUMBERS
+        return bool(column.name) and column.word not in known
+
+    # -- other columns -----------------------------------------------------------------------
+
+    def _leave_out_plain(self, column: Column) -> bool:
+        """Leave out what is surely no item and no person; say whether it was."""
+        word, reason = column.word, ""
+        if column.kind == "blank":
+            reason = "" if column.name else "The column is blank."
+        elif word in ABOUT:
+            reason = f"'{column.name}' is about the survey, not an answer."
+        elif word in AGES:
+            reason = f"'{column.name}' is an age."
+        elif (word in TOTALS or _is_total_name(column.name)) and column.kind in ("steps", "number"):
+            reason = f"'{column.name}' holds totals or marks."
+        elif column in find_sums([*self.items, column], self._rows):
+            reason = f"'{column.name}' is the sum of the items."
+        elif column.kind == "date":
+            reason = f"'{column.name}' holds dates or times."
+        elif column.kind == "steps" and len(column.words) == 1:
+            reason = f"'{column.name}' has the same value in every row."
+        if not reason:
+            return False
+        self._leave_out(column, reason)
+        return True
+
+    def _leave_out(self, column: Column, reason: str) -> None:
+        undo = make_remedy(f"'{column.label}' is an item after all:", {"keep": [column.label]})
+        self._findings.note("ignore", [column.label], reason, [column.label], [undo])
+
+    def _choose_person(self, columns: Sequence[Column]) -> Column | None:
+        """Return the column that tells persons apart, the best of those that could."""
+        unique = [column for column in columns if column.is_unique and column.kind != "blank"]
+        ranked = sorted(unique, key=_rank_person)
+        named = [column for column in ranked if _rank_person(column)[0] < _UNNAMED]
+        if named:
+            return self._name_person(named[0], f"'{named[0].name}' tells the persons apart.")
+        if ranked and (len(self._findings.stated) or self._rows >= 8 or ranked[0].number == 0):
+            first = ranked[0]
+            if first.kind in ("many", "number") and not _has_fractions(first):
+                reason = f"'{first.label}' has another value in every row."
+                return self._name_person(first, reason)
+        return None
+
+    def _name_person(self, column: Column, reason: str) -> Column:
+        if column.name:
+            by_name = find_role_names([one.name for one in self._free], Reading()).get("person", ())
+            if by_name == (column.name,):
+                self._findings.decide("person", column.name, reason, is_public=True)
+            else:
+                self._findings.note("person", column.name, reason, [column.name])
+        return column
+
+    def _place(self, column: Column) -> None:
+        """Leave a column out, make it a group, or ask."""
+        word, n_values = column.word, len(column.words)
+        if word in NAMES or word in IDS or word in NUMBERS:
+            repeated = "" if column.is_unique else ", and some of them occur twice"
+            reason = f"'{column.label}' names or numbers persons{repeated}."
+            self._leave_out(column, reason)
+        elif column.kind == "many" or (column.kind == "number" and n_values > FEW):
+            what = "numbers" if column.kind == "number" else "texts"
+            self._leave_out(column, f"'{column.label}' has many different {what}.")
+        elif n_values == 1:
+            self._leave_out(column, f"'{column.label}' has the same value in every row.")
+        elif word in GROUPS and not self._looks_like_item(column):
+            reason = f"'{column.label}' groups the persons."
+            undo = make_remedy("leave it out instead:", {"ignore": [column.label]})
+            self._findings.note("group", [column.label], reason, [column.label], [undo])
+        elif self._is_plain(column) and (
+            self._rows < ENOUGH_ROWS or "key" in self._findings.stated
+        ):
+            self.items.append(column)  # too few rows to say more, or a key that knows the items
+            self.items.sort(key=lambda item: item.number)
+        else:
+            self._ask_role(column)
+
+    def _looks_like_item(self, column: Column) -> bool:
+        if not self.items or column.kind != self.items[0].kind:
+            return False
+        return _belongs(column, [*self.items, column])
+
+    def _ask_role(self, column: Column) -> None:
+        values = ", ".join(f"'{word}'" for word in list(column.words)[:4])
+        label = column.label
+        self._findings.ask(
+            "group",
+            f"What is the column '{label}' ({values})? Its values differ from those of the items."
+            if not self._looks_like_item(column)
+            else f"Is '{label}' ({values}) a group of persons or an item?",
+            [
+                make_remedy("it groups the persons:", {"group": [label]}),
+                make_remedy("leave it out:", {"ignore": [label]}),
+                make_remedy("it is an item:", {"keep": [label]}),
+            ],
+            [label],
+        )
+
+
+_UNNAMED = 4
+
+
+def _rank_person(column: Column) -> tuple[int, int]:
+    """Return how likely a column is the one that tells persons apart, smallest first."""
+    word = column.word
+    if word in IDS:
+        return 0, column.number
+    if word in NAMES and column.kind == "many":
+        return 1, column.number
+    if word in NUMBERS:
+        return 3, column.number
+    return (2 if word in NAMES else _UNNAMED), column.number
+
+
+def _has_fractions(column: Column) -> bool:
+    return any((n := as_number(word)) is not None and n % 1 for word in column.words)
+
+
+def _is_total_name(name: str) -> bool:
+    return name.strip() in ("%", "Σ", "∑", "Ø") or plain(name.split("/")[0]) in TOTALS
+
+
+def _belongs(column: Column, family: Sequence[Column]) -> bool:
+    """Say whether a column shares its values with others of its kind."""
+    if column.kind == "letters":
+        return True
+    if column.kind == "steps":
+        shared = find_shared_run([other.core for other in family])
+        if not shared:
+            return True
+        return bool(column.core & shared) and max(column.core) <= max(shared) + 4
+    others = [other.words.keys() for other in family if other is not column]
+    words = {word.casefold() for word in column.words}
+    shares = [len(words & {w.casefold() for w in other}) / len(words) for other in others]
+    return max(shares, default=0) >= 0.5 or order_texts(column.words) is not None
+
+
+def find_sums(columns: Collection[Column], rows: int) -> list[Column]:
+    """Return the columns that are the sum of the others in nearly every row."""
+    numbers = {
+        column.number: [_value(cell) for cell in column.cells]
+        for column in columns
+        if column.kind in ("steps", "number")
+    }
+    total = [
+        sum(values[row] or 0 for values in numbers.values()) for row in range(rows)
+    ]  # twice a sum where it is one of the columns
+    sums = []
+    for column in columns:
+        values = numbers.get(column.number, [])
+        filled = [row for row, value in enumerate(values) if value]
+        hits = sum(2 * (values[row] or 0) == total[row] for row in filled)
+        if len(numbers) > 3 and len(filled) >= 5 and hits >= 0.9 * len(filled):
+            sums.append(column)
+    return sums
+
+
+@lru_cache(maxsize=4096)
+def _value(cell: str | None) -> float | None:
+    number = None if cell is None else as_number(cell)
+    return None if number is None else float(number)
+
+
+def name_columns(names: Sequence[str], rows: Sequence[Sequence[str | None]]) -> list[Column]:
+    """Return the columns of rows."""
+    return [
+        Column(number, name, [row[number] if number < len(row) else None for row in rows])
+        for number, name in enumerate(names)
+    ]
+
+
+def list_roles(
+    columns: Sequence[Column], options: Mapping[str, object], items: Collection[str]
+) -> list[str]:
+    """Return the role of every column, for a preview."""
+    roles = []
+    for column in columns:
+        label = column.label
+        is_group = label in tuple(options.get("group", ()) or ())  # type: ignore[arg-type]
+        is_person = label == options.get("person") or (not column.number and not column.name)
+        roles.append(
+            "item" if label in items else "group" if is_group else "person" if is_person else ""
+        )
+    return [role or "left out" for role in roles]
