@@ -30,7 +30,14 @@ from discreet.errors import BadResponses, Remedy
 from discreet.tables.advice import refuse_wide
 from discreet.tables.columns import WidePlan
 from discreet.tables.ids import IdCodes, read_ids
-from discreet.tables.opener import LongTable, RowPlaces, Source, assign_groups, detect_reading
+from discreet.tables.opener import (
+    LongTable,
+    RowPlaces,
+    Source,
+    assign_groups,
+    detect_reading,
+    name_groups,
+)
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import Detected, join_detected, make_remedy
 from discreet.tables.separators import OrderKeys, sort_keys
@@ -157,7 +164,7 @@ class WideTable:
         self._persons = IdCodes()
         self._column: str | None = None
         self._numbered = True
-        self._groups = {name: IdCodes() for name in reading.group}
+        self._groups: dict[str, IdCodes] = {}
         self._order = OrderKeys()
         self._segments: list[_Segment] = []
         self._buffer = np.zeros((0, 0), dtype=np.int8)
@@ -175,8 +182,7 @@ class WideTable:
         detected = detect_reading(source, plan, self._reading)
         self._detected = join_detected([self._detected, detected])
         self._check_numbering(source, plan)
-        if not plan.groups:  # out of memory nobody asks for them
-            self._groups = {}
+        self._groups = name_groups(self._groups, source, plan)
         items = tuple(source.names[number] for number in plan.items)
         if not self._segments or self._segments[-1].items != items:
             self._flush()

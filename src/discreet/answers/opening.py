@@ -30,6 +30,7 @@ from discreet.tables.reading import (
     join_words,
 )
 from discreet.tables.sources import is_records, is_spark
+from discreet.tables.survey import DesignWords, refuse_weights
 from discreet.types import Engine, WeightingName
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ SYNONYMS = {"duckdb": "disk"}
 
 MATRIX_WORDS = {"missing", "model", "steps", "lowest", "reverse", "merge"}
 """Words about answers that need no names of columns."""
+
+WHOLE_NUMBERS = "counts are of whole persons. Give the answers without weights, or fit them"
 
 MAIN_MEMORY = 1
 """DLPack's number for it."""
@@ -103,6 +106,7 @@ def count_pairs(
     """
     function, tally = plan_count(weighting, folds)
     LOG.info("counting pairs of %s, engine %s", name_source(source), engine)
+    refuse_weights(getattr(source, "sample", None), "counting pairs", WHOLE_NUMBERS)
     with opened(source, engine, reading) as answers:
         counts = answers.count(function, tally)
     LOG.info("counted pairs of %d items, %d persons", len(counts.items), counts.persons)
@@ -302,6 +306,36 @@ def load_answers(
         )
     LOG.info("reading answers of %s", name_source(source))
     return log_answers(open_memory(source, plan_words(source, options, is_inspected=True)))
+
+
+def weigh_answers(source: Any, design: DesignWords, words: ReadingWords) -> Responses:
+    """Return answers in memory with the weights and the sampling design of their persons.
+
+    Parameters
+    ----------
+    source
+        As for :func:`load_answers`.
+    design
+        Columns of weights, strata, clusters and replicate weights.
+    words
+        How to read it.
+    """
+    from discreet.answers.responses import Responses
+
+    if "weight" not in design:
+        stated = ", ".join(f"{word}=" for word in design)
+        raise BadUsage(f"{stated} needs the column of the weights too; say weight= (--weight)")
+    if isinstance(source, Responses):
+        return load_answers(source, words).weigh(**design)
+    columns = [column for word, column in design.items() if word != "replication"]
+    names = [_list_names(column) for column in (words.get("group"), *columns)]
+    group = list(dict.fromkeys(name for listed in names for name in listed))
+    options: ReadingWords = {**words, "group": group}
+    return load_answers(source, options).weigh(**design)
+
+
+def _list_names(value: Any) -> list[str]:
+    return [] if value is None else [value] if isinstance(value, str) else list(value)
 
 
 def plan_words(

@@ -19,6 +19,7 @@ from discreet.counts.planes import AnswerStore, SparseRows, join_rows
 from discreet.errors import BadResponses, BadUsage
 from discreet.names import restore_ids
 from discreet.tables.remedies import join_detected
+from discreet.tables.survey import refuse_weights
 from discreet.tabular import make_frame
 from discreet.text import name_some
 from discreet.types import IndexArray, Layout, Texts
@@ -45,6 +46,7 @@ def select_person_rows(responses: Responses, rows: Any) -> Responses:
         None if chosen is None else replace(chosen, chosen=chosen.chosen[positions]),
         responses.lowest,
         responses.detected,
+        None if responses.sample is None else responses.sample.take(positions),
     )
 
 
@@ -57,6 +59,12 @@ def join_responses(parts: Sequence[Responses]) -> Responses:
         )
     if not parts:
         raise BadResponses("Nothing to put together: give at least one set of answers.")
+    for part in parts:
+        refuse_weights(
+            part.sample,
+            "putting answers together",
+            "units of two samples may have the same names. Read all persons from one table",
+        )
     steps, lowest = join_items(parts), {part.lowest for part in parts}
     if len(lowest) > 1:
         raise BadResponses(

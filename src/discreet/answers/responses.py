@@ -32,6 +32,7 @@ from discreet.tables.ids import check_codes, check_groups, check_items, check_pe
 from discreet.tables.reading import Reading, ReadingWords, StepWords
 from discreet.tables.remedies import Detected
 from discreet.tables.scales import CategoryScale
+from discreet.tables.survey import DesignWords, SurveyDesign, make_sample
 from discreet.tables.values import Codes
 from discreet.types import Layout, Texts
 
@@ -67,6 +68,8 @@ class Responses(Guessable, AnswerSource):
         The value that category 0 had where the answers were read.
     detected
         What the data decided about how they were read.
+    sample
+        Weights and sampling design of the persons; see :meth:`weigh`.
 
     Examples
     --------
@@ -81,7 +84,7 @@ class Responses(Guessable, AnswerSource):
     in_memory = True
     __slots__ = (
         *("_choices", "_detected", "_groups", "_items", "_lowest", "_n_answers", "_persons"),
-        *("_persons_made", "_store"),
+        *("_persons_made", "_sample", "_store"),
     )
 
     _items: tuple[str, ...]
@@ -93,6 +96,7 @@ class Responses(Guessable, AnswerSource):
     _choices: Choices | None
     _lowest: int
     _detected: tuple[Detected, ...]
+    _sample: SurveyDesign | None
 
     def __init__(
         self,
@@ -103,6 +107,7 @@ class Responses(Guessable, AnswerSource):
         choices: Choices | None = None,
         lowest: int = 0,
         detected: Sequence[Detected] = (),
+        sample: SurveyDesign | None = None,
     ) -> None:
         n_persons = store.n_persons
         values = {
@@ -115,6 +120,7 @@ class Responses(Guessable, AnswerSource):
             "_choices": choices,
             "_lowest": lowest,
             "_detected": tuple(detected),
+            "_sample": sample,
         }
         for slot, value in values.items():
             object.__setattr__(self, slot, value)
@@ -126,7 +132,7 @@ class Responses(Guessable, AnswerSource):
         raise AttributeError(f"Responses cannot be changed; build a new one instead of '{name}'.")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        about = (dict(self._groups), self._choices, self._lowest, self._detected)
+        about = (dict(self._groups), self._choices, self._lowest, self._detected, self._sample)
         return Responses, (self._items, self._persons, self._store, *about)
 
     # -- made from ---------------------------------------------------------------------------
@@ -294,6 +300,32 @@ class Responses(Guessable, AnswerSource):
         return self._groups
 
     @property
+    def sample(self) -> SurveyDesign | None:
+        """Weights and sampling design of the persons; None where everybody counts alike."""
+        return self._sample
+
+    def weigh(self, **design: Unpack[DesignWords]) -> Responses:
+        """Return the same answers with weights and a sampling design, from columns of groups.
+
+        Parameters
+        ----------
+        design
+            ``weight=``, ``strata=``, ``cluster=``, ``replicates=`` and ``replication=``; see
+            :func:`discreet.fit`.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> table = pa.table({"id": [1, 2], "q1": [1, 0], "q2": [0, 1], "w": [1.5, 0.0]})
+        >>> answers = Responses.from_dataframe(table, group="w").weigh(weight="w")
+        >>> answers.sample.weight.tolist()
+        [1.5, 0.0]
+        """
+        sample = make_sample(self._groups, self.persons, **design)
+        about = (self._groups, self._choices, self._lowest, self._detected, sample)
+        return Responses(self._items, self._persons, self._store, *about)
+
+    @property
     def n_persons(self) -> int:
         """Number of persons, those without any answer included."""
         return self._store.n_persons
@@ -323,7 +355,7 @@ class Responses(Guessable, AnswerSource):
         names = tuple(self._items[index[name]] if name in index else name for name in chosen)
         store = select_columns(self._store, columns)
         choices = None if self._choices is None else self._choices.select(names)
-        about = (self._groups, choices, self._lowest, self._detected)
+        about = (self._groups, choices, self._lowest, self._detected, self._sample)
         return Responses(names, self._persons, store, *about)
 
     def select_persons(self, rows: Any) -> Responses:
@@ -371,7 +403,7 @@ class Responses(Guessable, AnswerSource):
         if limit >= self.n_items:
             return self
         store = cap_answers(self._store, limit, source)
-        about = (self._groups, None, self._lowest, self._detected)
+        about = (self._groups, None, self._lowest, self._detected, self._sample)
         return Responses(self._items, self._persons, store, *about)
 
     # -- what it is asked --------------------------------------------------------------------

@@ -152,6 +152,33 @@ class Limits:
     )
 
 
+@dataclass(frozen=True)
+class WeightOptions:
+    """Sampling weights, and the design of the sample."""
+
+    weight: Annotated[Name, option("COL", "Sampling weights; 0 is outside the domain.")] = None
+    strata: Annotated[Name, option("COL", "With --weight: the strata.")] = None
+    cluster: Annotated[
+        Name, option("COL", "With --weight: primary sampling units, such as schools.")
+    ] = None
+    replicates: Annotated[
+        Name, option("COLS", 'With --weight: replicate weights, such as "repwt*".')
+    ] = None
+    replication: Annotated[
+        Name, option("KIND", "How --replicates were made: jk1, jk2, brr or fay:K.")
+    ] = None
+
+    @property
+    def stated(self) -> dict[str, str]:
+        """What is stated, as keywords of :meth:`discreet.Responses.weigh`."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that describe persons."""
+        return [value for name, value in self.stated.items() if name != "replication"]
+
+
 AnswersFile = Annotated[
     str,
     argument("FILE", "The answers: CSV, Excel, SPSS, Stata, SAS, Parquet or JSONL; long or wide."),

@@ -5,6 +5,7 @@ The page is made from answers, from a calibration that ``fit`` wrote, or from a 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,6 +14,7 @@ from discreet.cli.answers import (
     AnswersFile,
     Limits,
     ReadingOptions,
+    WeightOptions,
     name_answers,
     open_answers,
     read_answers,
@@ -87,15 +89,16 @@ def fit(
     force: Force = False,
     as_json: AsJson = False,
     raters: RaterOptions,
+    weights: WeightOptions,
     reading: ReadingOptions,
 ) -> None:
     """Estimate item difficulties from answers. The results are confidential."""
     target = read_wanted(scale)
     if raters.facets:
-        if anchors is not None or scale is not None or regularisation != 0:
+        if anchors is not None or scale is not None or regularisation != 0 or weights.stated:
             raise BadUsage(
-                "--anchors, --scale and --regularisation are not for ratings with --rater or "
-                "--facet; leave them out."
+                "--anchors, --scale, --regularisation and --weight are not for ratings with "
+                "--rater or --facet; leave them out."
             )
         name = title or f"Ratings: {name_answers(file)}"
         places = RatingPlaces(out, name, force, as_json)
@@ -106,7 +109,10 @@ def fit(
         raise BadUsage("--title is the headline of the report, which --out writes; add --out DIR.")
     check_method(method)
     # Diagnostics, anchors and abilities need all answers in memory; difficulties alone do not.
-    alone = out is None and anchors is None and not needs_persons(target)
+    has_design = bool(weights.stated)
+    alone = out is None and anchors is None and not (has_design or needs_persons(target))
+    if has_design:
+        reading = replace(reading, group=[*(reading.group or []), *weights.columns])
     limits = Limits() if alone else Limits(engine="memory")
     with open_answers(file, reading, limits, "Estimating difficulties") as answers:
         from discreet.counts import PairCounts
@@ -119,13 +125,20 @@ def fit(
             model=reading.model,
             regularisation=regularisation,
             anchors=None if anchors is None else read_anchors(anchors),
+            weight=weights.weight,
+            strata=weights.strata,
+            cluster=weights.cluster,
+            replicates=weights.replicates,
+            replication=weights.replication,
         )
         turned = settle_scale(target, responses, estimate)
     written = []
     if out is not None:
         with working("Writing the report"):
             title = title or title_of(name_answers(file))
-            full_responses = None if isinstance(responses, PairCounts) else responses
+            # Fit and abilities beside the difficulties would be those of the sample.
+            lacks_persons = isinstance(responses, PairCounts) or has_design
+            full_responses = None if lacks_persons else responses
             written = write_calibration(out, estimate, full_responses, title=title, scale=turned)
     if as_json:
         held = {} if anchors is None else {"anchors": list_rows(estimate.anchors_to_dict())}

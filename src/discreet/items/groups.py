@@ -29,6 +29,7 @@ from discreet.models.steps import (
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tables.reading import FitWords, ReadingWords
+from discreet.tables.survey import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.tabular import Tabular, brief_repr
 from discreet.text import count_of, name_some
 from discreet.types import (
@@ -124,7 +125,9 @@ def split_groups(responses: Responses, groups: Any) -> Split:
 def load_grouped(responses: Any, groups: Any, words: ReadingWords) -> Responses:
     """Return answers in memory, with the group column that is asked for."""
     is_column = isinstance(groups, str) and groups not in SCORE_SPLITS
-    return load_answers(responses, words, group=groups if is_column else ())
+    source = load_answers(responses, words, group=groups if is_column else ())
+    refuse_weights(source.sample, "a test of group differences by chi-squared", PSEUDO_LIKELIHOOD)
+    return source
 
 
 def _label_persons(responses: Responses, groups: Any) -> Texts:

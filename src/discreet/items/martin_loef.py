@@ -22,6 +22,7 @@ from discreet.models.steps import RATING_SCALE, category_totals, choose_model, l
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tables.reading import FitWords, ReadingWords
+from discreet.tables.survey import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.tabular import Tabular, brief_repr
 from discreet.text import name_some
 from discreet.types import FloatArray, Int64Array, Model
@@ -121,6 +122,7 @@ def run_martin_loef(
     (5, 1000)
     """
     source = load_answers(responses, name_model(responses, model, reading))
+    refuse_weights(source.sample, "Martin-Löf's test", PSEUDO_LIKELIHOOD)
     usable = _usable_items(source)
     parts = _choose_parts(source, usable, split)
     chosen = choose_model(model, source.steps)

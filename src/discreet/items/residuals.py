@@ -21,6 +21,7 @@ from discreet.models.categories import score_moments
 from discreet.models.item_parameters import KnownItems, known_thresholds
 from discreet.persons.scoring import PersonScores, PersonStatus, score
 from discreet.tables.reading import ReadingWords
+from discreet.tables.survey import OF_SAMPLE, refuse_weights
 from discreet.tabular import Tabular, brief_repr, list_field_columns
 from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array, ScoreMethod
 
@@ -105,6 +106,7 @@ def prepare(
 ) -> Prepared:
     """Match items, score persons, and refuse answers that nothing can be said about."""
     source = load_answers(responses, words)
+    refuse_weights(source.sample, "fit by residuals", OF_SAMPLE)
     scores = score(source, calibration, method=method)
     item_parameters = known_thresholds(calibration).select(set(scores.items))
     answers = item_parameters.match(source.select(item_parameters.items))

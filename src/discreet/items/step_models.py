@@ -23,6 +23,7 @@ from discreet.models.steps import (
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tables.reading import ReadingWords
+from discreet.tables.survey import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.tabular import Tabular, brief_repr
 from discreet.text import name_some
 
@@ -91,6 +92,9 @@ def compare_step_models(responses: Any, **reading: Unpack[ReadingWords]) -> Step
     149-174.
     """
     source = load_answers(responses, reading)
+    refuse_weights(
+        source.sample, "the test of partial credit against rating scale", PSEUDO_LIKELIHOOD
+    )
     if max(source.steps) == 1:
         raise BadUsage(
             "partial credit and rating scale are models of answers with steps; of right and wrong "

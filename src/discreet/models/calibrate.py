@@ -14,7 +14,7 @@ from typing import Any, Unpack, cast
 
 import numpy as np
 
-from discreet.answers.opening import load_answers, name_model, opened, plan_words
+from discreet.answers.opening import load_answers, name_model, opened, plan_words, weigh_answers
 from discreet.answers.protocol import Answers, Job
 from discreet.answers.ratings import Ratings, StoredRatings
 from discreet.answers.responses import Responses
@@ -32,15 +32,21 @@ from discreet.models.anchors import (
 )
 from discreet.models.by_group import fits_groups
 from discreet.models.conditional.patterns import GroupPatterns
-from discreet.models.connectivity import Chain, ItemFacts, call_categories, doubt_shape
+from discreet.models.connectivity import (
+    Chain,
+    ItemFacts,
+    call_categories,
+    warn_of_repeated,
+    warn_of_shape,
+)
 from discreet.models.item_parameters import KnownItems
 from discreet.models.laplacian import Laplacian
 from discreet.models.methods import (
     ANSWER_METHODS,
     AUTO,
     METHOD_WORDS,
-    METHODS,
     PAIR_METHODS,
+    check_method_name,
 )
 from discreet.models.methods import (
     Method as PairEstimator,
@@ -59,6 +65,7 @@ from discreet.models.structure import Structure
 from discreet.results.dropped import warn_of_dropped, warn_of_missing_errors
 from discreet.results.estimate import Estimate, FitWarning, Solution, WarningKind
 from discreet.tables.reading import FitWords, ReadingWords
+from discreet.tables.survey import state_design
 from discreet.text import count_of
 from discreet.types import Ability, Engine, FloatArray, Method, Model, Within
 
@@ -116,6 +123,11 @@ def fit(
     within: Within = "auto",
     features: Mapping[str, Any] | None = None,
     refits: int = 0,
+    weight: str | None = None,
+    strata: str | None = None,
+    cluster: str | None = None,
+    replicates: str | Sequence[str] | None = None,
+    replication: str | None = None,
     **reading: Unpack[FitWords],
 ) -> Estimate:
     """Estimate the difficulty of every item.
@@ -174,6 +186,15 @@ def fit(
     refits
         Of ratings: how many refits to drawn scores measure and remove the bias that very many
         raters of few ratings each cause (2 or 3 suffice).
+    weight
+        The column of sampling weights; zero means outside the domain. The estimate is then that of
+        the whole population, and ``design_effect`` says what the design costs.
+    strata, cluster
+        With weights: the columns of strata and of primary sampling units (schools, say), for
+        linearised standard errors. Without ``cluster`` every person is a unit.
+    replicates, replication
+        With weights: the columns of replicate weights (``"repwt*"``), and how they were made:
+        ``"jk1"``, ``"jk2"``, ``"brr"`` or ``"fay:0.5"``.
     reading
         ``person=``, ``item=``, ``response=`` and the other keywords of
         :func:`discreet.read_responses`, for sources that have columns.
@@ -205,18 +226,23 @@ def fit(
     >>> float(np.round(anchored.difficulty[1], 6)), anchored.status[0].value
     (2.693147, 'anchored')
     """
+    design = state_design(weight, strata, cluster, replicates, replication)
     if facets or isinstance(data, Ratings | StoredRatings):
         from discreet.models.facets.fit import FacetRequest, fit_facets  # loads SciPy and numba
 
-        if anchors is not None:
-            raise BadUsage("anchors hold items of answers; with facets= leave anchors= out")
+        if anchors is not None or design:
+            word = "anchors" if anchors is not None else "weight"
+            raise BadUsage(f"{word}= belongs to answers; with facets= leave {word}= out")
         question = FacetRequest(
             facets, structure, features, model, method, within, standard_errors, refits
         )
         return fit_facets(data, question, engine=engine, reading=reading)
-    _check_method(method, ability)
+    check_method_name(method, ability)
     request = _Request(method, standard_errors, regularisation, ability, model)
     LOG.info("fitting items of %s, method %s", name_source(data), method)
+    if design:
+        data = weigh_answers(data, design, name_model(data, model, reading))
+        reading = FitWords()
     if anchors is not None:
         data, request, reading = _hold(data, anchors, request, reading)
     estimate = _fit(data, request, engine, reading)
@@ -259,6 +285,10 @@ def _fit(data: Any, request: _Request, engine: Engine, reading: FitWords) -> Est
             return _fit_counts(counts, _decide(request, counts))
     words = name_model(data, request.model, reading)
     with planning(use), opened(data, engine, words) as answers:
+        if isinstance(answers, Responses) and answers.sample is not None:
+            from discreet.models.weighted import fit_weighted  # loads SciPy
+
+            return fit_weighted(answers, request)
         request = _decide(request, answers)
         way = _fit_pairs if answers.lasts else _fit_once
         estimate = (_fit_answers if request.method in ANSWER_METHODS else way)(answers, request)
@@ -438,7 +468,7 @@ def _fit_answers(answers: Answers, request: _Request) -> Estimate:
 
 def _finish_answers(answers: Answers, estimate: Estimate, request: _Request) -> Estimate:
     """Say why this method, and warn of routing where it matters."""
-    warnings = (*estimate.warnings, *_doubts(estimate.items, answers.n_persons))
+    warnings = (*estimate.warnings, *warn_of_shape(estimate.items, answers.n_persons))
     se_method = f"{METHOD_WORDS[estimate.method].errors}."
     estimate = replace(estimate, choice=request.choice, warnings=warnings, se_method=se_method)
     complete = answers.n_answers == answers.n_persons * len(answers.items)
@@ -500,7 +530,7 @@ def _fit_counts(counts: PairCounts, request: _Request, advice: str = NO_FOLDS) -
         uncertainty = _unknown(chain, notice)
     facts = ItemFacts(chain.items, counts.answers, counts.right, counts.persons)
     estimate = _assemble(facts, chain, request, difficulty, solution, uncertainty)
-    estimate = replace(estimate, warnings=(*estimate.warnings, *_doubt_persons(counts)))
+    estimate = replace(estimate, warnings=(*estimate.warnings, *warn_of_repeated(counts)))
     return plan.fold(estimate, uncertainty.locations)
 
 
@@ -519,7 +549,7 @@ def _assemble(
     solution: Solution,
     uncertainty: Uncertainty,
 ) -> Estimate:
-    warnings = [*chain.warnings, *_doubts(facts.items, facts.persons)]
+    warnings = [*chain.warnings, *warn_of_shape(facts.items, facts.persons)]
     amount = request.regularisation
     if amount > 0:
         sentence = (
@@ -546,32 +576,8 @@ def _assemble(
     )
 
 
-def _doubts(items: tuple[str, ...], persons: int) -> tuple[FitWarning, ...]:
-    doubt = doubt_shape(len(items), persons)
-    return (FitWarning(WarningKind.TRANSPOSED, doubt.rstrip("; ")),) if doubt else ()
-
-
-def _doubt_persons(counts: PairCounts) -> tuple[FitWarning, ...]:
-    if not counts.repeated:
-        return ()
-    sentence = (
-        f"about {counts.repeated:,} of the {counts.persons:,} persons were counted before, in "
-        "another of the counts that were added: pairs of their answers here and there are not "
-        "counted, and answers that are in both count twice. Count such answers together"
-    )
-    return (FitWarning(WarningKind.COUNTED_TWICE, sentence),)
-
-
 def _unknown(chain: Chain, reason: str) -> Uncertainty:
     return Uncertainty(np.full(len(chain.linked), np.nan), None, (reason,))
-
-
-def _check_method(name: str, ability: str) -> None:
-    if name not in (AUTO, *METHODS):
-        method_names = ", ".join([AUTO, *METHODS])
-        raise BadUsage(f"there is no method called {name!r}; choose one of: {method_names}")
-    if ability != "normal" and name in (AUTO, *PAIR_METHODS):
-        raise BadUsage(f"ability is an option of the method 'marginal' only, found {name!r}")
 
 
 def _is_complete(counts: PairCounts) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from discreet.counts import PairCounts
 from discreet.counts.nodes import Recoding
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.results.estimate import Estimate, FitWarning, Status, WarningKind
@@ -363,3 +364,21 @@ def call_categories(estimate: Estimate, steps: Sequence[int], lowest: int) -> Es
         ladder=replace(estimate.ladder, lowest=lowest),
         warnings=(*unused_warnings, *others),
     )
+
+
+def warn_of_shape(items: tuple[str, ...], persons: int) -> tuple[FitWarning, ...]:
+    """Warn where persons and items seem to have changed places."""
+    doubt = doubt_shape(len(items), persons)
+    return (FitWarning(WarningKind.TRANSPOSED, doubt.rstrip("; ")),) if doubt else ()
+
+
+def warn_of_repeated(counts: PairCounts) -> tuple[FitWarning, ...]:
+    """Warn where counts that were added have persons in common."""
+    if not counts.repeated:
+        return ()
+    sentence = (
+        f"about {counts.repeated:,} of the {counts.persons:,} persons were counted before, in "
+        "another of the counts that were added: pairs of their answers here and there are not "
+        "counted, and answers that are in both count twice. Count such answers together"
+    )
+    return (FitWarning(WarningKind.COUNTED_TWICE, sentence),)

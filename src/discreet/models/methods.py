@@ -137,3 +137,12 @@ OTHER_WORDS = MethodWords(
     "a method called {name}", "How their standard errors were estimated is not known here"
 )
 """Words for estimates of other makers."""
+
+
+def check_method_name(name: str, ability: str) -> None:
+    """Refuse a method that is not in the table, and options that it does not have."""
+    if name not in (AUTO, *METHODS):
+        method_names = ", ".join([AUTO, *METHODS])
+        raise BadUsage(f"there is no method called {name!r}; choose one of: {method_names}")
+    if ability != "normal" and name in (AUTO, *PAIR_METHODS):
+        raise BadUsage(f"ability is an option of the method 'marginal' only, found {name!r}")

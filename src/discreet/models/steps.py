@@ -126,7 +126,12 @@ def match_known(responses: Responses, categories_of: Mapping[str, tuple[int, ...
     if store is responses.store:
         return responses
     return Responses(
-        responses.items, responses.person_ids, store, responses.groups, lowest=responses.lowest
+        responses.items,
+        responses.person_ids,
+        store,
+        responses.groups,
+        lowest=responses.lowest,
+        sample=responses.sample,
     )
 
 

@@ -16,13 +16,15 @@ from discreet.answers.judges import Comparisons
 from discreet.answers.opening import opened
 from discreet.answers.protocol import Contributions
 from discreet.answers.read_judges import open_comparisons
+from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.protocol import Public
 from discreet.tables.columns import refuse_misspelt
-from discreet.tables.reading import ListedWords, Reading
+from discreet.tables.reading import DESIGN_WORDS, ListedWords, Reading
 from discreet.tables.remedies import refuse_detected
 from discreet.tables.resources import Progress, Resources
 from discreet.tables.scales import list_scale
+from discreet.tables.survey import RAKED, refuse_weights
 
 
 def restrict_reading(public: Public, reading: Reading) -> Reading:
@@ -82,6 +84,8 @@ def open_listed(
     The part is taken person by person: nobody else's answers change it, and whoever has no listed
     answer stays a person.
     """
+    if DESIGN_WORDS.intersection(words or ()):
+        raise BadUsage(f"a release is refused where persons have weights: {RAKED}")
     with opened(
         source.data,
         source.engine,
@@ -90,6 +94,8 @@ def open_listed(
         resources=source.resources,
         progress=source.progress,
     ) as answers:
+        if isinstance(answers, Responses):
+            refuse_weights(answers.sample, "a release", RAKED)
         refuse_detected(answers.detected)
         check_lowest(public, answers)
         _check_item_names(public, answers.items)

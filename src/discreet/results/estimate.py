@@ -178,6 +178,9 @@ class Estimate(Tabular):
         ``threshold_se`` are there either way.
     facets
         Of ratings: by the facet's name, the measures of its levels (the severities of raters).
+    design_effect
+        Per item, where persons had weights: the variance of its difficulty over what it would be
+        if as many persons were a simple random sample. None without weights.
     """
 
     items: Annotated[tuple[str, ...], Distinct()]
@@ -202,6 +205,7 @@ class Estimate(Tabular):
     displacement_se: Annotated[FloatArray | None, Along("items")] = None
     displacement_reason: Annotated[tuple[str, ...], Along("items", may_be_empty=True)] = ()
     facets: Mapping[str, FacetLevels] = field(default_factory=dict)
+    design_effect: Annotated[FloatArray | None, Along("items")] = None
 
     def __post_init__(self) -> None:
         counts = self.answers, self.right
@@ -348,6 +352,8 @@ class Estimate(Tabular):
         if self.answers is not None and self.right is not None:
             columns["answers"] = self.answers.tolist()
             columns["right"] = self.right.tolist()
+        if self.design_effect is not None:
+            columns["design_effect"] = self.design_effect.tolist()
         return columns
 
     def anchors_to_dict(self) -> dict[str, list[Any]]:

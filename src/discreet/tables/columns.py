@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.reading import Reading
@@ -98,6 +99,22 @@ def name_items(names: Sequence[str], plan: LongPlan | WidePlan) -> list[str] | N
     return None if isinstance(plan, LongPlan) else [names[number] for number in plan.items]
 
 
+def expand_names(patterns: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns that names or patterns stand for, each once.
+
+    Examples
+    --------
+    >>> expand_names(["class", "rep*"], ["id", "rep1", "rep2", "class"])
+    ('class', 'rep1', 'rep2')
+    """
+    matches = [
+        [name for name in names if fnmatchcase(name, pattern)] if "*" in pattern else []
+        for pattern in patterns
+    ]
+    pairs = zip(patterns, matches, strict=True)
+    return tuple(dict.fromkeys(name for pattern, columns in pairs for name in columns or [pattern]))
+
+
 def find_role_names(names: Sequence[str], reading: Reading) -> dict[str, tuple[str, ...]]:
     """Return, by role, the columns that could have it by their names, where none is stated."""
     columns = _Columns(names, reading, "")
@@ -174,7 +191,8 @@ class _Columns:
         self.names = list(names)
         self.reading = reading
         self.where = location
-        taken = {*reading.ignore, *reading.facts}
+        self.groups = expand_names(reading.group, names)
+        taken = {*reading.ignore, *self.groups, *reading.ordering}
         self.free = [number for number, name in enumerate(names) if name not in taken]
 
     def listed(self) -> str:
@@ -185,7 +203,7 @@ class _Columns:
         rules = self.reading
         options = [("person", rules.person), ("item", rules.item), ("response", rules.response)]
         options += [("ignore", name) for name in rules.ignore]
-        options += [("group", name) for name in rules.group]
+        options += [("group", name) for name in self.groups]
         options += [("order_by", name) for name in rules.ordering]
         for option, name in options:
             check_column(self.names, option, name, self.where)
@@ -237,7 +255,7 @@ class _Columns:
         )
 
     def group_columns(self) -> tuple[int, ...]:
-        return tuple(self.names.index(name) for name in self.reading.group)
+        return tuple(self.names.index(name) for name in self.groups)
 
     def order_column(self) -> tuple[int, ...]:
         return tuple(self.names.index(name) for name in self.reading.ordering)

@@ -360,7 +360,7 @@ class LongTable:
         self._reading = reading
         self._rows = RowPlaces()
         self._persons, self._items = IdCodes(), IdCodes()
-        self._groups = {name: IdCodes() for name in reading.group}
+        self._groups: dict[str, IdCodes] = {}
         self._order = OrderKeys()
         self._values: list[Int8Array] = []
         self._detected: tuple[Detected, ...] = ()
@@ -375,6 +375,7 @@ class LongTable:
         self._rows.begin(source)
         detected = detect_reading(source, plan, self._reading)
         self._detected = join_detected([self._detected, detected])
+        self._groups = name_groups(self._groups, source, plan)
         columns = (plan.person, plan.item, plan.response, *plan.groups, *plan.order)
         names = [source.names[number] for number in columns]
         for batch in source.batches(columns):
@@ -422,6 +423,19 @@ class LongTable:
             return self._rows.place(index if rows is None else int(rows[index]))
 
         return CodedRows(person, item, values, names, items, groups, place, when, self._detected)
+
+
+def name_groups(
+    groups: dict[str, IdCodes], source: Source, plan: LongPlan | WidePlan
+) -> dict[str, IdCodes]:
+    """Return the group columns of a source, which those before it have too."""
+    names = [source.names[number] for number in plan.groups]
+    if groups and names != list(groups):
+        raise BadResponses(
+            f"{source.name} has other group columns ({', '.join(names)}) than the files before it "
+            f"({', '.join(groups)}). Give all files the same ones."
+        )
+    return groups or {name: IdCodes() for name in names}
 
 
 def assign_groups(

@@ -491,6 +491,10 @@ class ReadingWords(FitWords, total=False):
     model: Model
 
 
+DESIGN_WORDS = frozenset({"weight", "strata", "cluster", "replicates", "replication"})
+"""Columns of a sampling design; see :class:`discreet.tables.survey.DesignWords`."""
+
+
 def check_words(words: Mapping[str, Any]) -> None:
     """Refuse a keyword that no reader knows, and name one that is spelt alike."""
     known = ReadingWords.__annotations__
@@ -500,6 +504,8 @@ def check_words(words: Mapping[str, Any]) -> None:
         alike = [KEYWORDS[word]] if word in KEYWORDS else get_close_matches(word, known, 1)
         hints += [f"{word}=: did you mean {alike[0]}=?"] if alike else []
     if unknown:
+        if DESIGN_WORDS.intersection(unknown):
+            hints = ["weights are keywords of fit, or of answers: answers.weigh(weight=...)"]
         hint = " ".join(hints) or "see discreet.read_responses"
         keywords = "=, ".join(unknown)
         raise BadUsage(f"there is no keyword {keywords}= for reading answers; {hint}")

@@ -7,14 +7,14 @@ person matters for conditional likelihood, marginal likelihood and ability. Conf
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.protocol import Job
 from discreet.counts.planes import AnswerStore, SparseRows
-from discreet.types import IndexArray, Int64Array, UInt64Array
+from discreet.types import FloatArray, IndexArray, Int64Array, UInt64Array
 
 CHUNK_CELLS = 1 << 22
 """Cells of the answer matrix looked at together: 4 MB, and 32 MB of hashes."""
@@ -31,7 +31,7 @@ class Patterns:
         items that were asked for, increasing).
     pattern, score, persons
         One entry for each combination that occurs, sorted: ``persons`` have this ``score`` on
-        this ``pattern``.
+        this ``pattern``; sums of weights where persons have some.
     entry
         For each person the position in the three vectors above.
     n_items
@@ -42,9 +42,14 @@ class Patterns:
     item: IndexArray
     pattern: Int64Array
     score: Int64Array
-    persons: Int64Array
+    persons: Int64Array | FloatArray
     entry: Int64Array
     n_items: int
+
+    def weigh(self, weight: FloatArray) -> Patterns:
+        """Return the same patterns with sums of weights in the place of numbers of persons."""
+        total = np.bincount(self.entry, weight, minlength=len(self.persons))
+        return replace(self, persons=total)
 
     @property
     def lengths(self) -> Int64Array:
@@ -80,7 +85,7 @@ class Patterns:
         out[np.repeat(np.arange(len(which)), lengths), item] = True
         return out
 
-    def item_sums(self, entries: npt.NDArray[np.bool_]) -> Int64Array:
+    def item_sums(self, entries: npt.NDArray[np.bool_]) -> Int64Array | FloatArray:
         """Per item, the persons of these entries who answered it."""
         weight = np.bincount(
             self.pattern[entries], weights=self.persons[entries], minlength=len(self.indptr) - 1
@@ -88,7 +93,7 @@ class Patterns:
         sums = np.bincount(
             self.item, weights=np.repeat(weight, self.lengths), minlength=self.n_items
         )
-        return sums.astype(np.int64)
+        return sums if self.persons.dtype.kind == "f" else sums.astype(np.int64)
 
 
 def group_patterns(store: AnswerStore, columns: IndexArray) -> Patterns:

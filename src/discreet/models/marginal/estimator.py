@@ -177,16 +177,12 @@ class MarginalTask:
 
     def assemble(self, fitted: MarginalFit) -> Estimate:
         """Return the estimate of all items; those that pairs do not link, linked by assumption."""
-        codes = find_statuses(self.counts)
-        codes[self.nodes] = Status.ESTIMATED
-        if self.plan.held is not None:
-            codes[~np.isnan(self.plan.held)] = Status.ANCHORED
         estimate = self.plan.assemble(
             self.nodes,
             fitted.difficulty,
             fitted.covariance,
-            status=tuple(codes),
-            warnings=(*self._tell_links(), *warn_flat(fitted.sd)),
+            status=self.find_codes(),
+            warnings=(*self.tell_links(), *warn_flat(fitted.sd)),
             method="marginal",
             solution=fitted.solution,
         )
@@ -194,7 +190,15 @@ class MarginalTask:
             return estimate
         return add_displacements(estimate, self.plan, partial(self._release, fitted), self._explain)
 
-    def _tell_links(self) -> list[FitWarning]:
+    def find_codes(self) -> tuple[Status, ...]:
+        """Return a status per node."""
+        codes = find_statuses(self.counts)
+        codes[self.nodes] = Status.ESTIMATED
+        if self.plan.held is not None:
+            codes[~np.isnan(self.plan.held)] = Status.ANCHORED
+        return tuple(codes)
+
+    def tell_links(self) -> list[FitWarning]:
         """Warn of items without a number, and of those that only the distribution compares."""
         warnings = []
         if self.plan.held is None:

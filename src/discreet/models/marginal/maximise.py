@@ -20,6 +20,8 @@ from discreet.models.marginal.mixture import (
     centre_covariance,
     evaluate_mixture,
     information_about_difficulty,
+    score_difficulty,
+    score_spread,
 )
 from discreet.models.structure import Structure
 from discreet.results.estimate import Solution
@@ -231,6 +233,11 @@ def _finish_normal(mixture: Mixture, sums: Sums, steps: int, structure: Structur
         difficulty = _hold(moved.difficulty - _find_level(moved, released), released)
         return difficulty, _find_covariance(information, mixture.sd, released)
 
+    def influence(reached: FloatArray) -> FloatArray:
+        scores = score_difficulty(mixture, sums, reached), score_spread(mixture, sums)
+        turn = _map_scores(information, mixture.sd, structure)
+        return np.column_stack(scores) @ turn.T
+
     return MarginalFit(
         difficulty=_hold(mixture.difficulty - level, structure),
         covariance=_find_covariance(information, mixture.sd, structure),
@@ -241,6 +248,7 @@ def _finish_normal(mixture: Mixture, sums: Sums, steps: int, structure: Structur
         log_likelihood=sums.log_likelihood,
         solution=Solution(solver, steps, residual, tuple(notes)),
         release=release,
+        influence=influence,
     )
 
 
@@ -272,6 +280,19 @@ def _find_covariance(matrix: FloatArray, sd: float, structure: Structure) -> Flo
     parameters = structure.design.shape[1]
     inverse = np.asarray(np.linalg.inv(ways.T @ matrix @ ways), dtype=np.float64)
     return structure.expand(inverse[:parameters, :parameters])
+
+
+def _map_scores(matrix: FloatArray, sd: float, structure: Structure) -> FloatArray:
+    """Return what turns scores, the spread's being last, into moves of the difficulties."""
+    m, ways = len(structure.item), find_ways(structure)
+    ways = np.eye(m + 1) if ways is None else ways
+    if sd < SMALL_SD:
+        ways = ways[:, :-1]
+    parameter = np.linalg.solve(ways.T @ matrix @ ways, ways.T)
+    if structure.is_anchored:
+        return np.asarray(structure.design @ parameter[: structure.design.shape[1]])
+    moves = ways[:m] @ parameter
+    return np.asarray(moves - moves.mean(axis=0))
 
 
 # --- empirical abilities ----------------------------------------------------------------------

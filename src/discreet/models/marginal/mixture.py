@@ -163,6 +163,9 @@ class MarginalFit:
         Of all answers.
     release
         Finds difficulties under another structure, with an anchor free, and their covariance.
+    influence
+        Finds from ``[person, node]``, which steps persons reached, how each moves the difficulties:
+        its scores by all parameters, times the inverse of the information. None of empirical ones.
     """
 
     difficulty: FloatArray
@@ -174,6 +177,7 @@ class MarginalFit:
     log_likelihood: float
     solution: Solution
     release: Callable[[Structure], tuple[FloatArray, FloatArray]]
+    influence: Callable[[FloatArray], FloatArray] | None = None
 
 
 def find_chances(
@@ -266,6 +270,20 @@ def information_about_difficulty(mixture: Mixture, sums: Sums) -> FloatArray:
         missing[:m, m] -= scaled.T @ mean_pull[part]
     missing[m, :m] = missing[:m, m]
     return np.asarray(sums.complete - missing)
+
+
+def score_difficulty(mixture: Mixture, sums: Sums, reached: FloatArray) -> FloatArray:
+    """Return ``[person, node]``: how everybody's log-likelihood grows with the difficulties."""
+    patterns, answered = mixture.patterns, mixture.answered
+    parts = [_mean_chance(sums, answered, patterns, part) for part in _entry_chunks(patterns)]
+    return np.asarray(np.concatenate(parts)[patterns.entry] - reached)
+
+
+def score_spread(mixture: Mixture, sums: Sums) -> FloatArray:
+    """Return per person how the log-likelihood grows with the standard deviation."""
+    patterns = mixture.patterns
+    surprise = patterns.score[:, None] - sums.expected_score[patterns.pattern]
+    return np.asarray(((sums.posterior * surprise) @ mixture.nodes)[patterns.entry])
 
 
 def _second_moments(sums: Sums, answered: Any) -> FloatArray:

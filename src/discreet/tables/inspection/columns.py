@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal
 
-from discreet.tables.columns import find_role_names
+from discreet.tables.columns import expand_names, find_role_names
 from discreet.tables.inspection.findings import Findings
 from discreet.tables.inspection.vocabulary import (
     ABOUT,
@@ -154,7 +154,8 @@ class Roles:
         self._findings, self._rows = findings, rows
         stated = findings.stated
         self._kept = {*stated.get("keep", ())}
-        taken = {*stated.get("ignore", ()), *stated.get("group", ()), stated.get("person")}
+        groups = expand_names(stated.get("group") or (), [column.label for column in columns])
+        taken = {*stated.get("ignore", ()), *groups, stated.get("person")}
         taken |= {stated.get("order_by")}
         self._free = [column for column in columns if column.label not in taken]
         self.items: list[Column] = []

@@ -1,0 +1,454 @@
+"""Fits with sampling weights: the census fit, estimated from a sample, and its standard errors.
+
+In: answers with a :class:`~discreet.tables.survey.SurveyDesign`. Out: an estimate by any method,
+whose standard errors know the design. Every method solves ``sum of scores of persons = 0``; with
+weights it solves ``sum of weight times score = 0``, which estimates what a fit of the whole
+population would give (Binder 1983), whether or not the model is exactly true. A weighted likelihood
+is no likelihood: its curvature is not its variance. Confidential.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from discreet.answers.responses import Responses
+from discreet.counts import PairCounts
+from discreet.counts.planes import AnswerStore
+from discreet.errors import BadUsage
+from discreet.models.automatic import TOO_MUCH_WORK, find_patterns, take_refined
+from discreet.models.conditional.estimator import ConditionalTask, check_conditional_size
+from discreet.models.conditional.patterns import GroupPatterns, Patterns
+from discreet.models.connectivity import Chain, call_categories
+from discreet.models.item_parameters import KnownItems
+from discreet.models.marginal.estimator import MarginalTask, check_patterns
+from discreet.models.methods import PAIR_METHODS, Method
+from discreet.models.standard_errors.person_scores import ScorePlan, score_persons
+from discreet.models.standard_errors.sandwich import COVARIANCE_LIMIT
+from discreet.models.step_plan import StepPlan, plan_steps
+from discreet.models.steps import recode_store
+from discreet.models.structure import Structure
+from discreet.results.estimate import Estimate, FitWarning, Solution, Status
+from discreet.tables.survey import SurveyDesign
+from discreet.text import count_of
+from discreet.types import FloatArray, IndexArray
+
+PERSONS_AT_ONCE = 1 << 14
+"""Persons whose answers are looked at together."""
+TABLE_CELLS = 1 << 21
+"""Logarithms kept at a time while expectations given the score are found: 16 MB."""
+
+LINEARISED = (
+    "Standard errors are linearised under the sampling design ({units} in {strata}; {degrees} "
+    "degrees of freedom)."
+)
+REPLICATED = (
+    "Standard errors come from {replicates} replicate weights ({method}; {degrees} degrees of "
+    "freedom)."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedFit:
+    """Thresholds under weights, and how every person moves them.
+
+    Attributes
+    ----------
+    value
+        Thresholds of the nodes that have a number.
+    moves
+        ``[person, node]``: the weight times the person's influence.
+    solution
+        How they were found.
+    """
+
+    value: FloatArray
+    moves: FloatArray
+    solution: Solution
+
+
+class WeightedTask(Protocol):
+    """A method, ready to fit the same answers with any weights."""
+
+    @property
+    def nodes(self) -> IndexArray:
+        """Positions of the nodes that get a number."""
+        ...
+
+    @property
+    def status(self) -> tuple[Status, ...]:
+        """One status per node."""
+        ...
+
+    @property
+    def warnings(self) -> tuple[FitWarning, ...]:
+        """What was left out."""
+        ...
+
+    def fit(self, weight: FloatArray) -> WeightedFit:
+        """Fit with a weight per person."""
+        ...
+
+
+class WeightedRequest(Protocol):
+    """What is asked for: a method or "auto", a model, the abilities of 'marginal', anchors."""
+
+    @property
+    def method(self) -> str: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def ability(self) -> str: ...
+    @property
+    def anchors(self) -> KnownItems | None: ...
+    @property
+    def regularisation(self) -> float: ...
+
+
+def fit_weighted(answers: Responses, request: WeightedRequest) -> Estimate:
+    """Fit with weights.
+
+    Parameters
+    ----------
+    answers
+        The answers, with weights; persons with the weight zero are outside the domain and count
+        only as members of their PSU.
+    request
+        Method, model and anchors.
+    """
+    sample = answers.sample
+    if sample is None or request.regularisation != 0:
+        raise BadUsage("regularisation adds whole persons; with weights leave it out")
+    chosen = sample.in_domain
+    domain, weights = answers.select_persons(chosen), sample.take(chosen)
+    counts, plan = plan_steps(domain.count(), request.model, request.anchors)
+    if len(plan.item_of) > COVARIANCE_LIMIT:
+        raise BadUsage(
+            f"fits with weights keep the covariance of all thresholds and stop at "
+            f"{COVARIANCE_LIMIT:,}, found {len(plan.item_of):,}; fit a part of the items"
+        )
+    method, choice, task = _choose_task(domain, counts, plan, request)
+    fitted = task.fit(weights.weight)
+    if weights.replicates is None:
+        covariance = weights.linearise(fitted.moves)
+    else:
+        covariance = weights.replicate(fitted.value, lambda weight: task.fit(weight).value)
+    estimate = plan.assemble(
+        task.nodes,
+        fitted.value,
+        covariance,
+        status=task.status,
+        warnings=task.warnings,
+        method=method,
+        solution=fitted.solution,
+        choice=choice,
+        degrees=max(weights.degrees, 1),
+    )
+    located = _locate(plan, task.nodes, fitted.moves)
+    effect = _find_design_effect(estimate, weights, *located)
+    estimate = replace(estimate, se_method=tell_design(weights), design_effect=effect)
+    if estimate.ladder is None:
+        return estimate
+    return call_categories(estimate, answers.steps, answers.lowest)
+
+
+def tell_design(sample: SurveyDesign) -> str:
+    """Say how standard errors follow from the design."""
+    degrees = sample.degrees
+    if sample.replicates is not None and sample.replication is not None:
+        number = sample.replicates.shape[1]
+        return REPLICATED.format(replicates=number, method=sample.replication.name, degrees=degrees)
+    units = count_of(len(sample.stratum_of), "primary sampling unit")
+    strata = len(np.unique(sample.stratum_of))
+    return LINEARISED.format(
+        units=units, strata="1 stratum" if strata == 1 else f"{strata} strata", degrees=degrees
+    )
+
+
+def _locate(plan: StepPlan, nodes: IndexArray, moves: FloatArray) -> tuple[IndexArray, FloatArray]:
+    """Return the items that have a location, and how persons move these."""
+    locations = plan.locate(nodes)
+    if locations is None:
+        return nodes, moves
+    return locations.whole, locations.find(moves.T).T
+
+
+def _find_design_effect(
+    estimate: Estimate, sample: SurveyDesign, items: IndexArray, moves: FloatArray
+) -> FloatArray:
+    """Return the variance of each location over that of a simple random sample."""
+    simple = np.full(len(estimate.items), np.nan)
+    simple[items] = sample.take_as_simple(moves)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(simple > 0, estimate.se**2 / simple, np.nan))
+
+
+def _choose_task(
+    domain: Responses, counts: PairCounts, plan: StepPlan, request: WeightedRequest
+) -> tuple[str, str, WeightedTask]:
+    """Return the method's name, why it was chosen if it was, and the task."""
+    store = recode_store(domain.store, plan.recoding)
+    if request.method == "marginal":
+        marginal = MarginalTask(plan, counts.as_nodes())
+        patterns = _collect(domain, plan, marginal.items)
+        check_patterns(patterns, counts)
+        return "marginal", "", _WeightedMarginal(marginal, patterns, store, request.ability)
+    is_linked = plan.is_binary or plan.held is not None
+    name, choice = request.method, ""
+    if name in ("auto", "conditional"):
+        task = ConditionalTask(plan, plan.link(counts) if is_linked else None)
+        fast = find_patterns(domain, task) if name == "auto" else task.collect(domain)
+        if fast is not None:
+            check_conditional_size(fast, max(plan.steps))
+            return "conditional", "", _WeightedConditional(task, fast, store)
+        name, choice = "refined", take_refined(TOO_MUCH_WORK)
+    return name, choice, _WeightedPairs(PAIR_METHODS[name], plan, plan.link(counts), store)
+
+
+def _collect(domain: Responses, plan: StepPlan, items: IndexArray) -> Patterns:
+    job = GroupPatterns(items)
+    return job.collect(domain.reduce(plan.wrap(job)))
+
+
+# -- pairs -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _WeightedPairs:
+    """Methods that need pairs of answers."""
+
+    method: Method
+    plan: StepPlan
+    chain: Chain
+    store: AnswerStore
+
+    @property
+    def nodes(self) -> IndexArray:
+        return self.chain.linked
+
+    @property
+    def status(self) -> tuple[Status, ...]:
+        return self.chain.status
+
+    @property
+    def warnings(self) -> tuple[FitWarning, ...]:
+        return self.chain.warnings
+
+    @cached_property
+    def structure(self) -> Structure:
+        return self.plan.build_structure(self.nodes)
+
+    @cached_property
+    def per_answer(self) -> FloatArray:
+        """The weight that the method itself gives every person."""
+        if self.method.weighting is None:
+            return np.ones(self.store.n_persons)
+        totals = self.store.person_totals()
+        return self.method.weighting(*totals) / self.method.weighting.scale
+
+    def fit(self, weight: FloatArray) -> WeightedFit:
+        total = weight * self.per_answer
+        rates = self._weigh_pairs(total)
+        difficulty, solution = self.method.find_solution(rates, self.structure)
+        inverse = self._invert(rates, difficulty)
+        item_of = None if self.plan.is_binary else self.structure.item
+        # Without a resistance nobody has leverage: the design corrects for small samples.
+        plan = ScorePlan(
+            difficulty, self.nodes, self.method.scoring(difficulty), np.zeros(len(difficulty)),
+            item_of=item_of,
+        )  # fmt: skip
+        weights = np.stack([total, np.ones(len(total))])
+        scores = score_persons(self.store.nodes, plan, weights)
+        return WeightedFit(difficulty, np.asarray(scores @ inverse.T), solution)
+
+    def _invert(self, rates: FloatArray, difficulty: FloatArray) -> FloatArray:
+        """Return what turns scores into moves of the thresholds.
+
+        The Laplacian of the spectral method is symmetric only if the model is exactly true; the
+        census fit needs the derivative of the balance equations themselves. For a rating scale,
+        which is a projection of the chain, the Laplacian stands in for it.
+        """
+        structure = self.structure
+        if self.method is not PAIR_METHODS["spectral"] or structure.shares_steps:
+            return structure.invert(self.method.laplacian(rates, difficulty))
+        flow = rates * np.exp(difficulty - difficulty.max())[:, None]
+        matrix = np.diag(flow.sum(axis=1)) - flow.T
+        if structure.is_anchored:
+            inverse = np.linalg.inv(structure.project_matrix(matrix))
+            return structure.expand(np.asarray(inverse, dtype=np.float64))
+        return np.asarray(np.linalg.pinv(matrix))
+
+    def _weigh_pairs(self, weight: FloatArray) -> FloatArray:
+        """Return ``rates[i, j]``: the weights of persons with node i right and node j wrong."""
+        rates = np.zeros((len(self.nodes), len(self.nodes)))
+        for start in range(0, len(weight), PERSONS_AT_ONCE):
+            span = slice(start, start + PERSONS_AT_ONCE)
+            cells = self.store.nodes.rows(start, span.stop)[:, self.nodes]
+            rates += ((cells == 1) * weight[span, None]).T @ (cells == 0).astype(np.float64)
+        item = self.structure.item
+        rates[item[:, None] == item] = 0.0
+        return rates
+
+
+# -- likelihoods of whole persons --------------------------------------------------------------
+
+
+def mark_reached(store: AnswerStore, items: IndexArray, steps: tuple[int, ...]) -> FloatArray:
+    """Return ``[person, node]``: one where a person reached the step of an item, else zero."""
+    cells = store.rows(0, store.n_persons)[:, items]
+    number = np.array(steps)[items]
+    columns = [cells[:, [i]] >= np.arange(1, n + 1) for i, n in enumerate(number)]
+    return np.hstack(columns).astype(np.float64)
+
+
+def _weigh_plan(plan: StepPlan, store: AnswerStore, weight: FloatArray) -> StepPlan:
+    """Return the plan with sums of weights in the place of persons in each category."""
+    cells = store.rows(0, store.n_persons)
+    total = [weight @ (cells == k) for k in range(plan.categories.shape[1])]
+    return replace(plan, categories=np.stack(total, axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class _WeightedConditional:
+    """Conditional likelihood."""
+
+    task: ConditionalTask
+    patterns: Patterns
+    store: AnswerStore
+
+    @property
+    def nodes(self) -> IndexArray:
+        return self.task.nodes
+
+    @property
+    def status(self) -> tuple[Status, ...]:
+        chain = self.task.chain
+        return self.task.plan.all_estimated if chain is None else chain.status
+
+    @property
+    def warnings(self) -> tuple[FitWarning, ...]:
+        return () if self.task.chain is None else self.task.chain.warnings
+
+    def fit(self, weight: FloatArray) -> WeightedFit:
+        plan = _weigh_plan(self.task.plan, self.store, weight)
+        task, patterns = replace(self.task, plan=plan), self.patterns.weigh(weight)
+        fitted = task.maximise(patterns)
+        expected = expect_given_score(fitted.threshold, patterns)[:, fitted.structure.used]
+        reached = mark_reached(self.store, task.items, plan.steps)
+        scores = (expected[patterns.entry] - reached) * weight[:, None]
+        return WeightedFit(fitted.node, scores @ fitted.covariance, fitted.solution)
+
+
+def expect_given_score(threshold: FloatArray, patterns: Patterns) -> FloatArray:
+    """Return ``[entry, item, step]``: the chance to reach a step, given items and total score.
+
+    Parameters
+    ----------
+    threshold
+        ``[item, step]``, NaN beyond an item's steps.
+    patterns
+        Combinations of answered items and score; items that were not answered have chance zero.
+
+    Notes
+    -----
+    With ``forward[a]`` the weight of a points on the items before, and ``backward[a]`` that of the
+    points that are then left on the items after it, an item's category x has the probability
+    ``sum_a forward[a] e_x backward[a + x]`` over the sum of all categories, e_x = exp(-d_1 ... -
+    d_x).
+    """
+    width = int(patterns.score.max(initial=0)) + 1
+    size = max(1, TABLE_CELLS // (width * (len(threshold) + 1)))
+    entries = np.arange(len(patterns.score))
+    parts = [
+        _expect_part(threshold, patterns, entries[start : start + size], width)
+        for start in range(0, len(entries), size)
+    ]
+    return np.concatenate(parts)
+
+
+def _expect_part(
+    threshold: FloatArray, patterns: Patterns, part: IndexArray, width: int
+) -> FloatArray:
+    answered = patterns.answered_by(patterns.pattern[part])
+    weight = np.hstack([np.zeros((len(threshold), 1)), -np.cumsum(threshold, axis=1)])
+    weight[np.isnan(weight)] = -np.inf
+    points = np.full((len(part), width), -np.inf)
+    points[:, 0] = 0.0
+    forward = [points]
+    for item, row in enumerate(weight):
+        moved = _convolve(forward[-1], row, forwards=True)
+        forward.append(np.where(answered[:, [item]], moved, forward[-1]))
+    left = np.full((len(part), width), -np.inf)
+    left[np.arange(len(part)), patterns.score[part]] = 0.0
+    out = np.zeros((len(part), *threshold.shape))
+    for item in range(len(weight) - 1, -1, -1):
+        chance = _joint(forward[item], weight[item], left)
+        chance /= chance.sum(axis=1, keepdims=True)
+        above = np.cumsum(chance[:, :0:-1], axis=1)[:, ::-1]
+        out[:, item] = above * answered[:, [item]]
+        moved = _convolve(left, weight[item], forwards=False)
+        left = np.where(answered[:, [item]], moved, left)
+    return out
+
+
+def _convolve(points: FloatArray, weight: FloatArray, *, forwards: bool) -> FloatArray:
+    """Add an item's points to those of others, or take them away; logarithms."""
+    total = points + weight[0]
+    for category in range(1, min(len(weight), points.shape[1])):
+        term = np.full_like(points, -np.inf)
+        if forwards:
+            term[:, category:] = points[:, :-category] + weight[category]
+        else:
+            term[:, :-category] = points[:, category:] + weight[category]
+        total = np.logaddexp(total, term)
+    return np.asarray(total)
+
+
+def _joint(before: FloatArray, weight: FloatArray, after: FloatArray) -> FloatArray:
+    """Return ``[entry, category]``, proportional to the probabilities of an item's categories."""
+    width = before.shape[1]
+    logs = np.full((len(before), len(weight)), -np.inf)
+    for category in range(min(len(weight), width)):
+        paths = before[:, : width - category] + after[:, category:]
+        logs[:, category] = np.logaddexp.reduce(paths, axis=1) + weight[category]
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class _WeightedMarginal:
+    """Marginal likelihood."""
+
+    task: MarginalTask
+    patterns: Patterns
+    store: AnswerStore
+    ability: str
+
+    @property
+    def nodes(self) -> IndexArray:
+        return self.task.nodes
+
+    @property
+    def status(self) -> tuple[Status, ...]:
+        return self.task.find_codes()
+
+    @property
+    def warnings(self) -> tuple[FitWarning, ...]:
+        return tuple(self.task.tell_links())
+
+    def fit(self, weight: FloatArray) -> WeightedFit:
+        plan = _weigh_plan(self.task.plan, self.store, weight)
+        task = replace(self.task, plan=plan)
+        fitted = task.maximise(self.patterns.weigh(weight), self.ability)
+        if fitted.influence is None:
+            raise BadUsage(
+                "with weights the abilities of 'marginal' are normal: linearised standard errors "
+                "with an empirical distribution are not known here. Leave ability= out, or take "
+                "method='conditional', which assumes nothing about abilities"
+            )
+        reached = mark_reached(self.store, task.items, plan.steps)
+        moves = fitted.influence(reached) * weight[:, None]
+        return WeightedFit(fitted.difficulty, moves, fitted.solution)

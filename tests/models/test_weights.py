@@ -1,0 +1,309 @@
+"""Sampling weights: the same numbers as repeated persons, as R's survey, as written formulas."""
+
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv
+
+import discreet
+from commandline import discreet as run
+from discreet.analysis import compare_step_models, measure_fit, run_andersen, run_martin_loef
+from discreet.answers.responses import Responses
+from discreet.errors import BadResponses, BadUsage
+from discreet.secure import SystemSource
+from discreet.tables.survey import Replication
+
+METHODS = ["conditional", "refined", "spectral", "marginal"]
+
+
+def draw_answers(seed=7, persons=120, items=6, steps=1, missing=0.15):
+    """Unequal items, some answers missing; schools in three strata of different sizes."""
+    rng = np.random.default_rng(seed)
+    ability = rng.normal(0.3, 1.4, persons)
+    threshold = np.linspace(-0.5, 1.2, items)[:, None] + np.linspace(-0.6, 0.8, steps)
+    if steps == 1:
+        threshold = np.linspace(-1.1, 1.4, items)[:, None]
+    points = np.cumsum(ability[:, None, None] - threshold, axis=2)
+    weight = np.exp(np.concatenate([np.zeros((persons, items, 1)), points], axis=2))
+    chance = np.cumsum(weight / weight.sum(axis=2, keepdims=True), axis=2)
+    cells = (rng.random((persons, items, 1)) > chance[:, :, :-1]).sum(axis=2)
+    cells = cells.astype(object)
+    cells[rng.random((persons, items)) < missing] = None
+    return cells
+
+
+def make_table(cells, **columns):
+    answers = {f"q{i}": list(column) for i, column in enumerate(cells.T)}
+    return pa.table({"id": [f"p{i}" for i in range(len(cells))], **columns, **answers})
+
+
+def describe_schools(persons):
+    school = np.arange(persons) // 6
+    return {"s": (np.arange(persons) % 7 > 2).astype(int) + 1, "school": school}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("steps", "model"), [(1, "auto"), (3, "partial-credit"), (3, "rating-scale")]
+)
+def test_whole_weights_are_repeated_persons(method, steps, model):
+    cells = draw_answers(steps=steps)
+    weight = np.random.default_rng(1).integers(0, 5, len(cells))
+    again = np.repeat(np.arange(len(cells)), weight)
+    weighted = discreet.fit(make_table(cells, w=weight), weight="w", method=method, model=model)
+    plain = discreet.fit(
+        make_table(cells[again], of=again), method=method, model=model, ignore="of"
+    )
+    np.testing.assert_allclose(weighted.thresholds, plain.thresholds, atol=1e-8)
+    repeated = discreet.fit(
+        make_table(cells[again], of=again, w=np.ones(len(again))),
+        **{"weight": "w", "cluster": "of", "method": method, "model": model},
+    )
+    # The persons of weight zero are PSUs too; the factor n / (n - 1) tells the two apart.
+    n, inside = len(cells), int((weight > 0).sum())
+    factor = np.sqrt(n / (n - 1) / (inside / (inside - 1)))
+    # The scores of a spectral rating scale, a projection, do not add up to zero.
+    tolerance = 2e-3 if (method, model) == ("spectral", "rating-scale") else 1e-6
+    np.testing.assert_allclose(
+        weighted.threshold_se, factor * repeated.threshold_se, rtol=tolerance
+    )
+    assert (weighted.degrees, repeated.degrees) == (n - 1, inside - 1)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_weights_work_beside_anchors(method):
+    cells = draw_answers()
+    weight = np.random.default_rng(2).integers(1, 4, len(cells))
+    again = np.repeat(np.arange(len(cells)), weight)
+    anchors = {"q1": -0.5, "q4": 0.7}
+    options = {"method": method, "anchors": anchors}
+    weighted = discreet.fit(make_table(cells, w=weight), weight="w", **options)
+    plain = discreet.fit(make_table(cells[again]), **options)
+    np.testing.assert_allclose(weighted.difficulty, plain.difficulty, atol=1e-8)
+    assert weighted.difficulty[1] == -0.5
+    assert weighted.se[1] == 0
+    assert weighted.se[0] > 0
+
+
+def test_empirical_abilities_are_refused_with_weights():
+    table = make_table(draw_answers(), w=[1.0] * 120)
+    with pytest.raises(BadUsage, match="abilities of 'marginal' are normal"):
+        discreet.fit(table, weight="w", method="marginal", ability="empirical")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("steps", [1, 3])
+def test_linearised_errors_are_those_of_small_changes_of_weights(method, steps):
+    cells = draw_answers(persons=60, steps=steps, missing=0.1)
+    rng = np.random.default_rng(4)
+    weight = rng.uniform(0.5, 3.0, len(cells))
+    design = describe_schools(len(cells))
+    options = {"method": method, "model": "partial-credit" if steps > 1 else "auto"}
+
+    def find(weights):
+        return discreet.fit(make_table(cells, w=weights), weight="w", **options).difficulty
+
+    step = 1e-4
+    influence = np.stack(
+        [
+            weight[i] * (find(weight + step * e) - find(weight - step * e)) / (2 * step)
+            for i, e in enumerate(np.eye(len(cells)))
+        ]
+    )
+    variance = np.zeros(influence.shape[1])
+    units = 0
+    for stratum in np.unique(design["s"]):
+        inside = design["s"] == stratum
+        schools = np.unique(design["school"][inside])
+        totals = np.stack(
+            [influence[inside & (design["school"] == school)].sum(axis=0) for school in schools]
+        )
+        n = len(schools)
+        units += n
+        variance += n / (n - 1) * ((totals - totals.mean(axis=0)) ** 2).sum(axis=0)
+    table = make_table(cells, w=weight, **design)
+    found = discreet.fit(table, weight="w", strata="s", cluster="school", **options)
+    np.testing.assert_allclose(found.se, np.sqrt(variance), rtol=2e-4)
+    assert found.degrees == units - 2
+
+
+@pytest.mark.parametrize(
+    ("name", "factor", "degrees"),
+    [
+        ("jk1", 0.75, 3),
+        ("JK2", 1.0, 4),
+        ("brr", 0.25, 4),
+        ("fay:0.5", 1.0, 4),
+        ("Fay:0.3", 1 / 1.96, 4),
+    ],
+)
+def test_replicate_weights_have_the_factor_of_their_method(name, factor, degrees):
+    cells = draw_answers()
+    rng = np.random.default_rng(5)
+    weight = rng.uniform(0.5, 2.0, len(cells))
+    copies = {f"rep{i}": weight * rng.uniform(0.2, 2.0, len(cells)) for i in range(1, 5)}
+    table = make_table(cells, w=weight, **copies)
+    found = discreet.fit(
+        table, weight="w", replicates="rep*", replication=name, method="conditional"
+    )
+    ignored = ["w", *copies]
+    alone = [
+        discreet.fit(
+            table.select([*table.column_names]), weight=column, method="conditional",
+            ignore=[name for name in ignored if name != column],
+        ).difficulty
+        for column in ignored
+    ]  # fmt: skip
+    deviation = np.stack(alone[1:]) - alone[0]
+    np.testing.assert_allclose(found.difficulty, alone[0], atol=1e-9)
+    np.testing.assert_allclose(found.se, np.sqrt(factor * (deviation**2).sum(axis=0)), rtol=1e-6)
+    assert found.degrees == degrees
+    assert f"4 replicate weights ({name.lower()}; {degrees} degrees" in found.se_method
+
+
+def test_equal_weights_without_a_design_have_a_design_effect_of_one():
+    found = discreet.fit(make_table(draw_answers(), w=[2.5] * 120), weight="w", method="refined")
+    np.testing.assert_allclose(found.design_effect, 1.0, rtol=1e-6)
+
+
+def test_doubled_persons_in_clusters_have_a_design_effect_of_two():
+    cells = np.repeat(draw_answers(), 2, axis=0)
+    table = make_table(cells, w=[1.0] * 240, pair=np.repeat(np.arange(120), 2))
+    found = discreet.fit(table, weight="w", cluster="pair", method="conditional")
+    np.testing.assert_allclose(found.design_effect, 2.0, rtol=0.01)
+    assert "design_effect" in found.to_dict()
+    assert "120 primary sampling units in 1 stratum; 119 degrees" in found.se_method
+
+
+def test_units_outside_the_domain_still_count():
+    cells, design = draw_answers(), describe_schools(120)
+    weight = np.where(np.arange(120) < 60, 1.5, 0.0)
+    table = make_table(cells, w=weight, **design)
+    found = discreet.fit(table, weight="w", cluster="school", ignore="s")
+    assert found.persons == 60
+    assert found.degrees == 19
+
+
+def test_the_same_cluster_name_in_two_strata_is_two_clusters():
+    table = make_table(
+        draw_answers(), w=[1.0] * 120, s=[1, 2] * 60, c=[i // 2 % 5 for i in range(120)]
+    )
+    assert discreet.fit(table, weight="w", strata="s", cluster="c").degrees == 10 - 2
+
+
+LEFT = {"ignore": ["s", "school"]}
+
+
+def spoil(**changes):
+    table = {"w": [1.0] * 120, "s": ["a", "b"] * 60, "school": [i // 4 for i in range(120)]}
+    for name, (row, value) in changes.items():
+        table[name] = [*table[name][:row], value, *table[name][row + 1 :]]
+    return make_table(draw_answers(), **table)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"w": (3, None)}, r"row 4, column 'w': person 'p3' has no weight"),
+        ({"w": (5, -0.5)}, r"row 6, column 'w': person 'p5' has the weight '-0.5'"),
+        ({"w": (5, float("inf"))}, r"person 'p5' has the weight 'inf'"),
+        ({"s": (9, "c")}, r"one primary sampling unit only: 'c'"),
+        ({"s": (9, None)}, r"row 10, column 's': person 'p9' has no value"),
+        ({"school": (2, None)}, r"row 3, column 'school': person 'p2' has no value"),
+    ],
+)
+def test_bad_designs_are_refused_with_row_and_column(changes, words):
+    with pytest.raises(BadResponses, match=words):
+        discreet.fit(spoil(**changes), weight="w", strata="s", cluster="school")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"strata": "s", "ignore": ["w", "school"]}, "say weight="),
+        ({"weight": "w", "replicates": "rep*", "replication": "jk1"}, "no column 'rep\\*'"),
+        ({"weight": "w", "replication": "jk1", **LEFT}, "needs replication="),
+        ({"weight": "w", "regularisation": 1.0, **LEFT}, "regularisation adds whole persons"),
+    ],
+)
+def test_bad_options_are_refused(options, words):
+    with pytest.raises(BadUsage, match=words):
+        discreet.fit(spoil(), **options)
+
+
+def test_a_replication_that_nobody_knows_is_refused():
+    with pytest.raises(BadUsage, match="replication must be one of"):
+        Replication.parse("bootstrap")
+    with pytest.raises(BadUsage, match="K from 0 to below 1"):
+        Replication.parse("fay:1")
+
+
+def weigh(cells):
+    table = make_table(cells, w=np.linspace(0.5, 2.0, len(cells)))
+    return Responses.from_dataframe(table, group="w").weigh(weight="w")
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        lambda answers: run_andersen(answers, "median"),
+        lambda answers: run_martin_loef(answers, ["q0", "q1"]),
+        lambda answers: compare_step_models(answers),
+        lambda answers: discreet.find_dif(answers, ["a", "b"] * 60),
+    ],
+)
+def test_chi_squared_is_refused_with_weights(test):
+    with pytest.raises(BadUsage, match="a weighted likelihood is no likelihood"):
+        test(weigh(draw_answers(steps=3)))
+
+
+def test_statistics_without_a_weighted_form_are_refused():
+    answers = weigh(draw_answers())
+    with pytest.raises(BadUsage, match="would describe the persons of the sample"):
+        measure_fit(answers, discreet.fit(answers))
+    with pytest.raises(BadUsage, match="counts are of whole persons"):
+        discreet.count_pairs(answers)
+
+
+def test_a_release_refuses_weights_with_the_reason():
+    cells, budget = draw_answers(), discreet.Budget(epsilon=1.0, delta=1e-6)
+    items = [f"q{i}" for i in range(6)]
+    with pytest.raises(BadUsage, match="one person changes the weights of everybody"):
+        discreet.release(weigh(cells), budget, items=items)
+    table = make_table(cells, w=[1.0] * 120)
+    with pytest.raises(BadUsage, match="one person changes the weights of everybody"):
+        discreet.release(table, budget, items=items, weight="w")
+    with pytest.raises(BadUsage, match="one person changes the weights of everybody"):
+        discreet.release(weigh(cells).select(items[:3]).cap(2, SystemSource()), budget, items=items)
+
+
+def test_parts_of_answers_keep_their_weights():
+    answers = weigh(draw_answers())
+    chosen = answers.select_persons([5, 3]).select(["q2", "q1"]).cap(1, SystemSource())
+    assert chosen.sample.weight.tolist() == answers.sample.weight[[5, 3]].tolist()
+    assert chosen.sample.degrees == 119
+    again = pickle.loads(pickle.dumps(answers))  # noqa: S301
+    assert again.sample.weight.tolist() == answers.sample.weight.tolist()
+    with pytest.raises(BadUsage, match="units of two samples"):
+        Responses.concat([answers, answers])
+
+
+def test_other_functions_say_where_weights_are_stated():
+    with pytest.raises(BadUsage, match=r"answers\.weigh"):
+        discreet.count_pairs(make_table(draw_answers(), w=[1.0] * 120), weight="w")
+
+
+def test_the_command_line_weighs_persons(tmp_path):
+    cells, rng = draw_answers(), np.random.default_rng(6)
+    copies = {f"rep{i}": rng.uniform(0.5, 2.0, 120) for i in range(1, 6)}
+    table = make_table(cells, w=rng.uniform(0.5, 2.0, 120), **copies)
+    path = tmp_path / "survey.csv"
+    csv.write_csv(table, path)
+    options = ["--weight", "w", "--replicates", "rep*", "--replication", "jk1"]
+    document = run("fit", str(path), *options, "--json").document
+    direct = discreet.fit(path, weight="w", replicates="rep*", replication="jk1")
+    errors = [row["se"] for row in document["items"]]
+    np.testing.assert_allclose(errors, direct.se, rtol=1e-6)
+    assert not np.allclose(direct.difficulty, discreet.fit(path, ignore=["w", *copies]).difficulty)
