@@ -304,7 +304,6 @@ def calibrate_scale(
     budget: Budget,
     *,
     smallest: Fraction = SMALLEST_SIGMA,
-    bits: int = PRECISION_BITS,
 ) -> Fraction:
     """Return the smallest scale on the grid whose curve keeps the budget.
 
