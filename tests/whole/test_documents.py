@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tools.prose import measure_prose
 from tools.reference import PAGES, group_names
 
 from commandline import PAGES_WITH_OUTPUT
@@ -117,6 +118,12 @@ def test_a_generated_page_is_what_its_tool_writes(name):
 
 def test_every_public_name_has_a_task():
     assert "More" not in group_names()
+
+
+def test_sentences_of_the_documents_are_short():
+    figures = measure_prose()
+    assert figures["words of a mean sentence"] <= 18, "python -m tools.prose says where"
+    assert figures["long sentences, percent"] <= 5, "python -m tools.prose --long PAGE"
 
 
 def examples():
