@@ -290,6 +290,11 @@ def test_parts_of_answers_keep_their_weights():
         Responses.concat([answers, answers])
 
 
+def test_frames_with_a_method_called_sample_are_counted():
+    frame = make_table(draw_answers(missing=0.0)).to_pandas().set_index("id")
+    assert discreet.count_pairs(frame).persons == 120
+
+
 def test_other_functions_say_where_weights_are_stated():
     with pytest.raises(BadUsage, match=r"answers\.weigh"):
         discreet.count_pairs(make_table(draw_answers(), w=[1.0] * 120), weight="w")
