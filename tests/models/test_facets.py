@@ -10,7 +10,7 @@ import pytest
 import discreet
 from discreet.answers.ratings import Ratings
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems, ItemsLeftOut
-from discreet.models.facets.conditional import maximise_conditional
+from discreet.models.facets.conditional import maximise_given_totals
 from discreet.models.facets.drawing import redraw_ratings
 from discreet.models.facets.structure import PairedBatches, describe_structure, plan_design
 
@@ -98,7 +98,7 @@ def test_score_and_second_derivatives_are_those_of_the_pairs_written_out(within)
 def test_conditional_likelihood_is_that_of_all_ratings_with_the_same_total():
     ratings, _, _ = simulate_ratings(2, persons=25, items=2, raters=3, marks=2, steps=2)
     design = plan_design(ratings.batches(), describe_structure(None, ["rater"]))
-    solution = maximise_conditional(design, ratings)
+    solution = maximise_given_totals(design, ratings)
     total = 0.0
     levels, score = design.find_levels(ratings), design.recode(ratings)
     for low, high in itertools.pairwise(ratings.person_start):

@@ -14,9 +14,8 @@ from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.wall import Release
 from discreet.publishing import bundle as bundles
-from discreet.publishing import noisy
-from discreet.publishing.bundle import hash_content, seal_record
-from discreet.publishing.noisy import noisy_bytes, read_noisy
+from discreet.publishing import bundle as noisy
+from discreet.publishing.bundle import hash_content, noisy_bytes, read_noisy, seal_record
 from discreet.secure import SeededSource
 
 ITEMS = ("Item1", "Item2", "Item3", "Item4", "Item5")

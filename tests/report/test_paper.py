@@ -13,12 +13,12 @@ from commandline import discreet
 from discreet.analysis import check_model
 from discreet.errors import BadUsage
 from discreet.report.findings.diagnosis import diagnose_test
-from discreet.report.methods import write_methods
 from discreet.report.page import write_diagnosis
 from discreet.report.paper import (
     list_paper_tables,
     write_item_sheets,
     write_markdown_tables,
+    write_methods,
     write_word_tables,
 )
 from discreet.report.summary import diagnose

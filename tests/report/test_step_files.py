@@ -6,8 +6,12 @@ import pytest
 import discreet
 from discreet.errors import BadResponses, BadUsage
 from discreet.report.formats import read_warehouse, write_warehouse
-from discreet.report.winsteps import read_item_file, write_item_file
-from discreet.report.winsteps_structure import read_structure_file, write_structure_file
+from discreet.report.winsteps import (
+    read_item_file,
+    read_structure_file,
+    write_item_file,
+    write_structure_file,
+)
 
 STEPS = (3, 1, 2, 3, 3, 2)
 

@@ -11,8 +11,12 @@ import discreet
 from browser import needs_browser, visit
 from commandline import discreet as run
 from discreet.answers.steps import store_codes
-from discreet.cli.calibrations import CALIBRATION_FILE, read_calibration, write_calibration
-from discreet.cli.documents import calibration_document
+from discreet.cli.calibrations import (
+    CALIBRATION_FILE,
+    calibration_document,
+    read_calibration,
+    write_calibration,
+)
 from discreet.errors import BadResponses, BadUsage
 from discreet.items.curves import threshold_rows
 from discreet.items.martin_loef import measure_alpha

@@ -14,8 +14,8 @@ from discreet.cli.calibrations import TABLE_FILES
 from discreet.report.calibration_file import read_document
 from discreet.report.evidence import gather_evidence
 from discreet.report.findings.diagnosis import diagnose_test
+from discreet.report.formats import write_workbook
 from discreet.report.tables import AnalysisTable, tabulate_items
-from discreet.report.workbook import write_workbook
 
 DATA = Path(__file__).parents[1] / "data"
 STEPS = {"thresholds", "categories"}
@@ -206,7 +206,7 @@ def test_a_table_that_is_there_already_is_not_replaced(grouped, tmp_path):
 def test_without_the_extra_there_are_csv_files_and_a_note_that_names_it(
     grouped, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("discreet.report.workbook.can_write_workbooks", lambda: False)
+    monkeypatch.setattr("discreet.report.formats.can_write_workbooks", lambda: False)
     ended = discreet("fit", grouped / "answers.csv", "--group", "sex", "--out", tmp_path)
     assert ended.code == 0
     assert "[files]" in ended.err

@@ -28,6 +28,7 @@ NAMES = [str(number) for number in range(ITEMS)]
 """As arrays have them, so that every form holds the same items."""
 CALIBRATION = discreet.fit(CELLS)
 BUDGET = discreet.Budget(epsilon=1.0, delta=1e-6)
+TESTLET = {"0": "text", "1": "text"}
 
 
 def long_columns() -> dict[str, list]:
@@ -101,6 +102,11 @@ FUNCTIONS = {
     ),
     "find_mislabelled": lambda x, **w: analysis.find_mislabelled(x, CALIBRATION, **w).probability,
     "correlate_residuals": lambda x, **w: analysis.correlate_residuals(x, CALIBRATION, **w).q3,
+    "simulate_cutoffs": lambda x, **w: (
+        analysis.simulate_cutoffs(x, CALIBRATION, replications=9, **w).infit
+    ),
+    "combine_testlets": lambda x, **w: analysis.combine_testlets(x, TESTLET, **w).to_array(),
+    "measure_testlets": lambda x, **w: analysis.measure_testlets(x, TESTLET, **w).reliability,
     "order_answers": lambda x, **w: analysis.order_answers(x, CALIBRATION, **w).persons,
     "diagnose": lambda x, **w: diagnose(x, CALIBRATION, **w).infit,
 }
@@ -111,7 +117,7 @@ FROM_THE_LEDGER = {"resume_release"}
 """Answers are given once more only where a release stopped half-way; tested with deliveries."""
 
 
-READERS = {"read_responses"}
+READERS = {"read_responses", "inspect_table"}
 """From a file alone."""
 
 
@@ -137,7 +143,7 @@ def test_the_functions_that_are_walked_over_are_all_that_take_the_keywords_of_re
         for name, value in public.items()
         if {"responses", "source"} & inspect.signature(value).parameters.keys()
     }
-    told_elsewhere = {"create_bank", "grow_bank", "release_request"}
+    told_elsewhere = {"create_bank", "grow_bank", "read_ratings", "release_request"}
     assert about_answers - told_elsewhere <= taking
 
 

@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from discreet.cli.answers import AnswersFile, ReadingOptions, read_answers
-from discreet.cli.calibrations import check_method, read_calibration
+from discreet.cli.calibrations import (
+    ScaleText,
+    add_scaled,
+    check_method,
+    name_scale,
+    read_calibration,
+    read_wanted,
+    stored_scale,
+)
 from discreet.cli.options import AsJson, Force, Method, OutFolder, flag, option
 from discreet.cli.output import (
     check_writable,
@@ -21,7 +29,6 @@ from discreet.cli.output import (
     working,
     write_tables,
 )
-from discreet.cli.scaling import ScaleText, add_scaled, name_scale, read_wanted, stored_scale
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:

@@ -157,8 +157,9 @@ def _parse_and_call(arguments: Sequence[str] | None) -> int:
     except Exception as error:
         if not hasattr(error, "show"):
             raise
-        # The parser's own errors repeat what was typed.
-        error.message = _hide_addresses(error.message, arguments)  # type: ignore[attr-defined]
+        # The parser's errors repeat what was typed; help, shown without a command, does not.
+        if type(error).__name__ != "NoArgsIsHelpError":
+            error.message = _hide_addresses(error.message, arguments)  # type: ignore[attr-defined]
         error.show()
         return int(error.exit_code)  # type: ignore[attr-defined]
     return int(code or 0)

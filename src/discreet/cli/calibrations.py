@@ -1,18 +1,20 @@
 """Calibrations: shown and written, all of it confidential, and read again.
 
-What is read may be what ``fit``, ``release`` or ``bank`` wrote, or an item file of Winsteps.
+What is read may be what ``fit``, ``release`` or ``bank`` wrote, or an item file of Winsteps. The
+document of a calibration is made here: what ``fit --json`` prints and ``fit --out`` keeps; and the
+reported numbers that ``--scale`` puts beside logits.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from discreet.atomic import PRIVACY_FILE, staged
-from discreet.cli.documents import CONFIDENTIAL, write_document
-from discreet.cli.output import confidential, note, print_columns
-from discreet.cli.scaling import add_scaled
+from discreet.cli.options import option
+from discreet.cli.output import confidential, json_text, list_rows, note, print_columns
 from discreet.errors import BadUsage
 from discreet.names import spell_path
 
@@ -23,8 +25,167 @@ if TYPE_CHECKING:
     from discreet.report.summary import Diagnostics
     from discreet.report.tables import AnalysisTable
     from discreet.results.estimate import Estimate
-    from discreet.scales.reported import Scale
-    from discreet.types import Method
+    from discreet.scales.reported import Scale, ScaleTarget
+    from discreet.types import FloatArray, Method
+
+ScaleText = Annotated[
+    str | None,
+    option(
+        "SCALE",
+        "Also on this scale: mean and SD of the persons (500,100) or two points (0=500,1=600).",
+        "--scale",
+    ),
+]
+
+
+def read_wanted(text: str | None) -> Scale | ScaleTarget | None:
+    """Return the scale that was typed, or refuse it before anything else is done."""
+    if text is None:
+        return None
+    from discreet.scales.reported import parse_scale
+
+    return parse_scale(text)
+
+
+def needs_persons(target: Scale | ScaleTarget | None) -> bool:
+    """Say whether abilities must be known before the scale is."""
+    if target is None:
+        return False
+    from discreet.scales.reported import ScaleTarget  # loads SciPy
+
+    return isinstance(target, ScaleTarget)
+
+
+def settle_scale(
+    target: Scale | ScaleTarget | None, responses: Any, calibration: Any
+) -> Scale | None:
+    """Return the scale; abilities are estimated where it depends on the persons."""
+    if target is None:
+        return None
+    if not needs_persons(target):
+        return target.settle(())
+    from discreet.persons.scoring import score
+
+    return target.settle(score(responses, calibration).ability)
+
+
+def stored_scale(calibration: Path) -> Scale | None:
+    """Return the scale of a calibration of ``fit --out --scale``; other ones have none."""
+    from discreet.report.calibration_file import read_document
+
+    file = calibration / CALIBRATION_FILE if calibration.is_dir() else calibration
+    if file.suffix != ".json" or not file.is_file() or is_saved_result(file):
+        return None
+    return read_document(file).scale
+
+
+def add_scaled(columns: Mapping[str, list[Any]], scale: Scale | None) -> dict[str, list[Any]]:
+    """Return a table with its columns on the scale too, where there is one."""
+    return {**columns} if scale is None else scale.add_to(columns)
+
+
+def name_scale(scale: Scale | None) -> dict[str, Any]:
+    """Return what JSON documents say of the scale: nothing where there is none."""
+    return {} if scale is None else {"scale": vars(scale)}
+
+
+COVARIANCE_ITEMS = 100
+"""Items, or thresholds, up to which the covariance is kept: below 200 kB."""
+
+CONFIDENTIAL = (
+    "confidential: computed from persons' answers without privacy protection; "
+    "do not publish, use `discreet release` for that"
+)
+
+
+def calibration_document(estimate: Estimate, scale: Scale | None = None) -> dict[str, Any]:
+    """Return what ``discreet fit --json`` prints."""
+    columns = add_scaled(estimate.to_dict(), scale)
+    scaled = ("scaled_difficulty", "scaled_se")
+    names = ("item", "difficulty", "se", *scaled, "status", "answers", "right")
+    rows = list_rows({name: columns[name] for name in names if name in columns})
+    if estimate.ladder is not None:
+        rows = [
+            {**row, **thresholds}
+            for row, thresholds in zip(rows, list_thresholds(estimate), strict=True)
+        ]
+    field_names = ("persons", "method", "choice", "model", "se_method")
+    about = {name: getattr(estimate, name) for name in field_names}
+    return {**about, **name_scale(scale), "items": rows}
+
+
+def list_thresholds(estimate: Estimate) -> list[dict[str, Any]]:
+    """Return the thresholds of every item and their standard errors."""
+    rows = zip(estimate.steps, estimate.thresholds, estimate.threshold_se, strict=True)
+    return [
+        {"thresholds": value[:most].tolist(), "threshold_se": se[:most].tolist()}
+        for most, value, se in rows
+    ]
+
+
+def write_document(
+    path: Path,
+    estimate: Estimate,
+    diagnostics: Diagnostics | None,
+    heading: dict[str, str],
+    scale: Scale | None,
+) -> None:
+    """Write the file that a report can be made from again, and persons scored with."""
+    from discreet import __version__
+    from discreet.report.calibration_file import FORMAT, VERSION
+
+    steps = {} if estimate.ladder is None else {
+        "threshold_covariance": _keep_covariance(estimate.threshold_covariance)
+    }  # fmt: skip
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "access": CONFIDENTIAL,
+        "discreet": __version__,
+        **heading,
+        **calibration_document(estimate),
+        **name_scale(scale),
+        "degrees": estimate.degrees,
+        "reading": {},
+        "items": _list_items(estimate),
+        "covariance": _keep_covariance(estimate.covariance),
+        **steps,
+        "solution": vars(estimate.solution),
+        "warnings": estimate.warnings,
+        "warning_kinds": [one.kind for one in estimate.warnings],
+        "diagnostics": None if diagnostics is None else diagnostics.to_dict(),
+    }
+    path.write_text(json_text(document) + "\n", encoding="utf-8")
+
+
+def _keep_covariance(covariance: FloatArray | None) -> list[list[float]] | None:
+    small = covariance is not None and len(covariance) <= COVARIANCE_ITEMS
+    return covariance.tolist() if small else None  # type: ignore[union-attr]
+
+
+def _list_items(estimate: Estimate) -> list[dict[str, Any]]:
+    """Return the rows of the items, each with a threshold for every step."""
+    parts = (
+        calibration_document(estimate)["items"],
+        [{"steps": steps} for steps in estimate.steps],
+        list_thresholds(estimate),
+        _list_ladder(estimate),
+    )
+    return [{**row, **steps, **own, **more} for row, steps, own, more in zip(*parts, strict=True)]
+
+
+def _list_ladder(estimate: Estimate) -> list[dict[str, Any]]:
+    """Return what else is known of every item with steps: statuses, categories, who is in them."""
+    ladder = estimate.ladder
+    if ladder is None:
+        return [{}] * len(estimate.items)
+    lowest: dict[str, Any] = {"lowest": ladder.lowest} if ladder.lowest else {}
+    rows = [{"threshold_status": own, "categories": kept, **lowest}
+            for own, kept in zip(ladder.status, ladder.kept, strict=True)]  # fmt: skip
+    if ladder.categories is None:
+        return rows
+    counts = zip(rows, ladder.categories.tolist(), strict=True)
+    return [{**row, "category_answers": own[: len(row["categories"])]} for row, own in counts]
 
 
 # The word is part of the names: a file that leaves its folder still says what it is.
@@ -166,7 +327,7 @@ def _note_sample(evidence: Evidence | None, estimate: Estimate) -> None:
 
 def _can_write_workbook() -> bool:
     from discreet.errors import MissingExtra
-    from discreet.report.workbook import can_write_workbooks
+    from discreet.report.formats import can_write_workbooks
 
     if can_write_workbooks():
         return True
@@ -175,7 +336,7 @@ def _can_write_workbook() -> bool:
 
 
 def _write_workbook(path: Path, tables: list[AnalysisTable]) -> None:
-    from discreet.report.workbook import write_workbook
+    from discreet.report.formats import write_workbook
 
     write_workbook(path, tables, warning=CONFIDENTIAL[:1].upper() + CONFIDENTIAL[1:])
 

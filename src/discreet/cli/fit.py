@@ -23,14 +23,18 @@ from discreet.cli.calibrations import (
     CALIBRATION_FILE,
     CALIBRATION_FILES,
     REPORT_FILE,
+    ScaleText,
+    calibration_document,
     check_method,
     diagnose_answers,
+    needs_persons,
     print_calibration,
     read_anchors,
+    read_wanted,
+    settle_scale,
     title_of,
     write_calibration,
 )
-from discreet.cli.documents import calibration_document
 from discreet.cli.options import AsJson, Force, Method, OutFolder, Title, argument, flag, option
 from discreet.cli.output import (
     check_writable,
@@ -44,7 +48,6 @@ from discreet.cli.output import (
     working,
 )
 from discreet.cli.raters import RaterOptions, RatingPlaces, fit_ratings
-from discreet.cli.scaling import ScaleText, needs_persons, read_wanted, settle_scale
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:

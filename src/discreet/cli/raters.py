@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from discreet.atomic import staged
 from discreet.cli.answers import ReadingOptions, list_words
-from discreet.cli.calibrations import CALIBRATION_FILES, REPORT_FILE
-from discreet.cli.documents import calibration_document
+from discreet.cli.calibrations import CALIBRATION_FILES, REPORT_FILE, calibration_document
 from discreet.cli.options import option
 from discreet.cli.output import (
     check_writable,

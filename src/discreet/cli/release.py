@@ -24,7 +24,7 @@ from discreet.cli.answers import (
     list_words,
     open_source,
 )
-from discreet.cli.documents import list_thresholds
+from discreet.cli.calibrations import list_thresholds
 from discreet.cli.options import (
     EPSILON_HELP,
     AsJson,

@@ -6,7 +6,14 @@ in it. Colours are those of Okabe and Ito, which people with colour-blindness te
 meaning rests on colour alone.
 """
 
-from discreet.figures.items import dif_plot, difficulty_plot, ladder_plot, pair_plot
+from discreet.figures.items import (
+    category_plot,
+    dif_plot,
+    difficulty_plot,
+    ladder_plot,
+    pair_plot,
+    threshold_plot,
+)
 from discreet.figures.scale import (
     contrast_plot,
     curve_plot,
@@ -16,7 +23,6 @@ from discreet.figures.scale import (
     privacy_plot,
     wright_plot,
 )
-from discreet.figures.steps import category_plot, threshold_plot
 
 __all__ = [
     "category_plot",

@@ -35,9 +35,14 @@ from discreet.privacy.mechanisms import describe_choice, remake_mechanism
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.protocol import Order
 from discreet.privacy.wall import Release, release_statistics, restore_release
-from discreet.publishing.bundle import PUBLISHED, Published, bundle_files, describe_release
+from discreet.publishing.bundle import (
+    COVARIANCE_ITEMS,
+    PUBLISHED,
+    Published,
+    bundle_files,
+    describe_release,
+)
 from discreet.publishing.listed import OPENERS, DataSource
-from discreet.publishing.noisy import COVARIANCE_ITEMS
 from discreet.results.ranks import PAIRED_ITEMS
 from discreet.tables.reading import ListedWords
 from discreet.types import Engine

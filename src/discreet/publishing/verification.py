@@ -35,15 +35,16 @@ from discreet.privacy.ledger import Ledger, LedgerEntry
 from discreet.privacy.ledger.values import describe_values
 from discreet.privacy.wall import Release, pack_release
 from discreet.publishing.bundle import (
+    NOISY_FILE,
     PUBLISHED,
     SCHEMA_VERSION,
     THRESHOLD_FILE,
     Published,
     PublishedRanking,
     hash_record,
+    read_noisy,
 )
 from discreet.publishing.identity import NAMES, AuditFacts
-from discreet.publishing.noisy import NOISY_FILE, read_noisy
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.kinds import KINDS, ReleaseKind, find_kind
 from discreet.results.thresholds import THRESHOLD_COLUMNS, Thresholds

@@ -8,7 +8,7 @@ from __future__ import annotations
 from discreet import __version__
 from discreet.models.methods import METHOD_WORDS, OTHER_WORDS
 from discreet.report.findings.diagnosis import Diagnosis
-from discreet.report.findings.words import words_for
+from discreet.report.findings.steps import words_for
 from discreet.report.summary import Diagnostics
 from discreet.results.estimate import Estimate, Status
 from discreet.results.limits import DEPENDENT, DEPENDENT_NEGLIGIBLE, say_reliability

@@ -20,7 +20,7 @@ from discreet.items.distractors import Distractors
 from discreet.report.curve_figures import draw_categories, draw_curve, draw_thresholds
 from discreet.report.findings.diagnosis import Diagnosis, diagnose_test
 from discreet.report.findings.model import check_enough_persons
-from discreet.report.findings.words import words_for
+from discreet.report.findings.steps import words_for
 from discreet.report.methods import write_methods
 from discreet.report.summary import Diagnostics
 from discreet.report.svg import (

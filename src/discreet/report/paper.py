@@ -22,7 +22,7 @@ from discreet.items.curves import observed_curve
 from discreet.report.curve_figures import draw_categories, draw_curve
 from discreet.report.findings.diagnosis import Diagnosis
 from discreet.report.findings.items import say_limits
-from discreet.report.findings.words import words_for
+from discreet.report.findings.steps import words_for
 from discreet.report.methods import write_methods
 from discreet.report.page import list_html_columns, show_options
 from discreet.report.summary import Diagnostics

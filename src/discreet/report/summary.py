@@ -38,7 +38,7 @@ from discreet.items.step_models import StepModelTest
 from discreet.models.steps import match_categories
 from discreet.persons.scoring import PersonScores, PersonStatus
 from discreet.report.evidence import Evidence, gather_evidence
-from discreet.report.findings.words import PARTIAL_CREDIT, RIGHT_WRONG, AnswerWords, words_for
+from discreet.report.findings.steps import PARTIAL_CREDIT, RIGHT_WRONG, AnswerWords, words_for
 from discreet.report.tables import (
     FIT_COLUMNS,
     AnalysisTable,

@@ -35,9 +35,11 @@ from discreet.counts.planes import (
 )
 from discreet.errors import BadUsage
 from discreet.hints import Guessable
-from discreet.simulation.designs import DESIGNS, Design, SimulatedAnswers
-from discreet.simulation.items import (
+from discreet.simulation.designs import (
+    DESIGNS,
+    Design,
     Items,
+    SimulatedAnswers,
     Steps,
     accept_model,
     accept_steps,

@@ -3,19 +3,192 @@
 In: the abilities of a few persons, all items, how many of them each person gets. Out: their
 answers, sorted by person and then item. An item with several steps stands where its location is.
 To add a design: a function here and a line in ``DESIGNS``.
+
+Items are drawn here too, with known thresholds. One random number is drawn for each answer,
+whatever the steps: who draws a low one takes many of them. A right/wrong item is one with one step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import cached_property
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit, log_expit
 
-from discreet.simulation.items import Items
-from discreet.types import FloatArray, Int8Array
+from discreet.answers.steps import MOST_STEPS
+from discreet.errors import BadUsage
+from discreet.types import FloatArray, Int8Array, Int64Array, Model
+
+Steps: TypeAlias = SupportsIndex | Sequence[SupportsIndex] | None
+
+APART = 0.8
+"""Logits between neighbouring thresholds of a drawn item, on average: with so much, each category
+is the most likely one somewhere."""
+UNEVEN = 0.3
+"""Standard deviation of a drawn partial credit threshold around its place."""
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """Items with known thresholds.
+
+    Attributes
+    ----------
+    location
+        The mean of each item's thresholds; of one step the difficulty.
+    thresholds
+        ``[item, step]``, NaN beyond an item's steps.
+    """
+
+    location: FloatArray
+    thresholds: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.location)
+
+    @cached_property
+    def steps(self) -> Int64Array:
+        """Per item, its highest category."""
+        return np.asarray((~np.isnan(self.thresholds)).sum(axis=1))
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether all items are right/wrong."""
+        return bool(self.thresholds.shape[1] == 1)
+
+    def answer(self, ability: FloatArray, item: Any, rng: np.random.Generator) -> Int8Array:
+        """Draw an answer of each ability to each item, which are of one shape."""
+        lot = rng.random(item.shape)
+        if self.is_binary:
+            return np.asarray(lot < expit(ability - self.location[item]), dtype=np.int8)
+        return np.asarray((lot[..., None] < self._reach(ability, item)).sum(axis=-1), np.int8)
+
+    def _reach(self, ability: FloatArray, item: Any) -> FloatArray:
+        """Return the chance of each step or a higher one, in a further axis."""
+        share = np.exp(_log_shares(ability[..., None], self.thresholds[item]))
+        return np.asarray(np.cumsum(share[..., :0:-1], axis=-1)[..., ::-1])
+
+    def log_chances(self, abilities: FloatArray) -> FloatArray:
+        """Return the log of the chance of every answer, ``[item, category, ability]``."""
+        if self.is_binary:
+            difference = abilities - self.location[:, None]
+            return np.stack([log_expit(-difference), log_expit(difference)], axis=1)
+        shares = _log_shares(abilities[:, None], self.thresholds[:, None, :])
+        return np.asarray(shares.swapaxes(1, 2))
+
+    def split(self, item: npt.NDArray[Any], score: Int8Array) -> tuple[Any, Any, Any]:
+        """Return answers to nodes: of which answer each is, to which node, and whether right.
+
+        A node is an item's step (:mod:`discreet.answers.steps`).
+        """
+        if self.is_binary:
+            return np.arange(len(item)), item, score.astype(np.bool_)
+        first = np.cumsum(self.steps) - self.steps
+        taken = np.stack([score > 0, score < self.steps[item]], axis=1)
+        node = (first[item] + score)[:, None] - np.array([1, 0])
+        right = np.broadcast_to([True, False], taken.shape)
+        return np.nonzero(taken)[0], node[taken], right[taken]
+
+
+def _log_shares(ability: FloatArray, thresholds: FloatArray) -> FloatArray:
+    """Return logs of the chances of all categories in the last axis."""
+    above = np.cumsum(np.where(np.isnan(thresholds), -np.inf, ability - thresholds), axis=-1)
+    odds = np.concatenate([np.zeros((*above.shape[:-1], 1)), above], axis=-1)
+    odds -= odds.max(axis=-1, keepdims=True)
+    return np.asarray(odds - np.log(np.exp(odds).sum(axis=-1, keepdims=True)))
+
+
+def place_items(
+    location: FloatArray, steps: tuple[int, ...], model: str, rng: np.random.Generator
+) -> Items:
+    """Draw thresholds around locations: evenly apart, and for partial credit not quite so."""
+    highest = max(steps)
+    thresholds = np.full((len(location), highest), np.nan)
+    for item, n_steps in enumerate(steps):
+        offsets = APART * (np.arange(n_steps) - (n_steps - 1) / 2)
+        if model == "partial-credit" and n_steps > 1:
+            uneven = rng.normal(0, UNEVEN, n_steps)
+            offsets = offsets + uneven - uneven.mean()
+        thresholds[item, :n_steps] = location[item] + offsets
+    return Items(location, thresholds)
+
+
+def accept_steps(steps: Steps, items: int) -> tuple[int, ...]:
+    """Return the steps of every item: one number for all, or one for each."""
+    if steps is None:
+        return (1,) * items
+    try:
+        each = [steps] * items if isinstance(steps, SupportsIndex) else list(steps)
+        item_steps = tuple(operator.index(step) for step in each)
+    except TypeError:
+        item_steps = (0,)
+    if len(item_steps) != items or not all(1 <= step <= MOST_STEPS for step in item_steps):
+        raise BadUsage(
+            f"steps must be a whole number from 1 to {MOST_STEPS}, or {items} of them (one for "
+            f"each item), found {steps!r}; 4 steps make the answers 0, 1, 2, 3 and 4"
+        )
+    return item_steps
+
+
+def accept_model(model: Model, steps: tuple[int, ...]) -> str:
+    """Return the model that draws thresholds, or explain why it cannot."""
+    stepped = max(steps) > 1
+    if model == "auto":
+        return "partial-credit" if stepped else "rasch"
+    if model not in ("rasch", "partial-credit", "rating-scale"):
+        raise BadUsage(
+            f"there is no model {model!r}; choose one of auto, rasch, partial-credit, rating-scale"
+        )
+    if model == "rasch" and stepped:
+        raise BadUsage(
+            f"the model 'rasch' is of right and wrong answers, but items have up to {max(steps)} "
+            "steps; choose partial-credit or rating-scale, or leave steps out"
+        )
+    if model == "rating-scale" and len(set(steps)) > 1:
+        raise BadUsage(
+            f"in a rating scale all items have the same steps, found {min(steps)} to {max(steps)}; "
+            "give one number of steps, or choose partial-credit"
+        )
+    return model
+
+
+def accept_thresholds(thresholds: Any, items: int, steps: Steps) -> Items:
+    """Return items with these thresholds, NaN or nothing beyond an item's steps."""
+    try:
+        rows = [np.asarray(row, dtype=np.float64) for row in thresholds]
+    except (TypeError, ValueError) as error:
+        raise BadUsage(f"thresholds must hold a row of numbers for each item: {error}") from error
+    if len(rows) != items or any(row.ndim != 1 for row in rows):
+        raise BadUsage(
+            f"thresholds must hold a row of numbers for each of {items} items, found {len(rows)}"
+        )
+    finite_rows = [row[~np.isnan(row)] for row in rows]
+    bad = [i for i, row in enumerate(finite_rows) if not 1 <= len(row) <= MOST_STEPS]
+    bad += [i for i, row in enumerate(finite_rows) if not np.array_equal(row, rows[i][: len(row)])]
+    bad += [i for i, row in enumerate(finite_rows) if not np.isfinite(row).all()]
+    if bad:
+        raise BadUsage(
+            f"thresholds[{bad[0]}] is {rows[bad[0]].tolist()}; an item has 1 to {MOST_STEPS} "
+            "finite thresholds, and blanks (NaN) only after them"
+        )
+    item_steps = tuple(len(row) for row in finite_rows)
+    if steps is not None and accept_steps(steps, items) != item_steps:
+        raise BadUsage("thresholds have other steps than steps= says; leave steps out")
+    matrix = np.full((items, max(item_steps)), np.nan)
+    for item, row in enumerate(finite_rows):
+        matrix[item, : len(row)] = row
+    return Items(np.array([row.mean() for row in finite_rows]), matrix)
+
+
+def nodes_per_answer(steps: tuple[int, ...]) -> float:
+    """Return how many nodes an answer is an answer to: one at either end, two between."""
+    return float(np.mean([2 * step / (step + 1) for step in steps]))
+
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 

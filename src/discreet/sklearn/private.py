@@ -12,7 +12,7 @@ from discreet.answers.responses import Responses
 from discreet.privacy.accounting import Budget
 from discreet.privacy.protocol import check_steps
 from discreet.publishing.release import release
-from discreet.sklearn.answers import AnswerEstimator
+from discreet.sklearn.rasch import AnswerEstimator
 from discreet.tables.scales import list_scale
 from discreet.tables.values import Codes
 from discreet.types import AnswerMechanism, Design, Relation

@@ -19,11 +19,10 @@ from discreet.models.calibrate import fit
 from discreet.persons.scoring import score
 from discreet.report.evidence import Evidence, gather_evidence
 from discreet.report.findings.diagnosis import Diagnosis, diagnose_test
-from discreet.report.formats import write_csv
+from discreet.report.formats import can_write_workbooks, write_csv, write_workbook
 from discreet.report.page import list_report_values, write_diagnosis
 from discreet.report.summary import summarise_evidence
 from discreet.report.tables import AnalysisTable, list_evidence_tables
-from discreet.report.workbook import can_write_workbooks, write_workbook
 from discreet.results.estimate import Estimate
 from discreet.scales.reported import Scale, parse_scale
 from discreet.studio.worker import TaskProgress, load_kept

@@ -34,7 +34,7 @@ class ConditionalSolution:
     steps: int
 
 
-def maximise_conditional(design: FacetDesign, ratings: Ratings) -> ConditionalSolution:
+def maximise_given_totals(design: FacetDesign, ratings: Ratings) -> ConditionalSolution:
     """Find the maximum of the conditional likelihood."""
     structure = design.whole_structure()
     chosen = _keep_ratings(design, ratings)

@@ -20,7 +20,7 @@ import numpy as np
 from discreet.answers.ratings import Ratings, RatingSource, open_ratings
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.log import LOG
-from discreet.models.facets.conditional import maximise_conditional
+from discreet.models.facets.conditional import maximise_given_totals
 from discreet.models.facets.connectivity import LevelLinks, link_design
 from discreet.models.facets.drawing import draw_model_variances, redraw_ratings
 from discreet.models.facets.solver import maximise_pairs
@@ -268,7 +268,7 @@ def _solve_conditional(design: FacetDesign, ratings: RatingSource) -> FacetNumbe
         raise BadUsage(
             "method='conditional' needs all ratings in memory; leave out method= for data on disk"
         )
-    found = maximise_conditional(design, ratings)
+    found = maximise_given_totals(design, ratings)
     read = Centring(design)
     covariance = read(read(found.covariance).T)
     solution = Solution("newton", found.steps, found.gradient)

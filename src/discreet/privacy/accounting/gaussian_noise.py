@@ -304,6 +304,7 @@ def calibrate_scale(
     budget: Budget,
     *,
     smallest: Fraction = SMALLEST_SIGMA,
+    bits: int = PRECISION_BITS,
 ) -> Fraction:
     """Return the smallest scale on the grid whose curve keeps the budget.
 
@@ -372,6 +373,7 @@ def search_scale(
     promise: str,
     *,
     smallest: Fraction = SMALLEST_SIGMA,
+    bits: int = PRECISION_BITS,
 ) -> Fraction:
     """Return the smallest scale on the grid that keeps a promise; larger ones must keep it too."""
     if keeps(smallest):
@@ -383,13 +385,13 @@ def search_scale(
             raise BadBudget(
                 f"no scale keeps {promise}: the bound does not fall as the noise grows."
             )
-    step = grid_step(low, PRECISION_BITS)
+    step = grid_step(low, bits)
     while high - low > step:
         middle = low + step * math.ceil((high - low) / (2 * step))
         if middle >= high:
             break
         low, high = (low, middle) if keeps(middle) else (middle, high)
-    rounded = round_up(high, PRECISION_BITS)
+    rounded = round_up(high, bits)
     return rounded if keeps(rounded) else high
 
 

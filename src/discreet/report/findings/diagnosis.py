@@ -15,8 +15,7 @@ from discreet.items.distractors import OptionMap, option_maps
 from discreet.items.mislabelled import weak_items
 from discreet.items.residuals import InformationCurve, trace_information
 from discreet.report.findings.items import find_problems, fit_remarks
-from discreet.report.findings.steps import list_disordered
-from discreet.report.findings.words import words_for
+from discreet.report.findings.steps import list_disordered, words_for
 from discreet.report.pictures import (
     ContrastMap,
     FitMap,

@@ -28,8 +28,12 @@ from discreet.report.findings.model import (
     has_many_reversed,
     list_reversed,
 )
-from discreet.report.findings.steps import check_averages, check_rare, check_threshold_order
-from discreet.report.findings.words import words_for
+from discreet.report.findings.steps import (
+    check_averages,
+    check_rare,
+    check_threshold_order,
+    words_for,
+)
 from discreet.results.estimate import Estimate, Status, WarningKind
 from discreet.results.limits import (
     DEPENDENT,

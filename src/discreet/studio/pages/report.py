@@ -14,7 +14,7 @@ from discreet.html import HtmlColumn
 from discreet.items.curves import observed_curve
 from discreet.items.distractors import option_map
 from discreet.report.curve_figures import draw_categories, draw_curve
-from discreet.report.findings.words import words_for
+from discreet.report.findings.steps import words_for
 from discreet.report.page import (
     CATEGORY_COLUMNS,
     GROUP_COLUMNS,
