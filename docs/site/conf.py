@@ -30,6 +30,7 @@ autodoc_typehints = "none"
 napoleon_attr_annotations = False
 autodoc_member_order = "bysource"
 html_theme = "furo"
+smartquotes = False  # options begin with two hyphens
 html_title = "discreet"
 
 

@@ -139,7 +139,8 @@ def test_every_example_is_what_the_program_prints(name, tmp_path, monkeypatch):
     type_page(DOCS / name)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+# The studio runs until it is stopped; its page has pictures instead.
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"studio"}))
 def test_every_command_is_shown_at_work_on_some_page(name):
-    pages = "\n".join(page.read_text() for page in DOCS.glob("*.md") if page != PAGE)
-    assert re.search(rf"^\$? ?discreet {name}\b|`discreet {name}\b", pages, re.M), name
+    pages = "\n".join((DOCS / page).read_text() for page in PAGES_WITH_OUTPUT)
+    assert re.search(rf"^\$ discreet {name}\b", pages, re.M), name

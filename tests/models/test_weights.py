@@ -290,6 +290,11 @@ def test_parts_of_answers_keep_their_weights():
         Responses.concat([answers, answers])
 
 
+def test_frames_with_a_method_called_sample_are_counted():
+    frame = make_table(draw_answers(missing=0.0)).to_pandas().set_index("id")
+    assert discreet.count_pairs(frame).persons == 120
+
+
 def test_other_functions_say_where_weights_are_stated():
     with pytest.raises(BadUsage, match=r"answers\.weigh"):
         discreet.count_pairs(make_table(draw_answers(), w=[1.0] * 120), weight="w")
@@ -307,3 +312,40 @@ def test_the_command_line_weighs_persons(tmp_path):
     errors = [row["se"] for row in document["items"]]
     np.testing.assert_allclose(errors, direct.se, rtol=1e-6)
     assert not np.allclose(direct.difficulty, discreet.fit(path, ignore=["w", *copies]).difficulty)
+
+
+R_DIFFICULTY = [
+    *[-1.303426103611, -0.738939393713, -0.251814650795],
+    *[0.351239111486, 0.707759023023, 1.235182013610],
+]
+R_LINEARISED = [
+    *[0.267562060009, 0.233726160491, 0.194759289389],
+    *[0.247482068013, 0.270585164601, 0.253150817030],
+]
+R_JACKKNIFE = [
+    *[0.187857604073, 0.389986398973, 0.112203602276],
+    *[0.417047434054, 0.144605971095, 0.224061805393],
+]
+"""R 4.2.2, survey 4.1.1. The refined method is a logistic regression of which item of a discordant
+pair is right on the difference of the items, with the weight of the person over its number of
+answers: ``svyglm(y ~ 0 + x1 + ... + x5, design, family = quasibinomial())`` on all such pairs, with
+``svydesign(~school, strata = ~s, weights = ~w, nest = TRUE)`` and
+``svrepdesign(type = "JK1", mse = TRUE)``; coefficients and covariance were centred."""
+
+
+def test_refined_has_the_numbers_of_the_survey_package():
+    cells, weight = draw_answers(), 1 + np.arange(120) % 5 * 0.75
+    design = describe_schools(120)
+    table = make_table(cells, w=weight, **design)
+    found = discreet.fit(table, weight="w", strata="s", cluster="school", method="refined")
+    np.testing.assert_allclose(found.difficulty, R_DIFFICULTY, atol=1e-8)
+    # The largest relative difference from R was 1.1e-8.
+    np.testing.assert_allclose(found.se, R_LINEARISED, rtol=1e-7)
+    assert found.degrees == 38
+    fifth = design["school"] % 5
+    copies = {f"rep{i}": np.where(fifth == i, 0.0, weight * 5 / 4) for i in range(5)}
+    table = make_table(cells, w=weight, **copies)
+    options = {"replicates": "rep*", "replication": "jk1", "method": "refined"}
+    np.testing.assert_allclose(
+        discreet.fit(table, weight="w", **options).se, R_JACKKNIFE, rtol=1e-7
+    )

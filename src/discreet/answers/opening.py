@@ -106,8 +106,9 @@ def count_pairs(
     """
     function, tally = plan_count(weighting, folds)
     LOG.info("counting pairs of %s, engine %s", name_source(source), engine)
-    refuse_weights(getattr(source, "sample", None), "counting pairs", WHOLE_NUMBERS)
     with opened(source, engine, reading) as answers:
+        if isinstance(answers, AnswerSource):
+            refuse_weights(answers.sample, "counting pairs", WHOLE_NUMBERS)
         counts = answers.count(function, tally)
     LOG.info("counted pairs of %d items, %d persons", len(counts.items), counts.persons)
     return say_folds(counts, tally)

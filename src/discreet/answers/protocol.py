@@ -21,6 +21,7 @@ from discreet.counts.planes import AnswerStore
 from discreet.errors import OutOfReach
 from discreet.secure import RandomSource
 from discreet.tables.remedies import Detected
+from discreet.tables.survey import SurveyDesign
 from discreet.types import IndexArray, Int64Array
 
 if TYPE_CHECKING:
@@ -253,6 +254,11 @@ class AnswerSource:
     def detected(self) -> tuple[Detected, ...]:
         """What the data decided about how they were read: every place must say."""
         raise NotImplementedError
+
+    @property
+    def sample(self) -> SurveyDesign | None:
+        """Weights and sampling design of the persons, which only answers in memory have."""
+        return None
 
     def reduce(self, job: Job[T]) -> T:
         """Fold a job over blocks of whole persons."""

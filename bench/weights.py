@@ -1,0 +1,84 @@
+"""Coverage of 95% intervals under a stratified cluster design, with and without weights.
+
+``python -m bench.weights [SAMPLES]`` draws samples of schools from one population and prints how
+often intervals contain the census value, the fit of the whole population:
+
+* ``ability``: the model holds, and the weights depend on the ability of the stratum;
+* ``dif``: two items are easier in the oversampled stratum, so that only the weighted fit estimates
+  the census.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pyarrow as pa
+
+import discreet
+
+SCHOOLS = (400, 1600)
+"""Schools of the two strata of the population."""
+SAMPLED = (20, 20)
+PUPILS = 12
+DIFFICULTY = np.linspace(-1.5, 1.5, 8)
+SHIFT = np.array([0.8, 0, 0, -0.6, 0, 0, 0, 0])
+"""How much harder items are in the oversampled stratum, in the setting ``dif``."""
+
+
+def draw_population(rng: np.random.Generator, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return answers ``[school, pupil, item]`` and the stratum of every school."""
+    stratum = np.repeat([0, 1], SCHOOLS)
+    school = rng.normal(0, 0.6, len(stratum)) + np.where(stratum == 0, 0.8, -0.2)
+    ability = school[:, None] + rng.normal(0, 0.9, (len(stratum), PUPILS))
+    difficulty = DIFFICULTY + np.where(stratum[:, None] == 0, shift, 0.0)
+    logit = ability[:, :, None] - difficulty[:, None, :]
+    return rng.random(logit.shape) < 1 / (1 + np.exp(-logit)), stratum
+
+
+def make_table(right: np.ndarray, stratum: np.ndarray, weight: np.ndarray) -> pa.Table:
+    """Return a row for every pupil of these schools."""
+    schools = len(right)
+    columns = {
+        "id": np.arange(schools * PUPILS),
+        "s": np.repeat(stratum, PUPILS),
+        "school": np.repeat(np.arange(schools), PUPILS),
+        "w": np.repeat(weight, PUPILS),
+    }
+    items = right.reshape(schools * PUPILS, -1).astype(int)
+    return pa.table({**columns, **{f"q{i}": column for i, column in enumerate(items.T)}})
+
+
+def measure_coverage(shift: np.ndarray, samples: int, method: str) -> tuple[float, float]:
+    """Return the coverage with weights and without."""
+    rng = np.random.default_rng(20)
+    right, stratum = draw_population(rng, shift)
+    census = discreet.fit(right.reshape(-1, right.shape[2]).astype(int), method=method).difficulty
+    hits = np.zeros((2, samples))
+    for sample in range(samples):
+        chosen = [
+            rng.choice(np.flatnonzero(stratum == h), number, replace=False)
+            for h, number in enumerate(SAMPLED)
+        ]
+        weight = np.repeat([SCHOOLS[h] / SAMPLED[h] for h in (0, 1)], SAMPLED)
+        rows = np.concatenate(chosen)
+        for place, values in enumerate((weight, np.ones(len(rows)))):
+            table = make_table(right[rows], stratum[rows], values)
+            estimate = discreet.fit(table, weight="w", strata="s", cluster="school", method=method)
+            low, high = estimate.interval().T
+            hits[place, sample] = np.mean((low <= census) & (census <= high))
+    weighted, plain = hits.mean(axis=1)
+    return float(weighted), float(plain)
+
+
+def main(samples: int) -> None:
+    """Print a table."""
+    print("setting  method       weighted  unweighted")
+    for setting, shift in (("ability", 0 * SHIFT), ("dif", SHIFT)):
+        for method in ("conditional", "refined", "spectral", "marginal"):
+            weighted, plain = measure_coverage(shift, samples, method)
+            print(f"{setting:8} {method:12} {weighted:.3f}     {plain:.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 400)
