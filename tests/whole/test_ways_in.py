@@ -103,7 +103,7 @@ FUNCTIONS = {
     "find_mislabelled": lambda x, **w: analysis.find_mislabelled(x, CALIBRATION, **w).probability,
     "correlate_residuals": lambda x, **w: analysis.correlate_residuals(x, CALIBRATION, **w).q3,
     "simulate_cutoffs": lambda x, **w: (
-        analysis.simulate_cutoffs(x, CALIBRATION, replications=9, **w).infit
+        analysis.simulate_cutoffs(x, CALIBRATION, replications=19, **w).infit
     ),
     "combine_testlets": lambda x, **w: analysis.combine_testlets(x, TESTLET, **w).to_array(),
     "measure_testlets": lambda x, **w: analysis.measure_testlets(x, TESTLET, **w).reliability,
