@@ -80,7 +80,7 @@ def make_key(source: Any) -> Key:
     if Path(source).is_file() or not _is_row(source):
         return _read(Path(source))
     pieces: Iterable[str] = source.split(",") if "," in source else source.strip()
-    return _check(Key(in_order=tuple(split_answers(piece) for piece in pieces)))
+    return _check(Key(in_order=tuple(split_key_cell(piece) for piece in pieces)))
 
 
 def _is_row(text: str) -> bool:
@@ -94,7 +94,7 @@ def _spell_all(words: Any) -> Words:
     return tuple(dict.fromkeys(spell(word).lower() for word in answers))
 
 
-def split_answers(text: str) -> Words:
+def split_key_cell(text: str) -> Words:
     """Return the right answers that one cell names: "A|C", and among letters also "A,C"."""
     pieces = _ALWAYS.split(text)
     if len(pieces) == 1:
@@ -133,7 +133,7 @@ def _read(path: Path) -> Key:
     if len(rows) == 1:
         cells = zip(names, rows[0], strict=True)
         return _check(
-            Key({name: split_answers(cell or "") for name, cell in cells if name}), str(path)
+            Key({name: split_key_cell(cell or "") for name, cell in cells if name}), str(path)
         )
     raise BadUsage(f"{path} cannot be read as a key: its columns are {', '.join(names)}. {_HOW}.")
 
@@ -144,7 +144,9 @@ def _from_rows(path: Path, rows: Sequence[Sequence[str | None]]) -> Key:
         if not (item or "").strip():
             raise BadUsage(f"{path}, entry {number} of the key names no item.")
         name = str(item).strip()
-        by_item[name] = tuple(dict.fromkeys((*by_item.get(name, ()), *split_answers(answer or ""))))
+        by_item[name] = tuple(
+            dict.fromkeys((*by_item.get(name, ()), *split_key_cell(answer or "")))
+        )
     return Key(by_item)
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from discreet.errors import BadResponses
 from discreet.tables.columns import WidePlan, plan_columns
 from discreet.tables.ids import plain_column
-from discreet.tables.key import Key, split_answers
+from discreet.tables.key import Key, split_key_cell
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import Detected
 from discreet.tables.values import MISSING_WORDS, plain_dictionary, read_integers, spell
@@ -45,7 +45,7 @@ class TrimmedSource:
         """Yield columns without the rows that are dropped."""
         before, every = 0, range(len(self.names))
         for batch in self._source.batches(every):
-            keeps = ~find_rows(batch, self._rows, before)
+            keeps = ~match_rows(batch, self._rows, before)
             before += len(keeps)
             yield [_keep(batch[number], keeps) for number in columns]
 
@@ -54,7 +54,7 @@ class TrimmedSource:
         if self._kept is None:
             self._kept, before = [], 0
             for batch in self._source.batches(range(len(self.names))):
-                keeps = ~find_rows(batch, self._rows, before)
+                keeps = ~match_rows(batch, self._rows, before)
                 self._kept += (before + np.flatnonzero(keeps)).tolist()
                 before += len(keeps)
         return self._source.place(self._kept[row])
@@ -69,7 +69,7 @@ def _keep(column: Any, keeps: BoolArray) -> Any:
     return column if keeps.all() else plain_column(column.filter(pa.array(keeps)))
 
 
-def find_rows(batch: Sequence[Any], rows: Sequence[int | str], before: int = 0) -> BoolArray:
+def match_rows(batch: Sequence[Any], rows: Sequence[int | str], before: int = 0) -> BoolArray:
     """Say which rows of a batch are named by number, by the text of a cell, or as blank.
 
     Parameters
@@ -114,11 +114,11 @@ def settle_key_row(reading: Reading, source: Source) -> Reading:
     plan = plan_columns(source.names, reading, source.name)
     before = 0
     for batch in source.batches(range(len(source.names))):
-        hits = np.flatnonzero(find_rows(batch, (row,), before))
+        hits = np.flatnonzero(match_rows(batch, (row,), before))
         if hits.size and isinstance(plan, WidePlan):
             cells = {source.names[n]: _text(batch[n][int(hits[0])].as_py()) for n in plan.items}
             right = {
-                item: split_answers(cell)
+                item: split_key_cell(cell)
                 for item, cell in cells.items()
                 if cell not in MISSING_WORDS
             }
@@ -133,4 +133,4 @@ def settle_key_row(reading: Reading, source: Source) -> Reading:
 def trim_table(table: Any, reading: Reading) -> Any:
     """Return an Arrow table without the rows that a reading drops."""
     columns = [column.combine_chunks() for column in table.columns]
-    return table.filter(pa.array(~find_rows(columns, reading.rows_aside)))
+    return table.filter(pa.array(~match_rows(columns, reading.rows_aside)))

@@ -28,10 +28,10 @@ from discreet.tables.columns import LongPlan, plan_columns
 from discreet.tables.dataset import names_database
 from discreet.tables.formats.evaluations import KINDS as LOGS
 from discreet.tables.inspection.answers import judge_answers
-from discreet.tables.inspection.columns import Column, Roles, list_roles, name_columns
-from discreet.tables.inspection.findings import Decision, Finding, Findings, merge_options
-from discreet.tables.inspection.grid import Grid, open_grids
-from discreet.tables.inspection.rows import OddRows, Table, find_names, number_rows
+from discreet.tables.inspection.columns import Column, ColumnRoles, list_roles, name_columns
+from discreet.tables.inspection.findings import Decision, Findings, TableFinding, merge_options
+from discreet.tables.inspection.grid import CellGrid, open_grids
+from discreet.tables.inspection.rows import OddRows, Table, ask_to_number_rows, find_names
 from discreet.tables.inspection.vocabulary import NAMES
 from discreet.tables.key import Key
 from discreet.tables.paths import find_files, names_server, read_head, sniff
@@ -45,7 +45,7 @@ SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Preview:
+class TablePreview:
     """The first rows of a table, with the role of each column and row.
 
     Attributes
@@ -83,12 +83,12 @@ class Inspection:
     source: str
     proposal: Reading
     decisions: tuple[Decision, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    preview: Preview = field(default_factory=Preview)
+    findings: tuple[TableFinding, ...] = ()
+    preview: TablePreview = field(default_factory=TablePreview)
     stated: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def questions(self) -> tuple[Finding, ...]:
+    def questions(self) -> tuple[TableFinding, ...]:
         """The findings that the user has to answer."""
         return tuple(finding for finding in self.findings if finding.is_open)
 
@@ -124,7 +124,7 @@ class Inspection:
         words += [word for name in asked if name for word in (f"--{name}", name.upper())]
         return " ".join(words)
 
-    def answer(self, finding: Finding, number: int = 0, reply: Any = None) -> dict[str, Any]:
+    def answer(self, finding: TableFinding, number: int = 0, reply: Any = None) -> dict[str, Any]:
         """Return the keywords of a reading with an answer to a question.
 
         Parameters
@@ -280,16 +280,16 @@ def is_inspected(source: Any) -> bool:
         return False
     path = Path(source)
     if path.is_dir():
-        return find_kind(find_files(path)[0]) in LOGS
-    return path.is_file() and not names_database(path) and find_kind(path) != "jsonl"
+        return find_format(find_files(path)[0]) in LOGS
+    return path.is_file() and not names_database(path) and find_format(path) != "jsonl"
 
 
-def find_kind(file: Path) -> str:
+def find_format(file: Path) -> str:
     """Return what a file holds; see :func:`discreet.tables.paths.sniff`."""
     return sniff(file, read_head(file))
 
 
-def _choose_grid(grids: list[Grid], findings: Findings) -> Grid:
+def _choose_grid(grids: list[CellGrid], findings: Findings) -> CellGrid:
     """Return the table to look at; sheets with the same columns are joined."""
     if not grids:
         raise BadResponses("There is no sheet with data. Check the workbook.")
@@ -309,7 +309,7 @@ def _choose_grid(grids: list[Grid], findings: Findings) -> Grid:
             undo = [make_remedy(f"sheet '{one}' alone:", {"sheet": one}) for one in sheets[:5]]
             findings.note("sheet", sheets, reason, sheets, undo)
         find_names(grids[0], findings)  # says how many rows are above the names
-        return Grid(first.name, joined, tables[0].names, {}, False, kind="workbook")
+        return CellGrid(first.name, joined, tables[0].names, {}, False, kind="workbook")
     if "sheet" not in findings.stated:
         order = sorted(grids, key=lambda grid: -sum(map(len, grid.rows)))
         answers = [
@@ -320,7 +320,7 @@ def _choose_grid(grids: list[Grid], findings: Findings) -> Grid:
     return first
 
 
-def _inspect_grid(grid: Grid, reading: Reading, findings: Findings) -> Preview:
+def _inspect_grid(grid: CellGrid, reading: Reading, findings: Findings) -> TablePreview:
     if grid.kind in ("jsonl", "inspect", "harness"):
         return _inspect_long(grid, reading, findings, None)
     table = find_names(grid, findings)
@@ -332,7 +332,7 @@ def _inspect_grid(grid: Grid, reading: Reading, findings: Findings) -> Preview:
         plan = None
         if _looks_long(doubt) or findings.stated.get("layout") == "long":
             columns = name_columns(table.names, table.rows)
-            items = Roles(columns, Findings(findings.stated), len(table.rows)).find()
+            items = ColumnRoles(columns, Findings(findings.stated), len(table.rows)).find()
             if len(items) < _ENOUGH:
                 findings.ask("layout", str(doubt), doubt.remedies)
                 return _show(table, ["not clear"] * len(table.names), [])
@@ -347,9 +347,9 @@ def _looks_long(doubt: DiscreetError) -> bool:
     return "long or a wide table" in str(doubt)
 
 
-def _inspect_wide(grid: Grid, table: Table, findings: Findings) -> Preview:
+def _inspect_wide(grid: CellGrid, table: Table, findings: Findings) -> TablePreview:
     trial = Findings(findings.stated)
-    items = Roles(name_columns(table.names, table.rows), trial, len(table.rows)).find()
+    items = ColumnRoles(name_columns(table.names, table.rows), trial, len(table.rows)).find()
     odd = OddRows(table, items, findings)
     if findings.stated.keys() & {"drop_rows", "key_row"}:
         odd.take(Reading(**_pick(findings.stated, "drop_rows", "key_row")).rows_aside)
@@ -357,7 +357,7 @@ def _inspect_wide(grid: Grid, table: Table, findings: Findings) -> Preview:
         odd.find(may_number=grid.is_whole)
     rows = [row for number, row in enumerate(table.rows) if number not in odd.aside]
     columns = name_columns(table.names, rows)
-    items = Roles(columns, findings, len(rows)).find()
+    items = ColumnRoles(columns, findings, len(rows)).find()
     _check_person(columns, findings)
     judge_answers(items, findings, grid.labels)
     options = {**findings.stated, **findings.options}
@@ -377,16 +377,16 @@ def _check_person(columns: list[Column], findings: Findings) -> None:
     for column in columns:
         is_name = column.word in NAMES and column.name in ignored and column.kind != "blank"
         if is_name and not column.is_unique:
-            number_rows(column, findings)
+            ask_to_number_rows(column, findings)
 
 
 def _inspect_long(
-    grid: Grid,
+    grid: CellGrid,
     reading: Reading,
     findings: Findings,
     plan: LongPlan | None,
     table: Table | None = None,
-) -> Preview:
+) -> TablePreview:
     names = grid.names if table is None else table.names
     rows = grid.rows if table is None else table.rows
     names = names or []
@@ -454,7 +454,7 @@ def _ask_repeats(
     )
 
 
-def _show(table: Table, roles: list[str], aside: list[int], key_row: object = None) -> Preview:
+def _show(table: Table, roles: list[str], aside: list[int], key_row: object = None) -> TablePreview:
     shown = [*range(min(SHOWN, len(table.rows))), *(n for n in aside if n >= SHOWN)]
     rows = [table.rows[number] for number in shown]
     width = len(table.names)
@@ -466,7 +466,7 @@ def _show(table: Table, roles: list[str], aside: list[int], key_row: object = No
         "person" if n not in aside else "key" if key_row in table.rows[n] else "left out"
         for n in shown
     ]
-    return Preview(tuple(table.names), tuple(roles), cells, tuple(row_roles))
+    return TablePreview(tuple(table.names), tuple(roles), cells, tuple(row_roles))
 
 
-__all__ = ["Decision", "Finding", "Inspection", "Preview", "Remedy", "inspect_table"]
+__all__ = ["Decision", "Inspection", "Remedy", "TableFinding", "TablePreview", "inspect_table"]

@@ -147,7 +147,7 @@ class Column:
         return broken <= 1 < sum(self.words.values())
 
 
-class Roles:
+class ColumnRoles:
     """Finds the role of every column, and says why."""
 
     def __init__(self, columns: Sequence[Column], findings: Findings, rows: int) -> None:

@@ -40,7 +40,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Finding:
+class TableFinding:
     """Something that is unclear or looks wrong, and what may be done about it.
 
     Attributes
@@ -72,7 +72,7 @@ class Findings:
     stated: Mapping[str, Any]
     options: dict[str, Any] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
-    questions: list[Finding] = field(default_factory=list)
+    questions: list[TableFinding] = field(default_factory=list)
 
     def decide(
         self, name: str, value: Any, reason: str, *, is_sure: bool = True, is_public: bool = False
@@ -89,7 +89,7 @@ class Findings:
     ) -> None:
         """Propose a value of which the user is told, with what would undo it."""
         self.decide(name, value, reason)
-        self.questions.append(Finding(name, reason, tuple(undo), tuple(cells), is_open=False))
+        self.questions.append(TableFinding(name, reason, tuple(undo), tuple(cells), is_open=False))
 
     def ask(
         self, name: str, question: str, answers: Sequence[Remedy], cells: Sequence[str] = ()
@@ -99,7 +99,7 @@ class Findings:
             return
         for option, value in answers[0].options.items() if answers else ():
             self.decide(option, value, question, is_sure=False)
-        self.questions.append(Finding(name, question, tuple(answers), tuple(cells)))
+        self.questions.append(TableFinding(name, question, tuple(answers), tuple(cells)))
 
 
 def merge_options(options: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The first rows of a table as they stand there, before anything is decided about them.
 
-In: a file, folder or frame, and what the user states about it. Out: a :class:`Grid` for each table
-that could be meant: the sheets of a workbook, or one.
+In: a file, folder or frame, and what the user states about it. Out: a :class:`CellGrid` for each
+table that could be meant: the sheets of a workbook, or one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Row = list[str | None]
 
 
 @dataclass(frozen=True)
-class Grid:
+class CellGrid:
     """Rows of one table, as text.
 
     Attributes
@@ -64,7 +64,7 @@ class Grid:
     kind: str = "text"
 
 
-def open_grids(source: Any, reading: Reading) -> list[Grid]:
+def open_grids(source: Any, reading: Reading) -> list[CellGrid]:
     """Return the tables of a source; of several files the first."""
     if not isinstance(source, str | PathLike):
         return [_grid_of(FrameSource(as_arrow(source)), "frame")]
@@ -82,7 +82,7 @@ def open_grids(source: Any, reading: Reading) -> list[Grid]:
     return [_grid_of(open_table_file(file, reading=reading), kind)]
 
 
-def _read_logs(files: Sequence[Path], kind: str, reading: Reading) -> Grid:
+def _read_logs(files: Sequence[Path], kind: str, reading: Reading) -> CellGrid:
     """Return the logs of the first model, all tasks in one table."""
     folder = [file for file in files if file.parent == files[0].parent][:_MOST_LOGS]
     grids = [_grid_of(open_table_file(file, reading=reading), kind) for file in folder]
@@ -93,15 +93,15 @@ def _read_logs(files: Sequence[Path], kind: str, reading: Reading) -> Grid:
         for grid in filled
         for row in grid.rows
     ]
-    return Grid(filled[0].name, rows, names, {}, False, kind=kind)
+    return CellGrid(filled[0].name, rows, names, {}, False, kind=kind)
 
 
-def _shorten(grid: Grid) -> Grid:
+def _shorten(grid: CellGrid) -> CellGrid:
     """Return the table of one of several files."""
-    return Grid(grid.name, grid.rows, grid.names, grid.options, False, grid.labels, grid.kind)
+    return CellGrid(grid.name, grid.rows, grid.names, grid.options, False, grid.labels, grid.kind)
 
 
-def _grid_of(source: Source, kind: str) -> Grid:
+def _grid_of(source: Source, kind: str) -> CellGrid:
     """Return the first rows of a source whose format names the columns."""
     rows: list[Row] = []
     is_whole, most = False, limit_rows(len(source.names))
@@ -115,7 +115,7 @@ def _grid_of(source: Source, kind: str) -> Grid:
     else:
         is_whole = True
     labels = getattr(source, "value_labels", {})
-    return Grid(source.name, rows[:most], list(source.names), {}, is_whole, labels, kind)
+    return CellGrid(source.name, rows[:most], list(source.names), {}, is_whole, labels, kind)
 
 
 def _text(cell: Any) -> str | None:
@@ -126,7 +126,7 @@ def _text(cell: Any) -> str | None:
 # -- text files ------------------------------------------------------------------------------
 
 
-def _read_text(path: Path, head: bytes, reading: Reading) -> Grid:
+def _read_text(path: Path, head: bytes, reading: Reading) -> CellGrid:
     text = decode(path, head, find_encoding(path, head))
     is_whole = len(head) >= path.stat().st_size
     delimiter = reading.delimiter or _agree_on_delimiter(text) or find_delimiter(text, path)
@@ -141,7 +141,7 @@ def _read_text(path: Path, head: bytes, reading: Reading) -> Grid:
         records = records[:-1]  # the last one may be cut off
     rows = [[cell.strip() or None for cell in record] for record in records if not _is_sep(record)]
     options = {} if delimiter == declared_delimiter(text, path) else {"delimiter": delimiter}
-    return Grid(str(path), rows[:most], None, options, is_whole and len(rows) <= most)
+    return CellGrid(str(path), rows[:most], None, options, is_whole and len(rows) <= most)
 
 
 def limit_rows(width: int) -> int:
@@ -172,11 +172,11 @@ def _agree_on_delimiter(text: str) -> str | None:
 # -- workbooks -------------------------------------------------------------------------------
 
 
-def _read_sheets(path: Path, reading: Reading) -> Iterator[Grid]:
+def _read_sheets(path: Path, reading: Reading) -> Iterator[CellGrid]:
     from discreet.tables.formats.workbook import list_sheets
 
     stated = (reading.sheet,) if isinstance(reading.sheet, str) else reading.sheet
     for name, rows in list_sheets(path, stated):
         texts = [[_text(cell) for cell in row] for row in rows[:MOST_ROWS]]
         where = f"{path}, sheet '{name}'"
-        yield Grid(where, texts, None, {"sheet": name}, len(rows) <= MOST_ROWS, kind="workbook")
+        yield CellGrid(where, texts, None, {"sheet": name}, len(rows) <= MOST_ROWS, kind="workbook")

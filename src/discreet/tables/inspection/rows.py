@@ -13,7 +13,7 @@ from typing import NamedTuple
 from discreet.errors import Remedy
 from discreet.tables.inspection.columns import Column
 from discreet.tables.inspection.findings import Findings
-from discreet.tables.inspection.grid import Grid, Row
+from discreet.tables.inspection.grid import CellGrid, Row
 from discreet.tables.inspection.vocabulary import KEYS, NO_ANSWER, SUMMARIES, plain
 from discreet.tables.remedies import make_remedy
 from discreet.tables.separators import has_row_names, is_long_row, is_wide_row
@@ -33,7 +33,7 @@ class Table(NamedTuple):
     rows: list[Row]
 
 
-def find_names(grid: Grid, findings: Findings) -> Table:
+def find_names(grid: CellGrid, findings: Findings) -> Table:
     """Return the names of the columns and the rows below; propose rows above them to skip."""
     if grid.names is not None:
         return Table(grid.names, grid.rows)
@@ -190,7 +190,7 @@ def _name_rows(numbers: Collection[int]) -> list[str]:
     return listed[:5] + [f"and {len(listed) - 5:,} more"] * (len(listed) > 5)
 
 
-def number_rows(column: Column, findings: Findings) -> None:
+def ask_to_number_rows(column: Column, findings: Findings) -> None:
     """Say of a column of names that some occur twice, so that rows are numbered."""
     twice = [name for name, times in Counter(column.cells).items() if times > 1 and name]
     listed = ", ".join(f"'{name}'" for name in twice[:3])
