@@ -267,6 +267,14 @@ def test_statistics_without_a_weighted_form_are_refused():
         discreet.count_pairs(answers)
 
 
+def test_a_distribution_of_abilities_is_refused_with_weights_and_single_abilities_are_not():
+    answers = weigh(draw_answers())
+    calibration = discreet.fit(answers)
+    assert len(discreet.score(answers, calibration).ability) == len(answers.persons)
+    with pytest.raises(BadUsage, match="a distribution of abilities is refused"):
+        discreet.score(answers, calibration, plausible=2)
+
+
 def test_a_release_refuses_weights_with_the_reason():
     cells, budget = draw_answers(), discreet.Budget(epsilon=1.0, delta=1e-6)
     items = [f"q{i}" for i in range(6)]

@@ -41,6 +41,7 @@ from discreet.persons.plausible import (
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tables.reading import ReadingWords
+from discreet.tables.survey import OF_SAMPLE, refuse_weights
 from discreet.tabular import Tabular, brief_repr, list_field_columns
 from discreet.text import name_some
 from discreet.types import FloatArray, Int64Array, ScoreMethod, Texts
@@ -227,6 +228,8 @@ def score(
         _check_latent(method, prior, plausible)
     _refuse_swapped(responses)
     source = load_answers(responses, reading, group=() if isinstance(regress, Mapping) else regress)
+    if latent:
+        refuse_weights(source.sample, "a distribution of abilities", OF_SAMPLE)
     columns = take_columns(source.groups, regress)
     _check_draws(plausible, source.n_persons)
     calibrated = known_thresholds(calibration)
