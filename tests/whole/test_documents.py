@@ -55,6 +55,8 @@ def commands(path):
     return found
 
 
+PROGRAMS = Path(sys.executable).parent
+"""Where the command that a page calls is."""
 FIXED = """
 from discreet.secure import SeededSource, SystemSource; words = SeededSource(1).words
 SystemSource.words = lambda _, n, /: words(n)
@@ -81,7 +83,7 @@ def test_code_and_commands_in_a_document_run(path, tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(lines)],
         cwd=tmp_path,
-        env={**os.environ, "NO_COLOR": "1"},
+        env={**os.environ, "NO_COLOR": "1", "PATH": f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}"},
         capture_output=True,
         text=True,
     )
