@@ -25,6 +25,7 @@ from discreet.errors import BadUsage, OutOfReach
 from discreet.models.conditional.patterns import GroupPatterns, group_patterns
 from discreet.models.routing import LookForRouting
 from discreet.privacy.mechanisms.response import CountFlipped
+from discreet.tables.inspection import grid, inspect_table
 from discreet.tables.sources import ParquetSource
 
 ITEMS = 8
@@ -129,14 +130,15 @@ def test_every_method_fits_a_stream_as_it_fits_memory(tmp_path, small, method, o
 
 @pytest.fixture
 def reads(monkeypatch):
-    """Count how often each file is gone through."""
+    """Count how often each file is gone through; a look at its first rows stops before its end."""
     seen = Counter()
     real = ParquetSource.batches
 
     def counted(self, columns):
+        yield from real(self, columns)
         seen[self.name] += 1
-        return real(self, columns)
 
+    monkeypatch.setattr(grid, "MOST_ROWS", 50)
     monkeypatch.setattr(ParquetSource, "batches", counted)
     return seen
 
@@ -157,6 +159,14 @@ def test_a_fit_without_standard_errors_and_a_count_read_their_source_once(tmp_pa
     assert list(reads.values()) == [1]
     count_pairs(path, engine="duckdb")
     assert list(reads.values()) == [2]
+
+
+def test_a_look_before_a_table_is_read_takes_its_first_rows_alone(tmp_path, reads):
+    path = write(tmp_path / "a.parquet", draw())
+    inspect_table(path)
+    assert not reads
+    with open_answers(path, "memory"):
+        assert list(reads.values()) == [1]
 
 
 def test_a_release_reads_its_source_three_times(tmp_path, small, reads):

@@ -220,7 +220,7 @@ def test_a_release_that_is_read_back_has_the_ids_of_its_list(answers, tmp_path):
     published.save(tmp_path / "bundle")
     again = discreet.read_release(tmp_path / "bundle")
     for found in (published, again):
-        assert found.items == ("10", "0", "20", "30", "40", "50")
+        assert found.estimate.items == ("10", "0", "20", "30", "40", "50")
         assert found.to_dataframe()["item"].tolist() == [10, 0, 20, 30, 40, 50]
 
 

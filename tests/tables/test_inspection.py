@@ -168,3 +168,19 @@ def test_a_value_that_is_no_answer_may_be_read_as_missing(tmp_path):
     budget = discreet.Budget(1.0, 1e-6)
     released = discreet.release(path, budget, items=["q1", "q2"], invalid="missing")
     assert released.estimate.items == ("q1", "q2")
+
+
+def test_a_blank_person_is_refused_however_few_the_rows(tmp_path):
+    (tmp_path / "a.csv").write_text("person,q1,q2\nann,1,0\n,1,0\n")
+    inspection = inspect_table(tmp_path / "a.csv")
+    assert inspection.options == {"person": "person"}
+    with pytest.raises(BadResponses, match="line 3"):
+        discreet.read_responses(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "-" + "9" * 5000, "1e999999", "-1e999999"])
+def test_a_number_without_bounds_is_no_code_and_no_question(tmp_path, number):
+    (tmp_path / "a.csv").write_text(f"person,a,b\n1,1,0\n2,{number},1\n3,0,1\n")
+    assert inspect_table(tmp_path / "a.csv").is_sure
+    with pytest.raises(BadResponses, match="line 3, column 'a'"):
+        discreet.read_responses(tmp_path / "a.csv")

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import Remedy
-from discreet.tables.inspection.columns import Column, drop_codes_above
+from discreet.tables.inspection.columns import LARGEST, Column, bound_number, drop_codes_above
 from discreet.tables.inspection.findings import Findings
 from discreet.tables.inspection.vocabulary import NO_ANSWER, order_texts
 from discreet.tables.remedies import make_remedy
 from discreet.tables.scales import BadScale, find_scale, find_shared_run, make_asked
-from discreet.tables.values import MISSING_WORDS, as_number, spell
+from discreet.tables.values import MISSING_WORDS, spell
 
 RUNS_AGAINST = -0.2
 """Correlation with the other items below which an item may be worded the other way round."""
@@ -54,7 +54,7 @@ def judge_answers(
     }
     if any(name in stated for name in ("key", "key_row", "at_least", "one_means")):
         return
-    if "key_row" in findings.options:
+    if "key_row" in findings.options or any(map(_is_beyond, clean.values())):
         return
     kind = Counter(column.kind for column in items).most_common(1)[0][0]
     if kind == "letters":
@@ -74,6 +74,12 @@ def _count_cells(column: Column) -> Counter[str]:
         if cell is not None:
             words[spell(cell)] += times
     return words
+
+
+def _is_beyond(words: Mapping[str, int]) -> bool:
+    """Say whether an item has a number that the reader refuses: there is nothing to ask."""
+    numbers = map(bound_number, words)
+    return any(abs(number) == LARGEST for number in numbers if number is not None)
 
 
 def _flat(codes: Any) -> list[Any]:
@@ -119,7 +125,7 @@ def _order_categories(tally: Tally, findings: Findings) -> None:
         return
     lists: list[set[str]] = []
     for words in tally.values():
-        texts = {word for word in words if as_number(word) is None}
+        texts = {word for word in words if bound_number(word) is None}
         joined = [known for known in lists if known & texts and order_texts(known | texts)]
         if joined:
             joined[0].update(texts)
@@ -148,7 +154,7 @@ def _order_categories(tally: Tally, findings: Findings) -> None:
 
 def _numbers(words: Mapping[str, int]) -> dict[int, int]:
     pairs = [
-        (as_number({"true": "1", "false": "0"}.get(w.lower(), w)), n) for w, n in words.items()
+        (bound_number({"true": "1", "false": "0"}.get(w.lower(), w)), n) for w, n in words.items()
     ]
     return {int(value): n for value, n in pairs if value is not None and value == int(value)}
 
@@ -290,7 +296,7 @@ def _score(items: Sequence[Column], findings: Findings) -> np.ndarray[Any, Any] 
 
     def score(cell: str | None) -> float:
         word = "" if cell is None else spell(cell).lower()
-        number = as_number(word)
+        number = bound_number(word)
         value = ranks.get(word, np.nan if number is None else float(number))
         return np.nan if word in gone else value
 

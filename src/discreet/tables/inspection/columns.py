@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property, lru_cache
 from typing import Literal
 
@@ -48,6 +49,22 @@ ENOUGH_ROWS = 8
 """Rows from which on values say that a column is no item."""
 SHARE = 0.8
 """Share of a column's cells that must be of one kind."""
+LARGEST = Decimal(10**15)
+"""Numbers from here on are no answers and no codes; the reader refuses such a cell."""
+
+
+def bound_number(word: str) -> Decimal | None:
+    """Return the number that a word spells, at most ``LARGEST`` away from zero; None of others.
+
+    Numbers of thousands of digits cannot be written or divided.
+
+    Examples
+    --------
+    >>> bound_number("2"), bound_number("-1e900000") == -LARGEST, bound_number("two")
+    (Decimal('2'), True, None)
+    """
+    number = as_number(word)
+    return None if number is None else max(-LARGEST, min(LARGEST, Decimal(number)))
 
 
 def is_code(number: float) -> bool:
@@ -101,14 +118,19 @@ class Column:
     @property
     def is_unique(self) -> bool:
         """Whether no two cells are the same, but for a few at the end that are blank."""
+        n_filled = sum(cell is not None for cell in self.cells)
+        return n_filled >= max(3, 0.9 * len(self.cells) - 3) and not self.has_repeats
+
+    @property
+    def has_repeats(self) -> bool:
+        """Whether a value occurs twice; blank cells are none."""
         filled = [cell for cell in self.cells if cell is not None]
-        enough = len(filled) >= max(3, 0.9 * len(self.cells) - 3)
-        return enough and len(set(filled)) == len(filled)
+        return len(set(filled)) < len(filled)
 
     @cached_property
     def core(self) -> frozenset[int]:
         """The whole numbers of a column of numbers, without codes for missing answers."""
-        numbers = sorted({int(n) for w in self.words if (n := as_number(w)) is not None})
+        numbers = sorted({int(n) for w in self.words if (n := bound_number(w)) is not None})
         return frozenset(drop_codes_above(numbers))
 
     @cached_property
@@ -120,7 +142,7 @@ class Column:
         if self._share(lambda word: _DATE.fullmatch(word) is not None) >= SHARE:
             return "date"
         if (
-            self._share(lambda word: as_number(word) is not None or bool(_PERCENT.match(word)))
+            self._share(lambda word: bound_number(word) is not None or bool(_PERCENT.match(word)))
             > 0.9
         ):
             return self._kind_of_numbers()
@@ -134,7 +156,7 @@ class Column:
         return float(hits / sum(self.words.values()))
 
     def _kind_of_numbers(self) -> Kind:
-        numbers = [n for word in self.words if (n := as_number(word)) is not None]
+        numbers = [n for word in self.words if (n := bound_number(word)) is not None]
         if not numbers or (any(n != int(n) for n in numbers[:50]) and not self._is_nearly_whole()):
             return "number"
         core = self.core
@@ -143,7 +165,9 @@ class Column:
 
     def _is_nearly_whole(self) -> bool:
         """Say whether one row alone, such as means, holds decimals."""
-        broken = sum(n for w, n in self.words.items() if (v := as_number(w)) is not None and v % 1)
+        broken = sum(
+            n for w, n in self.words.items() if (v := bound_number(w)) is not None and v % 1
+        )
         return broken <= 1 < sum(self.words.values())
 
 
@@ -228,6 +252,8 @@ class ColumnRoles:
         unique = [column for column in columns if column.is_unique and column.kind != "blank"]
         ranked = sorted(unique, key=_rank_person)
         named = [column for column in ranked if _rank_person(column)[0] < _UNNAMED]
+        if not named:  # the reader refuses blank cells of the column that it takes by its name
+            named = [c for c in columns if self._is_declared(c) and not c.has_repeats and c.words]
         if named:
             return self._name_person(named[0], f"'{named[0].name}' tells the persons apart.")
         if ranked and (len(self._findings.stated) or self._rows >= 8 or ranked[0].number == 0):
@@ -239,18 +265,22 @@ class ColumnRoles:
 
     def _name_person(self, column: Column, reason: str) -> Column:
         if column.name:
-            by_name = find_role_names([one.name for one in self._free], Reading()).get("person", ())
-            if by_name == (column.name,):
+            if self._is_declared(column):
                 self._findings.decide("person", column.name, reason, is_public=True)
             else:
                 self._findings.note("person", column.name, reason, [column.name])
         return column
 
+    def _is_declared(self, column: Column) -> bool:
+        """Say whether the reader takes a column for the persons by its name."""
+        by_name = find_role_names([one.name for one in self._free], Reading()).get("person", ())
+        return bool(by_name == (column.name,))
+
     def _place(self, column: Column) -> None:
         """Leave a column out, make it a group, or ask."""
         word, n_values = column.word, len(column.words)
         if word in NAMES or word in IDS or word in NUMBERS:
-            repeated = "" if column.is_unique else ", and some of them occur twice"
+            repeated = ", and some of them occur twice" if column.has_repeats else ""
             reason = f"'{column.label}' names or numbers persons{repeated}."
             self._leave_out(column, reason)
         elif column.kind == "many" or (column.kind == "number" and n_values > FEW):
@@ -308,7 +338,7 @@ def _rank_person(column: Column) -> tuple[int, int]:
 
 
 def _has_fractions(column: Column) -> bool:
-    return any((n := as_number(word)) is not None and n % 1 for word in column.words)
+    return any((n := bound_number(word)) is not None and n % 1 for word in column.words)
 
 
 def _is_total_name(name: str) -> bool:
@@ -352,7 +382,7 @@ def find_sums(columns: Collection[Column], rows: int) -> list[Column]:
 
 @lru_cache(maxsize=4096)
 def _value(cell: str | None) -> float | None:
-    number = None if cell is None else as_number(cell)
+    number = None if cell is None else bound_number(cell)
     return None if number is None else float(number)
 
 

@@ -11,13 +11,13 @@ from statistics import median
 from typing import NamedTuple
 
 from discreet.errors import Remedy
-from discreet.tables.inspection.columns import Column
+from discreet.tables.inspection.columns import Column, bound_number
 from discreet.tables.inspection.findings import Findings
 from discreet.tables.inspection.grid import CellGrid, Row
 from discreet.tables.inspection.vocabulary import KEYS, NO_ANSWER, SUMMARIES, plain
 from discreet.tables.remedies import make_remedy
 from discreet.tables.separators import has_row_names, is_long_row, is_wide_row
-from discreet.tables.values import MISSING_WORDS, as_number, spell
+from discreet.tables.values import MISSING_WORDS, spell
 
 _LABELS = KEYS | SUMMARIES
 _HEAD = 20
@@ -142,7 +142,7 @@ class OddRows:
             if number in self._numbers or cell is None or plain(cell) not in _LABELS:
                 continue
             times = sum(other[number : number + 1] == [cell] for other in self._table.rows)
-            if as_number(cell) is None and times <= _TWICE:
+            if bound_number(cell) is None and times <= _TWICE:
                 return cell
         return None
 
@@ -165,19 +165,19 @@ class OddRows:
         return near_an_end and strange > 0.6 * len(cells) and len(cells) > 1
 
     def _is_column_sum(self, number: int, row: Row) -> bool:
-        cells = [(c, v) for c, cell in self._cells(row) if (v := as_number(cell)) is not None]
+        cells = [(c, v) for c, cell in self._cells(row) if (v := bound_number(cell)) is not None]
         if len(cells) < 3 or number < len(self._table.rows) - 5:
             return False
         hits = 0
         for column, value in cells:
-            above = [as_number(cell) for cell in column.cells[:number] if cell is not None]
+            above = [bound_number(cell) for cell in column.cells[:number] if cell is not None]
             hits += sum(float(v) for v in above if v is not None and v > 0) == float(value)
         return hits >= 0.9 * len(cells)
 
 
 def _is_strange(column: Column, cell: str) -> bool:
     word = spell(cell)
-    number = as_number(word)
+    number = bound_number(word)
     if column.kind == "steps":
         return number is None or (number not in column.core and column.words[word] <= 1)
     if column.kind == "letters":
