@@ -20,7 +20,7 @@ from discreet.answers.responses import Responses
 from discreet.models.calibrate import fit
 from discreet.models.noisy.chain import fit_spectral
 from discreet.models.noisy.pairs import PairMatrix
-from discreet.models.noisy.released import estimate_release
+from discreet.models.noisy.released import estimate_release, read_pair_matrix
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.margins import Margins
 from discreet.privacy.mechanisms.pairs import DensePairs
@@ -283,7 +283,7 @@ def exact_chain(
 def _noisy_pairs(scene: Scene, epsilon: float, draws: Draws) -> PairMatrix:
     mechanism = DensePairs()
     noisy = release_values(scene.responses, mechanism, epsilon, draws.source)
-    return mechanism.pair_matrix(noisy)
+    return read_pair_matrix(noisy)
 
 
 def count_moved(m: int) -> int:

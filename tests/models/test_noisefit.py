@@ -226,7 +226,7 @@ def test_matrices_of_the_wrong_shape_are_refused():
     noise = MarginsNoise(1.0, 1.0, 1.0, 10, 3)
     with pytest.raises(BadUsage, match="3 x 3 was expected"):
         fit_margins(np.zeros(3), np.zeros((4, 4)), noise=noise)
-    with pytest.raises(BadUsage, match="square"):
+    with pytest.raises(BadUsage, match="3 x 3 was expected for 3 items, found 3 x 4"):
         fit_noisy_pairs(np.zeros((3, 4)), variance=1.0)
 
 

@@ -363,14 +363,14 @@ def test_counts_delta_is_exact_against_brute_force_convolution():
 
 
 def test_the_bound_for_large_counts_stays_above_the_lattice_sum_and_close(monkeypatch):
-    from discreet.privacy.accounting import moves
+    from discreet.privacy.accounting import gaussian_noise
 
     cases = [(5000, Fraction(226), 1.0), (12, Fraction(11), 1.0), (300, Fraction(5), 4.0)]
     cases += [(40, Fraction(3), 0.1), (2000, Fraction(1000), 0.2), (7, Fraction(5, 2), 3.0)]
     for moved, sigma, epsilon in cases:
         exact = lattice_counts_delta(moved, sigma, epsilon)
         with monkeypatch.context() as patch:
-            patch.setattr(moves, "LARGEST_SUMMED", 0.0)
+            patch.setattr(gaussian_noise, "LARGEST_SUMMED", 0.0)
             bound = counts_delta(moved, sigma, epsilon)
         assert exact <= bound <= exact * (1 + 20 / (float(sigma) * math.sqrt(moved)))
 

@@ -24,7 +24,7 @@ from discreet.privacy.mechanisms.comparisons import (
     JudgeWeights,
     NetWins,
     WinPairs,
-    _squared_moves,
+    net_wins_l2_sensitivity,
 )
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import ComparedPublic
@@ -108,7 +108,7 @@ def test_net_wins_and_comparisons_never_move_further_than_claimed(items, cap, re
     public = public_for(items, cap, relation)
     mechanism = NetWins(comparisons=typical)
     calibration = mechanism.calibrate(public, BUDGET, SeededSource(0))
-    limits = _squared_moves(mechanism.weighting(public, calibration), public)
+    limits = net_wins_l2_sensitivity(mechanism.weighting(public, calibration), public)
     cells = cells_of(mechanism, public, calibration)
     apart = [squared_moves(cells[name], relation) for name in ("net_wins", "compared")]
     for found, limit in zip(apart, limits, strict=True):
@@ -123,7 +123,7 @@ def test_the_claimed_move_of_net_wins_is_reached(relation):
     # One object against three others, and all of it turned round.
     public = public_for(4, 3, relation)
     calibration = NetWins().calibrate(public, BUDGET, SeededSource(0))
-    limits = _squared_moves(NetWins().weighting(public, calibration), public)
+    limits = net_wins_l2_sensitivity(NetWins().weighting(public, calibration), public)
     rows = cells_of(NetWins(), public, calibration)["net_wins"]
     assert squared_moves(rows, relation).max() == pytest.approx(limits[0], rel=1e-5)
 

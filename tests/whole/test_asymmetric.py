@@ -22,12 +22,12 @@ from discreet.items.dif import LARGE, NEGLIGIBLE, _classify
 from discreet.items.group_differences import Contrasts, Points, contrast
 from discreet.models import routing
 from discreet.models.anchors import _tell_displaced
+from discreet.models.noisy import released
 from discreet.models.refined import solve_refined
 from discreet.models.standard_errors import folds, person_scores
 from discreet.models.standard_errors.sandwich import match_abilities
 from discreet.persons import plausible
 from discreet.planning.forecast import _scatter
-from discreet.privacy.mechanisms import response
 from discreet.results.estimate import Estimate, Solution, Status, draw_errors
 from discreet.results.ranking import rank
 from discreet.results.ranks import find_probability
@@ -158,13 +158,13 @@ def test_flips_are_undone_exactly_on_average(monkeypatch, share):
     def keep(total, disagreement, *, noise, standard_errors):
         fitted.update(total=total, disagreement=disagreement, noise=noise)
 
-    monkeypatch.setattr(response, "fit_margins", keep)
+    monkeypatch.setattr(released, "fit_margins", keep)
     release = SimpleNamespace(
         settings={"answer_epsilon": share},
         values={"right_right": both, "right_wrong": one, "wrong_wrong": none},
         public=SimpleNamespace(persons=40, max_answers=4),
     )
-    response.RandomizedResponse().fit(release, standard_errors=False)
+    released.fit_flipped_answers(release, standard_errors=False)
     right, wrong = answers * given, (1 - answers) * given
     true = right.T @ wrong
     length = given.sum(axis=1)
@@ -315,10 +315,11 @@ def test_the_dispersion_of_scores_has_the_freedom_that_the_features_leave():
     chosen = [np.sort(rng.choice(30, rng.integers(6, 12), replace=False)) for _ in range(40)]
     starts = np.concatenate([[0], np.cumsum([len(items) for items in chosen])])
     rows = routing._Rows(starts, np.concatenate(chosen), rng.random(starts[-1]) < 0.5)
-    ratio, error = routing._measure_dispersion(rows, difficulty)
+    thresholds = difficulty[:, None]
+    ratio, error = routing._measure_dispersion(rows, thresholds)
     b, answered = difficulty[rows.item], np.diff(starts)
-    score = rows.sums(rows.right)
-    spread = np.sqrt(routing._score_variance(rows, b, answered, score))
+    score = rows.sums(rows.score)
+    spread = np.sqrt(routing._score_variance(rows, thresholds, answered, score))
     design = routing._describe_items(rows, b, answered) / spread[:, None]
     rank_ = np.linalg.matrix_rank(design)
     left = score / spread - design @ np.linalg.pinv(design) @ (score / spread)
@@ -337,8 +338,8 @@ def test_the_smallest_of_several_p_values_is_multiplied_by_their_number(monkeypa
     rows = routing._Rows(starts, np.concatenate(item), np.arange(starts[-1]) % 2 == 0)
     found = iter([0.2, 0.03, 0.5])
     monkeypatch.setattr(routing, "_test_mixture", lambda *_: next(found))
-    difficulty = np.array([0.0, 0.1, 0.2, -1.0, 1.0])
-    assert routing._test_core(rows, difficulty) == pytest.approx(0.09)
+    thresholds = np.array([0.0, 0.1, 0.2, -1.0, 1.0])[:, None]
+    assert routing._test_core(rows, thresholds) == pytest.approx(0.09)
 
 
 # -- probabilities and draws with degrees of freedom -------------------------------------------

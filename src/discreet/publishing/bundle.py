@@ -165,7 +165,10 @@ def _restore(arrays: Mapping[str, Any], record: Mapping[str, Any]) -> Release:
     return reread_release(
         record["mechanism"],
         PUBLIC[record.get("kind", "answers")].from_dict(
-            public, mechanism=record["mechanism"], estimator=record["estimator"]
+            public,
+            mechanism=record["mechanism"],
+            estimator=record["estimator"],
+            chosen_by=record.get("chosen_by"),
         ),
         laws={name: NoiseLaw(family, Fraction(scale)) for name, (family, scale) in laws.items()},
         settings={name: unpack_value(value) for name, value in settings.items()},
