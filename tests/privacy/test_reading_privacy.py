@@ -677,7 +677,7 @@ def test_what_a_file_of_a_statistical_program_declares_is_not_released(tmp_path)
 @pytest.mark.filterwarnings("ignore:Answers from 1")
 def test_answers_keep_what_was_detected_whatever_becomes_of_them(tmp_path):
     path = tmp_path / "answers.csv"
-    path.write_text("id;q1;q2\na;1;3\nb;2;1\nc;3;2\n")
+    path.write_text("id;q1;q2;q3\na;1;3;2\nb;2;1;3\nc;3;2;1\n")
     answers = read_responses(path, reverse="q1")
     options = ["delimiter", "lowest", "steps"]
     assert [one.option for one in answers.detected] == options
@@ -685,12 +685,12 @@ def test_answers_keep_what_was_detected_whatever_becomes_of_them(tmp_path):
     assert stated.detected == ()
     others = stated.select_persons(["c"])
     kept = {
-        "selected": answers.select(["q2"]),
+        "selected": answers.select(["q2", "q3"]),
         "sliced": answers.select_persons(slice(0, 2)),
         "capped": answers.cap(1, discreet.secure.SystemSource()),
         "pickled": pickle.loads(pickle.dumps(answers)),  # noqa: S301
         "joined": Responses.concat([others, answers.select_persons(["a", "b"])]),
-        "on a device": DeviceAnswers(answers).select(["q1"]),
+        "on a device": DeviceAnswers(answers).select(["q1", "q3"]),
         "a frame": Responses.from_dataframe(
             pd.DataFrame({"q1": [1, 2, 3], "q2": [3, 1, 2]}), reverse="q1"
         ),

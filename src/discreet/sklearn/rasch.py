@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, issparse
-from sklearn.utils.validation import check_is_fitted
 
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, MissingExtra
