@@ -130,8 +130,8 @@ def simulate_cutoffs(
     >>> import discreet
     >>> answers = discreet.datasets.lsat()
     >>> cutoffs = simulate_cutoffs(answers, discreet.fit(answers, method="conditional"))
-    >>> bool((cutoffs.infit[:, 0] < 1).all() and (cutoffs.infit[:, 1] > 1).all())
-    True
+    >>> cutoffs.infit[0].round(2).tolist()  # of a short test: below 1 although the model holds
+    [0.74, 0.93]
     """
     prepared = prepare(responses, calibration, "ml", reading)
     sets = _choose_number(prepared) if replications is None else replications
