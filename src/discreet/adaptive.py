@@ -33,8 +33,7 @@ from discreet.models.item_parameters import KnownItems, known_thresholds
 from discreet.persons.measures import NormalPrior
 from discreet.persons.scoring import score_answers
 from discreet.results.calibrated import read_calibration
-from discreet.scales.bank import Bank
-from discreet.scales.empirical_bayes import shrink
+from discreet.scales.bank import Bank, shrink
 from discreet.tabular import Tabular, brief_repr
 from discreet.text import name_some
 from discreet.types import BoolArray, FloatArray, ScoreMethod

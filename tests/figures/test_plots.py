@@ -26,8 +26,8 @@ from discreet.items.dif import find_dif
 from discreet.items.fit import measure_fit
 from discreet.models.calibrate import fit
 from discreet.persons.scoring import score
+from discreet.report.drawings import draw_wright
 from discreet.report.pictures import CONTEXT, wright_map
-from discreet.report.wright import draw_wright
 from discreet.results.ranking import rank
 from discreet.simulation import simulate
 

@@ -12,7 +12,7 @@ from browser import CHROMIUM, SWITCHES, needs_browser
 from commandline import discreet
 from discreet.analysis import check_model
 from discreet.errors import BadUsage
-from discreet.report.findings.diagnosis import diagnose_test
+from discreet.report.diagnosis import diagnose_test
 from discreet.report.page import write_diagnosis
 from discreet.report.paper import (
     list_paper_tables,

@@ -18,12 +18,17 @@ from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.group_differences import (
     Contrasts,
+    ItemSplit,
     Points,
+    compare_all,
     compare_points,
+    compare_two,
     contrast,
+    count_strata,
     find_largest_error,
     list_compared_points,
     purify,
+    split_item,
 )
 from discreet.items.groups import (
     Split,
@@ -33,8 +38,6 @@ from discreet.items.groups import (
     split_groups,
     take_group,
 )
-from discreet.items.item_split import ItemSplit, split_item
-from discreet.items.mantel_haenszel import compare_all, compare_two, count_strata
 from discreet.models.calibrate import fit
 from discreet.models.steps import RATING_SCALE, choose_model, leave_unused
 from discreet.results.dropped import saying_it_otherwise
@@ -242,7 +245,7 @@ def run_wald(
     Parameters
     ----------
     responses, groups, reading
-        As for :func:`discreet.items.groups.run_andersen`, with exactly two groups.
+        As for :func:`discreet.items.likelihood_ratios.run_andersen`, with exactly two groups.
     items
         The items to calibrate and compare; all by default. Persons are split by their scores on
         all items either way.

@@ -23,8 +23,7 @@ from discreet.planning.forecast import (
     predict_rmse_without_privacy,
     predict_threshold_rmse,
 )
-from discreet.planning.noise import FORECASTS
-from discreet.planning.study import LEAST_SPREAD, MOST_SPREAD, Assumptions, Setting
+from discreet.planning.study import FORECASTS, LEAST_SPREAD, MOST_SPREAD, Assumptions, Setting
 from discreet.privacy.accounting import Neighbours, as_neighbours
 from discreet.privacy.mechanisms import check_mechanism, find_mechanism
 from discreet.results.estimate import FitWarning, WarningKind

@@ -19,7 +19,7 @@ import numpy as np
 
 from discreet.errors import BadUsage
 from discreet.items.curves import BIN
-from discreet.report.findings.steps import words_for
+from discreet.report.model_findings import words_for
 from discreet.results.estimate import Estimate
 from discreet.results.limits import FIT_HIGH, FIT_LOW, FIT_NEGLIGIBLE
 from discreet.text import count_of

@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet.items.curves import mark_disordered
 from discreet.persons.scoring import tabulate_scores
-from discreet.report.findings.steps import RIGHT_WRONG, AnswerWords, words_for
+from discreet.report.model_findings import RIGHT_WRONG, AnswerWords, words_for
 from discreet.results.estimate import Estimate
 from discreet.results.limits import FIT_HIGH, FIT_LOW, SURE_T
 from discreet.schema import AtLeast, Count, EqualLengths, Finite, read_as

@@ -24,8 +24,7 @@ from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.balance import LedgerEntry
 from discreet.privacy.protocol import Order
 from discreet.publishing.delivery import find_charged
-from discreet.report.statement import make_statement
-from discreet.report.statement_points import list_nist_points
+from discreet.report.statement import list_nist_points, make_statement
 from discreet.studio.commands import Same, write_same
 from discreet.studio.forecast import list_costs, predict, say_costs, say_looked
 from discreet.studio.forms import (
