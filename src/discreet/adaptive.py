@@ -34,7 +34,7 @@ from discreet.persons.measures import NormalPrior
 from discreet.persons.scoring import score_answers
 from discreet.results.calibrated import read_calibration
 from discreet.scales.bank import Bank, shrink
-from discreet.tabular import Tabular, brief_repr
+from discreet.tabular import Tabular
 from discreet.text import name_some
 from discreet.types import BoolArray, FloatArray, ScoreMethod
 
@@ -303,8 +303,6 @@ class AdaptiveSession(Tabular):
     path: tuple[float, ...] = ()
     path_se: tuple[float, ...] = ()
     categories: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-
-    __repr__ = brief_repr
 
     def answer(self, right: bool | int, item: str | None = None) -> AdaptiveSession:
         """Return the session after an answer to the item that was asked, or to another one.

@@ -43,7 +43,7 @@ from discreet.models.steps import RATING_SCALE
 from discreet.models.structure import rating_basis
 from discreet.results.estimate import Status
 from discreet.tables.reading import ReadingWords
-from discreet.tabular import Tabular, brief_repr
+from discreet.tabular import Tabular
 from discreet.types import BoolArray, FloatArray, IndexArray, Int8Array, Int64Array
 
 LEVEL = 0.05
@@ -90,8 +90,6 @@ class FitCutoffs(Tabular):
     limit: float
     replications: int
     level: float = LEVEL
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One row per item: infit_low, infit_high, outfit_low, outfit_high."""

@@ -43,7 +43,7 @@ from discreet.models.steps import RATING_SCALE, choose_model, leave_unused
 from discreet.results.dropped import saying_it_otherwise
 from discreet.results.estimate import Estimate, FitWarning, WarningKind, two_sided_quantile
 from discreet.tables.reading import FitWords
-from discreet.tabular import Tabular, brief_repr, list_field_columns
+from discreet.tabular import Tabular, list_field_columns
 from discreet.types import Adjustment, BoolArray, DifTest, FloatArray, Int64Array, Method, Model
 
 DIF_TESTS: tuple[str, ...] = get_args(DifTest)
@@ -93,8 +93,6 @@ class WaldTest(Tabular):
     choice: str = ""
     step: tuple[int, ...] = ()
 
-    __repr__ = brief_repr
-
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""
         difficulties = dict(zip(self.groups, self.difficulty.tolist(), strict=True))
@@ -116,8 +114,6 @@ class OmnibusDif(Tabular):
     degrees: Int64Array
     p_value: FloatArray
     p_adjusted: FloatArray
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""
@@ -191,8 +187,6 @@ class DifTable(Tabular):
         for name in ("lower", "upper"):
             if getattr(self, name).size == 0:
                 object.__setattr__(self, name, np.full(len(self.item), np.nan))
-
-    __repr__ = brief_repr
 
     @property
     def largest(self) -> float:

@@ -33,7 +33,7 @@ from discreet.results.estimate import Estimate, FitWarning, WarningKind
 from discreet.schema import Along, AtLeast, Count, Finite, Logit, Proportion
 from discreet.tables.opener import read_columns
 from discreet.tables.reading import ReadingWords
-from discreet.tabular import Tabular, brief_repr
+from discreet.tabular import Tabular
 from discreet.text import count_of
 from discreet.types import BoolArray, FloatArray, Int8Array
 
@@ -85,8 +85,6 @@ class Dimensionality(Tabular):
     simulations: Count
     sampled: bool = False
 
-    __repr__ = brief_repr
-
     @property
     def excess(self) -> float:
         """How many items the first component is worth beyond chance."""
@@ -131,8 +129,6 @@ class Contrast(Tabular):
     items: tuple[str, ...]
     difficulty: tuple[float, ...]
     loading: tuple[float, ...]
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One row per item: item, difficulty, loading, end."""
@@ -343,8 +339,6 @@ class ReliabilityByTestlet(Tabular):
     alpha: tuple[float, float]
     estimate: Estimate
     warnings: tuple[FitWarning, ...] = ()
-
-    __repr__ = brief_repr
 
     @property
     def overstated(self) -> float:

@@ -21,7 +21,7 @@ from discreet.persons.scoring import score
 from discreet.results.estimate import Estimate
 from discreet.schema import Along, Count, Logit, Proportion
 from discreet.tables.reading import ReadingWords
-from discreet.tabular import Tabular, brief_repr, list_field_columns
+from discreet.tabular import Tabular, list_field_columns
 from discreet.text import name_some
 from discreet.types import FloatArray
 
@@ -76,8 +76,6 @@ class Distractors(Tabular):
     point_biserial: Annotated[tuple[float, ...], Along("item")]
     flag: Annotated[tuple[str, ...], Along("item")]
     curve: Annotated[tuple[Share, ...], Along("item")]
-
-    __repr__ = brief_repr
 
     @property
     def flagged(self) -> tuple[int, ...]:

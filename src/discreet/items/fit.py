@@ -37,7 +37,7 @@ from discreet.persons.scoring import PersonScores
 from discreet.results.estimate import FitWarning
 from discreet.results.limits import FIT_BOUND
 from discreet.tables.reading import ReadingWords
-from discreet.tabular import Tabular, brief_repr, list_field_columns
+from discreet.tabular import Tabular, list_field_columns
 from discreet.types import FloatArray, Int64Array, ScoreMethod
 
 if TYPE_CHECKING:
@@ -104,8 +104,6 @@ class ItemFit(Tabular):
             if getattr(self, name).size == 0:
                 object.__setattr__(self, name, np.full(len(self.items), np.nan))
 
-    __repr__ = brief_repr
-
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""
         columns = list_field_columns(self, "answers", *MEAN_SQUARES, *BOUNDED, *SLOPES, "status")
@@ -121,8 +119,6 @@ class PersonFit(Tabular):
     infit_t: FloatArray
     outfit: FloatArray
     outfit_t: FloatArray
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column; the columns of the scores first."""
@@ -170,8 +166,6 @@ class FitStatistics(Tabular):
     item_reliability: Reliability
     warnings: tuple[FitWarning, ...] = ()
     categories: CategoryFit | None = None
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Reliability of persons and of items, one row each; items and persons have their own."""
@@ -471,8 +465,6 @@ class CategoryFit(Tabular):
     threshold: FloatArray
     se: FloatArray
     answers_without_extremes: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
-
-    __repr__ = brief_repr
 
     def __post_init__(self) -> None:
         if self.answers_without_extremes.size == 0:

@@ -38,7 +38,7 @@ from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tables.reading import FitWords, ReadingWords
 from discreet.tables.survey import PSEUDO_LIKELIHOOD, refuse_weights
-from discreet.tabular import Tabular, brief_repr
+from discreet.tabular import Tabular
 from discreet.text import count_of, name_some
 from discreet.types import FloatArray, Int64Array, Model
 
@@ -79,8 +79,6 @@ class AndersenTest(Tabular):
     log_likelihoods: tuple[float, ...]
     warnings: tuple[FitWarning, ...] = ()
     split: str = ""
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: item, and its difficulty in each group."""
@@ -272,8 +270,6 @@ class MartinLoefTest(Tabular):
     persons: int
     excluded: tuple[str, ...]
     warnings: tuple[FitWarning, ...] = ()
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: item, part, difficulty, apart."""
@@ -474,8 +470,6 @@ class StepModelTest(Tabular):
     items: tuple[str, ...]
     excluded: tuple[str, ...] = ()
     warnings: tuple[FitWarning, ...] = ()
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One row per model: model, log_likelihood, free, aic."""

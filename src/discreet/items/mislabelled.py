@@ -36,7 +36,7 @@ from discreet.results.limits import (
 )
 from discreet.schema import ItemName
 from discreet.tables.reading import ReadingWords
-from discreet.tabular import Tabular, brief_repr, list_field_columns
+from discreet.tabular import Tabular, list_field_columns
 from discreet.text import count_of, minus, name_some
 from discreet.types import BoolArray, FloatArray, Int64Array
 
@@ -100,8 +100,6 @@ class Mislabelled(Tabular):
     flagged: BoolArray
     share: float
     level: float
-
-    __repr__ = brief_repr
 
     @property
     def suspects(self) -> tuple[str, ...]:

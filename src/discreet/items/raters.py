@@ -69,8 +69,6 @@ class LevelFit(Tabular):
     expected: FloatArray
     agreement_z: FloatArray
 
-    __repr__ = brief_repr
-
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column; the first is called as the facet is."""
         names = ("measure", "se", "ratings", "observed", "fair", "infit", "outfit", "agreement")
@@ -100,8 +98,6 @@ class RatedPersons(Tabular):
     ratings: Int64Array
     observed: FloatArray
     fair: FloatArray
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: person, measure, se, ratings, observed, fair."""
@@ -136,8 +132,6 @@ class BiasTable(Tabular):
     se: FloatArray
     p: FloatArray
     adjusted: FloatArray
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column, the two facets first."""

@@ -27,7 +27,7 @@ from discreet.persons.scoring import PersonScores, PersonStatus, score
 from discreet.schema import Along, Count, Within
 from discreet.tables.reading import ReadingWords
 from discreet.tables.survey import OF_SAMPLE, refuse_weights
-from discreet.tabular import Tabular, brief_repr, list_field_columns
+from discreet.tabular import Tabular, list_field_columns
 from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array, ScoreMethod
 
 CHUNK_CELLS = 1 << 20
@@ -150,8 +150,6 @@ class ResidualCorrelations(Tabular):
     share: float
     loading: FloatArray
 
-    __repr__ = brief_repr
-
     def to_dict(self) -> dict[str, list[Any]]:
         """Pairs, the largest excess over the mean first: item, other, q3, excess, persons."""
         first, second = np.triu_indices(len(self.items), 1)
@@ -235,8 +233,6 @@ class InformationCurve(Tabular):
     se: FloatArray
     expected_score: FloatArray
 
-    __repr__ = brief_repr
-
     def to_dict(self) -> dict[str, list[float]]:
         """One list per column: ability, information, se, expected_score."""
         return list_field_columns(self, "ability", "information", "se", "expected_score")
@@ -299,8 +295,6 @@ class Scalogram(Tabular):
     persons: Annotated[tuple[Count, ...], Along("answers")]
     ability: Annotated[tuple[float, ...], Along("answers")]
     reproducibility: float
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One row per kind of answers: persons, ability, and a column for each item."""

@@ -19,8 +19,17 @@ from discreet.items.curves import BIN, ItemCurve, ThresholdRows
 from discreet.items.distractors import OptionMap
 from discreet.items.residuals import InformationCurve, Scalogram
 from discreet.planning.plan import Plan
-from discreet.report.pictures import ContrastMap, FitMap, GroupRows, ItemRows, WrightMap
-from discreet.report.svg import NAME_ROOM, PICTURE_ITEMS, Sheet, shorten_label, text_width
+from discreet.report.pictures import (
+    PICTURE_ITEMS,
+    ContrastMap,
+    FitMap,
+    GroupRows,
+    ItemRows,
+    WrightMap,
+    keep_largest,
+    thin_rows,
+)
+from discreet.report.svg import NAME_ROOM, Sheet, shorten_label, text_width
 from discreet.results.kinds import KINDS, ReleaseKind
 from discreet.text import count_of, isolate, minus, name_some
 from discreet.types import FloatArray
@@ -36,22 +45,13 @@ OTHER = ("other", "mute")
 """Line and dots of a wrong option that nothing is wrong with."""
 
 
-def _thin(rows: ItemRows) -> ItemRows:
-    """Keep at most so many rows as a picture can hold, evenly chosen by rank."""
-    if len(rows.items) <= PICTURE_ITEMS:
-        return rows
-    keep = np.linspace(0, len(rows.items) - 1, PICTURE_ITEMS).round().astype(int)
-    names = tuple(rows.items[row] for row in keep)
-    return ItemRows(names, rows.value[keep], rows.lower[keep], rows.upper[keep])
-
-
 def draw_difficulties(
     rows: ItemRows, kind: ReleaseKind = KINDS["answers"], tell: Language = ENGLISH
 ) -> Sheet:
     """Draw items in order of difficulty (or objects, of strength) with their intervals."""
     has_width = bool((rows.upper > rows.lower).any())
     return _draw_rows(
-        rows,
+        thin_rows(rows),
         tell.of(kind, "{title} with 95% intervals; the table has the numbers")
         if has_width
         else tell.of(kind, "{title}; the table has the numbers"),
@@ -74,12 +74,13 @@ def say_thinned(count: int, kind: ReleaseKind = KINDS["answers"], tell: Language
 
 def draw_differences(chart: GroupRows) -> Sheet:
     """Draw how much harder items are for a group than its ability explains; 0 is no difference."""
+    count = len(chart.rows.items)
     return _draw_rows(
-        chart.rows,
+        keep_largest(chart.rows),
         f"Differences between {chart.focal} and {chart.reference} with 95% intervals; the table "
         "has the numbers",
         f"logits harder for {shorten_label(chart.focal, NAME_ROOM)}",
-        say_thinned(len(chart.rows.items)),
+        f"The {PICTURE_ITEMS} largest differences of {count} items." * (count > PICTURE_ITEMS),
         zero=True,
     )
 
@@ -87,31 +88,42 @@ def draw_differences(chart: GroupRows) -> Sheet:
 def _draw_rows(
     rows: ItemRows, description: str, label: str, note: str, *, zero: bool = False
 ) -> Sheet:
-    chart = _thin(rows)
-    ends = [0.0] if zero else []
-    low, high = (
-        float(end([*side, *ends])) for end, side in ((min, chart.lower), (max, chart.upper))
-    )
-    pad = 0.05 * max(high - low, 0.5)
-    count = len(chart.items)
-    sheet = Sheet(
-        x=(low - pad, high + pad),
-        y=(count - 0.5, -0.5),  # rows count downwards from the hardest
-        description=description,
-        height=60 + 18 * count,
-        left=116,
-        note=note,
-    )
+    sheet = _lay_rows(rows, description, note, 18, [0.0] if zero else [])
     sheet.x_axis(label)
     if zero:
         sheet.line("axis", (0, 0), sheet.y)
-    for index, name in enumerate(chart.items):
-        sheet.text(
-            shorten_label(name, NAME_ROOM), sheet.left - 8, sheet.up(index) + 4, anchor="end"
-        )
-        sheet.line("bar", (chart.lower[index], chart.upper[index]), (index, index))
-        sheet.dot("dot", chart.value[index], index, tip=name)
+    for index, name in enumerate(rows.items):
+        _name_row(sheet, name, index)
+        sheet.line("bar", (rows.lower[index], rows.upper[index]), (index, index))
+        sheet.dot("dot", rows.value[index], index, tip=name)
     return sheet
+
+
+def _lay_rows(
+    rows: ItemRows | ThresholdRows,
+    description: str,
+    note: str,
+    height: float,
+    ends: Sequence[float] = (),
+) -> Sheet:
+    """Return a sheet with a row of some height for each item, and room for all intervals."""
+    low = float(min([np.nanmin(rows.lower), *ends]))
+    high = float(max([np.nanmax(rows.upper), *ends]))
+    pad = 0.05 * max(high - low, 0.5)
+    count = len(rows.items)
+    return Sheet(
+        x=(low - pad, high + pad),
+        y=(count - 0.5, -0.5),  # rows count downwards from the hardest
+        description=description,
+        height=60 + height * count,
+        left=116,
+        note=note,
+    )
+
+
+def _name_row(sheet: Sheet, name: str, row: float) -> None:
+    label = shorten_label(name, NAME_ROOM)
+    sheet.text(label, sheet.left - 8, sheet.up(row) + 4, anchor="end")
 
 
 def draw_information(curve: InformationCurve, limit: float) -> Sheet:
@@ -257,19 +269,8 @@ def _name_dots(sheet: Sheet, dots: Sequence[tuple[str, float, float]]) -> None:
 
 def draw_options(chart: OptionMap) -> Sheet:
     """Draw the shares of an item's options over ability: right ones thick, flagged ones dashed."""
-    sheet = Sheet(
-        x=chart.span,
-        y=(0, 1),
-        description=f"Shares of the options of {chart.item} in groups of persons of rising ability",
-        width=240,
-        height=170,
-        left=34,
-        right=44,
-        top=8,
-        bottom=24,
-    )
-    sheet.y_axis(ticks=(0, 0.5, 1))
-    sheet.x_numbers(162, count=5)
+    description = f"Shares of the options of {chart.item} in groups of persons of rising ability"
+    sheet = _lay_small(chart.span, description, (0, 0.5, 1), right=44)
     ends: list[tuple[float, str]] = []
     rows = zip(chart.options, chart.right, chart.flagged, chart.shares, strict=True)
     for name, right, flagged, points in rows:
@@ -425,31 +426,33 @@ RADIUS = 7.5
 """Of such a circle."""
 
 
-def _small_sheet(curve: ItemCurve, description: str, top: float) -> Sheet:
-    return Sheet(
-        x=(float(curve.ability[0]), float(curve.ability[-1])),
-        y=(0, top),
+def _lay_small(
+    x: tuple[float, float], description: str, ticks: Sequence[float], right: float = 8
+) -> Sheet:
+    """Return a small sheet with numbers along its axes."""
+    sheet = Sheet(
+        x=x,
+        y=(0, ticks[-1]),
         description=description,
         width=240,
         height=170,
         left=34,
-        right=8,
+        right=right,
         top=8,
         bottom=24,
     )
+    sheet.y_axis(ticks=ticks)
+    sheet.x_numbers(162, count=5)
+    return sheet
 
 
 def draw_curve(curve: ItemCurve) -> Sheet:
     """Draw one item's expected score with the observed means; of right/wrong items, shares."""
     binary = curve.steps == 1
     noun = "shares" if binary else "mean scores"
-    sheet = _small_sheet(
-        curve,
-        f"Expected curve of {curve.item} and observed {noun} in groups of persons",
-        curve.steps,
-    )
-    sheet.y_axis(ticks=(0, 0.5, 1) if binary else range(curve.steps + 1))
-    sheet.x_numbers(162, count=5)
+    description = f"Expected curve of {curve.item} and observed {noun} in groups of persons"
+    ticks = (0, 0.5, 1) if binary else range(curve.steps + 1)
+    sheet = _lay_small(curve.span, description, ticks)
     sheet.line("line", curve.ability.tolist(), curve.expected.tolist())
     for at, mean, answers in curve.points:
         tip = f"{mean:.0%} of {answers} persons" if binary else f"{mean:.2f}, {answers} persons"
@@ -459,14 +462,11 @@ def draw_curve(curve: ItemCurve) -> Sheet:
 
 def draw_categories(curve: ItemCurve) -> Sheet:
     """Draw how likely each category is, with the observed shares; a label stands at its peak."""
-    sheet = _small_sheet(
-        curve,
+    description = (
         f"How likely each category of {curve.item} is at each ability, and observed shares in "
-        "groups of persons",
-        1,
+        "groups of persons"
     )
-    sheet.y_axis(ticks=(0, 0.5, 1))
-    sheet.x_numbers(162, count=5)
+    sheet = _lay_small(curve.span, description, (0, 0.5, 1))
     chance = curve.expect_categories(curve.ability)
     for category, label in enumerate(curve.labels):
         kind = f"c{category % COLOURS}"
@@ -486,23 +486,10 @@ def draw_categories(curve: ItemCurve) -> Sheet:
 
 def draw_thresholds(rows: ThresholdRows, tell: Language = ENGLISH) -> Sheet:
     """Draw all thresholds of all items with their intervals; those out of order are flagged."""
-    visible = rows
-    count = len(rows.items)
-    if count > PICTURE_ITEMS:
-        keep = np.linspace(0, count - 1, PICTURE_ITEMS).round().astype(np.int64)
-        visible, count = rows.take(keep), PICTURE_ITEMS
-    low, high = float(np.nanmin(visible.lower)), float(np.nanmax(visible.upper))
-    pad = 0.05 * max(high - low, 0.5)
-    sheet = Sheet(
-        x=(low - pad, high + pad),
-        y=(count - 0.5, -0.5),  # rows count downwards from the hardest
-        description=_describe_thresholds(rows, tell),
-        height=60 + ROW * count,
-        left=116,
-        note=say_thinned(len(rows.items), tell=tell),
-    )
+    visible, description = thin_rows(rows), _describe_thresholds(rows, tell)
+    sheet = _lay_rows(visible, description, say_thinned(len(rows.items), tell=tell), ROW)
     sheet.x_axis(tell("thresholds in logits, harder to the right"))
-    for row in range(count):
+    for row in range(len(visible.items)):
         _draw_threshold_row(sheet, visible, row, tell)
     return sheet
 
@@ -519,8 +506,7 @@ def _describe_thresholds(rows: ThresholdRows, tell: Language) -> str:
 
 
 def _draw_threshold_row(sheet: Sheet, rows: ThresholdRows, row: int, tell: Language) -> None:
-    name = rows.items[row]
-    sheet.text(shorten_label(name, NAME_ROOM), sheet.left - 8, sheet.up(row) + 4, anchor="end")
+    _name_row(sheet, rows.items[row], row)
     sheet.line("axis", (rows.location[row],) * 2, (row - 0.45, row + 0.45))
     steps = np.flatnonzero(~np.isnan(rows.value[row]))
     heights = row + _stagger([sheet.across(value) for value in rows.value[row, steps]])

@@ -335,14 +335,6 @@ def say_chance(p_value: float) -> str:
     return f"p = {p_value:.3f}" if p_value >= 0.001 else "p < 0.001"
 
 
-def _say_left_out(diagnostics: Diagnostics) -> str:
-    """Name the items that Andersen's test left out, and why."""
-    items = diagnostics.left_out.get("Andersen", ())
-    lacked = "a category" if diagnostics.shares else "a right or a wrong answer"
-    why = f"which lacked {lacked} in one of the groups"
-    return f", without {name_some(items, MOST_NAMED)}, {why}" if items else ""
-
-
 def _describe_scale(estimate: Estimate) -> str:
     anchors = sum(status == Status.ANCHORED for status in estimate.status)
     if anchors:
@@ -362,6 +354,41 @@ def _describe_data(estimate: Estimate) -> str:
     )
 
 
+def _describe_tests(diagnostics: Diagnostics) -> list[str]:
+    """Say what the likelihood ratio tests gave, those that were made."""
+    split = diagnostics.andersen_split or "mean score"
+    left_out = {
+        name: f", without {name_some(items, MOST_NAMED)}"
+        for name, items in diagnostics.left_out.items()
+    }
+    lacked = "a category" if diagnostics.shares else "a right or a wrong answer"
+    why = f", which lacked {lacked} in one of the groups" if "Andersen" in left_out else ""
+    tests = (
+        (
+            diagnostics.andersen,
+            f"Andersen's (1973) likelihood ratio test, with persons split at the {split},",
+            left_out.get("Andersen", "") + why,
+        ),
+        (
+            diagnostics.martin_loef,
+            "Martin-Löf's (1973) test of the easier against the harder half of the items, of "
+            "persons who answered all of them,",
+            left_out.get("Martin-Löf", ""),
+        ),
+        (
+            diagnostics.step_models,
+            "Partial credit against rating scale",
+            left_out.get("steps", ""),
+        ),
+    )
+    return [
+        f"{name} gave chi-squared({numbers[1]}) = {numbers[0]:.2f}, "
+        f"{say_chance(numbers[2])}{without}."
+        for numbers, name, without in tests
+        if numbers is not None
+    ]
+
+
 def _describe_checks(diagnostics: Diagnostics, pairs: int) -> list[str]:
     mean, sd = minus(f"{diagnostics.ability_mean:.2f}"), f"{diagnostics.ability_sd:.2f}"
     has_steps = bool(diagnostics.shares)
@@ -373,31 +400,7 @@ def _describe_checks(diagnostics: Diagnostics, pairs: int) -> list[str]:
         "Fit was assessed by infit and outfit mean squares (Wright & Masters, 1982) at maximum "
         f"likelihood abilities, without persons who had {extremes}.",
     ]
-    if diagnostics.andersen is not None:
-        statistic, degrees, p_value = diagnostics.andersen
-        sentences.append(
-            "Andersen's (1973) likelihood ratio test, with persons split at the "
-            f"{diagnostics.andersen_split or 'mean score'}, gave "
-            f"chi-squared({degrees}) = {statistic:.2f}, {say_chance(p_value)}"
-            f"{_say_left_out(diagnostics)}."
-        )
-    if diagnostics.martin_loef is not None:
-        statistic, degrees, p_value = diagnostics.martin_loef
-        left_out = diagnostics.left_out.get("Martin-Löf", ())
-        without = f", without {name_some(left_out, MOST_NAMED)}" if left_out else ""
-        sentences.append(
-            "Martin-Löf's (1973) test of the easier against the harder half of the items, of "
-            f"persons who answered all of them, gave chi-squared({degrees}) = {statistic:.2f}, "
-            f"{say_chance(p_value)}{without}."
-        )
-    if diagnostics.step_models is not None:
-        statistic, degrees, p_value = diagnostics.step_models
-        left_out = diagnostics.left_out.get("steps", ())
-        without = f", without {name_some(left_out, MOST_NAMED)}" if left_out else ""
-        sentences.append(
-            "Partial credit against rating scale gave "
-            f"chi-squared({degrees}) = {statistic:.2f}, {say_chance(p_value)}{without}."
-        )
+    sentences += _describe_tests(diagnostics)
     if diagnostics.reliability is not None:
         sentences.append(
             f"Person separation reliability was {say_reliability(diagnostics.reliability)}."

@@ -14,8 +14,6 @@ from math import ceil, floor, log10
 
 from discreet.text import minus
 
-PICTURE_ITEMS = 60
-"""More items than this would make the picture longer than anyone scrolls."""
 NAME_ROOM = 104
 """Room for a name beside a dot or an axis."""
 TICKS = 6

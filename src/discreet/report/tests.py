@@ -49,7 +49,7 @@ from discreet.results.limits import (
     say_test,
 )
 from discreet.tables.reading import ReadingWords
-from discreet.tabular import Tabular, brief_repr
+from discreet.tabular import Tabular
 from discreet.text import count_of
 
 HOLDS, UNTESTED, TOO_FEW = "holds", "not tested", "too few persons"
@@ -85,8 +85,6 @@ class ModelTest(Tabular):
     found: str
     advice: str
 
-    __repr__ = brief_repr
-
     def to_dict(self) -> dict[str, Any]:
         """One row."""
         return dict(vars(self))
@@ -107,8 +105,6 @@ class ModelCheck(Tabular):
     estimate: Estimate
     diagnostics: Diagnostics
     tests: tuple[ModelTest, ...]
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One row per test."""
@@ -405,8 +401,6 @@ class FitChange(Tabular):
     name: tuple[str, ...]
     before: tuple[int | float | None, ...]
     after: tuple[int | float | None, ...]
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""

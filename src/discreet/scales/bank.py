@@ -36,7 +36,7 @@ from discreet.results.thresholds import (
 from discreet.scales.linking import FLAG_AT, Link, link_calibrations
 from discreet.schema import LARGEST_LOGIT
 from discreet.tables.paths import explain_read_errors, open_bytes, read_text
-from discreet.tabular import Tabular, brief_repr, list_field_columns
+from discreet.tabular import Tabular, list_field_columns
 from discreet.text import read_cell, spreadsheet_cell
 from discreet.types import FloatArray
 
@@ -83,8 +83,6 @@ class Bank(Tabular):
     status: tuple[str, ...]
     guarantee: Guarantee | None = None
     ladder: Thresholds | None = None
-
-    __repr__ = brief_repr
 
     def __post_init__(self) -> None:
         self.difficulty.setflags(write=False)
