@@ -31,7 +31,7 @@ from discreet.privacy.accounting.gaussian_noise import (
 )
 from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.report.statement import write_statement
-from discreet.results.kinds import KINDS
+from discreet.words import KINDS
 
 ROOT = Path(__file__).parents[2]
 PLANNING = (ROOT / "docs" / "planning.md").read_text(encoding="utf-8")

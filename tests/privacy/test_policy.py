@@ -12,7 +12,8 @@ from discreet.datasets import lsat
 from discreet.errors import BadUsage, LedgerError, NotAllowed
 from discreet.privacy.accounting.gaussian_noise import calibrate_counts
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.ledger.policy import Asked, Policy, read_policy
+from discreet.privacy.ledger.policy import Policy, read_policy
+from discreet.privacy.ledger.request import Asked
 from discreet.privacy.mechanisms.pairs import DensePairs
 
 ASKED = {

@@ -30,7 +30,7 @@ from discreet.privacy.accounting.random_graph import (
     graph_spend,
 )
 from discreet.privacy.accounting.spend import GaussianAllowance, Spend
-from discreet.privacy.mechanisms.sparse_pairs import (
+from discreet.privacy.mechanisms.pairs import (
     FRESH_GRAPH_CONDITION,
     SparsePairs,
     connection_probability,

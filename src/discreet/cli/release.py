@@ -41,7 +41,7 @@ from discreet.cli.options import (
 )
 from discreet.cli.output import list_rows, note, print_columns, print_json, say
 from discreet.errors import BadUsage
-from discreet.results.kinds import find_kind
+from discreet.words import find_kind
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger.request import Request
@@ -199,7 +199,8 @@ class DeliveryOptions:
         self, source: Any, spec: ReleaseSpec, ledger: Any, request: Request | None = None
     ) -> Published:
         """Release what was stated, or approved."""
-        from discreet.publishing.release import DeliveryTerms, release_spec
+        from discreet.publishing.delivery import DeliveryTerms
+        from discreet.publishing.release import release_spec
 
         return release_spec(source, spec, DeliveryTerms(ledger, request=request, **self.place))
 
@@ -285,7 +286,7 @@ def open_request(
 ) -> tuple[ReleaseSpec, Any, Any]:
     """Return what was approved, and its ledger; refuse another kind of data."""
     _refuse_beside(context)
-    from discreet.publishing.requests import read_request
+    from discreet.publishing.spec import read_request
 
     spec, ledger, request = read_request(file, terms.ledger)
     if spec.public.kind != kind:

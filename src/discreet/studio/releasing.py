@@ -19,9 +19,15 @@ from discreet.answers.reading import read_planned
 from discreet.atomic import PRIVACY_FILE
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.protocol import Public
-from discreet.publishing.delivery import find_charged, read_order, resume_release
-from discreet.publishing.listed import DataSource, restrict_reading
-from discreet.publishing.release import DeliveryTerms, release_spec
+from discreet.publishing.delivery import (
+    DataSource,
+    DeliveryTerms,
+    find_charged,
+    read_order,
+    resume_release,
+)
+from discreet.publishing.release import release_spec
+from discreet.publishing.spec import restrict_reading
 from discreet.studio.look import counting
 from discreet.studio.session import StudioSession, Ticket
 from discreet.studio.terms import ReleaseForm
