@@ -20,7 +20,7 @@ import numpy.typing as npt
 from matplotlib.figure import Figure
 
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.accounting.gaussian_noise import calibrate_counts, counts_delta
+from discreet.privacy.accounting.additive_noise import calibrate_counts, counts_delta
 from discreet.privacy.mechanisms.pairs import SparsePairs
 from discreet.privacy.protocol import Public
 from discreet.secure import SeededSource

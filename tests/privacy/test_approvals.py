@@ -17,7 +17,7 @@ from commandline import discreet as run
 from discreet.datasets import lsat
 from discreet.errors import BadResponses, BadUsage, LedgerError, MissingExtra, NotAllowed
 from discreet.privacy.accounting import Budget
-from discreet.privacy.accounting.gaussian_noise import calibrate_counts
+from discreet.privacy.accounting.additive_noise import calibrate_counts
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.policy import Approver, propose_change
 from discreet.privacy.ledger.request import (

@@ -100,7 +100,7 @@ class Ledger(Guessable):
     Examples
     --------
     >>> import tempfile
-    >>> from discreet.privacy.accounting.gaussian_noise import calibrate_counts
+    >>> from discreet.privacy.accounting.additive_noise import calibrate_counts
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = Ledger.create(folder.name + "/spent.db", epsilon=1.0, delta=1e-6)
     >>> sigma, spend = calibrate_counts(12, Budget(1.0, 1e-6))

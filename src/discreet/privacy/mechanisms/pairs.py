@@ -31,9 +31,8 @@ import numpy.typing as npt
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.accounting.gaussian_noise import calibrate_counts
-from discreet.privacy.accounting.local import calibrate_laplace
-from discreet.privacy.accounting.random_graph import (
+from discreet.privacy.accounting.additive_noise import calibrate_counts, calibrate_laplace
+from discreet.privacy.accounting.amplification import (
     GraphSensitivity,
     calibrate_graph,
     graph_epsilon,

@@ -41,7 +41,7 @@ from discreet.answers.category_totals import (
 )
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.accounting.gaussian_noise import calibrate_blocks, round_ratio
+from discreet.privacy.accounting.additive_noise import calibrate_blocks, round_ratio
 from discreet.privacy.mechanisms.base import AdditiveMechanism
 from discreet.privacy.protocol import NoiseCalibration, NoiseLaw, NoiselessValues, Public
 from discreet.privacy.wall import add_noise
