@@ -167,6 +167,8 @@ class ReleaseStudy:
              "Algorithm 2, for the mechanisms pairs, sparse-pairs and laplace-pairs. The noise "
              "and the charge are the same; its error is 1.1 to 1.6 times as large."),
     ] = None  # fmt: skip
+    rater: Annotated[str | None, rare("COL", "Refused: no release is made of ratings.")] = None
+    weight: Annotated[str | None, rare("COL", "Refused: no release is made with weights.")] = None
 
 
 RequestFile = Annotated[
@@ -231,6 +233,9 @@ def state_release(
 
     need(terms.items or terms.spec, "--items")
     words = {**terms.list_stated(), **_list_stated(study), **state_reading(reading)}
+    refused = {name: words.pop(name) for name in ("rater", "weight") if name in words}
+    if refused:
+        words["reading"] = {**words.get("reading", {}), **refused}
     return read_spec(words, kind=kind, file=terms.spec)
 
 

@@ -54,7 +54,7 @@ from discreet.publishing.bundle import (
 from discreet.publishing.spec import restrict_reading
 from discreet.results.ranks import PAIRED_ITEMS
 from discreet.tables.columns import refuse_misspelt
-from discreet.tables.reading import DESIGN_WORDS, ListedWords
+from discreet.tables.reading import ListedWords
 from discreet.tables.remedies import refuse_detected
 from discreet.tables.resources import Progress, Resources
 from discreet.tables.survey import RAKED, refuse_weights
@@ -92,8 +92,6 @@ def open_listed(
     The part is taken person by person: nobody else's answers change it, and whoever has no listed
     answer stays a person.
     """
-    if DESIGN_WORDS.intersection(words or ()):
-        raise BadUsage(f"a release is refused where persons have weights: {RAKED}")
     with opened(
         source.data,
         source.engine,

@@ -41,10 +41,12 @@ from discreet.publishing.identity import (
     read_audit,
     read_word_file,
 )
+from discreet.tables.columns import RATED
 from discreet.tables.key import Key, make_key
 from discreet.tables.lists import read_form_list, read_items, read_list
-from discreet.tables.reading import READING_DEFAULTS, Reading
+from discreet.tables.reading import DESIGN_WORDS, READING_DEFAULTS, Reading
 from discreet.tables.scales import list_scale
+from discreet.tables.survey import RAKED
 from discreet.types import MODELS, Design, Estimator, ScaleModel
 from discreet.words import KINDS
 
@@ -178,6 +180,7 @@ def make_spec(
     """Check what was stated, and return the specification; see :func:`discreet.release`."""
     if not isinstance(budget, Budget):
         raise BadUsage(f"a release needs a budget, such as Budget(epsilon=1.0), found {budget!r}")
+    refuse_reading(reading or {})
     names, steps = _list_items(items, kind)
     if isinstance(lowest, bool) or not isinstance(lowest, int):
         raise BadUsage(f"lowest must be a whole number, found {lowest!r}")
@@ -388,6 +391,18 @@ def _list_forms(forms: Any) -> tuple[tuple[str, ...], ...]:
 
 
 # -- how the data is read -----------------------------------------------------------------
+
+
+RATING_WORDS = frozenset({"facets", "rater"})
+"""Keywords that say which columns hold raters."""
+
+
+def refuse_reading(words: Words) -> None:
+    """Refuse keywords about weights and raters, of which no release can be made."""
+    if DESIGN_WORDS.intersection(words):
+        raise BadUsage(f"a release is refused where persons have weights: {RAKED}")
+    if RATING_WORDS.intersection(words):
+        raise BadUsage(f"a release of ratings is refused: {RATED}")
 
 
 def restrict_reading(public: Public, reading: Reading) -> Reading:
