@@ -1,7 +1,7 @@
 """Thresholds of items with steps: where each step is as likely to be taken as not.
 
 In: numbers of an estimator, node by node (an item's step is a node). Out: a frozen value, which an
-:class:`~discreet.Estimate` carries where some item has more than one step.
+:class:`~discreet.Estimate` carries. Right and wrong answers are one step.
 """
 
 from __future__ import annotations
@@ -120,13 +120,24 @@ class Thresholds:
         return Thresholds(*numbers, status, None, counts, kept_categories, self.lowest)
 
 
-def ladder_of(source: Any) -> Thresholds:
-    """Return the thresholds of a calibration, also where all items have one step."""
-    if source.ladder is not None:
-        ladder: Thresholds = source.ladder
-        return ladder
-    status = tuple((str(one),) for one in source.status)
-    return Thresholds(source.difficulty[:, None].copy(), source.se[:, None].copy(), status)
+def make_one_step(source: Any) -> Thresholds:
+    """Return the thresholds of a calibration of right and wrong answers: its difficulties.
+
+    They share their memory, and the covariance, with the calibration.
+    """
+    step_status = {status: (str(status),) for status in set(source.status)}
+    answers, right = (getattr(source, name, None) for name in ("answers", "right"))
+    counts = None
+    if answers is not None and right is not None:
+        counts = np.column_stack([answers - right, right])
+    return Thresholds(
+        source.difficulty[:, None],
+        source.se[:, None],
+        tuple(step_status[status] for status in source.status),
+        getattr(source, "covariance", None),
+        counts,
+        ((0, 1),) * len(source.status),
+    )
 
 
 def pad_steps(rows: Sequence[Sequence[float] | FloatArray]) -> FloatArray:
