@@ -181,6 +181,8 @@ class Estimate(Tabular):
     design_effect
         Per item, where persons had weights: the variance of its difficulty over what it would be
         if as many persons were a simple random sample. None without weights.
+    has_steps
+        Whether the model is one of answers with steps, not of right and wrong answers.
     """
 
     items: Annotated[tuple[str, ...], Distinct()]
@@ -206,6 +208,7 @@ class Estimate(Tabular):
     displacement_reason: Annotated[tuple[str, ...], Along("items", may_be_empty=True)] = ()
     facets: Mapping[str, FacetLevels] = field(default_factory=dict)
     design_effect: Annotated[FloatArray | None, Along("items")] = None
+    has_steps: bool = field(init=False)
 
     def __post_init__(self) -> None:
         counts = self.answers, self.right
@@ -215,6 +218,7 @@ class Estimate(Tabular):
                 array.setflags(write=False)
         if not self.steps:
             object.__setattr__(self, "steps", (1,) * len(self.items))
+        object.__setattr__(self, "has_steps", self.model != "rasch")
         if self.ladder is None or not self.has_steps:
             object.__setattr__(self, "ladder", make_one_step(self))
 
@@ -232,11 +236,6 @@ class Estimate(Tabular):
         if self.covariance is not None and self.covariance.shape != (n_estimated, n_estimated):
             return "the covariance is not one of the items that have a difficulty"
         return "" if self.ladder.steps == self.steps else "the thresholds do not fit the steps"
-
-    @property
-    def has_steps(self) -> bool:
-        """Whether the model is one of answers with steps, not of right and wrong answers."""
-        return self.model != "rasch"
 
     @property
     def derived_parts(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ In: numbers of an estimator, node by node (an item's step is a node). Out: a fro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,8 @@ class Thresholds:
         used. Category c of the model is ``kept[item][c]`` of the answers.
     lowest
         What the data call the lowest category, where that is not 0: it was taken off every answer.
+    labels
+        Per item, what the data call the categories of the model.
     """
 
     value: FloatArray
@@ -52,6 +54,7 @@ class Thresholds:
     categories: Int64Array | None = None
     kept: tuple[tuple[Count, ...], ...] = ()
     lowest: int = 0
+    labels: tuple[tuple[int, ...], ...] = field(init=False)
 
     def find_contradiction(self) -> str:
         """Return what does not belong together; empty if everything does."""
@@ -74,6 +77,10 @@ class Thresholds:
         if not self.kept:
             every = tuple(tuple(range(step + 1)) for step in self.steps)
             object.__setattr__(self, "kept", every)
+        labels = self.kept
+        if self.lowest:
+            labels = tuple(tuple(category + self.lowest for category in own) for own in self.kept)
+        object.__setattr__(self, "labels", labels)
         for array in (self.value, self.se, self.covariance, self.categories):
             if array is not None:
                 array.setflags(write=False)
@@ -82,11 +89,6 @@ class Thresholds:
     def steps(self) -> tuple[int, ...]:
         """Per item, its highest category."""
         return tuple(len(own) for own in self.status)
-
-    @property
-    def labels(self) -> tuple[tuple[int, ...], ...]:
-        """Per item, what the data call the categories of the model."""
-        return tuple(tuple(category + self.lowest for category in own) for own in self.kept)
 
     @property
     def known(self) -> BoolArray:
