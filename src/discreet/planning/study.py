@@ -25,7 +25,7 @@ from discreet.models.noisy.totals.fit import TotalsForecast, assume_thresholds, 
 from discreet.models.noisy.totals.forms import expect_forms, thin_form
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms import check_steps_taken, find_mechanism
-from discreet.privacy.mechanisms.totals_sensitivity import unpack_shapes
+from discreet.privacy.mechanisms.totals import unpack_shapes
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import NoiseCalibration, Public
 from discreet.privacy.wall import release_statistics

@@ -30,10 +30,9 @@ from discreet.report.pictures import (
     thin_rows,
 )
 from discreet.report.svg import NAME_ROOM, Sheet, shorten_label, text_width
-from discreet.results.kinds import KINDS, ReleaseKind
 from discreet.text import count_of, isolate, minus, name_some
 from discreet.types import FloatArray
-from discreet.words import ENGLISH, Language
+from discreet.words import ENGLISH, KINDS, Language, ReleaseKind
 
 NAMED_DOTS = 12
 """Outliers whose names a picture writes; more would cover each other."""

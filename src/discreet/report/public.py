@@ -32,7 +32,6 @@ from discreet.report.statement import (
     warn,
 )
 from discreet.results.estimate import Estimate
-from discreet.results.kinds import find_kind
 from discreet.results.ranks import (
     ItemOrder,
     find_standing,
@@ -41,7 +40,7 @@ from discreet.results.ranks import (
     show_ranks,
 )
 from discreet.text import markdown_text, show_probability
-from discreet.words import Language, mark, speak, translate_record
+from discreet.words import Language, find_kind, mark, speak, translate_record
 
 
 def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
@@ -75,7 +74,7 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
             "promise": make_statement(record).promise,
             "method": _method(estimate, record),
         },
-        styles=["style.css", *(["steps.css"] if estimate.ladder else [])],
+        styles=["style.css", *(["steps.css"] if estimate.has_steps else [])],
         scripts=["table.js", "compare.js"],
         images="logo" in identity,
     )
@@ -104,7 +103,7 @@ def _list_items(
 
 def _show_thresholds(estimate: Estimate, tell: Language) -> Mapping[str, Any] | None:
     """Return the picture and the table of thresholds; None where items have one step each."""
-    if estimate.ladder is None or not estimate.estimated.any():
+    if not estimate.has_steps or not estimate.estimated.any():
         return None
     columns = estimate.thresholds_to_dict()
     return {

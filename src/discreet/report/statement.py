@@ -18,9 +18,8 @@ from discreet.models.noisy.chain import FLOOR_LIMIT, has_room
 from discreet.privacy.accounting import CHARGED, NO_LEDGER, Guarantee
 from discreet.privacy.accounting.gaussian import explain_belief
 from discreet.privacy.ledger import EVERYONE
-from discreet.results.kinds import find_kind
 from discreet.text import markdown_table, markdown_text
-from discreet.words import Language, mark, mark_of, speak
+from discreet.words import Language, find_kind, mark, mark_of, speak
 
 RELATION = {
     "replace-one": mark_of(
