@@ -167,12 +167,12 @@ def _draw_items(axes: Axes, chart: WrightMap, largest: float) -> None:
             text = _join_names([chart.names[i] for i in mine])
             axes.text(largest * 0.08, height, text, va="center", fontsize="small")
         elif most * DOT_STEP > ITEMS_WIDTH:
-            style = {"height": BIN, "color": ORANGE, "alpha": 0.55, "edgecolor": "white"}
-            axes.barh(height, step * len(mine), left=largest * 0.02, **style)
+            left, width = largest * 0.02, step * len(mine)
+            axes.barh(height, width, BIN, left=left, color=ORANGE, alpha=0.55, edgecolor="white")
         else:
             x = largest * 0.08 + step * (chart.level[mine] - 1)
-            style = {"markersize": 4, "markeredgecolor": "black", "markeredgewidth": 0.3}
-            axes.plot(x, chart.centre[mine], "o", color=ORANGE, **style)
+            y = chart.centre[mine]
+            axes.plot(x, y, "o", color=ORANGE, markersize=4, mec="black", markeredgewidth=0.3)
 
 
 def _join_names(names: list[str]) -> str:
