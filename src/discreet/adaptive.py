@@ -102,6 +102,12 @@ class Exposure:
         Persons so far.
     given
         To how many of them each item was given.
+
+    Examples
+    --------
+    >>> from discreet.adaptive import Exposure
+    >>> Exposure(0.5).after(["Q1"]).allows("Q1")
+    False
     """
 
     rate: float
@@ -142,6 +148,12 @@ class Rules:
         begins with the same ones.
     exposure
         How often items were given before, and how often they may be.
+
+    Examples
+    --------
+    >>> from discreet.adaptive import Rules
+    >>> Rules(content={"Q1": "algebra"}, at_most={"algebra": 1}).allowed(("Q1",), ()).tolist()
+    [True]
     """
 
     content: Mapping[str, str] = field(default_factory=dict)
@@ -285,6 +297,13 @@ class AdaptiveSession(Tabular):
         None while it goes on.
     categories
         Which answers there are to items with steps.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> session = discreet.adaptive.start({"easy": -1.0, "hard": 1.0}, max_items=1)
+    >>> session.answer(True).stopped
+    'number of items'
     """
 
     calibration: Mapping[str, float | tuple[float, ...]]

@@ -128,6 +128,14 @@ def difficulty_plot(estimate: Estimate, *, level: float = 0.95, ax: Axes | None 
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import figures
+    >>> axes = figures.difficulty_plot(discreet.fit(discreet.datasets.lsat()))
+    >>> axes.get_title(loc="left")
+    'Item difficulties with 95% intervals'
     """
     rows = thin_rows(difficulty_rows(estimate, level))
     axes = _new_rows(rows, ax)
@@ -166,6 +174,15 @@ def ladder_plot(
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import figures
+    >>> estimate = discreet.fit(discreet.datasets.lsat())
+    >>> axes = figures.ladder_plot(discreet.rank(estimate, top=2), estimate)
+    >>> axes.get_title(loc="left")
+    'The 2 hardest items, and how sure that is'
     """
     rows = ladder_rows(ranking, estimate, level)
     axes = _new_rows(rows, ax)
@@ -205,6 +222,15 @@ def dif_plot(table: DifTable, *, focal: str | None = None, ax: Axes | None = Non
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import figures
+    >>> table = discreet.find_dif(discreet.datasets.lsat(), ["a", "b"] * 500)
+    >>> axes = figures.dif_plot(table)
+    >>> axes.get_title(loc="left")
+    'Item functioning: b against a'
     """
     chosen = choose_focal(table, focal)
     compared = dif_rows(table, chosen)
@@ -238,6 +264,14 @@ def pair_plot(counts: PairCounts, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import figures
+    >>> axes = figures.pair_plot(discreet.count_pairs(discreet.datasets.lsat()))
+    >>> len(axes.get_xticks())
+    5
     """
     chart = pair_map(counts)
     axes = new_axes(6.0, 5.2) if ax is None else ax
@@ -291,6 +325,15 @@ def category_plot(
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import figures
+    >>> estimate = discreet.fit(discreet.datasets.wellbeing())
+    >>> axes = figures.category_plot(estimate, estimate.items[0])
+    >>> axes.get_ylabel()
+    'probability of the category'
     """
     (curve,) = item_curves(estimate, [item], responses, scores, groups)
     axes = new_axes() if ax is None else ax
@@ -335,6 +378,15 @@ def threshold_plot(estimate: Estimate, *, level: float = 0.95, ax: Axes | None =
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import figures
+    >>> estimate = discreet.fit(discreet.datasets.wellbeing())
+    >>> axes = figures.threshold_plot(estimate)
+    >>> axes.get_title(loc="left")
+    'Thresholds with 95% intervals'
     """
     rows = thin_rows(threshold_rows(estimate, level))
     axes = _new_rows(rows, ax)

@@ -80,6 +80,16 @@ def wright_plot(estimate: Estimate, scores: PersonScores, *, ax: Axes | None = N
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import figures
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> axes = figures.wright_plot(estimate, discreet.score(answers, estimate))
+    >>> axes.get_title(loc="left")
+    '1,000 persons and 5 items on one scale'
     """
     ability = scores.ability[np.isfinite(scores.ability)]
     if not len(ability):
@@ -127,6 +137,16 @@ def contrast_plot(dimensionality: Dimensionality, *, ax: Axes | None = None) -> 
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis, figures
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> axes = figures.contrast_plot(analysis.find_dimensions(answers, estimate))
+    >>> axes.get_ylabel()
+    'loading on the first contrast'
     """
     chart = contrast_map(dimensionality)
     axes = new_axes() if ax is None else ax
@@ -214,6 +234,16 @@ def fit_plot(
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis, figures
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> axes = figures.fit_plot(estimate, analysis.measure_fit(answers, estimate))
+    >>> axes.get_title(loc="left")
+    'Fit of 5 items (larger: less sure)'
     """
     if statistic not in ("infit", "outfit"):
         raise BadUsage(f"statistic must be 'infit' or 'outfit', found {statistic!r}")
@@ -288,6 +318,15 @@ def curve_plot(
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import figures
+    >>> estimate = discreet.fit(discreet.datasets.lsat())
+    >>> axes = figures.curve_plot(estimate, ["Item1", "Item3"])
+    >>> axes.get_title(loc="left")
+    'Expected curves'
     """
     names = [items] if isinstance(items, str) else list(items)
     curves = item_curves(estimate, names, responses, scores, groups)
@@ -328,6 +367,17 @@ def option_plot(distractors: Distractors, item: str, *, ax: Axes | None = None) 
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from discreet import analysis, figures
+    >>> from discreet.answers.responses import Responses
+    >>> table = pa.table({"Q1": ["A", "A", "B", "A"], "Q2": ["C", "D", "C", "C"]})
+    >>> chosen = analysis.analyse_distractors(Responses.from_dataframe(table, key="AC"))
+    >>> axes = figures.option_plot(chosen, "Q1")
+    >>> axes.get_title(loc="left")
+    'Options of Q1'
     """
     chart = option_map(distractors, item)
     axes = new_axes() if ax is None else ax
@@ -363,6 +413,14 @@ def information_plot(estimate: Estimate, *, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
         The one with the information.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import figures
+    >>> axes = figures.information_plot(discreet.fit(discreet.datasets.lsat()))
+    >>> axes.get_ylabel()
+    'information'
     """
     curve = trace_information(estimate)
     axes = new_axes() if ax is None else ax
@@ -405,6 +463,13 @@ def privacy_plot(
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> from discreet import figures
+    >>> axes = figures.privacy_plot([0.5, 1.0, 2.0], [0.4, 0.3, 0.2])
+    >>> axes.get_title(loc="left")
+    'What privacy costs'
     """
     curves = dict(error) if isinstance(error, Mapping) else {"": error}
     _check_curves(epsilon, curves)

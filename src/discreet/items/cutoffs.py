@@ -80,6 +80,16 @@ class FitCutoffs(Tabular):
         Standard deviations from the mean of the replications at which all limits lie.
     replications, level
         How many sets were drawn, and the share of sound reports with anything beyond a limit.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> cutoffs = analysis.simulate_cutoffs(answers, estimate, replications=19)
+    >>> cutoffs.outfit.shape
+    (5, 2)
     """
 
     items: tuple[str, ...]

@@ -79,6 +79,14 @@ class WaldTest(Tabular):
     of the groups have NaN and a ``status`` that names the group and the reason. ``method`` is the
     estimator of the difficulties; ``choice`` says why, where that was left open. By step, there is
     a row for each of an item's steps, whose numbers are in ``step``.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> test = analysis.run_wald(discreet.datasets.lsat())
+    >>> test.groups, test.persons
+    (('low score', 'high score'), (345, 655))
     """
 
     groups: tuple[str, str]
@@ -107,6 +115,13 @@ class OmnibusDif(Tabular):
     ``statistic`` is chi-squared with ``degrees`` where the item works alike in all groups: the
     locations are equal (Wald), the answers do not depend on the group at equal scores (generalised
     Mantel-Haenszel), or all thresholds are equal (likelihood ratio). NaN where it was not tested.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> table = discreet.find_dif(discreet.datasets.lsat(), ["a", "b"] * 500)
+    >>> table.omnibus.degrees.tolist()
+    [1, 1, 1, 1, 1]
     """
 
     item: tuple[str, ...]
@@ -155,6 +170,13 @@ class DifTable(Tabular):
         ``"wald"``, ``"mantel-haenszel"`` or ``"likelihood-ratio"``.
     omnibus
         The test of all groups together, item by item; ``None`` of single steps.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> table = discreet.find_dif(discreet.datasets.lsat(), ["a", "b"] * 500)
+    >>> table.item, bool(table.confirmed.any())
+    (('Item1', 'Item2', 'Item3', 'Item4', 'Item5'), False)
     """
 
     item: tuple[str, ...]
@@ -247,6 +269,14 @@ def run_wald(
         The estimator of the difficulties, as in :func:`discreet.fit`; the same for all groups.
     by_step
         Whether to test every step of the items instead of their locations.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> test = analysis.run_wald(discreet.datasets.lsat(), ["a", "b"] * 500)
+    >>> test.z.round(1).tolist()
+    [0.2, 0.1, 0.2, -0.1, -0.3]
     """
     source = load_grouped(responses, groups, name_model(responses, model, reading))
     split = split_groups(source, groups)

@@ -71,6 +71,15 @@ class Dimensionality(Tabular):
         them tells nobody apart.
     persons, simulations
         How many were looked at; sampled is whether there were more persons.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> round(analysis.find_dimensions(answers, estimate).eigenvalue[0], 2)
+    1.4
     """
 
     eigenvalue: Annotated[tuple[Finite, ...], AtLeast(1)]
@@ -124,7 +133,17 @@ class Dimensionality(Tabular):
 
 @dataclass(frozen=True)
 class Contrast(Tabular):
-    """Loadings of the first component, the largest first."""
+    """Loadings of the first component, the largest first.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> analysis.find_dimensions(answers, estimate).contrast.items[0]
+    'Item3'
+    """
 
     items: tuple[str, ...]
     difficulty: tuple[float, ...]
@@ -332,6 +351,14 @@ class ReliabilityByTestlet(Tabular):
         The calibration with testlets.
     warnings
         How many answers were left out because a testlet was answered in part.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> testlets = analysis.measure_testlets(discreet.datasets.lsat(), {"Item1": "a", "Item2": "a"})
+    >>> round(testlets.overstated, 2)
+    0.01
     """
 
     items: tuple[int, int]
@@ -480,6 +507,13 @@ class Alpha(Tabular):
 
     ``alpha = k / (k - 1) (1 - sum of the items' variances / variance of the score)``, from persons
     who answered all ``k`` items. NaN where there are fewer than two of either, or no spread.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> analysis.measure_alpha(discreet.datasets.lsat()).persons
+    1000
     """
 
     alpha: float

@@ -65,6 +65,16 @@ class Distractors(Tabular):
     curve
         Shares in groups of persons, from the least to the most able: mean ability, share,
         persons.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from discreet import analysis
+    >>> from discreet.answers.responses import Responses
+    >>> table = pa.table({"Q1": ["A", "A", "B", "A"], "Q2": ["C", "D", "C", "C"]})
+    >>> chosen = analysis.analyse_distractors(Responses.from_dataframe(table, key="AC"))
+    >>> chosen.option, chosen.share
+    (('A', 'B', 'C', 'D'), (0.75, 0.25, 0.75, 0.25))
     """
 
     item: tuple[str, ...]

@@ -82,6 +82,15 @@ class ItemFit(Tabular):
     status
         ``measured``; ``no_difficulty`` and ``no_answers``, without numbers; ``no_variance``:
         always right or always wrong among the persons used, without a correlation.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> analysis.measure_fit(answers, estimate).items["Item1"].status
+    'measured'
     """
 
     items: tuple[str, ...]
@@ -112,7 +121,17 @@ class ItemFit(Tabular):
 
 @dataclass(frozen=True, eq=False)
 class PersonFit(Tabular):
-    """Fit of every person, with NaN for those that ``scores.status`` calls extreme or empty."""
+    """Fit of every person, with NaN for those that ``scores.status`` calls extreme or empty.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> len(analysis.measure_fit(answers, estimate).persons)
+    1000
+    """
 
     scores: PersonScores
     infit: FloatArray
@@ -132,6 +151,12 @@ class Reliability(Tabular):
     ``reliability = (variance - mse) / variance`` and ``separation = sqrt(variance - mse) /
     sqrt(mse)``, from persons with right and wrong answers. A negative reliability means errors
     larger than the spread. NaN where there are fewer than two numbers, or no standard errors.
+
+    Examples
+    --------
+    >>> from discreet import analysis
+    >>> analysis.Reliability(variance=1.0, mse=0.2).reliability
+    0.8
     """
 
     variance: float
@@ -158,6 +183,16 @@ class FitStatistics(Tabular):
     """Fit of items and persons, and the reliability of both. Confidential.
 
     ``categories`` is there where some item has more than one step.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> fit = analysis.measure_fit(answers, estimate)
+    >>> round(fit.person_reliability.reliability, 2)
+    -0.66
     """
 
     items: ItemFit
@@ -452,6 +487,15 @@ class CategoryFit(Tabular):
         Mean squares; 1 is expected.
     threshold, se
         Of the step into the category; NaN for the lowest.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> answers = discreet.datasets.wellbeing()
+    >>> fit = analysis.measure_fit(answers, discreet.fit(answers))
+    >>> len(fit.categories) > len(answers.items)
+    True
     """
 
     item: tuple[str, ...]

@@ -65,6 +65,13 @@ class AndersenTest(Tabular):
         the others, in at least one group; with steps those that lack a category in one.
     log_likelihood, log_likelihoods
         Of all persons together and of each group.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> analysis.run_andersen(discreet.datasets.lsat()).groups
+    ('low score', 'high score')
     """
 
     statistic: float
@@ -258,6 +265,13 @@ class MartinLoefTest(Tabular):
         How many answered everything.
     excluded
         Items that could not be compared.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> analysis.run_martin_loef(discreet.datasets.lsat()).part
+    ('easier', 'easier', 'harder', 'harder', 'harder')
     """
 
     statistic: float
@@ -459,6 +473,14 @@ class StepModelTest(Tabular):
         are free in each.
     items, excluded
         Items compared, and those that are not, because nobody is in one of their categories.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> answers = discreet.datasets.wellbeing()
+    >>> analysis.compare_step_models(answers).models
+    ('partial-credit', 'rating-scale')
     """
 
     statistic: float
@@ -505,6 +527,15 @@ def compare_step_models(responses: Any, **reading: Unpack[ReadingWords]) -> Step
     Andrich, D. (1978). A rating formulation for ordered response categories. Psychometrika 43(4),
     561-573. Masters, G. N. (1982). A Rasch model for partial credit scoring. Psychometrika 47(2),
     149-174.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> answers = discreet.datasets.wellbeing()
+    >>> test = analysis.compare_step_models(answers)
+    >>> test.degrees == test.free[0] - test.free[1]
+    True
     """
     source = load_answers(responses, reading)
     refuse_weights(

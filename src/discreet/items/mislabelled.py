@@ -90,6 +90,15 @@ class Mislabelled(Tabular):
         Estimated share of items with a negative discrimination.
     level
         What was asked for.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> analysis.find_mislabelled(answers, estimate).suspects
+    ()
     """
 
     items: tuple[str, ...]

@@ -140,6 +140,15 @@ class ResidualCorrelations(Tabular):
     eigenvalue, share, loading
         Of the first principal component of ``q3`` (NaN counted as 0): its size in items, its
         share of the total, and each item's weight. Above 2 items it hints at a second dimension.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> analysis.correlate_residuals(answers, estimate).q3.shape
+    (5, 5)
     """
 
     items: tuple[str, ...]
@@ -182,6 +191,16 @@ def correlate_residuals(
     ----------
     Yen, W. M. (1984). Effects of local item dependence on the fit and equating performance of
     the three-parameter logistic model. Applied Psychological Measurement 8(2), 125-145.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> correlations = analysis.correlate_residuals(answers, estimate)
+    >>> round(correlations.mean, 2)
+    -0.24
     """
     prepared = prepare(responses, calibration, method, reading)
     m = len(prepared.item_parameters.items)
@@ -226,7 +245,14 @@ def _summarise(
 
 @dataclass(frozen=True, eq=False)
 class InformationCurve(Tabular):
-    """What a complete test tells at each ability: information, standard error, expected score."""
+    """What a complete test tells at each ability: information, standard error, expected score.
+
+    Examples
+    --------
+    >>> from discreet import analysis
+    >>> analysis.trace_information({"a": 0.0, "b": 0.0}, [0.0]).expected_score.tolist()
+    [1.0]
+    """
 
     ability: FloatArray
     information: FloatArray
@@ -287,6 +313,15 @@ class Scalogram(Tabular):
     reproducibility
         Guttman's coefficient: the share of answers that the number right alone gives back when
         persons get exactly their easiest items right.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet import analysis
+    >>> answers = np.array([[1, 0, 0], [1, 1, 0], [0, 0, 1]])
+    >>> scalogram = analysis.order_answers(answers, {"0": -1.0, "1": 0.0, "2": 1.0})
+    >>> round(scalogram.reproducibility, 2)
+    0.78
     """
 
     items: tuple[str, ...]

@@ -74,6 +74,13 @@ class ModelTest(Tabular):
         was fitted and a rating scale would not do.
     found, advice
         What the number means, and what to do.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> analysis.check_model(discreet.datasets.lsat()).tests[0].verdict
+    'holds'
     """
 
     name: str
@@ -100,6 +107,14 @@ class ModelCheck(Tabular):
         The calibration, and what the answers say beyond it.
     tests
         One :class:`ModelTest` for each question.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> check = analysis.check_model(discreet.datasets.lsat())
+    >>> check["Andersen"].verdict
+    'holds'
     """
 
     estimate: Estimate
@@ -396,6 +411,12 @@ class FitChange(Tabular):
         What the number is.
     before, after
         ``None`` where there is no such number.
+
+    Examples
+    --------
+    >>> from discreet import analysis
+    >>> analysis.FitChange(("infit of Q1",), (1.2,), (1.0,))["infit of Q1"].after
+    1.0
     """
 
     name: tuple[str, ...]
@@ -420,6 +441,15 @@ def compare_fit(before: ModelCheck, after: ModelCheck) -> FitChange:
     ------
     BadUsage
         If the two are about different items, or no item's categories differ.
+
+    Examples
+    --------
+    >>> import numpy as np, discreet
+    >>> simulation = discreet.simulate(200, 4, steps=3, rng=np.random.default_rng(0))
+    >>> codes = simulation.responses.to_array().astype(float)
+    >>> before, after = check_model(codes), check_model(codes, merge={"0": [[2, 3]]})
+    >>> compare_fit(before, after).name[:3]
+    ('infit of 0', 'outfit of 0', 'person reliability')
     """
     if before.estimate.items != after.estimate.items:
         raise BadUsage("a change of fit can be told only of the same items in the same order")

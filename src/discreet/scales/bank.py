@@ -72,6 +72,15 @@ class Bank(Tabular):
     ladder
         The thresholds, where some item has more than one step; then ``difficulty`` is an item's
         location. Else None.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> bank = discreet.create_bank(estimate, scale="reasoning", source="2024")
+    >>> bank.access, bank.status[0]
+    ('confidential', 'active')
     """
 
     scale: str
@@ -129,6 +138,14 @@ def create_bank(calibration: Any, *, scale: str, source: str) -> Bank:
         A name for the scale.
     source
         A name for the calibration.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> discreet.create_bank(estimate, scale="reasoning", source="2024").items[:2]
+    ('Item1', 'Item2')
     """
     estimate = as_estimate(calibration, "a bank")
     _check_name("scale", scale)
@@ -174,6 +191,16 @@ def grow_bank(
     -------
     tuple
         The larger bank, and the link to look at.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> bank = discreet.create_bank(estimate, scale="reasoning", source="2024")
+    >>> bank, link = discreet.grow_bank(bank, estimate, source="2025")
+    >>> len(bank.items), round(link.shift, 6)
+    (5, 0.0)
     """
     if source in bank.source:
         raise BadUsage(
@@ -216,7 +243,19 @@ def _check_name(noun: str, name: str) -> None:
 
 
 def write_bank(path: str | PathLike[str], bank: Bank) -> None:
-    """Write the file; it appears whole, or the old one stays."""
+    """Write the file; it appears whole, or the old one stays.
+
+    Examples
+    --------
+    >>> import tempfile, discreet
+    >>> from pathlib import Path
+    >>> estimate = discreet.fit(discreet.datasets.lsat())
+    >>> bank = discreet.create_bank(estimate, scale="reasoning", source="2024")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     discreet.write_bank(Path(folder) / "bank.csv", bank)
+    ...     discreet.read_bank(Path(folder) / "bank.csv").scale
+    'reasoning'
+    """
     version = VERSION if bank.ladder is None else WITH_STEPS
     head: dict[str, Any] = {"format": FORMAT, "version": version, "unit": UNIT}
     head |= {"scale": bank.scale, "access": bank.access}
@@ -253,6 +292,17 @@ def read_bank(path: str | PathLike[str]) -> Bank:
         If the file is no bank, or is in another unit or version.
     BadResponses
         If a row cannot be used: no number, a repeated item.
+
+    Examples
+    --------
+    >>> import tempfile, discreet
+    >>> from pathlib import Path
+    >>> estimate = discreet.fit(discreet.datasets.lsat())
+    >>> bank = discreet.create_bank(estimate, scale="reasoning", source="2024")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     discreet.write_bank(Path(folder) / "bank.csv", bank)
+    ...     len(discreet.read_bank(Path(folder) / "bank.csv"))
+    5
     """
     bank_path = Path(path)
     first, _, body = read_text(bank_path).partition("\n")

@@ -110,6 +110,15 @@ class Drift(Tabular):
         From calibrations: standard deviation of the items' changes per logit of cohort mean that
         is not sampling error, as unequal slopes make it; None where cohort means are not known,
         and from answers, where every item has its own slope.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> drift = discreet.find_drift(estimate, estimate)
+    >>> drift.alarm, drift.test
+    (False, 'calibrations')
     """
 
     items: tuple[str, ...]

@@ -83,6 +83,15 @@ class Link(Tabular):
         The second calibration, as it was before.
     by
         ``"items"`` or ``"persons"``: what the two have in common, and what ``items`` holds.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> link = discreet.link_calibrations(estimate, estimate)
+    >>> link.flagged_items, link.by
+    ((), 'items')
     """
 
     shift: float
