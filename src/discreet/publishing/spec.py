@@ -36,8 +36,7 @@ from discreet.publishing.identity import (
 )
 from discreet.publishing.listed import restrict_reading
 from discreet.results.kinds import KINDS
-from discreet.tables.key import Key, make_key
-from discreet.tables.lists import read_form_list, read_items, read_list
+from discreet.tables.lists import Key, make_key, read_form_list, read_items, read_list
 from discreet.tables.reading import READING_DEFAULTS, Reading
 from discreet.types import MODELS, Design, Estimator, ScaleModel
 
