@@ -220,8 +220,10 @@ def _split_merge(group: Any) -> tuple[int, ...]:
 # -- from what occurs to a scale -------------------------------------------------------------
 
 
-def find_scale(tally: Tally, options: AskedSteps) -> CategoryScale | None:
+def find_scale(tally: Tally, options: AskedSteps, fewest: int = 3) -> CategoryScale | None:
     """Return the scale of these values; None where they are no steps.
+
+    Numbers beside at least ``fewest`` categories are refused as codes for missing answers.
 
     Raises
     ------
@@ -239,7 +241,7 @@ def find_scale(tally: Tally, options: AskedSteps) -> CategoryScale | None:
     }
     if not tallies:
         return None
-    _refuse_apart(tallies, options)
+    _refuse_apart(tallies, options, fewest)
     lowest = _find_lowest(tallies, options)
     highest = max(max(counts) for counts in tallies.values())
     if lowest is None or highest - lowest >= MOST_CATEGORIES or _has_gap(tallies, lowest, highest):
@@ -316,7 +318,9 @@ def find_shared_run(by_item: Collection[Collection[Any]]) -> frozenset[Any]:
     return frozenset(value for value in shared if {value - 1, value + 1} & shared)
 
 
-def _refuse_apart(item_counts: Mapping[str, Mapping[int, int]], options: AskedSteps) -> None:
+def _refuse_apart(
+    item_counts: Mapping[str, Mapping[int, int]], options: AskedSteps, fewest: int
+) -> None:
     """Refuse a scale with numbers that stand apart from it, as codes for missing answers do."""
     used = sorted({value for value_counts in item_counts.values() for value in value_counts})
     inside = [value for value in used if value >= min(options.lowest or 0, 0)]
@@ -324,7 +328,7 @@ def _refuse_apart(item_counts: Mapping[str, Mapping[int, int]], options: AskedSt
     scale = inside[: next(gaps, len(inside))]
     reach = used[0] + max(options.steps.values(), default=-1)
     apart = [value for value in used if value not in scale and not 0 <= value <= reach]
-    if not apart or not scale or scale[0] > 1 or not 2 <= len(scale) <= MOST_CATEGORIES:
+    if not apart or not scale or scale[0] > 1 or not fewest <= len(scale) <= MOST_CATEGORIES:
         return
     if any(value_counts.keys().isdisjoint(scale) for value_counts in item_counts.values()):
         return  # a column of other numbers is no item, and its numbers are no codes

@@ -18,7 +18,7 @@ import pyarrow as pa
 from discreet.errors import BadResponses
 from discreet.tables.columns import LongPlan
 from discreet.tables.ids import encode_ids
-from discreet.tables.inspection.refusals import BadAnswer, RefusedCell, explain_cell
+from discreet.tables.inspection.refusals import BadAnswer, RefusedCell, refuse_cell
 from discreet.tables.opener import Source, plan_source
 from discreet.tables.reading import Reading
 from discreet.tables.scales import (
@@ -248,4 +248,4 @@ def _point_at(reason: BadScale, looking: Reading, read: Any) -> BadResponses:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cell = read(partial(locate_cell, looking, reason.cells), looking)
-    return reason if cell is None else explain_cell(cell, reason.reason, reason.remedies)
+    return reason if cell is None else refuse_cell(cell, reason.reason, reason.remedies)

@@ -179,7 +179,7 @@ def _judge_numbers(
             for item, values in by_item.items()
         }
         try:
-            _find_lowest(clean, find_scale(clean, asked), findings)
+            _find_lowest(clean, find_scale(clean, asked, fewest=2), findings)
         except BadScale as doubt:
             findings.ask(doubt.field, doubt.reason, doubt.remedies, [*doubt.cells][:5])
             gone |= {value for values in doubt.cells.values() for value in values}

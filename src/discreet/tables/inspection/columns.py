@@ -77,11 +77,8 @@ def bound_number(word: str) -> Decimal | None:
 
 def is_code(number: float | Decimal) -> bool:
     """Say whether a number looks like a code for a missing answer."""
-    return (
-        abs(number) < LARGEST
-        and number == int(number)
-        and _CODE.fullmatch(str(int(number))) is not None
-    )
+    is_whole = -LARGEST < number < LARGEST and number == int(number)
+    return is_whole and _CODE.fullmatch(str(int(number))) is not None
 
 
 def drop_codes_above(numbers: Sequence[int]) -> list[int]:

@@ -211,10 +211,10 @@ def refuse_answer(cell: RefusedCell, scoring: ValueScoring) -> BadAnswer:
         remedies = [_correct(cell), *_leave_out(cell)]
     else:
         why, remedies = _ACCEPTED, _advise(cell)
-    return explain_cell(cell, why, remedies)
+    return refuse_cell(cell, why, remedies)
 
 
-def explain_cell(cell: RefusedCell, why: str, remedies: Sequence[Remedy]) -> BadAnswer:
+def refuse_cell(cell: RefusedCell, why: str, remedies: Sequence[Remedy]) -> BadAnswer:
     """Return the refusal of a cell: what, where, why, what to do."""
     refusal = BadAnswer(f"{cell.tell()} {why} {join_remedies(remedies)}").offering(*remedies)
     refusal.found = cell
