@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet.answers.opening import name_model
 from discreet.answers.responses import Responses
-from discreet.errors import BadUsage, DisconnectedItems
+from discreet.errors import BadUsage
 from discreet.items.group_differences import (
     Contrasts,
     ItemSplit,
@@ -33,15 +33,15 @@ from discreet.items.group_differences import (
 from discreet.items.groups import (
     Split,
     adjust,
+    calibrate_groups,
     chi_squared_tail,
     load_grouped,
     split_groups,
     take_group,
+    warn_of_small_groups,
 )
-from discreet.models.calibrate import fit
 from discreet.models.steps import RATING_SCALE, choose_model, leave_unused
-from discreet.results.dropped import saying_it_otherwise
-from discreet.results.estimate import Estimate, FitWarning, WarningKind, two_sided_quantile
+from discreet.results.estimate import FitWarning, two_sided_quantile
 from discreet.tables.reading import FitWords
 from discreet.tabular import Tabular, list_field_columns
 from discreet.types import Adjustment, BoolArray, DifTest, FloatArray, Int64Array, Method, Model
@@ -55,8 +55,6 @@ NEGLIGIBLE, LARGE = 1.0 / DELTA, 1.5 / DELTA
 """Limits of the ETS classes A | B | C in logits: 0.43 and 0.64 (Zwick 2012)."""
 ONE_SIDED = 1.6448536269514722
 """95% point of the normal distribution: class C must be significantly above ``NEGLIGIBLE``."""
-FEW_PERSONS = 30
-"""A group of fewer is warned about: the standard error of a difficulty is then 0.4 or more."""
 CAVEATS = {
     "wald": "The anchors were chosen by looking at the answers (purification). P-values hold for "
     "each row, but the error rate of all rows together is not kept: state anchors for that.",
@@ -287,7 +285,7 @@ def run_wald(
             f"Wald tests compare two groups, found {len(split.labels)} "
             f"({', '.join(split.labels)}); find_dif compares several"
         )
-    estimates = _fit_groups(split, method, model)
+    estimates = calibrate_groups(split, method, model)
     places, points = list_compared_points(estimates, split, by_step)
     everything = np.ones(len(places.item), dtype=bool)
     contrasts, status = contrast(points[0], points[1], everything)
@@ -300,7 +298,7 @@ def run_wald(
         z=contrasts.z,
         p_value=contrasts.p_value,
         status=status,
-        warnings=(*split.warnings, *_doubt_small(split)),
+        warnings=(*split.warnings, *warn_of_small_groups(split)),
         method=first.method,
         choice=first.choice,
         step=places.step,
@@ -392,7 +390,7 @@ def find_dif(
     base = _find_reference(split, reference)
     anchor = _find_anchors(source.items, anchors)
     if test == "wald":
-        estimates = _fit_groups(split, method, model)
+        estimates = calibrate_groups(split, method, model)
         places, points = list_compared_points(estimates, split, by_step)
         chosen = None if anchor is None else anchor[places.item]
         compared = _compare_points(points, base, chosen, level)
@@ -533,45 +531,6 @@ def _find_reference(split: Split, reference: str | None) -> int:
     return split.labels.index(reference)
 
 
-def _doubt_small(split: Split) -> tuple[FitWarning, ...]:
-    """Warn about groups whose difficulties are known too poorly to be compared."""
-    sizes = [(label, part.n_persons) for label, part in zip(split.labels, split.parts, strict=True)]
-    small = [f"{label} ({persons})" for label, persons in sizes if persons < FEW_PERSONS]
-    if not small:
-        return ()
-    sentence = (
-        f"fewer than {FEW_PERSONS} persons in {', '.join(small)}: differences between such groups "
-        "are mostly chance, and large ones are missed; join groups, or collect more answers"
-    )
-    return (FitWarning(WarningKind.SMALL_GROUP, sentence),)
-
-
-def _fit_groups(split: Split, method: Method, model: Model) -> list[Estimate]:
-    """Calibrate the groups apart, all by one method."""
-    estimates = _fit_each(split, method, model)
-    others = [estimate for estimate in estimates if estimate.method != estimates[0].method]
-    if not others:
-        return estimates
-    # Left alone, each group found its own method: take the one that serves them all.
-    (choice,) = {estimate.choice for estimate in estimates if estimate.method == "refined"}
-    return [replace(estimate, choice=choice) for estimate in _fit_each(split, "refined", model)]
-
-
-def _fit_each(split: Split, method: Method, model: Model) -> list[Estimate]:
-    estimates = []
-    for label, part in zip(split.labels, split.parts, strict=True):
-        try:
-            with saying_it_otherwise():
-                estimates.append(fit(part, method=method, model=model))
-        except DisconnectedItems as error:
-            raise DisconnectedItems(
-                f"the group {label!r} ({part.n_persons} persons) cannot be calibrated on its "
-                f"own: {error}. A group needs some {FEW_PERSONS} persons: join small groups, or "
-                "leave their labels blank"
-            ) from error
-    return estimates
-
-
 def _classify(contrasts: Contrasts) -> list[str]:
     """ETS classes: C is large and surely not negligible, A negligible or not significant."""
     size, se = np.abs(contrasts.difference), contrasts.se
@@ -621,6 +580,6 @@ def _tabulate(
         adjustment=adjustment,
         level=level,
         persons=sizes,
-        warnings=(*split.warnings, *_doubt_small(split)),
+        warnings=(*split.warnings, *warn_of_small_groups(split)),
         omnibus=omnibus,
     )

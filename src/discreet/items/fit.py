@@ -235,7 +235,7 @@ def measure_fit(
     used = prepared.used
     return FitStatistics(
         items=_spread_items(prepared, sums),
-        persons=PersonFit(prepared.scores, *_columns(persons)),
+        persons=PersonFit(prepared.scores, **vars(persons)),
         person_reliability=compare_spread(prepared.scores.ability[used], prepared.scores.se[used]),
         item_reliability=_item_reliability(calibration),
         warnings=prepared.scores.warnings,
@@ -375,23 +375,19 @@ def _add_up(prepared: Prepared) -> tuple[dict[str, Any], MeanSquares]:
     centre = float(ability[used].mean())
     if is_many(prepared.responses.store, b):
         return _sum_many(prepared, ability, centre)
-    items: _Sums | None = None
+    items = _Sums(*np.zeros((6, len(b))))
     persons: list[MeanSquares] = []
     moments = _Moments(*np.zeros((10, len(b))))
     bounded = _BoundedSums(*np.zeros((4, len(b))))
     categories = CategorySums.start(b)
     for chunk in prepared.chunks():
-        part = _Sums.of(chunk, 0)
-        if items is None:
-            items = part
-        else:
-            items.add(part)
+        items.add(_Sums.of(chunk, 0))
         persons.append(_Sums.of(chunk, 1).mean_squares())
         moments.add(chunk, ability[chunk.persons], centre, b)
         bounded.add(chunk, ability[chunk.persons], b)
         if categories is not None:
             categories.add(chunk, ability[chunk.persons], b)
-    joined = [np.concatenate(columns) for columns in zip(*map(_columns, persons), strict=True)]
+    joined = [np.concatenate([getattr(part, name) for part in persons]) for name in MEAN_SQUARES]
     sums = {"sums": items, "moments": moments, "categories": categories, "bounded": bounded}
     return sums, MeanSquares(*joined)
 
@@ -407,10 +403,6 @@ def _sum_many(
     parts, bounded = _Sums(*by_item[:6]), _BoundedSums(*by_item[15:])
     sums = {"sums": parts, "moments": moments, "categories": None, "bounded": bounded}
     return sums, _Sums(*by_person).mean_squares()
-
-
-def _columns(values: MeanSquares) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    return values.infit, values.infit_t, values.outfit, values.outfit_t
 
 
 def _spread_items(prepared: Prepared, sums: dict[str, Any]) -> ItemFit:

@@ -15,8 +15,10 @@ import numpy.typing as npt
 
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
-from discreet.errors import BadUsage
-from discreet.results.estimate import FitWarning, WarningKind
+from discreet.errors import BadUsage, DisconnectedItems
+from discreet.models.calibrate import fit
+from discreet.results.dropped import saying_it_otherwise
+from discreet.results.estimate import Estimate, FitWarning, WarningKind
 from discreet.tables.reading import ReadingWords
 from discreet.tables.survey import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.types import (
@@ -25,6 +27,8 @@ from discreet.types import (
     FloatArray,
     IndexArray,
     Int64Array,
+    Method,
+    Model,
     Texts,
 )
 
@@ -229,3 +233,46 @@ def chi_squared_tail(statistic: float, degrees: int) -> float:
     from scipy.special import chdtrc
 
     return float(chdtrc(degrees, max(statistic, 0.0)))
+
+
+FEW_PERSONS = 30
+"""A group of fewer is warned about: the standard error of a difficulty is then 0.4 or more."""
+
+
+def warn_of_small_groups(split: Split) -> tuple[FitWarning, ...]:
+    """Warn about groups whose difficulties are known too poorly to be compared."""
+    sizes = [(label, part.n_persons) for label, part in zip(split.labels, split.parts, strict=True)]
+    small = [f"{label} ({persons})" for label, persons in sizes if persons < FEW_PERSONS]
+    if not small:
+        return ()
+    sentence = (
+        f"fewer than {FEW_PERSONS} persons in {', '.join(small)}: differences between such groups "
+        "are mostly chance, and large ones are missed; join groups, or collect more answers"
+    )
+    return (FitWarning(WarningKind.SMALL_GROUP, sentence),)
+
+
+def calibrate_groups(split: Split, method: Method, model: Model) -> list[Estimate]:
+    """Calibrate the groups apart, all by one method."""
+    estimates = _fit_each(split, method, model)
+    others = [estimate for estimate in estimates if estimate.method != estimates[0].method]
+    if not others:
+        return estimates
+    # Left alone, each group found its own method: take the one that serves them all.
+    (choice,) = {estimate.choice for estimate in estimates if estimate.method == "refined"}
+    return [replace(estimate, choice=choice) for estimate in _fit_each(split, "refined", model)]
+
+
+def _fit_each(split: Split, method: Method, model: Model) -> list[Estimate]:
+    estimates = []
+    for label, part in zip(split.labels, split.parts, strict=True):
+        try:
+            with saying_it_otherwise():
+                estimates.append(fit(part, method=method, model=model))
+        except DisconnectedItems as error:
+            raise DisconnectedItems(
+                f"the group {label!r} ({part.n_persons} persons) cannot be calibrated on its "
+                f"own: {error}. A group needs some {FEW_PERSONS} persons: join small groups, or "
+                "leave their labels blank"
+            ) from error
+    return estimates
