@@ -488,6 +488,18 @@ def resume_release(
     -------
     Published
         Of comparisons, a :class:`discreet.PublishedRanking`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import discreet
+    >>> answers, items = discreet.datasets.lsat(), ["Item1", "Item2", "Item3"]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = discreet.Ledger.create(folder + "/spent.db", epsilon=1.0)
+    ...     released = discreet.release(answers, epsilon=0.5, items=items, ledger=ledger)
+    ...     again = discreet.resume_release(ledger, 1, out=folder + "/out")
+    >>> bool((again.difficulty == released.difficulty).all())
+    True
     """
     book, order = find_paid(ledger, release)
     entry = book.find(release)

@@ -387,6 +387,17 @@ def release_request(
     NotAllowed
         Where the request is for another ledger, was used before, was changed after it was signed,
         or is not signed by as many approvers of the ledger as it asks for.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import discreet
+    >>> answers, items = discreet.datasets.lsat(), ["Item1", "Item2", "Item3"]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = discreet.Ledger.create(folder + "/spent.db", epsilon=1.0)
+    ...     request = discreet.propose(epsilon=0.5, items=items, ledger=ledger)
+    ...     discreet.release_request(answers, request).guarantee.epsilon
+    0.5
     """
     spec, book, proposal = read_request(request, ledger)
     if isinstance(source, AnswerSource | PairCounts | Comparisons):
