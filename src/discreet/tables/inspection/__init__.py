@@ -386,6 +386,8 @@ def _inspect_grid(grid: CellGrid, reading: Reading, findings: Findings) -> Table
     table = find_names(grid, findings)
     if not table.rows:
         return _show(table, ["not clear"] * len(table.names), [])
+    if findings.options.get("layout") == "long":
+        reading = replace(reading, layout="long", header=False)
     try:
         plan = plan_columns(table.names, reading, grid.name)
     except BadResponses as doubt:

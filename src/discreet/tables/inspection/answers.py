@@ -187,7 +187,8 @@ def _ask_numbers(tally: Tally, findings: Findings) -> None:
     """Ask about numbers among answers that are texts."""
     counts = sum((Counter(words) for words in tally.values()), Counter[str]())
     numbers = [word for word in counts if bound_number(word) is not None]
-    if numbers:
+    is_rare = 5 * sum(counts[word] for word in numbers) < counts.total()
+    if numbers and is_rare and not {"0", "1"} & {*numbers}:
         listed = ", ".join(f"{word} ({counts[word]:,} cells)" for word in numbers)
         _ask_missing(f"Answers are texts, and {listed} is none of them.", numbers, findings)
 
