@@ -10,8 +10,8 @@ import pytest
 import discreet
 from discreet.answers.ratings import Ratings
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems, ItemsLeftOut
-from discreet.models.facets.conditional import maximise_given_totals
-from discreet.models.facets.drawing import redraw_ratings
+from discreet.models.facets.fit import maximise_given_totals
+from discreet.models.facets.standard_errors import redraw_ratings
 from discreet.models.facets.structure import PairedBatches, describe_structure, plan_design
 
 REFERENCES = Path(__file__).parents[2].parent / "shared" / "data" / "raters"

@@ -10,11 +10,11 @@ from discreet.answers.steps import store_codes
 from discreet.counts.nodes import item_of_nodes
 from discreet.errors import BadUsage
 from discreet.models.conditional.patterns import group_patterns
+from discreet.models.item_parameters import category_totals
 from discreet.models.marginal.estimator import expand_patterns
 from discreet.models.marginal.maximise import maximise_marginal
 from discreet.models.marginal.mixture import Mixture, evaluate_mixture, information_about_difficulty
 from discreet.models.routing import look_for_routing
-from discreet.models.steps import category_totals
 from discreet.results.estimate import WarningKind
 from stepped import chances, draw_answers, draw_thresholds, hold
 

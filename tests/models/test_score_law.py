@@ -9,9 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.models.conditional import groups
-from discreet.models.conditional.groups import conditional_work, find_tilt, plan_batches
-from discreet.models.conditional.maximise import evaluate_conditional
+from discreet.models.conditional import maximise as groups
+from discreet.models.conditional.maximise import (
+    conditional_work,
+    evaluate_conditional,
+    find_tilt,
+    plan_batches,
+)
 from discreet.models.conditional.moments import AbilityBatch, ConditionalSums, add_batch
 from discreet.models.conditional.patterns import group_patterns
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.models.categories import category_chances, count_item_steps
-from discreet.models.steps import category_totals
+from discreet.models.item_parameters import category_totals
+from discreet.results.thresholds import category_chances, count_item_steps
 from discreet.tabular import Tabular, brief_repr, list_field_columns
 from discreet.types import FloatArray, Int64Array
 

@@ -20,9 +20,9 @@ from discreet.errors import BadUsage
 from discreet.items.fit import compare_spread
 from discreet.items.given_scores import ScoreDraws
 from discreet.items.residuals import Prepared, prepare
-from discreet.models.categories import score_moments
 from discreet.persons.scoring import score
 from discreet.results.estimate import FitWarning, WarningKind
+from discreet.results.thresholds import score_moments
 from discreet.schema import Along, AtLeast, Count, Finite, Logit, Proportion
 from discreet.tables.reading import ReadingWords
 from discreet.tabular import Tabular, brief_repr

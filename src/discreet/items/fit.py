@@ -28,7 +28,6 @@ from scipy.special import expit, logsumexp
 from discreet.answers.responses import Responses
 from discreet.items.category_fit import CategoryFit, CategorySums, describe_categories
 from discreet.items.residuals import Prepared, ResidualChunk, prepare
-from discreet.models.categories import category_chances, log_totals, slope_terms
 from discreet.models.conditional.patterns import GroupPatterns
 from discreet.models.item_parameters import known_difficulties
 from discreet.persons.large import is_many, sum_many
@@ -36,6 +35,7 @@ from discreet.persons.measures import GRID, NormalPrior, estimate_prior
 from discreet.persons.scoring import PersonScores
 from discreet.results.estimate import FitWarning
 from discreet.results.limits import FIT_BOUND
+from discreet.results.thresholds import category_chances, log_totals, slope_terms
 from discreet.tables.reading import ReadingWords
 from discreet.tabular import Tabular, brief_repr, list_field_columns
 from discreet.types import FloatArray, Int64Array, ScoreMethod

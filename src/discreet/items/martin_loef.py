@@ -18,9 +18,13 @@ from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.groups import chi_squared_tail, take_group
 from discreet.models.conditional.estimator import find_maximum
-from discreet.models.steps import RATING_SCALE, category_totals, choose_model, leave_unused
-from discreet.results.dropped import warn_of_dropped
-from discreet.results.estimate import FitWarning, WarningKind
+from discreet.models.item_parameters import (
+    RATING_SCALE,
+    category_totals,
+    choose_model,
+    leave_unused,
+)
+from discreet.results.estimate import FitWarning, WarningKind, warn_of_dropped
 from discreet.tables.reading import FitWords, ReadingWords
 from discreet.tables.survey import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.tabular import Tabular, brief_repr

@@ -17,9 +17,9 @@ import numpy.typing as npt
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
-from discreet.models.categories import score_moments
 from discreet.models.item_parameters import KnownItems, known_thresholds
 from discreet.persons.scoring import PersonScores, PersonStatus, score
+from discreet.results.thresholds import score_moments
 from discreet.tables.reading import ReadingWords
 from discreet.tables.survey import OF_SAMPLE, refuse_weights
 from discreet.tabular import Tabular, brief_repr, list_field_columns

@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from discreet.errors import BadUsage, escape_controls
 from discreet.items.residuals import prepare
-from discreet.models.steps import refuse_steps
+from discreet.models.item_parameters import refuse_steps
 from discreet.schema import Along, Count, Within
 from discreet.tables.reading import ReadingWords
 from discreet.tabular import Tabular, brief_repr

@@ -15,13 +15,12 @@ from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.groups import chi_squared_tail
 from discreet.models.conditional.estimator import find_maximum
-from discreet.models.steps import (
+from discreet.models.item_parameters import (
     PARTIAL_CREDIT,
     RATING_SCALE,
     category_totals,
 )
-from discreet.results.dropped import warn_of_dropped
-from discreet.results.estimate import FitWarning, WarningKind
+from discreet.results.estimate import FitWarning, WarningKind, warn_of_dropped
 from discreet.tables.reading import ReadingWords
 from discreet.tables.survey import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.tabular import Tabular, brief_repr

@@ -39,7 +39,7 @@ from discreet.models.connectivity import (
     warn_of_repeated,
     warn_of_shape,
 )
-from discreet.models.item_parameters import KnownItems
+from discreet.models.item_parameters import RATING_SCALE, KnownItems
 from discreet.models.laplacian import Laplacian
 from discreet.models.methods import (
     ANSWER_METHODS,
@@ -51,19 +51,23 @@ from discreet.models.methods import (
 from discreet.models.methods import (
     Method as PairEstimator,
 )
-from discreet.models.standard_errors.folds import leave_folds_out
 from discreet.models.standard_errors.sandwich import (
     COVARIANCE_LIMIT,
     Sandwich,
     Uncertainty,
+    leave_folds_out,
     plan_sandwich,
     simulate_uncertainty,
 )
-from discreet.models.step_plan import StepPlan, plan_steps
-from discreet.models.steps import RATING_SCALE
-from discreet.models.structure import Structure
-from discreet.results.dropped import warn_of_dropped, warn_of_missing_errors
-from discreet.results.estimate import Estimate, FitWarning, Solution, WarningKind
+from discreet.models.structure import StepPlan, Structure, plan_steps
+from discreet.results.estimate import (
+    Estimate,
+    FitWarning,
+    Solution,
+    WarningKind,
+    warn_of_dropped,
+    warn_of_missing_errors,
+)
 from discreet.tables.reading import FitWords, ReadingWords
 from discreet.tables.survey import state_design
 from discreet.text import count_of
@@ -300,7 +304,7 @@ def _decide(request: _Request, data: Answers | PairCounts) -> _Request:
     """Put a method in the place of "auto": refined, after which conditional may be tried."""
     if request.method != AUTO:
         return request
-    from discreet.models.automatic import find_obstacle, take_refined
+    from discreet.models.conditional.estimator import find_obstacle, take_refined
 
     request = replace(request, method="refined")
     obstacle = find_obstacle(data, request.regularisation)
@@ -326,7 +330,7 @@ def _fit_pairs(answers: Answers, request: _Request) -> Estimate:
     structure = plan.build_structure(chain.linked)
     difficulty, solution = method.find_solution(chain.rates, structure)
     if request.undecided:
-        from discreet.models.automatic import attempt_conditional
+        from discreet.models.conditional.estimator import attempt_conditional
 
         exact, choice = attempt_conditional(answers, plan, chain, difficulty)
         request = replace(request, choice=choice)

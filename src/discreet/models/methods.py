@@ -93,7 +93,7 @@ def _marginal(
 ANSWER_METHODS: dict[str, AnswerMethod] = {"conditional": _conditional, "marginal": _marginal}
 
 AUTO = "auto"
-"""Not a method but the wish that one be chosen; see :mod:`discreet.models.automatic`."""
+"""Choose a method automatically; see :mod:`discreet.models.conditional.estimator`."""
 
 METHODS: dict[str, Method | AnswerMethod] = {**PAIR_METHODS, **ANSWER_METHODS}
 """Every method by name."""

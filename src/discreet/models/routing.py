@@ -31,10 +31,10 @@ from discreet.answers.protocol import Answers, Job
 from discreet.answers.steps import StepStore
 from discreet.counts.nodes import Recoding
 from discreet.counts.planes import AnswerStore, SparseRows
-from discreet.models.categories import as_thresholds, category_chances
+from discreet.models.item_parameters import Recoded
 from discreet.models.standard_errors.person_scores import restrict_rows
-from discreet.models.steps import Recoded
 from discreet.results.estimate import FitWarning, WarningKind
+from discreet.results.thresholds import as_thresholds, category_chances
 from discreet.types import FloatArray, IndexArray
 
 SAMPLE = 2000

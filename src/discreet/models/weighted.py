@@ -19,18 +19,21 @@ from discreet.answers.responses import Responses
 from discreet.counts import PairCounts
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadUsage
-from discreet.models.automatic import TOO_MUCH_WORK, find_patterns, take_refined
-from discreet.models.conditional.estimator import ConditionalTask, check_conditional_size
+from discreet.models.conditional.estimator import (
+    TOO_MUCH_WORK,
+    ConditionalTask,
+    check_conditional_size,
+    find_patterns,
+    take_refined,
+)
 from discreet.models.conditional.patterns import GroupPatterns, Patterns
 from discreet.models.connectivity import Chain, call_categories
-from discreet.models.item_parameters import KnownItems
+from discreet.models.item_parameters import KnownItems, recode_store
 from discreet.models.marginal.estimator import MarginalTask, check_patterns
 from discreet.models.methods import PAIR_METHODS, Method
 from discreet.models.standard_errors.person_scores import ScorePlan, score_persons
 from discreet.models.standard_errors.sandwich import COVARIANCE_LIMIT
-from discreet.models.step_plan import StepPlan, plan_steps
-from discreet.models.steps import recode_store
-from discreet.models.structure import Structure
+from discreet.models.structure import StepPlan, Structure, plan_steps
 from discreet.results.estimate import Estimate, FitWarning, Solution, Status
 from discreet.tables.survey import SurveyDesign
 from discreet.text import count_of

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadResponses, BadUsage, NotConverged
-from discreet.models.categories import as_thresholds, count_item_steps, log_totals, score_moments
 from discreet.models.conditional.patterns import Patterns
 from discreet.results.limits import ANDERSEN_LEVEL, ERRORS_LARGE
+from discreet.results.thresholds import as_thresholds, count_item_steps, log_totals, score_moments
 from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array
 
 PIECE_CELLS = 1 << 20

@@ -20,7 +20,6 @@ from discreet.answers.responses import Responses
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadUsage
 from discreet.log import LOG
-from discreet.models.categories import as_thresholds, count_item_steps
 from discreet.models.conditional.patterns import Patterns, group_patterns
 from discreet.models.item_parameters import KnownItems, known_thresholds
 from discreet.persons.large import is_many, is_varied, solve_many
@@ -38,8 +37,8 @@ from discreet.persons.plausible import (
     fit_posterior,
     take_columns,
 )
-from discreet.results.dropped import warn_of_dropped
-from discreet.results.estimate import FitWarning, WarningKind
+from discreet.results.estimate import FitWarning, WarningKind, warn_of_dropped
+from discreet.results.thresholds import as_thresholds, count_item_steps
 from discreet.tables.reading import ReadingWords
 from discreet.tables.survey import OF_SAMPLE, refuse_weights
 from discreet.tabular import Tabular, brief_repr, list_field_columns

@@ -26,12 +26,11 @@ from discreet.items.martin_loef import MartinLoefTest, run_martin_loef
 from discreet.items.mislabelled import Mislabelled, find_mislabelled
 from discreet.items.residuals import ITEM_LIMIT, ResidualCorrelations, correlate_residuals
 from discreet.items.step_models import StepModelTest, compare_step_models
-from discreet.models.conditional.groups import conditional_work
+from discreet.models.conditional.maximise import conditional_work
 from discreet.models.conditional.patterns import group_patterns
-from discreet.models.steps import RATING_SCALE, leave_unused
+from discreet.models.item_parameters import RATING_SCALE, leave_unused
 from discreet.persons.scoring import PersonScores, score
-from discreet.results.dropped import saying_it_otherwise
-from discreet.results.estimate import Estimate, WarningKind
+from discreet.results.estimate import Estimate, WarningKind, saying_it_otherwise
 from discreet.types import Model
 
 CELL_LIMIT = 4_000_000

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from discreet.models.noisy.chain import FLOOR_LIMIT, has_room
+from discreet.models.noisy.released import FLOOR_LIMIT, has_room
 from discreet.privacy.accounting import CHARGED, NO_LEDGER
 from discreet.privacy.ledger import EVERYONE
 from discreet.results.kinds import find_kind

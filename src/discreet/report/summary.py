@@ -35,7 +35,7 @@ from discreet.items.mislabelled import Suspect
 from discreet.items.residuals import ResidualCorrelations
 from discreet.items.scalogram import Scalogram, order_answers
 from discreet.items.step_models import StepModelTest
-from discreet.models.steps import match_categories
+from discreet.models.item_parameters import match_categories
 from discreet.persons.scoring import PersonScores, PersonStatus
 from discreet.report.evidence import Evidence, gather_evidence
 from discreet.report.findings.steps import PARTIAL_CREDIT, RIGHT_WRONG, AnswerWords, words_for

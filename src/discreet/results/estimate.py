@@ -9,7 +9,11 @@ know what was said asks for the kind, never for words of the sentence.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -17,10 +21,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from discreet.errors import BadUsage, escape_controls
+from discreet.errors import BadUsage, ItemsLeftOut, NoStandardErrors, escape_controls
 from discreet.privacy.accounting import Guarantee
 from discreet.results.facets import FacetLevels
-from discreet.results.thresholds import Thresholds, make_one_step
+from discreet.results.thresholds import Thresholds, category_chances, make_one_step
 from discreet.schema import Along, Count, Distinct, Within
 from discreet.tabular import Tabular, make_frame, make_table
 from discreet.text import count_of
@@ -430,7 +434,8 @@ class Estimate(Tabular):
             raise BadUsage(f"there is no item {unknown[0]!r} in this calibration; see .items")
         theta = np.asarray(getattr(ability, "ability", ability), dtype=np.float64)
         thresholds = self.thresholds[[self.items.index(name) for name in names]]
-        shares = category_shares(np.atleast_1d(theta), thresholds)
+        shares = category_chances(np.atleast_1d(theta), thresholds)
+        shares[:, :, 1:][:, np.isnan(thresholds)] = np.nan
         if thresholds.shape[1] == 1:
             shares = shares[..., 1]
         shares = shares[:, 0] if isinstance(item, str) else shares
@@ -472,20 +477,6 @@ class Estimate(Tabular):
         if np.isfinite(self.reliability):
             lines.append(f"item separation reliability {self.reliability:.3f}")
         return [*lines, *([f"{count_of(without)} without a difficulty"] if without else [])]
-
-
-def category_shares(ability: FloatArray, thresholds: FloatArray) -> FloatArray:
-    """Return probabilities ``[ability, item, category]`` from thresholds ``[item, step]``.
-
-    That of category k is proportional to exp(k ability - the sum of the first k thresholds).
-    """
-    steps = ability[:, None, None] - thresholds
-    logits = np.concatenate([np.zeros((*steps.shape[:2], 1)), np.cumsum(steps, axis=2)], axis=2)
-    logits[:, np.isnan(thresholds[:, 0])] = np.nan
-    with np.errstate(invalid="ignore"):
-        top = np.fmax.reduce(logits, axis=2, keepdims=True)
-        weights = np.exp(logits - top)
-        return np.asarray(weights / np.nansum(weights, axis=2, keepdims=True))
 
 
 def describe_access(guarantee: Guarantee | None) -> str:
@@ -549,3 +540,57 @@ def check_level(level: float) -> float:
     if not 0 < level < 1:
         raise BadUsage(f"level must lie between 0 and 1, found {level}; use 0.95 for 95%")
     return float(level)
+
+
+# Python's warnings for items that were left out of a result, or have no standard error.
+#
+# In: the warnings of a result. Out: :class:`~discreet.errors.ItemsLeftOut` and
+# :class:`~discreet.errors.NoStandardErrors`, said of the place in the caller's program. Never of a
+# release: what its public list names is in it, whatever the answers are.
+
+
+if TYPE_CHECKING:  # the command line, which shows help, loads no NumPy
+    from discreet.results.estimate import FitWarning, WarningKind
+
+
+_untold = ContextVar("untold", default=False)
+
+
+def warn_of_dropped(notices: Iterable[FitWarning]) -> None:
+    """Warn of items that were left out."""
+    from discreet.results.estimate import DROPPED
+
+    _warn(notices, DROPPED, ItemsLeftOut)
+
+
+def warn_of_missing_errors(notices: Iterable[FitWarning]) -> None:
+    """Warn of standard errors that answers should have given."""
+    from discreet.results.estimate import WarningKind
+
+    _warn(notices, (WarningKind.NO_STANDARD_ERRORS,), NoStandardErrors)
+
+
+def _warn(
+    notices: Iterable[FitWarning], kinds: Collection[WarningKind], category: type[UserWarning]
+) -> None:
+    for notice in () if _untold.get() else notices:
+        if notice.kind in kinds:
+            warnings.warn(str(notice), category, stacklevel=_find_caller())
+
+
+def _find_caller() -> int:
+    """Return how many calls above :func:`_warn` the first program of others is."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("discreet."):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+@contextmanager
+def saying_it_otherwise() -> Iterator[None]:
+    """Warn of nothing inside: whoever calls tells the items itself, in a table or in print."""
+    before = _untold.set(True)
+    try:
+        yield
+    finally:
+        _untold.reset(before)

@@ -33,6 +33,7 @@ from discreet.answers.responses import Responses
 from discreet.counts import PairCounts, holds_counts
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.models.calibrate import fit
+from discreet.models.item_parameters import leave_unused
 from discreet.models.slopes import (
     LEAST,
     GroupAnswers,
@@ -44,12 +45,10 @@ from discreet.models.slopes import (
     free_item,
     shift_item,
 )
-from discreet.models.steps import leave_unused
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
 from discreet.results.calibrated import read_calibration
-from discreet.results.dropped import warn_of_dropped
-from discreet.results.estimate import FitWarning, WarningKind
+from discreet.results.estimate import FitWarning, WarningKind, warn_of_dropped
 from discreet.scales.linking import FEWEST, differ_in_steps, find_guarantee, tell_other_steps
 from discreet.scales.placing import (
     align_medians,

@@ -29,8 +29,7 @@ from discreet.models.item_parameters import KnownItems
 from discreet.models.marginal.maximise import SMALL_SD, maximise_marginal
 from discreet.models.marginal.mixture import MarginalFit
 from discreet.models.refined import solve_refined, solve_within
-from discreet.models.step_plan import StepPlan, plan_steps
-from discreet.models.structure import Structure
+from discreet.models.structure import StepPlan, Structure, plan_steps
 from discreet.results.estimate import Estimate, FitWarning, Status, WarningKind
 from discreet.text import name_some
 from discreet.types import FloatArray, IndexArray, Int64Array

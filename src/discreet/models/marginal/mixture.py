@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from discreet.models.categories import log_weights
 from discreet.models.conditional.patterns import Patterns
 from discreet.models.structure import Structure
 from discreet.results.estimate import Solution
+from discreet.results.thresholds import log_weights
 from discreet.types import FloatArray, IndexArray, Int64Array
 
 CHUNK_CELLS = 1 << 21
