@@ -246,7 +246,7 @@ def test_standard_errors_are_those_of_leaving_out_persons(within):
 def test_random_signs_and_conjugate_gradients_give_what_matrices_give(within, monkeypatch):
     ratings, _, _ = simulate_ratings(7, persons=400, raters=30)
     exact = discreet.fit(ratings, within=within)
-    for module in ("solver", "standard_errors"):
+    for module in ("pairs", "standard_errors"):
         monkeypatch.setattr(f"discreet.models.facets.{module}.DENSE_PARAMETERS", 0)
     drawn = discreet.fit(ratings, within=within)
     facet, rough = exact.facets["rater"], drawn.facets["rater"]

@@ -16,7 +16,7 @@ from discreet.errors import (
     DiscreetError,
 )
 from discreet.models.compared import rank_comparisons
-from discreet.models.noisy import pairs as comparison_fit
+from discreet.models.noisy import observations as comparison_fit
 from discreet.models.noisy.observations import fit_net_wins
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.ledger import Ledger

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.atomic import staged
 from discreet.errors import BadUsage, escape_controls, escape_json, write_line
-from discreet.results.estimate import saying_it_otherwise
+from discreet.results.dropped import saying_it_otherwise
 
 if TYPE_CHECKING:
     from rich.progress import Progress

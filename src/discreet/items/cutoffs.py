@@ -26,7 +26,8 @@ import numpy as np
 from discreet.errors import BadUsage
 from discreet.items.given_scores import Float32Array, ScoreDraws
 from discreet.items.residuals import Prepared, prepare
-from discreet.models.conditional.maximise import evaluate_conditional, plan_batches
+from discreet.models.conditional.maximise import plan_batches
+from discreet.models.conditional.moments import evaluate_conditional
 from discreet.models.conditional.patterns import Patterns, group_patterns
 from discreet.models.item_parameters import RATING_SCALE
 from discreet.models.structure import rating_basis

@@ -37,13 +37,8 @@ from discreet.items.item_split import ItemSplit, split_item
 from discreet.items.mantel_haenszel import compare_all, compare_two, count_strata
 from discreet.models.calibrate import fit
 from discreet.models.item_parameters import RATING_SCALE, choose_model, leave_unused
-from discreet.results.estimate import (
-    Estimate,
-    FitWarning,
-    WarningKind,
-    saying_it_otherwise,
-    two_sided_quantile,
-)
+from discreet.results.dropped import saying_it_otherwise
+from discreet.results.estimate import Estimate, FitWarning, WarningKind, two_sided_quantile
 from discreet.tables.reading import FitWords
 from discreet.tabular import Tabular, brief_repr, list_field_columns
 from discreet.types import Adjustment, BoolArray, DifTest, FloatArray, Int64Array, Method, Model

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from discreet.answers.opening import load_answers, name_model
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.models.conditional.estimator import ConditionalFit, find_maximum
+from discreet.models.conditional.estimator import find_maximum
+from discreet.models.conditional.maximise import ConditionalFit
 from discreet.models.item_parameters import (
     PARTIAL_CREDIT,
     RASCH,
@@ -26,7 +27,8 @@ from discreet.models.item_parameters import (
     choose_model,
     leave_unused,
 )
-from discreet.results.estimate import FitWarning, WarningKind, warn_of_dropped
+from discreet.results.dropped import warn_of_dropped
+from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tables.reading import FitWords, ReadingWords
 from discreet.tables.survey import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.tabular import Tabular, brief_repr

@@ -14,7 +14,8 @@ import numpy as np
 from discreet.answers.responses import Responses
 from discreet.answers.steps import store_codes
 from discreet.errors import DisconnectedItems, NotConverged
-from discreet.models.conditional.estimator import ConditionalFit, find_maximum
+from discreet.models.conditional.estimator import find_maximum
+from discreet.models.conditional.maximise import ConditionalFit
 from discreet.types import BoolArray, FloatArray, IndexArray
 
 

@@ -24,7 +24,8 @@ from discreet.models.item_parameters import (
     choose_model,
     leave_unused,
 )
-from discreet.results.estimate import FitWarning, WarningKind, warn_of_dropped
+from discreet.results.dropped import warn_of_dropped
+from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tables.reading import FitWords, ReadingWords
 from discreet.tables.survey import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.tabular import Tabular, brief_repr

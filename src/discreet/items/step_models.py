@@ -20,7 +20,8 @@ from discreet.models.item_parameters import (
     RATING_SCALE,
     category_totals,
 )
-from discreet.results.estimate import FitWarning, WarningKind, warn_of_dropped
+from discreet.results.dropped import warn_of_dropped
+from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tables.reading import ReadingWords
 from discreet.tables.survey import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.tabular import Tabular, brief_repr

@@ -27,10 +27,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.answers.protocol import Job
+from discreet.answers.protocol import Answers, Job
 from discreet.counts import PairCounts
 from discreet.counts.nodes import Locations, Recoding, item_of_nodes, keep_used, name_nodes
 from discreet.errors import BadUsage, DisconnectedItems
+from discreet.models.conditional.patterns import GroupPatterns, Patterns
 from discreet.models.connectivity import (
     Chain,
     build_chain,
@@ -275,6 +276,11 @@ class StepPlan:
         return self.model == RASCH
 
     @property
+    def needs_links(self) -> bool:
+        """Whether pairs of answers, not the likelihood itself, say which nodes are determined."""
+        return self.is_binary or self.held is not None
+
+    @property
     def shares_steps(self) -> bool:
         """Whether all items share the distances between steps."""
         return self.model == RATING_SCALE
@@ -324,6 +330,11 @@ class StepPlan:
     def wrap(self, job: Job[Any]) -> Job[Any]:
         """Return the job on answers in the categories of the model."""
         return Recoded(job, self.recoding) if self.recoding.changes else job
+
+    def collect(self, answers: Answers, items: IndexArray, sample: int | None = None) -> Patterns:
+        """Group persons by which of some items they answered and their score on them."""
+        job = GroupPatterns(items, sample=sample)
+        return job.collect(answers.reduce(self.wrap(job)))
 
     def link(self, counts: PairCounts, regularisation: float = 0.0) -> Chain:
         """Return the nodes that the answers link; a rating scale links all that were answered."""

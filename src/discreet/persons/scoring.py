@@ -37,7 +37,8 @@ from discreet.persons.plausible import (
     fit_posterior,
     take_columns,
 )
-from discreet.results.estimate import FitWarning, WarningKind, warn_of_dropped
+from discreet.results.dropped import warn_of_dropped
+from discreet.results.estimate import FitWarning, WarningKind
 from discreet.results.thresholds import as_thresholds, count_item_steps
 from discreet.tables.reading import ReadingWords
 from discreet.tables.survey import OF_SAMPLE, refuse_weights

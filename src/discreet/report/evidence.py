@@ -30,7 +30,8 @@ from discreet.models.conditional.maximise import conditional_work
 from discreet.models.conditional.patterns import group_patterns
 from discreet.models.item_parameters import RATING_SCALE, leave_unused
 from discreet.persons.scoring import PersonScores, score
-from discreet.results.estimate import Estimate, WarningKind, saying_it_otherwise
+from discreet.results.dropped import saying_it_otherwise
+from discreet.results.estimate import Estimate, WarningKind
 from discreet.types import Model
 
 CELL_LIMIT = 4_000_000

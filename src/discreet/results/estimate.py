@@ -9,11 +9,7 @@ know what was said asks for the kind, never for words of the sentence.
 
 from __future__ import annotations
 
-import sys
-import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -21,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from discreet.errors import BadUsage, ItemsLeftOut, NoStandardErrors, escape_controls
+from discreet.errors import BadUsage, escape_controls
 from discreet.privacy.accounting import Guarantee
 from discreet.results.facets import FacetLevels
 from discreet.results.thresholds import Thresholds, category_chances, make_one_step
@@ -540,57 +536,3 @@ def check_level(level: float) -> float:
     if not 0 < level < 1:
         raise BadUsage(f"level must lie between 0 and 1, found {level}; use 0.95 for 95%")
     return float(level)
-
-
-# Python's warnings for items that were left out of a result, or have no standard error.
-#
-# In: the warnings of a result. Out: :class:`~discreet.errors.ItemsLeftOut` and
-# :class:`~discreet.errors.NoStandardErrors`, said of the place in the caller's program. Never of a
-# release: what its public list names is in it, whatever the answers are.
-
-
-if TYPE_CHECKING:  # the command line, which shows help, loads no NumPy
-    from discreet.results.estimate import FitWarning, WarningKind
-
-
-_untold = ContextVar("untold", default=False)
-
-
-def warn_of_dropped(notices: Iterable[FitWarning]) -> None:
-    """Warn of items that were left out."""
-    from discreet.results.estimate import DROPPED
-
-    _warn(notices, DROPPED, ItemsLeftOut)
-
-
-def warn_of_missing_errors(notices: Iterable[FitWarning]) -> None:
-    """Warn of standard errors that answers should have given."""
-    from discreet.results.estimate import WarningKind
-
-    _warn(notices, (WarningKind.NO_STANDARD_ERRORS,), NoStandardErrors)
-
-
-def _warn(
-    notices: Iterable[FitWarning], kinds: Collection[WarningKind], category: type[UserWarning]
-) -> None:
-    for notice in () if _untold.get() else notices:
-        if notice.kind in kinds:
-            warnings.warn(str(notice), category, stacklevel=_find_caller())
-
-
-def _find_caller() -> int:
-    """Return how many calls above :func:`_warn` the first program of others is."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("discreet."):
-        level, frame = level + 1, frame.f_back
-    return level
-
-
-@contextmanager
-def saying_it_otherwise() -> Iterator[None]:
-    """Warn of nothing inside: whoever calls tells the items itself, in a table or in print."""
-    before = _untold.set(True)
-    try:
-        yield
-    finally:
-        _untold.reset(before)

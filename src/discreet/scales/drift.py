@@ -48,7 +48,8 @@ from discreet.models.slopes import (
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
 from discreet.results.calibrated import read_calibration
-from discreet.results.estimate import FitWarning, WarningKind, warn_of_dropped
+from discreet.results.dropped import warn_of_dropped
+from discreet.results.estimate import FitWarning, WarningKind
 from discreet.scales.linking import FEWEST, differ_in_steps, find_guarantee, tell_other_steps
 from discreet.scales.placing import (
     align_medians,

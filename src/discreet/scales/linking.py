@@ -27,7 +27,8 @@ from discreet.persons.scoring import PersonScores, PersonStatus
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
 from discreet.results.calibrated import read_calibration
-from discreet.results.estimate import Estimate, FitWarning, WarningKind, warn_of_dropped
+from discreet.results.dropped import warn_of_dropped
+from discreet.results.estimate import Estimate, FitWarning, WarningKind
 from discreet.tabular import Tabular, brief_repr, list_field_columns
 from discreet.text import name_some
 from discreet.types import BoolArray, FloatArray

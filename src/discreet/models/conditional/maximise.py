@@ -18,12 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import NotConverged
-from discreet.jit import map_tasks, one_blas_thread, thread_count, threads_for
+from discreet.jit import threads_for
 from discreet.models.conditional.moments import (
+    SHARED,
     SMALL_VARIANCE,
     AbilityBatch,
+    BatchPlan,
     ConditionalSums,
-    add_batch,
+    evaluate_conditional,
     tilt_categories,
 )
 from discreet.models.conditional.patterns import Patterns
@@ -49,14 +51,10 @@ HALVINGS = 60
 """Enough to halve any bracket to a small part of a logit."""
 CLOSE = 0.1
 """Standard deviations by which the expected score may miss the score it is meant for."""
-SHARED = 1.0
-"""Width, in standard deviations of the score, of the classes of abilities that share tables."""
 STACKED = 2.0
 """Width, in standard deviations, of the neighbouring scores of one pattern in a block."""
 OWN_PAIRS = 200_000
 """Pairs of nodes, summed over the blocks of a pattern, that are worth a batch of their own."""
-CHEAP_PAIRS = 1_000_000
-"""Pairs of nodes, summed over blocks, whose products take about a millisecond."""
 ALIKE = 1.2
 """Ratio of the standard deviations of scores within one class."""
 WORTH_SHARING = 16
@@ -92,27 +90,6 @@ class Entries:
             self.tilt[chosen],
             self.deviation[chosen],
         )
-
-
-@dataclass(frozen=True, eq=False)
-class BatchPlan:
-    """Batches of persons, and the thresholds at which their tilts are right."""
-
-    batches: tuple[AbilityBatch, ...]
-    threshold: FloatArray
-    deviation: float
-
-    @cached_property
-    def cheap(self) -> bool:
-        """Second derivatives cost hardly more than gradients."""
-        pairs = sum(batch.products * batch.column.shape[1] ** 2 for batch in self.batches)
-        return bool(pairs * self.threshold.shape[1] ** 2 < CHEAP_PAIRS)
-
-    def serves(self, threshold: FloatArray) -> bool:
-        """Say whether the tilts are good enough elsewhere: no score moved by its deviation."""
-        usable = np.isfinite(threshold)
-        moved = threshold[usable] - self.threshold[usable]
-        return bool(np.ptp(moved) * self.deviation < 2 * SHARED)
 
 
 def plan_batches(patterns: Patterns, threshold: FloatArray) -> BatchPlan:
@@ -313,8 +290,6 @@ SINGULAR = 1e-12
 """Part of a parameter's information, all others given, below which nothing is known of it."""
 SMALL_NODES = 200
 """Up to here NumPy inverts within some milliseconds; scipy.linalg takes 0.2 s to import."""
-SHARED_NODES = 2000
-"""Up to here every thread has second derivatives of its own: 32 MB each."""
 
 
 class Undetermined(NotConverged):
@@ -336,23 +311,60 @@ class Undetermined(NotConverged):
 
 
 @dataclass(frozen=True, eq=False)
-class Maximum:
-    """Where the likelihood is largest.
+class ConditionalFit:
+    """A maximum of the conditional likelihood.
 
     Attributes
     ----------
-    parameter
-        Mean location of the items zero, unless some are held.
+    structure
+        How thresholds follow from parameters.
+    node
+        Thresholds of all nodes, item after item; the mean of the items' locations is zero, unless
+        some are held.
     information
-        Minus the second derivatives by all nodes; zero where all move alike.
+        Minus the second derivatives of the log-likelihood by all nodes.
     log_likelihood
-        Persons with the lowest or highest score add zero.
+        Persons with the lowest or the highest score add zero.
+    solution
+        How it was found.
     """
 
-    parameter: FloatArray
+    structure: Structure
+    node: FloatArray
     information: FloatArray
     log_likelihood: float
     solution: Solution
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        """Of the thresholds, ``[node, node]``."""
+        return self.structure.covariance(self.structure.project_matrix(self.information))
+
+    @property
+    def free(self) -> int:
+        """How many parameters were estimated."""
+        shift = 0 if self.structure.is_anchored else 1
+        return len(self.structure.fit(self.node)) - shift
+
+    @property
+    def threshold(self) -> FloatArray:
+        """``[item, step]``, NaN beyond an item's steps."""
+        return self._spread(self.node)
+
+    @property
+    def se(self) -> FloatArray:
+        """Standard errors of the thresholds, ``[item, step]``."""
+        return self._spread(np.sqrt(self.covariance.diagonal()))
+
+    @property
+    def location(self) -> FloatArray:
+        """Mean of each item's thresholds."""
+        return np.asarray(np.nanmean(self.threshold, axis=1))
+
+    def _spread(self, node: FloatArray) -> FloatArray:
+        out = np.full(self.structure.used.shape, np.nan)
+        out[self.structure.used] = node
+        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -429,30 +441,7 @@ class Surface:
         return np.asarray(moves / np.nanmax(np.abs(moves)))
 
 
-def evaluate_conditional(
-    plan: BatchPlan, threshold: FloatArray, *, information: bool = True
-) -> ConditionalSums:
-    """Sum the normalising part and its derivatives over all persons."""
-    worth = not plan.cheap and threshold.size <= SHARED_NODES
-    threads = thread_count() if worth else 1
-    parts = [plan.batches[i::threads] for i in range(threads) if plan.batches[i::threads]]
-
-    def add(batches: tuple[AbilityBatch, ...]) -> ConditionalSums:
-        sums = ConditionalSums.zeros(*threshold.shape, information=information)
-        for batch in batches:
-            add_batch(sums, batch, threshold)
-        return sums
-
-    if len(parts) <= 1:
-        return add(plan.batches)
-    with one_blas_thread():
-        first, *others = map_tasks(add, parts)
-    for thread_sums in others:
-        first.add(thread_sums)
-    return first
-
-
-def maximise(surface: Surface, start: FloatArray) -> Maximum:
+def maximise(surface: Surface, start: FloatArray) -> ConditionalFit:
     """Climb to the maximum of the likelihood.
 
     Parameters
@@ -466,7 +455,7 @@ def maximise(surface: Surface, start: FloatArray) -> Maximum:
         return _maximise(surface, start)
 
 
-def _maximise(surface: Surface, start: FloatArray) -> Maximum:
+def _maximise(surface: Surface, start: FloatArray) -> ConditionalFit:
     point = surface.look(surface.structure.centred(start), information=True)
     if not len(start):  # every item is held
         return _conclude(surface, point, point, 0)
@@ -564,11 +553,15 @@ def _climb(surface: Surface, point: _Point, move: FloatArray) -> _Point:
     )
 
 
-def _conclude(surface: Surface, point: _Point, curvature_point: _Point, steps: int) -> Maximum:
+def _conclude(
+    surface: Surface, point: _Point, curvature_point: _Point, steps: int
+) -> ConditionalFit:
     """Put the result together; second derivatives are those of a point that is near enough."""
     residual = float(np.abs(surface.gradient(point)).max(initial=0.0))
     name = "conditional likelihood, Newton steps"
     if surface.structure.is_anchored:
         name = "Newton on the conditional likelihood, anchors held"
     information = surface.node_information(curvature_point)
-    return Maximum(point.parameter, information, point.value, Solution(name, steps, residual))
+    solution = Solution(name, steps, residual)
+    node = surface.structure.spread(point.parameter)
+    return ConditionalFit(surface.structure, node, information, point.value, solution)

@@ -40,14 +40,8 @@ from discreet.models.facets.structure import (
     link_design,
     plan_design,
 )
-from discreet.results.estimate import (
-    Estimate,
-    FitWarning,
-    Solution,
-    Status,
-    WarningKind,
-    warn_of_dropped,
-)
+from discreet.results.dropped import warn_of_dropped
+from discreet.results.estimate import Estimate, FitWarning, Solution, Status, WarningKind
 from discreet.results.facets import FacetLevels, LevelStatus
 from discreet.results.thresholds import Thresholds, pad_steps
 from discreet.text import count_of, name_some
