@@ -302,10 +302,7 @@ def _assemble(
     location_se = np.sqrt(numbers.variance[design.n_columns :])
     location_se[np.isnan(location)] = np.nan
     covariance, step_covariance = _split_covariance(design, numbers, np.isfinite(location))
-    is_binary = max(design.steps) == 1
-    model = "rasch" if is_binary else "partial-credit"
-    if design.description.has_steps and not is_binary:
-        model = "rating-scale"
+    model = "rating-scale" if design.description.has_steps else "partial-credit"
     kept_counts = np.zeros((n_items, max(design.steps) + 1), np.int64)
     for row, own, categories in zip(kept_counts, counts, design.kept, strict=True):
         row[: len(categories)] = own[list(categories)]
@@ -324,7 +321,7 @@ def _assemble(
         right=counts @ np.arange(counts.shape[1]),
         persons=ratings.n_persons,
         steps=design.steps,
-        model=model,
+        model="rasch" if max(design.steps) == 1 else model,
         se_method=numbers.se_method,
         ladder=ladder,
         facets=_list_facets(design, links, ratings, numbers),

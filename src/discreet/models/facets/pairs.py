@@ -93,16 +93,23 @@ class RatingPairs:
         """Columns of passed steps, failed steps and facets."""
         return self.passed, self.failed, self.levels
 
+    def stack_columns(self) -> Int32Array:
+        """Return all columns of each rating, -1 for facets of a rating that has no step."""
+        has_step = (self.passed >= 0) | (self.failed >= 0)
+        levels = np.where(has_step[:, None], self.levels, np.int32(-1))
+        return np.column_stack([self.passed, self.failed, levels])
+
     @cached_property
     def index(self) -> Any:
         """The ratings of each column."""
-        return kernels.index_columns(self.columns, self.n_columns)
+        return kernels.index_columns(self.stack_columns(), self.n_columns)
 
     @cached_property
     def pattern(self) -> tuple[Int64Array, Int32Array]:
         """Which columns meet in pairs, as the pointers and entries of a sparse matrix."""
         counts = np.zeros(self.n_columns, np.int64)
-        facts = self.groups.start, self.groups.of_rating, self.columns, self.index, self.n_columns
+        groups, table = self.groups, self.stack_columns()
+        facts = groups.start, groups.of_rating, table, self.index, self.n_columns
         self._each_row(lambda rows: kernels.count_entries(rows, *facts, counts))
         pointers = np.concatenate([[0], np.cumsum(counts)])
         entries = np.empty(pointers[-1], np.int32)
@@ -149,11 +156,12 @@ class RatingPairs:
     def sum_persons(self, scores: FloatArray, factors: FloatArray) -> FloatArray:
         """Return the persons' scores times their factors ``[person, draw]``, by column."""
         cuts = np.linspace(0, factors.shape[1], thread_count() + 1).astype(int)
+        table = self.stack_columns()
 
         def sum_draws(draws: tuple[int, int]) -> FloatArray:
             out = np.zeros((self.n_columns, draws[1] - draws[0]))
             chosen = np.ascontiguousarray(factors[:, draws[0] : draws[1]])
-            kernels.spread_scores(self.columns, scores, self.person, chosen, 0, out)
+            kernels.spread_scores(table, scores, self.person, chosen, out)
             return out
 
         return np.hstack(list(map_tasks(sum_draws, pairwise(cuts.tolist()))))
@@ -163,7 +171,7 @@ class RatingPairs:
         n_terms = self.levels.shape[1]
         both = scores.sum(axis=1)
         values = np.column_stack([scores, np.repeat(both[:, None], n_terms, axis=1)]).ravel()
-        columns = np.column_stack([self.passed, self.failed, self.levels]).ravel()
+        columns = self.stack_columns().ravel()
         rows = np.repeat(self.person, 2 + n_terms)
         seen = (columns >= 0) & (values != 0)
         shape = (int(self.person[-1]) + 1, self.n_columns)
@@ -176,7 +184,7 @@ class RatingPairs:
 
         ``reach`` looks at ratings at most so far apart only.
         """
-        index = kernels.index_columns((*codes, self.levels[:, :0]), size)
+        index = kernels.index_columns(np.column_stack(codes), size)
         facts = self.groups.start, self.groups.of_rating, tuple(codes), index
         farthest = len(self.passed) if reach is None else reach
         pointers, entries = kernels.find_links(*facts, farthest, size)

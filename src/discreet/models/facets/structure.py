@@ -266,16 +266,15 @@ class FacetDesign:
 
     def whole_structure(self) -> LinearStructure:
         """Return the structure in which everything is free."""
-        nodes, gauges = self._node_basis(), self._node_gauges()
-        return self._join(nodes, gauges, np.zeros(self.n_columns))
+        return self._join(self._node_basis(), self._node_gauges())
 
     def spacing_structure(self) -> LinearStructure:
         """Return what pairs of the same item determine: steps within items, and facets."""
         if self.description.has_item_steps:
             nodes = self._node_basis()
-            return self._join(nodes, _indicate(self.node_item[self.keeps_node]).T, self._zeros)
+            return self._join(nodes, _indicate(self.node_item[self.keeps_node]).T)
         nodes = self._step_basis()
-        return self._join(nodes, sparse.csr_array(np.ones((1, nodes.shape[1]))), self._zeros)
+        return self._join(nodes, sparse.csr_array(np.ones((1, nodes.shape[1]))))
 
     def location_structure(self, spacing: FloatArray) -> LinearStructure:
         """Return the structure of item locations, with everything else held at ``spacing``."""
@@ -284,10 +283,6 @@ class FacetDesign:
         basis = sparse.vstack([nodes, empty]).tocsr()
         constant = np.ones((0 if self.description.features else 1, nodes.shape[1]))
         return LinearStructure(basis, spacing, sparse.csr_array(constant), nodes.shape[1])
-
-    @property
-    def _zeros(self) -> FloatArray:
-        return np.zeros(self.n_columns)
 
     def _location_basis(self) -> Any:
         items = sparse.csr_array(_indicate(self.node_item, len(self.items)))
@@ -317,17 +312,15 @@ class FacetDesign:
         rows[1, n_locations:] = 1.0
         return sparse.csr_array(rows[(rows != 0).any(axis=1)])
 
-    def _join(self, nodes: Any, gauges: Any, offset: FloatArray) -> LinearStructure:
+    def _join(self, nodes: Any, gauges: Any) -> LinearStructure:
         parts, constraints = [nodes], [gauges]
         for term in self.terms:
             size = len(term.levels)
             parts.append(sparse.csr_array(sparse.eye_array(size))[:, term.keeps])
             rows = self._term_gauges(term)[:, term.keeps]
             constraints.append(rows[np.diff(rows.indptr) > 0])
-        basis = sparse.block_diag(parts).tocsr()
-        return LinearStructure(
-            basis, offset, sparse.block_diag(constraints).tocsr(), nodes.shape[1]
-        )
+        basis, rows = sparse.block_diag(parts).tocsr(), sparse.block_diag(constraints).tocsr()
+        return LinearStructure(basis, np.zeros(self.n_columns), rows, nodes.shape[1])
 
     def _term_gauges(self, term: FacetTerm) -> Any:
         """Return constraints: levels of a subset, or crossed with a main effect, sum to zero."""
@@ -340,11 +333,10 @@ class FacetDesign:
 
 def _indicate(codes: Int64Array, size: int | None = None) -> Any:
     """Return a matrix of zeros and ones, ``[entry, code]``."""
-    width = int(codes.max(initial=-1)) + 1 if size is None else size
     if size is None:
         codes = np.unique(codes, return_inverse=True)[1]
-        width = int(codes.max(initial=-1)) + 1
-    shape = (len(codes), width)
+        size = int(codes.max(initial=-1)) + 1
+    shape = (len(codes), size)
     return sparse.csr_array((np.ones(len(codes)), (np.arange(len(codes)), codes)), shape=shape)
 
 
