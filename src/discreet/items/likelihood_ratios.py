@@ -10,16 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
+from scipy.linalg import block_diag
 
-from discreet.answers.opening import count_pairs, load_answers, name_model
+from discreet.answers.opening import load_answers, name_model
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.groups import (
     Split,
+    calibrate_groups,
     chi_squared_tail,
+    fit_group,
     load_grouped,
     split_groups,
     take_group,
@@ -38,7 +41,7 @@ from discreet.models.item_parameters import (
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tables.reading import FitWords, ReadingWords
-from discreet.tables.survey import PSEUDO_LIKELIHOOD, refuse_weights
+from discreet.tables.survey import PSEUDO_LIKELIHOOD, apply_rao_scott, refuse_weights
 from discreet.tabular import Tabular
 from discreet.text import count_of, name_some
 from discreet.types import FloatArray, Int64Array, Model
@@ -52,7 +55,9 @@ class AndersenTest(Tabular):
     ----------
     statistic, degrees, p_value
         Chi-squared when the model holds, with ``(groups - 1) (items - 1)`` degrees of freedom;
-        with steps there are as many as numbers that are free, in each group but one.
+        with steps there are as many as numbers that are free, in each group but one. With weights
+        the thresholds are compared instead of likelihoods, with Rao and Scott's correction for the
+        design; log-likelihoods are then NaN.
     groups, persons
         Labels and sizes of the groups.
     split
@@ -137,6 +142,8 @@ def run_andersen(
     source = source if chosen == RATING_SCALE else leave_unused(source)
     split = split_groups(source, groups)
     items = _comparable_items(split, source.items, chosen)
+    if source.sample is not None:
+        return _compare_by_design(source, split.select(items), groups, chosen)
     together = find_maximum(_join(source, split, items), chosen)
     apart = [_maximise_group(part.select(items), chosen, label) for label, part in split.pairs]
     statistic = 2 * (sum(fit.log_likelihood for fit in apart) - together.log_likelihood)
@@ -155,6 +162,40 @@ def run_andersen(
         excluded=excluded,
         log_likelihood=together.log_likelihood,
         log_likelihoods=tuple(fit.log_likelihood for fit in apart),
+        warnings=warnings,
+        split=groups if isinstance(groups, str) else "given labels",
+    )
+
+
+def _compare_by_design(source: Responses, split: Split, groups: Any, model: str) -> AndersenTest:
+    """Compare thresholds of the groups under the sampling design."""
+    name: Model = "auto" if model == RASCH else cast("Model", model)
+    fits = [fit.design for fit in calibrate_groups(split, "conditional", name)]
+    designs = [fit for fit in fits if fit is not None]
+    value = [fit.estimate.thresholds[np.isfinite(fit.estimate.thresholds)] for fit in designs]
+    deviation = [fit.sample.deviate(fit.threshold) for fit in designs]
+    simple = [fit.sample.take_as_simple(fit.threshold) for fit in designs]
+    first, *others = [scores.T @ scores for scores in simple]
+    working = np.tile(first, (len(others), len(others))) + block_diag(*others)
+    test = apply_rao_scott(
+        np.concatenate([part - value[0] for part in value[1:]]),
+        np.hstack([part - deviation[0] for part in deviation[1:]]),
+        working,
+        designs[0].estimate.degrees or 1,
+    )
+    items = split.parts[0].items
+    excluded = _list_excluded(source, items)
+    warnings = (*split.warnings, *_tell_not_compared(excluded, model))
+    warn_of_dropped(warnings)
+    return AndersenTest(
+        **vars(test),
+        groups=split.labels,
+        persons=tuple(part.n_persons for part in split.parts),
+        items=items,
+        difficulty=np.stack([fit.estimate.difficulty for fit in designs]),
+        excluded=excluded,
+        log_likelihood=float("nan"),
+        log_likelihoods=(float("nan"),) * len(designs),
         warnings=warnings,
         split=groups if isinstance(groups, str) else "given labels",
     )
@@ -198,7 +239,7 @@ def _list_full(answers: Responses, model: str) -> tuple[str, ...]:
 
 
 def _linked_items(part: Responses, label: str) -> set[str]:
-    counts = count_pairs(part)
+    counts = part.count()
     _, linked, _ = classify(counts)
     if len(linked) < 2:
         raise DisconnectedItems(
@@ -468,7 +509,8 @@ class StepModelTest(Tabular):
     ----------
     statistic, degrees, p_value
         Chi-squared when the rating scale model holds, with as many degrees of freedom as partial
-        credit has more free numbers.
+        credit has more free numbers. With weights the distances of steps are compared, with Rao and
+        Scott's correction for the design; log-likelihoods are then NaN.
     models, log_likelihoods, free
         Partial credit, then rating scale: their conditional log-likelihoods, and how many numbers
         are free in each.
@@ -539,9 +581,8 @@ def compare_step_models(responses: Any, **reading: Unpack[ReadingWords]) -> Step
     True
     """
     source = load_answers(responses, reading)
-    refuse_weights(
-        source.sample, "the test of partial credit against rating scale", PSEUDO_LIKELIHOOD
-    )
+    if source.sample is not None:
+        source = source.select_persons(source.sample.in_domain)
     if max(source.steps) == 1:
         raise BadUsage(
             "partial credit and rating scale are models of answers with steps; of right and wrong "
@@ -556,23 +597,50 @@ def compare_step_models(responses: Any, **reading: Unpack[ReadingWords]) -> Step
     chosen = source.select(items)
     excluded = _list_excluded(source, items)
     models = (PARTIAL_CREDIT, RATING_SCALE)
-    fits = [find_maximum(chosen, model) for model in models]
-    statistic = 2 * (fits[0].log_likelihood - fits[1].log_likelihood)
-    degrees = fits[0].free - fits[1].free
+    if chosen.sample is not None and len(set(chosen.steps)) == 1:
+        parts = _compare_steps_by_design(chosen)
+    else:
+        parts = _compare_step_likelihoods(chosen, models)
     sentence = (
         f"{len(excluded)} items were not compared, because nobody is in one of their categories: "
         f"{name_some(list(excluded))}"
     )
     warnings = _tell_excluded(sentence, excluded)
     warn_of_dropped(warnings)
-    return StepModelTest(
-        statistic=statistic,
-        degrees=degrees,
-        p_value=chi_squared_tail(statistic, degrees),
-        models=models,
-        log_likelihoods=tuple(fit.log_likelihood for fit in fits),
-        free=tuple(fit.free for fit in fits),
-        items=items,
-        excluded=excluded,
-        warnings=warnings,
+    return StepModelTest(**parts, models=models, items=items, excluded=excluded, warnings=warnings)
+
+
+def _compare_step_likelihoods(answers: Responses, models: Sequence[str]) -> dict[str, Any]:
+    fits = [find_maximum(answers, model) for model in models]
+    statistic = 2 * (fits[0].log_likelihood - fits[1].log_likelihood)
+    degrees = fits[0].free - fits[1].free
+    return {
+        "statistic": statistic,
+        "degrees": degrees,
+        "p_value": chi_squared_tail(statistic, degrees),
+        "log_likelihoods": tuple(fit.log_likelihood for fit in fits),
+        "free": tuple(fit.free for fit in fits),
+    }
+
+
+def _compare_steps_by_design(answers: Responses) -> dict[str, Any]:
+    """Test under the sampling design whether all items have the same distances of steps."""
+    fitted = fit_group(answers, "conditional", PARTIAL_CREDIT).design
+    if fitted is None:
+        raise BadUsage("these answers have no weights")
+    items, steps = answers.n_items, answers.steps[0]
+
+    def leave_distances(nodes: FloatArray) -> FloatArray:
+        table = nodes.reshape(-1, items, steps)
+        table = table - table.mean(axis=2, keepdims=True)
+        return np.asarray(table - table.mean(axis=1, keepdims=True)).reshape(len(table), -1)
+
+    simple = leave_distances(fitted.sample.take_as_simple(fitted.threshold))
+    test = apply_rao_scott(
+        leave_distances(fitted.estimate.thresholds.reshape(1, -1))[0],
+        leave_distances(fitted.sample.deviate(fitted.threshold)),
+        simple.T @ simple,
+        fitted.estimate.degrees or 1,
     )
+    free = items * steps - 1, items - 1 + steps - 1
+    return {**vars(test), "log_likelihoods": (float("nan"),) * 2, "free": free}
