@@ -16,6 +16,7 @@ from discreet.atomic import PRIVACY_FILE, staged
 from discreet.cli.options import option
 from discreet.cli.output import confidential, json_text, list_rows, note, print_columns
 from discreet.errors import BadUsage
+from discreet.hints import check_choice
 from discreet.names import spell_path
 
 if TYPE_CHECKING:
@@ -242,11 +243,7 @@ def check_method(name: str) -> Method:
     """Return a known method; refuse another before a large file is read for nothing."""
     from discreet.models.methods import AUTO, METHODS
 
-    methods = (AUTO, *METHODS)
-    if name not in methods:
-        raise BadUsage(
-            f"--method {name}: there is no such method; choose one of: {', '.join(methods)}."
-        )
+    check_choice("method", name, (AUTO, *METHODS))
     return cast("Method", name)
 
 

@@ -12,6 +12,7 @@ from scipy.sparse import csr_array, issparse
 
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, MissingExtra
+from discreet.hints import Guessable
 from discreet.items.fit import (
     describe_persons,
     log_likelihood,
@@ -40,7 +41,9 @@ BLOCK_CELLS = 1 << 22
 """Cells of a sparse matrix that are unfolded at a time: 4 MB."""
 
 
-class AnswerEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class AnswerEstimator(  # type: ignore[misc]
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, Guessable
+):
     """What both estimators share: checked answers in, abilities out."""
 
     at_least: float | None
