@@ -258,6 +258,8 @@ class Guessable:
     if not TYPE_CHECKING:  # a type checker finds misspelt names itself
 
         def __getattr__(self, name: str) -> Any:
+            if isinstance(refusing := getattr(type(self), name, None), property):
+                return refusing.fget(self)  # raises again what it raised before we were asked
             kind = type(self).__name__
             message = f"{kind!r} object has no attribute {name!r}."
             if not name.startswith("_"):
