@@ -56,8 +56,11 @@ BLOCK_CELLS = 1 << 22
 """Cells of a sparse matrix that are unfolded at a time: 4 MB."""
 
 
-class AnswerEstimator(  # type: ignore[misc]
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, Guessable
+class AnswerEstimator(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+    Guessable,
 ):
     """What both estimators share: checked answers in, abilities out."""
 

@@ -232,7 +232,7 @@ def test_labels_of_work_in_progress_are_text(monkeypatch):
     assert "\x1b[2J" not in shown
 
 
-PRINTERS = {"output.py", "failures.py", "app.py", "options.py", "studio.py"}
+PRINTERS = {"output.py", "failures.py", "app.py", "options.py"}
 """Modules that print: through the boundary, or words of our own only."""
 
 

@@ -79,6 +79,8 @@ class TableOptions:
 class ReleaseReading(TableOptions):
     """How a release reads a table of answers; the item list says which steps items have."""
 
+    RARE: ClassVar[tuple[str, ...]] = ("ignore", "group", "order_by", "one_means", "header")
+
     layout: Annotated[Layout | None, declared("layout")] = None
     person: Annotated[Name, declared("person")] = None
     item: Annotated[Name, declared("item")] = None
@@ -107,6 +109,8 @@ class ReleaseReading(TableOptions):
 @dataclass(frozen=True)
 class ReadingOptions(ReleaseReading):
     """How to read a table of answers."""
+
+    RARE: ClassVar[tuple[str, ...]] = ()
 
     model: Annotated[Model, declared("model")] = "auto"
     lowest: Annotated[int | None, declared("lowest")] = None
@@ -153,6 +157,13 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class ReleaseLimits(Limits):
+    """The same for a release, whose help does not list all of it."""
+
+    RARE: ClassVar[tuple[str, ...]] = ("memory", "spill")
+
+
+@dataclass(frozen=True)
 class WeightOptions:
     """Sampling weights, and the design of the sample."""
 
@@ -182,6 +193,10 @@ class WeightOptions:
 AnswersFile = Annotated[
     str,
     argument("FILE", "The answers: CSV, Excel, SPSS, Stata, SAS, Parquet or JSONL; long or wide."),
+]
+
+ComparisonsFile = Annotated[
+    str, argument("FILE", "The comparisons: CSV, TSV or Parquet, also .gz.")
 ]
 
 

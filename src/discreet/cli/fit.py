@@ -1,13 +1,19 @@
-"""``discreet fit``: difficulties without privacy. ``discreet result report``: a page to read.
+"""``discreet fit``, ``check`` and ``result report``: difficulties, tests of the model, a page.
 
-The page is made from answers, from a calibration that ``fit`` wrote, or from a release.
+``fit`` estimates without privacy, with ``--rater`` severities of raters too. ``check`` says what
+the inspection of a table proposes and asks; then it tests the model, and says what to do. The page
+is made from answers, from a calibration that ``fit`` wrote, or from a release.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
 
 from discreet.atomic import PRIVACY_FILE, staged, write_text
 from discreet.cli.answers import (
@@ -15,6 +21,8 @@ from discreet.cli.answers import (
     Limits,
     ReadingOptions,
     WeightOptions,
+    inspect_answers,
+    list_words,
     name_answers,
     open_answers,
     read_answers,
@@ -39,6 +47,7 @@ from discreet.cli.options import AsJson, Force, Method, OutFolder, Title, argume
 from discreet.cli.output import (
     check_writable,
     conclude,
+    confidential,
     list_rows,
     note,
     note_choice,
@@ -47,14 +56,16 @@ from discreet.cli.output import (
     say,
     working,
 )
-from discreet.cli.raters import RaterOptions, RatingPlaces, fit_ratings
-from discreet.errors import BadUsage
+from discreet.errors import AssumedReading, BadResponses, BadUsage
 
 if TYPE_CHECKING:
+    from discreet.items.raters import BiasTable, RatingStudy
     from discreet.report.findings.diagnosis import Diagnosis
     from discreet.report.summary import Diagnostics
+    from discreet.report.tests import ModelCheck, ModelTest
     from discreet.results.estimate import Estimate
     from discreet.scales.reported import Scale, ScaleTarget
+    from discreet.tables.inspection import Inspection
 
 
 PUBLIC_FILE = "report.html"
@@ -69,6 +80,38 @@ Regularisation = Annotated[
         min=0.0,
     ),
 ]
+
+
+ESTIMATE_FILE = "estimate.confidential.json"
+
+
+@dataclass(frozen=True)
+class RaterOptions:
+    """Facets of ratings."""
+
+    rater: Annotated[
+        str | None, option("COL", "Ratings, one per row: the column with the raters.")
+    ] = None
+    facet: Annotated[
+        list[str] | None,
+        option("COL", "Ratings: a further facet, such as a task (may be repeated)."),
+    ] = None
+    structure: Annotated[
+        str | None,
+        option("TERMS", 'Ratings: what thresholds are the sum of (default "item:step + rater").'),
+    ] = None
+    within: Annotated[
+        Literal["auto", "item", "none"],
+        option("KIND", "Ratings: compare those of the same person and item, or all of a person."),
+    ] = "auto"
+    drift_over: Annotated[
+        str | None, option("COL", "Ratings: test whether severities change over this column.")
+    ] = None
+
+    @property
+    def facets(self) -> list[str]:
+        """All facets, the rater first."""
+        return [*([self.rater] if self.rater else []), *(self.facet or [])]
 
 
 def fit(
@@ -100,9 +143,16 @@ def fit(
                 "--anchors, --scale, --regularisation and --weight are not for ratings with "
                 "--rater or --facet; leave them out."
             )
-        name = title or f"Ratings: {name_answers(file)}"
-        places = RatingPlaces(out, name, force, as_json)
-        fit_ratings(file, raters, reading, method=method, places=places)
+        fit_ratings(
+            file,
+            raters,
+            reading,
+            method=method,
+            out=out,
+            title=title or f"Ratings: {name_answers(file)}",
+            force=force,
+            as_json=as_json,
+        )
         return
     check_writable(out, CALIBRATION_FILES, force=force)
     if title is not None and out is None:
@@ -162,6 +212,204 @@ def _print(estimate: Estimate, scale: Scale | None) -> None:
         print_columns(
             estimate.anchors_to_dict(), ("item", "anchor", "displacement", "se", "reason")
         )
+
+
+def fit_ratings(
+    file: str,
+    options: RaterOptions,
+    reading: ReadingOptions,
+    *,
+    method: Any,
+    out: Path | None,
+    title: str,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Fit ratings, print severities, write tables and the report."""
+    check_writable(out, CALIBRATION_FILES, force=force)
+    from discreet.answers.ratings import USEFUL_WORDS, read_ratings
+    from discreet.items.raters import study_ratings
+    from discreet.models.calibrate import fit
+    from discreet.tables.reading import READING_DEFAULTS
+
+    words = list_words(reading)
+    stated = {
+        name: value
+        for name, value in words.items()
+        if value and (name in USEFUL_WORDS or value != READING_DEFAULTS[name])
+    }
+    columns = [*options.facets, *([options.drift_over] if options.drift_over else [])]
+    with working("Estimating severities"):
+        ratings = read_ratings(file, facets=columns, **stated)
+        estimate = fit(
+            ratings,
+            facets=options.facets,
+            structure=options.structure,
+            within=None if options.within == "none" else options.within,
+            method=method,
+            model=reading.model,
+        )
+    written: list[Path] = []
+    if out is not None:
+        with working("Writing the report"):
+            study = study_ratings(ratings, estimate)
+            tables = _list_bias(study, options)
+            written = _write_study(out, study, tables, title)
+    if as_json:
+        rows = {name: list_rows(facet.to_dict()) for name, facet in estimate.facets.items()}
+        print_json(calibration_document(estimate) | {"facets": rows})
+    else:
+        say(f"{ratings!r}"[1:-1])
+        for name, facet in estimate.facets.items():
+            say()
+            cells = facet.to_dict()
+            cells = {**cells, "severity": [f"{value:.3f}" for value in cells["measure"]]}
+            shown = (name, "severity", "se", "lower", "upper", "ratings", "status")
+            print_columns(cells, shown)
+        say()
+        print_columns(estimate.to_dict(), ("item", "difficulty", "se", "lower", "upper", "status"))
+    conclude(estimate.warnings, written, choice=estimate.choice)
+
+
+def _list_bias(study: RatingStudy, options: RaterOptions) -> list[BiasTable]:
+    """Test raters by items, and over time where that was asked for."""
+    pairs = [(name, "item") for name in options.facets if len(study.ratings.items) > 1]
+    if options.drift_over:
+        pairs += [(name, options.drift_over) for name in options.facets]
+    return [study.find_bias(*pair) for pair in pairs]
+
+
+def _write_study(
+    folder: Path, study: RatingStudy, tables: Sequence[BiasTable], title: str
+) -> list[Path]:
+    from discreet.report.formats import write_csv
+    from discreet.report.raters import write_rater_page
+
+    estimate = study.estimate
+    columns = {"items": study.facets["item"].to_dict(), "persons": study.persons.to_dict()}
+    columns["thresholds"] = estimate.thresholds_to_dict()
+    for name, facet in estimate.facets.items():
+        joined = {**study.facets[name].to_dict(), "status": list(map(str, facet.status))}
+        columns[f"facet_{name.replace(':', '_')}"] = joined
+    columns |= {f"bias_{table.names[0]}_{table.names[1]}": table.to_dict() for table in tables}
+    files = [f"{name}.confidential.csv" for name in columns]
+    written = [*files, ESTIMATE_FILE, REPORT_FILE]
+    with staged(folder, written) as stage:
+        for file, cells in zip(files, columns.values(), strict=True):
+            write_csv(stage / file, confidential(cells))
+        estimate.save(stage / ESTIMATE_FILE)
+        page = write_rater_page(study, tables, title=title)
+        (stage / REPORT_FILE).write_text(page, encoding="utf-8", newline="\n")
+    return [folder / file for file in written]
+
+
+def check(
+    file: AnswersFile,
+    *,
+    method: Method = "auto",
+    as_json: AsJson = False,
+    reading: ReadingOptions,
+) -> None:
+    """Say how a table is read, and test whether the model holds. Confidential."""
+    check_method(method)
+    inspection = inspect_answers(file, reading)
+    looked_at = {} if inspection is None else inspection.to_dict()
+    if inspection is not None and not as_json:
+        _print_inspection(inspection)
+    if inspection is not None and not inspection.is_sure:
+        if as_json:
+            print_json(looked_at)
+        raise typer.Exit(BadResponses.exit_code)
+    model_check = _run_check(file, method, reading)
+    change = _compare_merged(file, method, reading, model_check) if reading.merge else None
+    if as_json:
+        merged = {} if change is None else {"merged": list_rows(change)}
+        print_json(looked_at | _describe_check(model_check) | merged)
+    else:
+        _print_check(model_check, change)
+    for text in model_check.diagnostics.notes:
+        note(f"Note: {text}")
+    conclude(model_check.estimate.warnings, choice=model_check.estimate.choice)
+
+
+def _print_inspection(inspection: Inspection) -> None:
+    """Print what is proposed and asked; nothing of a table that is plain."""
+    shown = [one for one in inspection.decisions if not one.is_public]
+    if not shown and inspection.is_sure:
+        return
+    say("How the table is read")
+    for reason in dict.fromkeys(one.reason for one in shown if one.is_sure):
+        say(f"- {reason}")
+    for number, finding in enumerate(inspection.questions, start=1):
+        say(f"Question {number}: {finding.question}")
+        for remedy in finding.answers:
+            say(f"  - {remedy.words}")
+    say(f"To state all of it: {inspection.command}")
+    say()
+
+
+def _run_check(file: str, method: str, reading: ReadingOptions) -> ModelCheck:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=AssumedReading)  # it was printed above
+        responses = read_answers(file, reading)
+    from discreet.models.calibrate import fit
+    from discreet.report.tests import check_model
+
+    with working("Testing the model"):
+        estimate = fit(responses, method=check_method(method), model=reading.model)
+        return check_model(responses, estimate)
+
+
+def _compare_merged(
+    file: str, method: str, reading: ReadingOptions, model_check: ModelCheck
+) -> dict[str, list[Any]]:
+    """Return the fit before categories were merged beside that afterwards."""
+    from discreet.report.before_after import compare_fit
+
+    return compare_fit(
+        _run_check(file, method, replace(reading, merge=None)), model_check
+    ).to_dict()
+
+
+def _describe_check(model_check: ModelCheck) -> dict[str, Any]:
+    return {
+        "persons": model_check.estimate.persons,
+        "items": len(model_check.estimate.items),
+        "method": model_check.estimate.method,
+        "choice": model_check.estimate.choice,
+        "tests": list_rows(model_check.to_dict()),
+        "notes": [*model_check.doubts, *model_check.diagnostics.notes],
+    }
+
+
+def _print_check(model_check: ModelCheck, change: dict[str, list[Any]] | None) -> None:
+    estimate = model_check.estimate
+    for doubt in model_check.doubts:
+        say(doubt)
+        say()
+    say(f"{len(estimate.items):,} items, {estimate.persons:,} persons, {estimate.method}")
+    say()
+    if change is not None:
+        say("Before and after merging categories")
+        say()
+        cells = {name: [*map(_write_number, change[name])] for name in ("before", "after")}
+        print_columns({"what": change["name"], **cells}, ("what", *cells))
+        say()
+    print_columns(model_check.to_dict(), ("name", "statistic", "degrees", "p_value", "verdict"))
+    for test in model_check.tests:
+        _explain_test(test)
+
+
+def _write_number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else f"{value:,}"
+
+
+def _explain_test(test: ModelTest) -> None:
+    say()
+    say(f"{test.name[:1].upper()}{test.name[1:]}: {test.verdict}. {test.asks}")
+    say(f"  {test.found}")
+    if test.advice:
+        say(f"  What to do: {test.advice}")
 
 
 def report(

@@ -12,9 +12,10 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from textwrap import fill
 from typing import Annotated, Any, Literal, get_type_hints
@@ -230,7 +231,6 @@ def register(
     mechanisms: str = "",
     panel: str | None = None,
     hidden: bool = False,
-    rarely: Collection[str] = (),
 ) -> None:
     """Make a function a command.
 
@@ -242,8 +242,6 @@ def register(
         The panel of the family's help that names it.
     hidden
         Whether it is only another spelling, which the help does not name.
-    rarely
-        Options that work and are not listed: a specification file says the same.
     """
     epilog = _explain_mechanisms(mechanisms.split()) if mechanisms else None
     command = app.command(
@@ -253,7 +251,7 @@ def register(
         rich_help_panel=panel,
         hidden=hidden,
     )
-    command(spread(function, rarely=rarely))
+    command(spread(function))
 
 
 def add_family(app: typer.Typer, name: str, about: str, *, panel: str | None = None) -> typer.Typer:
@@ -269,13 +267,11 @@ def add_family(app: typer.Typer, name: str, about: str, *, panel: str | None = N
     return family
 
 
-def spread(
-    function: Callable[..., None], *, rarely: Collection[str] = (), is_root: bool = False
-) -> Callable[..., None]:
+def spread(function: Callable[..., None], *, is_root: bool = False) -> Callable[..., None]:
     """Return ``function`` with the fields of its dataclass parameters as plain parameters.
 
     An option that stands in two groups is asked for once and given to both. What works everywhere
-    is listed by the root's help alone.
+    is listed by the root's help alone; options that a group calls ``RARE`` work and are not listed.
     """
     hints = get_type_hints(function, include_extras=True)
     parameters: dict[str, inspect.Parameter] = {}
@@ -289,7 +285,7 @@ def spread(
             parameters[parameter.name] = _keyword(parameter.name, hint, parameter.default)
     plain = [name for name in hints if name in parameters]
     parameters |= _options_of(Everywhere)
-    for name in (*rarely, *(() if is_root else EVERYWHERE)):
+    for name in () if is_root else EVERYWHERE:
         parameters[name] = _change_option(parameters[name], hidden=True)
 
     # The one place with **values: the parser calls with whatever the signature below lists.
@@ -322,13 +318,17 @@ def _keyword(name: str, hint: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, kind, default=default, annotation=hint)
 
 
+@cache
 def _options_of(group: type) -> dict[str, inspect.Parameter]:
+    """Return the options of a group, in its panel; those that it calls rare are hidden."""
     hints = get_type_hints(group, include_extras=True)
     options = {one.name: _keyword(one.name, hints[one.name], one.default) for one in fields(group)}
-    panel = getattr(group, "PANEL", None)
-    if panel is None:
-        return options
-    return {name: _change_option(one, rich_help_panel=panel) for name, one in options.items()}
+    panel, rare_names = getattr(group, "PANEL", None), getattr(group, "RARE", ())
+    for name in options if panel else ():
+        options[name] = _change_option(options[name], rich_help_panel=panel)
+    for name in rare_names:
+        options[name] = _change_option(options[name], hidden=True)
+    return options
 
 
 def _change_option(parameter: inspect.Parameter, **changes: Any) -> inspect.Parameter:

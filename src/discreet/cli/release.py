@@ -18,7 +18,10 @@ import typer
 from discreet.atomic import check_place
 from discreet.cli.answers import (
     AnswersFile,
+    Columns,
+    ComparisonsFile,
     Limits,
+    ReleaseLimits,
     ReleaseReading,
     check_engine,
     list_words,
@@ -169,6 +172,19 @@ class ReleaseStudy:
     ] = None  # fmt: skip
 
 
+@dataclass(frozen=True, kw_only=True)
+class ComparisonStudy:
+    """What is public about who compared what."""
+
+    max_comparisons: Annotated[
+        int | None, option("C", "Use at most C comparisons of each judge.", min=1)
+    ] = None
+    judges: Annotated[
+        int | None,
+        option("N", "The public number of judges, fixed in advance. Default: counted in the data."),
+    ] = None
+
+
 RequestFile = Annotated[
     Path | None,
     option(
@@ -233,9 +249,6 @@ def state_release(
     return read_spec(words, kind=kind, file=terms.spec)
 
 
-RARE_OPTIONS = ("ignore", "group", "order_by", "one_means", "header", "memory", "spill")
-"""Options about reading that the help of a release does not list."""
-
 TOLD = ("lowest", "model")
 """What a release is told about its items, and does not find by reading."""
 
@@ -265,7 +278,7 @@ def release(
     delivery: DeliveryOptions,
     request: RequestFile = None,
     reading: ReleaseReading,
-    limits: Limits,
+    limits: ReleaseLimits,
 ) -> None:
     """Release item difficulties with a privacy guarantee. Charges the ledger first."""
     check_place(delivery.out, force=delivery.force)
@@ -278,6 +291,35 @@ def release(
         spec, ledger, signed = open_request(context, request, terms, kind="answers")
     with delivery.showing() as show, open_source(file, limits) as source:
         show(delivery.release(source, spec, ledger, signed))
+
+
+def release_ranking(
+    file: ComparisonsFile,
+    *,
+    context: typer.Context,
+    terms: ReleaseTerms,
+    study: ComparisonStudy,
+    delivery: DeliveryOptions,
+    request: RequestFile = None,
+    reading: Columns,
+) -> None:
+    """Release strengths with a privacy guarantee for each judge. Charges the ledger first."""
+    check_place(delivery.out, force=delivery.force)
+    ledger, signed = terms.ledger, None
+    if request is None:
+        spec = state_ranking(terms, study, reading)
+        need(ledger, "--ledger")
+    else:
+        spec, ledger, signed = open_request(context, request, terms, kind="comparisons")
+    with delivery.showing() as show, open_source(file, Limits()) as source:
+        show(delivery.release(source, spec, ledger, signed))
+
+
+def state_ranking(terms: ReleaseTerms, study: ComparisonStudy, reading: Columns) -> ReleaseSpec:
+    """Return the specification that options and the file of ``--spec`` make."""
+    if terms.spec is None:
+        need(study.max_comparisons, "--max-comparisons")
+    return state_release(terms, study, reading, kind="comparisons")
 
 
 def open_request(
