@@ -116,7 +116,7 @@ def score(
     regress: Annotated[
         str, option("COLS", "Abilities may depend on these columns, such as grade,sex.")
     ] = "",
-    seed: Annotated[int, option("S", "Starts the plausible values: another S, others.", min=0)] = 0,
+    seed: Annotated[int, option("S", "Random seed of the plausible values.", min=0)] = 0,
     scale: ScaleText = None,
     out: OutFolder = None,
     force: Force = False,
@@ -313,7 +313,7 @@ def compare_testlets(
     as_json: AsJson = False,
     reading: ReadingOptions,
 ) -> None:
-    """Say how much items that belong together overstate the reliability. Confidential."""
+    """Measure how much items that belong together overstate reliability. Confidential."""
     responses = read_answers(file, reading)
     from discreet.items.testlets import measure_testlets
     from discreet.tables.opener import read_columns

@@ -145,15 +145,9 @@ class Limits:
 
     PANEL: ClassVar[str] = "Large data"
 
-    engine: Annotated[str, option("NAME", "auto (the default), memory or disk (any size).")] = (
-        "auto"
-    )
-    memory: Annotated[
-        float, option("GB", "Out of core: memory for answers, in GB (default 1).")
-    ] = 1.0
-    spill: Annotated[Path | None, option("DIR", "Out of core: where to put what does not fit.")] = (
-        None
-    )
+    engine: Annotated[str, option("NAME", "auto, memory or disk (any size).")] = "auto"
+    memory: Annotated[float, option("GB", "Out of core: memory for answers, in GB.")] = 1.0
+    spill: Annotated[Path | None, option("DIR", "Out of core: folder for temporary files.")] = None
 
 
 @dataclass(frozen=True)
@@ -167,8 +161,12 @@ class ReleaseLimits(Limits):
 class WeightOptions:
     """Sampling weights, and the design of the sample."""
 
-    weight: Annotated[Name, option("COL", "Sampling weights; 0 is outside the domain.")] = None
-    strata: Annotated[Name, option("COL", "With --weight: the strata.")] = None
+    PANEL: ClassVar[str] = "Sampling weights"
+
+    weight: Annotated[
+        Name, option("COL", "Column with sampling weights; weight 0 is outside the domain.")
+    ] = None
+    strata: Annotated[Name, option("COL", "With --weight: column with the strata.")] = None
     cluster: Annotated[
         Name, option("COL", "With --weight: primary sampling units, such as schools.")
     ] = None

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 NewRequest = Annotated[Path, option("FILE", "The new request.")]
 _PLAIN = re.compile(r"[\w.-]+")
-Secret = Annotated[Path | None, option("FILE", "The key's passphrase; also /dev/stdin.")]
+Secret = Annotated[Path | None, option("FILE", "File with the key's passphrase, or /dev/stdin.")]
 
 
 def propose(
@@ -302,7 +302,7 @@ Notice = Annotated[
 ]
 REASON = ("--reason", "--because")
 """Both names of why."""
-Spoken = Annotated[Language | None, flag("Of the notice. Default: that of the release.")]
+Spoken = Annotated[Language | None, flag("Language of the notice. Default: that of the release.")]
 
 
 def correct(

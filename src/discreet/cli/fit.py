@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import typer
 
@@ -89,23 +89,28 @@ ESTIMATE_FILE = "estimate.confidential.json"
 class RaterOptions:
     """Facets of ratings."""
 
+    PANEL: ClassVar[str] = "Ratings by raters"
+
     rater: Annotated[
-        str | None, option("COL", "Ratings, one per row: the column with the raters.")
+        str | None, option("COL", "Column with the raters; the table has one rating per row.")
     ] = None
     facet: Annotated[
         list[str] | None,
-        option("COL", "Ratings: a further facet, such as a task (may be repeated)."),
+        option("COL", "Column with a further facet, such as a task (may be repeated)."),
     ] = None
     structure: Annotated[
         str | None,
-        option("TERMS", 'Ratings: what thresholds are the sum of (default "item:step + rater").'),
+        option("TERMS", 'Terms whose sum is a threshold (default "item:step + rater").'),
     ] = None
     within: Annotated[
         Literal["auto", "item", "none"],
-        option("KIND", "Ratings: compare those of the same person and item, or all of a person."),
+        option(
+            "KIND",
+            "auto, item (compare ratings of the same person and item) or none (all of a person).",
+        ),
     ] = "auto"
     drift_over: Annotated[
-        str | None, option("COL", "Ratings: test whether severities change over this column.")
+        str | None, option("COL", "Column with periods: test whether severities change over them.")
     ] = None
 
     @property
@@ -310,7 +315,7 @@ def check(
     as_json: AsJson = False,
     reading: ReadingOptions,
 ) -> None:
-    """Say how a table is read, and test whether the model holds. Confidential."""
+    """Show how a table is read, and test whether the model holds. Confidential."""
     check_method(method)
     inspection = inspect_answers(file, reading)
     looked_at = {} if inspection is None else inspection.to_dict()

@@ -207,7 +207,7 @@ def report_spending(
         Path | None,
         option("FILE", "Write it: .html for a page, .md for a text, .json for a program."),
     ] = None,
-    language: Annotated[Language, flag("Of its sentences.")] = "en",
+    language: Annotated[Language, flag("Language of the report.")] = "en",
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:

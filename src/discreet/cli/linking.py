@@ -122,9 +122,7 @@ def drift(
         ),
     ],
     *,
-    level: Annotated[
-        float, option("P", "False-alarm rate when no item drifts (default 0.05).")
-    ] = 0.05,
+    level: Annotated[float, option("P", "False-alarm rate when no item drifts.")] = 0.05,
     out: OutFolder = None,
     force: Force = False,
     as_json: AsJson = False,

@@ -99,7 +99,7 @@ OutFolder = Annotated[Path | None, option("DIR", "Also write the results into DI
 Title = Annotated[str | None, option("TEXT", "Headline of the report.")]
 Method = Annotated[
     str,
-    option("NAME", "auto (the default), conditional, refined, spectral (the paper's) or marginal."),
+    option("NAME", "auto, conditional, refined, spectral (the paper's) or marginal."),
 ]
 EPSILON_HELP = "Privacy loss: one person changes any probability by at most a factor e^E."
 EPSILON = option("E", EPSILON_HELP, "--epsilon")

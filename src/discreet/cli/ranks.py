@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from discreet.results.ranking import Ranking
     from discreet.results.ranks import ItemComparison, RankRanges
 
-Level = Annotated[float, option("P", "How sure 'surely' is.", "--level")]
+Level = Annotated[float, option("P", "Confidence level of 'surely' and of the ranks.", "--level")]
 
 
 def top(
@@ -211,7 +211,9 @@ def _print_comparison(
 def rank_objects(
     file: ComparisonsFile,
     *,
-    k: Annotated[int, option("K", "Say who is in the top K.", "-k", "--count", min=0)] = 1,
+    k: Annotated[
+        int, option("K", "How many of the strongest objects to name.", "-k", "--count", min=0)
+    ] = 1,
     method: Annotated[
         Literal["refined", "spectral"],
         flag("refined: Bradley-Terry likelihood. spectral: rank centrality."),

@@ -91,7 +91,9 @@ class ReleaseTerms:
         Path | None,
         option("TOML", "A file that says who the release is: title, version, body, contact, note."),
     ] = None
-    language: Annotated[Language | None, flag("Of page and statement. Default: en.")] = None
+    language: Annotated[Language | None, flag("Language of page and statement (default en).")] = (
+        None
+    )
     looked: Annotated[
         bool,
         flag(
@@ -105,7 +107,7 @@ class ReleaseTerms:
         option(
             "FILE",
             "TOML or JSON with any of these by their names in Python, and the tables about and "
-            "reading. Options count more.",
+            "reading. Options override it.",
         ),
     ] = None
     title: Annotated[str | None, rare("TEXT", "What the release is called.")] = None
@@ -417,7 +419,7 @@ def _columns(released: Published) -> dict[str, list[Any]]:
 def translate(
     bundle: Annotated[Path, argument("DIR", "What `release` wrote.")],
     *,
-    language: Annotated[Language, flag("Of page and statement.")],
+    language: Annotated[Language, flag("Language of page and statement.")],
     out: Annotated[Path, option("DIR", "The new folder to publish.")],
     force: Force = False,
 ) -> None:
@@ -430,7 +432,7 @@ def translate(
 
 
 def verify(bundle: Annotated[Path, argument("DIR", "What `release` wrote.")]) -> None:
-    """Say whether a release is whole: nothing missing, nothing changed."""
+    """Check that a release is complete and unmodified."""
     from discreet.publishing.verification import NO_CHECKSUMS, check_bundle
 
     files = check_bundle(bundle).get("files")
