@@ -233,18 +233,18 @@ def list_words(reading: ReleaseReading) -> dict[str, Any]:
     """Return the options as keywords of the readers."""
     parsed_options: dict[str, Any] = {
         "missing": _split_codes(reading.missing),
-        "reverse": _split_names(reading.reverse),
+        "reverse": split_names(reading.reverse),
     }
     if isinstance(reading, ReadingOptions):
         steps = {name: codes[-1] for name, codes in _split_codes(reading.steps).items()}
         merge = {name: ",".join(sets) for name, sets in _split_sets(reading.merge or []).items()}
         parsed_options |= {"steps": steps or None, "merge": merge or None}
-        parsed_options["drop_rows"] = _split_names(reading.drop_rows)
-        parsed_options["categories"] = [_split_names(text) for text in reading.categories or []]
+        parsed_options["drop_rows"] = split_names(reading.drop_rows)
+        parsed_options["categories"] = [split_names(text) for text in reading.categories or []]
     return {**vars(reading), **parsed_options}
 
 
-def _split_names(text: str) -> list[str]:
+def split_names(text: str) -> list[str]:
     """Return the names in a list; where a name has a comma, bars stand between them."""
     return [name.strip() for name in text.split("|" if "|" in text else ",") if name.strip()]
 

@@ -43,7 +43,7 @@ from discreet.cli.calibrations import (
     title_of,
     write_calibration,
 )
-from discreet.cli.options import AsJson, Force, Method, OutFolder, Title, argument, flag, option
+from discreet.cli.options import AsJson, Force, Method, ResultOptions, Title, argument, flag, option
 from discreet.cli.output import (
     check_writable,
     conclude,
@@ -59,6 +59,7 @@ from discreet.cli.output import (
 from discreet.errors import AssumedReading, BadResponses, BadUsage
 
 if TYPE_CHECKING:
+    from discreet.answers.ratings import Ratings
     from discreet.items.raters import BiasTable, RatingStudy
     from discreet.report.findings.diagnosis import Diagnosis
     from discreet.report.summary import Diagnostics
@@ -133,9 +134,7 @@ def fit(
     ] = None,
     scale: ScaleText = None,
     title: Title = None,
-    out: OutFolder = None,
-    force: Force = False,
-    as_json: AsJson = False,
+    output: ResultOptions,
     raters: RaterOptions,
     weights: WeightOptions,
     reading: ReadingOptions,
@@ -153,19 +152,17 @@ def fit(
             raters,
             reading,
             method=method,
-            out=out,
             title=title or f"Ratings: {name_answers(file)}",
-            force=force,
-            as_json=as_json,
+            output=output,
         )
         return
-    check_writable(out, CALIBRATION_FILES, force=force)
-    if title is not None and out is None:
+    output.check(*CALIBRATION_FILES)
+    if title is not None and output.out is None:
         raise BadUsage("--title is the headline of the report, which --out writes; add --out DIR.")
     check_method(method)
     # Diagnostics, anchors and abilities need all answers in memory; difficulties alone do not.
     has_design = bool(weights.stated)
-    alone = out is None and anchors is None and not (has_design or needs_persons(target))
+    alone = output.out is None and anchors is None and not (has_design or needs_persons(target))
     if has_design:
         reading = replace(reading, group=[*(reading.group or []), *weights.columns])
     limits = Limits() if alone else Limits(engine="memory")
@@ -188,18 +185,18 @@ def fit(
         )
         turned = settle_scale(target, responses, estimate)
     written = []
-    if out is not None:
+    if output.out is not None:
         with working("Writing the report"):
             title = title or title_of(name_answers(file))
             # Fit and abilities beside the difficulties would be those of the sample.
             lacks_persons = isinstance(responses, PairCounts) or has_design
             full_responses = None if lacks_persons else responses
-            written = write_calibration(out, estimate, full_responses, title=title, scale=turned)
-    if as_json:
-        held = {} if anchors is None else {"anchors": list_rows(estimate.anchors_to_dict())}
-        print_json(calibration_document(estimate, turned) | held)
-    else:
-        _print(estimate, turned)
+            written = write_calibration(
+                output.out, estimate, full_responses, title=title, scale=turned
+            )
+    held = {} if anchors is None else {"anchors": list_rows(estimate.anchors_to_dict())}
+    document = calibration_document(estimate, turned) | held
+    output.show(document, lambda: _print(estimate, turned))
     conclude(estimate.warnings, written, choice=estimate.choice)
 
 
@@ -225,13 +222,11 @@ def fit_ratings(
     reading: ReadingOptions,
     *,
     method: Any,
-    out: Path | None,
     title: str,
-    force: bool,
-    as_json: bool,
+    output: ResultOptions,
 ) -> None:
     """Fit ratings, print severities, write tables and the report."""
-    check_writable(out, CALIBRATION_FILES, force=force)
+    output.check(*CALIBRATION_FILES)
     from discreet.answers.ratings import USEFUL_WORDS, read_ratings
     from discreet.items.raters import study_ratings
     from discreet.models.calibrate import fit
@@ -255,25 +250,26 @@ def fit_ratings(
             model=reading.model,
         )
     written: list[Path] = []
-    if out is not None:
+    if output.out is not None:
         with working("Writing the report"):
             study = study_ratings(ratings, estimate)
             tables = _list_bias(study, options)
-            written = _write_study(out, study, tables, title)
-    if as_json:
-        rows = {name: list_rows(facet.to_dict()) for name, facet in estimate.facets.items()}
-        print_json(calibration_document(estimate) | {"facets": rows})
-    else:
-        say(f"{ratings!r}"[1:-1])
-        for name, facet in estimate.facets.items():
-            say()
-            cells = facet.to_dict()
-            cells = {**cells, "severity": [f"{value:.3f}" for value in cells["measure"]]}
-            shown = (name, "severity", "se", "lower", "upper", "ratings", "status")
-            print_columns(cells, shown)
-        say()
-        print_columns(estimate.to_dict(), ("item", "difficulty", "se", "lower", "upper", "status"))
+            written = _write_study(output.out, study, tables, title)
+    rows = {name: list_rows(facet.to_dict()) for name, facet in estimate.facets.items()}
+    document = calibration_document(estimate) | {"facets": rows}
+    output.show(document, lambda: _print_severities(ratings, estimate))
     conclude(estimate.warnings, written, choice=estimate.choice)
+
+
+def _print_severities(ratings: Ratings, estimate: Estimate) -> None:
+    say(f"{ratings!r}"[1:-1])
+    for name, facet in estimate.facets.items():
+        say()
+        cells = facet.to_dict()
+        cells = {**cells, "severity": [f"{value:.3f}" for value in cells["measure"]]}
+        print_columns(cells, (name, "severity", "se", "lower", "upper", "ratings", "status"))
+    say()
+    print_columns(estimate.to_dict(), ("item", "difficulty", "se", "lower", "upper", "status"))
 
 
 def _list_bias(study: RatingStudy, options: RaterOptions) -> list[BiasTable]:

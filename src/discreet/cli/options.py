@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
@@ -25,7 +25,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from discreet import __version__
 from discreet.cli.failures import guard
-from discreet.cli.output import be_quiet
+from discreet.cli.output import be_quiet, check_writable, show_result, write_tables
 from discreet.errors import refuse_address
 from discreet.privacy.mechanisms import MECHANISMS, mechanisms_for
 
@@ -95,7 +95,6 @@ Language = Literal["en", "de", "es"]
 
 AsJson = Annotated[bool, flag("Print one JSON document and nothing else.", "--json")]
 Force = Annotated[bool, flag("Replace what exists.", "--force")]
-OutFolder = Annotated[Path | None, option("DIR", "Also write the results into DIR.", "--out")]
 Title = Annotated[str | None, option("TEXT", "Headline of the report.")]
 Method = Annotated[
     str,
@@ -106,6 +105,27 @@ EPSILON = option("E", EPSILON_HELP, "--epsilon")
 Epsilon = Annotated[float, EPSILON]
 Delta = Annotated[float, option("D", "Additive slack on that bound, 0 <= D < 1.", "--delta")]
 Neighbouring = Annotated[Relation, flag("Neighbouring relation.")]
+
+
+@dataclass(frozen=True)
+class ResultOptions:
+    """Where results go besides standard output, and how they are shown there."""
+
+    out: Annotated[Path | None, option("DIR", "Also write the results into DIR.")] = None
+    force: Force = False
+    as_json: AsJson = False
+
+    def check(self, *names: str) -> None:
+        """Refuse, before any work is done, a folder where these files could not be written."""
+        check_writable(self.out, names, force=self.force)
+
+    def write(self, tables: Mapping[str, dict[str, list[Any]]]) -> list[Path]:
+        """Write confidential tables where that was asked for, and return their paths."""
+        return [] if self.out is None else write_tables(self.out, tables)
+
+    def show(self, document: dict[str, Any], show: Callable[[], None]) -> None:
+        """Print the result: a JSON document, or for readers."""
+        show_result(document, show, as_json=self.as_json)
 
 
 def _print_version(is_requested: bool) -> None:

@@ -214,12 +214,14 @@ class DeliveryOptions:
         return {"out": self.out, "force": self.force}
 
     def release(
-        self, source: Any, spec: ReleaseSpec, ledger: Any, request: Request | None = None
-    ) -> Published:
-        """Release what was stated, or approved."""
+        self, file: str, limits: Limits, spec: ReleaseSpec, ledger: Any, request: Request | None
+    ) -> None:
+        """Release what was stated, or approved, and show it."""
         from discreet.publishing.release import DeliveryTerms, release_spec
 
-        return release_spec(source, spec, DeliveryTerms(ledger, request=request, **self.place))
+        terms = DeliveryTerms(ledger, request=request, **self.place)
+        with self.showing() as show, open_source(file, limits) as source:
+            show(release_spec(source, spec, terms))
 
     @contextmanager
     def showing(self) -> Iterator[Callable[[Published], None]]:
@@ -285,14 +287,11 @@ def release(
     """Release item difficulties with a privacy guarantee. Charges the ledger first."""
     check_place(delivery.out, force=delivery.force)
     check_engine(limits)
-    ledger, signed = terms.ledger, None
     if request is None:
-        spec = state_release(terms, study, reading)
-        need(ledger, "--ledger")
+        stated = state_release(terms, study, reading), need(terms.ledger, "--ledger"), None
     else:
-        spec, ledger, signed = open_request(context, request, terms, kind="answers")
-    with delivery.showing() as show, open_source(file, limits) as source:
-        show(delivery.release(source, spec, ledger, signed))
+        stated = open_request(context, request, terms, kind="answers")
+    delivery.release(file, limits, *stated)
 
 
 def release_ranking(
@@ -307,14 +306,11 @@ def release_ranking(
 ) -> None:
     """Release strengths with a privacy guarantee for each judge. Charges the ledger first."""
     check_place(delivery.out, force=delivery.force)
-    ledger, signed = terms.ledger, None
     if request is None:
-        spec = state_ranking(terms, study, reading)
-        need(ledger, "--ledger")
+        stated = state_ranking(terms, study, reading), need(terms.ledger, "--ledger"), None
     else:
-        spec, ledger, signed = open_request(context, request, terms, kind="comparisons")
-    with delivery.showing() as show, open_source(file, Limits()) as source:
-        show(delivery.release(source, spec, ledger, signed))
+        stated = open_request(context, request, terms, kind="comparisons")
+    delivery.release(file, Limits(), *stated)
 
 
 def state_ranking(terms: ReleaseTerms, study: ComparisonStudy, reading: Columns) -> ReleaseSpec:
