@@ -48,7 +48,7 @@ try:
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "sklearn":
         raise
-    raise MissingExtra("discreet's scikit-learn estimators", "sklearn") from error
+    raise MissingExtra("the scikit-learn interface", "sklearn") from error
 
 __all__ = ["PrivateRasch", "Rasch"]
 
