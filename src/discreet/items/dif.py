@@ -156,6 +156,15 @@ class DifTable(Tabular):
         ``"wald"``, ``"mantel-haenszel"`` or ``"likelihood-ratio"``.
     omnibus
         The test of all groups together, item by item; ``None`` of single steps.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> answers = discreet.datasets.lsat()
+    >>> groups = ["a" if row % 2 else "b" for row in range(1000)]
+    >>> table = discreet.find_dif(answers, groups)
+    >>> table.reference in table.persons, len(table)
+    (True, 5)
     """
 
     item: tuple[str, ...]

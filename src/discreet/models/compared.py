@@ -50,6 +50,12 @@ def count_comparisons(data: Comparisons | str | PathLike[str] | Any) -> Comparis
     -------
     ComparisonCounts
         ``wins[i, j]`` is how often i beat j. Counts of different judges add up. Confidential.
+
+    Examples
+    --------
+    >>> votes = Comparisons.from_codes(judge=[0, 1], winner=[0, 0], loser=[1, 1], items=["a", "b"])
+    >>> count_comparisons(votes).wins.tolist()
+    [[0, 2], [0, 0]]
     """
     return count_wins(open_comparisons(data))
 

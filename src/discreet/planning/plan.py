@@ -158,6 +158,13 @@ class Plan(Tabular):
     threshold_rmse
         Predicted error of the released thresholds, where items have several steps; ``rmse`` is
         then that of their locations.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> study = discreet.plan(persons=1000, items=20, epsilon=1.0)
+    >>> study.mechanism, study.rmse > study.rmse_without_privacy
+    ('margins', True)
     """
 
     setting: Setting

@@ -203,6 +203,14 @@ class Published(Guessable):
     stored
         The ledger that keeps them until the bundle is written, and the name of the charge;
         ``None`` without a ledger, and where the bundle is written.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet.datasets import lsat
+    >>> released = discreet.release(lsat(), epsilon=5.0, items=lsat().items)
+    >>> released.difficulty.shape, released.guarantee.epsilon
+    ((5,), 5.0)
     """
 
     estimate: Estimate

@@ -67,6 +67,15 @@ def withdrawal_notice(
         Of the notice; by default that of the release.
     page
         As an HTML page instead of Markdown.
+
+    Examples
+    --------
+    >>> import tempfile, discreet
+    >>> from discreet.datasets import lsat
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     discreet.release(lsat(), epsilon=5.0, items=lsat().items).save(f"{folder}/release")
+    ...     print(withdrawal_notice(f"{folder}/release", "The key was wrong.").splitlines()[0])
+    # Withdrawn: difficulties of 5 items
     """
     record = _read_record(bundle, language)
     tell = speak(record)

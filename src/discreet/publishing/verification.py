@@ -109,7 +109,17 @@ def read_published(folder: str | PathLike[str]) -> Published:
 
 
 def read_release(folder: str | PathLike[str]) -> Published:
-    """Read a bundle back: the estimate and its guarantee, as published."""
+    """Read a bundle back: the estimate and its guarantee, as published.
+
+    Examples
+    --------
+    >>> import tempfile, discreet
+    >>> from discreet.datasets import lsat
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     discreet.release(lsat(), epsilon=5.0, items=lsat().items).save(f"{folder}/release")
+    ...     read_release(f"{folder}/release").guarantee.epsilon
+    5.0
+    """
     published = read_published(folder)
     if isinstance(published, PublishedRanking):
         raise BadUsage(
@@ -205,6 +215,17 @@ def check_ledger(ledger: AnyLedger, bundles: str | PathLike[str]) -> list[Checke
     BadResponses
         Where a bundle is not whole, the ledger does not know it, or two bundles show different
         values for one charge; all of them are named.
+
+    Examples
+    --------
+    >>> import tempfile, discreet
+    >>> from discreet.datasets import lsat
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     book = discreet.Ledger.create(f"{folder}/spent.db", epsilon=2.0, delta=1e-6)
+    ...     options = {"epsilon": 1.0, "items": lsat().items, "ledger": book}
+    ...     released = discreet.release(lsat(), out=f"{folder}/release", **options)
+    ...     [bundle.finding for bundle in check_ledger(book, folder)]
+    ['in the ledger']
     """
     book = as_ledger(ledger)
     entries = {entry.number: entry for entry in book.releases()}

@@ -71,6 +71,14 @@ class Bank(Tabular):
     ladder
         The thresholds, where some item has more than one step; then ``difficulty`` is an item's
         location. Else None.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet.datasets import lsat
+    >>> bank = discreet.create_bank(discreet.fit(lsat()), scale="LSAT", source="1970")
+    >>> bank.scale, len(bank), bank["Item3"].source
+    ('LSAT', 5, '1970')
     """
 
     scale: str
@@ -130,6 +138,13 @@ def create_bank(calibration: Any, *, scale: str, source: str) -> Bank:
         A name for the scale.
     source
         A name for the calibration.
+
+    Examples
+    --------
+    >>> from discreet.datasets import lsat
+    >>> from discreet.models.calibrate import fit
+    >>> create_bank(fit(lsat()), scale="LSAT", source="1970").items[:2]
+    ('Item1', 'Item2')
     """
     estimate = as_estimate(calibration, "a bank")
     _check_name("scale", scale)
@@ -175,6 +190,15 @@ def grow_bank(
     -------
     tuple
         The larger bank, and the link to look at.
+
+    Examples
+    --------
+    >>> from discreet.datasets import lsat
+    >>> from discreet.models.calibrate import fit
+    >>> bank = create_bank(fit(lsat().select(["Item1", "Item2", "Item3"])), scale="s", source="old")
+    >>> grown, link = grow_bank(bank, fit(lsat()), source="new")
+    >>> grown.items[3:], len(link.items)
+    (('Item4', 'Item5'), 3)
     """
     if source in bank.source:
         raise BadUsage(
@@ -217,7 +241,16 @@ def _check_name(noun: str, name: str) -> None:
 
 
 def write_bank(path: str | PathLike[str], bank: Bank) -> None:
-    """Write the file; it appears whole, or the old one stays."""
+    """Write the file; it appears whole, or the old one stays.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from discreet.datasets import lsat
+    >>> from discreet.models.calibrate import fit
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_bank(f"{folder}/bank.csv", create_bank(fit(lsat()), scale="LSAT", source="1970"))
+    """
     version = VERSION if bank.ladder is None else WITH_STEPS
     head: dict[str, Any] = {"format": FORMAT, "version": version, "unit": UNIT}
     head |= {"scale": bank.scale, "access": bank.access}
@@ -254,6 +287,16 @@ def read_bank(path: str | PathLike[str]) -> Bank:
         If the file is no bank, or is in another unit or version.
     BadResponses
         If a row cannot be used: no number, a repeated item.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from discreet.datasets import lsat
+    >>> from discreet.models.calibrate import fit
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_bank(f"{folder}/bank.csv", create_bank(fit(lsat()), scale="LSAT", source="1970"))
+    ...     read_bank(f"{folder}/bank.csv").source[0]
+    '1970'
     """
     bank_path = Path(path)
     first, _, body = read_text(bank_path).partition("\n")

@@ -109,6 +109,14 @@ class Drift(Tabular):
         From calibrations: standard deviation of the items' changes per logit of cohort mean that
         is not sampling error, as unequal slopes make it; None where cohort means are not known,
         and from answers, where every item has its own slope.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet.datasets import lsat
+    >>> estimate = discreet.fit(lsat())
+    >>> bool(discreet.find_drift(estimate, estimate).moved.any())
+    False
     """
 
     items: tuple[str, ...]

@@ -83,6 +83,15 @@ class Link(Tabular):
         The second calibration, as it was before.
     by
         ``"items"`` or ``"persons"``: what the two have in common, and what ``items`` holds.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet.datasets import lsat
+    >>> estimate = discreet.fit(lsat())
+    >>> link = discreet.link_calibrations(estimate, estimate)
+    >>> link.shift, len(link.items)
+    (0.0, 5)
     """
 
     shift: float

@@ -141,6 +141,14 @@ class Guarantee(Guessable):
     the id of the ledger that was charged, or None, and then `ledger_note` says so. `tail` bounds
     the probability that somebody becomes surer of a fact about a person than epsilon allows: 0
     for pure epsilon, None where no bound is known (random graphs, shuffling).
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet.datasets import lsat
+    >>> items = lsat().items
+    >>> print(discreet.release(lsat(), epsilon=5.0, items=items).guarantee.summary)
+    epsilon 5, delta 1e-06, replace-one; protects one person's whole set of answers
     """
 
     epsilon: float
