@@ -219,8 +219,7 @@ class DeliveryOptions:
         self, file: str, limits: Limits, spec: ReleaseSpec, ledger: Any, request: Request | None
     ) -> None:
         """Release what was stated, or approved, and show it."""
-        from discreet.publishing.delivery import DeliveryTerms
-        from discreet.publishing.release import release_spec
+        from discreet.publishing.delivery import DeliveryTerms, release_spec
 
         terms = DeliveryTerms(ledger, request=request, **self.place)
         with self.showing() as show, open_source(file, limits) as source:

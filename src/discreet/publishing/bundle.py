@@ -206,11 +206,11 @@ class Published(Guessable):
 
     Examples
     --------
-    >>> import discreet
-    >>> from discreet.datasets import lsat
-    >>> released = discreet.release(lsat(), epsilon=5.0, items=lsat().items)
-    >>> released.difficulty.shape, released.guarantee.epsilon
-    ((5,), 5.0)
+    >>> answers = discreet.datasets.lsat()
+    >>> items = ["Item1", "Item2", "Item3", "Item4", "Item5"]
+    >>> released = discreet.release(answers, epsilon=1.0, items=items)
+    >>> released.record["mechanism"], released.estimate.items[0], released.noisy.values.keys()
+    ('pairs', 'Item1', dict_keys(['right_wrong']))
     """
 
     estimate: Estimate
@@ -276,6 +276,15 @@ class PublishedRanking(Published):
 
     It has what a private calibration has, promised to each judge; ``estimate`` holds the
     strengths as difficulties, for functions that take an estimate.
+
+    Examples
+    --------
+    >>> votes = discreet.simulate_comparisons(300, 4, 3, rng=np.random.default_rng(1)).comparisons
+    >>> released = discreet.release_comparisons(
+    ...     votes, discreet.Budget(1.0), items=votes.items, max_comparisons=3
+    ... )
+    >>> released.strengths.strength.shape
+    (4,)
     """
 
     @property

@@ -144,11 +144,9 @@ class Guarantee(Guessable):
 
     Examples
     --------
-    >>> import discreet
-    >>> from discreet.datasets import lsat
-    >>> items = lsat().items
-    >>> print(discreet.release(lsat(), epsilon=5.0, items=items).guarantee.summary)
-    epsilon 5, delta 1e-06, replace-one; protects one person's whole set of answers
+    >>> promise = Guarantee(1.0, 1e-6, 0.02, "replace-one", "pairs")
+    >>> promise.summary
+    "epsilon 1, delta 1e-06, replace-one; protects one person's whole set of answers"
     """
 
     epsilon: float
