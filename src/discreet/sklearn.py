@@ -21,7 +21,7 @@ from discreet.answers.matrices import store_array
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.hints import Guessable
-from discreet.items.fit import (
+from discreet.items.residuals import (
     describe_persons,
     log_likelihood,
     predict_answers,

@@ -308,7 +308,7 @@ def compare_testlets(
 ) -> None:
     """Measure how much items that belong together overstate reliability. Confidential."""
     responses = read_answers(file, reading)
-    from discreet.items.testlets import measure_testlets
+    from discreet.items.dimensionality import measure_testlets
     from discreet.tables.opener import read_columns
 
     rows = zip(*read_columns(testlets, ("item", "testlet"), "testlets"), strict=True)

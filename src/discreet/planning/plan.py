@@ -23,8 +23,7 @@ from discreet.planning.forecast import (
     predict_rmse_without_privacy,
     predict_threshold_rmse,
 )
-from discreet.planning.noise import FORECASTS
-from discreet.planning.study import LEAST_SPREAD, MOST_SPREAD, Assumptions, Setting
+from discreet.planning.study import FORECASTS, LEAST_SPREAD, MOST_SPREAD, Assumptions, Setting
 from discreet.privacy.accounting import Neighbours, as_neighbours
 from discreet.privacy.mechanisms import check_mechanism, find_mechanism
 from discreet.results.estimate import FitWarning, WarningKind
@@ -162,7 +161,7 @@ class Plan(Tabular):
     Examples
     --------
     >>> import discreet
-    >>> study = discreet.plan(persons=1000, items=20, epsilon=1.0)
+    >>> study = discreet.plan(persons=1000, items=50, answers=20, epsilon=1.0)
     >>> study.mechanism, study.rmse > study.rmse_without_privacy
     ('margins', True)
     """

@@ -29,7 +29,7 @@ from discreet.privacy.accounting.spend import compose_guarantees
 from discreet.results.calibrated import read_calibration
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Estimate, FitWarning, WarningKind
-from discreet.tabular import Tabular, brief_repr, list_field_columns
+from discreet.tabular import Tabular, list_field_columns
 from discreet.text import name_some
 from discreet.types import BoolArray, FloatArray
 
@@ -87,11 +87,11 @@ class Link(Tabular):
     Examples
     --------
     >>> import discreet
-    >>> from discreet.datasets import lsat
-    >>> estimate = discreet.fit(lsat())
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
     >>> link = discreet.link_calibrations(estimate, estimate)
-    >>> link.shift, len(link.items)
-    (0.0, 5)
+    >>> link.flagged_items, link.by
+    ((), 'items')
     """
 
     shift: float
@@ -110,8 +110,6 @@ class Link(Tabular):
     guarantee: Guarantee | None = None
     linked: object = None
     by: str = "items"
-
-    __repr__ = brief_repr
 
     @property
     def flagged_items(self) -> tuple[str, ...]:
