@@ -188,6 +188,40 @@ class WeightOptions:
         return [value for name, value in self.stated.items() if name != "replication"]
 
 
+@dataclass(frozen=True)
+class RaterOptions:
+    """Facets of ratings."""
+
+    PANEL: ClassVar[str] = "Ratings by raters"
+
+    rater: Annotated[
+        str | None, option("COL", "Column with the raters; the table has one rating per row.")
+    ] = None
+    facet: Annotated[
+        list[str] | None,
+        option("COL", "Column with a further facet, such as a task (may be repeated)."),
+    ] = None
+    structure: Annotated[
+        str | None,
+        option("TERMS", 'Terms whose sum is a threshold (default "item:step + rater").'),
+    ] = None
+    within: Annotated[
+        Literal["auto", "item", "none"],
+        option(
+            "KIND",
+            "auto, item (compare ratings of the same person and item) or none (all of a person).",
+        ),
+    ] = "auto"
+    drift_over: Annotated[
+        str | None, option("COL", "Column with periods: test whether severities change over them.")
+    ] = None
+
+    @property
+    def facets(self) -> list[str]:
+        """All facets, the rater first."""
+        return [*([self.rater] if self.rater else []), *(self.facet or [])]
+
+
 AnswersFile = Annotated[
     str,
     argument("FILE", "The answers: CSV, Excel, SPSS, Stata, SAS, Parquet or JSONL; long or wide."),

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -19,6 +19,7 @@ from discreet.atomic import PRIVACY_FILE, staged, write_text
 from discreet.cli.answers import (
     AnswersFile,
     Limits,
+    RaterOptions,
     ReadingOptions,
     WeightOptions,
     inspect_answers,
@@ -84,40 +85,6 @@ Regularisation = Annotated[
 
 
 ESTIMATE_FILE = "estimate.confidential.json"
-
-
-@dataclass(frozen=True)
-class RaterOptions:
-    """Facets of ratings."""
-
-    PANEL: ClassVar[str] = "Ratings by raters"
-
-    rater: Annotated[
-        str | None, option("COL", "Column with the raters; the table has one rating per row.")
-    ] = None
-    facet: Annotated[
-        list[str] | None,
-        option("COL", "Column with a further facet, such as a task (may be repeated)."),
-    ] = None
-    structure: Annotated[
-        str | None,
-        option("TERMS", 'Terms whose sum is a threshold (default "item:step + rater").'),
-    ] = None
-    within: Annotated[
-        Literal["auto", "item", "none"],
-        option(
-            "KIND",
-            "auto, item (compare ratings of the same person and item) or none (all of a person).",
-        ),
-    ] = "auto"
-    drift_over: Annotated[
-        str | None, option("COL", "Column with periods: test whether severities change over them.")
-    ] = None
-
-    @property
-    def facets(self) -> list[str]:
-        """All facets, the rater first."""
-        return [*([self.rater] if self.rater else []), *(self.facet or [])]
 
 
 def fit(
