@@ -210,12 +210,12 @@ refined:
 """What other programs call models and methods; a near one where they have another."""
 
 
-def check_choice(what: str, name: str, choices: Iterable[str]) -> None:
+def check_choice_name(what: str, name: str, choices: Iterable[str]) -> None:
     """Refuse a name that is none of the choices, and say which one may be meant.
 
     Examples
     --------
-    >>> check_choice("model", "PCM", ("rasch", "partial-credit"))  # doctest: +ELLIPSIS
+    >>> check_choice_name("model", "PCM", ("rasch", "partial-credit"))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
     discreet.errors.BadUsage: there is no model called 'PCM'; did you mean 'partial-credit'? ...

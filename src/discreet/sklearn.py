@@ -30,7 +30,7 @@ from discreet.items.residuals import (
     smooth_shares,
 )
 from discreet.models.calibrate import fit
-from discreet.models.steps import match_categories
+from discreet.models.item_parameters import match_categories
 from discreet.persons.measures import NormalPrior, abilities
 from discreet.privacy.accounting import Budget
 from discreet.privacy.protocol import check_steps

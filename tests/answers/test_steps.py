@@ -13,8 +13,8 @@ from discreet.answers.pack import Repeated
 from discreet.answers.steps import StepStore, store_codes, store_long_codes
 from discreet.counts.nodes import keep_used
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
+from discreet.models.item_parameters import choose_model
 from discreet.models.methods import PAIR_METHODS
-from discreet.models.steps import choose_model
 from discreet.secure import SystemSource
 from stepped import chances, draw_codes, hold
 

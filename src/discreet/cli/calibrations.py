@@ -16,7 +16,7 @@ from discreet.atomic import PRIVACY_FILE, staged
 from discreet.cli.options import option
 from discreet.cli.output import confidential, json_text, list_rows, note, print_columns
 from discreet.errors import BadUsage
-from discreet.hints import check_choice
+from discreet.hints import check_choice_name
 from discreet.names import spell_path
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def check_method(name: str) -> Method:
     """Return a known method; refuse another before a large file is read for nothing."""
     from discreet.models.methods import AUTO, METHODS
 
-    check_choice("method", name, (AUTO, *METHODS))
+    check_choice_name("method", name, (AUTO, *METHODS))
     return cast("Method", name)
 
 

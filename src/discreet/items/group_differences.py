@@ -27,7 +27,8 @@ from discreet.answers.responses import Responses
 from discreet.answers.steps import store_codes
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
 from discreet.items.groups import Split
-from discreet.models.conditional.estimator import ConditionalFit, find_maximum
+from discreet.models.conditional.estimator import find_maximum
+from discreet.models.conditional.maximise import ConditionalFit
 from discreet.models.conditional.patterns import group_patterns
 from discreet.results.estimate import Estimate, Status, draw_errors
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array

@@ -18,7 +18,7 @@ from discreet.answers.judges import Comparisons, count_wins
 from discreet.answers.read_judges import open_comparisons
 from discreet.counts import ComparisonCounts
 from discreet.errors import DisconnectedItems
-from discreet.hints import check_choice
+from discreet.hints import check_choice_name
 from discreet.models.connectivity import Chain, build_chain
 from discreet.models.laplacian import Laplacian, invert
 from discreet.models.methods import PAIR_METHODS, Method
@@ -99,7 +99,7 @@ def rank_comparisons(
     >>> float(np.round(result.strength[0] - result.strength[1], 6)), result.rank(1).top
     (1.098612, ('ash',))
     """
-    check_choice("method", method, PAIR_METHODS)
+    check_choice_name("method", method, PAIR_METHODS)
     source = data if isinstance(data, ComparisonCounts) else open_comparisons(data)
     counts = source if isinstance(source, ComparisonCounts) else count_wins(source)
     chain = _build_chain(counts, regularisation)

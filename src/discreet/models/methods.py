@@ -15,7 +15,7 @@ import numpy as np
 from discreet.answers.protocol import Answers
 from discreet.counts.folds import PersonWeight
 from discreet.errors import BadUsage
-from discreet.hints import check_choice
+from discreet.hints import check_choice_name
 from discreet.models.item_parameters import KnownItems
 from discreet.models.laplacian import Laplacian
 from discreet.models.refined import RefinedScoring, curvature, solve_refined, solve_within
@@ -51,6 +51,24 @@ class Method:
         dense = rates if isinstance(rates, np.ndarray) else rates.toarray()
         flow = dense * scoring.residual(difficulty[:, None], difficulty[None, :])
         return np.asarray(flow.sum(axis=0) - flow.sum(axis=1))
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """What the caller of :func:`discreet.fit` asked for.
+
+    ``undecided`` says whether conditional likelihood shall be tried, ``choice`` why a method was
+    taken where none was named.
+    """
+
+    method: str
+    standard_errors: bool
+    regularisation: float
+    ability: str
+    model: str = "auto"
+    undecided: bool = False
+    choice: str = ""
+    anchors: KnownItems | None = None
 
 
 PAIR_METHODS: dict[str, Method] = {
@@ -94,7 +112,7 @@ def _marginal(
 ANSWER_METHODS: dict[str, AnswerMethod] = {"conditional": _conditional, "marginal": _marginal}
 
 AUTO = "auto"
-"""Not a method but the wish that one be chosen; see :mod:`discreet.models.automatic`."""
+"""Choose a method automatically; see :mod:`discreet.models.conditional.estimator`."""
 
 METHODS: dict[str, Method | AnswerMethod] = {**PAIR_METHODS, **ANSWER_METHODS}
 """Every method by name."""
@@ -142,6 +160,6 @@ OTHER_WORDS = MethodWords(
 
 def check_method_name(name: str, ability: str) -> None:
     """Refuse a method that is not in the table, and options that it does not have."""
-    check_choice("method", name, (AUTO, *METHODS))
+    check_choice_name("method", name, (AUTO, *METHODS))
     if ability != "normal" and name in (AUTO, *PAIR_METHODS):
         raise BadUsage(f"ability is an option of the method 'marginal' only, found {name!r}")

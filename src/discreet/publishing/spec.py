@@ -18,7 +18,7 @@ from typing import Any, cast, get_args
 
 from discreet.answers.read_judges import read_comparisons
 from discreet.errors import BadUsage, NotAllowed
-from discreet.hints import check_choice
+from discreet.hints import check_choice_name
 from discreet.models.noisy.released import check_estimator
 from discreet.names import name_id
 from discreet.privacy.accounting import Budget, Neighbours
@@ -358,7 +358,7 @@ def _read_persons(persons: Any, kind: str) -> tuple[int | None, tuple[str, ...]]
 
 
 def _check_model(model: str, *, has_steps: bool) -> ScaleModel:
-    check_choice("model", model, ("auto", *MODELS))
+    check_choice_name("model", model, ("auto", *MODELS))
     if has_steps and model == "rasch":
         raise BadUsage("model='rasch' is for right and wrong answers, and the list names steps")
     if not has_steps and model in get_args(ScaleModel):

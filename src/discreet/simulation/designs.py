@@ -22,7 +22,7 @@ from scipy.special import expit, log_expit
 
 from discreet.answers.steps import MOST_STEPS
 from discreet.errors import BadUsage
-from discreet.hints import check_choice
+from discreet.hints import check_choice_name
 from discreet.types import MODELS, FloatArray, Int8Array, Int64Array, Model
 
 Steps: TypeAlias = SupportsIndex | Sequence[SupportsIndex] | None
@@ -141,7 +141,7 @@ def accept_model(model: Model, steps: tuple[int, ...]) -> str:
     stepped = max(steps) > 1
     if model == "auto":
         return "partial-credit" if stepped else "rasch"
-    check_choice("model", model, ("auto", *MODELS))
+    check_choice_name("model", model, ("auto", *MODELS))
     if model == "rasch" and stepped:
         raise BadUsage(
             f"the model 'rasch' is of right and wrong answers, but items have up to {max(steps)} "

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from discreet.errors import BadResponses, BadUsage, Remedy
-from discreet.hints import check_choice
+from discreet.hints import check_choice_name
 from discreet.log import LOG
 from discreet.tables.remedies import Detected, capitalise, join_remedies, make_remedy
 from discreet.tables.values import EVERYWHERE, as_number, spell
@@ -144,7 +144,7 @@ def make_asked(
     from discreet.types import MODELS
 
     if model is not None:
-        check_choice("model", model, ("auto", *MODELS))
+        check_choice_name("model", model, ("auto", *MODELS))
     options = AskedSteps(
         None if model == "auto" else model,
         _check_steps(steps),
