@@ -44,6 +44,8 @@ class Field:
         From what was typed to the value.
     write
         From the value to what stands in the field.
+    lines
+        How many lines can be typed.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Field:
     choices: Mapping[str, str] = field(default_factory=dict)
     read: Callable[[str], Any] = str
     write: Callable[[Any], str] = str
+    lines: int = 1
 
 
 def read_fields(fields: Sequence[Field], sent: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,8 +30,8 @@ from discreet.publishing.release import DeliveryTerms, Preview, preview_release,
 from discreet.publishing.spec import ItemList, ReleaseSpec, make_spec
 from discreet.scales.bank import CONFIDENTIAL, is_bank, read_bank
 from discreet.studio.forms import Field, read_fields, read_number, read_whole, write_number
+from discreet.studio.inspecting import counting
 from discreet.studio.jobs import TaskProgress
-from discreet.studio.look import counting
 from discreet.tables.dataset import is_too_large
 from discreet.tables.lists import read_items
 from discreet.tables.reading import Reading

@@ -13,7 +13,7 @@ from discreet.errors import BadUsage
 from discreet.html import HtmlColumn
 from discreet.scales.reported import parse_scale
 from discreet.studio.calibration import CalibrationSummary, calibrate
-from discreet.studio.forms import Field, read_fields, write_fields
+from discreet.studio.forms import Field, read_fields, write_fields, write_list
 from discreet.studio.frame import (
     Same,
     Secrecy,
@@ -24,8 +24,9 @@ from discreet.studio.frame import (
     write_call,
     write_same,
 )
+from discreet.studio.inspecting import ANSWERS
+from discreet.studio.inspecting import FIELDS as READING
 from discreet.studio.jobs import JobState
-from discreet.studio.look import ANSWERS
 from discreet.studio.pages.data import find_look
 from discreet.studio.session import CalibrationRun, StudioSession, Work
 
@@ -71,19 +72,20 @@ def show_form(
 ) -> Response:
     """Show what can be chosen, and what was computed."""
     work = work_of(request)
-    look = find_look(work)
-    ready = look is not None and look.summary is not None
+    view = find_look(work)
     usual = {"model": work.options["model"]} if "model" in work.options else {}
     return show(
         "calibrate.html",
         {
             "problem": problem,
-            "ready": ready,
-            "found": look,
+            "view": view if view is not None and view.is_ready else None,
             "fields": FIELDS,
             "said": form_values or write_fields(FIELDS, usual),
-            "runs": [(run, describe(run), run.job.state.value) for run in reversed(work.runs)],
-            "done": [(run, describe(run)) for run in work.runs if run.job.state is JobState.DONE],
+            "runs": [
+                (run, describe(work, run), run.job.state.value) for run in reversed(work.runs)
+            ],
+            "done": [(run, describe(work, run)) for run in work.runs if run.is_done],
+            "earlier": [(_say_settings(one), one) for one in work.earlier] if view else [],
         },
         title=f"Calibrate {work.title}",
         secrecy=Secrecy.CONFIDENTIAL,
@@ -93,10 +95,33 @@ def show_form(
     )
 
 
-def describe(run: CalibrationRun) -> str:
-    """Return a calibration in a few words: what was asked of it."""
-    choices = [*run.settings.values()] or ["as the program chose"]
-    return f"{run.name.replace('job-', 'No. ')}: {', '.join(choices)}"
+def describe(work: Work, run: CalibrationRun) -> str:
+    """Return a calibration in a few words: its number, its settings, and what else is different."""
+    names = dict.fromkeys(name for other in work.runs for name in other.options)
+    different = {
+        name: run.options.get(name, "not stated")
+        for name in names
+        if any(other.options.get(name) != run.options.get(name) for other in work.runs)
+    }
+    read = [f"{READ.get(name, name)} {write_list(value)}" for name, value in different.items()]
+    return f"{work.runs.index(run) + 1}: {'; '.join([_say_settings(run.settings), *read])}"
+
+
+READ = {part.name: part.label.lower() for part in READING} | {
+    "reverse": "reversed", "ignore": "left out", "drop_rows": "rows left out",
+    "key_row": "row of the key", "group": "groups", "keep": "items", "lowest": "lowest category",
+}  # fmt: skip
+"""What a page calls the fields of a reading."""
+
+
+def _say_settings(settings: Mapping[str, Any]) -> str:
+    """Return the settings of a calibration in words."""
+    words = [
+        part.choices[settings[part.name]] if part.choices else f"scale {settings[part.name]}"
+        for part in FIELDS
+        if part.name in settings
+    ]
+    return ", ".join(word.partition(":")[0] for word in words) or "standard settings"
 
 
 async def begin(request: Request) -> Response:
@@ -114,8 +139,8 @@ async def begin(request: Request) -> Response:
 
 
 def _begin(session: StudioSession, work: Work, settings: Mapping[str, Any]) -> CalibrationRun:
-    look = find_look(work)
-    if look is None or look.summary is None or work.reading is None:
+    view = find_look(work)
+    if view is None or not view.is_ready or work.reading is None:
         raise BadUsage("These answers have not been read yet. Look at the data first.")
     answers = work.reading.folder / ANSWERS
 
@@ -131,6 +156,7 @@ def _begin(session: StudioSession, work: Work, settings: Mapping[str, Any]) -> C
     run = _find_same(changed, settings)
     if run is None:
         raise BadUsage("The file was read otherwise meanwhile. Begin again.")
+    session.keep(changed)
     return run
 
 
@@ -151,16 +177,16 @@ def compare(request: Request) -> Response:
     """Show two calibrations side by side."""
     work = work_of(request)
     names = (request.query_params.get("first", ""), request.query_params.get("second", ""))
-    pair = [
-        run for name in names if (run := work.find_run(name)) and run.job.state is JobState.DONE
-    ]
+    pair = [run for name in names if (run := work.find_run(name)) and run.is_done]
     if len(pair) < 2:
         return show_form(request, "Choose two calibrations that are done.")
     summaries: list[CalibrationSummary] = [run.job.outcome.value for run in pair]
     return show(
         "compare.html",
         {
-            "pair": list(zip(pair, map(describe, pair), summaries, strict=True)),
+            "pair": [
+                (run, describe(work, run), one) for run, one in zip(pair, summaries, strict=True)
+            ],
             "columns": _set_side_by_side(*summaries),
             "same": _write_same(work, pair),
         },
@@ -221,8 +247,8 @@ def _call(run: CalibrationRun) -> str:
 
 def write_run(work: Work, run: CalibrationRun) -> Same:
     """Return what does the same as a calibration."""
-    look = find_look(work)
-    items = [column.name for column in look.columns if column.role == "item"] if look else []
+    view = find_look(work)
+    items = view.items if view else []
     code = f"calibration = {_call(run)}\nprint(calibration.summary())\n"
     more = {**run.settings, "out": f"results-{run.name.removeprefix('job-')}"}
     return write_same("fit", work.shown, run.options, items, more=more, then=code)

@@ -49,7 +49,6 @@ from discreet.studio.frame import (
     write_same,
 )
 from discreet.studio.jobs import JobState
-from discreet.studio.look import ITEM
 from discreet.studio.pages.data import find_look
 from discreet.studio.pages.ledgers import ListedLedger, list_ledgers
 from discreet.studio.releasing import (
@@ -366,9 +365,8 @@ def write_release(ticket: Ticket) -> Same | None:
     public = {"epsilon": budget.epsilon, "delta": budget.delta, **relation}
     destination = {"ledger": str(terms.ledger), "out": ticket.place.name}
     more = {"items": ITEMS_FILE, **public, **keywords, **about, **destination}
-    look = find_look(work)
-    columns = [column.name for column in look.columns if column.role == ITEM] if look else []
-    command = write_same("release", work.shown, words, columns, more=more)
+    view = find_look(work)
+    command = write_same("release", work.shown, words, view.items if view else [], more=more)
     python = _write_python(work, terms, {**words, **destination})
     typed = f"{command.command} --looked" if terms.spec.identity.looked else command.command
     return replace(command, command=typed, python=python)

@@ -46,7 +46,7 @@ def show_report(request: Request) -> Response:
     work, run = work_of(request), run_of(request)
     frame = {"work": work, "run": run, "here": "report", "secrecy": Secrecy.CONFIDENTIAL}
     if run.job.state is not JobState.DONE:
-        values = {**show_job(run.job), "asked": describe(run)}
+        values = {**show_job(run.job), "asked": describe(work, run)}
         return show("running.html", values, title=run.job.title, **frame)  # type: ignore[arg-type]
     summary: CalibrationSummary = run.job.outcome.value
     start = f"/report/{work.name}/{run.name}"
@@ -54,7 +54,7 @@ def show_report(request: Request) -> Response:
         **summary.values,
         "layout": "studio/frame.html",
         "start": start,
-        "asked": describe(run),
+        "asked": describe(work, run),
         "warnings": run.job.outcome.warnings,
         "files": summary.files,
         "links": [f"{start}/items/{number}" for number in range(len(summary.estimate.items))],
