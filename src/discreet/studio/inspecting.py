@@ -267,8 +267,19 @@ def counting(progress: TaskProgress, source: Path) -> Any:
     return lambda done: progress.count(min(done, total), total)
 
 
+PICTURE, DOCUMENT = "a picture", "a text document"
+NO_TABLES = dict.fromkeys((".jpg", ".jpeg", ".png", ".gif", ".heic", ".tif", ".bmp"), PICTURE)
+NO_TABLES |= dict.fromkeys((".doc", ".docx", ".odt", ".rtf", ".pages", ".pdf"), DOCUMENT)
+"""What files are that hold no table, by their endings."""
+
+
 def _explain(error: DiscreetError, source: Path, name: str) -> TableFinding:
     """Return a refusal as a question; the path of a copy is called as the user calls the file."""
+    if kind := NO_TABLES.get(source.suffix.lower()):
+        words = (
+            f"{name} is {kind} and cannot be read as a table. Save the answers as a spreadsheet."
+        )
+        return TableFinding("", words)
     message = str(error).replace(str(source), name)
     for remedy in error.remedies:
         message = message.replace(f"{remedy.words[0].upper()}{remedy.words[1:]}.", "").strip()

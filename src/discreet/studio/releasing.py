@@ -30,6 +30,7 @@ from discreet.publishing.release import DeliveryTerms, Preview, preview_release,
 from discreet.publishing.spec import ItemList, ReleaseSpec, make_spec
 from discreet.scales.bank import CONFIDENTIAL, is_bank, read_bank
 from discreet.studio.forms import Field, read_fields, read_number, read_whole, write_number
+from discreet.studio.inspecting import FIELDS as READING
 from discreet.studio.inspecting import counting
 from discreet.studio.jobs import TaskProgress
 from discreet.tables.dataset import is_too_large
@@ -103,6 +104,12 @@ class ReleaseForm:
 
 
 COUNTED, FIXED = "counted", "fixed"
+STEPS, CORRECTION = "steps", "correction"
+ASKED = {
+    STEPS: ("design", "lowest", "model"),
+    CORRECTION: ("supersedes", "reason"),
+}
+"""Fields that only answers with steps, or a correction, need."""
 
 PROTECTION = (
     Field(
@@ -155,6 +162,38 @@ PROTECTION = (
 )
 """What decides how much is revealed, and how exact the numbers are."""
 
+PERSON_FIELD = Field(
+    "person",
+    "Which column tells persons apart?",
+    "Its name from the code book. Blank: a column with a usual name, such as id or person, or one "
+    "row for each person.",
+)
+WRITTEN = (
+    *(part for part in READING if part.name in ("key", "missing", "delimiter", "sheet")),
+    Field(
+        "skip_rows",
+        "Rows above the names",
+        "How many rows stand above the row of names: titles, dates. Blank: none.",
+        read=read_whole,
+    ),
+)
+"""How the file is written, from its code book: nothing is found out by looking."""
+FILE = (PERSON_FIELD, *WRITTEN)
+
+KIND = Field(
+    "kind",
+    "What are the answers?",
+    "",
+    {"right": "right or wrong", STEPS: "points or categories"},
+)
+EDITION = Field(
+    "edition",
+    "What is this release?",
+    "",
+    {"new": "a new release", CORRECTION: "a correction of an earlier one"},
+)
+"""What is asked first; the rest of the form follows from it."""
+
 STUDY = (
     Field(
         "mechanism",
@@ -169,8 +208,7 @@ STUDY = (
     Field(
         "design",
         "Who answered which items",
-        "Only answers in steps need it. Say what your study planned: it makes the numbers more "
-        "exact, and wrong where it is not true.",
+        "What your study planned. It makes the numbers more exact, and wrong where it is not true.",
         {
             "": "not known",
             "complete": "everybody all items",
@@ -180,14 +218,13 @@ STUDY = (
     Field(
         "lowest",
         "Lowest number of the scale",
-        "Only answers in steps need it: 0, or 1 where your questionnaire counts from 1. Blank: 0.",
+        "0, or 1 where your questionnaire counts from 1. Blank: 0.",
         read=read_whole,
     ),
     Field(
         "model",
         "Model of the steps",
-        "Only answers in steps need it: whether each item has its own distances between the "
-        "categories, or all have the same.",
+        "Whether each item has its own distances between the categories, or all have the same.",
         {"": "each item its own (partial credit)", "rating-scale": "all the same (rating scale)"},
     ),
     Field(
@@ -203,8 +240,8 @@ STUDY = (
 ABOUT = (
     Field("title", "Title", "What readers will call it, such as Reading test, spring 2026."),
     Field("version", "Version", "Such as 1. A correction is a new release with the next version."),
-    Field("supersedes", "Takes the place of version", "Only for a correction: the wrong version."),
-    Field("reason", "Because", "Only for a correction: what was wrong, for the readers."),
+    Field("supersedes", "Takes the place of version", "The version that was wrong."),
+    Field("reason", "Because", "What was wrong, for the readers."),
     Field(
         "language",
         "Language",
@@ -224,6 +261,22 @@ ACCOUNT = Field(
     "The ledger and, in it, whom these answers are about. The release counts against that limit "
     "for ever, whether you publish it or not.",
 )
+
+
+NOT_RELEASED = {"model", "lowest", "keep", "steps", "categories", "merge"}
+"""What is stated about a reading that a release is told by its list of items and its form."""
+
+
+def list_words(options: Mapping[str, Any], sent: Mapping[str, str]) -> dict[str, Any]:
+    """Return how the answers are read for a release: as stated before, and as the form says."""
+    if options.get("drop_rows") or options.get("key_row") is not None:
+        raise BadUsage(
+            "A release reads every row of the file. Take the rows that are no persons (totals, the "
+            "key, blank rows) out of the file, and open it again."
+        )
+    form = {part.name for part in FILE if part.name in sent} | {"drop_rows", "key_row"}
+    stated = {k: v for k, v in options.items() if k not in NOT_RELEASED | form}
+    return stated | read_fields(FILE, sent)
 
 
 def read_form(
@@ -248,7 +301,10 @@ def read_form(
     if not accounts:
         raise BadUsage("There is no ledger that can be charged. Make one first.")
     account = replace(ACCOUNT, choices=dict.fromkeys(accounts, ""))
-    entries = read_fields((account, *FIELDS), sent)
+    asked = {name for mark in (sent.get("kind", STEPS), sent.get("edition", CORRECTION))
+             for name in ASKED.get(mark, ())}  # fmt: skip
+    hidden = {name for names in ASKED.values() for name in names} - asked
+    entries = read_fields((account, *(part for part in FIELDS if part.name not in hidden)), sent)
     for form_field in (account, *FIELDS):
         if form_field.name in NEEDED and form_field.name not in entries:
             raise BadUsage(f"{form_field.label}: this field is blank, and a release needs it.")
@@ -283,8 +339,14 @@ def write_form(form: ReleaseForm) -> dict[str, str]:
         "persons": form.expected,
         "number": FIXED if "persons" in keywords else COUNTED,
         "looked": "yes" if form.spec.identity.looked else "",
+        **form.spec.reading,
     }
-    return {part.name: part.write(values[part.name]) for part in FIELDS if part.name in values}
+    marks = {
+        "kind": STEPS if form.spec.public.has_steps else "right",
+        "edition": CORRECTION if "supersedes" in values else "new",
+    }
+    fields = (*FIELDS, *FILE)
+    return marks | {one.name: one.write(values[one.name]) for one in fields if one.name in values}
 
 
 # -- the list of items -----------------------------------------------------------------------
@@ -337,15 +399,6 @@ def _refuse_table(items: ItemList, source_name: str) -> None:
             )
 
 
-TOLD = ("model", "lowest")
-"""Words about answers that a release is told by its terms."""
-
-
-def list_words(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how the answers are read for a release."""
-    return {name: value for name, value in options.items() if name not in TOLD}
-
-
 def make(
     progress: TaskProgress,
     reservation: str,
@@ -387,7 +440,7 @@ def finish(
         progress.commit()
         resume_release(book, reservation, out=out)
         return out.name
-    with _open(progress, source, list_words(options), order.public) as answers:
+    with _open(progress, source, options, order.public) as answers:
         progress.commit()
         resume_release(book, reservation, answers, out=out)
     return out.name

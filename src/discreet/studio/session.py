@@ -27,11 +27,25 @@ MOST_BYTES = 2_000_000_000
 
 @dataclass(frozen=True)
 class CalibrationRun:
-    """One calibration: its job, what was asked of it, and how its answers were read."""
+    """One calibration.
+
+    Attributes
+    ----------
+    job
+        That computes it.
+    settings
+        What was asked of it.
+    options, shown
+        What was stated about the reading of its answers, and all that a program must state.
+    answers
+        The folder of the job that read them.
+    """
 
     job: StudioJob
     settings: Mapping[str, Any]
     options: Mapping[str, Any]
+    shown: Mapping[str, Any]
+    answers: Path
 
     @property
     def name(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
 from starlette.requests import Request
@@ -11,6 +12,7 @@ from starlette.routing import Route
 
 from discreet.errors import BadUsage
 from discreet.html import HtmlColumn
+from discreet.report.svg import Sheet
 from discreet.scales.reported import parse_scale
 from discreet.studio.calibration import CalibrationSummary, calibrate
 from discreet.studio.forms import Field, read_fields, write_fields, write_list
@@ -29,6 +31,7 @@ from discreet.studio.inspecting import FIELDS as READING
 from discreet.studio.jobs import JobState
 from discreet.studio.pages.data import find_look
 from discreet.studio.session import CalibrationRun, StudioSession, Work
+from discreet.text import count_of, minus
 
 METHODS = {
     "": "choose for me",
@@ -142,15 +145,16 @@ def _begin(session: StudioSession, work: Work, settings: Mapping[str, Any]) -> C
     view = find_look(work)
     if view is None or not view.is_ready or work.reading is None:
         raise BadUsage("These answers have not been read yet. Look at the data first.")
-    answers = work.reading.folder / ANSWERS
+    folder = work.reading.folder
 
     def start(now: Work) -> dict[str, Any]:
         if _find_same(now, settings):
             return {}
         title = f"Calibration of {now.title}"
-        arguments = {"answers": answers, "title": title, "settings": dict(settings)}
+        arguments = {"answers": folder / ANSWERS, "title": title, "settings": dict(settings)}
         job = session.jobs.start(title, calibrate, **arguments)
-        return {"runs": (*now.runs, CalibrationRun(job, dict(settings), dict(now.options)))}
+        run = CalibrationRun(job, dict(settings), dict(now.options), view.shown, folder)
+        return {"runs": (*now.runs, run)}
 
     changed = session.change(work.name, start)
     run = _find_same(changed, settings)
@@ -187,7 +191,8 @@ def compare(request: Request) -> Response:
             "pair": [
                 (run, describe(work, run), one) for run, one in zip(pair, summaries, strict=True)
             ],
-            "columns": _set_side_by_side(*summaries),
+            "columns": (columns := _set_side_by_side(*summaries)),
+            "scatter": draw_scatter(columns),
             "same": _write_same(work, pair),
         },
         title="Two calibrations side by side",
@@ -216,6 +221,26 @@ def _set_side_by_side(first: CalibrationSummary, second: CalibrationSummary) -> 
     ]
 
 
+def draw_scatter(columns: list[HtmlColumn]) -> Sheet | None:
+    """Draw the numbers of one calibration against those of the other."""
+    names, first, second = columns[0].values, columns[1].values, columns[3].values
+    dots = [dot for dot in zip(names, first, second, strict=True) if all(map(isfinite, dot[1:]))]
+    if not dots:
+        return None
+    numbers = [number for dot in dots for number in dot[1:]]
+    ends = min(numbers) - 0.2, max(numbers) + 0.2
+    sheet = Sheet(
+        ends, ends, f"Two calibrations of {count_of(len(dots))}, one against the other; the table "
+        "has the numbers", height=420, top=24,
+    )  # fmt: skip
+    sheet.x_axis("first, in logits")
+    sheet.y_axis("second, in logits")
+    sheet.line("axis", ends, ends)
+    for name, x, y in dots:
+        sheet.dot("ring", x, y, tip=minus(f"{name}: {x:.2f} and {y:.2f}"))
+    return sheet
+
+
 COMPARE = """
 differences = dict(zip(second.items, second.difficulty))
 for item, difficulty in zip(first.items, first.difficulty):
@@ -229,7 +254,7 @@ def _write_same(work: Work, pair: list[CalibrationRun]) -> Same:
     """Return what gives the numbers of the page: each calibration reads the file in its own way."""
     code = ["import discreet\n"]
     for name, run in zip(("first", "second"), pair, strict=True):
-        code.append(f"answers = {write_call(work.shown, run.options)}")
+        code.append(f"answers = {write_call(work.shown, run.shown)}")
         code.append(f"{name} = {_call(run)}")
     first, second = (write_run(work, run) for run in pair)
     return Same(
@@ -251,7 +276,7 @@ def write_run(work: Work, run: CalibrationRun) -> Same:
     items = view.items if view else []
     code = f"calibration = {_call(run)}\nprint(calibration.summary())\n"
     more = {**run.settings, "out": f"results-{run.name.removeprefix('job-')}"}
-    return write_same("fit", work.shown, run.options, items, more=more, then=code)
+    return write_same("fit", work.shown, run.shown, items, more=more, then=code)
 
 
 ROUTES = (

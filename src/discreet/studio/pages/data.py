@@ -98,6 +98,7 @@ def _describe(work: Work, job: StudioJob) -> Mapping[str, Any]:
         "view": view,
         "preview": view.inspection and view.inspection.preview,
         "questions": questions,
+        "answerable": any(one.answers for _, one in questions),
         "notes": [(n, one) for n, one in enumerate(view.findings) if not one.is_open],
         "say_answer": say_answer,
         "say_finding": say_finding,
@@ -109,7 +110,7 @@ def _describe(work: Work, job: StudioJob) -> Mapping[str, Any]:
         "said": write_fields(FIELDS, view.shown),
         "key": view.shown.get("key") if isinstance(view.shown.get("key"), Mapping) else {},
         "letters": _list_letters(view) if "key" in asked else "",
-        "same": write_same("fit", work.shown, work.options, view.items),
+        "same": write_same("fit", work.shown, view.shown, view.items),
     }
 
 

@@ -41,7 +41,7 @@ from discreet.studio.forms import (
     write_list,
     write_number,
 )
-from discreet.studio.frame import Same, Secrecy, go, send_text, session_of, show
+from discreet.studio.frame import Same, Secrecy, go, own_page, send_text, session_of, show
 from discreet.studio.session import StudioSession
 
 RELATIONS = {
@@ -168,6 +168,7 @@ def show_ledgers(
             "fields": FIELDS,
             "said": {**write_fields(FIELDS, {}), **(USUAL if form_values is None else form_values)},
             "opened": session.books.paths(),
+            "back": own_page((form_values or request.query_params).get("back", "")),
         },
         title="Ledgers",
         secrecy=Secrecy.LEDGER,
@@ -182,9 +183,10 @@ def create(request: Request, sent: dict[str, str]) -> Response:
     try:
         path = _create(session, read_fields(FIELDS, sent))
     except DiscreetError as error:
-        form_values = {form_field.name: sent.get(form_field.name, "") for form_field in FIELDS}
+        form_values = {name: sent.get(name, "") for name in ("back", *(one.name for one in FIELDS))}
         return show_ledgers(request, str(error), form_values)
-    return go(f"/ledgers/{session.know_ledger(path)}")
+    back = own_page(sent.get("back", ""))
+    return go(f"/ledgers/{session.know_ledger(path)}{back and f'?back={back}'}")
 
 
 def _create(session: StudioSession, keywords: dict[str, Any]) -> Path:
@@ -254,6 +256,7 @@ def show_ledger(request: Request, problem: str = "") -> Response:
             "title": listed.title,
             "layout": "studio/frame.html",
             "problem": problem,
+            "back": own_page(request.query_params.get("back", "")),
             "listed": listed,
             "policy": [] if ledger.policy is None else ledger.policy.describe(),
             "waiting_for": [

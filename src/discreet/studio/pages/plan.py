@@ -95,7 +95,7 @@ STUDY = (
         "Mechanism",
         "How noise is added. The table below shows what each would give for this study; if in "
         "doubt, leave it.",
-        {"": "the usual one"} | {name: name for name in plannable(Neighbours.REPLACE_ONE)},
+        {"": "choose for me"} | {name: name for name in plannable(Neighbours.REPLACE_ONE)},
     ),
     Field(
         "steps",
@@ -224,6 +224,7 @@ def _check(keywords: Mapping[str, Any]) -> None:
 
 def _list_facts(study: Plan, top: int | None) -> Iterator[tuple[str, str]]:
     """Yield what a plan predicts: its name, and the number as it is shown."""
+    yield "Mechanism that would be taken", study.mechanism
     yield "Typical error of a released difficulty", f"{study.rmse:.3f} logits"
     if study.threshold_rmse is not None:
         yield "The same of its thresholds", f"{study.threshold_rmse:.3f} logits"
@@ -243,7 +244,9 @@ def _list_facts(study: Plan, top: int | None) -> Iterator[tuple[str, str]]:
 def _compare(study: Plan) -> list[HtmlColumn]:
     plans = study.compare()
     return [
-        HtmlColumn("mechanism", list(plans)),
+        HtmlColumn(
+            "mechanism", [f"{name} (taken)" if name == study.mechanism else name for name in plans]
+        ),
         HtmlColumn("typical error", [each.rmse for each in plans.values()], 3),
         HtmlColumn("worth, in persons", [each.equivalent_persons for each in plans.values()]),
         HtmlColumn("what it does", [MECHANISMS[name].help for name in plans]),

@@ -13,7 +13,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.errors import BadUsage
-from discreet.report.pictures import BIN, WrightMap
+from discreet.items.curves import BIN
+from discreet.report.pictures import WrightMap
 from discreet.report.svg import Sheet
 from discreet.report.wright import draw_wright
 from discreet.studio.forms import find_path, receive_form
@@ -55,12 +56,11 @@ def welcome(request: Request, problem: str = "") -> Response:
 @cache
 def draw_example() -> Sheet:
     """Draw a Wright map of invented numbers, to show what one gets."""
-    starts = -1.75 + BIN * np.arange(len(EXAMPLE_PERSONS))
     counts = np.array(EXAMPLE_PERSONS)
     difficulty = np.array(EXAMPLE_LOGITS)
     return draw_wright(
         WrightMap(
-            starts=starts,
+            starts=np.array([BIN * n - 1.75 for n in range(len(counts))]),
             counts=counts,
             persons=int(counts.sum()),
             mean=0.0,
