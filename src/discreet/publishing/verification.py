@@ -13,7 +13,7 @@ import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,7 +31,7 @@ from discreet.models.noisy.released import (
 )
 from discreet.names import read_names
 from discreet.privacy.accounting import Guarantee, Neighbours
-from discreet.privacy.ledger import Ledger, LedgerEntry
+from discreet.privacy.ledger import AnyLedger, LedgerEntry, as_ledger
 from discreet.privacy.ledger.values import describe_values
 from discreet.privacy.wall import Release, pack_release
 from discreet.publishing.bundle import (
@@ -46,7 +46,6 @@ from discreet.publishing.bundle import (
 )
 from discreet.publishing.identity import NAMES, AuditFacts
 from discreet.results.estimate import Estimate, Solution, Status
-from discreet.results.kinds import KINDS, ReleaseKind, find_kind
 from discreet.results.thresholds import THRESHOLD_COLUMNS, Thresholds
 from discreet.schema import (
     Among,
@@ -63,6 +62,7 @@ from discreet.schema import (
 )
 from discreet.text import spreadsheet_cell
 from discreet.types import Chooser, Design, Estimator, NamedModel
+from discreet.words import KINDS, ReleaseKind, find_kind
 
 
 def verify(folder: str | PathLike[str]) -> None:
@@ -186,9 +186,7 @@ class CheckedBundle:
     finding: str
 
 
-def check_ledger(
-    ledger: Ledger | str | PathLike[str], bundles: str | PathLike[str]
-) -> list[CheckedBundle]:
+def check_ledger(ledger: AnyLedger, bundles: str | PathLike[str]) -> list[CheckedBundle]:
     """Check that a ledger knows every bundle in a folder that names it.
 
     Each bundle shows a head: a keyed hash of the ledger's chain of events up to its noisy values.
@@ -208,7 +206,7 @@ def check_ledger(
         Where a bundle is not whole, the ledger does not know it, or two bundles show different
         values for one charge; all of them are named.
     """
-    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    book = as_ledger(ledger)
     entries = {entry.number: entry for entry in book.releases()}
     checked, troubles = [], []
     charges: dict[int, list[tuple[Path, Mapping[str, Any]]]] = {}
@@ -510,7 +508,7 @@ def _read_table(folder: Path, record: Mapping[str, Any]) -> Estimate:
     steps = tuple(record.get("steps", (1,) * len(items)))
     if len(steps) != len(items):
         raise _Damage(f"{PRIVACY_FILE} does not say how many steps each item has")
-    return Estimate(
+    estimate = Estimate(
         items=read_names(items),
         difficulty=_numbers(columns[kind.number]),
         se=_numbers(columns["se"]),
@@ -521,10 +519,12 @@ def _read_table(folder: Path, record: Mapping[str, Any]) -> Estimate:
         guarantee=Guarantee.from_dict(record["guarantee"]),
         steps=steps,
         model=record.get("model", "rasch"),
-        ladder=None if max(steps) == 1 else _read_thresholds(folder, items, steps),
         warnings=warn_floored(**record["floor"]) if "floor" in record else (),
         se_method=SIMULATED if "floor" in record else "",
     )
+    if max(steps) == 1:
+        return estimate
+    return replace(estimate, ladder=_read_thresholds(folder, items, steps))
 
 
 def _read_columns(path: Path, names: Sequence[str]) -> dict[str, tuple[str, ...]]:

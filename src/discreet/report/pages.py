@@ -51,7 +51,6 @@ from discreet.report.statement_points import (
 )
 from discreet.report.svg import draw_difficulties
 from discreet.results.estimate import Estimate
-from discreet.results.kinds import find_kind
 from discreet.results.ranks import (
     ItemOrder,
     find_standing,
@@ -60,7 +59,7 @@ from discreet.results.ranks import (
     show_ranks,
 )
 from discreet.text import show_probability
-from discreet.words import Language, mark, speak
+from discreet.words import Language, find_kind, mark, speak
 
 
 def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
@@ -94,7 +93,7 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
             "promise": make_statement(record).promise,
             "method": _method(estimate, record),
         },
-        styles=["style.css", *(["steps.css"] if estimate.ladder else [])],
+        styles=["style.css", *(["steps.css"] if estimate.has_steps else [])],
         scripts=["table.js", "compare.js"],
         images="logo" in identity,
     )
@@ -123,7 +122,7 @@ def _list_items(
 
 def _show_thresholds(estimate: Estimate, tell: Language) -> Mapping[str, Any] | None:
     """Return the picture and the table of thresholds; None where items have one step each."""
-    if estimate.ladder is None or not estimate.estimated.any():
+    if not estimate.has_steps or not estimate.estimated.any():
         return None
     columns = estimate.thresholds_to_dict()
     return {

@@ -27,7 +27,6 @@ from discreet.report.pictures import difficulty_rows
 from discreet.report.statement import make_statement
 from discreet.report.svg import Sheet, draw_difficulties
 from discreet.results.estimate import Estimate
-from discreet.results.kinds import find_kind
 from discreet.studio.forms import find_path, taking_form
 from discreet.studio.frame import Same, Secrecy, go, send_bytes, session_of, show
 from discreet.studio.jobs import JobState
@@ -36,7 +35,7 @@ from discreet.studio.pages.release import start_release, write_release
 from discreet.studio.safety import SANDBOX
 from discreet.studio.session import StudioSession, Ticket
 from discreet.tables.paths import find_files
-from discreet.words import speak
+from discreet.words import find_kind, speak
 
 PAGE = "report.html"
 
