@@ -183,7 +183,7 @@ def test_a_messy_spreadsheet_becomes_answers_by_clicking(driver, address, place)
     begin(driver, address)
     send(driver, write_messy(place / "messy.csv"))
     await_words(driver, "This looks like a multiple-choice test")
-    Select(driver.find_element(By.NAME, "role:1")).select_by_value("left out")
+    Select(driver.find_element(By.NAME, "role:1")).select_by_visible_text("left out")
     driver.find_element(By.NAME, "key").send_keys(LETTERS)
     open_settings = driver.find_element(By.XPATH, "//summary[.='More settings']")
     driver.execute_script("arguments[0].click()", open_settings)
@@ -191,9 +191,9 @@ def test_a_messy_spreadsheet_becomes_answers_by_clicking(driver, address, place)
     # The line above the form says what is read now, before anything is applied.
     await_words(driver, "60 persons, 5 items, 5 cells missing")
     assert driver.find_element(By.NAME, "key").get_attribute("value") == LETTERS
-    driver.find_element(By.NAME, "missing").submit()
+    await_new(driver, driver.find_element(By.NAME, "missing").submit)
     await_words(driver, "60 persons, 5 items, 5 cells missing")
-    assert "--key BADCA" in driver.find_element(By.ID, "same-command").get_attribute("innerText")
+    assert "--key BADCA" in driver.find_element(By.ID, "same-command").get_attribute("textContent")
     press(driver, "Calibrate these answers")
     press(driver, "Start the calibration")
     await_words(driver, "reliability")
@@ -218,7 +218,7 @@ def test_a_messy_spreadsheet_becomes_answers_by_clicking(driver, address, place)
     said = {"epsilon": "2", "persons": "60", "title": "Messy"}
     folder = release(driver, place, "items.txt", check_page, **said)
     assert (folder / "difficulties.csv").read_text().count("\n") == 6
-    assert "--key BADCA" in driver.find_element(By.ID, "same-command").get_attribute("innerText")
+    assert "--key BADCA" in driver.find_element(By.ID, "same-command").get_attribute("textContent")
 
 
 WELLBEING = (

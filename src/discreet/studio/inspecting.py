@@ -20,14 +20,13 @@ from discreet.answers.reading import read_planned
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage, DiscreetError, Remedy
 from discreet.studio.forms import (
-    Field,
+    LIST,
+    NUMBER,
+    FieldKind,
+    load_fields,
     read_fields,
     read_index,
-    read_list,
-    read_number,
     write_fields,
-    write_list,
-    write_number,
 )
 from discreet.studio.jobs import TaskProgress, keep
 from discreet.tables.inspection import Inspection, TableFinding, inspect_table
@@ -78,81 +77,20 @@ def read_texts(text: str) -> list[list[str]]:
     return [[word for word in line if word] for line in lines]
 
 
-FIELDS = (
-    Field(
-        "key",
-        "Answer key",
-        "The right answers in the order of the columns, such as BADC. You can paste a row of a "
-        "spreadsheet.",
-        read=read_key,
-        write=lambda key: key if isinstance(key, str) else "",
-    ),
-    Field(
-        "missing",
-        "Codes for a missing answer",
-        "What was entered where somebody did not answer, such as 9 or 98,99. Blank cells, NA and "
-        "a point count as missing anyway.",
-        read=read_list,
-        write=write_list,
-    ),
-    Field(
-        "at_least",
-        "Right from this score on",
-        "Where the table holds points and you want right and wrong: the lowest score that counts "
-        "as right.",
-        read=read_number,
-        write=write_number,
-    ),
-    Field(
-        "categories",
-        "Order of the texts",
-        "Where answers are texts: all of them from the lowest to the highest, such as never, "
-        "sometimes, always.",
-        read=read_texts,
-        write=lambda lists: "\n".join(" < ".join(texts) for texts in lists),
-        lines=2,
-    ),
-    Field(
-        "model",
-        "What the answers are",
-        "Right or wrong, or categories: points, or a scale from never to always.",
-        {
-            "": "find out",
-            "rasch": "right and wrong",
-            "partial-credit": "categories, each item with its own distances (partial credit)",
-            "rating-scale": "categories, the same distances for all items (rating scale)",
-        },
-    ),
-    Field(
-        "one_means",
-        "What a 1 stands for",
-        "Some tables mark mistakes with a 1.",
-        {"": "a right answer", "wrong": "a mistake"},
-    ),
-    Field(
-        "layout",
-        "Layout of the table",
-        "Wide: one row for each person, one column for each item. Long: one row for each answer.",
-        {"": "find out", "wide": "wide", "long": "long"},
-    ),
-    Field(
-        "repeats",
-        "If somebody answered an item twice",
-        "Only one answer can count.",
-        {"": "stop", "first": "the first counts", "last": "the last counts"},
-    ),
-    Field("sheet", "Sheet of the workbook", "Its name; several are read as one table: 7a, 7b.",
-          read=read_list, write=write_list),
-    Field("delimiter", "Separator", "Text files: the sign between two cells, also tab or space."),
-    Field(
-        "header",
-        "First row",
-        "Whether the first row holds the names of the columns.",
-        {"": "holds names", "no": "holds answers already"},
-        read=lambda text: text != "no",
-        write=lambda value: "" if value else "no",
-    ),
-)  # fmt: skip
+def write_texts(lists: Any) -> str:
+    """Return lists of texts, one on a line."""
+    return "\n".join(" < ".join(texts) for texts in lists)
+
+
+FIELDS = load_fields(
+    "reading",
+    key=FieldKind(read_key, lambda key: key if isinstance(key, str) else ""),
+    missing=LIST,
+    at_least=NUMBER,
+    categories=FieldKind(read_texts, write_texts),
+    sheet=LIST,
+    header=FieldKind(lambda text: text != "no", lambda value: "" if value else "no"),
+)
 """What can be stated about a table beyond its columns and rows."""
 
 

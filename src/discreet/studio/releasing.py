@@ -34,7 +34,7 @@ from discreet.publishing.delivery import (
 from discreet.publishing.release import Preview, preview_release, release_spec
 from discreet.publishing.spec import ItemList, ReleaseSpec, make_spec, restrict_reading
 from discreet.scales.bank import CONFIDENTIAL, is_bank, read_bank
-from discreet.studio.forms import Field, read_fields, read_number, read_whole, write_number
+from discreet.studio.forms import NUMBER, WHOLE, FieldKind, load_fields, read_fields
 from discreet.studio.inspecting import FIELDS as READING
 from discreet.studio.inspecting import counting
 from discreet.studio.jobs import TaskProgress
@@ -116,156 +116,40 @@ ASKED = {
 }
 """Fields that only answers with steps, or a correction, need."""
 
-PROTECTION = (
-    Field(
-        "epsilon",
-        "Epsilon",
-        "How much this release may reveal about one person: the smaller, the less; and the less "
-        "exact the published numbers. 1 is a usual choice for some thousand persons.",
-        read=read_number,
-        write=write_number,
-    ),
-    Field(
-        "delta",
-        "Delta",
-        "What a probability may change by beyond epsilon: far below one divided by the number of "
-        "persons. A smaller delta costs very little.",
-        read=read_number,
-        write=write_number,
-    ),
-    Field(
-        "neighbours",
-        "What is hidden",
-        "Hiding that somebody took part at all is right where taking part is sensitive itself; it "
-        "promises less about single answers.",
-        {
-            "replace-one": "what somebody answered",
-            "add-remove": "whether somebody took part",
-        },
-    ),
-    Field(
-        "persons",
-        "Number of persons",
-        "About how many answered, from your own papers (an enrolment, a sample plan) and never "
-        "from this file. More persons make the numbers more exact at the same protection.",
-        read=read_whole,
-    ),
-    Field(
-        "number",
-        "Which number of persons is published",
-        "A number that was fixed before, such as an enrolment, hides who of them took part; then "
-        "the file may hold fewer persons, and not more.",
-        {COUNTED: "as counted in the file", FIXED: "the number above, fixed in advance"},
-    ),
-    Field(
-        "max_answers",
-        "At most so many answers of each person",
-        "What a typical person answers. Whoever has more keeps a random part; a high cap for the "
-        "sake of a few is paid for by everybody with noise. Blank: all items.",
-        read=read_whole,
-    ),
+PROTECTION = load_fields(
+    "protection", epsilon=NUMBER, delta=NUMBER, persons=WHOLE, max_answers=WHOLE
 )
 """What decides how much is revealed, and how exact the numbers are."""
 
-PERSON_FIELD = Field(
-    "person",
-    "Which column tells persons apart?",
-    "Its name from the code book. Blank: a column with a usual name, such as id or person, or one "
-    "row for each person.",
-)
+(PERSON_FIELD,) = load_fields("person")
 WRITTEN = (
     *(part for part in READING if part.name in ("key", "missing", "delimiter", "sheet")),
-    Field(
-        "skip_rows",
-        "Rows above the names",
-        "How many rows stand above the row of names: titles, dates. Blank: none.",
-        read=read_whole,
-    ),
+    *load_fields("written", skip_rows=WHOLE),
 )
 """How the file is written, from its code book: nothing is found out by looking."""
 FILE = (PERSON_FIELD, *WRITTEN)
 
-KIND = Field(
-    "kind",
-    "What are the answers?",
-    "",
-    {"right": "right or wrong", STEPS: "points or categories"},
-)
-EDITION = Field(
-    "edition",
-    "What is this release?",
-    "",
-    {"new": "a new release", CORRECTION: "a correction of an earlier one"},
-)
+KIND, EDITION = load_fields("first")
+
 """What is asked first; the rest of the form follows from it."""
 
-STUDY = (
-    Field(
-        "mechanism",
-        "How noise is added",
-        "All of them keep the same promise and differ in how exact the numbers are. If in doubt, "
-        "leave the choice to the program; it chooses by the list and the cap alone.",
-        {
-            "": "choose for me",
-            **{name: f"{name}: {one.help}" for name, one in mechanisms_for("answers").items()},
-        },
-    ),
-    Field(
-        "design",
-        "Who answered which items",
-        "What your study planned. It makes the numbers more exact, and wrong where it is not true.",
-        {
-            "": "not known",
-            "complete": "everybody all items",
-            "random": "a part that does not depend on ability",
-        },
-    ),
-    Field(
-        "lowest",
-        "Lowest number of the scale",
-        "0, or 1 where your questionnaire counts from 1. Blank: 0.",
-        read=read_whole,
-    ),
-    Field(
-        "model",
-        "Model of the steps",
-        "Whether each item has its own distances between the categories, or all have the same.",
-        {"": "each item its own (partial credit)", "rating-scale": "all the same (rating scale)"},
-    ),
-    Field(
-        "looked",
-        "Were the answers looked at before?",
-        "Whether anybody has looked at these answers, or at results of them, before the terms on "
-        "this page were set: here, in a spreadsheet, in another program. Readers are told.",
-        {"": "no", "yes": "yes"},
+STUDY = load_fields(
+    "public",
+    lowest=WHOLE,
+    mechanism=FieldKind(
+        choices={name: f"{name}: {one.help}" for name, one in mechanisms_for("answers").items()}
     ),
 )
 """What is public about the study."""
 
-ABOUT = (
-    Field("title", "Title", "What readers will call it, such as Reading test, spring 2026."),
-    Field("version", "Version", "Such as 1. A correction is a new release with the next version."),
-    Field("supersedes", "Takes the place of version", "The version that was wrong."),
-    Field("reason", "Because", "What was wrong, for the readers."),
-    Field(
-        "language",
-        "Language",
-        "Of the page and the statement for the readers; beside another one the English statement "
-        "is published too, and counts.",
-        {"": LANGUAGES["en"], **{name: said for name, said in LANGUAGES.items() if name != "en"}},
-    ),
-)
+OTHER_LANGUAGES = {name: words for name, words in LANGUAGES.items() if name != "en"}
+ABOUT = load_fields("identity", language=FieldKind(choices=OTHER_LANGUAGES))
 """Who the release is; all of it is published as it is typed."""
 
 FIELDS = (*PROTECTION, *STUDY, *ABOUT)
 NEEDED = ("account", "epsilon", "delta", "persons")
 
-ACCOUNT = Field(
-    "account",
-    "Charge it to",
-    "The ledger and, in it, whom these answers are about. The release counts against that limit "
-    "for ever, whether you publish it or not.",
-)
+(ACCOUNT,) = load_fields("account")
 
 
 NOT_RELEASED = {"model", "lowest", "keep", "steps", "categories", "merge"}
@@ -305,6 +189,8 @@ def read_form(
     """
     if not accounts:
         raise BadUsage("There is no ledger that can be charged. Make one first.")
+    if sent.get("kind") == "right" and isinstance(listed.items, Mapping):
+        raise BadUsage("The list of items has steps. Choose points or categories at the top.")
     account = replace(ACCOUNT, choices=dict.fromkeys(accounts, ""))
     asked = {name for mark in (sent.get("kind", STEPS), sent.get("edition", CORRECTION))
              for name in ASKED.get(mark, ())}  # fmt: skip

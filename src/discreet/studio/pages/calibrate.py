@@ -15,7 +15,7 @@ from discreet.html import HtmlColumn
 from discreet.report.svg import Sheet
 from discreet.scales.reported import parse_scale
 from discreet.studio.calibration import CalibrationSummary, calibrate
-from discreet.studio.forms import Field, read_fields, write_fields, write_list
+from discreet.studio.forms import load_fields, read_fields, write_fields, write_list
 from discreet.studio.frame import (
     Same,
     Secrecy,
@@ -33,40 +33,7 @@ from discreet.studio.pages.data import find_look
 from discreet.studio.session import CalibrationRun, StudioSession, Work
 from discreet.text import count_of, minus
 
-METHODS = {
-    "": "choose for me",
-    "conditional": "conditional likelihood (CML): what other programs report",
-    "marginal": "marginal likelihood (MML): for adaptive and routed tests",
-    "refined": "refined pairs: about as precise, for any size",
-    "spectral": "spectral: from pairs alone, the fastest",
-}
-
-FIELDS = (
-    Field(
-        "method",
-        "Method",
-        "How difficulties are computed. All of them estimate the same numbers; if in doubt, leave "
-        "the choice to the program, and the report says what it chose and why.",
-        METHODS,
-    ),
-    Field(
-        "model",
-        "Model",
-        "Partial credit lets every item have its own distances between the categories; a rating "
-        "scale gives all items the same ones. Right and wrong answers need no choice.",
-        {
-            "": "as the answers are",
-            "partial-credit": "partial credit",
-            "rating-scale": "rating scale",
-        },
-    ),
-    Field(
-        "scale",
-        "Reported scale",
-        "The numbers that your readers know: the mean and the spread that your persons shall have, "
-        "such as 500,100. Blank: logits alone.",
-    ),
-)
+FIELDS = load_fields("calibration")
 """What can be said about a calibration."""
 
 

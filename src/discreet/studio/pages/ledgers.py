@@ -31,94 +31,21 @@ from discreet.report.spending import (
     write_spending_text,
 )
 from discreet.studio.forms import (
-    Field,
+    LIST,
+    NUMBER,
     find_path,
+    load_fields,
     read_fields,
-    read_list,
-    read_number,
     taking_form,
     write_fields,
-    write_list,
-    write_number,
 )
 from discreet.studio.frame import Same, Secrecy, go, own_page, send_text, session_of, show
 from discreet.studio.session import StudioSession
 
-RELATIONS = {
-    "replace-one": "the same number of persons, one with other answers",
-    "add-remove": "one person more or less",
-}
-"""What a promise compares, in words."""
-
-FIELDS = (
-    Field(
-        "name",
-        "Name",
-        "What you will look for next year, such as Mathematics grade 8. It becomes the name of a "
-        "file.",
-    ),
-    Field(
-        "epsilon",
-        "Limit: epsilon",
-        "How much all releases about one person may reveal together. With 1, a guess about "
-        "somebody's answers that is right half of the time becomes right 73% of the time at most; "
-        "smaller is stricter. It can never be raised.",
-        read=read_number,
-        write=write_number,
-    ),
-    Field(
-        "delta",
-        "Limit: delta",
-        "What a probability may change by beyond epsilon. Keep it far below one divided by the "
-        "number of persons.",
-        read=read_number,
-        write=write_number,
-    ),
-    Field(
-        "neighbours",
-        "What the promise compares",
-        "All releases of a ledger have to compare the same. If in doubt, leave it.",
-        {"": "as the first release does", **RELATIONS},
-    ),
-    Field(
-        "populations",
-        "Whom the data will be about",
-        "Names of groups that are released separately, parted by commas, such as north, south. "
-        "Blank: everyone is counted together, which is always safe.",
-        read=read_list,
-        write=write_list,
-    ),
-    Field(
-        "apart",
-        "Can somebody be in two of these groups?",
-        "Say no only if you are sure: groups that share nobody do not use up each other's limit.",
-        {"": "perhaps", "no": "no, nobody is in two of them"},
-    ),
-    Field(
-        "policy",
-        "Rules of your house",
-        "Where a file with rules is that every release must keep, such as /home/ann/policy.toml. "
-        "They cannot be changed later. Blank: none.",
-    ),
-)
+FIELDS = load_fields("ledger", epsilon=NUMBER, delta=NUMBER, populations=LIST)
 """What can be said about a new ledger."""
 
-DECLARED = (
-    Field("population", "Population", "A new name, or one that is declared already."),
-    Field(
-        "contains",
-        "It contains",
-        "Declared populations that are parts of it, parted by commas.",
-        read=read_list,
-    ),
-    Field(
-        "disjoint",
-        "It shares nobody with",
-        "Declared populations of which nobody is in this one too. What is not said here counts as "
-        "overlapping, which costs budget and never privacy.",
-        read=read_list,
-    ),
-)
+DECLARED = load_fields("population", contains=LIST, disjoint=LIST)
 """What can be said about a population."""
 
 USUAL = {"delta": "1e-6"}

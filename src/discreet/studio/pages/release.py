@@ -468,7 +468,7 @@ def list_costs(study: Plan) -> list[HtmlColumn]:
     return [
         HtmlColumn("what", [row[0] for row in rows]),
         HtmlColumn("epsilon", [f"{row[1]:g}" for row in rows]),
-        HtmlColumn("typical standard error, logits", [row[2] for row in rows], 3),
+        HtmlColumn("typical error, logits", [row[2] for row in rows], 3),
     ]
 
 

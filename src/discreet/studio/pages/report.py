@@ -219,11 +219,10 @@ def show_item(request: Request) -> Response:
         "item.html",
         {
             "start": start,
-            "neighbours": [
-                (items[n], f"{start}/items/{n}")
-                for n in (number - 1, number + 1)
-                if 0 <= n < len(items)
-            ],
+            "before": (items[number - 1], f"{start}/items/{number - 1}") if number else None,
+            "after": (items[number + 1], f"{start}/items/{number + 1}")
+            if number + 1 < len(items)
+            else None,
             "facts": _list_facts(summary, number),
             "remarks": summary.test.remarks[number],
             "figures": list(_draw(summary, number)),
