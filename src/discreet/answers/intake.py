@@ -27,9 +27,9 @@ from discreet.counts.planes import (
     prefers_planes,
 )
 from discreet.errors import BadResponses, Remedy
-from discreet.tables.advice import refuse_wide
 from discreet.tables.columns import WidePlan
 from discreet.tables.ids import IdCodes, read_ids
+from discreet.tables.inspection.refusals import refuse_wide
 from discreet.tables.opener import (
     LongTable,
     RowPlaces,
@@ -238,7 +238,7 @@ class WideTable:
             row, j = min(bad)
             location = self._rows.place(self._rows.n_rows + row)
             raise refuse_wide(
-                location, items, columns, (j, columns[j][row].as_py()), self._reading,
+                location, items, columns, (row, j), self._reading,
                 has_person=not self._numbered,
             )  # fmt: skip
 

@@ -29,11 +29,11 @@ from discreet.studio.forms import (
     write_fields,
 )
 from discreet.studio.jobs import TaskProgress, keep
-from discreet.tables.inspection import Inspection, TableFinding, inspect_table
-from discreet.tables.inspection.findings import merge_options
-from discreet.tables.inspection.vocabulary import NAMES, plain
+from discreet.tables.inspection import Inspection, inspect_table
 from discreet.tables.paths import find_files
+from discreet.tables.remedies import TableFinding, merge_options
 from discreet.tables.values import letter_column
+from discreet.tables.vocabulary import NAMES, plain
 
 BLOCK = 50_000
 """Persons whose answers are counted at a time."""

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from discreet.errors import BadResponses, BadUsage, OutOfReach
 from discreet.tables.columns import LongPlan, WidePlan, name_items, plan_columns
 from discreet.tables.ids import find_numbers, plain_column, read_ids, spell_ids
-from discreet.tables.key import settle_key
+from discreet.tables.lists import settle_key
 from discreet.tables.opener import RowPlaces
 from discreet.tables.reading import Reading
 from discreet.tables.scales import MOST_CATEGORIES

@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 
 from discreet.errors import BadResponses
 from discreet.jit import worth_compiling
-from discreet.tables.advice import refuse_long
 from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.dataset import Shard, no_rows
 from discreet.tables.ids import encode_ids, find_numbers, read_ids, spell_ids
+from discreet.tables.inspection.refusals import refuse_long
 from discreet.tables.opener import RowPlaces, Source, detect_reading, plan_source
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import Detected, join_detected
