@@ -98,7 +98,7 @@ FIELDS = load_fields(
 
 
 @dataclass(frozen=True)
-class ItemSummary:
+class AnsweredItem:
     """How many answered an item, and the mean of their scores."""
 
     name: str
@@ -107,11 +107,11 @@ class ItemSummary:
 
 
 @dataclass(frozen=True)
-class Summary:
+class AnswersSummary:
     """What was read; ``steps`` is the highest score of an item, ``groups`` who is where."""
 
     persons: int
-    items: tuple[ItemSummary, ...]
+    items: tuple[AnsweredItem, ...]
     steps: int
     keyed: bool
     groups: Mapping[str, Mapping[str, int]]
@@ -141,7 +141,7 @@ class Look:
     options: Mapping[str, Any] = field(default_factory=dict)
     inspection: Inspection | None = None
     findings: tuple[TableFinding, ...] = ()
-    summary: Summary | None = None
+    summary: AnswersSummary | None = None
 
     @property
     def is_ready(self) -> bool:
@@ -233,7 +233,7 @@ def _find_label(view: Look) -> str | None:
     return labels[0] if labels else None
 
 
-def _summarise(responses: Responses) -> Summary:
+def _summarise(responses: Responses) -> AnswersSummary:
     answers = np.zeros(responses.n_items, dtype=np.int64)
     score = np.zeros(responses.n_items, dtype=np.int64)
     for start in range(0, responses.n_persons, BLOCK):
@@ -242,9 +242,9 @@ def _summarise(responses: Responses) -> Summary:
         score += np.maximum(block, 0).sum(axis=0, dtype=np.int64)
     means = np.divide(score, answers, where=answers > 0, out=np.full(len(answers), np.nan))
     items = zip(responses.items, answers.tolist(), means.tolist(), strict=True)
-    return Summary(
+    return AnswersSummary(
         responses.n_persons,
-        tuple(ItemSummary(*item) for item in items),
+        tuple(AnsweredItem(*item) for item in items),
         max(responses.steps),
         responses.choices is not None,
         {
