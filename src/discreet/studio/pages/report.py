@@ -19,9 +19,9 @@ from discreet.html import HtmlColumn
 from discreet.items.curves import BIN, observed_curve
 from discreet.items.distractors import option_map
 from discreet.models.categories import score_moments
-from discreet.report.curve_figures import draw_categories, draw_curve
-from discreet.report.findings.diagnosis import Diagnosis
-from discreet.report.findings.steps import words_for
+from discreet.report.diagnosis import Diagnosis
+from discreet.report.drawings import draw_categories, draw_curve, draw_options, draw_wright
+from discreet.report.model_findings import words_for
 from discreet.report.page import (
     CATEGORY_COLUMNS,
     GROUP_COLUMNS,
@@ -30,9 +30,8 @@ from discreet.report.page import (
     list_html_columns,
     show_options,
 )
-from discreet.report.svg import Sheet, draw_options
+from discreet.report.svg import Sheet
 from discreet.report.tables import AnalysisTable
-from discreet.report.wright import draw_wright
 from discreet.results.limits import Finding, Severity, say_reliability
 from discreet.results.thresholds import THRESHOLD_COLUMNS
 from discreet.scales.reported import Scale
