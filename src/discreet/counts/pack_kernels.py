@@ -290,40 +290,35 @@ def count_persons(plane, total):
     digits = np.zeros((DIGITS, words), dtype=np.uint64)
     carry = np.empty(words, dtype=np.uint64)
     for first in range(0, items - items % 8, 8):
-        eight = plane[first : first + 8]
         for word in range(words):
-            ones, a = _add_three(digits[0, word], eight[0, word], eight[1, word])
-            ones, b = _add_three(ones, eight[2, word], eight[3, word])
+            ones, a = _add_three(digits[0, word], plane[first, word], plane[first + 1, word])
+            ones, b = _add_three(ones, plane[first + 2, word], plane[first + 3, word])
             twos, c = _add_three(digits[1, word], a, b)
-            ones, a = _add_three(ones, eight[4, word], eight[5, word])
-            ones, b = _add_three(ones, eight[6, word], eight[7, word])
+            ones, a = _add_three(ones, plane[first + 4, word], plane[first + 5, word])
+            ones, b = _add_three(ones, plane[first + 6, word], plane[first + 7, word])
             twos, d = _add_three(twos, a, b)
             digits[0, word], digits[1, word] = ones, twos
             digits[2, word], carry[word] = _add_three(digits[2, word], c, d)
-        _add_carry(digits, 3, first // 8, carry)
+        _add_carry(digits, np.int64(3), first // 8, carry)
     for item in range(items - items % 8, items):
-        carry[:] = plane[item]
-        _add_carry(digits, 0, item, carry)
+        for word in range(words):
+            carry[word] = plane[item, word]
+        _add_carry(digits, np.int64(0), item, carry)
     _read_digits(digits, items, total)
 
 
 @compiled_loop
-def _add_carry(digits, lowest, before, carry):
-    """Add one bit to the digits from ``lowest`` on, which so far hold at most ``before``."""
-    digit = lowest
+def _add_carry(digits, digit, before, carry):
+    """Add one bit to the digits from ``digit`` on, which so far hold at most ``before``."""
     while before:
-        _half_add(digits[digit], carry)
+        for word in range(len(carry)):
+            old = digits[digit, word]
+            digits[digit, word] = old ^ carry[word]
+            carry[word] &= old
         digit += 1
         before >>= 1
-    digits[digit] |= carry
-
-
-@compiled_loop
-def _half_add(digit, carry):
-    for word in range(len(digit)):
-        next_carry = digit[word] & carry[word]
-        digit[word] ^= carry[word]
-        carry[word] = next_carry
+    for word in range(len(carry)):
+        digits[digit, word] |= carry[word]
 
 
 @compiled_loop
