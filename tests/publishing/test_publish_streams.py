@@ -19,11 +19,19 @@ import commandline
 import discreet
 from discreet.answers import streamed as persons
 from discreet.answers.opening import count_pairs, open_answers
-from discreet.answers.protocol import AnswerSource, PersonTotals, refuse_travel
+from discreet.answers.protocol import (
+    ROWS,
+    AnswerSource,
+    PersonTotals,
+    add_digests,
+    digest_rows,
+    refuse_travel,
+)
 from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
-from discreet.answers.select import ROWS, add_digests, digest_rows
-from discreet.answers.streamed import batches, buckets, open_stream, passes, wide
+from discreet.answers.streamed import batches, open_stream, passes
+from discreet.answers.streamed import batches as buckets
+from discreet.answers.streamed import rows as wide
 from discreet.counts import PairCounts
 from discreet.errors import BadResponses, BadUsage, DiscreetError, LedgerError
 from discreet.privacy.mechanisms import mechanisms_for

@@ -11,11 +11,10 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.answers.intake import RawTable
 from discreet.errors import BadResponses
 from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.ids import encode_ids, spell_ids
@@ -31,6 +30,9 @@ from discreet.tables.values import (
     spell,
 )
 from discreet.types import FloatArray, Int8Array, Int64Array
+
+if TYPE_CHECKING:
+    from discreet.answers.reading import RawTable
 
 NONE = -1
 """Stands for no answer."""

@@ -21,13 +21,12 @@ import numpy as np
 
 from discreet.answers.matrices import explain_cell
 from discreet.answers.opening import open_memory
-from discreet.answers.pairs import Weighting, check_weights
-from discreet.answers.protocol import Answers, AnswerSource, Job
+from discreet.answers.protocol import CELLS, Answers, AnswerSource, Job
 from discreet.answers.responses import Responses
-from discreet.answers.select import CELLS
 from discreet.counts import PairCounts, name_weighting
 from discreet.counts.folds import Tally
 from discreet.counts.matrix import check_room
+from discreet.counts.pairs import Weighting, check_weights
 from discreet.counts.planes import BitPlanes
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.secure import RandomSource

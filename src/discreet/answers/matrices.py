@@ -20,8 +20,8 @@ from discreet.answers.pack import (
     missing_cells,
     pack_rows,
     store_long,
+    store_steps,
 )
-from discreet.answers.steps import store_steps
 from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.errors import BadResponses
 from discreet.tables.advice import Found, list_scale_remedies

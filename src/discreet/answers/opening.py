@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
 
 import numpy as np
 
-from discreet.answers.pairs import Weighting
 from discreet.answers.protocol import Answers, AnswerSource
 from discreet.counts import PairCounts, holds_counts
 from discreet.counts.folds import PersonWeight, Tally, explain_folds
+from discreet.counts.pairs import Weighting
 from discreet.errors import BadUsage, OutOfReach
 from discreet.log import LOG, log_answers, name_source
 from discreet.tables.reading import (

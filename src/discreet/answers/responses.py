@@ -14,15 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.pack import Repeated, store_long
-from discreet.answers.protocol import AnswerSource, Job, fold_blocks
-from discreet.answers.select import (
-    ABSENT,
-    CELLS,
-    cap_answers,
-    check_cap,
-    digest_store,
-    select_columns,
-)
+from discreet.answers.protocol import CELLS, AnswerSource, Job, digest_store, fold_blocks
+from discreet.answers.select import ABSENT, cap_answers, check_cap, select_columns
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses
 from discreet.hints import Guessable
@@ -41,9 +34,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from discreet.answers.choices import Choices
-    from discreet.answers.pairs import Weighting
     from discreet.counts import PairCounts
     from discreet.counts.folds import Tally
+    from discreet.counts.pairs import Weighting
 
 
 class Responses(Guessable, AnswerSource):
@@ -373,7 +366,7 @@ class Responses(Guessable, AnswerSource):
         >>> answers.select_persons(["cid", "ann"]).to_array().tolist()
         [[0, 0, 1], [1, 0, 0]]
         """
-        from discreet.answers.reshaping import select_person_rows
+        from discreet.answers.select import select_person_rows
 
         return select_person_rows(self, rows)
 
@@ -385,7 +378,7 @@ class Responses(Guessable, AnswerSource):
         occur once: what was answered on several days is read together. Numbered persons are
         numbered anew.
         """
-        from discreet.answers.reshaping import join_responses
+        from discreet.answers.select import join_responses
 
         return join_responses(parts)
 
@@ -410,8 +403,8 @@ class Responses(Guessable, AnswerSource):
 
     def count(self, weighting: Weighting | None = None, tally: Tally | None = None) -> PairCounts:
         """Count, for every pair of items, the persons with one right and the other wrong."""
-        from discreet.answers.pairs import count_matrix
         from discreet.counts import PairCounts, name_weighting
+        from discreet.counts.pairs import count_matrix
 
         answers, right = self._store.nodes.item_totals()
         return PairCounts(
@@ -426,7 +419,7 @@ class Responses(Guessable, AnswerSource):
         )
 
     def _keep(self, tally: Tally) -> dict[str, Any]:
-        from discreet.answers.folding import FoldSums
+        from discreet.counts.folds import FoldSums
 
         sums = FoldSums(tally)
         sums.add(cast(Any, self._store), self.person_ids, 0)
@@ -465,7 +458,7 @@ class Responses(Guessable, AnswerSource):
             ``"long"``: person, groups, item and response, a row for each answer. ``"wide"``: a
             row for each person and a column for each item, missing where there is no answer.
         """
-        from discreet.answers.reshaping import tabulate_answers
+        from discreet.answers.select import tabulate_answers
 
         return tabulate_answers(self, layout)
 
@@ -474,7 +467,7 @@ class Responses(Guessable, AnswerSource):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Responses):
             return NotImplemented
-        from discreet.answers.reshaping import hold_the_same
+        from discreet.answers.select import hold_the_same
 
         return hold_the_same(self, other)
 

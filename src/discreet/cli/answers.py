@@ -364,7 +364,7 @@ def _measure(source: str) -> int:
 
 def read_votes(file: str, columns: Columns) -> Comparisons:
     """Return the comparisons in a file."""
-    from discreet.answers.read_judges import read_comparisons
+    from discreet.answers.judges import read_comparisons
 
     with working(f"Reading {name_answers(file)}"):
         return read_comparisons(file, **vars(columns))

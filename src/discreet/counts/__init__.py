@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,12 @@ import numpy as np
 
 from discreet.counts import matrix as form
 from discreet.counts.folds import (
+    UNWEIGHTED,
     FoldCounts,
     count_common,
     explain_folds,
     join_sketches,
+    name_weighting,
 )
 from discreet.counts.matrix import (
     FoldsHeader,
@@ -61,7 +63,6 @@ __all__ = [
     "prefers_sparse",
 ]
 
-UNWEIGHTED = "none"
 UNKNOWN = "unknown"
 
 COUNTED_TWICE = (
@@ -393,20 +394,6 @@ def _take_folds(header: FoldsHeader | None, arrays: dict[str, Any]) -> FoldCount
         return None
     parts = {name: arrays.pop(f"fold_{name}").astype(np.int64) for name in FOLD_PARTS}
     return FoldCounts(asked=header.asked, weighting=header.weighting, **parts)
-
-
-def name_weighting(weighting: object | None) -> str:
-    """Return a name for a weighting that is the same in every process.
-
-    Functions are known by their names only, objects also by what they hold.
-    """
-    if weighting is None:
-        return UNWEIGHTED
-    if is_dataclass(weighting):
-        return repr(weighting)
-    definition = weighting if hasattr(weighting, "__qualname__") else type(weighting)
-    held = "" if definition is weighting else f"({getattr(weighting, '__dict__', {})!r})"
-    return f"{definition.__module__}.{definition.__qualname__}{held}"
 
 
 def _same_weighting(ours: str, theirs: str) -> str:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
-from discreet.answers.steps import store_codes
 from discreet.errors import DisconnectedItems, NotConverged
 from discreet.models.conditional.estimator import ConditionalFit, find_maximum
 from discreet.types import BoolArray, FloatArray, IndexArray

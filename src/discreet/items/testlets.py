@@ -17,8 +17,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from discreet.answers.opening import load_answers
+from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
-from discreet.answers.steps import store_codes
 from discreet.errors import BadUsage
 from discreet.items.fit import measure_fit
 from discreet.items.martin_loef import measure_alpha

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answers.judges import Comparisons, count_wins
-from discreet.answers.read_judges import open_comparisons
+from discreet.answers.judges import Comparisons, count_wins, open_comparisons
 from discreet.counts import ComparisonCounts
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.models.connectivity import Chain, build_chain

@@ -14,7 +14,7 @@ from typing import get_args
 
 import numpy as np
 
-from discreet.answers.steps import MOST_STEPS
+from discreet.counts.planes import MOST_STEPS
 from discreet.errors import BadUsage
 from discreet.models.noisy.released import estimate_release
 from discreet.privacy.accounting import Budget, Neighbours

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from discreet.answers.judges import Comparisons
+from discreet.answers.judges import Comparisons, open_comparisons
 from discreet.answers.opening import opened
 from discreet.answers.protocol import Contributions
-from discreet.answers.read_judges import open_comparisons
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.protocol import Public

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from discreet.answers.steps import MOST_STEPS
+from discreet.counts.planes import MOST_STEPS
 from discreet.errors import BadResponses, BadUsage
 from discreet.report.summary import Diagnostics, read_diagnostics
 from discreet.results.estimate import Estimate, FitWarning, Solution, Status, WarningKind

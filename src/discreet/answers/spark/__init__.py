@@ -16,11 +16,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.pairs import Weighting
-from discreet.answers.protocol import AnswerSource, ItemTotals, Job, refuse_travel
-from discreet.answers.select import ABSENT, CELLS, add_digests, check_cap, digest_store
-from discreet.answers.spark.layout import NAME, FrameRows, plan_frame
-from discreet.answers.spark.reading import Persons, find_frame
+from discreet.answers.protocol import (
+    CELLS,
+    AnswerSource,
+    ItemTotals,
+    Job,
+    add_digests,
+    digest_store,
+    refuse_travel,
+)
+from discreet.answers.select import ABSENT, check_cap
+from discreet.answers.spark.rows import NAME, FrameRows, Persons, find_frame, plan_frame
 from discreet.answers.spark.tasks import (
     SCHEMA,
     AskEach,
@@ -40,11 +46,11 @@ from discreet.answers.spark.tasks import (
     read_one,
     sketch_ids,
 )
-from discreet.answers.steps import step_store
 from discreet.counts import PairCounts, name_weighting
 from discreet.counts.folds import FoldCounts, Tally, afford_folds, join_sketches
 from discreet.counts.matrix import check_room
-from discreet.counts.planes import AnswerStore, SparseRows, narrow_items
+from discreet.counts.pairs import Weighting
+from discreet.counts.planes import AnswerStore, SparseRows, narrow_items, step_store
 from discreet.errors import BadResponses, BadUsage
 from discreet.secure import RandomSource
 from discreet.tables.ids import check_items

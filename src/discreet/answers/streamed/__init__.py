@@ -16,19 +16,18 @@ from os import PathLike
 from typing import Any, TypeVar, cast
 
 from discreet.answers.choices import take_choices
-from discreet.answers.intake import RawTable, WideTable, pack_table
-from discreet.answers.pairs import Weighting
-from discreet.answers.protocol import AnswerSource, Job, fold_blocks
-from discreet.answers.reading import name_answers, read_steps
-from discreet.answers.responses import Responses
-from discreet.answers.select import (
+from discreet.answers.protocol import (
     CELLS,
+    AnswerSource,
+    Job,
     add_digests,
-    check_cap,
     digest_ids,
     digest_store,
+    fold_blocks,
 )
-from discreet.answers.streamed.blocks import plan_shards
+from discreet.answers.reading import RawTable, WideTable, name_answers, pack_table, read_steps
+from discreet.answers.responses import Responses
+from discreet.answers.select import check_cap
 from discreet.answers.streamed.counting import (
     Accumulator,
     StreamedItemTotals,
@@ -38,8 +37,10 @@ from discreet.answers.streamed.counting import (
     total_counts,
 )
 from discreet.answers.streamed.passes import Passes, as_texts
+from discreet.answers.streamed.rows import plan_shards
 from discreet.counts import PairCounts
 from discreet.counts.folds import Tally
+from discreet.counts.pairs import Weighting
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadUsage, DiscreetError
 from discreet.secure import RandomSource

@@ -17,7 +17,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from discreet.answers.select import ROWS
+from discreet.answers.protocol import ROWS
 from discreet.errors import BadUsage, BudgetExceeded, LedgerError
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.spend import Allowance, BasicAllowance, GaussianAllowance, Spend

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.answers.select import ID_BYTES
+from discreet.answers.protocol import ID_BYTES
 from discreet.errors import BadUsage, LedgerError
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.spend import Allowance
