@@ -5,8 +5,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-from discreet.studio.jobs import JobTable, StudioJob
-from discreet.studio.worker import run_task
+from discreet.studio.jobs import JobTable, StudioJob, run_task
 
 
 def add(progress, first, second):

@@ -24,13 +24,12 @@ from commandline import discreet, environment
 from discreet.datasets import lsat
 from discreet.errors import BadUsage
 from discreet.models.calibrate import fit
-from discreet.studio.app import build_app
+from discreet.studio.forms import plain_name
 from discreet.studio.jobs import JobState, JobTable
-from discreet.studio.kept_files import VARIABLE, Recent
+from discreet.studio.kept_files import PREFIX, VARIABLE, Recent, private_folder, remove_left_behind
 from discreet.studio.safety import Keys
-from discreet.studio.server import listen
+from discreet.studio.server import build_app, listen
 from discreet.studio.session import StudioSession
-from discreet.studio.uploads import PREFIX, plain_name, private_folder, remove_left_behind
 
 PORT = 8765
 HOST = "127.0.0.1:8765"
@@ -302,7 +301,7 @@ def test_the_private_folder_is_private_and_goes_when_the_studio_ends(tmp_path, m
 
 def test_what_a_crash_leaves_is_removed_at_the_next_start(tmp_path, monkeypatch):
     script = (
-        "import os, signal\nfrom discreet.studio.uploads import private_folder\n"
+        "import os, signal\nfrom discreet.studio.kept_files import private_folder\n"
         "with private_folder() as folder:\n"
         "    (folder / 'answers.csv').write_text('1')\n    os.kill(os.getpid(), signal.SIGKILL)\n"
     )

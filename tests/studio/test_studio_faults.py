@@ -12,9 +12,9 @@ import pytest
 from starlette.testclient import TestClient
 from test_studio import ANSWERS, HOST, ORIGIN, PORT, enter
 
-from discreet.studio.app import build_app
 from discreet.studio.kept_files import Home, Recent
 from discreet.studio.safety import Keys
+from discreet.studio.server import build_app
 from discreet.studio.session import StudioSession
 from spreadsheet_files import write_xlsx
 from studio_tasks import InPlace

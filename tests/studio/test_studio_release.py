@@ -27,12 +27,11 @@ from discreet.publishing.verification import read_release
 from discreet.report.statement import write_statement
 from discreet.scales.bank import create_bank, write_bank
 from discreet.studio import pages
-from discreet.studio.jobs import JobState
+from discreet.studio.jobs import JobState, TaskProgress
 from discreet.studio.kept_files import EXAMPLES, Home, Recent
-from discreet.studio.releasing import start_release
+from discreet.studio.pages.release import start_release
+from discreet.studio.releasing import read_listed
 from discreet.studio.session import StudioSession, Ticket
-from discreet.studio.terms import read_listed
-from discreet.studio.worker import TaskProgress
 from studio_tasks import InPlace
 
 

@@ -184,3 +184,13 @@ def test_a_number_without_bounds_is_no_code_and_no_question(tmp_path, number):
     assert inspect_table(tmp_path / "a.csv").is_sure
     with pytest.raises(BadResponses, match="line 3, column 'a'"):
         discreet.read_responses(tmp_path / "a.csv")
+
+
+def test_a_preview_has_the_rows_above_the_names_and_says_which_rows_are_left_out():
+    preview = inspect_table(TABLES / "Klassenarbeit 7a.xlsx").preview
+    assert [row[0] for row in preview.above[:2]] == [
+        "Klassenarbeit Nr. 2: Bruchrechnung",
+        "Klasse 7a",
+    ]
+    assert dict(zip(preview.numbers, preview.row_roles, strict=True))[26] == "left out"
+    assert "key" not in preview.row_roles

@@ -25,7 +25,7 @@ from discreet.report.summary import summarise_evidence
 from discreet.report.tables import AnalysisTable, list_evidence_tables
 from discreet.results.estimate import Estimate
 from discreet.scales.reported import Scale, parse_scale
-from discreet.studio.worker import TaskProgress, load_kept
+from discreet.studio.jobs import TaskProgress, load_kept
 
 # The word is part of the names: a file that leaves the studio still says what it is.
 REPORT, WORKBOOK = "report.confidential.html", "analysis.confidential.xlsx"

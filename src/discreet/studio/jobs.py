@@ -1,36 +1,191 @@
-"""The table of jobs: started, looked at, cancelled; each in a process of its own.
+"""Jobs: a task in a process of its own, within its memory, and what became of it as files.
 
-In: a task and its arguments. Out: a :class:`StudioJob`, whose state a page asks for. Its result
-is on disk in the private folder, so that closing a tab loses nothing.
+In: a task (a function that is told how to say where it is) and its arguments. Out: a
+:class:`StudioJob`, whose state a page asks for; in its folder ``progress.json`` while it runs, then
+``result`` or ``failure``. A bad file may take a worker down, and nothing else with it.
 """
 
 from __future__ import annotations
 
+import os
+import pickle
+import signal
 import threading
-from collections.abc import Iterator
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from json import loads
-from multiprocessing import get_context
+from json import dumps, loads
+from multiprocessing import get_context, parent_process
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from discreet.studio.worker import (
-    CLAIM,
-    FAILURE,
-    OUT_OF_MEMORY,
-    PROGRESS,
-    RESULT,
-    Failure,
-    Outcome,
-    Task,
-    claim,
-    load_kept,
-    run_task,
-)
+from discreet.atomic import create_private, replace_file
+from discreet.errors import BadUsage, DiscreetError
+from discreet.results.dropped import saying_it_otherwise
 from discreet.tables.resources import machine_memory
+
+PROGRESS, RESULT, FAILURE = "progress.json", "result", "failure"
+CLAIM = "claimed"
+"""Made once, by whoever comes first: a task that may no longer be cancelled, or its end."""
+
+_OFTEN = 0.1
+"""Seconds between two notes of progress."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a task came to no result.
+
+    Attributes
+    ----------
+    message
+        What was found, why it matters, what to do.
+    error
+        The error itself where the library raised it on purpose; it may know remedies.
+    """
+
+    message: str
+    error: DiscreetError | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a task returned, and the warnings on the way."""
+
+    value: Any
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass
+class TaskProgress:
+    """Where a task says what it is doing; a page reads it."""
+
+    folder: Path
+    label: str = ""
+    _written: float = field(default=0.0, repr=False)
+
+    def begin(self, label: str) -> None:
+        """Say what is being done from here on."""
+        self.label = label
+        self._write(0, 0)
+
+    def count(self, done: int, total: int) -> None:
+        """Say how much of it is done; most calls are not worth a file."""
+        if time.monotonic() - self._written > _OFTEN:
+            self._write(done, total)
+
+    def commit(self) -> None:
+        """Say that from here on the task must not be ended, neither by a click nor by Ctrl-C."""
+        if not claim(self.folder):
+            raise BadUsage("This was cancelled before anything was spent.")
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def _write(self, done: int, total: int) -> None:
+        self._written = time.monotonic()
+        progress = {"label": self.label, "done": done, "total": total}
+        keep_text(self.folder / PROGRESS, dumps(progress))
+
+
+def claim(folder: Path) -> bool:
+    """Take the one claim of a task; say whether nobody had."""
+    try:
+        create_private(folder / CLAIM)
+    except FileExistsError:
+        return False
+    return True
+
+
+Task = Callable[..., Any]
+"""Called with a :class:`TaskProgress` and its own keywords."""
+
+
+def run_task(folder: Path, task: Task, arguments: Mapping[str, Any], memory: int | None) -> None:
+    """Do a task and leave what became of it in its folder; the target of a new process."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        limit_memory(memory)
+        with warnings.catch_warnings(record=True) as caught, saying_it_otherwise():
+            warnings.simplefilter("default", UserWarning)
+            value = task(TaskProgress(folder), **arguments)
+        messages = dict.fromkeys(str(warning.message) for warning in caught)
+        keep(folder / RESULT, Outcome(value, tuple(messages)))
+    except Exception as error:
+        keep(folder / FAILURE, explain(error))
+
+
+def limit_memory(byte_limit: int | None) -> None:
+    """Let this process have so many bytes and no more, where the system can limit it."""
+    with suppress(ImportError):
+        import resource
+
+        if byte_limit is None:
+            return
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        least = byte_limit if hard == resource.RLIM_INFINITY else min(byte_limit, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (least, hard))
+
+
+def explain(error: Exception) -> Failure:
+    """Return what a page says of an error, with what was added on its way: above all, spends."""
+    message = " ".join([_describe(error), *getattr(error, "__notes__", ())])
+    return Failure(message, error if isinstance(error, DiscreetError) else None)
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, DiscreetError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return OUT_OF_MEMORY
+    if isinstance(error, OSError):
+        prefix = "" if error.filename is None else f"{error.filename}: "
+        return f"{prefix}{error.strerror or error}. Check the file and try again."
+    return (
+        f"Something went wrong inside discreet ({type(error).__name__}: {error}). This is a fault "
+        "of the program, not yours; please report it (without data)."
+    )
+
+
+OUT_OF_MEMORY = (
+    "There was not enough memory for this. Close other programs, use a machine with more memory, "
+    "or give fewer answers at a time."
+)
+
+
+def load_kept(path: Path) -> Any:
+    """Return what a worker left; the folder is our own, and nobody else can write there."""
+    return pickle.loads(path.read_bytes())  # noqa: S301
+
+
+def keep_text(path: Path, text: str) -> None:
+    """Write a file that is whole whenever it is read."""
+    _replace(path, text.encode())
+
+
+def keep(path: Path, value: Any) -> None:
+    """Write a value that :func:`load_kept` reads."""
+    _replace(path, pickle.dumps(value))
+
+
+def _replace(path: Path, data: bytes) -> None:
+    part = path.with_name(f"{path.name}.part")
+    part.unlink(missing_ok=True)
+    create_private(part)
+    part.write_bytes(data)
+    replace_file(part, path)
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
 
 _LEAST_MEMORY = 4 << 30
 """Bytes of addresses below which the libraries do not even load."""

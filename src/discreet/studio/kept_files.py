@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.resources import files
 from json import JSONDecodeError, dumps, loads
 from pathlib import Path
 from typing import Any
 
-from discreet.atomic import PRIVACY_FILE, make_folder, write_text
+from discreet.atomic import PRIVACY_FILE, PRIVATE_FOLDER, hold_lock, make_folder, write_text
 from discreet.datasets import lsat
 from discreet.errors import BadUsage
 from discreet.privacy.ledger.values import check_reservation
-from discreet.studio.uploads import plain_name
+from discreet.studio.forms import plain_name
 
 ENDING = ".db"
 DEFAULT = "~/discreet"
@@ -183,3 +185,52 @@ def write_example(example: Example, folder: Path) -> Path:
     if not path.exists():
         example.write(path)
     return path
+
+
+# -- the private folder of one run ------------------------------------------------------------
+
+PREFIX = "discreet-studio-"
+
+_BUSY = BadUsage("this folder belongs to a studio that is still running")
+
+
+@contextmanager
+def private_folder() -> Iterator[Path]:
+    """Give a new private folder, and remove it with all that is in it."""
+    remove_left_behind()
+    # The lock lies beside the folder, and is held before there is a folder that others could find.
+    handle, lock = tempfile.mkstemp(prefix=f".{PREFIX}", suffix=".lock")
+    os.close(handle)
+    folder = Path(lock).with_name(Path(lock).stem[1:])
+    with hold_lock(Path(lock), _BUSY, remove=True):
+        folder.mkdir(PRIVATE_FOLDER)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_left_behind() -> list[Path]:
+    """Remove the folders of studios that ended without doing so; return which."""
+    temporary_root = Path(tempfile.gettempdir())
+    folders = list(temporary_root.glob(f"{PREFIX}*"))
+    return [folder for folder in folders if _is_ours(folder) and _remove(folder)]
+
+
+def _is_ours(folder: Path) -> bool:
+    status = folder.lstat()
+    is_owner = not hasattr(os, "getuid") or status.st_uid == os.getuid()
+    return folder.is_dir() and not folder.is_symlink() and is_owner
+
+
+def _lock_of(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.lock")
+
+
+def _remove(folder: Path) -> bool:
+    try:
+        with hold_lock(_lock_of(folder), _BUSY, remove=True):
+            shutil.rmtree(folder, ignore_errors=True)
+    except (BadUsage, OSError):
+        return False
+    return True

@@ -17,7 +17,7 @@ import numpy as np
 from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage, DiscreetError, Remedy
-from discreet.studio.worker import TaskProgress, keep
+from discreet.studio.jobs import TaskProgress, keep
 from discreet.tables.advice import BadAnswer
 from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.opener import Source, plan_source, read_tables

@@ -1,4 +1,4 @@
-"""The server: on the loopback address, for as long as the program runs.
+"""The application and its server: on the loopback address, for as long as the program runs.
 
 In: a file or nothing, a port. Out: an address, printed once it answers. A browser is given it in a
 file that only the owner can read, because everybody on the machine can see what programs are
@@ -9,6 +9,7 @@ releases stay.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import sys
@@ -16,20 +17,119 @@ import threading
 import time
 import webbrowser
 from collections.abc import Callable
+from http import HTTPStatus
 from pathlib import Path
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from discreet.atomic import write_text
 from discreet.errors import BadUsage
-from discreet.html import render
-from discreet.studio.app import build_app
-from discreet.studio.jobs import usual_memory
-from discreet.studio.kept_files import Home
-from discreet.studio.safety import LOOPBACK, Keys
+from discreet.html import TEMPLATES, render
+from discreet.studio.frame import Secrecy, go, job_of, show
+from discreet.studio.jobs import explain, usual_memory
+from discreet.studio.kept_files import Home, private_folder
+from discreet.studio.pages import (
+    calibrate,
+    data,
+    ledgers,
+    plan,
+    release,
+    releases,
+    report,
+    start,
+)
+from discreet.studio.safety import LOOPBACK, Guard, Keys
 from discreet.studio.session import StudioSession
-from discreet.studio.uploads import private_folder
 from discreet.tables.paths import settle_path
+
+PAGES = (start, data, calibrate, report, plan, ledgers, releases, release)
+"""A page is a module with ``ROUTES``; another one is added here."""
+
+FILES = {
+    "style.css": "text/css",
+    "steps.css": "text/css",
+    "table.js": "text/javascript",
+    "studio/studio.css": "text/css",
+    "studio/studio.js": "text/javascript",
+    "studio/live.js": "text/javascript",
+}
+"""Files that pages load; nothing else is served by its name."""
+
+
+def build_app(session: StudioSession, keys: Keys) -> ASGIApp:
+    """Return the application of a session, behind its guard."""
+    routes = [route for page in PAGES for route in page.ROUTES]
+    app = Starlette(
+        routes=[*routes, *ROUTES],
+        exception_handlers={HTTPException: show_refusal, Exception: show_fault},
+    )
+    app.state.session = session
+    return Guard(app, keys)
+
+
+def show_refusal(_: Request, error: Exception) -> Response:
+    """Say in the frame of all pages why there is no page; a tab may outlive its studio."""
+    refused = error if isinstance(error, HTTPException) else HTTPException(500)
+    unknown = refused.detail == HTTPStatus(refused.status_code).phrase
+    return show(
+        "refusal.html",
+        {"problem": "There is nothing at this address." if unknown else refused.detail},
+        title="This page cannot be shown",
+        secrecy=Secrecy.PUBLIC,
+        here="nowhere",
+        status=refused.status_code,
+    )
+
+
+def show_fault(_: Request, error: Exception) -> Response:
+    """Say in the frame of all pages that the program is at fault."""
+    return show(
+        "refusal.html",
+        {"problem": explain(error).message},
+        title="This page cannot be shown",
+        secrecy=Secrecy.CONFIDENTIAL,
+        here="nowhere",
+        status=500,
+    )
+
+
+def send_file(request: Request) -> Response:
+    """Send a style or a script."""
+    name = request.path_params["name"]
+    if name not in FILES:
+        return PlainTextResponse("There is no such file.\n", 404)
+    return Response((TEMPLATES / name).read_text("utf-8"), media_type=FILES[name])
+
+
+OWN_PAGE = re.compile(r"(/[\w-]+)+")
+"""Addresses of our own pages: "//elsewhere" would be another machine's."""
+
+
+def tell(request: Request) -> Response:
+    """Say where a job is."""
+    return JSONResponse(job_of(request).progress)
+
+
+async def cancel(request: Request) -> Response:
+    """End a job, and go back to the page that showed it."""
+    job_of(request).cancel()
+    form = await request.form()
+    back = str(form.get("back", "/"))
+    return go(back if OWN_PAGE.fullmatch(back) else "/")
+
+
+ROUTES = (
+    Route("/static/{name:path}", send_file),
+    Route("/jobs/{job}", tell),
+    Route("/jobs/{job}/cancel", cancel, methods=["POST"]),
+)
+
 
 _BACKLOG = 64
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from discreet.studio.jobs import JobState, JobTable, StudioJob
 from discreet.studio.kept_files import Home, Recent, find_place
-from discreet.studio.terms import ListedItems, ReleaseForm
+from discreet.studio.releasing import ListedItems, ReleaseForm
 
 MOST_BYTES = 2_000_000_000
 """How large a file may be that a browser sends; larger ones are read where they are."""

@@ -13,9 +13,17 @@ from discreet.errors import BadUsage
 from discreet.html import HtmlColumn
 from discreet.scales.reported import parse_scale
 from discreet.studio.calibration import CalibrationSummary, calibrate
-from discreet.studio.commands import Same, write_call, write_same
 from discreet.studio.forms import Field, read_fields, write_fields
-from discreet.studio.frame import Secrecy, go, session_of, show, work_of
+from discreet.studio.frame import (
+    Same,
+    Secrecy,
+    go,
+    session_of,
+    show,
+    work_of,
+    write_call,
+    write_same,
+)
 from discreet.studio.jobs import JobState
 from discreet.studio.look import ANSWERS
 from discreet.studio.pages.data import find_look

@@ -12,9 +12,18 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.errors import BadUsage
-from discreet.studio.commands import KEY_FILE, write_same
 from discreet.studio.forms import read_fields, read_index, write_fields
-from discreet.studio.frame import Secrecy, go, send_text, session_of, show, show_job, work_of
+from discreet.studio.frame import (
+    KEY_FILE,
+    Secrecy,
+    go,
+    send_text,
+    session_of,
+    show,
+    show_job,
+    work_of,
+    write_same,
+)
 from discreet.studio.jobs import JobState, StudioJob
 from discreet.studio.look import ITEM, MOST_WORDS, Look, look
 from discreet.studio.options import (

@@ -30,7 +30,6 @@ from discreet.report.spending import (
     write_spending_page,
     write_spending_text,
 )
-from discreet.studio.commands import Same
 from discreet.studio.forms import (
     Field,
     find_path,
@@ -42,7 +41,7 @@ from discreet.studio.forms import (
     write_list,
     write_number,
 )
-from discreet.studio.frame import Secrecy, go, send_text, session_of, show
+from discreet.studio.frame import Same, Secrecy, go, send_text, session_of, show
 from discreet.studio.session import StudioSession
 
 RELATIONS = {

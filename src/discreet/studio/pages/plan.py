@@ -21,7 +21,6 @@ from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms import MECHANISMS
 from discreet.report.pages import list_beliefs
 from discreet.report.svg import draw_epsilons
-from discreet.studio.commands import Same
 from discreet.studio.forms import (
     Field,
     read_fields,
@@ -30,7 +29,7 @@ from discreet.studio.forms import (
     write_fields,
     write_number,
 )
-from discreet.studio.frame import Secrecy, go, session_of, show
+from discreet.studio.frame import Same, Secrecy, go, session_of, show
 from discreet.tables.remedies import spell_command
 from discreet.text import show_predicted_share
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.errors import BadUsage, DiscreetError
-from discreet.planning.plan import Plan
+from discreet.html import HtmlColumn
+from discreet.planning.plan import Plan, make_plan, plan, plannable
+from discreet.planning.study import Setting
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.balance import LedgerEntry
@@ -26,23 +28,31 @@ from discreet.privacy.protocol import Order
 from discreet.publishing.delivery import find_charged
 from discreet.report.statement import make_statement
 from discreet.report.statement_points import list_nist_points
-from discreet.studio.commands import Same, write_same
-from discreet.studio.forecast import list_costs, predict, say_costs, say_looked
 from discreet.studio.forms import (
+    Upload,
     end_sentence,
     find_path,
     read_number,
+    receive_form,
     taking_form,
     write_fields,
 )
-from discreet.studio.frame import Secrecy, go, send_text, session_of, show, show_job, work_of
+from discreet.studio.frame import (
+    Same,
+    Secrecy,
+    go,
+    send_text,
+    session_of,
+    show,
+    show_job,
+    work_of,
+    write_same,
+)
 from discreet.studio.jobs import JobState
 from discreet.studio.look import ITEM
 from discreet.studio.pages.data import find_look
 from discreet.studio.pages.ledgers import ListedLedger, list_ledgers
-from discreet.studio.releasing import list_words, start_release
-from discreet.studio.session import StudioSession, Ticket, Work
-from discreet.studio.terms import (
+from discreet.studio.releasing import (
     ABOUT,
     ACCOUNT,
     FIELDS,
@@ -50,11 +60,15 @@ from discreet.studio.terms import (
     STUDY,
     ListedItems,
     ReleaseForm,
+    finish,
+    list_words,
+    make,
     read_form,
     read_listed,
     write_form,
 )
-from discreet.studio.uploads import Upload, receive_form
+from discreet.studio.session import StudioSession, Ticket, Work
+from discreet.text import count_of, show_predicted_share
 from discreet.words import speak
 
 ITEMS_FILE = "items.csv"
@@ -300,6 +314,16 @@ def _list_sizes(study: Plan) -> dict[str, Any]:
     return sizes | ({"steps": study.steps} if study.steps > 1 else {})
 
 
+def start_release(session: StudioSession, ticket: Ticket) -> Any:
+    """Begin the job of a ticket."""
+    arguments = {"reservation": ticket.name, "ledger": ticket.ledger, "out": ticket.place}
+    work, terms = ticket.work, ticket.terms
+    arguments |= {"source": work and work.source, "options": dict(work.options) if work else {}}
+    if terms is None:
+        return session.jobs.start("Fetching a release that was paid for", finish, **arguments)
+    return session.jobs.start("Making the release", make, **arguments, terms=terms)
+
+
 def confirm(request: Request, sent: dict[str, str]) -> Response:
     """Make the release, once, if somebody typed what it costs."""
     session, ticket = session_of(request), ticket_of(request)
@@ -375,6 +399,100 @@ def send_items(request: Request) -> Response:
         write.writerows(terms.items.items())
         return send_text(file.getvalue(), ITEMS_FILE)
     return send_text("".join(f"{name}\n" for name in terms.items), ITEMS_FILE)
+
+
+OTHER = {
+    Neighbours.REPLACE_ONE: (Neighbours.ADD_REMOVE, "hide whether somebody took part"),
+    Neighbours.ADD_REMOVE: (Neighbours.REPLACE_ONE, "hide what somebody answered"),
+}
+
+
+def predict(terms: ReleaseForm, order: Order) -> Plan | None:
+    """Return the forecast for a release; ``None`` where its mechanism has none."""
+    public, steps = order.public, max(order.public.steps)
+    if order.name not in plannable(public.neighbours, steps):
+        return None
+    try:
+        return plan(
+            terms.expected,
+            len(public.items),
+            public.max_answers,
+            terms.spec.budget.epsilon,
+            terms.spec.budget.delta,
+            steps=steps,
+            mechanism=order.name,  # type: ignore[arg-type]
+            neighbours=str(public.neighbours),  # type: ignore[arg-type]
+        )
+    except DiscreetError:
+        return None
+
+
+def list_costs(study: Plan) -> list[HtmlColumn]:
+    """Return predicted errors: of the release, and of what it would be with one thing changed."""
+    rows = [("this release", study.epsilon, study.rmse)]
+    for name, setting in _vary(study.setting):
+        try:
+            rows.append((name, setting.epsilon, make_plan(setting).rmse))
+        except DiscreetError:
+            continue  # what cannot be had is not offered
+    return [
+        HtmlColumn("what", [row[0] for row in rows]),
+        HtmlColumn("epsilon", [f"{row[1]:g}" for row in rows]),
+        HtmlColumn("typical standard error, logits", [row[2] for row in rows], 3),
+    ]
+
+
+def _vary(setting: Setting) -> Iterator[tuple[str, Setting]]:
+    yield "half of the epsilon", replace(setting, epsilon=setting.epsilon / 2)
+    yield "twice the epsilon", replace(setting, epsilon=setting.epsilon * 2)
+    if setting.answers >= 4:
+        cap = setting.answers // 2
+        yield f"at most {cap} answers of each person", replace(setting, answers=cap)
+    yield "twice as many persons", replace(setting, persons=2 * setting.persons)
+    relation, words = OTHER[setting.neighbours]
+    yield words, replace(setting, neighbours=relation)
+
+
+def say_costs(study: Plan) -> str:
+    """Say what privacy costs in this release."""
+    lost = study.persons - study.equivalent_persons
+    return (
+        f"The published numbers will typically be off by {study.rmse:.2f} logits; without "
+        f"privacy it would be {study.rmse_without_privacy:.2f}. That is as if {lost:,} of the "
+        f"{study.persons:,} persons had not answered. Two items half a logit apart come out "
+        f"in the right order {show_predicted_share(study.order_probability)} of the time."
+    )
+
+
+def say_looked(session: StudioSession, work: Work) -> Mapping[str, Any]:
+    """Say what has been seen of the answers in this studio, and what follows for the promise."""
+    seen_work, was_refused = session.find_seen(work), session.was_refused(work)
+    if seen_work is None:
+        return {"looked": was_refused, "words": REFUSED if was_refused else UNSEEN}
+    words = "You have looked at these answers in this studio"
+    if seen_work.runs:
+        words += f" and calibrated them {count_of(len(seen_work.runs), 'time')}"
+    return {"looked": True, "words": f"{words}. {SEEN}"}
+
+
+UNSEEN = (
+    "Nobody has looked at these answers in this studio. Keep it so until the release is made: then "
+    "nobody can have chosen anything by what stands in them."
+)
+REFUSED = (
+    "Nobody has looked at these answers in this studio, but a release of them was refused, and the "
+    "refusal told something about them. Readers will be told that the answers were looked at. "
+    "Change only what your own papers say was wrong."
+)
+SEEN = (
+    "Readers will be told that the answers were looked at before the list of items, the cap, "
+    "epsilon, delta and the mechanism were set. So all that you type here has to come from "
+    "somewhere else: the test plan, the questionnaire, a decision of your office. If something was "
+    "chosen because of what you saw, the promise does not hold: do not release. What reads the "
+    "file (the key, codes for missing answers, which column is what) has to be what the code book "
+    "says. And what you saw stays confidential: publishing it beside the release undoes the "
+    "protection."
+)
 
 
 ROUTES = (

@@ -25,13 +25,11 @@ from discreet.publishing.delivery import list_waiting
 from discreet.publishing.verification import check_bundle, read_published
 from discreet.report.statement import make_statement
 from discreet.results.kinds import find_kind
-from discreet.studio.commands import Same
 from discreet.studio.forms import find_path, taking_form
-from discreet.studio.frame import Secrecy, go, send_bytes, session_of, show
+from discreet.studio.frame import Same, Secrecy, go, send_bytes, session_of, show
 from discreet.studio.jobs import JobState
 from discreet.studio.pages.ledgers import ListedLedger, list_ledgers, path_of
-from discreet.studio.pages.release import write_release
-from discreet.studio.releasing import start_release
+from discreet.studio.pages.release import start_release, write_release
 from discreet.studio.safety import SANDBOX
 from discreet.studio.session import StudioSession, Ticket
 from discreet.tables.paths import find_files

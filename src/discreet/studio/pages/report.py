@@ -1,4 +1,4 @@
-"""Report: the calibration live, every item by a click, and files to take away."""
+"""Report: the calibration live, items and persons by a click, and files to take away."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from discreet.report.findings.steps import words_for
 from discreet.report.page import (
     CATEGORY_COLUMNS,
     GROUP_COLUMNS,
+    MISFIT_COLUMNS,
+    SCORE_COLUMNS,
     list_html_columns,
     show_options,
 )
@@ -27,7 +29,7 @@ from discreet.results.thresholds import THRESHOLD_COLUMNS
 from discreet.scales.reported import Scale
 from discreet.studio.calibration import CalibrationSummary
 from discreet.studio.forms import read_index
-from discreet.studio.frame import Secrecy, run_of, send_bytes, show, show_job, work_of
+from discreet.studio.frame import Same, Secrecy, run_of, send_bytes, show, show_job, work_of
 from discreet.studio.jobs import JobState
 from discreet.studio.pages.calibrate import describe, write_run
 from discreet.studio.session import CalibrationRun
@@ -169,8 +171,82 @@ def send_file(request: Request) -> Response:
     return send_bytes((run.job.folder / name).read_bytes(), name, kind)
 
 
+# -- persons -----
+
+
+MOST_PERSONS = 1000
+"""Persons on the page; the file has all of them."""
+
+PERSON_COLUMNS = (*MISFIT_COLUMNS, "flag")
+FLAGS = {"unexpected answers": "odd", "too predictable": "flat"}
+"""What the filter of the table calls a flag."""
+
+
+def show_persons(request: Request) -> Response:
+    """Show what is known about persons."""
+    work, (run, summary) = work_of(request), done_run(request)
+    start = f"/report/{work.name}/{run.name}"
+    return show(
+        "persons.html",
+        {
+            "start": start,
+            "files": summary.files,
+            "scale": summary.scale,
+            **_show_table(summary),
+            "scores": _show(summary, "raw_scores", SCORE_COLUMNS),
+            "facts": _count(summary),
+            "same": _write_same(write_run(work, run)),
+        },
+        title=f"Persons of {work.title}",
+        secrecy=Secrecy.CONFIDENTIAL,
+        work=work,
+        run=run,
+        here="persons",
+    )
+
+
+def _show_table(summary: CalibrationSummary) -> Mapping[str, Any]:
+    table = summary.persons
+    if table is None:
+        return {"table": None, "columns": [], "tags": [], "kinds": {}}
+    first_rows = table.take(MOST_PERSONS)
+    flags = first_rows.columns["flag"]
+    used = {FLAGS[flag]: flag for flag in dict.fromkeys(flags) if flag}
+    return {
+        "table": table,
+        "columns": list_html_columns(first_rows, PERSON_COLUMNS, summary.scale),
+        "tags": [FLAGS.get(flag, "fine") for flag in flags],
+        "kinds": used,
+    }
+
+
+def _count(summary: CalibrationSummary) -> dict[str, str]:
+    """Return how many persons there are, and how many have a flag."""
+    table = summary.persons
+    if table is None:
+        return {}
+    flags = table.columns["flag"]
+    counts = {word: flags.count(word) for word in FLAGS}
+    return {"persons": f"{table.rows:,}", **{word: f"{times:,}" for word, times in counts.items()}}
+
+
+def _show(
+    summary: CalibrationSummary, name: str, names: tuple[str, ...]
+) -> tuple[AnalysisTable, Any] | None:
+    table = summary.tables.get(name)
+    return None if table is None else (table, list_html_columns(table, names, summary.scale))
+
+
+def _write_same(same: Same) -> Same:
+    python = same.python.replace(
+        "print(calibration.summary())", "print(discreet.score(answers, calibration).summary())"
+    )
+    return Same(python, same.command, same.needs_key)
+
+
 ROUTES = (
     Route("/report/{work}/{run}", show_report),
     Route("/report/{work}/{run}/items/{number}", show_item),
     Route("/report/{work}/{run}/files/{name}", send_file),
+    Route("/persons/{work}/{run}", show_persons),
 )

@@ -9,11 +9,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.errors import BadUsage
-from discreet.studio.forms import find_path
+from discreet.studio.forms import find_path, receive_form
 from discreet.studio.frame import Secrecy, go, session_of, show
 from discreet.studio.kept_files import EXAMPLES, write_example
 from discreet.studio.session import Work
-from discreet.studio.uploads import receive_form
 from discreet.tables.paths import find_files
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -30,7 +30,7 @@ from discreet.tables.formats.evaluations import KINDS as LOGS
 from discreet.tables.inspection.answers import judge_answers
 from discreet.tables.inspection.columns import Column, ColumnRoles, list_roles, name_columns
 from discreet.tables.inspection.findings import Decision, Findings, TableFinding, merge_options
-from discreet.tables.inspection.grid import CellGrid, open_grids
+from discreet.tables.inspection.grid import CellGrid, Row, open_grids
 from discreet.tables.inspection.rows import OddRows, Table, ask_to_number_rows, find_names
 from discreet.tables.inspection.vocabulary import NAMES
 from discreet.tables.key import Key
@@ -52,14 +52,18 @@ class TablePreview:
     ----------
     names, roles
         Of columns: "person", "item", "group", "left out"; of long tables also "answer".
-    rows, row_roles
-        Cells as text, and "person", "key" or "left out" of each row.
+    rows, row_roles, numbers
+        Cells as text; "person", "key" or "left out" of each row; its number below the names.
+    above
+        The rows above the names.
     """
 
     names: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     row_roles: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
+    above: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -456,17 +460,30 @@ def _ask_repeats(
 
 def _show(table: Table, roles: list[str], aside: list[int], key_row: object = None) -> TablePreview:
     shown = [*range(min(SHOWN, len(table.rows))), *(n for n in aside if n >= SHOWN)]
-    rows = [table.rows[number] for number in shown]
-    width = len(table.names)
-    cells = tuple(
+    row_roles = [
+        "person" if n not in aside else "key" if _is_key(table.rows[n], n, key_row) else "left out"
+        for n in shown
+    ]
+    return TablePreview(
+        tuple(table.names),
+        tuple(roles),
+        _cut_cells([table.rows[number] for number in shown], len(table.names)),
+        tuple(row_roles),
+        tuple(number + 1 for number in shown),
+        _cut_cells(table.above, len(table.names)),
+    )
+
+
+def _is_key(row: Row, number: int, key_row: object) -> bool:
+    return key_row is not None and (key_row == number + 1 or key_row in row)
+
+
+def _cut_cells(rows: Sequence[Row], width: int) -> tuple[tuple[str, ...], ...]:
+    """Return rows of so many short texts."""
+    return tuple(
         tuple((cell or "")[:60] for cell in [*row, *[None] * (width - len(row))][:width])
         for row in rows
     )
-    row_roles = [
-        "person" if n not in aside else "key" if key_row in table.rows[n] else "left out"
-        for n in shown
-    ]
-    return TablePreview(tuple(table.names), tuple(roles), cells, tuple(row_roles))
 
 
 __all__ = ["Decision", "Inspection", "Remedy", "TableFinding", "TablePreview", "inspect_table"]

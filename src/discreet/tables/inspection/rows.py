@@ -27,10 +27,11 @@ _TWICE = 2
 
 
 class Table(NamedTuple):
-    """Names, and the rows below them."""
+    """Names, the rows below them, and those above."""
 
     names: list[str]
     rows: list[Row]
+    above: Sequence[Row] = ()
 
 
 def find_names(grid: CellGrid, findings: Findings) -> Table:
@@ -63,7 +64,7 @@ def find_names(grid: CellGrid, findings: Findings) -> Table:
         first, below = first[:-1], [row[: len(first) - 1] for row in below]
     if has_row_names(first, [[cell or "" for cell in row] for row in below[:5]]):
         first = ["", *first]
-    return Table(first, below)
+    return Table(first, below, rows[:header])
 
 
 def _find_header(rows: Sequence[Row]) -> int:
