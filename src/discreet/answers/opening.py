@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
 
 import numpy as np
 
-from discreet.answers.protocol import Answers, AnswerSource
+from discreet.answers.protocol import Answers
 from discreet.counts import PairCounts, holds_counts
 from discreet.counts.folds import PersonWeight, Tally, explain_folds
 from discreet.counts.pairs import Weighting
@@ -107,7 +107,7 @@ def count_pairs(
     function, tally = plan_count(weighting, folds)
     LOG.info("counting pairs of %s, engine %s", name_source(source), engine)
     with opened(source, engine, reading) as answers:
-        if isinstance(answers, AnswerSource):
+        if isinstance(answers, Answers):
             refuse_weights(answers.sample, "counting pairs", WHOLE_NUMBERS)
         counts = answers.count(function, tally)
     LOG.info("counted pairs of %d items, %d persons", len(counts.items), counts.persons)
@@ -171,7 +171,7 @@ def opened(
     ``settle`` may change how a source is read that was not read already.
     """
     reading = plan_words(source, words, is_inspected=settle is None)
-    if settle is not None and not isinstance(source, AnswerSource | PairCounts):
+    if settle is not None and not isinstance(source, Answers | PairCounts):
         reading = settle(reading or Reading())
     answers = open_answers(source, engine, reading=reading, resources=resources, progress=progress)
     try:
@@ -219,8 +219,8 @@ def open_answers(
         from discreet.answers.device import open_on_device
 
         return open_on_device(source, reading)
-    if isinstance(source, AnswerSource):
-        return cast(Answers, source)
+    if isinstance(source, Answers):
+        return source
     if chosen == "spark":
         from discreet.answers.spark import open_frame
 
@@ -239,7 +239,7 @@ def open_memory(source: Any, reading: Reading | None = None) -> Responses:
     from discreet.answers.responses import Responses
 
     if isinstance(source, str | PathLike):
-        return _load_stored(source, reading) or read_planned(source, reading)
+        return read_planned(source, reading)
     if is_matrix(source):
         matrix = source if hasattr(source, "tocoo") else _in_main_memory(source)
         rules = reading or Reading()
@@ -247,17 +247,6 @@ def open_memory(source: Any, reading: Reading | None = None) -> Responses:
         store, scale = store_array(matrix, names, rules.codes, rules.asked, rules.scale)
         return Responses.from_store(store, names, scale=scale)
     return read_frame(source, reading or Reading())
-
-
-def _load_stored(source: Any, reading: Reading | None) -> Responses | None:
-    """Return the answers of a query, a database or a server; None of files."""
-    from discreet.tables.dataset import is_query, names_database
-
-    if not (is_query(source) or names_database(source)):
-        return None
-    from discreet.answers.streamed import load_responses
-
-    return load_responses(source, reading=reading)
 
 
 def _in_main_memory(matrix: Any) -> Any:
@@ -293,7 +282,7 @@ def load_answers(
     if isinstance(source, Responses):
         plan_words(source, options)
         return source
-    if isinstance(source, AnswerSource):
+    if isinstance(source, Answers):
         raise OutOfReach(
             "this looks at single persons and needs their answers in memory; give the file, frame "
             "or query that they come from, or a part of it"
@@ -350,7 +339,7 @@ def plan_words(
         return _inspect(source, {}) if is_inspected else None
     check_words(words)
     keywords = ", ".join(f"{word}=" for word in words)
-    if isinstance(source, AnswerSource | PairCounts):
+    if isinstance(source, Answers | PairCounts):
         raise BadUsage(
             f"{keywords} says how a table is read, but {type(source).__name__} was read already. "
             "Say it where the answers are read, or give the table itself."
@@ -373,7 +362,7 @@ def _inspect(source: Any, words: Mapping[str, Any]) -> Reading | None:
 
 def name_model(source: Any, model: str, words: FitWords) -> ReadingWords:
     """Let the reader know a model that was named; answers that were read already have their own."""
-    model_word = {} if model == "auto" or isinstance(source, AnswerSource) else {"model": model}
+    model_word = {} if model == "auto" or isinstance(source, Answers) else {"model": model}
     return cast(ReadingWords, {**words, **model_word})
 
 

@@ -19,9 +19,12 @@ from discreet.counts.planes import (
     AnswerStore,
     BitPlanes,
     SparseRows,
+    as_codes,
     empty_planes,
+    mark_planes,
     narrow_items,
     prefers_planes,
+    read_only,
     row_starts,
     step_store,
 )
@@ -88,13 +91,6 @@ def _pack_row_block(
         pack_row_block(cells, first_row, right, wrong)
 
 
-def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return an array in the one form that the loops are compiled for."""
-    view = array.view()
-    view.setflags(write=False)
-    return view
-
-
 def _clear_after(persons: int, right: UInt64Array, wrong: UInt64Array) -> None:
     """Clear the bits of a block after its last person."""
     if persons % 64:
@@ -115,27 +111,13 @@ def pack_long(
     """
     plain_seconds = PLAIN_CELL * n_persons * n_items + PLAIN_ROW * len(person)
     if worth_compiling(plain_seconds):
-        return _fill_planes(person, item, right, n_persons, n_items)
+        planes = mark_planes(person, item, right.view(np.int8), n_persons, n_items)
+        if planes is not None:
+            return planes
     _refuse_repeated(person, item, n_items)
     cells = np.full((n_persons, n_items), -1, dtype=np.int8)
     cells[person, item] = right
     return pack_rows(cells)
-
-
-def _fill_planes(
-    person: Codes, item: Codes, right: npt.NDArray[np.bool_], n_persons: int, n_items: int
-) -> BitPlanes:
-    from discreet.counts.pack_kernels import fill_planes
-
-    planes = empty_planes(n_persons, n_items)
-    if fill_planes(_codes(person), _codes(item), read_only(right), *planes) >= 0:
-        _refuse_repeated(person, item, n_items)
-    return BitPlanes(*planes, n_persons)
-
-
-def _codes(codes: Codes) -> Codes:
-    """Return codes in the one form that the loops are compiled for."""
-    return read_only(np.ascontiguousarray(codes, dtype=np.int32))
 
 
 def _refuse_repeated(person: Codes, item: Codes, n_items: int) -> None:
@@ -164,7 +146,7 @@ def build_rows(
         person, item, right = person[order], item[order], right[order]
     items_out = narrow_items(np.empty(len(item), dtype=np.int32), n_items)
     right_out = np.empty(len(item), dtype=np.bool_)
-    codes = _codes(person), _codes(item), read_only(right)
+    codes = as_codes(person), as_codes(item), read_only(right)
     if order_rows(*codes, indptr.copy(), items_out, right_out):
         _refuse_repeated(person, item, n_items)
     return SparseRows(indptr, items_out, right_out, n_items)

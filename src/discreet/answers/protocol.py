@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
@@ -344,6 +343,8 @@ class PersonTotals(Job[Int64Array]):
 class Contributions(Protocol):
     """What a release asks of whole persons' answers, or of whole judges' comparisons."""
 
+    __slots__ = ()
+
     @property
     def items(self) -> tuple[str, ...]:
         """Names of the items, in column order."""
@@ -405,70 +406,16 @@ class Contributions(Protocol):
         ...
 
 
-class Answers(Contributions, Protocol):
-    """Answers of whole persons."""
-
-    @property
-    def n_answers(self) -> int:
-        """Number of answers that were given."""
-        ...
-
-    @property
-    def lasts(self) -> bool:
-        """Whether persons can be gone through again; those of a query come once."""
-        ...
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether all persons are in the memory of this process, so that passes cost little."""
-        ...
-
-    def count(self, weighting: Weighting | None = None, tally: Tally | None = None) -> PairCounts:
-        """Count pairs in one pass, each person with an integer weight of (answered, right).
-
-        ``tally`` says what else to keep of the persons: folds of them, a sketch of their ids.
-        """
-        ...
-
-    def reduce(self, job: Job[T], /) -> T:
-        """Fold a job over blocks of whole persons, wherever they are.
-
-        Raises
-        ------
-        OutOfReach
-            If it cannot be done where these answers are; the message says what to do.
-        """
-        ...
-
-    def reduce_all(self, jobs: Sequence[Job[Any]], /) -> list[Any]:
-        """Fold several jobs, in one pass where persons are read one after the other."""
-        ...
-
-    def admit(self, job: Job[Any], /) -> None:
-        """Raise the error of :meth:`reduce` now, before anything is done."""
-        ...
-
-    def close(self) -> None:
-        """Delete what was copied."""
-        ...
-
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-        /,
-    ) -> None: ...
-
-
-class AnswerSource:
-    """What places have in common: answers that can be closed and do every job."""
+class Answers(Contributions):
+    """Answers of whole persons: what every place has in common, and what it must say itself."""
 
     __slots__ = ()
 
     lasts = True
+    """Whether persons can be gone through again; those of a query come once."""
+
     in_memory = False
+    """Whether all persons are in the memory of this process, so that passes cost little."""
 
     @property
     def lowest(self) -> int:
@@ -481,38 +428,47 @@ class AnswerSource:
         raise NotImplementedError
 
     @property
+    def n_answers(self) -> int:
+        """Number of answers that were given."""
+        raise NotImplementedError
+
+    @property
     def sample(self) -> SurveyDesign | None:
         """Weights and sampling design of the persons, which only answers in memory have."""
         return None
 
-    def reduce(self, job: Job[T]) -> T:
-        """Fold a job over blocks of whole persons."""
-        return cast(T, self.reduce_all([job])[0])
+    def count(self, weighting: Weighting | None = None, tally: Tally | None = None) -> PairCounts:
+        """Count pairs in one pass, each person with an integer weight of (answered, right).
 
-    def reduce_all(self, jobs: Sequence[Job[Any]]) -> list[Any]:
-        """Fold several jobs in one pass."""
+        ``tally`` says what else to keep of the persons: folds of them, a sketch of their ids.
+        """
         raise NotImplementedError
 
-    def admit(self, job: Job[Any]) -> None:
-        """Refuse a job that cannot be done here: none."""
+    def reduce(self, job: Job[T], /) -> T:
+        """Fold a job over blocks of whole persons, wherever they are.
+
+        Raises
+        ------
+        OutOfReach
+            If it cannot be done where these answers are; the message says what to do.
+        """
+        return cast(T, self.reduce_all([job])[0])
+
+    def reduce_all(self, jobs: Sequence[Job[Any]], /) -> list[Any]:
+        """Fold several jobs, in one pass where persons are read one after the other."""
+        raise NotImplementedError
+
+    def admit(self, job: Job[Any], /) -> None:
+        """Raise the error of :meth:`reduce` now, before anything is done; here there is none."""
 
     def close(self) -> None:
-        """Nothing was copied, so there is nothing to delete."""
+        """Delete what was copied; by default nothing was."""
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-    def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
-        """Return the sum of the persons' keyed digests, and how many were added."""
-        raise NotImplementedError
 
     def digest_ids(self, key: bytes) -> bytes:
         """Return keyed digests of ids that are in memory; others are not asked for."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Unpack, cast
@@ -22,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.answers.choices import Choices, read_choices
+from discreet.answers.choices import take_choices
 from discreet.answers.pack import (
     BadCell,
     Repeated,
@@ -40,7 +41,6 @@ from discreet.counts.planes import (
     AnswerStore,
     BitPlanes,
     Nodes,
-    SparseRows,
     join_rows,
     prefers_planes,
     step_store,
@@ -65,6 +65,7 @@ from discreet.tables.opener import (
 )
 from discreet.tables.reading import Reading, ReadingWords, check_words, join_words
 from discreet.tables.remedies import Detected, join_detected, make_remedy
+from discreet.tables.resources import Resources
 from discreet.tables.rows import settle_key_row, trim_table
 from discreet.tables.separators import OrderKeys, sort_keys
 from discreet.tables.sources import FrameSource, as_arrow
@@ -88,16 +89,6 @@ class RawTable(NamedTuple):
     groups: dict[str, npt.NDArray[np.object_]]
     detected: tuple[Detected, ...] = ()
     joined: str = ""
-
-
-def pack_table(table: LongTable | WideTable, reading: Reading) -> RawTable:
-    """Return the parts of a table that is read to its end."""
-    if isinstance(table, WideTable):
-        return table.finish()
-    rows = table.finish()
-    coded = rows.person, rows.item, rows.code
-    store = store_answers(*coded, rows.persons, rows.items, reading, rows.place, rows.when)
-    return RawTable(rows.items, rows.persons, store, rows.groups, rows.detected)
 
 
 def store_answers(
@@ -233,11 +224,7 @@ class WideTable:
     def _check_numbering(self, source: Source, plan: WidePlan) -> None:
         numbered = plan.person is None
         if self._segments and numbered != self._numbered:
-            raise BadResponses(
-                f"{source.name} has {'no' if numbered else 'a'} person column, but the files "
-                f"before it have {'one' if numbered else 'none'}. Give all files a person column, "
-                "or none."
-            )
+            raise refuse_numbering(source.name, numbered)
         self._numbered = numbered
 
     def _add_answers(self, columns: Sequence[Any], items: tuple[str, ...]) -> None:
@@ -281,7 +268,9 @@ class WideTable:
         """Return the parts of the table."""
         self._flush()
         self._buffer = np.zeros((0, 0), dtype=np.int8)
-        person, names = self._person_codes()
+        person = names = np.arange(self._rows.n_rows)
+        if not self._numbered:
+            person, names = self._persons.take_codes(), self._persons.ids()
         groups = {
             name: assign_groups(name, person, codes, names, self._rows.place)
             for name, codes in self._groups.items()
@@ -297,11 +286,6 @@ class WideTable:
         items = tuple(dict.fromkeys(name for segment in self._segments for name in segment.items))
         store, joined = self._store_long(person, names, items)
         return RawTable(items, person_ids, store, groups, self._detected, joined)
-
-    def _person_codes(self) -> tuple[npt.NDArray[Any], Any]:
-        if self._numbered:
-            return np.arange(self._rows.n_rows), _Numbers(self._rows.n_rows)
-        return self._persons.take_codes(), self._persons.ids()
 
     def _store_long(
         self, person: npt.NDArray[Any], names: Any, items: tuple[str, ...]
@@ -344,46 +328,26 @@ class WideTable:
         )
 
 
-class _Numbers:
-    """The ids "0", "1", ... without making them."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __getitem__(self, number: int) -> str:
-        return str(number)
-
-
 def _join_blocks(blocks: list[Nodes]) -> Nodes:
     """Return one store of blocks of 16,384 persons, the last one shorter."""
-    n_items = blocks[0].n_items
     n_persons = sum(block.n_persons for block in blocks)
     n_answers = sum(block.n_answers for block in blocks)
-    if prefers_planes(n_persons, n_items, n_answers):
+    if prefers_planes(n_persons, blocks[0].n_items, n_answers):
         planes = [_as_planes(block) for block in blocks]
-        right = _stack([block.right for block in planes])
-        return BitPlanes(right, _stack([block.wrong for block in planes]), n_persons)
-    return join_rows([_as_rows(block) for block in blocks])
+        sides = [block.right for block in planes], [block.wrong for block in planes]
+        return BitPlanes(*map(_stack, sides), n_persons)
+    return join_rows([block.take(np.arange(block.n_persons)) for block in blocks])
 
 
 def _as_planes(block: Nodes) -> BitPlanes:
     return block if isinstance(block, BitPlanes) else pack_rows(block.rows(0, block.n_persons))
 
 
-def _as_rows(block: Nodes) -> SparseRows:
-    return block if isinstance(block, SparseRows) else block.take(np.arange(block.n_persons))
-
-
 def _stack(planes: list[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]:
     """Put blocks one after the other; the last is filled up with words without persons."""
-    if len(planes) == 1:
-        return planes[0]
-    missing = BLOCK_WORDS - planes[-1].shape[2]
-    planes[-1] = np.pad(planes[-1], ((0, 0), (0, 0), (0, missing)))
-    return np.concatenate(planes)
+    missing = 0 if len(planes) == 1 else BLOCK_WORDS - planes[-1].shape[2]
+    last = np.pad(planes[-1], ((0, 0), (0, 0), (0, missing)))
+    return np.concatenate([*planes[:-1], last])
 
 
 def read_responses(
@@ -427,26 +391,31 @@ def read_responses(
     return log_answers(read_planned(path, reading, progress))
 
 
+Read = Callable[[Callable[[Iterator[Source]], Any], Reading], Any]
+"""Goes through the tables: hands their sources to a function, and returns what it returns."""
+
+
 def read_planned(
     path: str | os.PathLike[str], reading: Reading | None = None, progress: Progress | None = None
 ) -> Responses:
-    """Do as :func:`read_responses`, with a reading that was made before."""
-    rules = reading or Reading()
-    if rules.right_in_order or rules.key_row is not None:
-        from discreet.tables.dataset import settle_reading
+    """Do as :func:`read_responses` with a reading that was made before, for databases too."""
+    from discreet.tables.dataset import is_query, names_database, open_dataset, settle_reading
 
-        rules = settle_reading(path, rules)
+    is_file = not (is_query(path) or names_database(path))
 
-    def read(take: Any, reading: Reading) -> Any:
-        return read_tables(path, take, reading=reading, progress=progress)
+    def read(take: Callable[[Iterator[Source]], Any], rules: Reading) -> Any:
+        if is_file:
+            return read_tables(path, take, reading=rules, progress=progress)
+        with closing(open_dataset(path, {}, Resources(), rules)) as dataset:
+            return take(shard.open() for shard in dataset.shards)
 
-    rules, table = read_steps(rules, lambda reading: read(partial(_take, reading), reading), read)
-    check_named_items(rules, table.items)
-    _check_rows(table, rules, read)
-    return name_answers(table, rules, read_choices(path, rules, table))
+    rules, table = read_steps(settle_reading(path, reading or Reading()), _take, read)
+    if is_file:
+        _check_rows(table, rules, read)
+    return _name_answers(table, rules, read)
 
 
-def _check_rows(table: RawTable, reading: Reading, read: Callable[[Any, Reading], Any]) -> None:
+def _check_rows(table: RawTable, reading: Reading, read: Read) -> None:
     """Warn about rows of a small wide file that are hardly persons; a release says nothing."""
     if reading.listed or table.store.n_persons > MOST_ROWS:
         return
@@ -464,36 +433,39 @@ def _check_rows(table: RawTable, reading: Reading, read: Callable[[Any, Reading]
         warnings.warn(sentence, UserWarning, stacklevel=4)
 
 
-def name_answers(table: RawTable, reading: Reading, choices: Choices | None) -> Responses:
+def _name_answers(table: RawTable, reading: Reading, read: Read) -> Responses:
     """Return a table as answers, which remember what the data decided about their reading."""
+    choices = None
+    if reading.right:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # all of it was said when the answers were read
+            choices = read(partial(take_choices, reading, table), reading)
     about = choices, reading.lowest_category, join_detected([table.detected, reading.detected])
     return Responses(table.items, table.persons, table.store, table.groups, *about)
 
 
 def read_steps(
-    reading: Reading, make: Callable[[Reading], RawTable], read: Callable[[Any, Reading], Any]
+    reading: Reading, take: Callable[[Reading, Iterator[Source]], RawTable], read: Read
 ) -> tuple[Reading, RawTable]:
     """Read right and wrong answers; where a value is neither, look whether all of them are steps.
 
-    Parameters
-    ----------
-    reading
-        What the user said.
-    make
-        Reads the answers.
-    read
-        Goes through the tables; see :func:`discreet.tables.tally.settle_scale`.
+    ``take`` makes the answers of the tables that ``read`` goes through.
     """
+
+    def make(rules: Reading) -> tuple[Reading, RawTable]:
+        table = read(partial(take, rules), rules)
+        check_named_items(rules, table.items)
+        return rules, table
+
     if not reading.may_have_steps:
-        return reading, make(reading)
-    if not reading.asked.is_said:
-        try:
-            return reading, make(reading)
-        except BadAnswer as refusal:
-            settled = settle_after(refusal, reading, read)
-        return settled, make(settled)
-    settled = settle_scale(reading, read) or reading
-    return settled, make(settled)
+        return make(reading)
+    if reading.asked.is_said:
+        return make(settle_scale(reading, read) or reading)
+    try:
+        return make(reading)
+    except BadAnswer as refusal:
+        settled = settle_after(refusal, reading, read)
+    return make(settled)
 
 
 def _take(reading: Reading, sources: Iterator[Source]) -> RawTable:
@@ -504,11 +476,7 @@ def _take(reading: Reading, sources: Iterator[Source]) -> RawTable:
         plan = plan_source(source, reading)
         kind = LongTable if isinstance(plan, LongPlan) else WideTable
         if table is not None and not isinstance(table, kind):
-            ours, theirs = ("long", "wide") if kind is LongTable else ("wide", "long")
-            raise BadResponses(
-                f"{source.name} is a {ours} table but {first} is a {theirs} one. Read them one by "
-                "one, or say layout='long' or layout='wide' (--layout) if this is a mistake."
-            )
+            raise refuse_mixture(source.name, first, plan)
         table, first = table or kind(reading), first or source.name
         before = table.n_rows
         table.add_source(source, plan)  # type: ignore[arg-type]
@@ -519,7 +487,29 @@ def _take(reading: Reading, sources: Iterator[Source]) -> RawTable:
             )
     if table is None:
         raise BadResponses("No file was read.")
-    return pack_table(table, reading)
+    if isinstance(table, WideTable):
+        return table.finish()
+    rows = table.finish()
+    coded = rows.person, rows.item, rows.code
+    store = store_answers(*coded, rows.persons, rows.items, reading, rows.place, rows.when)
+    return RawTable(rows.items, rows.persons, store, rows.groups, rows.detected)
+
+
+def refuse_numbering(name: str, is_numbered: bool) -> BadResponses:
+    """Return the refusal of a table with a person column after others without, or the reverse."""
+    return BadResponses(
+        f"{name} has {'no' if is_numbered else 'a'} person column, but the files before it have "
+        f"{'one' if is_numbered else 'none'}. Give all files a person column, or none."
+    )
+
+
+def refuse_mixture(name: str, first: str, plan: LongPlan | WidePlan) -> BadResponses:
+    """Return the refusal of a table that is long where the first is wide, or the other way."""
+    ours, theirs = ("long", "wide") if isinstance(plan, LongPlan) else ("wide", "long")
+    return BadResponses(
+        f"{name} is a {ours} table but {first} is a {theirs} one. Read them one by one, or say "
+        "layout='long' or layout='wide' (--layout) if this is a mistake."
+    )
 
 
 def read_frame(frame: Any, reading: Reading) -> Responses:
@@ -536,16 +526,18 @@ def read_frame(frame: Any, reading: Reading) -> Responses:
         source = FrameSource(table)
     if source.table.num_rows == 0:
         raise BadResponses("The data frame has columns but no rows, so there are no answers in it.")
-    reading, raw = read_steps(
-        reading,
-        lambda rules: _take_frame(source, plan, rules),
-        lambda take, rules: take(iter([source])),  # noqa: ARG005
-    )
-    check_named_items(reading, raw.items)
-    return name_answers(raw, reading, read_choices(table, reading, raw))
+
+    def read(take: Callable[[Iterator[Source]], Any], _: Reading) -> Any:
+        return take(iter([source]))
+
+    reading, raw = read_steps(reading, partial(_take_frame, plan), read)
+    return _name_answers(raw, reading, read)
 
 
-def _take_frame(source: FrameSource, plan: LongPlan | WidePlan, reading: Reading) -> RawTable:
+def _take_frame(
+    plan: LongPlan | WidePlan, reading: Reading, sources: Iterator[FrameSource]
+) -> RawTable:
+    (source,) = sources
     if isinstance(plan, WidePlan) and (packed := _pack_whole(source, plan, reading)) is not None:
         return packed
     return _take(reading, iter([source]))

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.pack import Repeated, store_long
-from discreet.answers.protocol import CELLS, AnswerSource, Job, digest_store, fold_blocks
+from discreet.answers.protocol import CELLS, Answers, Job, digest_store, fold_blocks
 from discreet.answers.select import ABSENT, cap_answers, check_cap, select_columns
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from discreet.counts.pairs import Weighting
 
 
-class Responses(Guessable, AnswerSource):
+class Responses(Guessable, Answers):
     """Persons x items, each answer right (1), wrong (0) or missing. It cannot be changed.
 
     With steps (rating scales, points) an answer is a whole number from 0 to the item's steps. Made

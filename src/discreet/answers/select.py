@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.choices import join_choices
-from discreet.answers.pack import read_only, store_long, store_steps
+from discreet.answers.pack import store_long, store_steps
 from discreet.counts.nodes import nodes_of
 from discreet.counts.planes import (
     CHUNK_CELLS,
@@ -27,6 +27,7 @@ from discreet.counts.planes import (
     SparseRows,
     StepStore,
     narrow_items,
+    read_only,
     row_starts,
     step_store,
 )
@@ -247,7 +248,9 @@ def select_person_rows(responses: Responses, rows: Any) -> Responses:
     """Return some of the persons with all that is known of them."""
     positions = find_rows(rows, responses.persons)
     chosen = responses.choices
-    return type(responses)(
+    from discreet.answers.responses import Responses
+
+    return Responses(
         responses.items,
         responses.persons[positions],
         take_store(responses.store, positions),
@@ -281,7 +284,9 @@ def join_responses(parts: Sequence[Responses]) -> Responses:
             f"with {max(lowest)}, so that the same category does not mean the same. Say lowest= "
             "where they are read"
         )
-    return type(parts[0])(
+    from discreet.answers.responses import Responses
+
+    return Responses(
         tuple(steps),
         join_persons(parts),
         join_stores(parts, steps),

@@ -343,15 +343,12 @@ def read_answers(source: str, reading: ReadingOptions) -> Responses:
 
 
 def _read_planned(source: str, plan: Reading) -> Responses:
+    from discreet.answers.reading import read_planned
     from discreet.tables.dataset import is_query, names_database
 
     if is_query(source) or names_database(source):
-        from discreet.answers.streamed import load_responses
-
         with working(f"Reading {name_answers(source)}"):
-            return load_responses(source, reading=plan)
-    from discreet.answers.reading import read_planned
-
+            return read_planned(source, plan)
     with counting_bytes(f"Reading {Path(source).name}", lambda: _measure(source)) as progress:
         return read_planned(source, plan, progress)
 

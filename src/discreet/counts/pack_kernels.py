@@ -218,24 +218,6 @@ def pack_values(values, right, wrong, bad):
 
 
 @compiled_loop
-def fill_planes(person, item, is_right, right, wrong):
-    """Set the bit of every long row; return the index of the first repeated one, or -1."""
-    words = right.shape[2]
-    for row in range(len(person)):
-        word = person[row] // 64
-        block = word // words
-        bit = np.uint64(1) << np.uint64(person[row] % 64)
-        old = right[block, item[row], word % words] | wrong[block, item[row], word % words]
-        if old & bit:
-            return row
-        if is_right[row]:
-            right[block, item[row], word % words] |= bit
-        else:
-            wrong[block, item[row], word % words] |= bit
-    return -1
-
-
-@compiled_loop
 def order_rows(person, item, is_right, next_entry, items_out, right_out):
     """Sort long rows by person, then item; return whether a pair occurs twice.
 

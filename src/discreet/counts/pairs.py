@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from threading import local
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,13 @@ from discreet.counts.bit_planes import (
 )
 from discreet.counts.matrix import check_room, expect_pairs, fits_dense, prefers_sparse
 from discreet.counts.nodes import clear_within
-from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows, empty_planes, narrow_items
+from discreet.counts.planes import (
+    AnswerStore,
+    BitPlanes,
+    SparseRows,
+    mark_planes,
+    narrow_items,
+)
 from discreet.errors import BadUsage
 from discreet.jit import map_tasks, worth_compiling
 from discreet.types import Int8Array, Int64Array
@@ -313,18 +319,12 @@ def list_rows(planes: BitPlanes) -> SparseRows:
 
 def pack_sparse(rows: SparseRows, start: int, stop: int) -> BitPlanes:
     """Turn the sparse rows of some persons into bit planes."""
-    from discreet.counts.pack_kernels import fill_planes
-
     stop = min(stop, rows.n_persons)
     span = slice(rows.indptr[start], rows.indptr[stop])
     lengths = np.diff(rows.indptr[start : stop + 1])
     person = np.repeat(np.arange(stop - start, dtype=np.int32), lengths)
-    item = rows.item[span].astype(np.int32)
-    for codes in (person, item):
-        codes.setflags(write=False)
-    planes = empty_planes(stop - start, rows.n_items)
-    fill_planes(person, item, rows.right[span], *planes)
-    return BitPlanes(*planes, stop - start)
+    answers = rows.item[span], rows.right[span].view(np.int8)
+    return cast(BitPlanes, mark_planes(person, *answers, stop - start, rows.n_items))
 
 
 def count_compressed(rows: SparseRows, weights: Int64Array | None, pairs: int) -> Any:

@@ -17,14 +17,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.counts.nodes import Recoding, item_of_nodes
 from discreet.jit import map_tasks, worth_compiling
-from discreet.types import BoolArray, IndexArray, Int8Array, Int64Array, UInt64Array
+from discreet.types import BoolArray, IndexArray, Int8Array, Int32Array, Int64Array, UInt64Array
+
+Numbers = TypeVar("Numbers", bound=npt.NDArray[Any])
 
 BLOCK_WORDS = 256
 """Words of 64 persons in a block: 16,384 persons, so that a tile of items stays in cache."""
@@ -374,6 +376,41 @@ def empty_planes(n_persons: int, n_items: int) -> tuple[UInt64Array, UInt64Array
     """Return two planes with nobody's answers, each starting on a cache line."""
     blocks, words = block_shape(n_persons)
     return _aligned_zeros((blocks, n_items, words)), _aligned_zeros((blocks, n_items, words))
+
+
+def mark_planes(
+    person: npt.NDArray[Any], item: npt.NDArray[Any], value: Int8Array, n_persons: int, n_items: int
+) -> BitPlanes | None:
+    """Fill bit planes with long rows (1, 0; -1 holds no answer) by a compiled loop.
+
+    None where a person answers an item twice.
+    """
+    from discreet.counts.pack_kernels import mark_answers
+
+    planes = empty_planes(n_persons, n_items)
+    coded = as_codes(person), as_codes(item), read_only(value)
+    is_repeated = mark_answers(*coded, *planes, *find_words(planes[0]))
+    return None if is_repeated else BitPlanes(*planes, n_persons)
+
+
+def find_words(plane: UInt64Array) -> tuple[np.uint64, np.uint64]:
+    """Return by how much a word's number is shifted for its block, and what masks its place."""
+    n_blocks, _, words = plane.shape
+    # Only the last block is not full, so several blocks have a power of two of words.
+    shift = 63 if n_blocks <= 1 else words.bit_length() - 1
+    return np.uint64(shift), np.uint64((1 << shift) - 1)
+
+
+def as_codes(codes: npt.NDArray[Any]) -> Int32Array:
+    """Return codes in the one form that the loops are compiled for."""
+    return read_only(np.ascontiguousarray(codes, dtype=np.int32))
+
+
+def read_only(array: Numbers) -> Numbers:
+    """Return an array that cannot be written: loops are compiled once a type."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
 
 
 def _aligned_zeros(shape: tuple[int, int, int]) -> UInt64Array:

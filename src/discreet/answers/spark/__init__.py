@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from discreet.answers.protocol import (
     CELLS,
-    AnswerSource,
+    Answers,
     ItemTotals,
     Job,
     add_digests,
@@ -95,7 +95,7 @@ def _plan(source: Any, reading: Reading | None) -> FrameRows:
     return plan_frame(frame, rules)
 
 
-class SparkAnswers(AnswerSource):
+class SparkAnswers(Answers):
     """A DataFrame that is asked where it is."""
 
     def __init__(

@@ -40,7 +40,17 @@ from discreet.answers.streamed.rows import (
 )
 from discreet.atomic import create_private, make_folder, naming
 from discreet.counts.nodes import item_of_nodes
-from discreet.counts.planes import AnswerStore, BitPlanes, empty_planes, prefers_planes, step_store
+from discreet.counts.planes import (
+    AnswerStore,
+    BitPlanes,
+    as_codes,
+    empty_planes,
+    find_words,
+    mark_planes,
+    prefers_planes,
+    read_only,
+    step_store,
+)
 from discreet.errors import BadResponses, BadUsage
 from discreet.jit import worth_compiling
 from discreet.tables.columns import LongPlan, WidePlan
@@ -493,19 +503,7 @@ def _mark_planes(
         return None
     if not worth_compiling(PLAIN_STORE * len(person)):
         return None
-    from discreet.counts.pack_kernels import mark_answers
-
-    planes = empty_planes(n_persons, n_items)
-    is_repeated = mark_answers(person, item, value, *planes, *_find_words(planes[0]))
-    return None if is_repeated else BitPlanes(*planes, n_persons)
-
-
-def _find_words(plane: UInt64Array) -> tuple[np.uint64, np.uint64]:
-    """Return by how much a word's number is shifted for its block, and what masks its place."""
-    n_blocks, _, words = plane.shape
-    # Only the last block is not full, so several blocks have a power of two of words.
-    shift = 63 if n_blocks == 1 else words.bit_length() - 1
-    return np.uint64(shift), np.uint64((1 << shift) - 1)
+    return mark_planes(person, item, value, n_persons, n_items)
 
 
 def _mark_steps(
@@ -521,7 +519,8 @@ def _mark_steps(
     categories = np.array(steps, dtype=np.uint64) + np.uint64(1)
     first = np.cumsum(categories) - categories
     planes, _ = empty_planes(n_persons, int(categories.sum()))
-    mark_categories(person, item, value, first, planes, *_find_words(planes))
+    coded = as_codes(person), as_codes(item), read_only(value)
+    mark_categories(*coded, first, planes, *find_words(planes))
     answered = np.bitwise_or.reduceat(planes, first.astype(np.intp), axis=1)
     if np.bitwise_count(answered).sum() < (value >= 0).sum():
         return None  # somebody answered an item twice

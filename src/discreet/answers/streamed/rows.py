@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.answers.reading import WideTable
+from discreet.answers.reading import WideTable, refuse_mixture, refuse_numbering
 from discreet.answers.responses import Responses
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage, DiscreetError, OutOfReach
@@ -156,11 +156,7 @@ def plan_shards(
         source = shard.open()
         plan = plan_source(source, reading)
         if plans and type(plan) is not type(plans[0]):
-            ours, theirs = ("long", "wide") if isinstance(plan, LongPlan) else ("wide", "long")
-            raise BadResponses(
-                f"{shard.name} is a {ours} table but {shards[0].name} is a {theirs} one. Read them "
-                "one by one, or say layout='long' or layout='wide' (--layout) if this is a mistake."
-            )
+            raise refuse_mixture(shard.name, shards[0].name, plan)
         plans.append(plan)
         detected = join_detected([detected, detect_reading(source, plan, reading)])
     return plans, detected
@@ -272,12 +268,7 @@ class LongRows:
     def blocks(self, skip: int = 0, finished: Sequence[int] = ()) -> Iterator[Block]:
         """Yield all rows from number ``skip`` on.
 
-        Parameters
-        ----------
-        skip
-            Rows that were read before.
-        finished
-            Rows of the shards that lie wholly before ``skip``: they are not opened.
+        ``finished`` are the rows of the shards that lie wholly before it: they are not opened.
         """
         done = lie_before(skip, finished)
         for shard, rows in zip(self._shards, done, strict=False):
@@ -440,19 +431,8 @@ class WideRows:
         for shard, plan in zip(shards, plans, strict=True):
             names = shard.open().names
             items.encode([names[number] for number in plan.items])
-        self._check_numbering()
-
-    def _check_numbering(self) -> None:
-        for shard, plan in zip(self._shards, self._plans, strict=True):
-            is_numbered = plan.person is None
-            if is_numbered != self._is_numbered:
-                raise BadResponses(
-                    f"{shard.name} has {'no' if is_numbered else 'a'} person column, but the files "
-                    f"before it have {'one' if is_numbered else 'none'}. Give all files a person "
-                    "column, or none."
-                )
-
-    # -- persons who come back ---------------------------------------------------------------
+            if (plan.person is None) != self._is_numbered:
+                raise refuse_numbering(shard.name, not self._is_numbered)
 
     def check_order(self, resources: Resources) -> None:
         """Raise ``OutOfOrder`` where an id stands in more than one row."""
@@ -483,8 +463,6 @@ class WideRows:
                 ids = read_ids(column, source.names[plan.person or 0], "person", places)
                 places.n_rows += len(ids)
                 yield pa.record_batch([ids.dictionary.take(ids.indices)], schema=schema)
-
-    # -- batches -----------------------------------------------------------------------------
 
     def batches(self, position: BatchPosition) -> Iterator[PersonBatch]:
         """Yield the rows from a place on, each of them a whole person."""
