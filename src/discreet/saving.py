@@ -246,8 +246,12 @@ def _write_parts(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value):
-        held = [one.name for one in fields(value) if one.init]
-        return {name: write_value(getattr(value, name)) for name in held}
+        derived = getattr(value, "derived_parts", ())
+        return {
+            part.name: None if part.name in derived else write_value(getattr(value, part.name))
+            for part in fields(value)
+            if part.init
+        }
     return [write_value(one) for one in value.__getnewargs__()]
 
 

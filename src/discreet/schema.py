@@ -357,7 +357,12 @@ def list_dataclass_fields(kind: type[Any]) -> tuple[dict[str, Any], tuple[str, .
         for field in settable
         if field.default is not MISSING or field.default_factory is not MISSING
     ]
-    return {field.name: hints[field.name] for field in settable}, tuple(optional)
+    # What is None by default may be null in a document, also where __post_init__ fills it in.
+    kinds = {
+        field.name: hints[field.name] | None if field.default is None else hints[field.name]
+        for field in settable
+    }
+    return kinds, tuple(optional)
 
 
 # --- plain values -----------------------------------------------------------------------------

@@ -104,7 +104,7 @@ def calibration_document(estimate: Estimate, scale: Scale | None = None) -> dict
     scaled = ("scaled_difficulty", "scaled_se")
     names = ("item", "difficulty", "se", *scaled, "status", "answers", "right")
     rows = list_rows({name: columns[name] for name in names if name in columns})
-    if estimate.ladder is not None:
+    if estimate.has_steps:
         rows = [
             {**row, **thresholds}
             for row, thresholds in zip(rows, list_thresholds(estimate), strict=True)
@@ -134,7 +134,7 @@ def write_document(
     from discreet import __version__
     from discreet.report.calibration_file import FORMAT, VERSION
 
-    steps = {} if estimate.ladder is None else {
+    steps = {} if not estimate.has_steps else {
         "threshold_covariance": _keep_covariance(estimate.threshold_covariance)
     }  # fmt: skip
     document = {
@@ -177,7 +177,7 @@ def _list_items(estimate: Estimate) -> list[dict[str, Any]]:
 def _list_ladder(estimate: Estimate) -> list[dict[str, Any]]:
     """Return what else is known of every item with steps: statuses, categories, who is in them."""
     ladder = estimate.ladder
-    if ladder is None:
+    if not estimate.has_steps:
         return [{}] * len(estimate.items)
     lowest: dict[str, Any] = {"lowest": ladder.lowest} if ladder.lowest else {}
     rows = [{"threshold_status": own, "categories": kept, **lowest}
@@ -218,7 +218,7 @@ def print_calibration(estimate: Estimate, scale: Scale | None = None) -> None:
     )
     digits = 3 if scale is None else scale.digits
     columns = add_scaled(estimate.to_dict(), scale)
-    if estimate.ladder is not None:
+    if estimate.has_steps:
         columns, names = _show_steps(estimate, columns, names)
     print_columns(columns, names, digits)
 

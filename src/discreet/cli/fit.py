@@ -149,7 +149,7 @@ def fit(
 
 
 def _print(estimate: Estimate, scale: Scale | None) -> None:
-    model = "" if estimate.ladder is None else f", {estimate.model}"
+    model = f", {estimate.model}" if estimate.has_steps else ""
     say(f"{len(estimate.items):,} items, {estimate.persons:,} persons, {estimate.method}{model}")
     if scale is not None:
         say(f"Scale: {scale}")

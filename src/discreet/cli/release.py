@@ -337,7 +337,7 @@ def _say_delivered(released: Published, out: Path) -> str:
 
 def _release_document(released: Published) -> dict[str, Any]:
     guarantee, estimate, rows = released.guarantee, released.estimate, list_rows(_columns(released))
-    thresholds = [{}] * len(rows) if estimate.ladder is None else list_thresholds(estimate)
+    thresholds = list_thresholds(estimate) if estimate.has_steps else [{}] * len(rows)
     return {
         "mechanism": guarantee.mechanism,
         "epsilon": guarantee.epsilon,
@@ -349,7 +349,7 @@ def _release_document(released: Published) -> dict[str, Any]:
             for name in ("estimator", "floor")
             if "floor" in released.record
         },
-        **({"model": estimate.model} if estimate.ladder is not None else {}),
+        **({"model": estimate.model} if estimate.has_steps else {}),
         "items": [{**row, **more} for row, more in zip(rows, thresholds, strict=True)],
     }
 
@@ -360,7 +360,7 @@ def print_release(released: Published) -> None:
     say()
     columns = _columns(released)
     print_columns(columns, [*columns])
-    if released.estimate.ladder is not None:
+    if released.estimate.has_steps:
         say()
         steps = released.estimate.thresholds_to_dict()
         print_columns(steps, [name for name in steps if name != "status"])

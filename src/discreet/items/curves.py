@@ -114,7 +114,7 @@ def _make_curve(estimate: Estimate, index: int, points: Curve, shares: Shares = 
     low = min(-CURVE_REACH, float(thresholds.min()) - 1, *abilities)
     high = max(CURVE_REACH, float(thresholds.max()) + 1, *abilities)
     ability = np.linspace(low, high, 50 if steps == 1 else CURVE_POINTS)
-    labels = (0, 1) if estimate.ladder is None else estimate.ladder.labels[index]
+    labels = estimate.ladder.labels[index]
     item_shares = tuple(group_shares[: steps + 1] for group_shares in shares)
     expected = _expect(thresholds, ability)
     return ItemCurve(
@@ -227,7 +227,7 @@ def threshold_rows(estimate: Estimate, level: float = 0.95) -> ThresholdRows:
     value = estimate.thresholds[order]
     interval = estimate.threshold_interval(level)[order]
     interval = np.where(np.isnan(interval), value[:, :, None], interval)
-    labels = [(0, 1)] * len(estimate.items) if estimate.ladder is None else estimate.ladder.labels
+    labels = estimate.ladder.labels
     return ThresholdRows(
         items=tuple(estimate.items[i] for i in order),
         location=estimate.difficulty[order],

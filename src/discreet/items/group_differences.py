@@ -98,9 +98,7 @@ def list_compared_points(
 
 def _find_lacking(estimate: Estimate, all_groups: list[Estimate]) -> list[str]:
     """Say of each item which of the categories that some group has this group lacks."""
-    if estimate.ladder is None:
-        return [""] * len(estimate.items)
-    every = zip(*(one.ladder.kept for one in all_groups if one.ladder is not None), strict=True)
+    every = zip(*(one.ladder.kept for one in all_groups), strict=True)
     missing = [
         sorted(set().union(*categories) - set(own))
         for own, categories in zip(estimate.ladder.kept, every, strict=True)
@@ -121,14 +119,12 @@ def _spread_steps(
     label: str, estimate: Estimate, lacking: list[str], item: IndexArray, step: Any
 ) -> Points:
     """Put thresholds at their points; an item that lacks a category has none."""
-    ladder = estimate.ladder
-    statuses: Any = [[s] for s in estimate.status] if ladder is None else ladder.status
     inside = step <= np.array(estimate.steps)[item]
     value = np.full(len(item), np.nan)
     value[inside] = estimate.thresholds[item[inside], step[inside] - 1]
     covariance = _spread_covariance(estimate, estimate.threshold_covariance, np.isfinite(value))
     status = [
-        _explain(statuses[i][k - 1] if is_inside else Status.ESTIMATED, lacking[i])
+        _explain(estimate.ladder.status[i][k - 1] if is_inside else Status.ESTIMATED, lacking[i])
         for i, k, is_inside in zip(item, step, inside, strict=True)
     ]
     value[[bool(lacking[i]) for i in item]] = np.nan

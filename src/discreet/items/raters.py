@@ -18,7 +18,6 @@ from discreet.errors import BadUsage
 from discreet.items.groups import adjust
 from discreet.jit import compiled_loop
 from discreet.results.estimate import Estimate
-from discreet.results.thresholds import ladder_of
 from discreet.tabular import Tabular, brief_repr
 from discreet.text import count_of
 from discreet.types import Adjustment, FloatArray, Int64Array, Texts
@@ -227,13 +226,11 @@ class _Scores:
 
     def __init__(self, ratings: Ratings, estimate: Estimate) -> None:
         self.ratings, self.estimate = ratings, estimate
-        ladder = ladder_of(estimate)
-        self.thresholds = estimate.thresholds
+        self.thresholds, self.kept = estimate.thresholds, estimate.ladder.kept
         widest = int(ratings.score.max(initial=0)) + 1
         table = np.full((len(estimate.items), widest), -1)
-        for row, kept in zip(table, ladder.kept, strict=True):
+        for row, kept in zip(table, self.kept, strict=True):
             row[list(kept)] = np.arange(len(kept))
-        self.kept = ladder.kept
         self.score = table[ratings.item, ratings.score]
         self.severity = np.zeros(ratings.n_ratings)
         for name in estimate.facets:

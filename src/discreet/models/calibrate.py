@@ -293,11 +293,7 @@ def _fit(data: Any, request: _Request, engine: Engine, reading: FitWords) -> Est
         way = _fit_pairs if answers.lasts else _fit_once
         estimate = (_fit_answers if request.method in ANSWER_METHODS else way)(answers, request)
         warn_of_missing_errors(estimate.warnings)
-        return (
-            estimate
-            if estimate.ladder is None
-            else call_categories(estimate, answers.steps, answers.lowest)
-        )
+        return call_categories(estimate, answers.steps, answers.lowest)
 
 
 def _decide(request: _Request, data: Answers | PairCounts) -> _Request:
@@ -477,9 +473,8 @@ def _finish_answers(answers: Answers, estimate: Estimate, request: _Request) -> 
         return estimate
     from discreet.models.routing import look_for_routing  # loads SciPy
 
-    items, ladder = np.flatnonzero(estimate.estimated), estimate.ladder
-    fewer = ladder is not None and estimate.steps != answers.steps
-    recoding = Recoding(tuple(answers.steps), ladder.kept) if ladder and fewer else None
+    items, steps = np.flatnonzero(estimate.estimated), tuple(answers.steps)
+    recoding = Recoding(steps, estimate.ladder.kept) if estimate.steps != steps else None
     routing = look_for_routing(answers, items, estimate.thresholds[items], recoding=recoding)
     return replace(estimate, warnings=(*estimate.warnings, *routing.warnings))
 

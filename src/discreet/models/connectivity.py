@@ -351,7 +351,7 @@ def call_categories(estimate: Estimate, steps: Sequence[int], lowest: int) -> Es
 
     ``steps`` are those of the answers, before unused categories were left out.
     """
-    if estimate.ladder is None or not lowest:
+    if not estimate.has_steps or not lowest:
         return estimate
     unused_warnings = tell_unused(
         estimate.items, Recoding(tuple(steps), estimate.ladder.kept), lowest

@@ -102,9 +102,7 @@ def match_categories(responses: Responses, estimate: Any) -> Responses:
     BadResponses
         If somebody is in a category that the estimate knows nothing about.
     """
-    ladder = estimate.ladder
-    every = ((0, 1),) * len(estimate.items) if ladder is None else ladder.kept
-    return match_known(responses, dict(zip(estimate.items, every, strict=True)))
+    return match_known(responses, dict(zip(estimate.items, estimate.ladder.kept, strict=True)))
 
 
 def match_known(responses: Responses, categories_of: Mapping[str, tuple[int, ...]]) -> Responses:

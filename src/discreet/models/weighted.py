@@ -150,8 +150,6 @@ def fit_weighted(answers: Responses, request: WeightedRequest) -> Estimate:
     located = _locate(plan, task.nodes, fitted.moves)
     effect = _find_design_effect(estimate, weights, *located)
     estimate = replace(estimate, se_method=tell_design(weights), design_effect=effect)
-    if estimate.ladder is None:
-        return estimate
     return call_categories(estimate, answers.steps, answers.lowest)
 
 

@@ -89,7 +89,7 @@ def noisy_bytes(release: Release, estimate: Estimate) -> bytes:
     }
     if estimate.covariance is not None:
         arrays["covariance"] = estimate.covariance.astype("<f8", order="C")
-    if estimate.ladder is not None and estimate.ladder.covariance is not None:
+    if estimate.has_steps and estimate.ladder.covariance is not None:
         arrays["threshold_covariance"] = estimate.ladder.covariance.astype("<f8", order="C")
     file = io.BytesIO()
     with ZipFile(file, "w", ZIP_STORED) as archive:
@@ -140,7 +140,7 @@ def _add_covariance(arrays: Mapping[str, Any], estimate: Estimate) -> Estimate:
     covariance, of_steps = arrays.get("covariance"), arrays.get("threshold_covariance")
     _check_covariance(covariance, estimate.se[estimate.estimated])
     ladder = estimate.ladder
-    if ladder is not None:
+    if estimate.has_steps:
         _check_covariance(of_steps, ladder.se[ladder.known])
         ladder = replace(ladder, covariance=of_steps)
     return replace(estimate, covariance=covariance, ladder=ladder)
@@ -398,7 +398,7 @@ def _write_statements(record: Mapping[str, Any]) -> dict[str, str]:
 
 def _threshold_texts(estimate: Estimate) -> dict[str, str]:
     """Return the table of thresholds, where items have more than one step."""
-    if estimate.ladder is None:
+    if not estimate.has_steps:
         return {}
     return {THRESHOLD_FILE: table_text(estimate.thresholds_to_dict(), THRESHOLD_COLUMNS)}
 
@@ -441,16 +441,17 @@ def _as_written(estimate: Estimate, *, is_shown: bool) -> Estimate:
     """
     is_shown &= sum(estimate.steps) <= COVARIANCE_ITEMS
     ladder = estimate.ladder
-    if ladder is not None:
-        spread = ladder.covariance if is_shown else None
-        rounded = _round(ladder.value), _round(ladder.se)
-        ladder = replace(ladder, value=rounded[0], se=rounded[1], covariance=spread)
     return replace(
         estimate,
         difficulty=_round(estimate.difficulty),
         se=_round(estimate.se),
         covariance=estimate.covariance if is_shown else None,
-        ladder=ladder,
+        ladder=replace(
+            ladder,
+            value=_round(ladder.value),
+            se=_round(ladder.se),
+            covariance=ladder.covariance if is_shown else None,
+        ),
     )
 
 

@@ -13,7 +13,7 @@ import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any
@@ -510,7 +510,7 @@ def _read_table(folder: Path, record: Mapping[str, Any]) -> Estimate:
     steps = tuple(record.get("steps", (1,) * len(items)))
     if len(steps) != len(items):
         raise _Damage(f"{PRIVACY_FILE} does not say how many steps each item has")
-    return Estimate(
+    estimate = Estimate(
         items=read_names(items),
         difficulty=_numbers(columns[kind.number]),
         se=_numbers(columns["se"]),
@@ -521,10 +521,12 @@ def _read_table(folder: Path, record: Mapping[str, Any]) -> Estimate:
         guarantee=Guarantee.from_dict(record["guarantee"]),
         steps=steps,
         model=record.get("model", "rasch"),
-        ladder=None if max(steps) == 1 else _read_thresholds(folder, items, steps),
         warnings=warn_floored(**record["floor"]) if "floor" in record else (),
         se_method=SIMULATED if "floor" in record else "",
     )
+    if max(steps) == 1:
+        return estimate
+    return replace(estimate, ladder=_read_thresholds(folder, items, steps))
 
 
 def _read_columns(path: Path, names: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -118,7 +118,7 @@ def gather_evidence(responses: Responses, estimate: Estimate) -> Evidence:
     BadUsage
         If no person has both right and wrong answers to items with a difficulty.
     """
-    sample, has_steps = _sample(responses), estimate.ladder is not None
+    sample, has_steps = _sample(responses), estimate.has_steps
     notes = [RIGHT_WRONG_ONLY] if has_steps else []
     differences = _compare_groups(sample, notes)
     dimensionality = _attempt(

@@ -98,7 +98,7 @@ def _describe_scale(estimate: Estimate) -> str:
     anchors = sum(status == Status.ANCHORED for status in estimate.status)
     if anchors:
         return f" and on the scale of {anchors} anchored items"
-    return " and have mean zero" if estimate.ladder is None else MEAN_ZERO
+    return MEAN_ZERO if estimate.has_steps else " and have mean zero"
 
 
 def _describe_data(estimate: Estimate) -> str:

@@ -97,7 +97,7 @@ def write_diagnosis(
     test: Diagnosis, *, title: str = "Calibration", about: str = "", scale: Scale | None = None
 ) -> str:
     """Return the confidential report of a test that was diagnosed."""
-    steps = ["steps.css"] if test.estimate.ladder else []
+    steps = ["steps.css"] if test.estimate.has_steps else []
     return write_page(
         "steward.html",
         list_report_values(test, title=title, about=about, scale=scale),
@@ -122,7 +122,7 @@ def list_report_values(
         "remark": _remark(diagnostics),
         "items": len(estimate.items),
         "simulated": diagnostics is not None and diagnostics.replications > 0,
-        "steps": estimate.ladder is not None,
+        "steps": estimate.has_steps,
         "disordered": bool(test.thresholds and any(map(any, test.thresholds.disordered))),
         "words": words_for(estimate),
         **_pictures(test),
@@ -203,7 +203,7 @@ def _say_checked(test: Diagnosis) -> str:
 
 def _facts(estimate: Estimate, diagnostics: Diagnostics | None) -> dict[str, str]:
     facts = {"items": f"{len(estimate.items):,}"}
-    if estimate.ladder is not None:
+    if estimate.has_steps:
         facts = {"model": estimate.model.replace("-", " "), **facts}
     if estimate.persons is not None:
         facts["persons"] = f"{estimate.persons:,}"
@@ -404,7 +404,7 @@ def _end_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
 def _computed(estimate: Estimate) -> dict[str, str]:
     return {
         "program": f"discreet {__version__}",
-        **({} if estimate.ladder is None else {"model": estimate.model}),
+        **({"model": estimate.model} if estimate.has_steps else {}),
         "method": estimate.method,
         "solver": estimate.solution.solver,
         **_effort(estimate),

@@ -94,7 +94,7 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
             "promise": make_statement(record).promise,
             "method": _method(estimate, record),
         },
-        styles=["style.css", *(["steps.css"] if estimate.ladder else [])],
+        styles=["style.css", *(["steps.css"] if estimate.has_steps else [])],
         scripts=["table.js", "compare.js"],
         images="logo" in identity,
     )
@@ -123,7 +123,7 @@ def _list_items(
 
 def _show_thresholds(estimate: Estimate, tell: Language) -> Mapping[str, Any] | None:
     """Return the picture and the table of thresholds; None where items have one step each."""
-    if estimate.ladder is None or not estimate.estimated.any():
+    if not estimate.has_steps or not estimate.estimated.any():
         return None
     columns = estimate.thresholds_to_dict()
     return {

@@ -267,7 +267,7 @@ def wright_map(
 
 def _place_items(estimate: Estimate) -> tuple[Int64Array, tuple[int, ...], FloatArray]:
     """Return which item stands where, hardest first; with steps once for each threshold."""
-    if estimate.ladder is None:
+    if not estimate.has_steps:
         order = hardest_first(estimate)
         return order, (), estimate.difficulty[order]
     item, step = np.nonzero(estimate.ladder.known)

@@ -460,7 +460,7 @@ def _observe(responses: Responses, estimate: Estimate, scores: PersonScores) -> 
         name: tuple((round(ability, 3), round(score, 4), n) for ability, score, n in points)
         for name, points in trace_curves(binned).items()
     }
-    if estimate.ladder is None:
+    if not estimate.has_steps:
         return {"curves": curves}
     shares = {
         name: tuple(tuple(round(one, 4) for one in point) for point in points)

@@ -22,13 +22,12 @@ from discreet.results.limits import FIT_HIGH, FIT_LOW, SURE_T
 from discreet.schema import AtLeast, Count, EqualLengths, Finite, read_as
 from discreet.tabular import Tabular, brief_repr
 from discreet.text import name_some
-from discreet.types import BoolArray
+from discreet.types import BoolArray, Int64Array
 
 if TYPE_CHECKING:
     from discreet.items.dif import DifTable
     from discreet.report.evidence import Evidence
     from discreet.report.summary import Diagnostics
-    from discreet.results.thresholds import Thresholds
     from discreet.scales.reported import Scale
 
 FIT_COLUMNS = (
@@ -192,14 +191,14 @@ def tabulate_items(
 
 def _name_scores(estimate: Estimate, columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
     """Call the sum of answers with steps a score."""
-    if estimate.ladder is None:
+    if not estimate.has_steps:
         return columns
     return {"score" if name == "right" else name: values for name, values in columns.items()}
 
 
 def tabulate_thresholds(estimate: Estimate) -> AnalysisTable | None:
     """Return every step of every item with its threshold; None of right and wrong answers."""
-    if estimate.ladder is None:
+    if not estimate.has_steps:
         return None
     columns = estimate.thresholds_to_dict()
     falls = {item: mark_disordered(row) for item, row in zip(estimate.items, estimate.thresholds,
@@ -218,12 +217,12 @@ def tabulate_thresholds(estimate: Estimate) -> AnalysisTable | None:
 
 def tabulate_categories(evidence: Evidence) -> AnalysisTable | None:
     """Return every category of every item: answers, mean ability, fit; None without steps."""
-    categories, ladder = evidence.fit.categories, evidence.estimate.ladder
-    if categories is None or ladder is None:
+    categories, estimate = evidence.fit.categories, evidence.estimate
+    if categories is None or not estimate.has_steps:
         return None
     columns = categories.to_dict()
-    if ladder.categories is not None and evidence.sampled is not None:
-        columns |= _count_categories(evidence.estimate, ladder, columns)
+    if estimate.ladder.categories is not None and evidence.sampled is not None:
+        columns |= _count_categories(estimate, estimate.ladder.categories, columns)
     names = (
         *("item", "category", "answers", "share", "answers_without_extremes"),
         *("mean_ability", "expected_ability", "infit", "outfit"),
@@ -239,13 +238,13 @@ def tabulate_categories(evidence: Evidence) -> AnalysisTable | None:
 
 
 def _count_categories(
-    estimate: Estimate, ladder: Thresholds, columns: Mapping[str, list[Any]]
+    estimate: Estimate, counts: Int64Array, columns: Mapping[str, list[Any]]
 ) -> dict[str, list[Any]]:
     """Return answers and shares of all persons, where a sample was looked at."""
     row_of = {item: row for row, item in enumerate(estimate.items)}
-    counts = np.zeros(0) if ladder.categories is None else ladder.categories
+    labels = estimate.ladder.labels
     rows = [
-        (row_of[item], ladder.labels[row_of[item]].index(category))
+        (row_of[item], labels[row_of[item]].index(category))
         for item, category in zip(columns["item"], columns["category"], strict=True)
     ]
     answers = [int(counts[row]) for row in rows]

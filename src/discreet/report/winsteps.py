@@ -54,7 +54,7 @@ from discreet.atomic import write_text
 from discreet.errors import BadResponses, BadUsage
 from discreet.persons.scoring import PersonScores, PersonStatus
 from discreet.results.estimate import Estimate, Solution, Status
-from discreet.results.thresholds import Thresholds, ladder_of
+from discreet.results.thresholds import Thresholds
 from discreet.tables.paths import read_text
 from discreet.types import FloatArray
 
@@ -77,7 +77,7 @@ def write_structure_file(
     """
     if not 0 <= decimals <= 12:
         raise BadUsage(f"decimals must lie between 0 and 12, found {decimals}")
-    ladder = ladder_of(estimate)
+    ladder = estimate.ladder
     shared = estimate.model == "rating-scale"
     rows = np.flatnonzero(estimate.estimated)[: 1 if shared else None]
     lines = [f"{COMMENT} STRUCTURE MEASURES  written by discreet"]

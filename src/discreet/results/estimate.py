@@ -20,7 +20,7 @@ import numpy.typing as npt
 from discreet.errors import BadUsage, escape_controls
 from discreet.privacy.accounting import Guarantee
 from discreet.results.facets import FacetLevels
-from discreet.results.thresholds import Thresholds
+from discreet.results.thresholds import Thresholds, make_one_step
 from discreet.schema import Along, Count, Distinct, Within
 from discreet.tabular import Tabular, make_frame, make_table
 from discreet.text import count_of
@@ -174,13 +174,15 @@ class Estimate(Tabular):
     displacement_reason
         Per item, why an anchor has no displacement; empty where it has.
     ladder
-        The thresholds, where some item has more than one step; else None. ``thresholds`` and
-        ``threshold_se`` are there either way.
+        The thresholds with their covariance, statuses and categories. Those of right and wrong
+        answers, one for each item, follow from the difficulties and are not passed.
     facets
         Of ratings: by the facet's name, the measures of its levels (the severities of raters).
     design_effect
         Per item, where persons had weights: the variance of its difficulty over what it would be
         if as many persons were a simple random sample. None without weights.
+    has_steps
+        Whether the model is one of answers with steps, not of right and wrong answers.
     """
 
     items: Annotated[tuple[str, ...], Distinct()]
@@ -200,12 +202,13 @@ class Estimate(Tabular):
     choice: str = ""
     degrees: Annotated[int, Within(1, 1 << 30)] | None = None
     se_method: str = ""
-    ladder: Thresholds | None = None
+    ladder: Thresholds = None  # type: ignore[assignment]
     displacement: Annotated[FloatArray | None, Along("items")] = None
     displacement_se: Annotated[FloatArray | None, Along("items")] = None
     displacement_reason: Annotated[tuple[str, ...], Along("items", may_be_empty=True)] = ()
     facets: Mapping[str, FacetLevels] = field(default_factory=dict)
     design_effect: Annotated[FloatArray | None, Along("items")] = None
+    has_steps: bool = field(init=False)
 
     def __post_init__(self) -> None:
         counts = self.answers, self.right
@@ -215,6 +218,9 @@ class Estimate(Tabular):
                 array.setflags(write=False)
         if not self.steps:
             object.__setattr__(self, "steps", (1,) * len(self.items))
+        object.__setattr__(self, "has_steps", self.model != "rasch")
+        if self.ladder is None or not self.has_steps:
+            object.__setattr__(self, "ladder", make_one_step(self))
 
     def find_contradiction(self) -> str:
         """Return what does not belong together in a file; empty if everything does."""
@@ -229,24 +235,27 @@ class Estimate(Tabular):
         n_estimated = int(self.estimated.sum())
         if self.covariance is not None and self.covariance.shape != (n_estimated, n_estimated):
             return "the covariance is not one of the items that have a difficulty"
-        if self.ladder is None:
-            return "" if max(self.steps, default=1) == 1 else "the items have steps, no thresholds"
         return "" if self.ladder.steps == self.steps else "the thresholds do not fit the steps"
+
+    @property
+    def derived_parts(self) -> tuple[str, ...]:
+        """Parts that follow from others, so that a file does not hold them."""
+        return () if self.has_steps else ("ladder",)
 
     @property
     def thresholds(self) -> FloatArray:
         """Thresholds ``[item, step]``, NaN beyond an item's steps; of one step the difficulty."""
-        return self.difficulty[:, None] if self.ladder is None else self.ladder.value
+        return self.ladder.value
 
     @property
     def threshold_se(self) -> FloatArray:
         """Standard errors of the thresholds, ``[item, step]``."""
-        return self.se[:, None] if self.ladder is None else self.ladder.se
+        return self.ladder.se
 
     @property
     def threshold_covariance(self) -> FloatArray | None:
         """Covariance of the thresholds that have a number, item after item, step after step."""
-        return self.covariance if self.ladder is None else self.ladder.covariance
+        return self.ladder.covariance
 
     def threshold_interval(self, level: float = 0.95, *, simultaneous: bool = False) -> FloatArray:
         """Lower and upper end of each threshold's interval, ``float[item, step, 2]``.
@@ -270,7 +279,6 @@ class Estimate(Tabular):
         """One list per column: item, step, threshold, se, lower, upper, status."""
         interval = self.threshold_interval()
         item, step = np.nonzero(np.arange(max(self.steps)) < np.array(self.steps)[:, None])
-        statuses = [(s,) for s in self.status] if self.ladder is None else self.ladder.status
         return {
             "item": [self.items[i] for i in item],
             "step": (step + 1).tolist(),
@@ -278,7 +286,7 @@ class Estimate(Tabular):
             "se": self.threshold_se[item, step].tolist(),
             "lower": interval[item, step, 0].tolist(),
             "upper": interval[item, step, 1].tolist(),
-            "status": [str(statuses[i][k]) for i, k in zip(item, step, strict=True)],
+            "status": [str(self.ladder.status[i][k]) for i, k in zip(item, step, strict=True)],
         }
 
     def thresholds_to_dataframe(self) -> pd.DataFrame:
@@ -377,7 +385,7 @@ class Estimate(Tabular):
         Then there are the columns categories, threshold_1, threshold_1_se, threshold_2 and so on,
         so that the table can stand for the estimate wherever a calibration is taken.
         """
-        steps = {} if self.ladder is None else self.ladder.to_columns()
+        steps = self.ladder.to_columns() if self.has_steps else {}
         return make_table({**self.to_dict(), **steps})
 
     @property

@@ -1,13 +1,13 @@
 """Thresholds of items with steps: where each step is as likely to be taken as not.
 
 In: numbers of an estimator, node by node (an item's step is a node). Out: a frozen value, which an
-:class:`~discreet.Estimate` carries where some item has more than one step.
+:class:`~discreet.Estimate` carries. Right and wrong answers are one step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,8 @@ class Thresholds:
         used. Category c of the model is ``kept[item][c]`` of the answers.
     lowest
         What the data call the lowest category, where that is not 0: it was taken off every answer.
+    labels
+        Per item, what the data call the categories of the model.
     """
 
     value: FloatArray
@@ -52,6 +54,7 @@ class Thresholds:
     categories: Int64Array | None = None
     kept: tuple[tuple[Count, ...], ...] = ()
     lowest: int = 0
+    labels: tuple[tuple[int, ...], ...] = field(init=False)
 
     def find_contradiction(self) -> str:
         """Return what does not belong together; empty if everything does."""
@@ -74,6 +77,10 @@ class Thresholds:
         if not self.kept:
             every = tuple(tuple(range(step + 1)) for step in self.steps)
             object.__setattr__(self, "kept", every)
+        labels = self.kept
+        if self.lowest:
+            labels = tuple(tuple(category + self.lowest for category in own) for own in self.kept)
+        object.__setattr__(self, "labels", labels)
         for array in (self.value, self.se, self.covariance, self.categories):
             if array is not None:
                 array.setflags(write=False)
@@ -82,11 +89,6 @@ class Thresholds:
     def steps(self) -> tuple[int, ...]:
         """Per item, its highest category."""
         return tuple(len(own) for own in self.status)
-
-    @property
-    def labels(self) -> tuple[tuple[int, ...], ...]:
-        """Per item, what the data call the categories of the model."""
-        return tuple(tuple(category + self.lowest for category in own) for own in self.kept)
 
     @property
     def known(self) -> BoolArray:
@@ -120,13 +122,24 @@ class Thresholds:
         return Thresholds(*numbers, status, None, counts, kept_categories, self.lowest)
 
 
-def ladder_of(source: Any) -> Thresholds:
-    """Return the thresholds of a calibration, also where all items have one step."""
-    if source.ladder is not None:
-        ladder: Thresholds = source.ladder
-        return ladder
-    status = tuple((str(one),) for one in source.status)
-    return Thresholds(source.difficulty[:, None].copy(), source.se[:, None].copy(), status)
+def make_one_step(source: Any) -> Thresholds:
+    """Return the thresholds of a calibration of right and wrong answers: its difficulties.
+
+    They share their memory, and the covariance, with the calibration.
+    """
+    step_status = {status: (str(status),) for status in set(source.status)}
+    answers, right = (getattr(source, name, None) for name in ("answers", "right"))
+    counts = None
+    if answers is not None and right is not None:
+        counts = np.column_stack([answers - right, right])
+    return Thresholds(
+        source.difficulty[:, None],
+        source.se[:, None],
+        tuple(step_status[status] for status in source.status),
+        getattr(source, "covariance", None),
+        counts,
+        ((0, 1),) * len(source.status),
+    )
 
 
 def pad_steps(rows: Sequence[Sequence[float] | FloatArray]) -> FloatArray:

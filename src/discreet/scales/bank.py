@@ -29,7 +29,7 @@ from discreet.results.thresholds import (
     CATEGORIES,
     Thresholds,
     join_ladders,
-    ladder_of,
+    make_one_step,
     pad_steps,
 )
 from discreet.scales.linking import FLAG_AT, Link, link_calibrations
@@ -137,7 +137,7 @@ def create_bank(calibration: Any, *, scale: str, source: str) -> Bank:
     use = [i for i, b in enumerate(estimate.difficulty) if isfinite(b)]
     if not use:
         raise BadUsage(f"no item of '{source}' has a difficulty, so there is nothing to bank")
-    answers, ladder = (getattr(estimate, name, None) for name in ("answers", "ladder"))
+    answers = estimate.answers
     return Bank(
         scale=scale,
         items=tuple(estimate.items[i] for i in use),
@@ -146,8 +146,8 @@ def create_bank(calibration: Any, *, scale: str, source: str) -> Bank:
         n=tuple(None if answers is None else int(answers[i]) for i in use),
         source=(source,) * len(use),
         status=(ACTIVE,) * len(use),
-        guarantee=getattr(estimate, "guarantee", None),
-        ladder=None if ladder is None else ladder.select(use),
+        guarantee=estimate.guarantee,
+        ladder=estimate.ladder.select(use) if estimate.has_steps else None,
     )
 
 
@@ -207,7 +207,8 @@ def grow_bank(
 def _add_ladder(bank: Bank, added: Bank, new: list[int]) -> Thresholds | None:
     if bank.ladder is None and added.ladder is None:
         return None
-    return join_ladders([ladder_of(bank), ladder_of(added).select(new)])
+    ladders = [part.ladder or make_one_step(part) for part in (bank, added)]
+    return join_ladders([ladders[0], ladders[1].select(new)])
 
 
 def _check_name(noun: str, name: str) -> None:

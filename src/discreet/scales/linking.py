@@ -130,7 +130,7 @@ class Link(Tabular):
             difficulty=source.difficulty + self.shift,
             se=np.sqrt(source.se**2 + self.se**2),
             covariance=None if covariance is None else covariance + self.se**2,
-            ladder=None if source.ladder is None else source.ladder.move(self.shift, self.se),
+            ladder=source.ladder.move(self.shift, self.se),
             warnings=(*source.warnings, *self.warnings),
             guarantee=guarantee,
         )

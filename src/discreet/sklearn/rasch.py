@@ -286,7 +286,7 @@ class Rasch(AnswerEstimator):
 
     def _predict(self, block: npt.NDArray[np.int8]) -> npt.NDArray[np.float64]:
         estimate, prior = self.estimate_, NormalPrior(self.ability_mean_, self.ability_sd_)
-        if estimate.ladder is not None and estimate.ladder.categories is not None:
+        if estimate.has_steps and estimate.ladder.categories is not None:
             shares = smooth_categories(estimate.ladder.categories, estimate.steps)
             return predict_categories(block, self.thresholds_, prior, shares)
         share = smooth_shares(estimate.right, estimate.answers, len(estimate.items))

@@ -303,16 +303,11 @@ def _assemble(
     model = "rasch" if is_binary else "partial-credit"
     if design.description.has_steps and not is_binary:
         model = "rating-scale"
-    ladder = None
-    if not is_binary:
-        widest = max(design.steps) + 1
-        kept_counts = np.zeros((n_items, widest), np.int64)
-        for row, own, categories in zip(kept_counts, counts, design.kept, strict=True):
-            row[: len(categories)] = own[list(categories)]
-        texts = tuple(tuple(map(str, part)) for part in status)
-        ladder = Thresholds(
-            value, se, texts, step_covariance, kept_counts, design.kept, ratings.lowest
-        )
+    kept_counts = np.zeros((n_items, max(design.steps) + 1), np.int64)
+    for row, own, categories in zip(kept_counts, counts, design.kept, strict=True):
+        row[: len(categories)] = own[list(categories)]
+    texts = tuple(tuple(map(str, part)) for part in status)
+    ladder = Thresholds(value, se, texts, step_covariance, kept_counts, design.kept, ratings.lowest)
     statuses = [part[0] if len(set(part)) == 1 else Status.NOT_CONNECTED for part in status]
     return Estimate(
         items=design.items,

@@ -71,10 +71,8 @@ def estimate_release(
             fit = _fit_spectral(release, standard_errors)
         else:
             fit = FITS[release.mechanism](release, standard_errors)
-    public, ladder = release.public, None
-    if isinstance(fit, TotalsFit) and public.has_steps:
-        ladder = fit.ladder(Status.ESTIMATED)
-    return Estimate(
+    public = release.public
+    estimate = Estimate(
         items=public.items,
         difficulty=np.array(fit.difficulty),
         se=np.array(fit.se),
@@ -88,8 +86,10 @@ def estimate_release(
         guarantee=release.guarantee,
         steps=public.steps,
         model=public.model if public.has_steps else "rasch",
-        ladder=ladder,
     )
+    if isinstance(fit, TotalsFit):
+        return replace(estimate, ladder=fit.ladder(Status.ESTIMATED))
+    return estimate
 
 
 LEAST_VARIANCE = 1e-6

@@ -141,7 +141,7 @@ def _list_tables(
 
 
 def _figures(estimate: Estimate, statistics: Diagnostics | None) -> dict[str, Any]:
-    thresholds = None if estimate.ladder is None else threshold_rows(estimate)
+    thresholds = threshold_rows(estimate) if estimate.has_steps else None
     if statistics is None:
         return {"difficulties": difficulty_rows(estimate), "thresholds": thresholds}
     return {
@@ -178,7 +178,7 @@ def remarks_on_items(estimate: Estimate, diagnostics: Diagnostics | None) -> lis
     for index, status in enumerate(estimate.status):
         if status in WORDS:
             extreme = status in (Status.ALWAYS_RIGHT, Status.ALWAYS_WRONG)
-            is_constant = extreme and estimate.ladder is not None
+            is_constant = extreme and estimate.has_steps
             remarks[index].append("always the same" if is_constant else WORDS[status])
         elif estimate.se[index] > ROUGH_SE:
             remarks[index].append("few answers")

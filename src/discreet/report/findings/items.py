@@ -117,7 +117,7 @@ def _check_missing(estimate: Estimate, *reasons: Status) -> Iterator[Finding]:
 
 def _tell_missing(estimate: Estimate, reason: Status) -> Finding:
     extreme = reason in (Status.ALWAYS_RIGHT, Status.ALWAYS_WRONG)
-    return _ONE_CATEGORY if extreme and estimate.ladder is not None else _MISSING[reason]
+    return _ONE_CATEGORY if extreme and estimate.has_steps else _MISSING[reason]
 
 
 def _check_precision(estimate: Estimate) -> Iterator[Finding]:
@@ -489,7 +489,7 @@ def _fold_consequences(by_check: dict[str, list[Finding]]) -> None:
 
 def _list_unchecked(estimate: Estimate, diagnostics: Diagnostics | None) -> Iterator[str]:
     """Yield the checks that the answers do not allow."""
-    if estimate.ladder is None:
+    if not estimate.has_steps:
         yield from STEP_CHECKS
     else:
         yield "labels of items"

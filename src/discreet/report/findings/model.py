@@ -76,7 +76,7 @@ def check_reversed(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Fin
     names = [estimate.items[index] for index, _ in pairs]
     labels = [f"{estimate.items[index]} ({minus(f'{value:.2f}')})" for index, value in pairs]
     verb = "runs" if len(names) == 1 else "run"
-    first = "coding" if estimate.ladder is not None else "answer key"
+    first = "coding" if estimate.has_steps else "answer key"
     yield Finding(
         Severity.SERIOUS,
         f"{count_of(len(names))} {verb} against the others: probably worded the other way round",

@@ -98,13 +98,11 @@ MODEL_WORDS = {
 
 def words_for(estimate: Estimate) -> AnswerWords:
     """Return the words for an estimate."""
-    return RIGHT_WRONG if estimate.ladder is None else MODEL_WORDS[estimate.model]
+    return MODEL_WORDS[estimate.model] if estimate.has_steps else RIGHT_WRONG
 
 
 def check_threshold_order(estimate: Estimate) -> Iterator[Finding]:
     """Say which thresholds are in the wrong order, and what that means."""
-    if estimate.ladder is None:
-        return
     wrong = list_disordered(estimate)
     if not wrong:
         return
@@ -171,7 +169,7 @@ def _many(count: int, total: int) -> str:
 
 
 def _name(wrong: list[Disordered], estimate: Estimate) -> list[str]:
-    labels = [] if estimate.ladder is None else estimate.ladder.labels
+    labels = estimate.ladder.labels
     return [
         f"category {labels[item][category]} of {estimate.items[item]} (by {apart:.2f} logits)"
         for item, category, apart, _ in wrong
@@ -200,7 +198,7 @@ def check_rare(estimate: Estimate) -> Iterator[Finding]:
 def list_rare(estimate: Estimate) -> list[tuple[int, int, int]]:
     """Return categories with few answers: how many, which item, what the category is called."""
     ladder = estimate.ladder
-    if ladder is None or ladder.categories is None:
+    if not estimate.has_steps or ladder.categories is None:
         return []
     return [
         (int(ladder.categories[item, category]), item, label)
