@@ -28,8 +28,7 @@ from discreet.models.noisy.released import fit_released_totals
 from discreet.models.noisy.totals.fit import forecast_totals
 from discreet.models.noisy.totals.forms import read_released_forms
 from discreet.privacy.accounting import Neighbours
-from discreet.privacy.mechanisms.totals import Totals
-from discreet.privacy.mechanisms.totals_sensitivity import unpack_shapes
+from discreet.privacy.mechanisms.totals import Totals, unpack_shapes
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import Public
 from discreet.privacy.wall import release_statistics

@@ -32,7 +32,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from discreet.privacy.accounting import Budget
-from discreet.privacy.accounting.gaussian_noise import SMALLEST_SIGMA, counts_delta
+from discreet.privacy.accounting.additive_noise import SMALLEST_SIGMA, counts_delta
 from discreet.privacy.mechanisms.margins import Margins
 from discreet.privacy.mechanisms.pairs import DensePairs
 from discreet.privacy.protocol import Public

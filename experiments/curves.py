@@ -23,9 +23,8 @@ from discreet.models.noisy.pairs import PairMatrix
 from discreet.models.noisy.released import estimate_release, read_pair_matrix
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.margins import Margins
-from discreet.privacy.mechanisms.pairs import DensePairs
+from discreet.privacy.mechanisms.pairs import DensePairs, SparsePairs
 from discreet.privacy.mechanisms.response import RandomizedResponse
-from discreet.privacy.mechanisms.sparse_pairs import SparsePairs
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import NoiseCalibration, Public
 from discreet.privacy.wall import Release, release_statistics

@@ -20,8 +20,8 @@ import numpy.typing as npt
 from matplotlib.figure import Figure
 
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.accounting.gaussian_noise import calibrate_counts, counts_delta
-from discreet.privacy.mechanisms.sparse_pairs import SparsePairs
+from discreet.privacy.accounting.additive_noise import calibrate_counts, counts_delta
+from discreet.privacy.mechanisms.pairs import SparsePairs
 from discreet.privacy.protocol import Public
 from discreet.secure import SeededSource
 from experiments.results import (

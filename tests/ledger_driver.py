@@ -16,7 +16,7 @@ from pathlib import Path
 
 from discreet.errors import BadUsage, BudgetExceeded, DiscreetError
 from discreet.privacy.accounting import Budget
-from discreet.privacy.accounting.gaussian_noise import calibrate_counts
+from discreet.privacy.accounting.additive_noise import calibrate_counts
 from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.ledger import Ledger
 

@@ -12,10 +12,10 @@ from fractions import Fraction
 
 from discreet.errors import BadBudget
 from discreet.privacy.accounting import check_epsilon
+from discreet.privacy.accounting.additive_noise import _check_sigmas as check_sigmas
+from discreet.privacy.accounting.amplification import CLONES_LOST, shuffled_delta
+from discreet.privacy.accounting.amplification import _check_shuffled as check_shuffled
 from discreet.privacy.accounting.gaussian import GaussianBound
-from discreet.privacy.accounting.gaussian_noise import _check_sigmas as check_sigmas
-from discreet.privacy.accounting.local import WINDOW_SHARE, shuffled_delta
-from discreet.privacy.accounting.local import _check as check_shuffled
 
 GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -143,7 +143,7 @@ def shuffled_epsilon(local: float, persons: int, delta: float) -> float:
     """
     check_shuffled(persons, delta)
     check_epsilon(local, name="the epsilon of one row")
-    lost = WINDOW_SHARE * delta
+    lost = CLONES_LOST * delta
 
     def passes(epsilon: float) -> bool:
         return shuffled_delta(local, persons, epsilon, lost=lost) <= delta

@@ -16,8 +16,7 @@ from typing import Any
 from jinja2 import nodes
 
 from discreet.html import TEMPLATES, _templates
-from discreet.words import CONTEXTS, FOLDER, SOURCE
-from discreet.words.catalogue import CatalogueEntry, read_entries, write_entries
+from discreet.words import CONTEXTS, FOLDER, SOURCE, CatalogueEntry, read_entries, write_entries
 
 PACKAGE = TEMPLATES.parent
 CALLS = {"tell": (0, 1), "mark": (0, 1), "mark_of": (0, 1), "tell.of": (1, 2), "tell.count": (1, 3)}

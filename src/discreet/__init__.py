@@ -28,11 +28,16 @@ if TYPE_CHECKING:
     from discreet.planning.plan import Plan, plan
     from discreet.privacy.accounting import Budget, Guarantee
     from discreet.privacy.ledger import Ledger
+    from discreet.privacy.ledger.request import approve
     from discreet.publishing.bundle import Published, PublishedRanking
     from discreet.publishing.delivery import resume_release
     from discreet.publishing.notices import correction_notice, withdrawal_notice
-    from discreet.publishing.release import release, release_comparisons
-    from discreet.publishing.requests import approve, propose, release_request
+    from discreet.publishing.release import (
+        propose,
+        release,
+        release_comparisons,
+        release_request,
+    )
     from discreet.publishing.verification import (
         check_ledger,
         read_release,
@@ -80,11 +85,11 @@ _NAMES = {
     "models.compared": "count_comparisons rank_comparisons",
     "privacy.accounting": "Budget Guarantee",
     "privacy.ledger": "Ledger",
+    "privacy.ledger.request": "approve",
     "publishing.bundle": "Published PublishedRanking",
     "publishing.delivery": "resume_release",
     "publishing.notices": "correction_notice withdrawal_notice",
-    "publishing.release": "release release_comparisons",
-    "publishing.requests": "approve propose release_request",
+    "publishing.release": "propose release release_comparisons release_request",
     "publishing.verification": "check_ledger read_release read_released_ranking refit verify",
     "results.estimate": "Estimate",
     "results.ranks": "ItemComparison RankRanges compare_items rank_ranges",

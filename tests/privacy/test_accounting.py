@@ -16,6 +16,25 @@ from hypothesis import strategies as st
 
 from discreet.errors import BadBudget
 from discreet.privacy.accounting import NO_LEDGER, Budget, Guarantee, Neighbours
+from discreet.privacy.accounting.additive_noise import (
+    blocks_spend,
+    bound_sensitivity,
+    calibrate_counts,
+    calibrate_laplace,
+    calibrate_scale,
+    counts_bound,
+    counts_delta,
+    counts_spend,
+    laplace_spend,
+    pure_mu_squared,
+    pure_spend,
+    sensitivity_rho,
+)
+from discreet.privacy.accounting.amplification import (
+    calibrate_local,
+    largest_local_epsilon,
+    shuffled_delta,
+)
 from discreet.privacy.accounting.gaussian import (
     GaussianBound,
     float_down,
@@ -26,25 +45,6 @@ from discreet.privacy.accounting.gaussian import (
     largest_mu,
     round_up,
     sqrt_up,
-)
-from discreet.privacy.accounting.gaussian_noise import (
-    blocks_spend,
-    bound_sensitivity,
-    calibrate_counts,
-    calibrate_scale,
-    counts_bound,
-    counts_delta,
-    counts_spend,
-    sensitivity_rho,
-)
-from discreet.privacy.accounting.local import (
-    calibrate_laplace,
-    calibrate_local,
-    laplace_spend,
-    largest_local_epsilon,
-    pure_mu_squared,
-    pure_spend,
-    shuffled_delta,
 )
 from discreet.privacy.accounting.spend import (
     BasicAllowance,
@@ -363,14 +363,14 @@ def test_counts_delta_is_exact_against_brute_force_convolution():
 
 
 def test_the_bound_for_large_counts_stays_above_the_lattice_sum_and_close(monkeypatch):
-    from discreet.privacy.accounting import gaussian_noise
+    from discreet.privacy.accounting import additive_noise
 
     cases = [(5000, Fraction(226), 1.0), (12, Fraction(11), 1.0), (300, Fraction(5), 4.0)]
     cases += [(40, Fraction(3), 0.1), (2000, Fraction(1000), 0.2), (7, Fraction(5, 2), 3.0)]
     for moved, sigma, epsilon in cases:
         exact = lattice_counts_delta(moved, sigma, epsilon)
         with monkeypatch.context() as patch:
-            patch.setattr(gaussian_noise, "LARGEST_SUMMED", 0.0)
+            patch.setattr(additive_noise, "LARGEST_SUMMED", 0.0)
             bound = counts_delta(moved, sigma, epsilon)
         assert exact <= bound <= exact * (1 + 20 / (float(sigma) * math.sqrt(moved)))
 
@@ -686,7 +686,7 @@ def test_the_clone_pair_is_evaluated_correctly(local, persons, epsilon):
 
 
 def test_the_tails_that_shuffling_needs_are_accurate_for_many_persons():
-    from discreet.privacy.accounting.local import BETAINC_ERROR, _half_tail
+    from discreet.privacy.accounting.amplification import BETAINC_ERROR, _half_tail
 
     for count in (1000, 100_000, 3_000_000):
         for deviations in (0.0, 2.0, 6.0):
@@ -703,7 +703,7 @@ def test_the_tails_that_shuffling_needs_are_accurate_for_many_persons():
 
 
 def test_clone_weights_are_upper_bounds_and_accurate():
-    from discreet.privacy.accounting.gaussian_noise import binomial_weights, binomial_window
+    from discreet.privacy.accounting.amplification import binomial_weights, binomial_window
 
     persons, local = 100_000, 1.3
     low, high = binomial_window(persons - 1, math.exp(-local), 1e-12)

@@ -17,14 +17,18 @@ from commandline import discreet as run
 from discreet.datasets import lsat
 from discreet.errors import BadResponses, BadUsage, LedgerError, MissingExtra, NotAllowed
 from discreet.privacy.accounting import Budget
-from discreet.privacy.accounting.gaussian_noise import calibrate_counts
+from discreet.privacy.accounting.additive_noise import calibrate_counts
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.ledger.approvers import Approver, propose_change
-from discreet.privacy.ledger.request import Request, Signature, pack, unpack, write_decimal
-from discreet.privacy.ledger.signatures import (
+from discreet.privacy.ledger.policy import Approver, propose_change
+from discreet.privacy.ledger.request import (
+    Request,
+    Signature,
     check_public,
     make_fingerprint,
+    pack,
     read_public,
+    unpack,
+    write_decimal,
     write_key,
 )
 from discreet.privacy.mechanisms import MECHANISMS

@@ -31,13 +31,10 @@ from discreet.privacy.mechanisms import (
     find_mechanism,
     set_typical,
     totals,
-    totals_sensitivity,
 )
 from discreet.privacy.mechanisms.comparisons import NetWins
-from discreet.privacy.mechanisms.pairs import DensePairs
-from discreet.privacy.mechanisms.sparse_pairs import SparsePairs
-from discreet.privacy.mechanisms.totals import Totals
-from discreet.privacy.mechanisms.totals_sensitivity import GRID, MOMENT_GRID
+from discreet.privacy.mechanisms.pairs import DensePairs, SparsePairs
+from discreet.privacy.mechanisms.totals import GRID, MOMENT_GRID, Totals, totals_l2_sensitivity
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import NoiseLaw
 from discreet.privacy.wall import release_statistics
@@ -201,7 +198,7 @@ def test_totals_without_weights_are_caught(monkeypatch):
     """Six answers count fully where two are typical."""
     size = Size(6, 6)
     assert run(Totals(answers=2), size=size).verdict is not Verdict.REFUTED
-    make = totals_sensitivity.make_job
+    make = totals.make_job
 
     def unweighted(*args, **options):
         job = make(*args, **options)
@@ -227,8 +224,8 @@ def formed(design="random", **more):
 
 def forgets_forms(shapes, steps, neighbours, released=("takers", "persons")):
     """Take everybody for staying in one form: moments and numbers of persons move in one only."""
-    found = totals_sensitivity.totals_l2_sensitivity(shapes, steps, neighbours, released)
-    within = max(totals_sensitivity.find_diameter(shape.corners()) for shape in shapes)
+    found = totals_l2_sensitivity(shapes, steps, neighbours, released)
+    within = max(totals.find_diameter(shape.corners()) for shape in shapes)
     found["moment"] = ceil((within * MOMENT_GRID) ** 2)
     return found | ({"persons": GRID**2} if "persons" in found else {})
 
@@ -311,7 +308,7 @@ def type_audit(monkeypatch):
 
 def test_weights_that_are_not_applied_are_refuted_from_the_command_line(type_audit, monkeypatch):
     """Six answers count fully where two are typical; where six are typical, they should."""
-    make = totals_sensitivity.make_job
+    make = totals.make_job
 
     def unweighted(*args, **options):
         job = make(*args, **options)

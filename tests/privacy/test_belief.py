@@ -14,6 +14,11 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet.privacy.accounting import Budget, Guarantee, Neighbours
+from discreet.privacy.accounting.additive_noise import (
+    bound_sensitivity,
+    calibrate_counts,
+    counts_bound,
+)
 from discreet.privacy.accounting.gaussian import (
     GaussianBound,
     best_guess,
@@ -24,14 +29,9 @@ from discreet.privacy.accounting.gaussian import (
     surest_belief,
     tail_probability,
 )
-from discreet.privacy.accounting.gaussian_noise import (
-    bound_sensitivity,
-    calibrate_counts,
-    counts_bound,
-)
 from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.report.statement import write_statement
-from discreet.results.kinds import KINDS
+from discreet.words import KINDS
 
 ROOT = Path(__file__).parents[2]
 PLANNING = (ROOT / "docs" / "planning.md").read_text(encoding="utf-8")

@@ -31,9 +31,9 @@ from discreet.privacy.protocol import ComparedPublic
 from discreet.publishing.release import release_comparisons
 from discreet.publishing.verification import read_released_ranking
 from discreet.report.statement import write_statement
-from discreet.results.kinds import KINDS
 from discreet.secure import SeededSource
 from discreet.simulation import simulate_comparisons
+from discreet.words import KINDS
 
 BUDGET = Budget(1.0, 1e-6)
 

@@ -17,8 +17,11 @@ import pytest
 
 from discreet.errors import BadBudget, BadUsage, BudgetExceeded, LedgerError
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.accounting.gaussian_noise import calibrate_counts
-from discreet.privacy.accounting.local import calibrate_laplace, pure_spend
+from discreet.privacy.accounting.additive_noise import (
+    calibrate_counts,
+    calibrate_laplace,
+    pure_spend,
+)
 from discreet.privacy.accounting.spend import GaussianAllowance, Spend
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.file import MissingLedger, fingerprint_rows

@@ -11,7 +11,7 @@ from discreet.answers.protocol import CELLS, ROWS
 from discreet.answers.responses import Responses
 from discreet.errors import BudgetExceeded, LedgerError
 from discreet.privacy.accounting import Budget
-from discreet.privacy.accounting.gaussian_noise import calibrate_counts
+from discreet.privacy.accounting.additive_noise import calibrate_counts
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.file import read_events, seal, seal_head, start_events
 

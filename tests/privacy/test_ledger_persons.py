@@ -14,7 +14,7 @@ from discreet.answers.protocol import Answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, LedgerError, OutOfReach
 from discreet.privacy.accounting import Budget
-from discreet.privacy.accounting.gaussian_noise import calibrate_counts
+from discreet.privacy.accounting.additive_noise import calibrate_counts
 from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.ledger import EVERYONE, Ledger
 

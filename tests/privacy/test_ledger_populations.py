@@ -14,8 +14,7 @@ from test_ledger import drive, run_sql
 
 from discreet.errors import BadUsage, BudgetExceeded, LedgerError
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.accounting.gaussian_noise import calibrate_counts
-from discreet.privacy.accounting.local import pure_spend
+from discreet.privacy.accounting.additive_noise import calibrate_counts, pure_spend
 from discreet.privacy.accounting.spend import BasicAllowance, GaussianAllowance, Spend
 from discreet.privacy.ledger import EVERYONE, Ledger, populations
 from discreet.privacy.ledger.balance import History, LedgerEntry

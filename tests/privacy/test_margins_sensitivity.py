@@ -177,7 +177,7 @@ def test_less_noise_than_calibrated_breaks_the_budget():
     calibration = Margins().calibrate(public, Budget(1.0, 1e-6), SeededSource(0))
     bound = calibration.spend.bound
     assert bound is not None
-    from discreet.privacy.accounting.gaussian_noise import bound_sensitivity
+    from discreet.privacy.accounting.additive_noise import bound_sensitivity
 
     moves = margins_l2_sensitivity(
         Margins().weighting(public, calibration),

@@ -10,9 +10,10 @@ from commandline import LSAT_ITEMS
 from commandline import discreet as run
 from discreet.datasets import lsat
 from discreet.errors import BadUsage, LedgerError, NotAllowed
-from discreet.privacy.accounting.gaussian_noise import calibrate_counts
+from discreet.privacy.accounting.additive_noise import calibrate_counts
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.ledger.policy import Asked, Policy, read_policy
+from discreet.privacy.ledger.policy import Policy, read_policy
+from discreet.privacy.ledger.request import Asked
 from discreet.privacy.mechanisms.pairs import DensePairs
 
 ASKED = {

@@ -12,25 +12,21 @@ from hypothesis import strategies as st
 
 from discreet.errors import BadBudget, BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.accounting.gaussian import GaussianBound, gaussian_delta
-from discreet.privacy.accounting.gaussian_noise import (
-    binomial_tail,
-    calibrate_counts,
-    counts_bound,
-    counts_delta,
-)
-from discreet.privacy.accounting.random_graph import (
+from discreet.privacy.accounting.additive_noise import calibrate_counts, counts_bound, counts_delta
+from discreet.privacy.accounting.amplification import (
     MISSED_SHARE,
     GraphSensitivity,
     _Curve,
+    binomial_tail,
     calibrate_graph,
     graph_bound,
     graph_delta,
     graph_epsilon,
     graph_spend,
 )
+from discreet.privacy.accounting.gaussian import GaussianBound, gaussian_delta
 from discreet.privacy.accounting.spend import GaussianAllowance, Spend
-from discreet.privacy.mechanisms.sparse_pairs import (
+from discreet.privacy.mechanisms.pairs import (
     FRESH_GRAPH_CONDITION,
     SparsePairs,
     connection_probability,

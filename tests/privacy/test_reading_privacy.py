@@ -25,7 +25,7 @@ from discreet.answers.device import DeviceAnswers
 from discreet.answers.streamed import open_stream
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.mechanisms.pairs import DensePairs
-from discreet.publishing.listed import DataSource, open_listed
+from discreet.publishing.delivery import DataSource, open_listed
 from discreet.publishing.spec import make_spec
 from discreet.tables import remedies, scales, separators, sources
 from discreet.tables.formats import jsonl, labelled, workbook
@@ -871,7 +871,7 @@ FAULTS = {
 def test_a_planted_fault_is_found(fault, tmp_path, monkeypatch):
     place, name, replacement, check = FAULTS[fault]
     if check is None:
-        monkeypatch.setattr("discreet.publishing.listed.refuse_detected", nothing)
+        monkeypatch.setattr("discreet.publishing.delivery.refuse_detected", nothing)
         monkeypatch.setattr("discreet.tables.opener.refuse_detected", nothing)
         check = check_hole
     else:

@@ -8,8 +8,7 @@ import pytest
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
 from discreet.privacy.accounting import Neighbours
-from discreet.privacy.mechanisms.pairs import count_sensitivity
-from discreet.privacy.mechanisms.sparse_pairs import cut_bound, draw_connected_graph
+from discreet.privacy.mechanisms.pairs import count_sensitivity, cut_bound, draw_connected_graph
 from discreet.secure import SeededSource
 
 
@@ -69,7 +68,7 @@ def test_counts_on_a_graph_move_as_far_as_the_largest_cut(items, cap, relation, 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_eigenvalue_bound_is_never_below_the_largest_cut(seed, monkeypatch):
-    from discreet.privacy.mechanisms import sparse_pairs as graphs
+    from discreet.privacy.mechanisms import pairs as graphs
 
     edges = draw_connected_graph(10, 0.3, SeededSource(seed))
     exact = cut_bound(edges, 10, 10)

@@ -9,7 +9,7 @@ import pytest
 from browser import needs_browser, visit
 from commandline import discreet
 from discreet.privacy.accounting import Budget
-from discreet.privacy.accounting.gaussian_noise import calibrate_counts
+from discreet.privacy.accounting.additive_noise import calibrate_counts
 from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.ledger import Ledger
 from discreet.report.spending import describe_spending, write_spending_page, write_spending_text

@@ -20,8 +20,7 @@ from discreet.counts.planes import StepStore
 from discreet.errors import BadResponses, BadUsage
 from discreet.models.noisy.totals.forms import Measurer, read_released_forms
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.mechanisms.totals import Totals
-from discreet.privacy.mechanisms.totals_sensitivity import GRID, unpack_shapes
+from discreet.privacy.mechanisms.totals import GRID, Totals, unpack_shapes
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import Public
 from discreet.privacy.wall import release_statistics

@@ -15,10 +15,11 @@ from discreet.answers.category_totals import PRODUCTS, CategoryTotals
 from discreet.answers.pack import store_codes
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.mechanisms import totals_sensitivity
-from discreet.privacy.mechanisms.totals import Summed, Totals
-from discreet.privacy.mechanisms.totals_sensitivity import (
+from discreet.privacy.mechanisms import totals
+from discreet.privacy.mechanisms.totals import (
     GRID,
+    Summed,
+    Totals,
     find_diameter,
     shape_forms,
     totals_l2_sensitivity,
@@ -221,7 +222,7 @@ def test_short_tests_do_not_make_moments_long(cap, at_most):
     public = Public(tuple(map(str, range(cap))), cap, REPLACE, 100)
     shapes = shape_forms(public, Fraction(cap))
     bound = totals_l2_sensitivity(shapes, public.steps, REPLACE)
-    assert bound["moment"] / totals_sensitivity.MOMENT_GRID**2 < at_most
+    assert bound["moment"] / totals.MOMENT_GRID**2 < at_most
 
 
 # --- planted faults -----------------------------------------------------------------------------
@@ -287,12 +288,12 @@ def test_constants_left_out_under_add_remove_are_caught():
 
 @pytest.mark.parametrize("neighbours", BOTH)
 def test_rounding_that_is_not_counted_is_caught(neighbours, monkeypatch):
-    monkeypatch.setattr(totals_sensitivity, "MOMENT_GRID", 3)
+    monkeypatch.setattr(totals, "MOMENT_GRID", 3)
     public, mechanism = make_public(neighbours, (3, 3, 3), design="random")
     cells = contributions(*_with_noise(public, mechanism))
     shapes = shape_forms(public, Fraction(3))
     counted = totals_l2_sensitivity(shapes, public.steps, neighbours)["moment"]
-    monkeypatch.setattr(totals_sensitivity, "rounding", lambda shape: 0.0)
+    monkeypatch.setattr(totals, "rounding", lambda shape: 0.0)
     forgotten = totals_l2_sensitivity(shapes, public.steps, neighbours)["moment"]
     found = farthest(cells, neighbours)["moment"]
     assert forgotten < found <= counted
@@ -362,9 +363,7 @@ def test_factors_that_could_overflow_are_refused():
 @pytest.mark.parametrize("steps", [1, 9])
 def test_very_long_records_do_not_overflow(steps):
     answered = 5000
-    shape = totals_sensitivity.FormShape(
-        tuple(range(answered)), answered, Fraction(answered), 6, (256,) * 3
-    )
+    shape = totals.FormShape(tuple(range(answered)), answered, Fraction(answered), 6, (256,) * 3)
     factors = shape.round_factors(answered)
     assert max(category_totals.bound_rounding(factors)) < 1
     kinds = [(steps, k) for k in range(steps + 1)]
@@ -373,9 +372,7 @@ def test_very_long_records_do_not_overflow(steps):
         counts[0], counts[-1] = answered - top, top
         products = category_totals.multiply_means(counts, category_totals.power_table(kinds))
         found = category_totals.contribute(factors[None], np.zeros(1, int), products)[:, 0]
-        expected = (
-            totals_sensitivity.corner_moments(answered)[:, top] * totals_sensitivity.MOMENT_GRID
-        )
+        expected = totals.corner_moments(answered)[:, top] * totals.MOMENT_GRID
         assert found == pytest.approx(expected, abs=1)
 
 

@@ -178,7 +178,7 @@ def test_the_variance_of_a_law_is_that_of_its_noise():
 
 
 def test_a_graph_that_cannot_be_connected_is_refused():
-    from discreet.privacy.mechanisms.sparse_pairs import SparsePairs
+    from discreet.privacy.mechanisms.pairs import SparsePairs
 
     mechanism = SparsePairs(edge_probability=1e-6)
     public = Public(ITEMS, 4, Neighbours.REPLACE_ONE, 10)

@@ -11,9 +11,8 @@ import pytest
 import discreet as library
 from commandline import LSAT_ITEMS, discreet
 from discreet.errors import BadUsage
-from discreet.privacy.ledger.approvers import Approver
-from discreet.privacy.ledger.request import Request
-from discreet.privacy.ledger.signatures import write_key
+from discreet.privacy.ledger.policy import Approver
+from discreet.privacy.ledger.request import Request, write_key
 from discreet.simulation import simulate, simulate_comparisons
 from discreet.words import LANGUAGES
 
@@ -114,8 +113,8 @@ def test_an_approved_request_is_released_with_no_other_choice(board):
     from dataclasses import replace
 
     from discreet.errors import NotAllowed
-    from discreet.publishing.listed import DataSource
-    from discreet.publishing.release import DeliveryTerms, release_spec
+    from discreet.publishing.delivery import DataSource, DeliveryTerms
+    from discreet.publishing.release import release_spec
     from discreet.publishing.spec import ReleaseSpec
 
     request = library.propose(

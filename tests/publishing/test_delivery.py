@@ -21,8 +21,7 @@ from discreet.errors import BadResponses, BadUsage, DiscreetError, LedgerError
 from discreet.privacy.ledger import values as ledger_values
 from discreet.privacy.mechanisms import mechanisms_for
 from discreet.privacy.mechanisms.margins import Margins
-from discreet.privacy.mechanisms.pairs import DensePairs
-from discreet.privacy.mechanisms.sparse_pairs import SparsePairs
+from discreet.privacy.mechanisms.pairs import DensePairs, SparsePairs
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.wall import pack_release
 from discreet.publishing.delivery import BUNDLE_BYTES, ITEM_BYTES, Delivery

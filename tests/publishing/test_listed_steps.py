@@ -12,8 +12,8 @@ from discreet.answers.opening import opened
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.protocol import Public
-from discreet.publishing.listed import check_lowest, restrict_reading
-from discreet.publishing.spec import make_spec
+from discreet.publishing.delivery import check_lowest
+from discreet.publishing.spec import make_spec, restrict_reading
 from discreet.tables.lists import read_form_list, read_items
 
 ITEMS = {"a": 2, "b": 2, "c": 1}

@@ -19,7 +19,7 @@ from discreet.models.noisy.released import (
     read_pair_matrix,
 )
 from discreet.privacy.ledger.request import Request
-from discreet.privacy.mechanisms.sparse_pairs import SparsePairs
+from discreet.privacy.mechanisms.pairs import SparsePairs
 from discreet.privacy.noise import ExactNoise
 from discreet.publishing.bundle import hash_record
 from discreet.publishing.delivery import Delivery

@@ -12,10 +12,7 @@ from discreet import Budget, Ledger
 from discreet.errors import BadUsage
 from discreet.privacy.ledger.request import Request
 from discreet.publishing.identity import make_identity
-from discreet.results.kinds import KINDS
-from discreet.words import NOUNS, SOURCE
-from discreet.words.catalogue import read_entries
-from discreet.words.own import is_fixed
+from discreet.words import KINDS, NOUNS, SOURCE, is_fixed, read_entries
 
 SENTENCES = read_entries(SOURCE.read_text("utf-8"), SOURCE.name)
 

@@ -6,8 +6,8 @@ import pytest
 import discreet
 from discreet.results import ranks as made
 from discreet.results.estimate import Estimate, Solution, Status
-from discreet.results.kinds import KINDS
 from discreet.results.ranks import find_standing, list_groups, say_extremes, show_ranks
+from discreet.words import KINDS
 
 
 def make(difficulty, se=0.1, covariance=None):

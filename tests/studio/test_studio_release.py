@@ -20,7 +20,7 @@ from discreet.datasets import lsat, wellbeing
 from discreet.errors import BadUsage
 from discreet.models.calibrate import fit
 from discreet.privacy.accounting import Budget
-from discreet.privacy.accounting.gaussian_noise import calibrate_counts
+from discreet.privacy.accounting.additive_noise import calibrate_counts
 from discreet.privacy.ledger import Ledger
 from discreet.publishing.release import release
 from discreet.publishing.verification import read_release

@@ -15,16 +15,20 @@ from hypothesis import strategies as st
 
 from discreet.privacy import noise
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.accounting import gaussian_noise as moves
+from discreet.privacy.accounting import additive_noise as moves
+from discreet.privacy.accounting.additive_noise import search_scale
+from discreet.privacy.accounting.amplification import (
+    GraphSensitivity,
+    _Curve,
+    calibrate_local,
+    graph_bound,
+)
 from discreet.privacy.accounting.gaussian import GaussianBound, gaussian_delta, round_up
-from discreet.privacy.accounting.gaussian_noise import search_scale
-from discreet.privacy.accounting.local import calibrate_local
-from discreet.privacy.accounting.random_graph import GraphSensitivity, _Curve, graph_bound
 from discreet.privacy.accounting.spend import STORED_BITS, Spend
-from discreet.privacy.mechanisms import sparse_pairs as graphs
+from discreet.privacy.mechanisms import pairs as graphs
 from discreet.privacy.mechanisms.comparisons import NetWins
 from discreet.privacy.mechanisms.margins import Margins, _upper_hull
-from discreet.privacy.mechanisms.sparse_pairs import cut_bound
+from discreet.privacy.mechanisms.pairs import cut_bound
 from discreet.privacy.protocol import ComparedPublic, NoiseLaw, Public
 from discreet.results.estimate import Estimate, Solution, Status, two_sided_quantile
 from discreet.results.ranking import rank

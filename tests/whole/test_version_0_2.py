@@ -15,9 +15,9 @@ from discreet.errors import BadUsage, LedgerError, NotAllowed
 from discreet.persons.scoring import PersonScores
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger import values as ledger_values
-from discreet.privacy.ledger.approvers import Approver
 from discreet.privacy.ledger.file import seal
-from discreet.privacy.ledger.signatures import write_key
+from discreet.privacy.ledger.policy import Approver
+from discreet.privacy.ledger.request import write_key
 from discreet.saving import read_result
 
 DATA = Path(__file__).parents[1] / "data" / "version-0.2"

@@ -20,12 +20,15 @@ from discreet.publishing.notices import correction_notice, withdrawal_notice
 from discreet.report.pages import write_public_page
 from discreet.report.spending import describe_spending, write_spending_page, write_spending_text
 from discreet.report.statement import write_statement
-from discreet.results.kinds import KINDS
 from discreet.secure import SeededSource
-from discreet.words import LANGUAGES, SOURCE, Language, load_words
-from discreet.words.catalogue import (
+from discreet.words import (
+    KINDS,
+    LANGUAGES,
+    SOURCE,
     CatalogueEntry,
+    Language,
     list_texts,
+    load_words,
     placeholders,
     read_entries,
     read_language,

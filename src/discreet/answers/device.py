@@ -14,7 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class DeviceAnswers(Responses):
 
     def __getattr__(self, name: str) -> Any:
         if name not in Responses.__slots__:
-            return super().__getattr__(name)
+            return cast(Any, super()).__getattr__(name)
         memory = self._source
         if not isinstance(memory, Responses):
             memory = Responses.from_array(_as_tensor(memory).cpu().numpy())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, TypedDict, Unpack, get_args
 
 import numpy as np
@@ -118,18 +118,9 @@ class Comparisons(Guessable):
     ) -> Comparisons:
         """Take one entry per comparison: number of the judge, of the winner, of the loser.
 
-        Parameters
-        ----------
-        judge, winner, loser
-            Three vectors of one length; numbers count from 0.
-        items
-            Names of the objects, in the order of their numbers.
-        judges
-            Ids in the order of their numbers, or how many judges there are; by default as many
-            as the largest number says.
-        repeats
-            When a judge compared the same two objects more than once: "error", or keep the
-            "first" or the "last".
+        Numbers count from 0. ``items`` names the objects in the order of their numbers, ``judges``
+        the judges, or says how many there are. ``repeats`` says what happens where a judge compared
+        the same two objects more than once: "error", or keep the "first" or the "last".
         """
         check_choice("repeats", repeats, REPEATS)
         numbers = np.asarray(judge)
@@ -187,8 +178,7 @@ class Comparisons(Guessable):
         is refused, because the comparisons would no longer be whole judges'.
         """
         names = check_items(items, len(items))
-        position = {name: number for number, name in enumerate(names)}
-        new = np.array([position.get(name, -1) for name in self.items], dtype=np.int64)
+        new = self._number_in(names)
         winner, loser = new[self.winner], new[self.loser]
         lost = np.flatnonzero((winner < 0) | (loser < 0))
         if lost.size:
@@ -204,18 +194,21 @@ class Comparisons(Guessable):
     def keep(self, items: Sequence[object]) -> Comparisons:
         """Return the comparisons of two of these objects; a judge may be left without any."""
         names = check_items(items, len(items))
-        is_listed = np.isin(np.array(self.items, dtype=object), np.array(names, dtype=object))
-        is_kept = is_listed[self.winner] & is_listed[self.loser]
+        new = self._number_in(names)
+        is_kept = (new[self.winner] >= 0) & (new[self.loser] >= 0)
         if not is_kept.any() and is_kept.size:
             raise BadResponses(
                 f"no comparison is of two listed objects: the list begins with {names[0]!r}, the "
                 f"data with {self.items[0]!r}. Write objects as the data does"
             )
         starts = np.concatenate([[0], np.cumsum(is_kept)])[self.starts]
-        position = {name: number for number, name in enumerate(names)}
-        new = np.array([position.get(name, -1) for name in self.items], dtype=np.int64)
         winner, loser = new[self.winner[is_kept]], new[self.loser[is_kept]]
         return self.derive(items=names, starts=starts, winner=winner, loser=loser)
+
+    def _number_in(self, names: Sequence[str]) -> Int64Array:
+        """Return the number that each object has in another list; -1 where it is not in it."""
+        number = {name: index for index, name in enumerate(names)}
+        return np.array([number.get(name, -1) for name in self.items], dtype=np.int64)
 
     def derive(self, **changes: Any) -> Comparisons:
         """Return other comparisons of the same judges."""
@@ -459,23 +452,16 @@ def read_comparisons(
     """
     roles = Roles(judge, winner, loser, left, right, outcome, repeats, ties)
     form = Form(sheet, delimiter, header)
-    return read_tables(path, partial(_take, roles), form=form)
+    return read_tables(path, lambda sources: _Table(roles).read(sources), form=form)
 
 
 def open_comparisons(data: Any, words: Mapping[str, Any] | None = None) -> Comparisons:
-    """Return comparisons, read from a file or a data frame if need be."""
+    """Return comparisons, read if need be."""
     return data if isinstance(data, Comparisons) else read_comparisons(data, **(words or {}))
 
 
-def _take(roles: Roles, sources: Iterator[Source]) -> Comparisons:
-    table = _Table(roles)
-    for source in sources:
-        table.add(source)
-    return table.finish()
-
-
 class _Table:
-    """Rows as they come in; :meth:`finish` makes the comparisons of them."""
+    """Rows as they come in, and the comparisons that are made of them."""
 
     def __init__(self, roles: Roles) -> None:
         self._roles = roles
@@ -483,6 +469,12 @@ class _Table:
         self.judges, self.items = IdCodes(), IdCodes()
         self._outcomes: list[npt.NDArray[np.int8]] = []
         self._detected: tuple[Detected, ...] = ()
+
+    def read(self, sources: Iterator[Source]) -> Comparisons:
+        """Return the comparisons of all sources."""
+        for source in sources:
+            self.add(source)
+        return self.finish()
 
     def add(self, source: Source) -> None:
         """Take in all rows of a source."""

@@ -21,6 +21,7 @@ from discreet.counts.folds import PersonWeight, Tally, explain_folds
 from discreet.counts.pairs import Weighting
 from discreet.errors import BadUsage, OutOfReach
 from discreet.log import LOG, log_answers, name_source
+from discreet.tables.columns import RATED
 from discreet.tables.reading import (
     FitWords,
     ListedWords,
@@ -149,10 +150,8 @@ def refuse_ratings(source: Any) -> None:
 
     if isinstance(source, Ratings | StoredRatings):
         raise BadUsage(
-            "found ratings, whose raters differ in severity. Only fit takes them. A private "
-            "release of ratings is refused: its totals would estimate a mixture over raters, not "
-            "the thresholds of items; and raters are persons too, whom it would not protect. "
-            "Release right/wrong answers or scores without raters instead."
+            "found ratings, whose raters differ in severity. Only fit takes them. A release of "
+            f"ratings is refused: {RATED}."
         )
 
 

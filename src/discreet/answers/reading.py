@@ -268,7 +268,8 @@ class WideTable:
         """Return the parts of the table."""
         self._flush()
         self._buffer = np.zeros((0, 0), dtype=np.int8)
-        person = names = np.arange(self._rows.n_rows)
+        person: Any = np.arange(self._rows.n_rows)
+        names: Any = person
         if not self._numbered:
             person, names = self._persons.take_codes(), self._persons.ids()
         groups = {
@@ -334,8 +335,8 @@ def _join_blocks(blocks: list[Nodes]) -> Nodes:
     n_answers = sum(block.n_answers for block in blocks)
     if prefers_planes(n_persons, blocks[0].n_items, n_answers):
         planes = [_as_planes(block) for block in blocks]
-        sides = [block.right for block in planes], [block.wrong for block in planes]
-        return BitPlanes(*map(_stack, sides), n_persons)
+        right = _stack([block.right for block in planes])
+        return BitPlanes(right, _stack([block.wrong for block in planes]), n_persons)
     return join_rows([block.take(np.arange(block.n_persons)) for block in blocks])
 
 

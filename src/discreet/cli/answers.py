@@ -286,7 +286,7 @@ def make_resources(limits: Limits) -> Resources:
 @contextmanager
 def open_source(file: str, limits: Limits) -> Iterator[Any]:
     """Give where the data of a release is, and show progress while it is read."""
-    from discreet.publishing.listed import DataSource
+    from discreet.publishing.delivery import DataSource
 
     with counting_rows("Releasing") as progress:
         yield DataSource(file, limits.engine, make_resources(limits), progress)

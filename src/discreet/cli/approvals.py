@@ -24,7 +24,7 @@ from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Ledger
-    from discreet.privacy.ledger.approvers import Approver
+    from discreet.privacy.ledger.policy import Approver
     from discreet.privacy.ledger.request import Request
     from discreet.publishing.spec import ReleaseSpec
 
@@ -47,7 +47,7 @@ def propose(
 def write_request(spec: ReleaseSpec, ledger: Path | None, out: Path) -> None:
     """Write the request for a release to a new file, and show it."""
     _check_new(out)
-    from discreet.publishing.requests import propose_spec
+    from discreet.publishing.spec import propose_spec
 
     request = propose_spec(spec, need(ledger, "--ledger"))
     request.save(out)
@@ -150,7 +150,7 @@ def _quote(name: Any) -> str:
 
 
 def _digest_logo(address: Any) -> str:
-    from discreet.publishing.logo import check_logo
+    from discreet.publishing.identity import check_logo
 
     check_logo(address)
     kind, _, content = address.removeprefix("data:").partition(";base64,")
@@ -169,9 +169,8 @@ def approve(
     passphrase_file: Secret = None,
 ) -> None:
     """Show a request completely, then sign it. Read it first: what is signed can be released."""
-    from discreet.privacy.ledger.request import Request
-    from discreet.privacy.ledger.signatures import make_fingerprint, read_passphrase
-    from discreet.publishing.requests import approve as sign
+    from discreet.privacy.ledger.request import Request, make_fingerprint, read_passphrase
+    from discreet.privacy.ledger.request import approve as sign
 
     opened_request = Request.load(request)
     _show_whole(opened_request)
@@ -207,7 +206,7 @@ def make_key(
     passphrase_file: Secret = None,
 ) -> None:
     """Make a signing key and print its public key, which goes into the ledger."""
-    from discreet.privacy.ledger.signatures import (
+    from discreet.privacy.ledger.request import (
         make_fingerprint,
         read_passphrase,
         read_public,
@@ -236,9 +235,8 @@ def change_approver(
 ) -> None:
     """Enter an approver's key. The first are entered freely, later ones need approval."""
     from discreet.privacy.ledger import Ledger
-    from discreet.privacy.ledger.approvers import Approver, propose_change
-    from discreet.privacy.ledger.request import Request
-    from discreet.privacy.ledger.signatures import find_public
+    from discreet.privacy.ledger.policy import Approver, propose_change
+    from discreet.privacy.ledger.request import Request, find_public
 
     ledger = Ledger.open(file)
     if request is not None:

@@ -27,9 +27,9 @@ from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.results.estimate import Estimate
-    from discreet.results.kinds import ReleaseKind
     from discreet.results.ranking import Ranking
     from discreet.results.ranks import ItemComparison, RankRanges
+    from discreet.words import ReleaseKind
 
 Level = Annotated[float, option("P", "How sure 'surely' is.", "--level")]
 
@@ -70,7 +70,7 @@ def top(
 
 def find_words(calibration: Any) -> ReleaseKind:
     """Return the words for what a calibration is about: items of persons, or objects of judges."""
-    from discreet.results.kinds import find_kind
+    from discreet.words import find_kind
 
     return find_kind(getattr(calibration, "record", {}))
 

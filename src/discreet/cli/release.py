@@ -41,7 +41,7 @@ from discreet.cli.options import (
 )
 from discreet.cli.output import list_rows, note, print_columns, print_json, say
 from discreet.errors import BadUsage
-from discreet.results.kinds import find_kind
+from discreet.words import find_kind
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger.request import Request
@@ -167,6 +167,8 @@ class ReleaseStudy:
              "Algorithm 2, for the mechanisms pairs, sparse-pairs and laplace-pairs. The noise "
              "and the charge are the same; its error is 1.1 to 1.6 times as large."),
     ] = None  # fmt: skip
+    rater: Annotated[str | None, rare("COL", "Refused: no release is made of ratings.")] = None
+    weight: Annotated[str | None, rare("COL", "Refused: no release is made with weights.")] = None
 
 
 RequestFile = Annotated[
@@ -199,7 +201,8 @@ class DeliveryOptions:
         self, source: Any, spec: ReleaseSpec, ledger: Any, request: Request | None = None
     ) -> Published:
         """Release what was stated, or approved."""
-        from discreet.publishing.release import DeliveryTerms, release_spec
+        from discreet.publishing.delivery import DeliveryTerms
+        from discreet.publishing.release import release_spec
 
         return release_spec(source, spec, DeliveryTerms(ledger, request=request, **self.place))
 
@@ -230,6 +233,9 @@ def state_release(
 
     need(terms.items or terms.spec, "--items")
     words = {**terms.list_stated(), **_list_stated(study), **state_reading(reading)}
+    refused = {name: words.pop(name) for name in ("rater", "weight") if name in words}
+    if refused:
+        words["reading"] = {**words.get("reading", {}), **refused}
     return read_spec(words, kind=kind, file=terms.spec)
 
 
@@ -285,7 +291,7 @@ def open_request(
 ) -> tuple[ReleaseSpec, Any, Any]:
     """Return what was approved, and its ledger; refuse another kind of data."""
     _refuse_beside(context)
-    from discreet.publishing.requests import read_request
+    from discreet.publishing.spec import read_request
 
     spec, ledger, request = read_request(file, terms.ledger)
     if spec.public.kind != kind:

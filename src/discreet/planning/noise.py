@@ -21,7 +21,7 @@ from discreet.models.noisy.totals.forms import expect_forms, thin_form
 from discreet.planning.study import Setting
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms import find_mechanism
-from discreet.privacy.mechanisms.totals_sensitivity import unpack_shapes
+from discreet.privacy.mechanisms.totals import unpack_shapes
 from discreet.privacy.protocol import NoiseCalibration
 from discreet.types import FloatArray
 

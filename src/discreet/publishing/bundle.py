@@ -3,7 +3,7 @@
 In: an estimate and the public record of its release. Out: :class:`Published`, and the texts of
 its files, written whole or not at all. ``privacy.json`` carries the SHA-256 of every other file,
 and of itself. What is published of answers and of comparisons differs in words only
-(:mod:`discreet.results.kinds`).
+(:mod:`discreet.words`).
 
 ``noisy.npz`` holds the values that came through the wall: arrays of noisy integers, the covariance
 of the estimate, and as JSON texts the laws of the noise, public parameters and settings of the
@@ -43,13 +43,12 @@ from discreet.privacy.wall import Release, reread_release
 from discreet.report.pages import write_public_page
 from discreet.report.statement import REFERENCE, write_registry_entry, write_statement
 from discreet.results.estimate import Estimate
-from discreet.results.kinds import KINDS, find_kind
 from discreet.results.ranking import Strengths
 from discreet.results.thresholds import THRESHOLD_COLUMNS
 from discreet.tabular import brief_repr
 from discreet.text import spreadsheet_cell
 from discreet.types import FloatArray
-from discreet.words import speak, translate_record
+from discreet.words import KINDS, find_kind, speak, translate_record
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,29 +11,37 @@ and for comparisons, each of them safe to die after:
 Until the commit of step 3 nobody has seen a value, and the release can be made from the order in
 the ledger and the answers. After it the committed values are the only ones: noise is drawn once.
 :func:`resume_release` does both.
+
+The data is read as the release was told, and only its listed part (:func:`open_listed`): what the
+data looks like never decides how it is read, and what is not on the list is ignored.
 """
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike
 from typing import Any, Unpack
 
+from discreet.answers.judges import Comparisons, open_comparisons
+from discreet.answers.opening import opened
 from discreet.answers.protocol import Contributions
+from discreet.answers.responses import Responses
 from discreet.atomic import StagedFolder, hold_place
 from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.log import LOG
 from discreet.models.noisy.released import estimate_release
-from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger import AnyLedger, Ledger, as_ledger
 from discreet.privacy.ledger.balance import History, LedgerEntry
 from discreet.privacy.ledger.file import believe
+from discreet.privacy.ledger.request import Request
 from discreet.privacy.mechanisms import describe_choice, remake_mechanism
 from discreet.privacy.noise import ExactNoise, Noise
-from discreet.privacy.protocol import Order
+from discreet.privacy.protocol import Order, Public
 from discreet.privacy.wall import Release, release_statistics, restore_release
 from discreet.publishing.bundle import (
     COVARIANCE_ITEMS,
@@ -42,14 +50,139 @@ from discreet.publishing.bundle import (
     bundle_files,
     describe_release,
 )
-from discreet.publishing.listed import OPENERS, DataSource
+from discreet.publishing.spec import restrict_reading
 from discreet.results.ranks import PAIRED_ITEMS
+from discreet.tables.columns import refuse_misspelt
 from discreet.tables.reading import ListedWords
+from discreet.tables.remedies import refuse_detected
+from discreet.tables.resources import Progress, Resources
+from discreet.tables.survey import RAKED, refuse_weights
 from discreet.types import Engine
 
 BUNDLE_BYTES, ITEM_BYTES, PAIR_BYTES = 40_000, 1_200, 4
 """A bundle's size without the noisy values, generously: the page with its styles, and each step in
 every file. Measured: 19 kB with 5 items, 125 kB with 300, 507 kB with 1,500 of 27 letters each."""
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """Where the data of a release is.
+
+    Attributes
+    ----------
+    data
+        Answers or comparisons, or where they are.
+    engine, resources, progress
+        Where answers are counted, what that may use, and who is told how far it is.
+    """
+
+    data: Any
+    engine: str = "auto"
+    resources: Resources | None = None
+    progress: Callable[[Progress], None] | None = None
+
+
+@contextmanager
+def open_listed(
+    source: DataSource, words: ListedWords | None, public: Public
+) -> Iterator[Contributions]:
+    """Give the answers of a release: read as it was told, and only what is listed.
+
+    The part is taken person by person: nobody else's answers change it, and whoever has no listed
+    answer stays a person.
+    """
+    with opened(
+        source.data,
+        source.engine,
+        words,
+        partial(restrict_reading, public),
+        resources=source.resources,
+        progress=source.progress,
+    ) as answers:
+        if isinstance(answers, Responses):
+            refuse_weights(answers.sample, "a release", RAKED)
+        refuse_detected(answers.detected)
+        check_lowest(public, answers)
+        _check_item_names(public, answers.items)
+        yield answers.select(public.items)
+
+
+@contextmanager
+def open_listed_comparisons(
+    source: DataSource, words: ListedWords | None, public: Public
+) -> Iterator[Comparisons]:
+    """Give the comparisons of a release: of listed objects."""
+    comparisons = open_comparisons(source.data, words)
+    refuse_detected(comparisons.detected)
+    yield comparisons.keep(public.items)
+
+
+ListedOpener = Callable[
+    [DataSource, ListedWords | None, Public], AbstractContextManager[Contributions]
+]
+OPENERS: dict[str, ListedOpener] = {
+    "answers": open_listed,
+    "comparisons": open_listed_comparisons,
+}
+"""Opens what whole persons contribute to a release of each kind."""
+
+
+def check_lowest(public: Public, answers: Contributions) -> None:
+    """Refuse answers that were read with another lowest category than the release was told.
+
+    Where nobody says which it is, readers take 0, or 1 if no 0 occurs: then one person's 0 decides
+    how everybody else's answers are read, and no noise would hide that.
+    """
+    if answers.lowest != public.lowest:
+        raise BadResponses(
+            f"these answers were read with {answers.lowest} as the lowest category, and the "
+            f"release was told {public.lowest}. It must not be looked up in the data: say what "
+            "the questionnaire has with lowest= (--lowest)"
+        )
+
+
+def _check_item_names(public: Public, names: Sequence[str]) -> None:
+    listed = frozenset(public.items)
+    if listed.isdisjoint(names):
+        raise BadResponses(
+            f"none of the listed items is in the data: the list begins with {public.items[0]!r}, "
+            f"the data with {names[0]!r}. Write items as the data does"
+            if names
+            else "there is no item in the data"
+        )
+    refuse_misspelt(listed, names, "these answers")
+
+
+@dataclass(frozen=True)
+class DeliveryTerms:
+    """Who pays for a release, where its noise comes from, and where it shall arrive.
+
+    Attributes
+    ----------
+    ledger
+        The ledger, or its file; ``None`` where the spend is not recorded.
+    noise
+        Where noise comes from.
+    out, force
+        The folder of the bundle, and whether it may replace an earlier one; ``None`` where the
+        caller saves it.
+    request
+        What approvers signed; ``None`` where nobody was asked.
+    reservation
+        The name of the charge; ``None`` for a new one.
+    """
+
+    ledger: AnyLedger | None
+    noise: Noise = field(default_factory=ExactNoise)
+    out: str | PathLike[str] | None = None
+    force: bool = False
+    request: Request | None = None
+    reservation: str | None = None
+
+    @property
+    def book(self) -> Ledger | None:
+        """The ledger, opened."""
+        return None if self.ledger is None else as_ledger(self.ledger)
 
 
 @dataclass(frozen=True)
@@ -156,23 +289,21 @@ def describe_account(history: History, entry: LedgerEntry) -> dict[str, Any]:
 def open_delivery(
     order: Order,
     book: Ledger | None,
-    *,
-    out: str | PathLike[str] | None,
-    force: bool,
-    reservation: str | None = None,
+    terms: DeliveryTerms,
     charge: Mapping[str, Any] | None = None,
 ) -> Iterator[Delivery]:
     """Hold everything that a release needs, and explain whatever stops it once it is paid for."""
-    name = Ledger.name_reservation() if reservation is None else reservation
+    name = terms.reservation or Ledger.name_reservation()
     with ExitStack() as stack:
         staged_folders: list[StagedFolder] = []
         if book is not None:
             stack.enter_context(_explaining(book, name, staged_folders))
-        if out is not None:
+        if terms.out is not None:
             room = BUNDLE_BYTES + ITEM_BYTES * sum(order.public.steps)
             room += PAIR_BYTES * min(len(order.public.items), PAIRED_ITEMS) ** 2
             room += 4 * len(json.dumps(order.to_dict()))
-            staged_folders.append(stack.enter_context(hold_place(out, force=force, room=room)))
+            place = hold_place(terms.out, force=terms.force, room=room)
+            staged_folders.append(stack.enter_context(place))
         yield Delivery(order, book, staged_folders[0] if staged_folders else None, name, charge)
 
 
@@ -229,7 +360,7 @@ def explain_resuming(book: Ledger, entry: LedgerEntry) -> str:
 
 
 def resume_release(
-    ledger: Ledger | str | PathLike[str],
+    ledger: AnyLedger,
     release: int | str,
     data: Any = None,
     *,
@@ -263,9 +394,8 @@ def resume_release(
     """
     book, order = find_paid(ledger, release)
     entry = book.find(release)
-    with open_delivery(
-        order, book, out=out, force=force, reservation=entry.reservation
-    ) as delivery:
+    terms = DeliveryTerms(book, noise or ExactNoise(), out, force, reservation=entry.reservation)
+    with open_delivery(order, book, terms) as delivery:
         stored_values = book.fetch(entry.reservation)
         if stored_values is not None:
             return delivery.deliver(restore_release(order, stored_values, ledger=book.id))
@@ -285,12 +415,12 @@ def resume_release(
                     f"{book.path}: these are not the answers that release {entry.number} was "
                     "charged for. Give those, or pay for another release."
                 )
-            return delivery.draw(contributions, noise or ExactNoise())
+            return delivery.draw(contributions, terms.noise)
 
 
-def find_paid(ledger: Ledger | str | PathLike[str], release: int | str) -> tuple[Ledger, Order]:
+def find_paid(ledger: AnyLedger, release: int | str) -> tuple[Ledger, Order]:
     """Return a ledger, and what was asked for in one of its releases."""
-    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    book = as_ledger(ledger)
     return book, read_order(book, book.find(release))
 
 

@@ -17,9 +17,8 @@ from discreet.errors import BadUsage
 from discreet.html import write_page
 from discreet.publishing.verification import check_bundle
 from discreet.report.statement_points import list_identity
-from discreet.results.kinds import find_kind
 from discreet.text import markdown_table, markdown_text
-from discreet.words import Language, speak, translate_record
+from discreet.words import Language, find_kind, speak, translate_record
 
 
 @dataclass(frozen=True)

@@ -11,19 +11,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Unpack, cast
 
 from discreet.answers.judges import Comparisons
-from discreet.answers.protocol import Contributions
+from discreet.answers.protocol import Answers, Contributions
+from discreet.counts import PairCounts
 from discreet.errors import BadResponses, BadUsage
 from discreet.log import LOG
 from discreet.models.noisy.released import check_estimator
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.ledger import EVERYONE, Ledger
-from discreet.privacy.ledger.approvers import Approver
+from discreet.privacy.ledger import EVERYONE, AnyLedger, Ledger
 from discreet.privacy.ledger.balance import History, LedgerEntry
+from discreet.privacy.ledger.policy import Approver
 from discreet.privacy.ledger.request import Request
 from discreet.privacy.ledger.values import check_reservation
 from discreet.privacy.mechanisms import choose_mechanism
@@ -37,11 +38,25 @@ from discreet.publishing.bundle import (
     describe_choices,
     describe_public,
 )
-from discreet.publishing.delivery import describe_account, open_delivery
+from discreet.publishing.delivery import (
+    OPENERS,
+    DataSource,
+    DeliveryTerms,
+    describe_account,
+    open_delivery,
+)
 from discreet.publishing.identity import About
-from discreet.publishing.listed import OPENERS, DataSource
-from discreet.publishing.spec import Forms, Items, ReleaseSpec, check_spec, make_budget, make_spec
-from discreet.results.kinds import KINDS
+from discreet.publishing.spec import (
+    Forms,
+    Items,
+    ReleaseSpec,
+    Words,
+    check_spec,
+    make_budget,
+    make_spec,
+    propose_spec,
+    read_request,
+)
 from discreet.tables.reading import ListedWords
 from discreet.types import (
     AnswerMechanism,
@@ -52,6 +67,7 @@ from discreet.types import (
     Model,
     Relation,
 )
+from discreet.words import KINDS
 
 LARGE_EPSILON = 5.0
 
@@ -72,7 +88,7 @@ def release(
     persons: int | Iterable[object] | None = None,
     mechanism: AnswerMechanism | CompleteMechanism = "auto",
     estimator: Estimator = "noise-aware",
-    ledger: Ledger | str | PathLike[str] | None = None,
+    ledger: AnyLedger | None = None,
     population: str = EVERYONE,
     about: About = None,
     audit: str | PathLike[str] | None = None,
@@ -198,7 +214,7 @@ def release_comparisons(
     max_comparisons: int,
     judges: int | Iterable[object] | None = None,
     mechanism: ComparisonMechanism | CompleteMechanism = "auto",
-    ledger: Ledger | str | PathLike[str] | None = None,
+    ledger: AnyLedger | None = None,
     population: str = EVERYONE,
     about: About = None,
     audit: str | PathLike[str] | None = None,
@@ -271,44 +287,128 @@ def release_comparisons(
     return cast(PublishedRanking, release_spec(DataSource(data), spec, terms))
 
 
-@dataclass(frozen=True)
-class DeliveryTerms:
-    """Who pays for a release, where its noise comes from, and where it shall arrive.
+def propose(
+    budget: Budget | None = None,
+    *,
+    items: Items,
+    ledger: AnyLedger,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    neighbours: Relation | None = None,
+    lowest: int = 0,
+    forms: Forms | None = None,
+    design: Design = "unknown",
+    model: Model = "auto",
+    max_answers: int | None = None,
+    persons: int | None = None,
+    mechanism: AnswerMechanism | ComparisonMechanism = "auto",
+    estimator: Estimator = "noise-aware",
+    population: str = EVERYONE,
+    about: About = None,
+    audit: str | PathLike[str] | None = None,
+    looked: bool = False,
+    kind: str = "answers",
+    reading: Words | None = None,
+) -> Request:
+    """Write down a release that others shall approve; no data is touched.
 
-    Attributes
+    Parameters
     ----------
+    budget, items, epsilon, delta, neighbours, lowest, forms, design, model, max_answers, persons
+    population, about, audit, looked
+        As for :func:`discreet.release`; of comparisons, ``max_answers`` is the cap on comparisons
+        and ``persons`` the number of judges.
     ledger
-        The ledger, or its file; ``None`` where the spend is not recorded.
-    noise
-        Where noise comes from.
-    out, force
-        The folder of the bundle, and whether it may replace an earlier one; ``None`` where the
-        caller saves it.
-    request
-        What approvers signed; ``None`` where nobody was asked.
-    reservation
-        The name of the charge; ``None`` for a new one.
+        The ledger that shall be charged; the request is good for no other.
+    mechanism
+        A name; ``"auto"`` is settled here, so that approvers see which it is.
+    estimator
+        As for :func:`discreet.release`.
+    kind
+        ``"answers"``, or ``"comparisons"`` for :func:`discreet.release_comparisons`.
+    reading
+        How the file will be read: keywords of :func:`discreet.read_responses` (but for those about
+        steps, which stand in the list of items) or of :func:`discreet.read_comparisons`, such as
+        ``{"at_least": 3, "missing": 9}``. The release reads it so and not otherwise.
+
+    Returns
+    -------
+    Request
+        With ``save``, ``load`` and ``sign``; see :func:`discreet.approve`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import discreet
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = discreet.Ledger.create(folder.name + "/spent.db", epsilon=1.0)
+    >>> request = discreet.propose(discreet.Budget(0.5), items=["a", "b", "c"], ledger=ledger)
+    >>> request.body["epsilon"], request.body["mechanism"]
+    ('0.5', 'pairs')
+    >>> folder.cleanup()
     """
+    spec = make_spec(
+        make_budget(budget, epsilon, delta, neighbours),
+        kind=kind,
+        items=items,
+        lowest=lowest,
+        forms=forms,
+        design=design,
+        model=model,
+        max_answers=max_answers,
+        persons=persons,
+        mechanism=mechanism,
+        estimator=estimator,
+        population=population,
+        about=about,
+        audit=audit,
+        looked=looked,
+        reading=reading,
+    )
+    return propose_spec(spec, ledger)
 
-    ledger: Ledger | str | PathLike[str] | None
-    noise: Noise = field(default_factory=ExactNoise)
-    out: str | PathLike[str] | None = None
-    force: bool = False
-    request: Request | None = None
-    reservation: str | None = None
 
-    def __post_init__(self) -> None:
-        if self.reservation is not None:
-            check_reservation(self.reservation)
+def release_request(
+    source: Any,
+    request: Request | str | PathLike[str],
+    *,
+    ledger: AnyLedger | None = None,
+    engine: Engine = "auto",
+    noise: Noise | None = None,
+    out: str | PathLike[str] | None = None,
+    force: bool = False,
+) -> Published:
+    """Release what was proposed and approved, exactly that.
 
-    @property
-    def book(self) -> Ledger | None:
-        """The ledger, opened."""
-        return Ledger.open(self.ledger) if isinstance(self.ledger, str | PathLike) else self.ledger
+    Parameters
+    ----------
+    source
+        Answers or comparisons, as for :func:`discreet.release`. A table is read as the request
+        says; what was read already is taken as it is.
+    request
+        What was approved, or the file that holds it.
+    ledger
+        The ledger that it is for; by default the file that was named when it was proposed.
+    engine, noise, out, force
+        As for :func:`discreet.release`; none of them is a public parameter of the release.
+
+    Raises
+    ------
+    NotAllowed
+        Where the request is for another ledger, was used before, was changed after it was signed,
+        or is not signed by as many approvers of the ledger as it asks for.
+    """
+    spec, book, proposal = read_request(request, ledger)
+    if isinstance(source, Answers | PairCounts | Comparisons):
+        spec = replace(spec, reading={})
+    terms = DeliveryTerms(book, noise or ExactNoise(), out, force, request=proposal)
+    return release_spec(DataSource(source, engine), spec, terms)
 
 
 def release_spec(source: DataSource, spec: ReleaseSpec, terms: DeliveryTerms) -> Published:
     """Do every step between what was asked for and a result, in the only order that is safe."""
+    if terms.reservation is not None:
+        check_reservation(terms.reservation)
     book, kind = terms.book, spec.public.kind
     about = {**spec.identity.describe(), **check_allowed(spec, book, terms.request)}
     words = cast(ListedWords, spec.reading)
@@ -324,14 +424,7 @@ def release_spec(source: DataSource, spec: ReleaseSpec, terms: DeliveryTerms) ->
         _warn_if_weak(order)
         _log_order(order)
         charge = None if book is None else _describe_charge(data, order, book, terms, spec)
-        with open_delivery(
-            order,
-            book,
-            out=terms.out,
-            force=terms.force,
-            reservation=terms.reservation,
-            charge=charge,
-        ) as delivery:
+        with open_delivery(order, book, terms, charge) as delivery:
             return delivery.draw(data, terms.noise)
 
 

@@ -21,9 +21,16 @@ from discreet.errors import BadUsage, NotAllowed
 from discreet.models.noisy.released import check_estimator
 from discreet.names import name_id
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.ledger import EVERYONE, Ledger
-from discreet.privacy.ledger.policy import Asked
-from discreet.privacy.ledger.request import pack, unpack, write_decimal
+from discreet.privacy.ledger import EVERYONE, AnyLedger, Ledger, as_ledger
+from discreet.privacy.ledger.request import (
+    Asked,
+    Request,
+    as_request,
+    make_request,
+    pack,
+    unpack,
+    write_decimal,
+)
 from discreet.privacy.mechanisms import MECHANISMS, check_mechanism, choose_mechanism
 from discreet.privacy.mechanisms.base import CompleteMechanism
 from discreet.privacy.protocol import NOISE_AWARE, PUBLIC, Mechanism, Public
@@ -34,12 +41,14 @@ from discreet.publishing.identity import (
     read_audit,
     read_word_file,
 )
-from discreet.publishing.listed import restrict_reading
-from discreet.results.kinds import KINDS
+from discreet.tables.columns import RATED
 from discreet.tables.key import Key, make_key
 from discreet.tables.lists import read_form_list, read_items, read_list
-from discreet.tables.reading import READING_DEFAULTS, Reading
+from discreet.tables.reading import DESIGN_WORDS, READING_DEFAULTS, Reading
+from discreet.tables.scales import list_scale
+from discreet.tables.survey import RAKED
 from discreet.types import MODELS, Design, Estimator, ScaleModel
+from discreet.words import KINDS
 
 ItemList = Sequence[str] | Mapping[str, int]
 """A list of items, or each with its number of steps."""
@@ -171,6 +180,7 @@ def make_spec(
     """Check what was stated, and return the specification; see :func:`discreet.release`."""
     if not isinstance(budget, Budget):
         raise BadUsage(f"a release needs a budget, such as Budget(epsilon=1.0), found {budget!r}")
+    refuse_reading(reading or {})
     names, steps = _list_items(items, kind)
     if isinstance(lowest, bool) or not isinstance(lowest, int):
         raise BadUsage(f"lowest must be a whole number, found {lowest!r}")
@@ -276,6 +286,30 @@ def check_spec(spec: ReleaseSpec, book: Ledger | None) -> None:
     book.check_policy(Asked(*asked))
 
 
+def propose_spec(spec: ReleaseSpec, ledger: AnyLedger) -> Request:
+    """Return the request for a specification, unless the ledger does not allow it."""
+    book = as_ledger(ledger)
+    check_spec(spec, book)
+    return make_request("release", book.id, {**spec.to_dict(), "ledger_file": str(book.path)})
+
+
+def read_request(
+    request: Request | str | PathLike[str], ledger: AnyLedger | None = None
+) -> tuple[ReleaseSpec, Ledger, Request]:
+    """Return what a request asks for, the ledger that it is for, and the request itself.
+
+    Whether it is the right ledger is checked with the signatures, before the data is opened.
+    """
+    proposal = as_request(request)
+    if proposal.body["purpose"] != "release":
+        raise BadUsage(
+            "this request is about an approver: enter it with 'discreet ledger approver LEDGER "
+            "--request FILE'"
+        )
+    book = as_ledger(proposal.body["ledger_file"] if ledger is None else ledger)
+    return ReleaseSpec.from_dict(proposal.body), book, proposal
+
+
 def _check_published_number(spec: ReleaseSpec, *, is_needed: bool) -> None:
     """Refuse a number of persons that would not be published, unless a policy needs it."""
     is_hidden = spec.budget.neighbours is Neighbours.ADD_REMOVE
@@ -356,7 +390,50 @@ def _list_forms(forms: Any) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(map(name_id, form)) for form in listed)
 
 
-# -- how the data is read, as a request holds it -----------------------------------------------
+# -- how the data is read -----------------------------------------------------------------
+
+
+RATING_WORDS = frozenset({"facets", "rater"})
+"""Keywords that say which columns hold raters."""
+
+
+def refuse_reading(words: Words) -> None:
+    """Refuse keywords about weights and raters, of which no release can be made."""
+    if DESIGN_WORDS.intersection(words):
+        raise BadUsage(f"a release is refused where persons have weights: {RAKED}")
+    if RATING_WORDS.intersection(words):
+        raise BadUsage(f"a release of ratings is refused: {RATED}")
+
+
+def restrict_reading(public: Public, reading: Reading) -> Reading:
+    """Return how to read answers of a release: as told, without looking at the values.
+
+    Columns and rows outside the item list are ignored.
+    """
+    coding, listed = reading.asked, frozenset(public.items)
+    if coding.steps or coding.merge or coding.lowest is not None or coding.model is not None:
+        raise BadUsage(
+            "a release is told about the steps of its items and never looks for them: steps "
+            "stand in the item list (items={'Q1': 4}, in a file the columns item and steps), "
+            "and the lowest category is lowest= (--lowest). Merge categories before"
+        )
+    if not public.lowest and not public.has_steps:
+        if coding.reverse:
+            raise BadUsage("reverse= (--reverse) is for items with steps, and these have none")
+        is_coded = reading.at_least is None
+        return replace(reading, model="rasch" if is_coded else None, listed=listed)
+    if reading.at_least is not None or reading.one_means == "wrong":
+        raise BadUsage(
+            "at_least= (--at-least) and one_means= (--one-means) make answers right and wrong, "
+            "and the item list names steps. Leave out one or the other"
+        )
+    steps = dict(zip(public.items, public.steps, strict=True))
+    unlisted = [item for item in coding.reverse if item not in steps]
+    if unlisted:
+        raise BadUsage(f"reverse= (--reverse) names {unlisted[0]!r}, which is not on the list")
+    scale = list_scale(steps, public.lowest, coding.reverse)
+    return replace(reading, reverse=(), scale=scale, listed=listed)
+
 
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "answers": dict(READING_DEFAULTS),

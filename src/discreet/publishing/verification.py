@@ -31,7 +31,7 @@ from discreet.models.noisy.released import (
 )
 from discreet.names import read_names
 from discreet.privacy.accounting import Guarantee, Neighbours
-from discreet.privacy.ledger import Ledger, LedgerEntry
+from discreet.privacy.ledger import AnyLedger, LedgerEntry, as_ledger
 from discreet.privacy.ledger.values import describe_values
 from discreet.privacy.wall import Release, pack_release
 from discreet.publishing.bundle import (
@@ -46,7 +46,6 @@ from discreet.publishing.bundle import (
 )
 from discreet.publishing.identity import NAMES, AuditFacts
 from discreet.results.estimate import Estimate, Solution, Status
-from discreet.results.kinds import KINDS, ReleaseKind, find_kind
 from discreet.results.thresholds import THRESHOLD_COLUMNS, Thresholds
 from discreet.schema import (
     Among,
@@ -63,6 +62,7 @@ from discreet.schema import (
 )
 from discreet.text import spreadsheet_cell
 from discreet.types import Chooser, Design, Estimator, NamedModel
+from discreet.words import KINDS, ReleaseKind, find_kind
 
 
 def verify(folder: str | PathLike[str]) -> None:
@@ -186,9 +186,7 @@ class CheckedBundle:
     finding: str
 
 
-def check_ledger(
-    ledger: Ledger | str | PathLike[str], bundles: str | PathLike[str]
-) -> list[CheckedBundle]:
+def check_ledger(ledger: AnyLedger, bundles: str | PathLike[str]) -> list[CheckedBundle]:
     """Check that a ledger knows every bundle in a folder that names it.
 
     Each bundle shows a head: a keyed hash of the ledger's chain of events up to its noisy values.
@@ -208,7 +206,7 @@ def check_ledger(
         Where a bundle is not whole, the ledger does not know it, or two bundles show different
         values for one charge; all of them are named.
     """
-    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    book = as_ledger(ledger)
     entries = {entry.number: entry for entry in book.releases()}
     checked, troubles = [], []
     charges: dict[int, list[tuple[Path, Mapping[str, Any]]]] = {}

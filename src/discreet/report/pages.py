@@ -51,7 +51,6 @@ from discreet.report.statement_points import (
 )
 from discreet.report.svg import draw_difficulties
 from discreet.results.estimate import Estimate
-from discreet.results.kinds import find_kind
 from discreet.results.ranks import (
     ItemOrder,
     find_standing,
@@ -60,7 +59,7 @@ from discreet.results.ranks import (
     show_ranks,
 )
 from discreet.text import show_probability
-from discreet.words import Language, mark, speak
+from discreet.words import Language, find_kind, mark, speak
 
 
 def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:

@@ -26,9 +26,8 @@ from discreet.report.statement_points import (
     list_nist_points,
     list_unprotected,
 )
-from discreet.results.kinds import find_kind
 from discreet.text import markdown_table, markdown_text
-from discreet.words import mark, mark_of, speak, translate_record
+from discreet.words import find_kind, mark, mark_of, speak, translate_record
 
 RELATION = {
     "replace-one": mark_of(

@@ -15,8 +15,7 @@ from typing import Any
 from discreet.models.noisy.chain import FLOOR_LIMIT, has_room
 from discreet.privacy.accounting import CHARGED, NO_LEDGER
 from discreet.privacy.ledger import EVERYONE
-from discreet.results.kinds import find_kind
-from discreet.words import Language, mark, speak
+from discreet.words import Language, find_kind, mark, speak
 
 PROOFS = {
     "margins": "docs/margins.md",

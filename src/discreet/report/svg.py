@@ -19,9 +19,8 @@ from discreet.items.residuals import InformationCurve
 from discreet.items.scalogram import Scalogram
 from discreet.planning.plan import Plan
 from discreet.report.pictures import ContrastMap, FitMap, GroupRows, ItemRows
-from discreet.results.kinds import KINDS, ReleaseKind
 from discreet.text import count_of, minus, name_some
-from discreet.words import ENGLISH, Language
+from discreet.words import ENGLISH, KINDS, Language, ReleaseKind
 
 PICTURE_ITEMS = 60
 """More items than this would make the picture longer than anyone scrolls."""

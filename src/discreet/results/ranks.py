@@ -26,11 +26,10 @@ from discreet.results.differences import (
     name_without_error,
 )
 from discreet.results.estimate import Estimate, check_level, two_sided_quantile
-from discreet.results.kinds import ReleaseKind
 from discreet.tabular import Tabular, list_field_columns
 from discreet.text import count_of, name_some
 from discreet.types import FloatArray, Int64Array
-from discreet.words import ENGLISH, Language, mark_of
+from discreet.words import ENGLISH, Language, ReleaseKind, mark_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,10 +24,15 @@ from discreet.privacy.accounting import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.mechanisms import mechanisms_for
 from discreet.privacy.protocol import Public
-from discreet.publishing.delivery import find_charged, read_order, resume_release
-from discreet.publishing.listed import DataSource, restrict_reading
-from discreet.publishing.release import DeliveryTerms, Preview, preview_release, release_spec
-from discreet.publishing.spec import ItemList, ReleaseSpec, make_spec
+from discreet.publishing.delivery import (
+    DataSource,
+    DeliveryTerms,
+    find_charged,
+    read_order,
+    resume_release,
+)
+from discreet.publishing.release import Preview, preview_release, release_spec
+from discreet.publishing.spec import ItemList, ReleaseSpec, make_spec, restrict_reading
 from discreet.scales.bank import CONFIDENTIAL, is_bank, read_bank
 from discreet.studio.forms import Field, read_fields, read_number, read_whole, write_number
 from discreet.studio.jobs import TaskProgress

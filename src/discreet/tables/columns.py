@@ -31,6 +31,13 @@ _RESPONSE = frozenset(
         "graded",
     }
 )
+_RATER = frozenset({"rater", "raters", "rated_by", "grader", "judge"})
+RATED = (
+    "with raters of unequal severity its totals would estimate a mixture over raters, not the "
+    "thresholds of items; and raters are persons too, whom it would not protect. Release "
+    "right/wrong answers, or scores without raters"
+)
+"""Why a release of ratings is refused."""
 _SUBSTITUTES = {_PERSON: frozenset({"model"}), _ITEM: frozenset({"prompt"})}
 """What else the columns may be called where no column has a name of these: a table of language
 models often has the text of a prompt beside the id of its question."""
@@ -275,7 +282,19 @@ class _Columns:
                 f"found '{self.names[plan.person]}', '{self.names[plan.item]}' and "
                 f"'{self.names[plan.response]}'."
             )
+        if reading.listed:
+            self.refuse_raters(plan)
         return plan
+
+    def refuse_raters(self, plan: LongPlan) -> None:
+        """Refuse a release of a table with a column of raters."""
+        raters = {*self.like(_RATER)} - {plan.person, plan.item, plan.response}
+        if raters:
+            raise BadUsage(
+                f"{self.where}: column '{self.names[min(raters)]}' names raters, and a release of "
+                f"ratings is refused: {RATED}. If the column is something else, leave it out with "
+                "ignore= (--ignore)"
+            )
 
     def plan_wide(self) -> WidePlan:
         person, reading = self.wide_person(), self.reading

@@ -7,47 +7,164 @@ finds its words (:func:`speak`). ``words.pot`` lists every sentence with the fil
 
 Sentences differ where persons answer items and where judges compare objects. English puts the nouns
 into one sentence; other languages bend them, so that they have a whole sentence for each kind.
+Whatever differs between the two kinds is a word, and every such word is in :data:`KINDS`.
+
+An agency may put its sentences in the place of the library's, but for those of the promise. Which
+are fixed is told by the files that say them: what the statement says, NIST's points, notices, the
+spending report, and whatever the guarantee itself says. They are the same for every release, so
+that readers and lawyers who know one know all, and so that nobody weakens a warning or strengthens
+a promise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from string import Formatter
+from typing import Any
 
 from discreet.errors import BadUsage
-from discreet.words.catalogue import list_texts, read_entries, read_language
+
+
+def mark(sentence: str) -> str:
+    """Return a sentence as it is; it is translated where it is shown."""
+    return sentence
+
+
+def mark_of(sentence: str) -> str:
+    """Return a sentence with nouns of its kind as it is; it is translated where it is shown."""
+    return sentence
+
+
+@dataclass(frozen=True)
+class ReleaseKind:
+    """How releases of one kind speak of themselves.
+
+    Attributes
+    ----------
+    answers, person, item
+        What is given, by whom, to what.
+    number, numbers
+        What is published of each item; the table is named after it.
+    listed
+        The public list.
+    unit
+        What is protected; None for one person's whole set of answers.
+    title, question, scale, most, least
+        Words of the public page: its title, what the picture answers, the direction of the scale,
+        what the items at its ends are called.
+    model, use, domain
+        Words for the method and for the registry of deployments.
+    """
+
+    answers: str
+    person: str
+    item: str
+    number: str
+    numbers: str
+    listed: str
+    unit: str | None
+    title: str
+    question: str
+    scale: str
+    most: str
+    least: str
+    model: str
+    use: str
+    domain: str
+
+    @property
+    def persons(self) -> str:
+        """Who contributes; also the field of the record with their number."""
+        return f"{self.person}s"
+
+    @property
+    def items(self) -> str:
+        """What the numbers are about."""
+        return f"{self.item}s"
+
+    @property
+    def cap(self) -> str:
+        """The field of the record with the cap on what each person contributes."""
+        return f"max_{self.answers}"
+
+    @property
+    def table(self) -> str:
+        """The file with the numbers."""
+        return f"{self.numbers}.csv"
+
+    @property
+    def nouns(self) -> dict[str, str]:
+        """Every word, by its name in sentences; capital letters where a sentence begins with it."""
+        plain = {**vars(self), "persons": self.persons, "items": self.items}
+        capital = ("answers", "number", "most", "least")
+        return plain | {name.capitalize(): plain[name].capitalize() for name in capital}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of that file."""
+        return ("item", self.number, "se", "lower", "upper", "status")
+
+
+KINDS = {
+    one.answers: one
+    for one in (
+        ReleaseKind(
+            answers="answers",
+            person="person",
+            item="item",
+            number="difficulty",
+            numbers="difficulties",
+            listed="item list",
+            unit=None,
+            title="Item difficulties",
+            question="How hard each item is",
+            scale="harder",
+            most="hardest",
+            least="easiest",
+            model="Rasch difficulties",
+            use="Item difficulties of the Rasch model",
+            domain="Right, wrong or missing answers of persons to listed items",
+        ),
+        ReleaseKind(
+            answers="comparisons",
+            person="judge",
+            item="object",
+            number="strength",
+            numbers="strengths",
+            listed="list of objects",
+            unit=mark("one judge's whole set of comparisons"),
+            title="Strengths of objects",
+            question="How strong each object is",
+            scale="stronger",
+            most="strongest",
+            least="weakest",
+            model="Bradley-Terry strengths",
+            use="Ranking of objects by the Bradley-Terry model",
+            domain="Which of two listed objects a judge preferred, for some pairs",
+        ),
+    )
+}
+"""The kinds by name; a record that does not say is about answers."""
+
+
+def find_kind(record: Mapping[str, Any]) -> ReleaseKind:
+    """Return the kind of a record."""
+    return KINDS[record.get("kind", "answers")]
+
 
 FOLDER = Path(__file__).parent
 SOURCE = FOLDER / "words.pot"
 """Every sentence, without a translation."""
 LANGUAGES = {"en": "English", "de": "Deutsch", "es": "Español"}
 """The languages of pages and statements, by their codes."""
-CONTEXTS = ("answers", "comparisons")
+CONTEXTS = tuple(KINDS)
 """What a sentence with nouns of its kind is about: it is translated once for each."""
-
-NOUNS = frozenset(
-    {
-        *("answers", "person", "persons", "item", "items", "number", "numbers", "listed", "unit"),
-        *("title", "question", "scale", "most", "least", "model", "use", "domain"),
-        *("Answers", "Number", "Most", "Least"),
-    }
-)
+NOUNS = frozenset(KINDS["answers"].nouns)
 """What a kind has words for; whole sentences in other languages need none of them."""
-
-
-class Spoken(Protocol):
-    """A kind of release, with its nouns in English."""
-
-    @property
-    def answers(self) -> str:
-        """What is given; also the context of its sentences."""
-
-    @property
-    def nouns(self) -> Mapping[str, str]:
-        """Its words, by their names in sentences."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +186,7 @@ class Language:
         """Return a sentence, with these values in it."""
         return self.term(sentence).format(**values)
 
-    def of(self, kind: Spoken, sentence: str, /, **values: object) -> str:
+    def of(self, kind: ReleaseKind, sentence: str, /, **values: object) -> str:
         """Return a sentence with nouns of its kind."""
         text = self.catalogue.get((kind.answers, sentence, 0), sentence)
         return text.format(**{**kind.nouns, **values})
@@ -91,16 +208,6 @@ class Language:
 
 
 ENGLISH = Language("en", {})
-
-
-def mark(sentence: str) -> str:
-    """Return a sentence as it is; it is translated where it is shown."""
-    return sentence
-
-
-def mark_of(sentence: str) -> str:
-    """Return a sentence with nouns of its kind as it is; it is translated where it is shown."""
-    return sentence
 
 
 def check_language(language: str) -> str:
@@ -140,3 +247,237 @@ def translate_record(record: Mapping[str, Any], language: str) -> dict[str, Any]
     if not identity:
         del translated["identity"]
     return translated
+
+
+# --- catalogues: the text files that translators and agencies edit --------------------------------
+
+_LINE = re.compile(r'(?:(msgctxt|msgid|msgid_plural|msgstr(?:\[\d\])?)\s+)?("(?:[^"\\]|\\.)*")')
+HEADER = ("MIME-Version: 1.0", "Content-Type: text/plain; charset=UTF-8")
+PLURALS = "Plural-Forms: nplurals=2; plural=(n != 1);"
+
+
+@dataclass(frozen=True)
+class CatalogueEntry:
+    """One sentence, as the source has it and as a language says it.
+
+    Attributes
+    ----------
+    sentence, plural
+        In English, for one and for many; no plural where nothing is counted.
+    context
+        What it is about, where the same words are translated differently.
+    said
+        The translation, in as many forms as there are numbers; empty strings where it is missing.
+    places
+        The files that say it.
+    is_fuzzy
+        Whether a translator's tool guessed it.
+    """
+
+    sentence: str
+    plural: str = ""
+    context: str = ""
+    said: tuple[str, ...] = ("",)
+    places: tuple[str, ...] = ()
+    is_fuzzy: bool = False
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """By what it is found."""
+        return self.context, self.sentence
+
+
+@dataclass
+class _Lines:
+    """The lines of one entry, as they are read."""
+
+    parts: dict[str, str] = field(default_factory=dict)
+    places: list[str] = field(default_factory=list)
+    is_fuzzy: bool = False
+
+    def finish(self) -> CatalogueEntry:
+        translations = [text for name, text in self.parts.items() if name.startswith("msgstr")]
+        return CatalogueEntry(
+            self.parts["msgid"],
+            self.parts.get("msgid_plural", ""),
+            self.parts.get("msgctxt", ""),
+            tuple(translations),
+            tuple(self.places),
+            self.is_fuzzy,
+        )
+
+
+def read_entries(text: str, source_name: str) -> list[CatalogueEntry]:
+    """Return the entries of a catalogue, its header left out, or say in which line it is none."""
+    return [entry for entry in _read_all(text, source_name) if entry.sentence]
+
+
+def read_language(text: str, source_name: str) -> str:
+    """Return the language that a catalogue's header names; empty where it names none."""
+    headers = [entry.said[0] for entry in _read_all(text, source_name) if not entry.sentence]
+    language_line = re.search(r"^Language:\s*(\S+)", "".join(headers), re.MULTILINE)
+    return language_line[1] if language_line else ""
+
+
+def _read_all(text: str, source_name: str) -> Iterator[CatalogueEntry]:
+    lines, name = _Lines(), ""
+    for number, line in enumerate(map(str.strip, [*text.splitlines(), ""]), start=1):
+        starts = not line or line.startswith(("#", "msgctxt")) or line.startswith("msgid ")
+        if starts and any(part.startswith("msgstr") for part in lines.parts):
+            yield lines.finish()
+            lines = _Lines()
+        if line.startswith("#"):
+            lines.places += line[2:].split() if line.startswith("#:") else []
+            lines.is_fuzzy |= line.startswith("#,") and "fuzzy" in line
+        elif line:
+            match = _LINE.fullmatch(line)
+            name = (match and match[1]) or name
+            if match is None or not name or (name != "msgctxt" and not _follows(name, lines)):
+                raise BadUsage(
+                    f"{source_name}, line {number}: this is no line of a catalogue, which has "
+                    f'msgid "..." and msgstr "...", found {line[:40]!r}'
+                )
+            lines.parts[name] = lines.parts.get(name, "") + _unescape(match[2][1:-1])
+    if lines.parts:
+        raise BadUsage(f"{source_name}: the last sentence has no msgstr")
+
+
+def _follows(name: str, lines: _Lines) -> bool:
+    """Say whether a part may stand where it stands: a translation follows what it translates."""
+    return name == "msgid" or "msgid" in lines.parts
+
+
+def write_entries(entries: Iterable[CatalogueEntry], language: str = "") -> str:
+    """Return a catalogue as text, in the order that it was given."""
+    header = [f"Language: {language}", *HEADER, PLURALS] if language else [*HEADER, PLURALS]
+    parts = [_write_entry(CatalogueEntry("", said=("".join(f"{line}\n" for line in header),)))]
+    return "\n".join([*parts, *map(_write_entry, entries)])
+
+
+def _write_entry(entry: CatalogueEntry) -> str:
+    lines = [f"#: {place}" for place in entry.places]
+    lines += _write_part("msgctxt", entry.context) if entry.context else []
+    lines += _write_part("msgid", entry.sentence)
+    if not entry.plural:
+        return "\n".join([*lines, *_write_part("msgstr", entry.said[0])]) + "\n"
+    lines += _write_part("msgid_plural", entry.plural)
+    for number in range(2):
+        translation = entry.said[number] if number < len(entry.said) else ""
+        lines += _write_part(f"msgstr[{number}]", translation)
+    return "\n".join(lines) + "\n"
+
+
+def _write_part(name: str, text: str) -> list[str]:
+    pieces = re.findall(r"(?:\S+\s*|\s+)", text)
+    rows = [""]
+    for piece in pieces:
+        if rows[-1] and (len(rows[-1]) + len(piece.rstrip()) > 92 or rows[-1].endswith("\n")):
+            rows.append("")
+        rows[-1] += piece
+    quoted = ['"' + _escape(row) + '"' for row in rows]
+    short = len(rows) == 1 and len(name) + len(quoted[0]) < 100
+    return [f"{name} {quoted[0]}"] if short else [f'{name} ""', *quoted]
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _unescape(text: str) -> str:
+    return re.sub(r"\\(.)", lambda match: {"n": "\n", "t": "\t"}.get(match[1], match[1]), text)
+
+
+def list_texts(entries: Iterable[CatalogueEntry]) -> dict[tuple[str, str, int], str]:
+    """Return translations by context, English sentence and form: 0 for one, 1 for many."""
+    return {(*entry.key, form): text for entry in entries for form, text in enumerate(entry.said)}
+
+
+def placeholders(text: str) -> set[str]:
+    """Return the names in braces.
+
+    Examples
+    --------
+    >>> sorted(placeholders("{count} of {total} items, {{as they are}}"))
+    ['count', 'total']
+    """
+    try:
+        parts = [*Formatter().parse(text)]
+    except ValueError as error:
+        raise BadUsage(f"{text[:40]!r} has a brace without its other half ({error})") from None
+    if any(form or conversion for _, _, form, conversion in parts):
+        raise BadUsage(f"{text[:40]!r} has more than a name in braces")
+    return {name for _, name, _, _ in parts if name is not None}
+
+
+# --- an agency's own wording ----------------------------------------------------------------------
+
+FIXED = (
+    "report/statement_points.py",
+    "report/spending.py",
+    "report/statement.py",
+    "privacy/",
+    "publishing/",
+)
+"""Where the sentences of the promise are said."""
+OWN_LETTERS = 100_000
+"""Longest catalogue of an agency."""
+
+
+@cache
+def _list_sentences() -> dict[tuple[str, str], CatalogueEntry]:
+    return {one.key: one for one in read_entries(SOURCE.read_text("utf-8"), SOURCE.name)}
+
+
+def is_fixed(entry: CatalogueEntry) -> bool:
+    """Say whether a sentence belongs to the promise."""
+    return any(place.startswith(FIXED) for place in entry.places)
+
+
+def check_own(text: str, language: str, source_name: str = "the own words of a release") -> str:
+    """Return an agency's catalogue as it is kept, or say what is wrong with it."""
+    if len(text) > OWN_LETTERS:
+        raise BadUsage(f"{source_name}: a catalogue has at most {OWN_LETTERS:,} letters")
+    stated_language = read_language(text, source_name) or language
+    if stated_language != language:
+        raise BadUsage(
+            f"{source_name}: these words are in the language {stated_language!r}, and the "
+            f"release speaks {language!r}"
+        )
+    entries = [one for one in read_entries(text, source_name) if any(one.said)]
+    for entry in entries:
+        _check_entry(entry, source_name)
+    return write_entries([replace(one, places=(), is_fuzzy=False) for one in entries], language)
+
+
+def _check_entry(entry: CatalogueEntry, source_name: str) -> None:
+    source, excerpt = _list_sentences().get(entry.key), entry.sentence[:60]
+    if source is None:
+        raise BadUsage(
+            f"{source_name}: no page says {excerpt!r}"
+            + (f" about {entry.context}" if entry.context else "")
+            + "; copy msgctxt and msgid from words.pot as they stand there"
+        )
+    if is_fixed(source):
+        raise BadUsage(
+            f"{source_name}: {excerpt!r} is part of the promise, which has the same words in every "
+            "release; say what you want to add as note, introduction or footer"
+        )
+    forms = 2 if source.plural else 1
+    if entry.plural != source.plural or len(entry.said) != forms or not all(entry.said):
+        raise BadUsage(f"{source_name}: {excerpt!r} needs {forms} forms, none of them empty")
+    if entry.is_fuzzy:
+        raise BadUsage(
+            f"{source_name}: {excerpt!r} is a guess of some program (fuzzy); confirm or remove it"
+        )
+    _check_names(entry, source, source_name)
+
+
+def _check_names(entry: CatalogueEntry, source: CatalogueEntry, source_name: str) -> None:
+    """Refuse names in braces that the sentence has not, and the loss of a value that it has."""
+    allowed = placeholders(source.sentence) | placeholders(source.plural)
+    needed = allowed - NOUNS if source.context else allowed
+    for text in entry.said:
+        names_in_text = placeholders(text)
+        if not needed <= names_in_text <= allowed:
+            names = ", ".join(f"{{{name}}}" for name in sorted(allowed)) or "none"
+            raise BadUsage(f"{source_name}: {text[:60]!r} has other names in braces than {names}")

@@ -98,6 +98,8 @@ def _plan(source: Any, reading: Reading | None) -> FrameRows:
 class SparkAnswers(Answers):
     """A DataFrame that is asked where it is."""
 
+    items: tuple[str, ...] = ()
+
     def __init__(
         self, rows: FrameRows, items: tuple[str, ...], transforms: tuple[Step, ...] = ()
     ) -> None:

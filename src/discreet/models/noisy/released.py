@@ -32,7 +32,7 @@ from discreet.models.noisy.pairs import PairMatrix, fit_net_wins, fit_noisy_pair
 from discreet.models.noisy.totals.fit import TotalsFit, fit_totals
 from discreet.models.noisy.totals.forms import Measurer, read_released_forms
 from discreet.privacy.mechanisms.response import COUNTED, find_flip_probability
-from discreet.privacy.mechanisms.totals_sensitivity import unpack_shapes
+from discreet.privacy.mechanisms.totals import unpack_shapes
 from discreet.privacy.protocol import NOISE_AWARE, NoiseLaw
 from discreet.privacy.wall import Release
 from discreet.results.estimate import Estimate, FitWarning, Solution, Status, WarningKind

@@ -19,7 +19,7 @@ from scipy.special import erfcx, log_ndtr, ndtri_exp
 
 from discreet.errors import BadBudget
 from discreet.privacy.accounting import Guarantee, Neighbours
-from discreet.words import ENGLISH, Language, Spoken, mark_of
+from discreet.words import ENGLISH, Language, ReleaseKind, mark_of
 
 
 def float_up(value: Fraction) -> float:
@@ -297,7 +297,7 @@ MOSTLY_BELIEVED = mark_of(
 )
 
 
-def explain_belief(guarantee: Guarantee, kind: Spoken, tell: Language = ENGLISH) -> str:
+def explain_belief(guarantee: Guarantee, kind: ReleaseKind, tell: Language = ENGLISH) -> str:
     """Say in one sentence what somebody can learn about one person from a release."""
     if guarantee.tail is None:
         right = best_guess(guarantee.epsilon, guarantee.delta, guarantee.neighbours)

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -25,14 +26,17 @@ from discreet.errors import BadUsage, LedgerError
 from discreet.hints import Guessable
 from discreet.privacy.accounting import Budget, Neighbours, as_neighbours
 from discreet.privacy.accounting.spend import Spend
-from discreet.privacy.ledger.approvers import (
-    Approver,
-    Board,
-    check_approval_count,
-    list_used,
-    read_change,
+from discreet.privacy.ledger.balance import (
+    History,
+    LedgerEntry,
+    check_disjoint,
+    check_given,
+    check_release,
+    keep_persons,
+    make_allowance,
+    read_history,
+    seal_persons,
 )
-from discreet.privacy.ledger.balance import History, LedgerEntry, make_allowance
 from discreet.privacy.ledger.file import (
     CHARGED,
     COMPLETED,
@@ -51,7 +55,16 @@ from discreet.privacy.ledger.file import (
     tell_time,
     transaction,
 )
-from discreet.privacy.ledger.policy import Asked, Policy, make_policy, read_policy
+from discreet.privacy.ledger.policy import (
+    Approver,
+    Board,
+    Policy,
+    check_approval_count,
+    list_used,
+    make_policy,
+    read_change,
+    read_policy,
+)
 from discreet.privacy.ledger.populations import (
     EVERYONE,
     Declaration,
@@ -60,15 +73,7 @@ from discreet.privacy.ledger.populations import (
     list_population_names,
     read_declarations,
 )
-from discreet.privacy.ledger.records import (
-    check_disjoint,
-    check_given,
-    check_release,
-    keep_persons,
-    read_history,
-    seal_persons,
-)
-from discreet.privacy.ledger.request import Request
+from discreet.privacy.ledger.request import Asked, Request
 from discreet.privacy.ledger.values import (
     check_reservation,
     describe_values,
@@ -81,7 +86,7 @@ from discreet.privacy.ledger.values import (
 )
 from discreet.types import Composition, Relation
 
-__all__ = ["EVERYONE", "Ledger", "LedgerEntry", "MissingLedger", "fingerprint_rows"]
+__all__ = ["EVERYONE", "Ledger", "LedgerEntry", "MissingLedger", "as_ledger", "fingerprint_rows"]
 
 BUSY_SECONDS = 60.0
 COUNT_DECLARATIONS = "SELECT count(*) FROM declarations"
@@ -94,7 +99,7 @@ class Ledger(Guessable):
     Examples
     --------
     >>> import tempfile
-    >>> from discreet.privacy.accounting.gaussian_noise import calibrate_counts
+    >>> from discreet.privacy.accounting.additive_noise import calibrate_counts
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = Ledger.create(folder.name + "/spent.db", epsilon=1.0, delta=1e-6)
     >>> sigma, spend = calibrate_counts(12, Budget(1.0, 1e-6))
@@ -261,11 +266,7 @@ class Ledger(Guessable):
         terms = Asked(spend.epsilon, spend.delta, str(spend.neighbours), spend.mechanism, persons)
         self.check_policy(terms)
         check_given(self.path, ids, needed=self.remembers_persons)
-        with (
-            open_ledger_file(self.path, self.timeout) as connection,
-            transaction(connection, "IMMEDIATE"),
-        ):
-            history = self._read(connection)
+        with self._change() as (connection, history):
             _check_new(history, name)
             approved = self._gather(history).check_release(request)
             if request is not None:
@@ -350,11 +351,7 @@ class Ledger(Guessable):
             list_population_names(disjoint),
         )
         declaration = Declaration(name, *lists, corrects=correct)
-        with (
-            open_ledger_file(self.path, self.timeout) as connection,
-            transaction(connection, "IMMEDIATE"),
-        ):
-            before = self._read(connection)
+        with self._change() as (connection, before):
             check_declaration(declaration, before.populations)
             declaration = replace(declaration, after=len(before.entries), declared_at=tell_time())
             populations = read_declarations([*before.declarations, declaration])
@@ -371,15 +368,11 @@ class Ledger(Guessable):
         """Enter an approver's key, or carry out a request that enters or retires one.
 
         The first keys, as many as the ledger asks for, are entered as they are; after that only
-        by a request (`discreet.privacy.ledger.approvers.propose_change`) that approvers signed.
+        by a request (`discreet.privacy.ledger.policy.propose_change`) that approvers signed.
         """
         request = change if isinstance(change, Request) else None
         statement = change if isinstance(change, Approver) else read_change(change)
-        with (
-            open_ledger_file(self.path, self.timeout) as connection,
-            transaction(connection, "IMMEDIATE"),
-        ):
-            history = self._read(connection)
+        with self._change() as (connection, history):
             self._gather(history).check_change(statement, request)
             statement = replace(statement, after=len(history.entries), declared_at=tell_time())
             add_declaration(connection, self.key, statement.to_dict())
@@ -415,11 +408,8 @@ class Ledger(Guessable):
         """
         facts = describe_values(parts)
         write_beside(self.path, reservation, facts, parts)
-        with (
-            open_ledger_file(self.path, self.timeout) as connection,
-            transaction(connection, "IMMEDIATE"),
-        ):
-            entry = self._read(connection).find(reservation)
+        with self._change() as (connection, history):
+            entry = history.find(reservation)
             is_first = entry.state == CHARGED
             if is_first:
                 write_inside(connection, reservation, facts, parts)
@@ -440,11 +430,8 @@ class Ledger(Guessable):
         Where they are missing, or are others than were committed, the release becomes void: its
         charge stays, and noise is never drawn for it again.
         """
-        with (
-            open_ledger_file(self.path, self.timeout) as connection,
-            transaction(connection, "IMMEDIATE"),
-        ):
-            entry = self._read(connection).find(reservation)
+        with self._change() as (connection, history):
+            entry = history.find(reservation)
             content = None
             if entry.stored and entry.void_at is None:
                 content = read_values(connection, self.path, reservation, entry.stored)
@@ -467,11 +454,8 @@ class Ledger(Guessable):
 
         The values go, unless they are kept because no bundle was written yet.
         """
-        with (
-            open_ledger_file(self.path, self.timeout) as connection,
-            transaction(connection, "IMMEDIATE"),
-        ):
-            entry = self._read(connection).find(reservation)
+        with self._change() as (connection, history):
+            entry = history.find(reservation)
             if entry.completed_at is None:
                 add_event(connection, self.key, COMPLETED, reservation, {"at": tell_time()})
             if not keep_values:
@@ -509,11 +493,29 @@ class Ledger(Guessable):
         """Return the (epsilon, delta) that one more release of this population may have."""
         return self.history().left(population)
 
+    @contextmanager
+    def _change(self) -> Iterator[tuple[sqlite3.Connection, History]]:
+        """Give the open file and what it holds, in one transaction that may write to it."""
+        with (
+            open_ledger_file(self.path, self.timeout) as connection,
+            transaction(connection, "IMMEDIATE"),
+        ):
+            yield connection, self._read(connection)
+
     def _read(self, connection: sqlite3.Connection) -> History:
         """Read everything and check the seals that run through it."""
         allowance = make_allowance(self.limit, self.rule, self.set_aside)
         settings = self.limit, allowance, self.neighbours
         return read_history(connection, self.path, self.key, *settings)
+
+
+AnyLedger = Ledger | str | PathLike[str]
+"""A ledger, or its file."""
+
+
+def as_ledger(source: AnyLedger) -> Ledger:
+    """Return a ledger that may be given as its file."""
+    return source if isinstance(source, Ledger) else Ledger.open(source)
 
 
 def _from_settings(path: Path, settings: str, key: bytes, timeout: float) -> Ledger:

@@ -1,8 +1,11 @@
 """A request: what shall be done with a ledger, in one form that several people sign.
 
-In: public values, never data. Out: a :class:`Request`, its one canonical sequence of bytes, its
-file. What is signed is JSON with sorted keys, in UTF-8, without blanks and without floating-point
-numbers: those are written as exact decimals, so that no two programs print them differently.
+In: public values, never data, and signing keys. Out: a :class:`Request`, its one canonical sequence
+of bytes, its file. What is signed is JSON with sorted keys, in UTF-8, without blanks and without
+floating-point numbers: those are written as exact decimals, so that no two programs print them
+differently. Signatures are Ed25519, from the package ``cryptography`` (extra ``approvals``). A
+public key is written as ``ed25519:`` and 64 hexadecimal digits; its fingerprint, for people to
+compare, is 32 digits of its SHA-256.
 """
 
 from __future__ import annotations
@@ -14,15 +17,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from discreet.atomic import write_text
-from discreet.errors import BadUsage, NotAllowed, escape_controls, escape_json
+from discreet.atomic import appearing, write_text
+from discreet.errors import BadUsage, MissingExtra, NotAllowed, escape_controls, escape_json
 from discreet.privacy.ledger.file import random_bytes
-from discreet.privacy.ledger.policy import Asked
-from discreet.privacy.ledger.signatures import check_public, make_fingerprint, sign
 from discreet.schema import (
     Along,
     AtLeast,
@@ -35,6 +37,154 @@ from discreet.schema import (
     read_fields,
 )
 from discreet.types import Estimator
+
+PREFIX = "ed25519:"
+_PUBLIC = re.compile(rf"{PREFIX}[0-9a-f]{{64}}")
+_SIGNATURE = re.compile(r"[0-9a-f]{128}")
+
+
+def _load(name: str) -> Any:
+    """Return a module of the library with the signatures."""
+    try:
+        return import_module(f"cryptography.{name}")
+    except ImportError:
+        raise MissingExtra("approving releases", "approvals") from None
+
+
+def _ed25519() -> Any:
+    return _load("hazmat.primitives.asymmetric.ed25519")
+
+
+def _serialization() -> Any:
+    return _load("hazmat.primitives.serialization")
+
+
+def write_key(path: str | PathLike[str], passphrase: str | None = None) -> str:
+    """Make a signing key, readable by its owner only, and return its public key.
+
+    The public key is also written to a file of its own, with ``.pub`` at its end. An existing key
+    is never touched. With a passphrase the file is encrypted.
+    """
+    forms, key_path = _serialization(), Path(path)
+    key = _ed25519().Ed25519PrivateKey.generate()
+    locked = forms.NoEncryption()
+    if passphrase is not None:
+        locked = forms.BestAvailableEncryption(_encode(passphrase))
+    content = key.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.PKCS8, locked)
+    public = _public_text(key)
+    try:
+        with appearing(key_path) as part:
+            part.write_bytes(content)
+    except FileExistsError:
+        raise BadUsage(
+            f"{key_path} exists already, and a key is never overwritten: what it signed could not "
+            f"be signed again. Choose another name, or show its public key with --show."
+        ) from None
+    try:
+        write_text(key_path.with_name(f"{key_path.name}.pub"), f"{public}\n", private=False)
+    except BaseException:
+        key_path.unlink()  # nobody has seen it yet
+        raise
+    return public
+
+
+def _encode(passphrase: str | None) -> bytes:
+    if not passphrase:
+        raise BadUsage("this key has a passphrase: give --passphrase-file FILE, and not empty")
+    return passphrase.encode()
+
+
+def read_passphrase(path: Path | None) -> str | None:
+    """Return the first line of a file, if there is one."""
+    if path is None:
+        return None
+    try:
+        return (path.read_text("utf-8").splitlines() or [""])[0]
+    except UnicodeDecodeError:
+        raise BadUsage(f"{path} is not a text in UTF-8, so that it holds no passphrase.") from None
+
+
+def read_key(path: str | PathLike[str], passphrase: str | None = None) -> Any:
+    """Return the signing key in a file that `write_key` made."""
+    wrong = BadUsage(f"{path} holds no signing key. Make one with 'discreet steward key {path}'.")
+    try:
+        content = Path(path).read_bytes()
+    except (FileNotFoundError, IsADirectoryError):
+        raise wrong from None
+    forms, word = _serialization(), None
+    if b"ENCRYPTED" in content.partition(b"\n")[0]:
+        wrong = BadUsage(f"{path}: this is not the passphrase of the key.")
+        word = _encode(passphrase)
+    try:
+        key = forms.load_pem_private_key(content, password=word)
+    except (TypeError, ValueError):
+        raise wrong from None
+    if not isinstance(key, _ed25519().Ed25519PrivateKey):
+        raise wrong
+    return key
+
+
+def read_public(path: str | PathLike[str], passphrase: str | None = None) -> str:
+    """Return the public key of a file with a signing key."""
+    return _public_text(read_key(path, passphrase))
+
+
+def sign(
+    path: str | PathLike[str], content: bytes, passphrase: str | None = None
+) -> tuple[str, str]:
+    """Return the public key and the signature of some content."""
+    key = read_key(path, passphrase)
+    return _public_text(key), key.sign(content).hex()
+
+
+def is_signed(public: str, content: bytes, signature: str) -> bool:
+    """Say whether a signature is that of a public key under this very content."""
+    if not _SIGNATURE.fullmatch(signature) or not _PUBLIC.fullmatch(public):
+        return False
+    invalid = _load("exceptions").InvalidSignature
+    raw = bytes.fromhex(public.removeprefix(PREFIX))
+    try:
+        _ed25519().Ed25519PublicKey.from_public_bytes(raw).verify(bytes.fromhex(signature), content)
+    except (invalid, ValueError):
+        return False
+    return True
+
+
+def check_public(text: str) -> str:
+    """Return a public key, or refuse what is none."""
+    public_key = text.strip().lower() if isinstance(text, str) else text
+    if not isinstance(public_key, str) or not _PUBLIC.fullmatch(public_key):
+        raise BadUsage(
+            f"a public key is written as {PREFIX} and 64 hexadecimal digits, as 'discreet "
+            f"steward key' prints it; found {text!r}"
+        )
+    return public_key
+
+
+def find_public(source: str) -> str:
+    """Return a public key that is given as text, or as the file that holds it."""
+    path = Path(source)
+    if source.startswith(PREFIX) or not path.is_file():
+        return check_public(source)
+    try:
+        return check_public(path.read_text(encoding="utf-8"))
+    except (BadUsage, UnicodeDecodeError):
+        raise BadUsage(f"{path} holds no public key, which ends in .pub.") from None
+
+
+def make_fingerprint(public: str) -> str:
+    """Return the fingerprint of a public key."""
+    raw = bytes.fromhex(public.removeprefix(PREFIX))
+    return hashlib.sha256(raw).hexdigest()[:32]
+
+
+def _public_text(key: Any) -> str:
+    forms = _serialization()
+    raw = key.public_key().public_bytes(forms.Encoding.Raw, forms.PublicFormat.Raw)
+    return f"{PREFIX}{raw.hex()}"
+
+
+# --- requests -------------------------------------------------------------------------------------
 
 FORMAT = "discreet request 2"
 FORMER = {"discreet request 1": ("estimator", "chosen_by", "looked")}
@@ -109,6 +259,17 @@ class Signature:
 
     public_key: str
     signature: str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a policy looks at. ``persons`` is the number declared in advance, or None."""
+
+    epsilon: float
+    delta: float
+    neighbours: str
+    mechanism: str
+    persons: int | None
 
 
 @dataclass(frozen=True)
@@ -229,6 +390,31 @@ def make_request(purpose: str, ledger: str, terms: Mapping[str, Any]) -> Request
 def as_request(source: Request | str | PathLike[str]) -> Request:
     """Return a request that may be given as a file."""
     return source if isinstance(source, Request) else Request.load(source)
+
+
+def approve(
+    request: Request | str | PathLike[str],
+    signing_key: str | PathLike[str],
+    *,
+    passphrase: str | None = None,
+) -> Request:
+    """Return a request with one more signature; a file that was given holds it then.
+
+    Read the request before: ``request.body`` is what is signed.
+
+    Parameters
+    ----------
+    request
+        A request, or the file that holds one.
+    signing_key
+        The file with a signing key, from ``discreet steward key``.
+    passphrase
+        Of the key, where it has one.
+    """
+    signed = as_request(request).sign(signing_key, passphrase)
+    if not isinstance(request, Request):
+        signed.save(request)
+    return signed
 
 
 def write_decimal(number: float) -> str:

@@ -56,7 +56,7 @@ MECHANISMS: dict[str, MechanismEntry] = {
     ),
     "pairs": MechanismEntry("answers", "pairs.DensePairs", "Noise on every pair of items."),
     "sparse-pairs": MechanismEntry(
-        "answers", "sparse_pairs.SparsePairs", "Noise on the pairs of a random graph."
+        "answers", "pairs.SparsePairs", "Noise on the pairs of a random graph."
     ),
     "laplace-pairs": MechanismEntry(
         "answers", "pairs.laplace_pairs", "Laplace noise on every pair of items: delta is 0."

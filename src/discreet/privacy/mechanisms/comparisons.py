@@ -20,7 +20,7 @@ import numpy as np
 
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.accounting.gaussian_noise import (
+from discreet.privacy.accounting.additive_noise import (
     calibrate_blocks,
     calibrate_counts,
     round_ratio,

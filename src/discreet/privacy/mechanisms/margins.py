@@ -36,8 +36,11 @@ from discreet.counts import PairCounts
 from discreet.errors import BadUsage
 from discreet.jit import compiled_loop
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.accounting.gaussian_noise import calibrate_blocks, round_ratio
-from discreet.privacy.accounting.local import calibrate_laplace
+from discreet.privacy.accounting.additive_noise import (
+    calibrate_blocks,
+    calibrate_laplace,
+    round_ratio,
+)
 from discreet.privacy.mechanisms.base import AdditiveMechanism, sum_margins
 from discreet.privacy.protocol import NoiseCalibration, NoiseLaw, Public, check_pair_matrix_size
 from discreet.secure import RandomSource

@@ -26,7 +26,7 @@ from discreet.counts.pairs import count_joint
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.accounting.local import calibrate_local
+from discreet.privacy.accounting.amplification import calibrate_local
 from discreet.privacy.mechanisms.base import CompleteMechanism
 from discreet.privacy.protocol import NoiseCalibration, NoiselessValues, Public
 from discreet.privacy.wall import check_person_count

@@ -3,39 +3,371 @@
 In: public parameters and a budget. Out: integer weights of persons, the noise of every block, what
 that spends. Released of every form: weighted numbers of answers in each
 category, three moments of scores (:mod:`discreet.answers.category_totals`), and where it is not
-known that items were given out regardless of ability, how well an item's takers did. Statistics,
-sensitivity and proof: docs/privacy.md.
+known that items were given out regardless of ability, how well an item's takers did.
+
+Sensitivity: one integer per released block, an upper bound of the squared L2 sensitivity in grid
+steps for every two neighbouring data sets. The tables with which persons are summed are rounded
+from exact fractions, so that they are the same wherever they are made. With w the weight of
+somebody with q answers and S the largest ``w^2 q``:
+
+    replace-one   category 2 S, takers 4 S (in half units), persons 1, of several forms 2
+    add-remove    contrast w^2 times the q largest (N / (M + 1))^2 M (M + 1), answered S,
+                  takers S, persons 1
+
+Moments are affine in every single answer, so the persons that are farthest apart have every answer
+at an end of its scale; they are searched over (answers, answers at the top). Rounding, which the
+tables bound, is added to the distance. The blocks are summed as if one and the same person changed
+all of them most. Proof: docs/privacy.md; brute force: tests/privacy/test_totals_sensitivity.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, sqrt
+from functools import cached_property, lru_cache
+from math import ceil, floor, inf, isqrt, lcm, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.answers.category_totals import CategoryTotals
+from discreet.answers.category_totals import (
+    MOMENTS,
+    PRODUCTS,
+    CategoryTotals,
+    FormTable,
+    bound_rounding,
+    round_factors,
+)
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.accounting.gaussian_noise import calibrate_blocks, round_ratio
+from discreet.privacy.accounting.additive_noise import calibrate_blocks, round_ratio
 from discreet.privacy.mechanisms.base import AdditiveMechanism
-from discreet.privacy.mechanisms.totals_sensitivity import (
-    GRID,
-    FormShape,
-    common_categories,
-    make_job,
-    pack_shapes,
-    shape_forms,
-    totals_l2_sensitivity,
-    unpack_shapes,
-)
 from discreet.privacy.protocol import NoiseCalibration, NoiseLaw, NoiselessValues, Public
 from discreet.privacy.wall import add_noise
 from discreet.secure import RandomSource
-from discreet.types import Int64Array
+from discreet.types import FloatArray, IndexArray, Int64Array
+
+GRID = 2**20
+"""Grid steps of one answer."""
+
+MOMENT_GRID = 2**16
+"""Grid steps of a moment of one person; rounding a contribution costs 1/50,000 of its length."""
+
+SCALE_PARTS = 256
+MOMENT_SCALES = (Fraction(1), Fraction(7, 10), Fraction(1, 2))
+"""How much the spread, the skewness and the kurtosis of abilities weigh against each other."""
+
+WIDEST = (Fraction(2), Fraction(5, 4), Fraction(3, 2))
+"""Half the range from which on a moment weighs less: few answers make T3 and T4 long (T4 reaches
+11.7 at four answers), and T2, which says most about abilities, would pay for it."""
+
+CONTRIBUTING_SCALE = {
+    Neighbours.REPLACE_ONE: Fraction(1),
+    Neighbours.ADD_REMOVE: Fraction(7, 10),
+}
+"""How much the number of those in the moments weighs; under replace-one it costs nothing, because
+the persons that are farthest apart have the same number of answers."""
+
+
+@dataclass(frozen=True)
+class FormShape:
+    """The public numbers of one form.
+
+    Attributes
+    ----------
+    columns
+        Its items, as places on the item list.
+    cap
+        Most answers of one person to it.
+    typical
+        Up to so many answers everybody has the weight 1.
+    least
+        Fewest answers with which a person enters the moments.
+    scales
+        Of the moments, in 1/256.
+    contributing
+        Of the number of those who enter, in 1/256; 0 where it is public.
+    """
+
+    columns: tuple[int, ...]
+    cap: int
+    typical: Fraction
+    least: int
+    scales: tuple[int, ...] = ()
+    contributing: int = 0
+
+    @cached_property
+    def weight(self) -> Int64Array:
+        """Weight by the number of answers: min(1, sqrt(typical / answers)), rounded down."""
+        longer = [isqrt(floor(self.typical * GRID**2 / q)) for q in range(1, self.cap + 1)]
+        return np.array([GRID, *(min(GRID, one) for one in longer)], dtype=np.int64)
+
+    def part(self, answered: int) -> Fraction:
+        """Return how much of such a person enters the moments, at most about 1."""
+        if answered < self.least:
+            return Fraction(0)
+        weighted, largest = (
+            int(self.weight[answered]) * answered,
+            int(self.weight[self.cap]) * self.cap,
+        )
+        return Fraction(weighted, largest)
+
+    def corners(self) -> FloatArray:
+        """Return moments and part of everybody whose answers are all at the ends, times the scales.
+
+        Nobody else's are farther apart: moments are affine in every single answer.
+        """
+        blocks = [np.zeros((1, len(self.scales) + 1))]
+        for answered in range(self.least, self.cap + 1):
+            moments = corner_moments(answered)[: len(self.scales)]
+            rows = np.vstack([moments, np.ones(answered + 1)]).T
+            blocks.append(rows * float(self.part(answered)))
+        scales = np.array([*self.scales, self.contributing]) / SCALE_PARTS
+        return np.asarray(np.vstack(blocks) * scales)
+
+    def table(self, *, has_takers: bool, is_complete: bool) -> FormTable:
+        """Return the integer tables; one more entry than the cap, for whoever exceeds it."""
+        factors = np.zeros((self.cap + 2, len(self.scales), len(PRODUCTS)), dtype=np.int64)
+        for answered in range(self.least, self.cap + 1):
+            factors[answered] = self.round_factors(answered)
+        parts = [self.part(q) * self.contributing * MOMENT_GRID for q in range(self.cap + 1)]
+        contributing = np.array([*(round(part / SCALE_PARTS) for part in parts), 0], dtype=np.int64)
+        return FormTable(
+            np.array(self.columns),
+            np.append(self.weight, 0),
+            factors,
+            contributing if self.contributing else None,
+            has_takers,
+            is_complete,
+        )
+
+    def round_factors(self, answered: int) -> Int64Array:
+        """Return the integer factors of somebody with so many answers."""
+        unit = self.part(answered) * MOMENT_GRID / SCALE_PARTS
+        return round_factors(answered, [unit * scale for scale in self.scales])
+
+
+def corner_moments(answered: int) -> FloatArray:
+    """Return T2, T3, T4 of somebody with so many answers, of which 0, 1, ... all are at the top.
+
+    Examples
+    --------
+    >>> corner_moments(2).round(6).tolist()
+    [[1.0, -3.0, 1.0]]
+    """
+    q = float(answered)
+    d = 2 * np.arange(answered + 1) - q
+    h2 = (d * d - q) / (q * (q - 1))
+    moments = [2 * h2 - 1]
+    if answered >= 3:
+        h3 = (d**3 - 3 * d * q + 2 * d) / (q * (q - 1) * (q - 2))
+        moments.append(4 * h3 - 3 * d / q)
+    if answered >= 4:
+        h4 = d**4 - 6 * d * d * q + 3 * q * q + 8 * d * d - 6 * q
+        moments.append(8 * h4 / (q * (q - 1) * (q - 2) * (q - 3)) - 8 * h2 + 1)
+    return np.array(moments)
+
+
+def shape_forms(public: Public, typical: Fraction) -> list[FormShape]:
+    """Return the shape of every form; one with all items where there are no forms."""
+    column_of = {item: column for column, item in enumerate(public.items)}
+    forms = public.forms or (public.items,)
+    return [_shape_form(tuple(column_of[i] for i in form), public, typical) for form in forms]
+
+
+def _shape_form(columns: tuple[int, ...], public: Public, typical: Fraction) -> FormShape:
+    cap = min(public.max_answers, len(columns))
+    least = min(cap, min(max(cap // 2, MOMENTS + 1), 2 * MOMENTS))
+    bare = FormShape(columns, cap, min(typical, Fraction(cap)), least)
+    is_complete = public.design == "complete"
+    contributing = Fraction(0) if is_complete else CONTRIBUTING_SCALE[public.neighbours]
+    scales = _choose_scales(bare, min(MOMENTS, least - 1))
+    return FormShape(columns, cap, bare.typical, least, scales, int(contributing * SCALE_PARTS))
+
+
+def _choose_scales(bare: FormShape, moments: int) -> tuple[int, ...]:
+    unit = FormShape(
+        bare.columns, bare.cap, bare.typical, bare.least, (SCALE_PARTS,) * moments
+    ).corners()[:, :moments]
+    half = (unit.max(axis=0) - unit.min(axis=0)) / 2
+    weighed = zip(MOMENT_SCALES, WIDEST, half, strict=False)
+    return tuple(int(SCALE_PARTS * scale * min(1.0, wide / own)) for scale, wide, own in weighed)
+
+
+@lru_cache(maxsize=64)
+def make_job(
+    steps: tuple[int, ...], shapes: tuple[FormShape, ...], *, has_takers: bool, is_complete: bool
+) -> CategoryTotals:
+    """Return what is summed over persons; remembered, because audits and bootstraps sum often."""
+    tables = [one.table(has_takers=has_takers, is_complete=is_complete) for one in shapes]
+    return CategoryTotals(steps, tables)
+
+
+def pack_shapes(shapes: Sequence[FormShape]) -> list[dict[str, Any]]:
+    """Return shapes as plain values, for the settings of a release; the items are public."""
+    return [
+        {
+            "cap": one.cap,
+            "typical": str(one.typical),
+            "least": one.least,
+            "scales": list(one.scales),
+            "contributing": one.contributing,
+        }
+        for one in shapes
+    ]
+
+
+def unpack_shapes(public: Public, packed: Sequence[Mapping[str, Any]]) -> list[FormShape]:
+    """Return the shapes of a release from its settings."""
+    column_of = {item: column for column, item in enumerate(public.items)}
+    forms = public.forms or (public.items,)
+    return [
+        FormShape(
+            tuple(column_of[item] for item in form),
+            one["cap"],
+            Fraction(one["typical"]),
+            one["least"],
+            tuple(one["scales"]),
+            one["contributing"],
+        )
+        for form, one in zip(forms, packed, strict=True)
+    ]
+
+
+def common_categories(steps: Sequence[int]) -> int:
+    """Return a number that every item's number of categories divides."""
+    return lcm(*(step + 1 for step in steps))
+
+
+# --- sensitivity ---------------------------------------------------------------------------------
+
+
+FEW_POINTS = 2000
+"""Up to so many kinds of persons are compared each with each."""
+
+COARSEST, FINEST = 0.1, 1e-4
+"""Widths of the boxes in which more of them are put together first."""
+
+FLOAT_ERROR = 1e-9
+"""Granted to the search, whose rounding stays below 1e-12 of a moment's length."""
+
+
+def totals_l2_sensitivity(
+    shapes: Sequence[FormShape],
+    steps: Sequence[int],
+    neighbours: Neighbours,
+    released: Collection[str] = ("takers", "persons"),
+) -> dict[str, int]:
+    """Return the squared L2 sensitivity of each block.
+
+    ``released`` names the blocks that are not always there.
+    """
+    longest = max(_longest_weight(shape) for shape in shapes)
+    if neighbours is Neighbours.REPLACE_ONE:
+        squares = {"category": 2 * longest, "moment": _round_up(farthest_pair(shapes), shapes, 2)}
+        more = {"takers": 4 * longest, "persons": min(len(shapes), 2) * GRID**2}
+    else:
+        contrast = max(_longest_contrast(shape, steps) for shape in shapes)
+        squares = {"contrast": contrast, "answered": longest}
+        squares["moment"] = _round_up(max(farthest_single(shape) for shape in shapes), shapes, 1)
+        more = {"takers": longest, "persons": GRID**2}
+    return squares | {name: length for name, length in more.items() if name in released}
+
+
+def _longest_weight(shape: FormShape) -> int:
+    return max(int(w) ** 2 * q for q, w in enumerate(shape.weight.tolist()))
+
+
+def _longest_contrast(shape: FormShape, steps: Sequence[int]) -> int:
+    """Of somebody who answered the items whose categories are most."""
+    multiple = common_categories(steps)
+    squares = [(multiple // (steps[i] + 1)) ** 2 * steps[i] * (steps[i] + 1) for i in shape.columns]
+    total: list[int] = np.cumsum([0, *sorted(squares, reverse=True)]).tolist()
+    return max(int(w) ** 2 * total[q] for q, w in enumerate(shape.weight.tolist()))
+
+
+def _round_up(distance: float, shapes: Sequence[FormShape], persons: int) -> int:
+    """Return the square of a distance of moments with the rounding of so many, in steps."""
+    off = persons * max(rounding(shape) for shape in shapes)
+    return ceil(((distance * MOMENT_GRID) * (1 + FLOAT_ERROR) + off) ** 2 * (1 + FLOAT_ERROR))
+
+
+@lru_cache(maxsize=64)
+def rounding(shape: FormShape) -> float:
+    """Return how far a person's rounded moments are from exact ones, at most, in grid steps."""
+    entries = range(shape.least, shape.cap + 1)
+    bounds = [bound_rounding(shape.round_factors(answered)) for answered in entries]
+    errors = [max(column) for column in zip(*bounds, strict=True)]
+    errors += [Fraction(1, 2)] if shape.contributing else []
+    return sqrt(sum(float(one) ** 2 for one in errors)) * (1 + FLOAT_ERROR)
+
+
+def farthest_single(shape: FormShape) -> float:
+    """Return the longest moments of one person."""
+    return sqrt(float((shape.corners() ** 2).sum(axis=1).max()))
+
+
+def farthest_pair(shapes: Sequence[FormShape]) -> float:
+    """Return how far the moments of two persons are apart at most; they may be of two forms."""
+    within = max(_farthest_within(shape) for shape in shapes)
+    longest = sorted((farthest_single(shape) for shape in shapes), reverse=True)[:2]
+    across = sqrt(sum(one * one for one in longest)) if len(longest) > 1 else 0.0
+    return max(within, across)
+
+
+@lru_cache(maxsize=64)
+def _farthest_within(shape: FormShape) -> float:
+    """Remembered: a plan asks at many values of epsilon."""
+    return find_diameter(shape.corners())
+
+
+def find_diameter(points: FloatArray) -> float:
+    """Return the largest distance of two points, or slightly more where there are very many.
+
+    Points are put together in boxes; boxes that are too close to all others to hold an end of
+    the diameter are left out, and the rest is looked at in smaller boxes.
+    """
+    width, reached, distances = COARSEST, _reach(points), np.full(1, np.inf)
+    length = np.sqrt((points**2).sum(axis=1))
+    points = points[length + length.max() >= reached]
+    while len(points) > FEW_POINTS and width > FINEST:
+        box, chosen = _put_in_boxes(points, width)
+        distances = _farthest(points[chosen]) + 2 * width * sqrt(points.shape[1])
+        points = points[(distances >= reached)[box]]
+        width /= 4
+    return float(_farthest(points).max() if len(points) <= 4 * FEW_POINTS else distances.max())
+
+
+def _put_in_boxes(points: FloatArray, width: float) -> tuple[IndexArray, IndexArray]:
+    """Return the box of every point, and one of the points in every box."""
+    cell = np.floor((points - points.min(axis=0)) / width).astype(np.int64)
+    number = np.ravel_multi_index(tuple(cell.T), tuple(cell.max(axis=0) + 1))
+    _, chosen, box = np.unique(number, return_index=True, return_inverse=True)
+    return box, chosen
+
+
+def _reach(points: FloatArray) -> float:
+    """Return a distance that two points have: from one to the farthest, and on from there."""
+    longest, start = 0.0, points[0]
+    for _ in range(6):
+        apart = ((points - start) ** 2).sum(axis=1)
+        start = points[int(apart.argmax())]
+        longest = max(longest, float(apart.max()))
+    return sqrt(longest) * (1 - FLOAT_ERROR)
+
+
+def _farthest(points: FloatArray) -> FloatArray:
+    """Return each point's distance to the farthest other one."""
+    square = (points**2).sum(axis=1)
+    squares = [
+        (square[i : i + 256, None] + square - 2 * points[i : i + 256] @ points.T).max(axis=1)
+        for i in range(0, len(points), 256)
+    ]
+    return np.asarray(np.sqrt(np.maximum(np.concatenate(squares), 0)))
+
+
+# --- the mechanism --------------------------------------------------------------------------------
 
 SHARE = 0.1
 """Of the squared budget, for the moments. From .06 to .2 the error of thresholds changes by less

@@ -24,7 +24,6 @@ from discreet.privacy.ledger.balance import LedgerEntry
 from discreet.publishing.delivery import list_waiting
 from discreet.publishing.verification import check_bundle, read_published
 from discreet.report.statement import make_statement
-from discreet.results.kinds import find_kind
 from discreet.studio.forms import find_path, taking_form
 from discreet.studio.frame import Same, Secrecy, go, send_bytes, session_of, show
 from discreet.studio.jobs import JobState
@@ -33,7 +32,7 @@ from discreet.studio.pages.release import start_release, write_release
 from discreet.studio.safety import SANDBOX
 from discreet.studio.session import StudioSession, Ticket
 from discreet.tables.paths import find_files
-from discreet.words import speak
+from discreet.words import find_kind, speak
 
 PAGE = "report.html"
 

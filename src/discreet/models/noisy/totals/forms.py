@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from discreet.answers.pack import store_codes
-from discreet.privacy.mechanisms.totals_sensitivity import (
+from discreet.privacy.mechanisms.totals import (
     GRID,
     MOMENT_GRID,
     SCALE_PARTS,

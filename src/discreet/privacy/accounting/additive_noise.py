@@ -1,12 +1,10 @@
-"""Discrete Gaussian noise for a sensitivity: delta, curves, calibrated scales.
+"""Additive integer noise for a sensitivity: delta, curves, calibrated scales.
 
 In: the sensitivity of counts (how many of them one person changes, each by at most one: the square
-of the L2 sensitivity), or squared L2 sensitivities of blocks under noise of several scales; sigma,
-epsilon or a budget. Out: delta, the Gaussian curve that dominates the
-release, a calibrated scale, or the spend. Proofs: docs/privacy-accounting.md, sections 3 to 5.
-Binomial weights serve where a curve is an average over something random that has nothing to do
-with the answers: how many others' rows look alike (shuffling), how many of a person's pairs are
-counted (random graphs).
+of the L2 sensitivity), or squared L2 sensitivities of blocks under noise of several scales, or an
+L1 sensitivity; sigma, epsilon or a budget. Out: delta, the Gaussian curve that dominates the
+release, a calibrated scale of discrete Gaussian or discrete Laplace noise, or the spend. Proofs:
+docs/privacy-accounting.md, sections 3 to 5 and 7.
 """
 
 from __future__ import annotations
@@ -16,10 +14,10 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.special import ndtri_exp
 
 from discreet.errors import BadBudget
-from discreet.privacy.accounting import Budget
+from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.gaussian import (
     SMALLEST_REPORTED,
     GaussianBound,
@@ -30,61 +28,6 @@ from discreet.privacy.accounting.gaussian import (
     sqrt_up,
 )
 from discreet.privacy.accounting.spend import Spend, check_promise
-
-# Relative error granted to the accumulated logarithms of a window of up to a million weights.
-WEIGHT_ERROR = 1e-6
-
-
-def binomial_window(trials: int, chance: float, lost: float) -> tuple[int, int]:
-    """Return a range outside which less than `lost` of a binomial's probability lies.
-
-    Bernstein's inequality, solved for the distance from the mean.
-    """
-    mean, spread = trials * chance, trials * chance * (1 - chance)
-    log_lost = math.log(2 / lost)
-    half = log_lost / 3 + math.sqrt((log_lost / 3) ** 2 + 2 * spread * log_lost)
-    return max(0, math.floor(mean - half)), min(trials, math.ceil(mean + half))
-
-
-def binomial_weights(trials: int, odds: float, low: int, high: int) -> NDArray[np.float64]:
-    """Return upper bounds on Pr[B = b] for low <= b <= high, up to `WEIGHT_ERROR`.
-
-    Ratios of neighbours are exact and the window's own sum is at most the whole sum, so dividing
-    by it errs upward only.
-    """
-    if low == high:
-        return np.ones(1)
-    counts = np.arange(low, high, dtype=np.float64)
-    logs = np.concatenate(
-        ([0.0], np.cumsum(np.log((trials - counts) / (counts + 1)) + math.log(odds)))
-    )
-    weights = np.exp(logs - logs.max())
-    bounds: NDArray[np.float64] = weights / weights.sum()
-    return bounds
-
-
-def binomial_tail(trials: int, chance: float, least: float) -> float:
-    """Return Chernoff's bound exp(-trials KL(least / trials, chance)) on Pr[B >= least].
-
-    It holds for every variable whose exponential moments are at most the binomial's, which need
-    not be an integer; neither need `least`.
-
-    Examples
-    --------
-    >>> round(binomial_tail(100, 0.5, 75), 8)
-    2.08e-06
-    """
-    share = least / trials
-    if share <= chance:
-        return 1.0
-    if share >= 1:
-        return 0.0 if least > trials else math.exp(trials * math.log(chance) * (1 - 1e-12))
-    distance = share * math.log(share / chance)
-    distance += (1 - share) * (math.log1p(-share) - math.log1p(-chance))
-    # Two terms of opposite sign: what rounding can take away stays below 1e-13 of the larger.
-    slack = 1e-13 * abs(share * math.log(share / chance))
-    return math.exp(min(0.0, -trials * (distance - slack)))
-
 
 # The sum of discrete Gaussians is again one up to e^tau; at sigma >= 2 tau stays below 1e-15.
 SMALLEST_SIGMA = Fraction(2)
@@ -410,3 +353,61 @@ def _check_sigmas(sigmas: Sequence[Fraction]) -> None:
                 f"sigma must be at least {SMALLEST_SIGMA}, found {float(sigma):g}: the bound for "
                 f"several blocks does not hold below. Use a finer grid or 2."
             )
+
+
+# --- pure epsilon: discrete Laplace noise ---------------------------------------------------------
+
+
+def calibrate_laplace(
+    l1: int,
+    budget: Budget,
+    *,
+    mechanism: str = "discrete Laplace noise",
+) -> tuple[Fraction, Spend]:
+    """Return the scale of discrete Laplace noise, L1 sensitivity over epsilon, and its spend.
+
+    The scale is rounded up. The budget's delta is not used: the guarantee is pure.
+
+    Examples
+    --------
+    >>> scale, spend = calibrate_laplace(12, Budget(0.5, delta=0))
+    >>> scale, spend.is_pure
+    (Fraction(24, 1), True)
+    """
+    if l1 < 1:
+        raise BadBudget(f"the L1 sensitivity must be at least 1, found {l1}.")
+    scale = round_up(Fraction(l1) / Fraction(budget.epsilon), PRECISION_BITS)
+    return scale, laplace_spend(l1, scale, budget, mechanism=mechanism)
+
+
+def laplace_spend(l1: int, scale: Fraction, budget: Budget, *, mechanism: str) -> Spend:
+    """Return the spend of a Laplace release, or refuse a scale that breaks the budget."""
+    if scale <= 0 or Fraction(l1) / scale > Fraction(budget.epsilon):
+        raise BadBudget(
+            f"a Laplace scale of {float(scale):g} with L1 sensitivity {l1} does not keep epsilon "
+            f"{budget.epsilon:g}. A release with it would break its own guarantee; calibrate it."
+        )
+    return pure_spend(budget.epsilon, budget.neighbours, mechanism=mechanism)
+
+
+def pure_mu_squared(epsilon: float) -> Fraction:
+    """Return mu^2 of the Gaussian curve that dominates every epsilon-private mechanism.
+
+    mu = 2 Phi^-1(e^epsilon / (1 + e^epsilon)): Dong, Roth and Su (2022); section 7.
+    """
+    # Phi^-1(p) = -Phi^-1(1 - p), from the logarithm of 1 - p so that no digits are lost.
+    log_small = -epsilon - math.log1p(math.exp(-epsilon))
+    mu = -2 * float(ndtri_exp(log_small))
+    return Fraction(mu * (1 + 1e-9) + 1e-12) ** 2
+
+
+def pure_spend(epsilon: float, neighbours: Neighbours, *, mechanism: str) -> Spend:
+    """Return the spend of any epsilon-private release; rho is epsilon^2 / 2 (Bun and Steinke)."""
+    return Spend(
+        mechanism=mechanism,
+        neighbours=neighbours,
+        epsilon=epsilon,
+        delta=0.0,
+        bound=GaussianBound(pure_mu_squared(epsilon)),
+        rho=Fraction(epsilon) ** 2 / 2,
+    )
