@@ -64,6 +64,12 @@ class Ratings:
         What the data call the lowest score; it was taken off.
     ids
         Person ids as Arrow texts or numbers.
+
+    Examples
+    --------
+    >>> ratings = Ratings.from_codes([0, 0, 1], [0, 1, 0], [2, 1, 0], facets={"rater": [0, 0, 1]})
+    >>> ratings.n_persons, ratings.n_ratings, ratings.facets
+    (2, 3, {'rater': ('0', '1')})
     """
 
     items: tuple[str, ...]

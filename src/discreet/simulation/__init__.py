@@ -81,6 +81,12 @@ class Simulation(Guessable):
         ``float64[person]``.
     thresholds
         ``float64[item, step]``, NaN beyond an item's steps; of right/wrong items the difficulty.
+
+    Examples
+    --------
+    >>> made = simulate(100, 5, rng=np.random.default_rng(0))
+    >>> made.difficulty.shape, made.ability.shape, made.thresholds.shape
+    ((5,), (100,), (5, 1))
     """
 
     responses: Responses
@@ -322,7 +328,14 @@ def _parameters(name: str, vector: Vector, size: int, rng: np.random.Generator) 
 
 @dataclass(frozen=True, eq=False)
 class SimulatedComparisons:
-    """Comparisons, and the strengths that made them."""
+    """Comparisons, and the strengths that made them.
+
+    Examples
+    --------
+    >>> made = simulate_comparisons(10, 3, 2, rng=np.random.default_rng(0))
+    >>> made.comparisons.n_judges, made.strength.shape
+    (10, (3,))
+    """
 
     comparisons: Comparisons
     strength: FloatArray
