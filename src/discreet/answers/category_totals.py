@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -71,24 +71,6 @@ class Cells:
         return np.concatenate([np.arange(self.first[i], self.first[i + 1]) for i in columns])
 
 
-class Chunk(Protocol):
-    """Some whole persons."""
-
-    @property
-    def persons(self) -> int:
-        """How many."""
-        ...
-
-    def count_kinds(self) -> Int64Array:
-        """Return how many answers of every kind a person gave, ``[kind, person]``."""
-
-    def answers_other(self, columns: IndexArray) -> BoolArray:
-        """Say who answered an item besides these."""
-
-    def add_values(self, values: Int64Array, columns: IndexArray) -> Int64Array:
-        """Return, for every cell of these items, the sum of the values of the persons in it."""
-
-
 def cut_chunks(store: AnswerStore, cells: Cells) -> Iterator[Chunk]:
     """Yield all persons of a store, in chunks of bounded size."""
     nodes = store.nodes
@@ -105,7 +87,7 @@ def cut_chunks(store: AnswerStore, cells: Cells) -> Iterator[Chunk]:
 
 @dataclass(frozen=True, eq=False)
 class PlaneChunk:
-    """A block of bit planes ``[node, word]``; see :class:`Chunk`."""
+    """Some whole persons: a block of bit planes ``[node, word]``."""
 
     right: UInt64Array
     wrong: UInt64Array
@@ -126,6 +108,7 @@ class PlaneChunk:
         return np.asarray(self.cells.first[item] + np.arange(len(item)) - self._node[item] + 1)
 
     def count_kinds(self) -> Int64Array:
+        """Return how many answers of every kind a person gave, ``[kind, person]``."""
         counts = np.zeros((len(self.cells.kinds), self.persons), dtype=np.int64)
         upper = self.cells.kind_of[self._cell_of_node]
         lowest = self.cells.kind_of[self.cells.first[:-1]]
@@ -143,6 +126,7 @@ class PlaneChunk:
         return total[: self.persons]
 
     def answers_other(self, columns: IndexArray) -> BoolArray:
+        """Say who answered an item besides these."""
         others = np.ones(len(self.held), dtype=bool)
         others[columns] = False
         nodes = np.repeat(others, self.held)
@@ -151,6 +135,7 @@ class PlaneChunk:
         return bits[: self.persons].astype(bool)
 
     def add_values(self, values: Int64Array, columns: IndexArray) -> Int64Array:
+        """Return, for every cell of these items, the sum of the values of the persons in it."""
         padded = np.zeros(64 * self.right.shape[1], dtype=np.int64)
         padded[: self.persons] = values
         totals = np.zeros(self.cells.first[-1], dtype=np.int64)
@@ -177,7 +162,7 @@ class PlaneChunk:
 
 @dataclass(frozen=True, eq=False)
 class RowChunk:
-    """Answers one after the other, person after person; see :class:`Chunk`."""
+    """Some whole persons: answers one after the other; it is asked what a block of planes is."""
 
     starts: Int64Array
     item: npt.NDArray[Any]
@@ -209,6 +194,9 @@ class RowChunk:
         totals = np.zeros(self.cells.first[-1], dtype=np.int64)
         np.add.at(totals, self._cell, values[self._person])
         return totals[self.cells.of_items(columns)]
+
+
+Chunk = PlaneChunk | RowChunk
 
 
 def _cut_rows(rows: SparseRows, store: AnswerStore, cells: Cells) -> Iterator[RowChunk]:

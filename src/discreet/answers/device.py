@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from discreet.answers.matrices import explain_cell
-from discreet.answers.opening import open_memory
+from discreet.answers.matrices import check_shape, explain_cell
+from discreet.answers.opening import is_tensor, open_memory
 from discreet.answers.protocol import Answers
 from discreet.answers.responses import Responses
 from discreet.counts import PairCounts, name_weighting
@@ -142,11 +142,6 @@ def count_on_device(source: Any, weighting: Weighting | None, device: str) -> Pa
     return replace(counts, weighting=name_weighting(weighting))
 
 
-def is_tensor(source: object) -> bool:
-    """Say whether something is a matrix of PyTorch, CuPy, JAX and the like, by its protocol."""
-    return hasattr(source, "__dlpack_device__") and not isinstance(source, np.ndarray)
-
-
 def _why_not() -> str | None:
     """Return why there is no graphics processor to count on."""
     try:
@@ -167,12 +162,7 @@ def _load_torch() -> Any:
 def _as_tensor(source: Any) -> Any:
     torch = _load_torch()
     cells = source if isinstance(source, torch.Tensor) else torch.from_dlpack(source)
-    if cells.ndim != 2 or cells.shape[1] == 0:
-        raise BadResponses(
-            "Answers must be a matrix with one row per person and one column per item; found "
-            f"a tensor of shape {tuple(cells.shape)}."
-        )
-    return cells
+    return check_shape(cells)
 
 
 # --- slabs: the ones of "right" and of "wrong" for some persons, both [item, person] -------------

@@ -240,7 +240,8 @@ def open_memory(source: Any, reading: Reading | None = None) -> Responses:
     if isinstance(source, str | PathLike):
         return read_planned(source, reading)
     if is_matrix(source):
-        matrix = source if hasattr(source, "tocoo") else _in_main_memory(source)
+        # Lists stay, whose rows may differ in length.
+        matrix = np.asarray(source) if is_tensor(source) else source
         rules = reading or Reading()
         matrix, names = keep_listed(matrix, rules)
         store, scale = store_array(matrix, names, rules.codes, rules.asked, rules.scale)
@@ -248,10 +249,9 @@ def open_memory(source: Any, reading: Reading | None = None) -> Responses:
     return read_frame(source, reading or Reading())
 
 
-def _in_main_memory(matrix: Any) -> Any:
-    """Return an array as NumPy's; lists stay, whose rows may differ in length."""
-    is_tensor = hasattr(matrix, "__dlpack_device__") and not isinstance(matrix, np.ndarray)
-    return np.asarray(matrix) if is_tensor else matrix
+def is_tensor(source: object) -> bool:
+    """Say whether something is a matrix of PyTorch, CuPy, JAX and the like, by its protocol."""
+    return hasattr(source, "__dlpack_device__") and not isinstance(source, np.ndarray)
 
 
 def is_matrix(source: Any) -> bool:
@@ -386,6 +386,4 @@ def _choose_engine(source: Any, reading: Reading | None) -> str:
 
 def _is_on_device(source: Any) -> bool:
     """Say whether a matrix is elsewhere than in main memory, by the DLPack protocol."""
-    if isinstance(source, np.ndarray) or not hasattr(source, "__dlpack_device__"):
-        return False
-    return int(source.__dlpack_device__()[0]) != MAIN_MEMORY
+    return is_tensor(source) and int(source.__dlpack_device__()[0]) != MAIN_MEMORY

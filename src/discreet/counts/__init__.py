@@ -200,14 +200,14 @@ class PairCounts(Guessable):
                 "the sum of these counts does not fit into 64-bit integers; weights this large "
                 "cannot be added exactly. Use smaller weights."
             )
-        return PairCounts(
-            items=self.items,
+        return replace(
+            self,
             right_wrong=right_wrong,
             answers=self.answers + other.answers,
             right=self.right + other.right,
             persons=self.persons + other.persons,
             weighting=_same_weighting(self.weighting, other.weighting),
-            steps=self.steps,
+            note={},
             **_add_persons(self, other),
         )
 
@@ -274,17 +274,14 @@ class PairCounts(Guessable):
         is_old = old >= 0
         answers, right = np.zeros((2, len(old)), dtype=np.int64)
         answers[is_old], right[is_old] = self.answers[old[is_old]], self.right[old[is_old]]
-        moved = move_cells(self.right_wrong, old)
-        return PairCounts(
+        return replace(
+            self,
             items=names,
-            right_wrong=moved,
+            right_wrong=move_cells(self.right_wrong, old),
             answers=answers,
             right=right,
-            persons=self.persons,
-            weighting=self.weighting,
+            note={},
             folds=_select_folds(self.folds, old, steps),
-            sketch=self.sketch,
-            repeated=self.repeated,
             steps=steps,
         )
 

@@ -286,9 +286,13 @@ class FoldSums:
     def __init__(self, tally: Tally, start: PairCounts | None = None) -> None:
         self._tally = tally
         self.sketch: UInt64Array | None = np.zeros(0, np.uint64)
-        self.folds: FoldCounts | None = empty_folds(tally, 0) if tally.folds else None
+        self.folds: FoldCounts | None = None
         if start is not None:
             self.sketch, self.folds = start.sketch, start.folds
+        elif tally.folds:
+            number, name = tally.folds, name_weighting(tally.weighting)
+            pairs, answers, persons = (np.zeros((number, *[0] * k), np.int64) for k in (2, 1, 0))
+            self.folds = FoldCounts(number, pairs, answers, persons, name)
 
     def add(self, store: AnswerStore, ids: Any, before: int) -> None:
         """Add some persons: ``ids`` are theirs, or None where only their numbers are known."""
@@ -312,20 +316,6 @@ class FoldSums:
         """Return what was kept, for the counts of so many items."""
         self._grow(items)
         return {"folds": self.folds, "sketch": self.sketch}
-
-
-def empty_folds(tally: Tally, items: int) -> FoldCounts | None:
-    """Return the folds of nobody; None where so many items do not fit into memory."""
-    number = afford_folds(tally.folds, items)
-    if not number:
-        return None
-    return FoldCounts(
-        asked=tally.folds,
-        right_wrong=np.zeros((number, items, items), dtype=np.int64),
-        answers=np.zeros((number, items), dtype=np.int64),
-        persons=np.zeros(number, dtype=np.int64),
-        weighting=name_weighting(tally.weighting),
-    )
 
 
 def count_folds(store: AnswerStore, hashes: UInt64Array, tally: Tally, number: int) -> FoldCounts:

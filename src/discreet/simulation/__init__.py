@@ -39,7 +39,6 @@ from discreet.errors import BadUsage
 from discreet.hints import Guessable
 from discreet.simulation.designs import (
     DESIGNS,
-    Design,
     Items,
     SimulatedAnswers,
     Steps,
@@ -168,14 +167,15 @@ def simulate(
             f"{n:,} persons and {m:,} items are {n * m:,} cells, more than any machine holds; "
             "draw fewer"
         )
-    choose = _design(design)
+    if design not in DESIGNS:
+        raise BadUsage(f"there is no design {design!r}; choose one of {', '.join(DESIGNS)}")
     each = _items_each(answered, m, design)
     rng = _generator(rng)
     item_set = _items(m, difficulty, steps, thresholds, model, rng)
     theta = _parameters("ability", ability, n, rng)
 
     def draw(start: int, stop: int) -> _NodeAnswers:
-        return _split(choose(theta[start:stop], item_set, each, rng), item_set)
+        return _split(DESIGNS[design](theta[start:stop], item_set, each, rng), item_set)
 
     item_steps = tuple(item_set.steps.tolist())
     dense = prefers_planes(n, sum(item_steps), int(n * each * nodes_per_answer(item_steps)))
@@ -274,12 +274,6 @@ def _count(name: str, value: SupportsIndex) -> int:
     if count < 1 or isinstance(value, bool):
         raise BadUsage(f"{name} must be a whole number of at least 1, found {value!r}")
     return count
-
-
-def _design(name: str) -> Design:
-    if name not in DESIGNS:
-        raise BadUsage(f"there is no design {name!r}; choose one of {', '.join(DESIGNS)}")
-    return DESIGNS[name]
 
 
 def _items_each(answered: float, m: int, design: str) -> float:

@@ -33,7 +33,6 @@ from discreet.answers.spark.tasks import (
     CapAnswers,
     SelectItems,
     Step,
-    Store,
     SumUp,
     View,
     ask_drawn,
@@ -247,7 +246,7 @@ class SparkAnswers(Answers):
         task = AskEach(self._view, function)
         return read_one(frame.mapInArrow(task, SCHEMA))
 
-    def _ask_sample(self, function: Callable[[Store], Any], persons: int) -> list[Any]:
+    def _ask_sample(self, function: Callable[[AnswerStore], Any], persons: int) -> list[Any]:
         """Return a function of the stored answers of some persons, computed in one task."""
         # All of a sample is in one task, also of rows that are whole persons.
         view = replace(self._view, layout=replace(self._rows.layout, whole_rows=False))
@@ -300,7 +299,7 @@ class SparkAnswers(Answers):
 
 
 def _digest(
-    key: bytes, items: tuple[str, ...], rule: str, store: Store
+    key: bytes, items: tuple[str, ...], rule: str, store: AnswerStore
 ) -> tuple[int, tuple[int, int]]:
     """Return how many persons a store has, and their digest."""
     return store.n_persons, digest_store(key, items, store, rule)

@@ -39,8 +39,6 @@ from discreet.jit import load_kernels, set_threads, worth_compiling
 from discreet.secure import RandomSource
 from discreet.types import Int64Array, UInt64Array, Vector
 
-Store = AnswerStore
-
 SAY_STEPS = " If these are steps, name the model: model='partial-credit' or model='rating-scale'."
 KEY_BYTES = 32
 PLAIN_CELL = 1e-8
@@ -74,7 +72,7 @@ class SelectItems:
     columns: npt.NDArray[np.int64]
 
     def open(self) -> Callable[[Persons], Persons]:
-        return lambda persons: replace(persons, store=_select(persons.store, self.columns))
+        return lambda persons: replace(persons, store=select_columns(persons.store, self.columns))
 
 
 @dataclass(frozen=True)
@@ -91,11 +89,6 @@ class CapAnswers:
             return replace(persons, store=cap_store(persons.store, names, self.cap))
 
         return apply
-
-
-def _select(store: Store, columns: npt.NDArray[np.int64]) -> Store:
-    selected: Any = select_columns(store, columns)
-    return selected  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -156,7 +149,7 @@ class AskEach:
         _drain(batches)
 
 
-def ask_store(function: Callable[[Store], Any], persons: Persons) -> Any:
+def ask_store(function: Callable[[AnswerStore], Any], persons: Persons) -> Any:
     """Return a function of the answers of persons, whoever they are."""
     return function(persons.store)
 
@@ -166,7 +159,7 @@ def ask_drawn(job: Job[Any], persons: Persons) -> Any:
     return job.block(thin_persons(persons.store, persons.ids, 0, job.stand(persons.store)))
 
 
-def count_vector(store: Store, weighting: Weighting | None) -> npt.NDArray[np.int64]:
+def count_vector(store: AnswerStore, weighting: Weighting | None) -> npt.NDArray[np.int64]:
     """Return the pair counts, answers and right answers per node, and the number of persons."""
     answers, right = store.nodes.item_totals()
     pairs = count_store(store, weighting)
