@@ -25,7 +25,7 @@ from discreet.errors import BadUsage, OutOfReach
 from discreet.models.conditional.patterns import GroupPatterns, group_patterns
 from discreet.models.routing import LookForRouting
 from discreet.privacy.mechanisms.response import CountFlipped
-from discreet.tables.inspection import grid, inspect_table
+from discreet.tables.inspection import columns, inspect_table, rows
 from discreet.tables.sources import ParquetSource
 
 ITEMS = 8
@@ -132,7 +132,7 @@ def test_every_method_fits_a_stream_as_it_fits_memory(tmp_path, small, method, o
 def reads(monkeypatch):
     """Count how often each file is gone through, but for the look at its first rows."""
     seen = Counter()
-    real, look = ParquetSource.batches, grid._grid_of
+    real, look = ParquetSource.batches, rows._grid_of
 
     def counted(self, columns):
         seen[self.name] += 1
@@ -143,7 +143,7 @@ def reads(monkeypatch):
             uncounted.setattr(ParquetSource, "batches", real)
             return look(source, kind)
 
-    monkeypatch.setattr(grid, "_grid_of", look_uncounted)
+    monkeypatch.setattr(rows, "_grid_of", look_uncounted)
     monkeypatch.setattr(ParquetSource, "batches", counted)
     return seen
 
@@ -176,7 +176,7 @@ def test_a_look_before_a_table_is_read_stops_after_its_first_rows(tmp_path, monk
         events.append("end")
 
     monkeypatch.setattr(ParquetSource, "batches", watched)
-    monkeypatch.setattr(grid, "MOST_ROWS", 50)
+    monkeypatch.setattr(columns, "MOST_ROWS", 50)
     inspect_table(path)
     assert events == ["begin"]
 

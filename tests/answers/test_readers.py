@@ -467,9 +467,9 @@ UNCLEAR = (
         (
             "id,q1,q2\na,1,0\n\nb,0,2\n",
             "a.csv, line 4, column 'q2': found '2' where an answer should be. Item 'q2' has the "
-            "answer 2, and all other items are right or wrong (0 or 1). If it is meant, name the "
-            "model: model='partial-credit' (--model partial-credit); if 2 stands for a missing "
-            "answer, say missing=[2] (--missing 2); otherwise correct it.",
+            "answer 2, and all other items are right or wrong (0 or 1). If 2 stands for a missing "
+            "answer, say missing=[2] (--missing 2). If it is meant, name the model: "
+            "model='partial-credit' (--model partial-credit). Otherwise correct it.",
         ),
         (
             "id,q1,sex\na,1,F\n",

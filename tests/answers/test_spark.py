@@ -647,7 +647,7 @@ def test_one_stray_two_is_refused_unless_the_model_is_named(spark):
     )
     frame = spark.createDataFrame(table)
     with pytest.raises(
-        BadResponses, match="item 'c' has the answer 2, and all other items are right"
+        BadResponses, match="Item 'c' has the answer 2, and all other items are right"
     ):
         count_pairs(frame)
     assert count_pairs(frame, model="partial-credit").steps == (1, 1, 2)

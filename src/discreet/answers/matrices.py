@@ -7,6 +7,7 @@ a sparse matrix does not hold.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,8 +25,10 @@ from discreet.answers.pack import (
 )
 from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.errors import BadResponses
-from discreet.tables.advice import Found, list_scale_remedies
+from discreet.tables.inspection.columns import Column
+from discreet.tables.inspection.refusals import RefusedCell, list_scale_remedies
 from discreet.tables.reading import Reading
+from discreet.tables.remedies import join_remedies
 from discreet.tables.scales import AskedSteps, BadScale, CategoryScale, Tally, find_scale
 from discreet.tables.values import (
     BAD,
@@ -151,15 +154,12 @@ def _check_listed(tally: Tally, scale: CategoryScale) -> CategoryScale:
             raise BadResponses(f"column {item!r} is not on the item list")
         unlisted = [value for value in used if value not in scale.codes.get(item, {})]
         if unlisted:
-            codes, words = ", ".join(scale.codes[item]), tuple(used)
-            cell = Found("", item, unlisted[0], False, words, tally, is_listed=True)
+            columns = tuple(Column(0, name, Counter(counts)) for name, counts in tally.items())
+            cell = RefusedCell("", item, unlisted[0], item, columns, is_listed=True)
             remedies = list_scale_remedies(cell, scale.codes[item])
-            advice = " ".join(
-                f"{remedy.words[0].upper()}{remedy.words[1:]}." for remedy in remedies
-            )
             raise BadResponses(
                 f"item {item!r} has the answer {unlisted[0]}, which is none of its categories: "
-                f"{codes}. {advice}"
+                f"{', '.join(scale.codes[item])}. {join_remedies(remedies)}"
             ).offering(*remedies)
     return scale
 

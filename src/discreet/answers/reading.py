@@ -47,11 +47,10 @@ from discreet.counts.planes import (
 )
 from discreet.errors import BadResponses, Remedy
 from discreet.log import LOG, log_answers, name_source
-from discreet.tables.advice import BadAnswer, refuse_wide
 from discreet.tables.columns import LongPlan, WidePlan, name_items, plan_columns
 from discreet.tables.ids import BadIds, IdCodes, encode_ids, find_numbers, plain_column, read_ids
-from discreet.tables.key import check_named_items, settle_key
-from discreet.tables.odd_rows import MOST_ROWS, find_odd_rows, is_label
+from discreet.tables.inspection.refusals import BadAnswer, refuse_wide
+from discreet.tables.lists import check_named_items, settle_key
 from discreet.tables.opener import (
     LongTable,
     Progress,
@@ -66,11 +65,12 @@ from discreet.tables.opener import (
 from discreet.tables.reading import Reading, ReadingWords, check_words, join_words
 from discreet.tables.remedies import Detected, join_detected, make_remedy
 from discreet.tables.resources import Resources
-from discreet.tables.rows import settle_key_row, trim_table
+from discreet.tables.rows import MOST_BY_HAND, settle_key_row, tell_odd_rows, trim_table
 from discreet.tables.separators import OrderKeys, sort_keys
 from discreet.tables.sources import FrameSource, as_arrow
 from discreet.tables.tally import settle_after, settle_scale
 from discreet.tables.values import BAD, ValueScoring, score_array
+from discreet.tables.vocabulary import is_label
 from discreet.types import FloatArray, Int8Array
 
 Codes = npt.NDArray[np.int32]
@@ -253,7 +253,7 @@ class WideTable:
             row, j = min(bad)
             location = self._rows.place(self._rows.n_rows + row)
             raise refuse_wide(
-                location, items, columns, (j, columns[j][row].as_py()), self._reading,
+                location, items, columns, (row, j), self._reading,
                 has_person=not self._numbered,
             )  # fmt: skip
 
@@ -418,7 +418,7 @@ def read_planned(
 
 def _check_rows(table: RawTable, reading: Reading, read: Read) -> None:
     """Warn about rows of a small wide file that are hardly persons; a release says nothing."""
-    if reading.listed or table.store.n_persons > MOST_ROWS:
+    if reading.listed or table.store.n_persons > MOST_BY_HAND:
         return
     sentences = [table.joined] if table.joined else []
     is_empty = table.store.person_totals()[0] == 0 if table.persons is None else None
@@ -429,7 +429,7 @@ def _check_rows(table: RawTable, reading: Reading, read: Read) -> None:
     if is_odd:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # all else was said when the answers were read
-            sentences += read(partial(find_odd_rows, reading, is_empty), reading)
+            sentences += read(partial(tell_odd_rows, reading, is_empty), reading)
     for sentence in sentences:
         warnings.warn(sentence, UserWarning, stacklevel=4)
 
@@ -566,7 +566,7 @@ def _pack_whole(source: FrameSource, plan: WidePlan, reading: Reading) -> RawTab
         planes = pack_columns(columns)
     except BadCell as bad:
         raise refuse_wide(
-            source.place(bad.row), items, columns, (bad.column, bad.value), reading,
+            source.place(bad.row), items, columns, (bad.row, bad.column), reading,
             has_person=persons is not None,
         ) from None  # fmt: skip
     store = compact(planes)

@@ -42,8 +42,7 @@ from discreet.publishing.identity import (
     read_word_file,
 )
 from discreet.tables.columns import RATED
-from discreet.tables.key import Key, make_key
-from discreet.tables.lists import read_form_list, read_items, read_list
+from discreet.tables.lists import Key, make_key, read_form_list, read_items, read_list
 from discreet.tables.reading import DESIGN_WORDS, READING_DEFAULTS, Reading
 from discreet.tables.scales import list_scale
 from discreet.tables.survey import RAKED

@@ -18,8 +18,8 @@ from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage, DiscreetError, Remedy
 from discreet.studio.jobs import TaskProgress, keep
-from discreet.tables.advice import BadAnswer
 from discreet.tables.columns import LongPlan, WidePlan
+from discreet.tables.inspection.refusals import BadAnswer
 from discreet.tables.opener import Source, plan_source, read_tables
 from discreet.tables.paths import find_files
 from discreet.tables.reading import Reading

@@ -19,7 +19,7 @@ from typing import Any
 from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.tables.columns import LongPlan, name_items
 from discreet.tables.formats.jsonl import JsonLinesSource
-from discreet.tables.key import settle_key
+from discreet.tables.lists import settle_key
 from discreet.tables.opener import Encodings, Source, open_table_file, plan_source
 from discreet.tables.paths import (
     find_files,

@@ -1,21 +1,211 @@
-"""Lists that a steward writes: the items of a release with their steps, and the forms of a test.
+"""Lists that people write beside a table: keys, the items of a release with their steps, forms.
 
-In: a small file. Out: names and numbers, checked line by line. They are public, and so is every
-message here.
+In: a small file, a mapping or letters in the order of the columns. Out: right answers by item,
+spelt as answers are compared ("b", "B " and "B" are one); names and numbers, checked line by line.
+The items and forms of a release are public, and so is every message about them.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from discreet.errors import BadUsage
-from discreet.tables.opener import read_columns, read_rows
-from discreet.tables.paths import peek, read_text, sniff
-from discreet.tables.reading import Form
-from discreet.tables.values import as_number, write_cell
+from discreet.errors import BadUsage, DiscreetWarning
+from discreet.tables.values import EVERYWHERE, MISSING_WORDS, as_number, spell, write_cell
 
+if TYPE_CHECKING:
+    from discreet.tables.reading import Reading
+
+Words = tuple[str, ...]
+
+_ITEM = ("item", "question", "problem", "aufgabe", "frage")
+_RIGHT = (
+    "key", "answer", "right", "correct", "solution", "right answer", "correct answer", "response",
+    "lösung", "richtig", "antwort", "schlüssel",
+)  # fmt: skip
+_LETTERS = re.compile(r"[A-Za-z0-9]+")
+_ALWAYS, _BETWEEN_LETTERS = re.compile(r"[|;]"), re.compile(r"[,/]")
 _WITH_STEPS = re.compile(r"\W*(items?\W+steps?|steps?\W+items?)\W*", re.IGNORECASE)
+_SHOWN = 6
+
+_HOW = (
+    "A key is a table with the columns item and answer (a row per right answer), or the right "
+    "answers in the order of the columns, such as ABDCA"
+)
+
+
+@dataclass(frozen=True)
+class Key:
+    """Right answers, by item or in the order of the columns."""
+
+    by_item: Mapping[str, Words] = field(default_factory=dict)
+    in_order: tuple[Words, ...] = ()
+
+    @property
+    def given(self) -> bool:
+        """Whether there is a key at all."""
+        return bool(self.by_item or self.in_order)
+
+
+KeyLike = str | os.PathLike[str] | Mapping[str, Any] | Key | None
+"""What users give for a key."""
+
+
+def make_key(source: Any) -> Key:
+    """Return a key from whatever a user gives for one.
+
+    Examples
+    --------
+    >>> make_key({"Q1": "B", "Q2": ["A", "C"]}).by_item
+    {'Q1': ('b',), 'Q2': ('a', 'c')}
+    >>> make_key("ABDC").in_order
+    (('a',), ('b',), ('d',), ('c',))
+    """
+    if isinstance(source, Key):
+        return source
+    if source is None:
+        return Key()
+    if isinstance(source, Mapping):
+        return _check(Key({str(item): _spell_all(words) for item, words in source.items()}))
+    if isinstance(source, os.PathLike):
+        return _read(Path(source))
+    if not isinstance(source, str):
+        raise BadUsage(
+            f"key must be a mapping from items to right answers, a path or letters; found "
+            f"{type(source).__name__}."
+        )
+    if Path(source).is_file() or not _is_row(source):
+        return _read(Path(source))
+    pieces: Iterable[str] = source.split(",") if "," in source else source.strip()
+    return _check(Key(in_order=tuple(split_key_cell(piece) for piece in pieces)))
+
+
+def _is_row(text: str) -> bool:
+    """Say whether a text is answers in order rather than the name of a file."""
+    parts = text.strip().split(",")
+    return all(_LETTERS.fullmatch(part.strip().replace("|", "")) for part in parts)
+
+
+def _spell_all(words: Any) -> Words:
+    answers = [words] if isinstance(words, (str, int, float)) else list(words)
+    return tuple(dict.fromkeys(spell(word).lower() for word in answers))
+
+
+def split_key_cell(text: str) -> Words:
+    """Return the right answers that one cell names: "A|C", and among letters also "A,C"."""
+    pieces = _ALWAYS.split(text)
+    if len(pieces) == 1:
+        letters = _BETWEEN_LETTERS.split(text)
+        pieces = letters if all(len(piece.strip()) == 1 for piece in letters) else pieces
+    return _spell_all([piece for piece in pieces if piece.strip()])
+
+
+def _check(key: Key, source: str = "The key") -> Key:
+    item_words = [*key.by_item.items(), *((str(n), w) for n, w in enumerate(key.in_order, start=1))]
+    for item, words in item_words:
+        if not words or any(word in MISSING_WORDS for word in words):
+            raise BadUsage(
+                f"{source} has no right answer for item '{item}'. Give one, or leave the item out "
+                "of the key and of the analysis with ignore= (--ignore)."
+            )
+    if not item_words:
+        raise BadUsage(f"{source} names no item. {_HOW}.")
+    return key
+
+
+def _read(path: Path) -> Key:
+    from discreet.tables.opener import read_rows
+
+    if not path.exists():
+        raise BadUsage(f"There is no file '{path}' for the key. {_HOW}.")
+    names, rows = read_rows(path)
+    plain = [name.lower() for name in names]
+    item = next((plain.index(word) for word in _ITEM if word in plain), None)
+    right = next((plain.index(word) for word in _RIGHT if word in plain), None)
+    if item is not None and right is not None:
+        return _check(_from_rows(path, [(row[item], row[right]) for row in rows]), str(path))
+    if len(names) == 2:
+        # Without names in its first row, that is an item like the others.
+        return _check(_from_rows(path, [(names[0], names[1]), *rows]), str(path))
+    if len(rows) == 1:
+        cells = zip(names, rows[0], strict=True)
+        return _check(
+            Key({name: split_key_cell(cell or "") for name, cell in cells if name}), str(path)
+        )
+    raise BadUsage(f"{path} cannot be read as a key: its columns are {', '.join(names)}. {_HOW}.")
+
+
+def _from_rows(path: Path, rows: Sequence[Sequence[str | None]]) -> Key:
+    by_item: dict[str, Words] = {}
+    for number, (item, answer) in enumerate(rows, start=1):
+        if not (item or "").strip():
+            raise BadUsage(f"{path}, entry {number} of the key names no item.")
+        name = str(item).strip()
+        by_item[name] = tuple(
+            dict.fromkeys((*by_item.get(name, ()), *split_key_cell(answer or "")))
+        )
+    return Key(by_item)
+
+
+# -- fitting a key to a table ------------------------------------------------------------------
+
+
+def settle_key(reading: Reading, items: Sequence[str] | None, location: str) -> Reading:
+    """Return a reading whose key is by item; ``items`` is None for tables without item columns."""
+    letters = reading.right_in_order
+    if not letters:
+        return reading
+    if items is None:
+        raise BadUsage(
+            f"{location} is a long table, whose items have no order that answers could follow. "
+            "Give the key as a table with the columns item and answer (--key key.csv)."
+        )
+    if len(letters) != len(items):
+        raise BadUsage(
+            f"The key has {len(letters)} answers, but {location} has {len(items)} item columns "
+            f"({_shorten(items)}). Give one letter per item, or name items in a table with the "
+            "columns item and answer (--key key.csv); what is no item can be left out with "
+            "ignore= (--ignore)."
+        )
+    return replace(reading, key=Key(dict(zip(items, letters, strict=True))))
+
+
+def check_named_items(reading: Reading, items: Sequence[str]) -> None:
+    """Refuse a key or codes that fit none of the items; say which of them fit nothing."""
+    item_names = reading.listed.union(items)
+    unknown = [name for name in reading.codes if name not in item_names | {EVERYWHERE}]
+    if unknown:
+        raise BadUsage(
+            f"missing= (--missing) names codes for {_shorten(unknown)}, but the items are "
+            f"{_shorten(items)}. Write columns as the table does."
+        )
+    strange = [name for name in reading.right if name not in item_names]
+    if strange and len(strange) == len(reading.right):
+        raise BadUsage(
+            f"None of the items of the key ({_shorten(strange)}) is among the answers, whose items "
+            f"are {_shorten(items)}. Write items as the table does."
+        )
+    if strange and not reading.listed:
+        warnings.warn(
+            f"The key names {_shorten(strange)}, which nobody answered here; the rest of it is "
+            "used.",
+            DiscreetWarning,
+            stacklevel=2,
+        )
+
+
+def _shorten(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN
+    listed = ", ".join(f"'{name}'" for name in names[:_SHOWN])
+    return f"{listed} and {more:,} more" if more > 0 else listed
+
+
+# -- lists of a release ------------------------------------------------------------------------
 
 
 def read_items(path: Path) -> list[str] | dict[str, int]:
@@ -23,7 +213,9 @@ def read_items(path: Path) -> list[str] | dict[str, int]:
 
     A first line that says ``item,steps`` makes it a table.
     """
-    if not _WITH_STEPS.fullmatch(_read_head(path)):
+    from discreet.tables.opener import read_columns
+
+    if not _WITH_STEPS.fullmatch(",".join(next(iter(_list_rows(path)), ()))):
         return read_list(path)
     steps: dict[str, int] = {}
     columns = read_columns(path, ("item", "steps"), "lists of items with steps")
@@ -46,6 +238,8 @@ def read_items(path: Path) -> list[str] | dict[str, int]:
 
 def read_form_list(path: Path) -> dict[str, list[str]]:
     """Return the items of each form, from a table with the columns form and item."""
+    from discreet.tables.opener import read_columns
+
     forms: dict[str, list[str]] = {}
     columns = read_columns(path, ("form", "item"), "lists of forms")
     for number, (form, item) in enumerate(zip(*columns, strict=True), start=2):
@@ -56,20 +250,16 @@ def read_form_list(path: Path) -> dict[str, list[str]]:
     return forms
 
 
-def _list_lines(path: Path) -> list[str]:
-    """Return the lines of a text file, or the first cells of another table, header or not."""
+def _list_rows(path: Path) -> list[list[str]]:
+    """Return the lines of a text file, or the rows of a workbook, header or not."""
+    from discreet.tables.opener import read_rows
+    from discreet.tables.paths import peek, read_text, sniff
+    from discreet.tables.reading import Form
+
     if sniff(path, peek(path)) != "workbook":
-        return read_text(path).splitlines()
+        return [[line] for line in read_text(path).splitlines()]
     _, rows = read_rows(path, Form(header=False))
-    return [row[0] or "" for row in rows]
-
-
-def _read_head(path: Path) -> str:
-    """Return the first row as a line."""
-    if sniff(path, peek(path)) != "workbook":
-        return next(iter(read_text(path).splitlines()), "")
-    names, _ = read_rows(path)
-    return ",".join(names)
+    return [[cell or "" for cell in row] for row in rows]
 
 
 def read_list(path: Path) -> list[str]:
@@ -78,8 +268,8 @@ def read_list(path: Path) -> list[str]:
     Of a workbook the first column is read.
     """
     first_seen: dict[str, int] = {}
-    for number, line in enumerate(_list_lines(path), start=1):
-        name = line.strip()
+    for number, row in enumerate(_list_rows(path), start=1):
+        name = row[0].strip()
         if name in first_seen:
             raise BadUsage(
                 f"{path}, line {number}: item '{name}' is on the list already, in line "

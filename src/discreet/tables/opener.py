@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadResponses, BadUsage, DiscreetWarning
-from discreet.tables.advice import refuse_long
 from discreet.tables.columns import LongPlan, WidePlan, plan_columns
 from discreet.tables.formats.evaluations import KINDS as LOGS
 from discreet.tables.formats.evaluations import EvaluationSource
@@ -387,6 +386,8 @@ class LongTable:
         items = read_ids(batch[1], names[1], "item", self._rows)
         values = self._reading.score_long(batch[2], items)
         if (values == BAD).any():
+            from discreet.tables.inspection.refusals import refuse_long
+
             before = self._rows.n_rows
             raise refuse_long(
                 values, batch[2], items, names[2], self._reading,

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypedDict, cast, get_args
 
 from discreet.errors import BadUsage, Remedy
 from discreet.hints import KEYWORDS
-from discreet.tables.key import Key, KeyLike, make_key
+from discreet.tables.lists import Key, KeyLike, make_key
 from discreet.tables.reading_fields import READING_FIELDS
 from discreet.tables.remedies import Detected
 from discreet.tables.scales import AskedSteps, CategoryScale, make_asked

@@ -1,13 +1,13 @@
-"""Rows of a wide table that are no persons: left out, or taken as the key.
+"""Rows of a wide table that are no persons: left out, taken as the key, or warned about.
 
-In: a source and how it is read. Out: a source without these rows, or the right answers that one of
-them holds. Rows are named by the text of one of their cells, by their number below the names, or
-by the word "blank". A release reads every row.
+In: a source and how it is read. Out: a source without these rows, the right answers that one of
+them holds, or sentences that name rows which are hardly persons. Rows are named by the text of one
+of their cells, by their number below the names, or by the word "blank". A release reads every row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.errors import BadResponses
-from discreet.tables.columns import WidePlan, plan_columns
+from discreet.tables.columns import LongPlan, WidePlan, plan_columns
 from discreet.tables.ids import plain_column
-from discreet.tables.key import Key, split_key_cell
+from discreet.tables.lists import Key, split_key_cell
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import Detected
 from discreet.tables.values import MISSING_WORDS, plain_dictionary, read_integers, spell
+from discreet.tables.vocabulary import is_label
 from discreet.types import BoolArray
 
 if TYPE_CHECKING:
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 
 BLANK = "blank"
 """The word for rows without any entry."""
+MOST_BY_HAND = 20_000
+"""Rows up to which a table may be made by hand."""
+_FEW = 2
+"""Rows that may have the same label: a class or a group is no key and no total."""
+_SHOWN = 5
 
 
 class TrimmedSource:
@@ -134,3 +140,69 @@ def trim_table(table: Any, reading: Reading) -> Any:
     """Return an Arrow table without the rows that a reading drops."""
     columns = [column.combine_chunks() for column in table.columns]
     return table.filter(pa.array(~match_rows(columns, reading.rows_aside)))
+
+
+# -- rows that are hardly persons ----------------------------------------------------------------
+
+
+def find_labels(columns: Iterable[Sequence[str | None]]) -> dict[int, str]:
+    """Return, by row, what says beside the answers that it is a key or totals."""
+    labels: dict[int, str] = {}
+    for column in columns:
+        for row, word in enumerate(column):
+            if word is not None and is_label(word) and column.count(word) <= _FEW:
+                labels.setdefault(row, word)
+    return dict(sorted(labels.items()))
+
+
+def tell_odd_rows(
+    reading: Reading, is_empty: BoolArray | None, sources: Iterator[Source]
+) -> list[str]:
+    """Tell of blank rows, and of rows with the label of a key or of totals.
+
+    Parameters
+    ----------
+    reading
+        How the tables were read.
+    is_empty
+        By row of all tables, whether it has no answer; None where rows have ids.
+    sources
+        The tables.
+    """
+    blank: list[str] = []
+    labelled: list[str] = []
+    for source in sources:
+        plan, texts = (
+            plan_columns(source.names, reading, source.name),
+            list[tuple[str | None, ...]](),
+        )
+        if isinstance(plan, LongPlan):
+            return []
+        for batch in source.batches(range(len(source.names))):
+            columns = [
+                [None if cell is None else spell(cell) or None for cell in part.to_pylist()]
+                for part in batch
+            ]
+            texts += zip(*columns, strict=True)
+        items = {*plan.items, *plan.order}
+        turned = enumerate(zip(*texts, strict=True))
+        beside = (list(column) for number, column in turned if number not in items)
+        labelled += [f"{source.place(row)} ('{word}')" for row, word in find_labels(beside).items()]
+        if is_empty is not None and is_empty.any():
+            blank += [source.place(n) for n, row in enumerate(texts) if not any(row)]
+    return [*_tell(blank, _BLANK_ROWS), *_tell(labelled, _LABELLED_ROWS)]
+
+
+_BLANK_ROWS = "Rows without any entry count", "Delete them if nobody belongs to them."
+_LABELLED_ROWS = (
+    "Rows that look like a key or like totals count",
+    "Delete them if they are no persons; a key goes into key= (--key).",
+)
+
+
+def _tell(places: Sequence[str], words: tuple[str, str]) -> list[str]:
+    if not places:
+        return []
+    more = len(places) - _SHOWN
+    listed = "; ".join(places[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+    return [f"{words[0]} as persons, {len(places)} of them: {listed}. {words[1]}"]

@@ -14,11 +14,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 from discreet.errors import BadResponses, BadUsage, Remedy
 from discreet.log import LOG
-from discreet.tables.remedies import Detected, make_remedy
+from discreet.tables.remedies import Detected, capitalise, join_remedies, make_remedy
 from discreet.tables.values import EVERYWHERE, as_number, spell
 from discreet.text import name_some
 
@@ -26,6 +26,8 @@ MOST_CATEGORIES = 10
 RARE = 0.001
 """Share of an item's answers below which a category may be a slip of the pen."""
 
+GAP = 2
+"""Distance from a scale from which on a value stands apart, as codes for missing answers do."""
 LARGEST = 10**9
 """Numbers beyond this are no categories, and some are too long to be written down."""
 
@@ -218,8 +220,10 @@ def _split_merge(group: Any) -> tuple[int, ...]:
 # -- from what occurs to a scale -------------------------------------------------------------
 
 
-def find_scale(tally: Tally, options: AskedSteps) -> CategoryScale | None:
+def find_scale(tally: Tally, options: AskedSteps, fewest: int = 3) -> CategoryScale | None:
     """Return the scale of these values; None where they are no steps.
+
+    Numbers beside at least ``fewest`` categories are refused as codes for missing answers.
 
     Raises
     ------
@@ -237,7 +241,7 @@ def find_scale(tally: Tally, options: AskedSteps) -> CategoryScale | None:
     }
     if not tallies:
         return None
-    _refuse_apart(tallies, options)
+    _refuse_apart(tallies, options, fewest)
     lowest = _find_lowest(tallies, options)
     highest = max(max(counts) for counts in tallies.values())
     if lowest is None or highest - lowest >= MOST_CATEGORIES or _has_gap(tallies, lowest, highest):
@@ -279,14 +283,25 @@ def _detect_lists(options: AskedSteps) -> tuple[Detected, ...]:
 
 
 class BadScale(BadResponses):
-    """Values that a scale cannot have; ``cells`` holds them, by item."""
+    """Values that a scale cannot have.
 
-    cells: Mapping[str, frozenset[int]] = {}
+    Attributes
+    ----------
+    reason
+        What is wrong with them, without what to do.
+    field
+        The field of a reading that would settle it.
+    cells
+        The values, by item.
+    """
 
-    def about(self, cells: Mapping[str, Iterable[int]]) -> Self:
-        """Return this error with the values that it is about."""
-        self.cells = {item: frozenset(values) for item, values in cells.items()}
-        return self
+    def __init__(
+        self, reason: str, field: str, cells: Mapping[str, Iterable[int]], *remedies: Remedy
+    ) -> None:
+        self.reason, self.field = f"{capitalise(reason)}.", field
+        self.cells = {item: frozenset(values) for item, values in cells.items() if values}
+        super().__init__(f"{self.reason} {join_remedies(remedies)}".strip())
+        self.offering(*remedies)
 
 
 def find_shared_run(by_item: Collection[Collection[Any]]) -> frozenset[Any]:
@@ -303,34 +318,41 @@ def find_shared_run(by_item: Collection[Collection[Any]]) -> frozenset[Any]:
     return frozenset(value for value in shared if {value - 1, value + 1} & shared)
 
 
-def _refuse_apart(item_counts: Mapping[str, Mapping[int, int]], step_options: AskedSteps) -> None:
+def _refuse_apart(
+    item_counts: Mapping[str, Mapping[int, int]], options: AskedSteps, fewest: int
+) -> None:
     """Refuse a scale with numbers that stand apart from it, as codes for missing answers do."""
     used = sorted({value for value_counts in item_counts.values() for value in value_counts})
-    apart = [value for value in used if value < min(step_options.lowest or 0, 0)]
-    inside = [value for value in used if value not in apart]
-    while len(inside) > 1 and inside[-1] - inside[-2] > 1:
-        apart.append(inside.pop())
-    is_scale = inside and inside[0] in (0, 1) and 2 <= len(inside) - 1 < MOST_CATEGORIES
-    if not apart or not is_scale or inside[-1] - inside[0] != len(inside) - 1:
+    inside = [value for value in used if value >= min(options.lowest or 0, 0)]
+    gaps = (n for n in range(1, len(inside)) if inside[n] - inside[n - 1] >= GAP)
+    scale = inside[: next(gaps, len(inside))]
+    reach = used[0] + max(options.steps.values(), default=-1)
+    apart = [value for value in used if value not in scale and not 0 <= value <= reach]
+    if not apart or not scale or scale[0] > 1 or not fewest <= len(scale) <= MOST_CATEGORIES:
         return
+    if any(value_counts.keys().isdisjoint(scale) for value_counts in item_counts.values()):
+        return  # a column of other numbers is no item, and its numbers are no codes
     codes = ",".join(map(str, apart))
     cells = {item: value_counts.keys() & set(apart) for item, value_counts in item_counts.items()}
-    affected = [item for item, values in cells.items() if values]
-    reason = f"answers go from {inside[0]} to {inside[-1]}, and {codes} stands apart"
-    if not find_shared_run(item_counts.values()).isdisjoint(apart):
-        refusal = BadScale(
-            f"{reason}, although most items have it. If the scale begins at {min(used)}, say "
-            f"lowest={min(used)} (--lowest {min(used)})."
-        )
-        remedy = make_remedy(f"the scale begins at {min(used)}:", {"lowest": min(used)})
-        raise refusal.about(cells).offering(remedy)
-    refusal = BadScale(
-        f"{reason}: it is {_tell_share(item_counts, apart)}, in {name_some(affected)}. If it "
-        f"stands for a missing answer, say missing=[{codes}] (--missing {codes}); otherwise "
-        "correct it, or say from which score on answers count as right with at_least= (--at-least)."
+    reason = f"answers go from {scale[0]} to {scale[-1]}, and {codes} stands apart"
+    beginning = make_remedy(f"if the scale begins at {used[0]}, say", {"lowest": used[0]})
+    is_run = apart == [*range(apart[0], scale[0])]
+    if is_run and len(apart) > 1 and find_shared_run(item_counts.values()) >= set(apart):
+        raise BadScale(f"{reason}, although most items have it", "lowest", cells, beginning)
+    affected = name_some([item for item, values in cells.items() if values])
+    correcting = Remedy(
+        "otherwise correct it, or say from which score on answers count as right with at_least= "
+        "(--at-least)",
+        asks="at_least",
     )
-    remedy = make_remedy(f"{codes} stands for a missing answer:", {"missing": apart})
-    raise refusal.about(cells).offering(remedy)
+    raise BadScale(
+        f"{reason}: it is {_tell_share(item_counts, apart)}, in {affected}",
+        "missing",
+        cells,
+        make_remedy("if it stands for a missing answer, say", {"missing": apart}),
+        *([beginning] if is_run else []),
+        correcting,
+    )
 
 
 def _tell_share(tallies: Mapping[str, Mapping[int, int]], values: Iterable[int]) -> str:
@@ -376,14 +398,13 @@ def _find_lowest(tallies: Mapping[str, Mapping[int, int]], options: AskedSteps) 
     if options.lowest is not None:
         if smallest < options.lowest:
             low = options.lowest
-            cells = {
-                item: {value for value in tally if value < low} for item, tally in tallies.items()
-            }
-            items = [item for item, values in cells.items() if values]
-            raise BadScale(
-                f"the answer {smallest} is below the lowest category, which was said to be "
-                f"{options.lowest} (lowest=, --lowest); it occurs in {name_some(items)}"
-            ).about(cells)
+            cells = {item: {v for v in tally if v < low} for item, tally in tallies.items()}
+            items = name_some([item for item, values in cells.items() if values])
+            reason = (
+                f"the answer {smallest} is below the lowest category, which was said to be {low} "
+                f"(lowest=, --lowest); it occurs in {items}"
+            )
+            raise BadScale(reason, "lowest", cells)
         return options.lowest
     return smallest if smallest in (0, 1) else None
 
@@ -395,17 +416,13 @@ def _has_gap(item_counts: Mapping[str, Mapping[int, int]], lowest: int, highest:
 
 def _refuse_stray(item_counts: Mapping[str, Mapping[int, int]], lowest: int) -> None:
     """Refuse what would turn a right/wrong test into partial credit by one slip of the pen."""
-    advice = "If it is meant, name the model: model='partial-credit' (--model partial-credit)"
     above = [item for item, value_counts in item_counts.items() if max(value_counts) > 1]
     if lowest == 0 and len(above) == 1 and len(item_counts) > 1:
         item = above[0]
         highest = max(item_counts[item])
-        refusal = BadScale(
-            f"item '{item}' has the answer {highest}, and all other items are right or wrong (0 or "
-            f"1). {advice}; if {highest} stands for a missing answer, say missing=[{highest}] "
-            f"(--missing {highest}); otherwise correct it."
-        )
-        raise refusal.about({item: {highest}}).offering(_name_missing(highest), _name_step(highest))
+        reason = f"item '{item}' has the answer {highest}, and all other items are right or wrong"
+        remedies = [*_name_slip(highest), Remedy("otherwise correct it")]
+        raise BadScale(f"{reason} (0 or 1)", "model", {item: {highest}}, *remedies)
     shared = find_shared_run(item_counts.values())
     for item, value_counts in item_counts.items():
         total = sum(value_counts.values())
@@ -416,28 +433,19 @@ def _refuse_stray(item_counts: Mapping[str, Mapping[int, int]], lowest: int) -> 
 
 def _explain_rare(item: str, value: int, share: str, is_shared: bool) -> BadScale:
     """Return the refusal of a category that hardly anybody has; one of most items is no code."""
-    missing = "" if is_shared else f"if {value} stands for a missing answer, say missing=[{value}] "
-    missing += "" if is_shared else f"(--missing {value}); "
-    pair = f"{value}+{value - 1 or value + 1}"
-    joining = make_remedy(f"join {value} with its neighbour:", {"merge": {item: pair}})
-    remedies = [_name_step(value), joining]
-    refusal = BadScale(
-        f"the answer {value} to item '{item}' occurs {share}, less than {RARE:.1%}, which may be a "
-        "slip. If it is meant, name the model: model='partial-credit' (--model partial-credit); "
-        f"{missing}to join it with its neighbour, say merge={{'{item}': '{pair}'}} (--merge); "
-        "otherwise correct it."
-    )
-    return refusal.about({item: {value}}).offering(
-        *remedies if is_shared else [_name_missing(value), *remedies]
-    )
+    reason = f"the answer {value} to item '{item}' occurs {share}, less than {RARE:.1%}, which may "
+    merge = {"merge": {item: f"{value}+{value - 1 or value + 1}"}}
+    joining = make_remedy("to join it with its neighbour, say", merge)
+    remedies = [*_name_slip(value)[is_shared:], joining, Remedy("otherwise correct it")]
+    return BadScale(f"{reason}be a slip", "model", {item: {value}}, *remedies)
 
 
-def _name_missing(value: int) -> Remedy:
-    return make_remedy(f"{value} stands for a missing answer:", {"missing": [value]})
-
-
-def _name_step(value: int) -> Remedy:
-    return make_remedy(f"{value} is meant as a step:", {"model": "partial-credit"})
+def _name_slip(value: int) -> list[Remedy]:
+    """Return what a category that nobody expects may be: no answer, or a step."""
+    return [
+        make_remedy(f"if {value} stands for a missing answer, say", {"missing": [value]}),
+        make_remedy("if it is meant, name the model:", {"model": "partial-credit"}),
+    ]
 
 
 def _check_named(tallies: Mapping[str, Any], options: AskedSteps) -> None:
@@ -497,11 +505,15 @@ def _find_most(
     n_steps = step_options.steps.get(item, step_options.steps.get(EVERYWHERE))
     if n_steps is not None:
         if max(value_counts) > lowest + n_steps:
-            raise BadScale(
+            reason = (
                 f"item '{item}' has the answer {max(value_counts)}, but was said to have {n_steps} "
-                f"steps (steps=, --steps), from {lowest} to {lowest + n_steps}. Say more steps, or "
-                "name codes for missing answers with missing= (--missing)"
-            ).about({item: {value for value in value_counts if value > lowest + n_steps}})
+                f"steps (steps=, --steps), from {lowest} to {lowest + n_steps}"
+            )
+            advice = Remedy(
+                "say more steps, or name codes for missing answers with missing= (--missing)"
+            )
+            cells = {item: {value for value in value_counts if value > lowest + n_steps}}
+            raise BadScale(reason, "steps", cells, advice)
         return lowest + n_steps
     # An item that is turned around, or on a common scale, ends where the scale ends.
     shared = item in step_options.reverse or step_options.model == "rating-scale"

@@ -10,15 +10,15 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from discreet.errors import BadResponses
-from discreet.tables.advice import BadAnswer, Found, tell_cell
 from discreet.tables.columns import LongPlan
 from discreet.tables.ids import encode_ids
+from discreet.tables.inspection.refusals import BadAnswer, RefusedCell, refuse_cell
 from discreet.tables.opener import Source, plan_source
 from discreet.tables.reading import Reading
 from discreet.tables.scales import (
@@ -143,18 +143,9 @@ def _count_codes(codes: Int64Array, size: int) -> tuple[Int64Array, Int64Array]:
     return distinct, times[distinct]
 
 
-class Located(NamedTuple):
-    """A cell: file and row, column, what stands there, and whether the column is an item's."""
-
-    location: str
-    column: str
-    value: Any
-    wide: bool
-
-
 def locate_cell(
     reading: Reading, cells: Mapping[str, frozenset[int]], sources: Iterator[Source]
-) -> Located | None:
+) -> RefusedCell | None:
     """Return the first cell of the tables that holds one of these values, by item."""
     for source in sources:
         plan, before = plan_source(source, reading), 0
@@ -165,8 +156,8 @@ def locate_cell(
             position = _find_long(batch, cells) if long else _find_wide(batch, names, cells)
             if position is not None:
                 row, index = position
-                location = source.place(before + row)
-                return Located(location, names[index], batch[index][row].as_py(), not long)
+                value, where = batch[index][row].as_py(), source.place(before + row)
+                return RefusedCell(where, names[index], value, is_wide=not long)
             before += len(batch[0])
     return None
 
@@ -257,10 +248,4 @@ def _point_at(reason: BadScale, looking: Reading, read: Any) -> BadResponses:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cell = read(partial(locate_cell, looking, reason.cells), looking)
-    if cell is None:
-        return reason
-    words = f"{str(reason)[0].upper()}{str(reason)[1:]}"
-    bad_cell = Found(cell.location, cell.column, cell.value, wide=cell.wide)
-    refusal = BadAnswer(f"{tell_cell(bad_cell)} {words}").offering(*reason.remedies)
-    refusal.found = bad_cell
-    return refusal
+    return reason if cell is None else refuse_cell(cell, reason.reason, reason.remedies)

@@ -30,7 +30,7 @@ from discreet.errors import BadResponses, BadUsage, MissingExtra, OutOfReach
 from discreet.tables.columns import LongPlan, WidePlan, name_items, plan_columns
 from discreet.tables.dataset import Shard
 from discreet.tables.ids import IdCodes, find_numbers, plain_column, read_ids, spell_ids
-from discreet.tables.key import settle_key
+from discreet.tables.lists import settle_key
 from discreet.tables.opener import RowPlaces
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import DeclaredSource

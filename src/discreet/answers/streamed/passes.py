@@ -45,10 +45,10 @@ from discreet.answers.streamed.rows import (
 from discreet.atomic import make_temporary
 from discreet.errors import BadUsage
 from discreet.jit import load_kernels
-from discreet.tables.advice import BadAnswer
 from discreet.tables.columns import WidePlan
 from discreet.tables.dataset import Dataset, describe_source, open_dataset, settle_reading
 from discreet.tables.ids import check_items
+from discreet.tables.inspection.refusals import BadAnswer
 from discreet.tables.opener import Encodings, Source
 from discreet.tables.paths import warn_encoding
 from discreet.tables.reading import Reading

@@ -28,10 +28,10 @@ from discreet.answers.responses import Responses
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage, DiscreetError, OutOfReach
 from discreet.jit import worth_compiling
-from discreet.tables.advice import refuse_long
 from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.dataset import Shard, no_rows
 from discreet.tables.ids import encode_ids, find_numbers, read_ids, spell_ids
+from discreet.tables.inspection.refusals import refuse_long
 from discreet.tables.opener import RowPlaces, Source, detect_reading, plan_source
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import DeclaredSource, Detected, join_detected

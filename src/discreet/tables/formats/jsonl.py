@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from discreet.errors import BadResponses
 from discreet.names import are_numbers, name_id, restore_ids
-from discreet.tables.advice import Found, refuse_answer
 from discreet.tables.columns import LongPlan, find_role_names, list_column_names, plan_columns
 from discreet.tables.paths import explain_read_errors, limit_lines, open_bytes
 from discreet.tables.reading import Reading
@@ -342,11 +341,14 @@ class _Batch:
         scoring = self._reading.scoring_of(item or "")
         self._known[item_and_word] = score_value(text, scoring)
         if self._known[item_and_word] == BAD:
-            bad_cell = Found(
-                f"{self._path}, line {line}", key, value, wide=self._shape.keys[1] is None,
-                words=tuple(word for _, word in self._known if word is not None),
-                has_person=self._shape.keys[0] is not None,
-                forgotten=item if self._reading.right else None,
+            from discreet.tables.inspection.columns import Column
+            from discreet.tables.inspection.refusals import RefusedCell, refuse_answer
+
+            words = Column(0, key, [word for _, word in self._known])
+            bad_cell = RefusedCell(
+                f"{self._path}, line {line}", key, value, key, (words,),
+                is_wide=self._shape.keys[1] is None, has_person=self._shape.keys[0] is not None,
+                is_forgotten=bool(item and self._reading.right), is_counted=False,
             )  # fmt: skip
             raise refuse_answer(bad_cell, scoring)
 

@@ -30,6 +30,7 @@ from discreet.tables.values import (
     spell,
     write_cell,
 )
+from discreet.tables.vocabulary import NO_ANSWER, RIGHT, WRONG
 from discreet.text import name_some
 
 PROGRAMS = {
@@ -45,22 +46,6 @@ MOST_CELLS = 1 << 33
 _CELLS = 1 << 21
 """Cells read together: some 60 MB as Python numbers."""
 _SHOWN = 6
-
-_RIGHT_LABELS = frozenset(
-    ["right", "correct", "true", "yes", "pass", "passed", "solved", "richtig", "korrekt", "wahr",
-     "ja", "gelöst", "bestanden"]
-)  # fmt: skip
-_WRONG_LABELS = frozenset(
-    ["wrong", "incorrect", "false", "no", "fail", "failed", "unsolved", "falsch", "inkorrekt",
-     "unwahr", "nein", "ungelöst", "not correct", "not right", "not solved", "nicht korrekt",
-     "nicht richtig", "nicht gelöst", "nicht bestanden"]
-)  # fmt: skip
-_NO_ANSWER = frozenset(
-    ["missing", "omitted", "omit", "skipped", "refused", "blank", "invalid", "n/a", "na",
-     "no answer", "no response", "not reached", "not administered", "not applicable",
-     "not presented", "don't know", "do not know", "fehlend", "ausgelassen", "keine angabe",
-     "keine antwort", "nicht erreicht", "nicht bearbeitet", "nicht vorgelegt", "weiß nicht"]
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -87,12 +72,12 @@ class Labels:
         Labels of missing answers may stand beside them, but no third kind of answer.
         """
         words = {value: word.strip().lower() for value, word in self.words.items()}
-        right = [value for value, word in words.items() if word in _RIGHT_LABELS]
-        wrong = [value for value, word in words.items() if word in _WRONG_LABELS]
+        right = [value for value, word in words.items() if word in RIGHT]
+        wrong = [value for value, word in words.items() if word in WRONG]
         others = [
             value
             for value, word in words.items()
-            if value not in (*right, *wrong) and word not in _NO_ANSWER and not self.missing(value)
+            if value not in (*right, *wrong) and word not in NO_ANSWER and not self.missing(value)
         ]
         if len(right) != 1 or len(wrong) != 1 or others:
             return None

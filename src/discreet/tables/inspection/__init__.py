@@ -29,14 +29,28 @@ from discreet.tables.dataset import names_database
 from discreet.tables.formats.evaluations import KINDS as LOGS
 from discreet.tables.inspection.answers import judge_answers
 from discreet.tables.inspection.columns import Column, ColumnRoles, list_roles, name_columns
-from discreet.tables.inspection.findings import Decision, Findings, TableFinding, merge_options
-from discreet.tables.inspection.grid import CellGrid, Row, open_grids
-from discreet.tables.inspection.rows import OddRows, Table, ask_to_number_rows, find_names
-from discreet.tables.inspection.vocabulary import NAMES
-from discreet.tables.key import Key
+from discreet.tables.inspection.rows import (
+    CellGrid,
+    OddRows,
+    Row,
+    Table,
+    ask_to_number_rows,
+    find_names,
+    open_grids,
+)
+from discreet.tables.lists import Key
 from discreet.tables.paths import find_files, names_server, read_head, sniff
 from discreet.tables.reading import Reading, ReadingWords, check_words, join_words
-from discreet.tables.remedies import Detected, make_remedy, spell_command
+from discreet.tables.remedies import (
+    Decision,
+    Detected,
+    Findings,
+    TableFinding,
+    make_remedy,
+    merge_options,
+    spell_command,
+)
+from discreet.tables.vocabulary import NAMES
 
 _ENOUGH = 3
 """Columns of answers that make a table a wide one."""

@@ -14,17 +14,14 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import Remedy
-from discreet.tables.inspection.columns import LARGEST, Column, bound_number, drop_codes_above
-from discreet.tables.inspection.findings import Findings
-from discreet.tables.inspection.vocabulary import NO_ANSWER, order_texts
-from discreet.tables.remedies import make_remedy
-from discreet.tables.scales import BadScale, find_scale, find_shared_run, make_asked
+from discreet.tables.inspection.columns import LARGEST, Column, bound_number
+from discreet.tables.remedies import Findings, make_remedy
+from discreet.tables.scales import BadScale, CategoryScale, Tally, find_scale, make_asked
 from discreet.tables.values import MISSING_WORDS, spell
+from discreet.tables.vocabulary import NO_ANSWER, order_texts
 
 RUNS_AGAINST = -0.2
 """Correlation with the other items below which an item may be worded the other way round."""
-
-Tally = Mapping[str, Mapping[str, int]]
 
 
 def judge_answers(
@@ -62,8 +59,7 @@ def judge_answers(
     elif kind == "texts":
         _order_categories(clean, findings)
     elif kind == "steps":
-        clean = _find_codes(clean, findings, labels)
-        _find_lowest(clean, findings)
+        _judge_numbers(clean, findings, labels)
     if kind in ("texts", "steps") and len({len(column.cells) for column in items}) == 1:
         _find_reversed(items, findings)
 
@@ -107,13 +103,18 @@ def ask_key(findings: Findings, items: Sequence[Column]) -> None:
         f"This looks like a multiple-choice test of {len(items):,} items with the options "
         f"{', '.join(letters)}. Which answers are right?"
     )
-    answer = Remedy(
-        "give the right answers, one letter per item in the order of the columns, such as BADC, or "
-        "a table with the columns item and answer (--key BADC, --key key.csv)",
+    findings.ask("key", question, [give_key()], [items[0].label, items[-1].label])
+    findings.questions.insert(0, findings.questions.pop())
+
+
+def give_key() -> Remedy:
+    """Return what to do where answers are the options that persons chose."""
+    return Remedy(
+        "if these are the options that persons chose, say which are right with key= (--key BADC, "
+        "one letter per item in the order of the columns, or --key key.csv, a table with the "
+        "columns item and answer)",
         asks="key",
     )
-    findings.ask("key", question, [answer], [items[0].label, items[-1].label])
-    findings.questions.insert(0, findings.questions.pop())
 
 
 # -- texts -----------------------------------------------------------------------------------
@@ -159,25 +160,32 @@ def _numbers(words: Mapping[str, int]) -> dict[int, int]:
     return {int(value): n for value, n in pairs if value is not None and value == int(value)}
 
 
-def _find_codes(
+def _judge_numbers(
     tally: Tally, findings: Findings, labels: Mapping[str, Mapping[str, str]]
-) -> dict[str, dict[str, int]]:
-    """Ask about numbers that are no categories; return the tally without them."""
+) -> None:
+    """Ask about numbers that are no categories, and propose the lowest one."""
     by_item = {item: _numbers(words) for item, words in tally.items()}
-    labelled = _find_labelled(by_item, labels)
-    apart = sorted(_find_apart(by_item, findings) - labelled)
-    if labelled and "missing" not in findings.stated:
-        code = str(min(labelled))
+    gone = _find_labelled(by_item, labels)
+    if gone and "missing" not in findings.stated:
+        code = str(min(gone))
         meaning = next(words[code] for words in labels.values() if code in words)
-        reason = f"{', '.join(map(str, sorted(labelled)))} is labelled '{meaning}': no answer."
-        findings.note("missing", sorted(labelled), reason, ["the items"])
-    if apart and "missing" not in findings.stated:
-        _ask_codes(by_item, apart, findings)
-    gone = labelled | set(apart)
-    return {
-        item: {str(value): n for value, n in values.items() if value not in gone}
-        for item, values in by_item.items()
-    }
+        reason = f"{', '.join(map(str, sorted(gone)))} is labelled '{meaning}': no answer."
+        findings.note("missing", sorted(gone), reason, ["the items"])
+    words = {name: findings.stated.get(name) for name in ("model", "steps", "lowest", "merge")}
+    asked = make_asked(**{name: value for name, value in words.items() if value is not None})
+    for _ in range(2):  # without codes for missing answers there may be another doubt
+        clean = {
+            item: {str(value): n for value, n in values.items() if value not in gone}
+            for item, values in by_item.items()
+        }
+        try:
+            _find_lowest(clean, find_scale(clean, asked, fewest=2), findings)
+        except BadScale as doubt:
+            findings.ask(doubt.field, doubt.reason, doubt.remedies, [*doubt.cells][:5])
+            gone |= {value for values in doubt.cells.values() for value in values}
+            if doubt.field == "missing":
+                continue
+        return
 
 
 def _find_labelled(
@@ -192,61 +200,8 @@ def _find_labelled(
     }
 
 
-def _find_apart(by_item: Mapping[str, Mapping[int, int]], findings: Findings) -> set[int]:
-    """Return values two or more away from the run that most items share, and negative ones."""
-    shared = find_shared_run([*map(set, by_item.values())])
-    used = sorted({value for values in by_item.values() for value in values})
-    run = drop_codes_above(sorted(shared))
-    steps = findings.stated.get("steps")
-    low, high = (min(run), max(run)) if run else (0, 1)
-    if isinstance(steps, int):
-        high = max(high, low + steps)
-    apart = {value for value in used if value < min(low, 0)}
-    top = high
-    for value in (value for value in used if value > high):
-        if value - top >= 2:
-            apart.add(value)
-        else:
-            top = value
-    lowest = findings.stated.get("lowest")
-    return {value for value in apart if lowest is None or value < lowest or value > high}
-
-
-def _ask_codes(
-    by_item: Mapping[str, Mapping[int, int]], apart: Sequence[int], findings: Findings
-) -> None:
-    total = sum(sum(values.values()) for values in by_item.values())
-    shares = [
-        f"{code} ({sum(values.get(code, 0) for values in by_item.values()):,} of {total:,} answers)"
-        for code in apart
-    ]
-    where = [item for item, values in by_item.items() if set(apart) & values.keys()]
-    rest = sorted({v for values in by_item.values() for v in values} - set(apart))
-    findings.ask(
-        "missing",
-        f"Answers go from {rest[0]} to {rest[-1]}, and {', '.join(shares)} is outside. Does it "
-        "stand for a missing answer?",
-        [
-            make_remedy("it stands for a missing answer:", {"missing": list(apart)}),
-            Remedy("it is a mistake: correct the cells"),
-        ],
-        where[:5],
-    )
-
-
-def _find_lowest(tally: Mapping[str, Mapping[str, int]], findings: Findings) -> None:
-    """Propose the lowest category, and ask about what looks like a slip."""
-    stated = findings.stated
-    words = {name: stated[name] for name in ("model", "steps", "lowest", "merge") if name in stated}
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            scale = find_scale(tally, make_asked(**words))
-    except BadScale as slip:
-        findings.ask(
-            "model", f"{str(slip)[0].upper()}{str(slip)[1:]}", slip.remedies, [*slip.cells]
-        )
-        return
+def _find_lowest(tally: Tally, scale: CategoryScale | None, findings: Findings) -> None:
+    """Propose the lowest category."""
     values = sorted({int(value) for counts in tally.values() for value in counts})
     if scale is not None and scale.lowest and not scale.is_binary:
         reason = f"Answers go from {values[0]} to {values[-1]}; {values[0]} is the lowest category."

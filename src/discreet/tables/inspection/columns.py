@@ -15,8 +15,11 @@ from functools import cached_property, lru_cache
 from typing import Literal
 
 from discreet.tables.columns import expand_names, find_role_names
-from discreet.tables.inspection.findings import Findings
-from discreet.tables.inspection.vocabulary import (
+from discreet.tables.reading import Reading
+from discreet.tables.remedies import Findings, make_remedy
+from discreet.tables.scales import MOST_CATEGORIES, find_shared_run
+from discreet.tables.values import MISSING_WORDS, as_number, letter_column, spell
+from discreet.tables.vocabulary import (
     ABOUT,
     AGES,
     GROUPS,
@@ -28,10 +31,6 @@ from discreet.tables.inspection.vocabulary import (
     order_texts,
     plain,
 )
-from discreet.tables.reading import Reading
-from discreet.tables.remedies import make_remedy
-from discreet.tables.scales import MOST_CATEGORIES, find_shared_run
-from discreet.tables.values import MISSING_WORDS, as_number, letter_column, spell
 
 Kind = Literal["blank", "steps", "number", "letters", "texts", "date", "many"]
 
@@ -53,6 +52,15 @@ LARGEST = Decimal(10**15)
 """Numbers from here on are no answers and no codes; the reader refuses such a cell."""
 
 
+MOST_ROWS, MOST_CELLS, LEAST_ROWS = 3_000, 300_000, 40
+"""Rows and cells that are looked at; of very wide tables a few rows."""
+
+
+def limit_rows(width: int) -> int:
+    """Return how many rows of so many columns are looked at."""
+    return min(MOST_ROWS, max(LEAST_ROWS, MOST_CELLS // max(width, 1)))
+
+
 def bound_number(word: str) -> Decimal | None:
     """Return the number that a word spells, at most ``LARGEST`` away from zero; None of others.
 
@@ -67,9 +75,10 @@ def bound_number(word: str) -> Decimal | None:
     return None if number is None else max(-LARGEST, min(LARGEST, Decimal(number)))
 
 
-def is_code(number: float) -> bool:
+def is_code(number: float | Decimal) -> bool:
     """Say whether a number looks like a code for a missing answer."""
-    return number == int(number) and _CODE.fullmatch(str(int(number))) is not None
+    is_whole = -LARGEST < number < LARGEST and number == int(number)
+    return is_whole and _CODE.fullmatch(str(int(number))) is not None
 
 
 def drop_codes_above(numbers: Sequence[int]) -> list[int]:
@@ -89,11 +98,11 @@ def drop_codes_above(numbers: Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its number, its name, and its cells."""
+    """One column: its number, its name, and its cells, or how often each of them occurs."""
 
     number: int
     name: str
-    cells: Sequence[str | None]
+    cells: Collection[str | None]
 
     @property
     def label(self) -> str:

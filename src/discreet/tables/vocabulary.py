@@ -80,6 +80,13 @@ KEYS = _words(
     "richtigeantworten"
 )
 """Labels of the row with the right answers."""
+
+
+def is_label(word: object) -> bool:
+    """Say whether a word names a key or totals rather than a person."""
+    return plain(word) in KEYS or plain(word) in SUMMARIES
+
+
 ABOUT = _words(
     "startdate enddate status progress durationinseconds duration finished recordeddate ipaddress "
     "recipientlastname recipientfirstname recipientemail externalreference locationlatitude "
@@ -91,9 +98,9 @@ ABOUT = _words(
 """Columns about the survey itself, not about answers."""
 NO_ANSWER = frozenset(
     ["n/a", "na", "n.a.", "-", "--", "---", "–", "—", "?", "#n/a", "none", "missing", "(missing)",
-     "(blank)", "blank", "omitted", "omit", "skipped", "absent", "no answer", "no response",
-     "not answered", "not reached", "not administered", "not applicable", "not presented",
-     "don't know", "dont know", "do not know", "refused", "prefer not to say",
+     "(blank)", "blank", "invalid", "omitted", "omit", "skipped", "absent", "no answer",
+     "no response", "not answered", "not reached", "not administered", "not applicable",
+     "not presented", "don't know", "dont know", "do not know", "refused", "prefer not to say",
      "prefer not to answer", "k.a.", "k. a.", "ka", "keine angabe", "keine antwort",
      "keine angaben", "fehlend", "fehlt", "ausgelassen", "nicht erreicht", "nicht bearbeitet",
      "nicht beantwortet",
@@ -117,9 +124,10 @@ SCALES: tuple[Mapping[str, int], ...] = tuple(
         _rank,
         [
             """wrong | incorrect | false | fail | failed | falsch | inkorrekt | nicht gelöst
-            | nicht bestanden | incorrecto | incorrecta | mal | f
+            | nicht bestanden | incorrecto | incorrecta | mal | f | unsolved | unwahr | ungelöst
+            | not correct | not right | not solved | nicht korrekt | nicht richtig
             right | correct | true | pass | passed | richtig | korrekt | gelöst | bestanden
-            | correcto | correcta | bien | r""",
+            | correcto | correcta | bien | r | solved | wahr""",
             """no | nein | n
             maybe | unsure | not sure | vielleicht | unsicher | quizás | tal vez | teilweise
             | sometimes
@@ -274,6 +282,11 @@ SCALES: tuple[Mapping[str, int], ...] = tuple(
     )
 )
 """Ordered answers: ranks by text, one mapping for each kind of question."""
+RIGHT, WRONG = (
+    frozenset(word for ranks in SCALES[:2] for word, rank in ranks.items() if rank == end(ranks))
+    for end in (lambda ranks: max(ranks.values()), lambda _: 0)
+)
+"""Labels of right and of wrong answers."""
 _NUMBERED = re.compile(r"[(\[]?\s*(-?\d{1,2})\s*[)\].:=–-]|.*[(\[]\s*(-?\d{1,2})\s*[)\]]$")
 
 
