@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,8 @@ from discreet.tables.values import (
 )
 
 Store = BitPlanes | SparseRows
+
+Matrix = TypeVar("Matrix", bound=Any)
 
 _PACKED_AS_THEY_ARE = frozenset({"bool", "int8", "uint8", "int64", "float32", "float64"})
 
@@ -220,7 +222,7 @@ def _as_array(X: Any) -> npt.NDArray[Any]:
         ) from None
 
 
-def check_shape(cells: Any) -> Any:
+def check_shape(cells: Matrix) -> Matrix:
     """Return a matrix ``[person, item]``, an array or a tensor; refuse other shapes."""
     if cells.ndim != 2 or cells.shape[1] == 0:
         raise BadResponses(
