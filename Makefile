@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 # Threads of linear algebra on top of test processes only get in each other's way.
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-.PHONY: help demo studio test check doctest fix slow bench figures docs site windows clean
+.PHONY: help demo studio test check doctest fix slow bench figures pictures docs site windows clean
 
 help:
 	@echo "make demo     calibrate and privately release the bundled LSAT answers"
@@ -17,6 +17,7 @@ help:
 	@echo "make slow     statistical tests that take minutes"
 	@echo "make bench    timings and accuracy against other tools"
 	@echo "make figures  pictures and tables of the theory and the paper"
+	@echo "make pictures pictures of the documents, drawn and photographed anew"
 	@echo "make docs     check that every documented command and example runs"
 	@echo "make windows  the fast tests with what Windows lacks hidden"
 	@echo "make site     the documentation as a site, in build/site"
@@ -95,6 +96,11 @@ bench: $(READY)
 
 figures: $(READY)
 	$(BIN)/python -m experiments --quick
+
+# Pictures of measured results come from `make figures` and from full runs of experiments.
+pictures: $(READY) browser
+	$(BIN)/python -m tools.pictures
+	$(BIN)/python -m tools.shots
 
 docs: $(READY)
 	$(BIN)/python -m pytest tests/whole/test_documents.py

@@ -1,42 +1,244 @@
-"""Draw the picture of the README: ``python -m tools.pictures`` writes ``docs/images/lsat.png``.
+"""Make the pictures of the documents anew: ``make pictures``, or ``python -m tools.pictures NAME``.
 
-The file carries the numbers that it shows, so that a test can tell when they are old.
+In: the bundled data, and the commands of the pages themselves. Out: ``docs/images/*.png``. Drawn
+pictures carry the numbers that they show, so that a test can tell when they are old. Pages are
+photographed by Chromium. Pictures of the studio are made by `tools.shots`; those of measured
+results are drawn by `experiments`.
 """
 
 from __future__ import annotations
 
+import io
 import json
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
 from PIL import Image
 
 import discreet
-from discreet.figures import difficulty_plot
+from discreet import analysis, figures
+from discreet.cli import main as run_command
+from discreet.secure import SeededSource, SystemSource
 
-__all__ = ["PICTURE", "describe", "draw", "numbers_of"]
+__all__ = ["DRAWN", "PICTURE", "SHOTS", "describe", "draw", "list_numbers", "numbers_of"]
 
-PICTURE = Path(__file__).parents[1] / "docs" / "images" / "lsat.png"
+DOCS = Path(__file__).parents[1] / "docs"
+IMAGES = DOCS / "images"
+PICTURE = IMAGES / "lsat.png"
+BLOCK = re.compile(r"^```(?P<language>python|console)\n(?P<code>.*?)^```$", re.M | re.S)
+CHROMIUM = "chromium"
+SWITCHES = "--headless --no-sandbox --disable-gpu --hide-scrollbars --disable-background-networking"
+
+Numbers = dict[str, list[float]]
+Drawing = tuple[Figure, Numbers]
 
 
-def describe(estimate: discreet.Estimate) -> dict[str, list[float]]:
-    """Return what the picture shows: difficulty and standard error of every item."""
+def describe(estimate: discreet.Estimate) -> Numbers:
+    """Return what a picture shows: difficulty and standard error of every item."""
     rows = zip(estimate.items, estimate.difficulty, estimate.se, strict=True)
     return {item: [round(float(b), 3), round(float(se), 3)] for item, b, se in rows}
 
 
-def numbers_of(path: Path) -> dict[str, list[float]]:
-    """Return the numbers that a picture carries."""
-    with Image.open(path) as picture:
-        found: dict[str, list[float]] = json.loads(picture.info["Description"])
-    return found
-
-
-def draw(path: Path) -> None:
+def draw_lsat() -> Drawing:
     """Draw the difficulties of the bundled answers, as the README fits them."""
     estimate = discreet.fit(discreet.datasets.lsat())
-    note = {"Description": json.dumps(describe(estimate))}
-    difficulty_plot(estimate).figure.savefig(path, dpi=110, metadata=note)
+    return whole(figures.difficulty_plot(estimate)), describe(estimate)
+
+
+def whole(axes: Any) -> Figure:
+    """Return the figure of axes."""
+    figure: Figure = axes.figure
+    return figure
+
+
+def draw_wright() -> Drawing:
+    """Draw persons and items of the LSAT on one scale."""
+    answers = discreet.datasets.lsat()
+    estimate = discreet.fit(answers)
+    return whole(figures.wright_plot(estimate, discreet.score(answers, estimate))), describe(
+        estimate
+    )
+
+
+def draw_curves() -> Drawing:
+    """Draw the curves of two items beside the observed shares."""
+    answers = discreet.datasets.lsat()
+    estimate = discreet.fit(answers)
+    scores = discreet.score(answers, estimate)
+    axes = figures.curve_plot(estimate, ["Item1", "Item3"], responses=answers, scores=scores)
+    return whole(axes), describe(estimate)
+
+
+def draw_dif() -> Drawing:
+    """Draw differences between two groups of persons, as the page on analysis makes them."""
+    answers = discreet.datasets.lsat()
+    groups = np.random.default_rng(0).choice(["a", "b", "c"], size=answers.n_persons)
+    table = discreet.find_dif(answers, groups)
+    shown: Numbers = {item: [] for item in answers.items}
+    for item, difference in zip(table.item, table.difference, strict=True):
+        shown[str(item)].append(round(float(difference), 3))
+    return whole(figures.dif_plot(table, focal="a")), shown
+
+
+def draw_fit() -> Drawing:
+    """Draw infit and outfit of simulated items."""
+    sim = discreet.simulate(persons=500, items=20, answered=0.7, rng=np.random.default_rng(1))
+    estimate = discreet.fit(sim.responses)
+    axes = figures.fit_plot(estimate, analysis.measure_fit(sim.responses, estimate))
+    return whole(axes), describe(estimate)
+
+
+def draw_items() -> Drawing:
+    """Draw two pictures side by side, as the page for Python programs does."""
+    cells = discreet.simulate(300, 6, rng=np.random.default_rng(1)).responses.to_array()
+    answers = discreet.Responses.from_array(cells, items=[f"q{number}" for number in range(6)])
+    estimate = discreet.fit(answers)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    figures.difficulty_plot(estimate, ax=left)
+    figures.wright_plot(estimate, discreet.score(answers, estimate), ax=right)
+    return figure, describe(estimate)
+
+
+def draw_categories() -> Drawing:
+    """Draw the category curves of an item of the bundled questionnaire."""
+    answers = discreet.datasets.wellbeing()
+    estimate = discreet.fit(answers)
+    scores = discreet.score(answers, estimate)
+    axes = figures.category_plot(estimate, "cheerful", responses=answers, scores=scores)
+    return whole(axes), {"cheerful": [round(float(d), 3) for d in estimate.thresholds[0]]}
+
+
+def draw_thresholds() -> Drawing:
+    """Draw all thresholds of the bundled questionnaire."""
+    estimate = discreet.fit(discreet.datasets.wellbeing())
+    return whole(figures.threshold_plot(estimate)), describe(estimate)
+
+
+DRAWN: dict[str, Callable[[], Drawing]] = {
+    "lsat": draw_lsat,
+    "wright": draw_wright,
+    "curves": draw_curves,
+    "dif": draw_dif,
+    "fit": draw_fit,
+    "items": draw_items,
+    "categories": draw_categories,
+    "thresholds": draw_thresholds,
+}
+"""Pictures that the library draws."""
+
+SHOTS: dict[str, tuple[str, str, int, int]] = {
+    "report": ("quickstart.md", "results/report.confidential.html", 1000, 820),
+    "readers-page": ("quickstart.md", "published/report.html", 900, 820),
+    "raters": ("raters.md", "results/report.confidential.html", 700, 1190),
+    "plan": ("planning.md", "plan.html", 1000, 900),
+    "steward-page": ("steward-workflow.md", "reading-1/report.html", 900, 660),
+    "steward-correction": ("steward-workflow.md", "correction.html", 900, 620),
+    "steward-spending": ("steward-workflow.md", "spending.html", 900, 680),
+}
+"""Pages: the document whose commands make it, its file, and how much of it is shown, in pixels."""
+
+FURTHER = {
+    "planning.md": "discreet plan --persons 2000 --items 50 --answers 20 --epsilon 1"
+    " --page plan.html"
+}
+"""Commands that a document names in a sentence."""
+
+
+def draw(path: Path, name: str = "lsat") -> None:
+    """Draw a picture with its numbers in it."""
+    figure, numbers = DRAWN[name]()
+    figure.savefig(path, dpi=110, metadata={"Description": json.dumps(numbers)})
+    plt.close(figure)
+
+
+def list_numbers(name: str) -> Numbers:
+    """Return the numbers that a picture should show now."""
+    figure, numbers = DRAWN[name]()
+    plt.close(figure)
+    return numbers
+
+
+def numbers_of(path: Path) -> Numbers:
+    """Return the numbers that a picture carries."""
+    with Image.open(path) as picture:
+        numbers: Numbers = json.loads(picture.info["Description"])
+    return numbers
+
+
+def follow(page: str) -> None:
+    """Do in this folder what a document says: its commands, and the Python before them."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    code = [block["code"] for block in BLOCK.finditer(text) if block["language"] == "python"]
+    if page == "raters.md":
+        exec(code[0], {})  # noqa: S102 (a page of this repository)
+    for block in BLOCK.finditer(text):
+        if block["language"] == "console":
+            run(block["code"].replace("\\\n", " ").splitlines()[0].removeprefix("$ "))
+    if page in FURTHER:
+        run(FURTHER[page])
+
+
+def run(command: str) -> None:
+    """Run a command of a document in this process, or by the shell; refusals are part of pages."""
+    first, *arguments = shlex.split(command)
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        if first == "discreet":
+            run_command(arguments)
+        else:
+            subprocess.run(command, shell=True, check=True)  # noqa: S602 (a page of this repository)
+
+
+def shoot(page: Path, width: int, height: int, picture: Path) -> None:
+    """Photograph the top of a page in few colours."""
+    with tempfile.TemporaryDirectory() as profile:
+        shot = Path(profile) / "shot.png"
+        switches = [f"--user-data-dir={profile}/user", f"--window-size={width},{height}"]
+        words = [CHROMIUM, *SWITCHES.split(), *switches, f"--screenshot={shot}", page.as_uri()]
+        subprocess.run(words, check=True, capture_output=True)  # noqa: S603 (our own words)
+        with Image.open(shot) as image:
+            few = image.convert("RGB").convert("P", palette=Image.Palette.ADAPTIVE, colors=64)
+            few.save(picture, optimize=True)
+
+
+def fix_noise() -> None:
+    """Draw the same noise every time, so that a picture changes only with what it shows."""
+    words = SeededSource(1).words
+    setattr(SystemSource, "words", lambda _, count, /: words(count))  # noqa: B010 (a method)
+
+
+def shoot_pages(names: set[str]) -> None:
+    """Follow the documents whose pages are wanted, and photograph these."""
+    for document in dict.fromkeys(SHOTS[name][0] for name in SHOTS if name in names):
+        with tempfile.TemporaryDirectory() as folder, chdir(folder):
+            fix_noise()
+            follow(document)
+            for name, (page, file, width, height) in SHOTS.items():
+                if page == document and name in names:
+                    shoot(Path(file).resolve(), width, height, IMAGES / f"{name}.png")
+                    print(name)
+
+
+def main() -> None:
+    """Make all pictures, or those that are named."""
+    mpl.use("agg")
+    names = set(sys.argv[1:]) or {*DRAWN, *SHOTS}
+    for name in DRAWN:
+        if name in names:
+            draw(IMAGES / f"{name}.png", name)
+            print(name)
+    shoot_pages(names)
 
 
 if __name__ == "__main__":
-    draw(PICTURE)
+    main()

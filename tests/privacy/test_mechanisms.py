@@ -22,8 +22,7 @@ from discreet.planning.noise import FORECASTS, forecast_noise, forecast_pairs
 from discreet.planning.study import Setting
 from discreet.privacy import mechanisms
 from discreet.privacy.accounting import Neighbours
-from discreet.privacy.audit import Size, Verdict, audit_mechanism
-from discreet.privacy.audit.attacks import make_attacks
+from discreet.privacy.audit import Size, Verdict, audit_mechanism, make_attacks
 from discreet.privacy.mechanisms import (
     AUTO_PAIRS,
     MECHANISMS,

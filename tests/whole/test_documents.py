@@ -206,6 +206,23 @@ def test_the_picture_of_the_readme_shows_the_numbers_that_its_example_prints():
     )
 
 
+@pytest.mark.parametrize("name", ["lsat", "wright", "curves", "dif", "fit", "items"])
+def test_a_drawn_picture_shows_the_numbers_of_today(name):
+    from tools import pictures
+
+    drawn = pictures.numbers_of(pictures.IMAGES / f"{name}.png")
+    assert drawn == pictures.list_numbers(name), "draw it anew: make pictures"
+
+
+def test_every_picture_is_shown_and_there_are_many():
+    pages = [*DOCUMENTS, *(ROOT / "docs" / "notebooks").glob("*")]
+    shown = {
+        name for page in pages for name in re.findall(r"images/([\w-]+\.png)", page.read_text())
+    }
+    assert {path.name for path in (ROOT / "docs" / "images").iterdir()} <= shown
+    assert measure_prose()["pictures in documents"] >= 25
+
+
 BAD_WORDS = re.compile(r"(?<![\w.])/(work|root|farm)/|index[-]url|files[.]pythonhosted")
 
 

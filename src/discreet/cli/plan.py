@@ -40,8 +40,7 @@ from discreet.errors import BadUsage
 if TYPE_CHECKING:
     from discreet.planning.plan import Plan
     from discreet.privacy.accounting import Budget
-    from discreet.privacy.audit import AuditReport
-    from discreet.privacy.audit.attacks import Size
+    from discreet.privacy.audit import AuditReport, Size
     from discreet.types import NamedMechanism, PlannedDesign
 
 
@@ -290,7 +289,7 @@ def _make_size(
     items: int | None, max_answers: int | None, steps: int, forms: Path | None, design: Design
 ) -> Size:
     """Return the public parameters of the release that is attacked."""
-    from discreet.privacy.audit.attacks import Size
+    from discreet.privacy.audit import Size
     from discreet.tables.lists import read_form_list
 
     if forms is None:
