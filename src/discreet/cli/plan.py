@@ -202,7 +202,7 @@ def _check(study: Plan, runs: int) -> tuple[float, float]:
 
 
 def _write_page(study: Plan, page: Path) -> None:
-    from discreet.report.pages import make_page
+    from discreet.planning.page import make_page
 
     with working("Computing the table behind the page"):
         text = make_page(study)

@@ -40,8 +40,8 @@ from discreet.privacy.ledger import Ledger
 from discreet.privacy.mechanisms import find_mechanism
 from discreet.privacy.protocol import PUBLIC, NoiseLaw, Order, Public, pack_value, unpack_value
 from discreet.privacy.wall import Release, reread_release
-from discreet.report.pages import write_public_page
-from discreet.report.statement import REFERENCE, write_registry_entry, write_statement
+from discreet.report.public import write_public_page, write_registry_entry
+from discreet.report.statement import REFERENCE, write_statement
 from discreet.results.estimate import Estimate
 from discreet.results.ranking import Strengths
 from discreet.results.thresholds import THRESHOLD_COLUMNS

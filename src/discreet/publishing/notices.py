@@ -16,7 +16,7 @@ from typing import Any
 from discreet.errors import BadUsage
 from discreet.html import write_page
 from discreet.publishing.verification import check_bundle
-from discreet.report.statement_points import list_identity
+from discreet.report.statement import list_identity
 from discreet.text import markdown_table, markdown_text
 from discreet.words import Language, find_kind, speak, translate_record
 
