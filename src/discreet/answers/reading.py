@@ -49,6 +49,7 @@ from discreet.errors import BadResponses, Remedy
 from discreet.log import LOG, log_answers, name_source
 from discreet.tables.columns import LongPlan, WidePlan, name_items, plan_columns
 from discreet.tables.ids import BadIds, IdCodes, encode_ids, find_numbers, plain_column, read_ids
+from discreet.tables.inspection import refer_to_proposal
 from discreet.tables.inspection.refusals import BadAnswer, refuse_wide
 from discreet.tables.lists import check_named_items, settle_key
 from discreet.tables.opener import (
@@ -106,14 +107,10 @@ def store_answers(
 
     Parameters
     ----------
-    person, item, code
-        One entry per answer: who, to what, the category.
-    persons, items
-        The names behind the codes.
-    reading
-        Gives ``repeats``, ``one_means`` and the items' steps.
-    locate
-        From the number of an entry to the words for its row.
+    person, item, code, persons, items
+        One entry per answer: who, to what, the category; and the names behind the codes.
+    reading, locate
+        Gives ``repeats``, ``one_means`` and steps; from an entry's number to its row's words.
     when
         What says which of repeated answers is the last; by default their order here.
     column
@@ -389,7 +386,10 @@ def read_responses(
     check_words(words)
     reading = join_words(words)
     LOG.info("reading answers of %s", name_source(path))
-    return log_answers(read_planned(path, reading, progress))
+    try:
+        return log_answers(read_planned(path, reading, progress))
+    except BadResponses as refusal:
+        raise refer_to_proposal(refusal, path, words) from None
 
 
 Read = Callable[[Callable[[Iterator[Source]], Any], Reading], Any]
