@@ -16,8 +16,8 @@ from discreet.errors import (
     DiscreetError,
 )
 from discreet.models.compared import rank_comparisons
-from discreet.models.noisy import pairs as comparison_fit
-from discreet.models.noisy.pairs import fit_net_wins
+from discreet.models.noisy import observations as comparison_fit
+from discreet.models.noisy.observations import fit_net_wins
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.mechanisms.comparisons import (

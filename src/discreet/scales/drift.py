@@ -34,6 +34,7 @@ from discreet.counts import PairCounts, holds_counts
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.groups import adjust
 from discreet.models.calibrate import fit
+from discreet.models.item_parameters import leave_unused
 from discreet.models.slopes import (
     LEAST,
     GroupAnswers,
@@ -45,7 +46,6 @@ from discreet.models.slopes import (
     free_item,
     shift_item,
 )
-from discreet.models.steps import leave_unused
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
 from discreet.results.calibrated import read_calibration
