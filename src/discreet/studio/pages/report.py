@@ -23,10 +23,8 @@ from discreet.report.diagnosis import Diagnosis
 from discreet.report.drawings import draw_categories, draw_curve, draw_options, draw_wright
 from discreet.report.model_findings import words_for
 from discreet.report.page import (
-    CATEGORY_COLUMNS,
-    GROUP_COLUMNS,
-    MISFIT_COLUMNS,
     SCORE_COLUMNS,
+    SHOWN,
     list_html_columns,
     show_options,
 )
@@ -274,8 +272,8 @@ def _list_tables(summary: CalibrationSummary, item: str) -> Any:
         yield options.title, options.about, show_options(chosen, rows)[1:]
     for part, columns in (
         ("thresholds", THRESHOLD_COLUMNS[1:]),
-        ("categories", CATEGORY_COLUMNS[1:]),
-        ("groups", GROUP_COLUMNS[1:]),
+        ("categories", SHOWN["categories"][1:]),
+        ("groups", SHOWN["groups"][1:]),
         ("pairs", PAIR_COLUMNS),
     ):
         table = summary.tables.get(part)
@@ -318,7 +316,7 @@ FEWEST_BARS = 5
 """Persons from which on their abilities are drawn."""
 SURPRISING = 2.0
 """Standard deviations from which on an answer has a remark."""
-PERSON_COLUMNS = (*MISFIT_COLUMNS, "flag")
+PERSON_COLUMNS = (*SHOWN["misfits"], "flag")
 FLAGS = {"unexpected answers": "odd", "too predictable": "flat"}
 """What the filter of the table calls a flag."""
 
