@@ -18,7 +18,6 @@ from discreet.answers.responses import Responses
 from discreet.html import HtmlColumn
 from discreet.items.curves import BIN, observed_curve
 from discreet.items.distractors import option_map
-from discreet.models.categories import score_moments
 from discreet.report.diagnosis import Diagnosis
 from discreet.report.drawings import draw_categories, draw_curve, draw_options, draw_wright
 from discreet.report.model_findings import words_for
@@ -31,7 +30,7 @@ from discreet.report.page import (
 from discreet.report.svg import Sheet
 from discreet.report.tables import AnalysisTable
 from discreet.results.limits import Finding, Severity, say_reliability
-from discreet.results.thresholds import THRESHOLD_COLUMNS
+from discreet.results.thresholds import THRESHOLD_COLUMNS, score_moments
 from discreet.scales.reported import Scale
 from discreet.studio.calibration import REPORT, WORKBOOK, CalibrationSummary
 from discreet.studio.forms import read_index
