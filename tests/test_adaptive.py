@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import discreet
 from discreet import adaptive
 from discreet.adaptive import Exposure, Rules, item_information, next_item, shrink, start
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 from discreet.errors import BadUsage
 from discreet.persons.measures import NormalPrior
 from discreet.scales.bank import create_bank

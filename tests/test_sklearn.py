@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import discreet
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 from discreet.datasets import lsat
 from discreet.errors import BadResponses, BadUsage, BudgetExceeded
 from discreet.models.calibrate import fit

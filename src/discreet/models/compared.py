@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answers.judges import Comparisons, count_wins
-from discreet.answers.read_judges import open_comparisons
+from discreet.answers.judges import Comparisons, open_comparisons
 from discreet.counts import ComparisonCounts
 from discreet.errors import DisconnectedItems
 from discreet.hints import check_choice_name
@@ -57,7 +56,7 @@ def count_comparisons(data: Comparisons | str | PathLike[str] | Any) -> Comparis
     >>> count_comparisons(votes).wins.tolist()
     [[0, 2], [0, 0]]
     """
-    return count_wins(open_comparisons(data))
+    return open_comparisons(data).count()
 
 
 def rank_comparisons(
@@ -101,7 +100,7 @@ def rank_comparisons(
     """
     check_choice_name("method", method, PAIR_METHODS)
     source = data if isinstance(data, ComparisonCounts) else open_comparisons(data)
-    counts = source if isinstance(source, ComparisonCounts) else count_wins(source)
+    counts = source if isinstance(source, ComparisonCounts) else source.count()
     chain = _build_chain(counts, regularisation)
     chosen = PAIR_METHODS[method]
     strength, solution = chosen.solve(chain.rates)
