@@ -33,9 +33,8 @@ from discreet.models.item_parameters import KnownItems, known_thresholds
 from discreet.persons.measures import NormalPrior
 from discreet.persons.scoring import score_answers
 from discreet.results.calibrated import read_calibration
-from discreet.scales.bank import Bank
-from discreet.scales.empirical_bayes import shrink
-from discreet.tabular import Tabular, brief_repr
+from discreet.scales.bank import Bank, shrink
+from discreet.tabular import Tabular
 from discreet.text import name_some
 from discreet.types import BoolArray, FloatArray, ScoreMethod
 
@@ -103,6 +102,12 @@ class Exposure:
         Persons so far.
     given
         To how many of them each item was given.
+
+    Examples
+    --------
+    >>> from discreet.adaptive import Exposure
+    >>> Exposure(0.5).after(["Q1"]).allows("Q1")
+    False
     """
 
     rate: float
@@ -143,6 +148,12 @@ class Rules:
         begins with the same ones.
     exposure
         How often items were given before, and how often they may be.
+
+    Examples
+    --------
+    >>> from discreet.adaptive import Rules
+    >>> Rules(content={"Q1": "algebra"}, at_most={"algebra": 1}).allowed(("Q1",), ()).tolist()
+    [True]
     """
 
     content: Mapping[str, str] = field(default_factory=dict)
@@ -286,6 +297,13 @@ class AdaptiveSession(Tabular):
         None while it goes on.
     categories
         Which answers there are to items with steps.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> session = discreet.adaptive.start({"easy": -1.0, "hard": 1.0}, max_items=1)
+    >>> session.answer(True).stopped
+    'number of items'
     """
 
     calibration: Mapping[str, float | tuple[float, ...]]
@@ -304,8 +322,6 @@ class AdaptiveSession(Tabular):
     path: tuple[float, ...] = ()
     path_se: tuple[float, ...] = ()
     categories: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-
-    __repr__ = brief_repr
 
     def answer(self, right: bool | int, item: str | None = None) -> AdaptiveSession:
         """Return the session after an answer to the item that was asked, or to another one.

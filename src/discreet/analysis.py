@@ -5,34 +5,48 @@ it is computed from the answers without any protection, and stays with the data 
 plans, which never see data, and links between releases may be shown.
 """
 
-from discreet.items.category_fit import CategoryFit
 from discreet.items.cutoffs import FitCutoffs, simulate_cutoffs
 from discreet.items.dif import DifTable, OmnibusDif, WaldTest, find_dif, run_wald
-from discreet.items.dimensionality import Contrast, Dimensionality, find_dimensions
+from discreet.items.dimensionality import (
+    Alpha,
+    Contrast,
+    Dimensionality,
+    ReliabilityByTestlet,
+    combine_testlets,
+    find_dimensions,
+    measure_alpha,
+    measure_testlets,
+)
 from discreet.items.distractors import Distractors, analyse_distractors
 from discreet.items.fit import (
+    CategoryFit,
     FitStatistics,
     ItemFit,
     PersonFit,
     Reliability,
     measure_fit,
 )
-from discreet.items.groups import ADJUSTMENTS, AndersenTest, adjust, run_andersen
-from discreet.items.martin_loef import Alpha, MartinLoefTest, measure_alpha, run_martin_loef
+from discreet.items.groups import ADJUSTMENTS, adjust
+from discreet.items.likelihood_ratios import (
+    AndersenTest,
+    MartinLoefTest,
+    StepModelTest,
+    compare_step_models,
+    run_andersen,
+    run_martin_loef,
+)
 from discreet.items.mislabelled import Mislabelled, find_mislabelled
 from discreet.items.raters import BiasTable, LevelFit, RatedPersons, study_ratings
 from discreet.items.residuals import (
     InformationCurve,
     ResidualCorrelations,
+    Scalogram,
     correlate_residuals,
+    order_answers,
     trace_information,
 )
-from discreet.items.scalogram import Scalogram, order_answers
-from discreet.items.step_models import StepModelTest, compare_step_models
-from discreet.items.testlets import ReliabilityByTestlet, combine_testlets, measure_testlets
 from discreet.persons.plausible import LatentRegression
-from discreet.report.before_after import FitChange, compare_fit
-from discreet.report.tests import ModelCheck, ModelTest, check_model
+from discreet.report.tests import FitChange, ModelCheck, ModelTest, check_model, compare_fit
 
 __all__ = [
     "ADJUSTMENTS",

@@ -84,6 +84,11 @@ class Tabular(Guessable, Kept):
     PyArrow take it as it is.
     """
 
+    def __init_subclass__(cls) -> None:
+        # A dataclass keeps the repr that its class has; the one it would make shows all numbers.
+        if cls.__repr__ is object.__repr__:
+            cls.__repr__ = brief_repr  # type: ignore[method-assign]
+
     def to_dict(self) -> dict[str, Any]:
         """Return the table as plain columns; a single number is a column of one row."""
         raise NotImplementedError

@@ -1,6 +1,7 @@
 """Plots show the numbers of the result, all of them, and nothing else."""
 
 import sys
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -20,14 +21,16 @@ from discreet.figures import (
     privacy_plot,
     wright_plot,
 )
-from discreet.figures.items import NAMED
+from discreet.figures.items import LONGEST_NAME, new_axes
+from discreet.figures.scale import _name_points
 from discreet.items.curves import BIN, bin_abilities, bin_answers
 from discreet.items.dif import find_dif
 from discreet.items.fit import measure_fit
 from discreet.models.calibrate import fit
 from discreet.persons.scoring import score
-from discreet.report.pictures import CONTEXT, wright_map
-from discreet.report.wright import draw_wright
+from discreet.report.drawings import draw_wright
+from discreet.report.pictures import CONTEXT, fit_map, wright_map
+from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.ranking import rank
 from discreet.simulation import simulate
 
@@ -76,11 +79,79 @@ def test_items_without_a_number_are_counted_not_dropped_silently():
     assert "1 without a number" in axes.get_xlabel()
 
 
-def test_many_items_get_ranks_instead_of_names():
-    many = fit(simulate(400, NAMED + 5, rng=np.random.default_rng(1)).responses)
-    axes = difficulty_plot(many)
-    assert axes.get_ylabel() == "rank"
-    assert len(drawn(axes)) == NAMED + 5
+def make_estimate(items):
+    """Return an estimate of so many items, the hardest last, the first with a long name."""
+    difficulty = np.linspace(-3, 3, items)
+    names = ("a name that is longer than the room beside it", *map(str, range(1, items)))
+    return Estimate(
+        items=names,
+        difficulty=difficulty,
+        se=np.full(items, 0.3),
+        status=(Status.ESTIMATED,) * items,
+        method="refined",
+        solution=Solution("made up", 0, 0.0),
+    )
+
+
+@pytest.mark.parametrize("items", [60, 200, 1000])
+def test_many_items_are_thinned_evenly_by_rank_and_the_picture_says_so(items):
+    axes = difficulty_plot(make_estimate(items))
+    shown = names(axes)
+    assert len(shown) == len(drawn(axes)) == 60
+    assert shown[0] == str(items - 1)
+    assert len(shown[-1]) == LONGEST_NAME
+    assert shown[-1].endswith("…")
+    assert (f"60 of {items:,} items" in axes.get_xlabel()) == (items > 60)
+    assert axes.figure.get_size_inches()[1] <= 17
+
+
+@pytest.mark.parametrize("top", [10, 100])
+def test_a_long_ladder_shows_the_items_around_the_cut(top):
+    many = make_estimate(300)
+    axes = ladder_plot(rank(many, top, rng=np.random.default_rng(0)), many)
+    ranks = [int(name.split("#")[1].rstrip(")")) for name in names(axes)]
+    cut = axes.lines[-1].get_ydata()[0]
+    assert len(ranks) <= 60
+    assert ranks[int(cut - 0.5)] == top
+    assert ranks[int(cut + 0.5)] == top + 1
+    assert ("more above" in axes.get_xlabel()) == (top > 60)
+
+
+def test_of_many_differences_the_largest_are_drawn():
+    answers = simulate(200, 90, rng=np.random.default_rng(3)).responses
+    table = find_dif(answers, ["a", "b"] * 100)
+    axes = dif_plot(table)
+    largest = np.sort(np.abs(table.difference))[-60:]
+    assert np.allclose(np.sort(np.abs(list(drawn(axes).values()))), largest)
+    assert "60 largest differences of 90" in axes.get_xlabel()
+
+
+@pytest.mark.parametrize("items", [60, 200, 1000])
+def test_the_map_of_many_items_draws_them_to_one_measure(items):
+    many = make_estimate(items)
+    answers = simulate(50, 20, rng=np.random.default_rng(3)).responses
+    axes = wright_plot(many, score(answers, fit(answers)))
+    dots = [line for line in axes.lines if line.get_marker() == "o"]
+    bars = [bar for bar in axes.patches if bar.get_x() > 0]
+    assert bool(dots) != bool(bars)  # rows of dots would overlap where there are very many
+    widths = [bar.get_width() for bar in bars]
+    assert max(widths, default=0) <= 1.35 * axes.get_xlim()[1] / 1.5 + 1e-9
+    assert len(set(np.round(widths, 6))) <= 3  # difficulties are even: so are the bars
+
+
+def test_names_of_outliers_do_not_cover_each_other():
+    rng = np.random.default_rng(0)
+    many = make_estimate(1000)
+    values = rng.normal(1, 0.5, 1000).clip(0.1)
+    axes = new_axes()
+    chart = fit_map(many, values, "infit")
+    points = [(float(chart.value[i]), float(chart.difficulty[i])) for i in chart.worst[:100]]
+    axes.plot(*zip(*points, strict=True), "o")
+    _name_points(axes, [chart.items[i] for i in chart.worst[:100]], points)
+    axes.figure.canvas.draw()
+    boxes = [label.get_window_extent().shrunk(0.9, 0.9) for label in axes.texts]
+    assert 5 < len(boxes) < 100
+    assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
 
 
 def test_the_ladder_puts_every_item_in_the_group_the_ranking_says(estimate):

@@ -16,10 +16,8 @@ from discreet.items.curves import (
     trace_curves,
     trace_shares,
 )
-from discreet.report.curve_figures import draw_categories, draw_curve, draw_thresholds
-from discreet.report.pictures import wright_map
-from discreet.report.svg import PICTURE_ITEMS
-from discreet.report.wright import draw_wright
+from discreet.report.drawings import draw_categories, draw_curve, draw_thresholds, draw_wright
+from discreet.report.pictures import PICTURE_ITEMS, wright_map
 from stepped import chances, hold
 
 

@@ -12,8 +12,12 @@ from scipy import stats
 import discreet
 from commandline import discreet as run
 from discreet.errors import BadUsage
-from discreet.items.group_differences import find_largest_error
-from discreet.items.mantel_haenszel import compare_all, compare_two, count_strata
+from discreet.items.group_differences import (
+    compare_all,
+    compare_two,
+    count_strata,
+    find_largest_error,
+)
 from discreet.results.estimate import two_sided_quantile
 from stepped import chances
 

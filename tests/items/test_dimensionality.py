@@ -7,7 +7,7 @@ from bench.dimensions import count_alarms
 import discreet
 from discreet.analysis import find_dimensions
 from discreet.errors import BadUsage
-from discreet.report.findings.items import find_problems
+from discreet.report.findings import find_problems
 from discreet.report.page import judge, write_steward_page
 from discreet.report.summary import diagnose, read_diagnostics
 from discreet.results.limits import Severity

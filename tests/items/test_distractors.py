@@ -13,7 +13,7 @@ from discreet.analysis import analyse_distractors
 from discreet.errors import BadUsage
 from discreet.figures import option_plot
 from discreet.items.distractors import option_map
-from discreet.report.calibration_file import read_document
+from discreet.report.formats import read_document
 from discreet.report.summary import diagnose
 
 KEY = "ABCDABCDAB"

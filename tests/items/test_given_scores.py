@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.items import given_scores
-from discreet.items.given_scores import ScoreDraws
+from discreet.items import cutoffs
+from discreet.items.cutoffs import ScoreDraws
 
 UNEVEN = np.array(
     [[0.3, np.nan, np.nan], [-1.0, 0.8, np.nan], [0.5, -0.2, 1.1], [-0.7, np.nan, np.nan]]
@@ -65,8 +65,8 @@ def test_drawn_answers_follow_the_law_given_the_score():
 def test_tables_in_parts_give_the_same_law(monkeypatch):
     thresholds, cells = draw_cells(5, persons=40)
     whole = ScoreDraws.of(thresholds, cells)
-    monkeypatch.setattr(given_scores, "TABLE_CELLS", 300)
-    monkeypatch.setattr(given_scores, "DRAW_CELLS", 1000)
+    monkeypatch.setattr(cutoffs, "TABLE_CELLS", 300)
+    monkeypatch.setattr(cutoffs, "DRAW_CELLS", 1000)
     assert len(list(whole._parts())) > 5
     sets = list(whole.draw(7, np.random.default_rng(1)))
     assert len(sets) == 7

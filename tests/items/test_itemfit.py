@@ -10,7 +10,7 @@ import discreet
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.dif import run_wald
 from discreet.items.fit import measure_fit
-from discreet.items.groups import run_andersen
+from discreet.items.likelihood_ratios import run_andersen
 from discreet.items.residuals import correlate_residuals, trace_information
 from discreet.persons.scoring import score
 

@@ -7,15 +7,15 @@ import pytest
 
 import discreet
 from browser import needs_browser, visit
-from discreet.planning.table import (
+from discreet.planning.page import (
     WITHOUT,
     Grid,
     cubic_weights,
     linear_weights,
+    make_page,
     measure_interpolation,
     tabulate,
 )
-from discreet.report.pages import make_page
 
 SMALL = Grid(
     persons=tuple(300 * 10 ** (k / 3) for k in range(6)),

@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 import discreet
 from commandline import discreet as discreet_command
 from discreet.errors import BadUsage
-from discreet.planning import forecast, noise
+from discreet.planning import forecast
 from discreet.planning.forecast import (
     predict_rmse,
     predict_rmse_without_privacy,
     predict_threshold_rmse,
 )
-from discreet.planning.noise import expect_margins_noise
 from discreet.planning.plan import clear_gap, order_probability, plannable, top_overlap
 from discreet.planning.study import (
     Setting,
     check_setting,
+    expect_margins_noise,
 )
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms.margins import (
@@ -93,7 +93,7 @@ def test_a_long_list_is_looked_at_through_a_few_items(monkeypatch):
 def test_a_long_list_with_steps_is_looked_at_through_a_few_items(items, answers, monkeypatch):
     setting = Setting(5000, items, answers, 1.0, mechanism="totals", steps=3)
     thin = predict_rmse(setting), predict_threshold_rmse(setting)
-    monkeypatch.setattr(noise, "THIN_ITEMS", 1000)
+    monkeypatch.setattr("discreet.planning.study.THIN_ITEMS", 1000)
     assert thin == pytest.approx((predict_rmse(setting), predict_threshold_rmse(setting)), rel=0.04)
 
 
@@ -377,7 +377,7 @@ def test_the_command_checks_a_plan_by_simulation_and_says_how_far_it_is():
 
 
 def test_the_command_writes_the_page_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("discreet.report.pages.make_page", lambda plan: f"page {plan.persons}")
+    monkeypatch.setattr("discreet.planning.page.make_page", lambda plan: f"page {plan.persons}")
     page = tmp_path / "plan.html"
     arguments = ["plan", "--persons", 200, "--items", 5, "--epsilon", 2, "--page", page]
     assert discreet_command(*arguments).code == 0

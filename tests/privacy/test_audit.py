@@ -15,17 +15,14 @@ from commandline import discreet as typed
 from discreet.answers.category_totals import CategoryTotals
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.attack_statistics import MATTERS
-from discreet.privacy.audit import (
-    MISTAKES,
-    Verdict,
-    audit_mechanism,
+from discreet.privacy.attack_statistics import (
+    MATTERS,
     choose_runs,
     find_detectable,
     highest_rate,
     prove_factor,
 )
-from discreet.privacy.audit.attacks import Size, make_attacks
+from discreet.privacy.audit import MISTAKES, Size, Verdict, audit_mechanism, make_attacks
 from discreet.privacy.mechanisms import (
     MECHANISMS,
     find_mechanism,

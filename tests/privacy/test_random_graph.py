@@ -247,11 +247,11 @@ def test_epsilon_is_the_inverse_of_delta():
 
 
 def test_blocks_of_the_window_cost_almost_nothing(monkeypatch):
-    from discreet.privacy.accounting import random_graph
+    from discreet.privacy.accounting import amplification
 
     moves = GraphSensitivity(250_000, 2, Fraction(1, 3))
     coarse = graph_delta(moves, Fraction(1300), 1.0, lost=1e-10)
-    monkeypatch.setattr(random_graph, "MOST_POINTS", 10**6)
+    monkeypatch.setattr(amplification, "MOST_POINTS", 10**6)
     fine = graph_delta(moves, Fraction(1300), 1.0, lost=1e-10)
     assert fine <= coarse <= 1.001 * fine
 

@@ -113,8 +113,7 @@ def test_an_approved_request_is_released_with_no_other_choice(board):
     from dataclasses import replace
 
     from discreet.errors import NotAllowed
-    from discreet.publishing.delivery import DataSource, DeliveryTerms
-    from discreet.publishing.release import release_spec
+    from discreet.publishing.delivery import DataSource, DeliveryTerms, release_spec
     from discreet.publishing.spec import ReleaseSpec
 
     request = library.propose(

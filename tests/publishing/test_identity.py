@@ -11,7 +11,7 @@ from discreet import Budget, Ledger
 from discreet.errors import BadResponses, BadUsage
 from discreet.publishing.bundle import hash_source, seal_record
 from discreet.publishing.identity import Identity, make_identity
-from discreet.report.statement_points import list_nist_points
+from discreet.report.statement import list_nist_points
 
 BUDGET = Budget(epsilon=0.5, delta=1e-6)
 FIRST = {

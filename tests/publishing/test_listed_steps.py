@@ -1,19 +1,17 @@
 """A release is told which values are which categories, and never looks for them."""
 
 import json
-from functools import partial
 
 import numpy as np
 import pytest
 
 import discreet
 from discreet import Responses
-from discreet.answers.opening import opened
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.protocol import Public
-from discreet.publishing.delivery import check_lowest
-from discreet.publishing.spec import make_spec, restrict_reading
+from discreet.publishing.delivery import DataSource, check_lowest, open_stated
+from discreet.publishing.spec import make_spec
 from discreet.tables.lists import read_form_list, read_items
 
 ITEMS = {"a": 2, "b": 2, "c": 1}
@@ -32,7 +30,7 @@ def tell(items, **more):
 
 
 def read(source, public, engine="auto", **words):
-    with opened(source, engine, words, partial(restrict_reading, public)) as answers:
+    with open_stated(DataSource(source, engine), words, public) as answers:
         if engine == "disk":
             assert answers.n_persons == 3
             check_lowest(public, answers)

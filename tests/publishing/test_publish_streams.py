@@ -30,7 +30,6 @@ from discreet.privacy.mechanisms import mechanisms_for
 from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.privacy.noise import ExactNoise
 from discreet.publishing import delivery
-from discreet.publishing import release as publish
 from discreet.secure import SeededSource
 from discreet.tables import dataset
 from discreet.tables.resources import Resources
@@ -323,13 +322,13 @@ def test_a_stream_is_charged_before_the_noise_and_counted_before_the_charge(
 def test_the_watch_would_notice_noise_before_the_charge(tmp_path, ledger, monkeypatch):
     folder = write(tmp_path / "answers", table())
     noise = Watched(ledger)
-    real = publish.check_answers
+    real = delivery.check_answers
 
     def eager(answers, public, mechanism):
         noise.gaussian(Fraction(2), 3)
         real(answers, public, mechanism)
 
-    monkeypatch.setattr(publish, "check_answers", eager)
+    monkeypatch.setattr(delivery, "check_answers", eager)
     values_of(folder, engine="duckdb", ledger=ledger, max_answers=3, noise=noise)
     assert ("noise", 0) in noise.source.seen
 

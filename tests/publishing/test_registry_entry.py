@@ -19,7 +19,7 @@ from discreet.privacy.accounting import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.privacy.noise import ExactNoise
-from discreet.report.statement import write_registry_entry
+from discreet.report.public import write_registry_entry
 from discreet.secure import SeededSource
 
 yaml = pytest.importorskip("yaml")

@@ -84,7 +84,7 @@ def test_a_file_states_what_keywords_state(tmp_path, ending):
     spec = read_spec({}, file=file)
     assert spec == make_spec(discreet.Budget(0.1, 1e-7), **STATED)
     louder = read_spec({"persons": 7, "epsilon": 0.2}, file=file)
-    assert louder.stated_persons == 7
+    assert louder.public.persons == 7
     assert louder.budget == discreet.Budget(0.2, 1e-7)
 
 

@@ -13,7 +13,8 @@ from commandline import discreet as typed
 from discreet import Budget, PrivateRasch
 from discreet.errors import BadResponses, BadUsage
 from discreet.publishing.bundle import seal_record
-from discreet.report.statement import make_statement, write_registry_entry
+from discreet.report.public import write_registry_entry
+from discreet.report.statement import make_statement
 
 STEPS = {"a": 3, "b": 3, "c": 2, "d": 1, "e": 3}
 BUDGET = Budget(epsilon=3.0, delta=1e-6)

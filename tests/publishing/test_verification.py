@@ -249,8 +249,8 @@ def test_a_report_written_into_a_bundle_leaves_it_whole(bundles, tmp_path, monke
     before = {path.name: path.read_bytes() for path in bundle.iterdir()}
     assert discreet("report", bundle).code == 0
     assert {path.name: path.read_bytes() for path in bundle.iterdir()} == before
-    real = "discreet.report.pages.write_public_page"
-    from discreet.report.pages import write_public_page
+    real = "discreet.report.public.write_public_page"
+    from discreet.report.public import write_public_page
 
     monkeypatch.setattr(real, lambda *given: write_public_page(*given) + "<!-- later -->\n")
     assert discreet("report", bundle).code == 0

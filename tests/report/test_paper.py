@@ -12,11 +12,10 @@ from browser import CHROMIUM, SWITCHES, needs_browser
 from commandline import discreet
 from discreet.analysis import check_model
 from discreet.errors import BadUsage
-from discreet.report.findings.diagnosis import diagnose_test
-from discreet.report.page import write_diagnosis
+from discreet.report.diagnosis import diagnose_test
+from discreet.report.page import write_diagnosis, write_item_sheets
 from discreet.report.paper import (
     list_paper_tables,
-    write_item_sheets,
     write_markdown_tables,
     write_methods,
     write_word_tables,

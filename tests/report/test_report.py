@@ -19,8 +19,8 @@ from discreet.html import TEMPLATES, HtmlColumn, preview_table
 from discreet.items.residuals import correlate_residuals
 from discreet.models.calibrate import fit
 from discreet.models.methods import METHOD_WORDS, METHODS
-from discreet.report.findings.diagnosis import remarks_on_items
-from discreet.report.findings.items import find_problems
+from discreet.report.diagnosis import remarks_on_items
+from discreet.report.findings import find_problems
 from discreet.report.page import write_steward_page
 from discreet.report.summary import diagnose, read_diagnostics
 from discreet.report.svg import round_ticks, shorten_label, text_width

@@ -19,14 +19,13 @@ from discreet.cli.calibrations import (
 )
 from discreet.errors import BadResponses, BadUsage
 from discreet.items.curves import threshold_rows
-from discreet.items.martin_loef import measure_alpha
+from discreet.items.dimensionality import measure_alpha
 from discreet.models.calibrate import fit
-from discreet.report.before_after import compare_fit
-from discreet.report.findings.diagnosis import diagnose_test
-from discreet.report.findings.items import STEP_CHECKS, find_problems
+from discreet.report.diagnosis import diagnose_test
+from discreet.report.findings import STEP_CHECKS, find_problems
 from discreet.report.page import write_steward_page
 from discreet.report.summary import diagnose, read_diagnostics
-from discreet.report.tests import check_model
+from discreet.report.tests import check_model, compare_fit
 from discreet.results.limits import FEW_IN_CATEGORY, Severity
 from stepped import chances, draw_codes, hold
 

@@ -11,10 +11,9 @@ import pytest
 import discreet as library
 from commandline import LSAT_ITEMS, discreet
 from discreet.cli.calibrations import TABLE_FILES
-from discreet.report.calibration_file import read_document
+from discreet.report.diagnosis import diagnose_test
 from discreet.report.evidence import gather_evidence
-from discreet.report.findings.diagnosis import diagnose_test
-from discreet.report.formats import write_workbook
+from discreet.report.formats import read_document, write_workbook
 from discreet.report.tables import AnalysisTable, tabulate_items
 
 DATA = Path(__file__).parents[1] / "data"

@@ -14,13 +14,14 @@ from discreet.answers.steps import store_codes
 from discreet.items.dif import run_wald
 from discreet.items.dimensionality import find_dimensions
 from discreet.items.fit import measure_fit
-from discreet.items.groups import run_andersen, split_groups
+from discreet.items.groups import split_groups
+from discreet.items.likelihood_ratios import run_andersen
 from discreet.persons import measures
+from discreet.report.diagnosis import diagnose_test, remarks_on_items
 from discreet.report.evidence import gather_evidence
-from discreet.report.findings.diagnosis import diagnose_test, remarks_on_items
-from discreet.report.findings.items import find_problems
-from discreet.report.methods import write_methods
+from discreet.report.findings import find_problems
 from discreet.report.page import judge, write_steward_page
+from discreet.report.paper import write_methods
 from discreet.report.summary import diagnose, read_diagnostics
 from discreet.report.tables import list_evidence_tables
 from discreet.report.tests import list_tests

@@ -14,9 +14,10 @@ from commandline import discreet as command
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems, ItemsLeftOut
+from discreet.items.groups import adjust
 from discreet.models.calibrate import fit
 from discreet.results.estimate import Estimate, Solution, Status, WarningKind
-from discreet.scales.drift import Drift, adjust_holm, find_drift
+from discreet.scales.drift import Drift, find_drift
 
 
 def draw(seed, difficulty, persons=800, answered=0.7, mean=0.0, slope=1.0):
@@ -130,7 +131,7 @@ def test_the_covariance_is_used_where_it_is_known():
 
 
 def test_holm_adjusts_as_it_should():
-    assert adjust_holm(np.array([0.01, 0.04, 0.03, 0.005])) == pytest.approx(
+    assert adjust(np.array([0.01, 0.04, 0.03, 0.005]), "holm") == pytest.approx(
         [0.03, 0.06, 0.06, 0.02]
     )
 

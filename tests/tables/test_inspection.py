@@ -22,6 +22,9 @@ from discreet.tables.inspection.answers import find_reversed
 TABLES = Path(__file__).parent.parent / "data" / "tables"
 EXPECTED = json.loads((TABLES / "expected.json").read_text(encoding="utf-8"))
 GOAL = 27
+MORE = TABLES / "more"
+MORE_EXPECTED = json.loads((MORE / "expected.json").read_text(encoding="utf-8"))
+"""Twelve other files: 4 of 12 right at the first run, 3 wrong or lost without a question."""
 
 
 def describe(answers):
@@ -36,19 +39,19 @@ def describe(answers):
     }
 
 
-def read_proposed(name):
+def read_proposed(name, folder=TABLES):
     """Read a table as proposed, with what only its owner knows."""
-    inspection = inspect_table(TABLES / name)
-    words = {**inspection.options, **EXPECTED[name].get("supply", {})}
+    inspection = inspect_table(folder / name)
+    words = {**inspection.options, **EXPECTED.get(name, {}).get("supply", {})}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return inspection, read_responses(TABLES / name, **words)
+        return inspection, read_responses(folder / name, **words)
 
 
-def is_right(name):
-    expected = EXPECTED[name]
+def is_right(name, folder=TABLES, expectations=EXPECTED):
+    expected = expectations[name]
     try:
-        _, answers = read_proposed(name)
+        _, answers = read_proposed(name, folder)
     except (BadResponses, BadUsage):
         return False
     groups = {key: sorted(set(map(str, values))) for key, values in answers.groups.items()}
@@ -71,6 +74,39 @@ def test_nearly_all_tables_are_read_right_after_one_apply_and_none_wrong_without
 def test_only_what_is_unclear_is_asked(name):
     asked = {finding.field for finding in inspect_table(TABLES / name).questions}
     assert asked <= set(EXPECTED[name].get("asks", []))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", MORE_EXPECTED)
+def test_other_tables_are_read_right_or_asked_about(name):
+    inspection = inspect_table(MORE / name)
+    asked = {finding.field for finding in inspection.questions}
+    assert asked <= set(MORE_EXPECTED[name].get("asks", []))
+    assert is_right(name, MORE, MORE_EXPECTED) or (name == "Fragebogen_final.csv" and asked)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_proposal_is_a_reading_and_a_refusal_refers_to_it():
+    path = MORE / "two parts.csv"
+    with pytest.raises(BadResponses, match="both called '1'") as refused:
+        read_responses(path)
+    note = " ".join(refused.value.__notes__)
+    assert "5 columns have the name of a column before them" in note
+    assert "reading=discreet.inspect_table(path).proposal" in note
+    answers = read_responses(path, reading=inspect_table(path).proposal)
+    assert answers.items[5] == "1 (column H)"
+
+
+def test_value_labels_are_shown_and_order_texts(tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat")
+    seen = inspect_table(TABLES / "befragung.sav")
+    assert any(" = " in cell for row in seen.preview.rows for cell in row)
+    words = {"z": "low", "m": "medium", "a": "high"}
+    cells = {f"q{n}": [["z", "m", "a"][(k + n) % 3] for k in range(30)] for n in range(4)}
+    frame = pd.DataFrame({"id": [f"p{n}" for n in range(30)], **cells})
+    labels = dict.fromkeys(cells, words)
+    pyreadstat.write_sav(frame, tmp_path / "a.sav", variable_value_labels=labels)
+    assert inspect_table(tmp_path / "a.sav").options["categories"] == [["z", "m", "a"]]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -194,3 +230,45 @@ def test_a_preview_has_the_rows_above_the_names_and_says_which_rows_are_left_out
     ]
     assert dict(zip(preview.numbers, preview.row_roles, strict=True))[26] == "left out"
     assert "key" not in preview.row_roles
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_metric_for_each_task_of_a_folder_of_the_harness():
+    words = ["--filter", "flexible-extract", "--response", "gsm8k:exact_match,arc_easy:acc_norm"]
+    ended = typed("fit", TABLES / "harness results", *words, "--json")
+    assert ended.code == 0, ended.err
+    assert ended.document["persons"] == 4
+    inspection = inspect_table(
+        TABLES / "harness results", filter="flexible-extract", response=words[3]
+    )
+    assert inspection.is_sure
+
+
+def test_a_failed_run_of_inspect_is_skipped_with_a_note(tmp_path):
+    for number, status in enumerate(["success", "success", "success", "error"]):
+        scores = [{"scorer": {"value": "CI"[(number + n) % 2]}} for n in range(6)]
+        samples = [{"id": n, "epoch": 1, "scores": score} for n, score in enumerate(scores)]
+        log = {
+            "version": 2,
+            "status": status,
+            "eval": {"task": "math", "model": f"lab/m{number}"},
+            "samples": samples if status == "success" else [],
+        }
+        (tmp_path / f"2026-01-0{number + 1}_math.json").write_text(json.dumps(log))
+    assert inspect_table(tmp_path).is_sure
+    with pytest.warns(UserWarning, match=r"2026-01-04_math.json holds no samples and is skipped"):
+        assert read_responses(tmp_path).n_persons == 3
+
+
+def test_the_key_of_a_winsteps_control_file_is_applied(tmp_path):
+    head = '&INST\nNI=4\nITEM1=6\nNAME1=1\nNAMLEN=4\nCODES="ABCD"\nKEY1="BADC"\n&END\n'
+    names = "w\nx\ny\nz\nEND NAMES\n"
+    (tmp_path / "test.con").write_text(f"{head}{names}p001 BADC\np002 BBD \np003 AADX\n")
+    answers = read_responses(tmp_path / "test.con")
+    assert answers.to_array().tolist() == [[1, 1, 1, 1], [1, 0, 1, -1], [0, 1, 1, -1]]
+    assert inspect_table(tmp_path / "test.con").is_sure
+    with pytest.raises(BadResponses, match="KEY1= says which answers are right"):
+        discreet.release(tmp_path / "test.con", discreet.Budget(1.0), items=list("wxyz"))
+    (tmp_path / "test.con").write_text(f"{head.replace('BADC', 'BAD')}{names}p001 BADC\n")
+    with pytest.raises(BadResponses, match="KEY1= has 3 right answers for 4 items"):
+        read_responses(tmp_path / "test.con")

@@ -17,7 +17,7 @@ from discreet import Budget, Ledger
 from discreet.errors import BadUsage
 from discreet.privacy.noise import ExactNoise
 from discreet.publishing.notices import correction_notice, withdrawal_notice
-from discreet.report.pages import write_public_page
+from discreet.report.public import write_public_page
 from discreet.report.spending import describe_spending, write_spending_page, write_spending_text
 from discreet.report.statement import write_statement
 from discreet.secure import SeededSource

@@ -159,19 +159,19 @@ def refuse_ratings(source: Any) -> None:
 def opened(
     source: Any,
     engine: str = "auto",
-    words: ListedWords | None = None,
-    settle: Callable[[Reading], Reading] | None = None,
+    words: ListedWords | Reading | None = None,
     *,
     resources: Resources | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Iterator[Answers]:
     """Give answers as :func:`open_answers` does; close them unless the caller had them open.
 
-    ``settle`` may change how a source is read that was not read already.
+    A :class:`Reading` is taken as it is; with words a file is inspected for what is not stated.
     """
-    reading = plan_words(source, words, is_inspected=settle is None)
-    if settle is not None and not isinstance(source, AnswerSource | PairCounts):
-        reading = settle(reading or Reading())
+    if isinstance(words, Reading):
+        reading: Reading | None = words
+    else:
+        reading = plan_words(source, words, is_inspected=True)
     answers = open_answers(source, engine, reading=reading, resources=resources, progress=progress)
     try:
         yield answers

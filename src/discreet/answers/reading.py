@@ -30,6 +30,7 @@ from discreet.errors import BadResponses
 from discreet.log import LOG, log_answers, name_source
 from discreet.tables.columns import LongPlan, WidePlan, name_items, plan_columns
 from discreet.tables.ids import BadIds, encode_ids, find_numbers, plain_column
+from discreet.tables.inspection import refer_to_proposal
 from discreet.tables.inspection.refusals import BadAnswer, refuse_wide
 from discreet.tables.lists import check_named_items, settle_key
 from discreet.tables.opener import LongTable, Progress, Source, plan_source, read_tables
@@ -80,7 +81,10 @@ def read_responses(
     check_words(words)
     reading = join_words(words)
     LOG.info("reading answers of %s", name_source(path))
-    return log_answers(read_planned(path, reading, progress))
+    try:
+        return log_answers(read_planned(path, reading, progress))
+    except BadResponses as refusal:
+        raise refer_to_proposal(refusal, path, words) from None
 
 
 def read_planned(

@@ -315,7 +315,7 @@ def compare_testlets(
 ) -> None:
     """Say how much items that belong together overstate the reliability. Confidential."""
     responses = read_answers(file, reading)
-    from discreet.items.testlets import measure_testlets
+    from discreet.items.dimensionality import measure_testlets
     from discreet.tables.opener import read_columns
 
     rows = zip(*read_columns(testlets, ("item", "testlet"), "testlets"), strict=True)

@@ -20,8 +20,8 @@ from discreet.names import spell_path
 
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
+    from discreet.report.diagnosis import Diagnosis
     from discreet.report.evidence import Evidence
-    from discreet.report.findings.diagnosis import Diagnosis
     from discreet.report.summary import Diagnostics
     from discreet.report.tables import AnalysisTable
     from discreet.results.estimate import Estimate
@@ -71,7 +71,7 @@ def settle_scale(
 
 def stored_scale(calibration: Path) -> Scale | None:
     """Return the scale of a calibration of ``fit --out --scale``; other ones have none."""
-    from discreet.report.calibration_file import read_document
+    from discreet.report.formats import read_document
 
     file = calibration / CALIBRATION_FILE if calibration.is_dir() else calibration
     if file.suffix != ".json" or not file.is_file() or is_saved_result(file):
@@ -132,7 +132,7 @@ def write_document(
 ) -> None:
     """Write the file that a report can be made from again, and persons scored with."""
     from discreet import __version__
-    from discreet.report.calibration_file import FORMAT, VERSION
+    from discreet.report.formats import FORMAT, VERSION
 
     steps = {} if not estimate.has_steps else {
         "threshold_covariance": _keep_covariance(estimate.threshold_covariance)
@@ -274,7 +274,7 @@ def write_calibration(
     scale
         On which numbers are reported too.
     """
-    from discreet.report.findings.diagnosis import diagnose_test
+    from discreet.report.diagnosis import diagnose_test
     from discreet.report.formats import write_csv
     from discreet.report.page import write_diagnosis
 
@@ -470,7 +470,7 @@ def _read_estimate(path: Path) -> Estimate:
 
     if is_saved_result(path):
         return Estimate.load(path)
-    from discreet.report.calibration_file import explaining_damage, read_document
+    from discreet.report.formats import explaining_damage, read_document
 
     document = read_document(path)
     with explaining_damage(path):

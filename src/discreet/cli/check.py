@@ -84,7 +84,7 @@ def _compare(
     file: str, method: str, reading: ReadingOptions, model_check: ModelCheck
 ) -> dict[str, list[Any]]:
     """Return the fit before categories were merged beside that afterwards."""
-    from discreet.report.before_after import compare_fit
+    from discreet.report.tests import compare_fit
 
     return compare_fit(_check(file, method, replace(reading, merge=None)), model_check).to_dict()
 

@@ -51,7 +51,7 @@ from discreet.cli.raters import RaterOptions, RatingPlaces, fit_ratings
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
-    from discreet.report.findings.diagnosis import Diagnosis
+    from discreet.report.diagnosis import Diagnosis
     from discreet.report.summary import Diagnostics
     from discreet.results.estimate import Estimate
     from discreet.scales.reported import Scale, ScaleTarget
@@ -233,7 +233,8 @@ def _check_extras(folder: Path, tables: str | None, *, item_sheets: bool, force:
 
 def _write_extras(test: Diagnosis, folder: Path, tables: str | None, *, item_sheets: bool) -> None:
     """Write tables for a paper and sheets of items, as far as they are wanted."""
-    from discreet.report.paper import write_item_sheets, write_markdown_tables, write_word_tables
+    from discreet.report.page import write_item_sheets
+    from discreet.report.paper import write_markdown_tables, write_word_tables
 
     if tables == "word":
         with staged(folder, [PAPER_FILES[tables]]) as stage:
@@ -249,7 +250,7 @@ def _write_extras(test: Diagnosis, folder: Path, tables: str | None, *, item_she
 def _report_release(bundle: Path, out: Path | None, *, force: bool) -> None:
     from discreet.publishing.bundle import hash_content, seal_record
     from discreet.publishing.verification import read_published
-    from discreet.report.pages import write_public_page
+    from discreet.report.public import write_public_page
 
     _check_place(bundle, out, PUBLIC_FILE, force=force)
     published = read_published(bundle)
@@ -274,7 +275,7 @@ def _report_calibration(
     *,
     force: bool,
 ) -> Diagnosis:
-    from discreet.report.calibration_file import explaining_damage, read_document
+    from discreet.report.formats import explaining_damage, read_document
     from discreet.tables.paths import settle_path
 
     file = path if path.is_file() else path / CALIBRATION_FILE
@@ -333,7 +334,7 @@ def _finish(
     heading: dict[str, str],
     scale: Scale | None,
 ) -> Diagnosis:
-    from discreet.report.findings.diagnosis import diagnose_test
+    from discreet.report.diagnosis import diagnose_test
     from discreet.report.page import judge, write_diagnosis
 
     path = out / REPORT_FILE

@@ -40,8 +40,7 @@ from discreet.errors import BadUsage
 if TYPE_CHECKING:
     from discreet.planning.plan import Plan
     from discreet.privacy.accounting import Budget
-    from discreet.privacy.audit import AuditReport
-    from discreet.privacy.audit.attacks import Size
+    from discreet.privacy.audit import AuditReport, Size
     from discreet.types import NamedMechanism, PlannedDesign
 
 
@@ -203,7 +202,7 @@ def _check(study: Plan, runs: int) -> tuple[float, float]:
 
 
 def _write_page(study: Plan, page: Path) -> None:
-    from discreet.report.pages import make_page
+    from discreet.planning.page import make_page
 
     with working("Computing the table behind the page"):
         text = make_page(study)
@@ -290,7 +289,7 @@ def _make_size(
     items: int | None, max_answers: int | None, steps: int, forms: Path | None, design: Design
 ) -> Size:
     """Return the public parameters of the release that is attacked."""
-    from discreet.privacy.audit.attacks import Size
+    from discreet.privacy.audit import Size
     from discreet.tables.lists import read_form_list
 
     if forms is None:

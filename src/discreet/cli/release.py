@@ -201,8 +201,7 @@ class DeliveryOptions:
         self, source: Any, spec: ReleaseSpec, ledger: Any, request: Request | None = None
     ) -> Published:
         """Release what was stated, or approved."""
-        from discreet.publishing.delivery import DeliveryTerms
-        from discreet.publishing.release import release_spec
+        from discreet.publishing.delivery import DeliveryTerms, release_spec
 
         return release_spec(source, spec, DeliveryTerms(ledger, request=request, **self.place))
 

@@ -21,8 +21,11 @@ from discreet.report.pictures import (
     choose_focal,
     dif_rows,
     difficulty_rows,
+    find_ladder_start,
+    keep_largest,
     ladder_rows,
     pair_map,
+    thin_rows,
 )
 from discreet.results.estimate import Estimate
 
@@ -37,8 +40,10 @@ BLUE, ORANGE, VERMILLION, GREEN = "#0072B2", "#E69F00", "#D55E00", "#009E73"
 """Okabe and Ito (2008), Color Universal Design."""
 GREY = "#767676"
 
-NAMED = 60
-"""Up to this many items each get their name on the axis; more would overlap."""
+NAMED = 30
+"""Up to this many items each get their name beside a picture of pairs; more would overlap."""
+LONGEST_NAME = 36
+"""Characters of a name beside a row; longer ones would leave no room for the picture."""
 
 RUNG_STYLES = (
     ("o", BLUE, BLUE),
@@ -70,18 +75,28 @@ def clean(axes: Axes, title: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _new_rows(rows: ItemRows, ax: Axes | None) -> Axes:
+def _new_rows(rows: ItemRows | ThresholdRows, ax: Axes | None) -> Axes:
     """Return Axes that are high enough for one line of text per row, unless some are given."""
-    return new_axes(7, max(1.4 + 0.24 * min(len(rows.items), NAMED), 2.6)) if ax is None else ax
+    return new_axes(7, max(1.4 + 0.25 * len(rows.items), 2.7)) if ax is None else ax
 
 
 def label_rows(axes: Axes, names: Sequence[str]) -> None:
-    """Label the rows, first at the top; many items get a plain rank axis instead."""
+    """Label the rows, first at the top; long names by their beginning."""
     axes.set_ylim(len(names) - 0.5, -0.5)
-    if len(names) <= NAMED:
-        axes.set_yticks(range(len(names)), names)
-    else:
-        axes.set_ylabel("rank")
+    short = [
+        name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…" for name in names
+    ]
+    axes.set_yticks(range(len(names)), short)
+
+
+def _say_hidden(estimate: Estimate, shown: int) -> str:
+    """Say how many items a picture leaves out, and which."""
+    known = int(estimate.estimated.sum())
+    left_out = len(estimate.items) - known
+    notes = [f"({left_out} without a number, not shown)"] if left_out else []
+    if shown < known:
+        notes.append(f"({shown} of {known:,} items, evenly chosen by rank)")
+    return "".join(f"\n{note}" for note in notes)
 
 
 def _draw_kind(
@@ -98,7 +113,8 @@ def _draw_kind(
 def difficulty_plot(estimate: Estimate, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
     """Draw the items from hardest (top) to easiest with their intervals.
 
-    Items without a number are left out and counted below the picture.
+    Items without a number are left out and counted below the picture. Of more than 60 items, 60
+    are drawn, evenly chosen by rank.
 
     Parameters
     ----------
@@ -112,8 +128,16 @@ def difficulty_plot(estimate: Estimate, *, level: float = 0.95, ax: Axes | None 
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import figures
+    >>> axes = figures.difficulty_plot(discreet.fit(discreet.datasets.lsat()))
+    >>> axes.get_title(loc="left")
+    'Item difficulties with 95% intervals'
     """
-    rows = difficulty_rows(estimate, level)
+    rows = thin_rows(difficulty_rows(estimate, level))
     axes = _new_rows(rows, ax)
     row = np.arange(len(rows.items))
     axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":")
@@ -121,9 +145,8 @@ def difficulty_plot(estimate: Estimate, *, level: float = 0.95, ax: Axes | None 
     axes.plot(rows.value, row, "o", color=BLUE, markersize=4)
     label_rows(axes, rows.items)
     clean(axes, f"Item difficulties with {100 * level:g}% intervals")
-    left_out = len(estimate.items) - len(rows.items)
-    note = f"\n({left_out} without a number, not shown)" if left_out else ""
-    axes.set_xlabel(f"difficulty in logits, harder to the right{note}")
+    hidden = _say_hidden(estimate, len(rows.items))
+    axes.set_xlabel(f"difficulty in logits, harder to the right{hidden}")
     return axes
 
 
@@ -133,7 +156,8 @@ def ladder_plot(
     """Draw the top items of a ranking, and who else may belong there.
 
     Filled circles are surely in the top K, open circles are in it but not surely, squares are
-    outside but possibly in, crosses are out. The dashed line is the cut after rank K.
+    outside but possibly in, crosses are out. The dashed line is the cut after rank K; of more than
+    60 such items those around it are drawn.
 
     Parameters
     ----------
@@ -150,15 +174,28 @@ def ladder_plot(
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import figures
+    >>> estimate = discreet.fit(discreet.datasets.lsat())
+    >>> axes = figures.ladder_plot(discreet.rank(estimate, top=2), estimate)
+    >>> axes.get_title(loc="left")
+    'The 2 hardest items, and how sure that is'
     """
     rows = ladder_rows(ranking, estimate, level)
     axes = _new_rows(rows, ax)
     for kind, style in zip(RUNGS, RUNG_STYLES, strict=True):
         _draw_kind(axes, rows, kind, (*style, kind))
-    axes.axhline(len(ranking.top) - 0.5, color="black", linewidth=0.9, linestyle="--")
-    label_rows(axes, [f"{name}  (#{rank})" for rank, name in enumerate(rows.items, start=1)])
-    below = int(estimate.estimated.sum()) - len(rows.items)
-    note = f"\n({below} more below, all out, not shown)" if below else ""
+    above = find_ladder_start(ranking)
+    axes.axhline(len(ranking.top) - above - 0.5, color="black", linewidth=0.9, linestyle="--")
+    ranked = enumerate(rows.items, start=above + 1)
+    label_rows(axes, [f"{name}  (#{rank})" for rank, name in ranked])
+    below = int(estimate.estimated.sum()) - above - len(rows.items)
+    all_out = ", all out" * ({*ranking.possibly_in} <= {*rows.items, *ranking.top})
+    note = f"\n({below:,} more below{all_out}, not shown)" if below else ""
+    note = f"\n({above} more above, not shown){note}" if above else note
     axes.set_xlabel(f"difficulty in logits, harder to the right{note}")
     word = "easiest" if ranking.easiest else "hardest"
     clean(axes, f"The {len(ranking.top)} {word} items, and how sure that is")
@@ -170,7 +207,8 @@ def dif_plot(table: DifTable, *, focal: str | None = None, ax: Axes | None = Non
     """Draw how much harder items are for one group than its ability explains.
 
     Items are sorted by the difference, with 95% intervals. Filled squares are class C of ETS
-    (large), diamonds B (moderate), open circles A (negligible or not significant).
+    (large), diamonds B (moderate), open circles A (negligible or not significant). Of more than 60
+    items, those with the largest differences are drawn.
 
     Parameters
     ----------
@@ -184,15 +222,27 @@ def dif_plot(table: DifTable, *, focal: str | None = None, ax: Axes | None = Non
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import figures
+    >>> table = discreet.find_dif(discreet.datasets.lsat(), ["a", "b"] * 500)
+    >>> axes = figures.dif_plot(table)
+    >>> axes.get_title(loc="left")
+    'Item functioning: b against a'
     """
     chosen = choose_focal(table, focal)
-    rows = dif_rows(table, chosen)
+    compared = dif_rows(table, chosen)
+    rows = keep_largest(compared)
     axes = _new_rows(rows, ax)
     axes.axvline(0, color="black", linewidth=0.8)
     for kind, style in ETS_STYLES.items():
         _draw_kind(axes, rows, kind, style, size=5)
     label_rows(axes, rows.items)
-    axes.set_xlabel(f"logits: easier for {chosen} to the left, harder to the right")
+    hidden = len(rows.items) < len(compared.items)
+    note = f"\n({len(rows.items)} largest differences of {len(compared.items):,})" if hidden else ""
+    axes.set_xlabel(f"logits: easier for {chosen} to the left, harder to the right{note}")
     clean(axes, f"Item functioning: {chosen} against {table.reference}")
     axes.legend(frameon=False, loc="best", title="ETS class")
     return axes
@@ -214,18 +264,25 @@ def pair_plot(counts: PairCounts, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import figures
+    >>> axes = figures.pair_plot(discreet.count_pairs(discreet.datasets.lsat()))
+    >>> len(axes.get_xticks())
+    5
     """
     chart = pair_map(counts)
     axes = new_axes(6.0, 5.2) if ax is None else ax
     image = axes.imshow(chart.persons, cmap="cividis_r", interpolation="nearest", vmin=0)
     m = len(chart.items)
-    # Names of more than this many items would overlap below a picture six inches wide.
-    if m <= NAMED // 2:
+    if m <= NAMED:
         axes.set_xticks(range(m), chart.items, rotation=90, fontsize="small")
         axes.set_yticks(range(m), chart.items, fontsize="small")
     else:
         axes.set_xlabel("item, in the order of the counts")
-    clean(axes, f"Persons who compare two items ({chart.never:,} of {chart.pairs:,} pairs never)")
+    clean(axes, f"Persons who compare two items\n({chart.never:,} of {chart.pairs:,} pairs never)")
     axes.figure.colorbar(image, ax=axes, label="persons right on one, wrong on the other")
     return axes
 
@@ -268,6 +325,15 @@ def category_plot(
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import figures
+    >>> estimate = discreet.fit(discreet.datasets.wellbeing())
+    >>> axes = figures.category_plot(estimate, estimate.items[0])
+    >>> axes.get_ylabel()
+    'probability of the category'
     """
     (curve,) = item_curves(estimate, [item], responses, scores, groups)
     axes = new_axes() if ax is None else ax
@@ -297,7 +363,8 @@ def threshold_plot(estimate: Estimate, *, level: float = 0.95, ax: Axes | None =
     """Draw the thresholds of all items, from the hardest item (top) to the easiest.
 
     Filled red markers are thresholds in the wrong order: the category between them is nowhere the
-    most likely one. A grey line is the item's location.
+    most likely one. A grey line is the item's location. Of more than 60 items, 60 are drawn, evenly
+    chosen by rank.
 
     Parameters
     ----------
@@ -311,17 +378,25 @@ def threshold_plot(estimate: Estimate, *, level: float = 0.95, ax: Axes | None =
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import figures
+    >>> estimate = discreet.fit(discreet.datasets.wellbeing())
+    >>> axes = figures.threshold_plot(estimate)
+    >>> axes.get_title(loc="left")
+    'Thresholds with 95% intervals'
     """
-    rows = threshold_rows(estimate, level)
-    axes = new_axes(7, max(1.4 + 0.27 * min(len(rows.items), NAMED), 2.8)) if ax is None else ax
+    rows = thin_rows(threshold_rows(estimate, level))
+    axes = _new_rows(rows, ax)
     row = np.arange(len(rows.items))
     axes.vlines(rows.location, row - 0.4, row + 0.4, color=GREY, linewidth=1)
     for step in range(rows.value.shape[1]):
         _draw_step(axes, rows, step)
     label_rows(axes, rows.items)
-    left_out = len(estimate.items) - len(rows.items)
-    note = f"\n({left_out} without a number, not shown)" if left_out else ""
-    axes.set_xlabel(f"thresholds in logits, harder to the right{note}")
+    hidden = _say_hidden(estimate, len(rows.items))
+    axes.set_xlabel(f"thresholds in logits, harder to the right{hidden}")
     clean(axes, f"Thresholds with {100 * level:g}% intervals")
     axes.legend(title="step", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     return axes

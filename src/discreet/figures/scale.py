@@ -49,6 +49,10 @@ if TYPE_CHECKING:
 
 LABELLED = 45
 """Up to this many items the Wright map writes names; more are drawn as dots."""
+DOT_STEP, ITEMS_WIDTH = 0.05, 1.35
+"""Distance of two items and room for all of them, in widths of the persons' half."""
+LINE_INCHES = 0.14
+"""Height of a line of small text."""
 NAMES_WIDTH = 44
 """Signs of item names that fit on one line of the map."""
 OUTLIERS = 12
@@ -76,6 +80,16 @@ def wright_plot(estimate: Estimate, scores: PersonScores, *, ax: Axes | None = N
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import figures
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> axes = figures.wright_plot(estimate, discreet.score(answers, estimate))
+    >>> axes.get_title(loc="left")
+    '1,000 persons and 5 items on one scale'
     """
     ability = scores.ability[np.isfinite(scores.ability)]
     if not len(ability):
@@ -123,6 +137,16 @@ def contrast_plot(dimensionality: Dimensionality, *, ax: Axes | None = None) -> 
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis, figures
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> axes = figures.contrast_plot(analysis.find_dimensions(answers, estimate))
+    >>> axes.get_ylabel()
+    'loading on the first contrast'
     """
     chart = contrast_map(dimensionality)
     axes = new_axes() if ax is None else ax
@@ -131,9 +155,8 @@ def contrast_plot(dimensionality: Dimensionality, *, ax: Axes | None = None) -> 
     for mine, colour, face in ends:
         x, y = chart.difficulty[mine], chart.loading[mine]
         axes.plot(x, y, "o", color=colour, mfc=face, markersize=5)
-    for i in chart.ends:
-        point = float(chart.difficulty[i]), float(chart.loading[i])
-        axes.annotate(chart.items[i], point, (5, 3), textcoords="offset points", fontsize="small")
+    points = [(float(chart.difficulty[i]), float(chart.loading[i])) for i in chart.ends]
+    _name_points(axes, [chart.items[i] for i in chart.ends], points)
     axes.set_xlabel("difficulty in logits")
     axes.set_ylabel("loading on the first contrast")
     worth = f"{chart.eigenvalue:.1f} items, {chart.expected:.1f} by chance"
@@ -141,24 +164,35 @@ def contrast_plot(dimensionality: Dimensionality, *, ax: Axes | None = None) -> 
     return axes
 
 
+def _name_points(axes: Axes, names: Sequence[str], points: Sequence[tuple[float, float]]) -> None:
+    """Write names beside points, the first ones first, where they cover no other name."""
+    axes.autoscale_view()
+    height = axes.figure.dpi * LINE_INCHES
+    taken: list[tuple[float, float, float]] = []
+    for name, point in zip(names, points, strict=True):
+        x, y = axes.transData.transform(point)
+        width = height * 0.6 * len(name)
+        if all(abs(y - b) > height or x + width < a or a + w < x for a, b, w in taken):
+            taken.append((x, y, width))
+            axes.annotate(name, point, (6, 3), textcoords="offset points", fontsize="small")
+
+
 def _draw_items(axes: Axes, chart: WrightMap, largest: float) -> None:
-    """Put items into the bins of their difficulty, side by side, as names or as dots."""
+    """Put items into the bins of their difficulty, side by side: names, dots, or for many bars."""
+    most = int(chart.level.max())
+    step = largest * min(DOT_STEP, ITEMS_WIDTH / most)
     for height in np.unique(chart.centre):
         mine = np.flatnonzero(chart.centre == height)
         if len(chart.items) <= LABELLED:
             text = _join_names([chart.names[i] for i in mine])
             axes.text(largest * 0.08, height, text, va="center", fontsize="small")
+        elif most * DOT_STEP > ITEMS_WIDTH:
+            left, width = largest * 0.02, step * len(mine)
+            axes.barh(height, width, BIN, left=left, color=ORANGE, alpha=0.55, edgecolor="white")
         else:
-            step = largest * min(0.05, 1.35 / len(mine))
-            axes.plot(
-                largest * 0.08 + step * (chart.level[mine] - 1),
-                chart.centre[mine],
-                "o",
-                color=ORANGE,
-                markersize=4,
-                markeredgecolor="black",
-                markeredgewidth=0.3,
-            )
+            x = largest * 0.08 + step * (chart.level[mine] - 1)
+            y = chart.centre[mine]
+            axes.plot(x, y, "o", color=ORANGE, markersize=4, mec="black", markeredgewidth=0.3)
 
 
 def _join_names(names: list[str]) -> str:
@@ -200,6 +234,16 @@ def fit_plot(
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis, figures
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> axes = figures.fit_plot(estimate, analysis.measure_fit(answers, estimate))
+    >>> axes.get_title(loc="left")
+    'Fit of 5 items (larger: less sure)'
     """
     if statistic not in ("infit", "outfit"):
         raise BadUsage(f"statistic must be 'infit' or 'outfit', found {statistic!r}")
@@ -218,29 +262,26 @@ def fit_plot(
     else:
         axes.hlines(chart.difficulty, chart.low, chart.high, color=GREY, alpha=0.3, linewidth=4)
     axes.axvline(1, color=GREY, linewidth=0.8, linestyle=":")
+    # Many bubbles are drawn small, or they hide each other.
+    largest = min(250.0, 25_000 / len(chart.items))
     groups = ((~chart.outside, BLUE, "as expected"), (chart.outside, VERMILLION, "misfit"))
     for mask, colour, label in groups:
         if mask.any():
             axes.scatter(
                 chart.value[mask],
                 chart.difficulty[mask],
-                s=250 * chart.unsure[mask] ** 2,
+                s=largest * chart.unsure[mask] ** 2,
                 color=colour,
                 alpha=0.45,
                 edgecolor=colour,
                 label=label,
             )
-    for i in chart.worst[:OUTLIERS]:
-        axes.annotate(
-            chart.items[i],
-            (chart.value[i], chart.difficulty[i]),
-            xytext=(7, 3),
-            textcoords="offset points",
-            fontsize="small",
-        )
     axes.set_xlabel(f"{statistic} mean square: predictable left, noisy right of 1")
     axes.set_ylabel(f"{chart.number} in logits")
     axes.margins(x=0.12)
+    worst = chart.worst[:OUTLIERS]
+    points = [(float(chart.value[i]), float(chart.difficulty[i])) for i in worst]
+    _name_points(axes, [chart.items[i] for i in worst], points)
     clean(axes, f"Fit of {len(chart.items):,} items (larger: less sure)")
     return axes
 
@@ -277,6 +318,15 @@ def curve_plot(
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import figures
+    >>> estimate = discreet.fit(discreet.datasets.lsat())
+    >>> axes = figures.curve_plot(estimate, ["Item1", "Item3"])
+    >>> axes.get_title(loc="left")
+    'Expected curves'
     """
     names = [items] if isinstance(items, str) else list(items)
     curves = item_curves(estimate, names, responses, scores, groups)
@@ -317,6 +367,17 @@ def option_plot(distractors: Distractors, item: str, *, ax: Axes | None = None) 
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from discreet import analysis, figures
+    >>> from discreet.answers.responses import Responses
+    >>> table = pa.table({"Q1": ["A", "A", "B", "A"], "Q2": ["C", "D", "C", "C"]})
+    >>> chosen = analysis.analyse_distractors(Responses.from_dataframe(table, key="AC"))
+    >>> axes = figures.option_plot(chosen, "Q1")
+    >>> axes.get_title(loc="left")
+    'Options of Q1'
     """
     chart = option_map(distractors, item)
     axes = new_axes() if ax is None else ax
@@ -352,6 +413,14 @@ def information_plot(estimate: Estimate, *, ax: Axes | None = None) -> Axes:
     -------
     matplotlib.axes.Axes
         The one with the information.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import figures
+    >>> axes = figures.information_plot(discreet.fit(discreet.datasets.lsat()))
+    >>> axes.get_ylabel()
+    'information'
     """
     curve = trace_information(estimate)
     axes = new_axes() if ax is None else ax
@@ -394,6 +463,13 @@ def privacy_plot(
     Returns
     -------
     matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> from discreet import figures
+    >>> axes = figures.privacy_plot([0.5, 1.0, 2.0], [0.4, 0.3, 0.2])
+    >>> axes.get_title(loc="left")
+    'What privacy costs'
     """
     curves = dict(error) if isinstance(error, Mapping) else {"": error}
     _check_curves(epsilon, curves)

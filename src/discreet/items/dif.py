@@ -15,32 +15,35 @@ import numpy as np
 
 from discreet.answers.opening import name_model
 from discreet.answers.responses import Responses
-from discreet.errors import BadUsage, DisconnectedItems
+from discreet.errors import BadUsage
 from discreet.items.group_differences import (
     Contrasts,
+    ItemSplit,
     Points,
+    compare_all,
     compare_points,
+    compare_two,
     contrast,
+    count_strata,
     find_largest_error,
     list_compared_points,
     purify,
+    split_item,
 )
 from discreet.items.groups import (
     Split,
     adjust,
+    calibrate_groups,
     chi_squared_tail,
     load_grouped,
     split_groups,
     take_group,
+    warn_of_small_groups,
 )
-from discreet.items.item_split import ItemSplit, split_item
-from discreet.items.mantel_haenszel import compare_all, compare_two, count_strata
-from discreet.models.calibrate import fit
 from discreet.models.steps import RATING_SCALE, choose_model, leave_unused
-from discreet.results.dropped import saying_it_otherwise
-from discreet.results.estimate import Estimate, FitWarning, WarningKind, two_sided_quantile
+from discreet.results.estimate import FitWarning, two_sided_quantile
 from discreet.tables.reading import FitWords
-from discreet.tabular import Tabular, brief_repr, list_field_columns
+from discreet.tabular import Tabular, list_field_columns
 from discreet.types import Adjustment, BoolArray, DifTest, FloatArray, Int64Array, Method, Model
 
 DIF_TESTS: tuple[str, ...] = get_args(DifTest)
@@ -52,8 +55,6 @@ NEGLIGIBLE, LARGE = 1.0 / DELTA, 1.5 / DELTA
 """Limits of the ETS classes A | B | C in logits: 0.43 and 0.64 (Zwick 2012)."""
 ONE_SIDED = 1.6448536269514722
 """95% point of the normal distribution: class C must be significantly above ``NEGLIGIBLE``."""
-FEW_PERSONS = 30
-"""A group of fewer is warned about: the standard error of a difficulty is then 0.4 or more."""
 CAVEATS = {
     "wald": "The anchors were chosen by looking at the answers (purification). P-values hold for "
     "each row, but the error rate of all rows together is not kept: state anchors for that.",
@@ -76,6 +77,14 @@ class WaldTest(Tabular):
     of the groups have NaN and a ``status`` that names the group and the reason. ``method`` is the
     estimator of the difficulties; ``choice`` says why, where that was left open. By step, there is
     a row for each of an item's steps, whose numbers are in ``step``.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> test = analysis.run_wald(discreet.datasets.lsat())
+    >>> test.groups, test.persons
+    (('low score', 'high score'), (345, 655))
     """
 
     groups: tuple[str, str]
@@ -89,8 +98,6 @@ class WaldTest(Tabular):
     method: str = ""
     choice: str = ""
     step: tuple[int, ...] = ()
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""
@@ -106,6 +113,13 @@ class OmnibusDif(Tabular):
     ``statistic`` is chi-squared with ``degrees`` where the item works alike in all groups: the
     locations are equal (Wald), the answers do not depend on the group at equal scores (generalised
     Mantel-Haenszel), or all thresholds are equal (likelihood ratio). NaN where it was not tested.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> table = discreet.find_dif(discreet.datasets.lsat(), ["a", "b"] * 500)
+    >>> table.omnibus.degrees.tolist()
+    [1, 1, 1, 1, 1]
     """
 
     item: tuple[str, ...]
@@ -113,8 +127,6 @@ class OmnibusDif(Tabular):
     degrees: Int64Array
     p_value: FloatArray
     p_adjusted: FloatArray
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""
@@ -156,6 +168,13 @@ class DifTable(Tabular):
         ``"wald"``, ``"mantel-haenszel"`` or ``"likelihood-ratio"``.
     omnibus
         The test of all groups together, item by item; ``None`` of single steps.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> table = discreet.find_dif(discreet.datasets.lsat(), ["a", "b"] * 500)
+    >>> table.item, bool(table.confirmed.any())
+    (('Item1', 'Item2', 'Item3', 'Item4', 'Item5'), False)
     """
 
     item: tuple[str, ...]
@@ -188,8 +207,6 @@ class DifTable(Tabular):
         for name in ("lower", "upper"):
             if getattr(self, name).size == 0:
                 object.__setattr__(self, name, np.full(len(self.item), np.nan))
-
-    __repr__ = brief_repr
 
     @property
     def largest(self) -> float:
@@ -242,7 +259,7 @@ def run_wald(
     Parameters
     ----------
     responses, groups, reading
-        As for :func:`discreet.items.groups.run_andersen`, with exactly two groups.
+        As for :func:`discreet.items.likelihood_ratios.run_andersen`, with exactly two groups.
     items
         The items to calibrate and compare; all by default. Persons are split by their scores on
         all items either way.
@@ -250,6 +267,14 @@ def run_wald(
         The estimator of the difficulties, as in :func:`discreet.fit`; the same for all groups.
     by_step
         Whether to test every step of the items instead of their locations.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> test = analysis.run_wald(discreet.datasets.lsat(), ["a", "b"] * 500)
+    >>> test.z.round(1).tolist()
+    [0.2, 0.1, 0.2, -0.1, -0.3]
     """
     source = load_grouped(responses, groups, name_model(responses, model, reading))
     split = split_groups(source, groups)
@@ -260,7 +285,7 @@ def run_wald(
             f"Wald tests compare two groups, found {len(split.labels)} "
             f"({', '.join(split.labels)}); find_dif compares several"
         )
-    estimates = _fit_groups(split, method, model)
+    estimates = calibrate_groups(split, method, model)
     places, points = list_compared_points(estimates, split, by_step)
     everything = np.ones(len(places.item), dtype=bool)
     contrasts, status = contrast(points[0], points[1], everything)
@@ -273,7 +298,7 @@ def run_wald(
         z=contrasts.z,
         p_value=contrasts.p_value,
         status=status,
-        warnings=(*split.warnings, *_doubt_small(split)),
+        warnings=(*split.warnings, *warn_of_small_groups(split)),
         method=first.method,
         choice=first.choice,
         step=places.step,
@@ -365,7 +390,7 @@ def find_dif(
     base = _find_reference(split, reference)
     anchor = _find_anchors(source.items, anchors)
     if test == "wald":
-        estimates = _fit_groups(split, method, model)
+        estimates = calibrate_groups(split, method, model)
         places, points = list_compared_points(estimates, split, by_step)
         chosen = None if anchor is None else anchor[places.item]
         compared = _compare_points(points, base, chosen, level)
@@ -506,45 +531,6 @@ def _find_reference(split: Split, reference: str | None) -> int:
     return split.labels.index(reference)
 
 
-def _doubt_small(split: Split) -> tuple[FitWarning, ...]:
-    """Warn about groups whose difficulties are known too poorly to be compared."""
-    sizes = [(label, part.n_persons) for label, part in zip(split.labels, split.parts, strict=True)]
-    small = [f"{label} ({persons})" for label, persons in sizes if persons < FEW_PERSONS]
-    if not small:
-        return ()
-    sentence = (
-        f"fewer than {FEW_PERSONS} persons in {', '.join(small)}: differences between such groups "
-        "are mostly chance, and large ones are missed; join groups, or collect more answers"
-    )
-    return (FitWarning(WarningKind.SMALL_GROUP, sentence),)
-
-
-def _fit_groups(split: Split, method: Method, model: Model) -> list[Estimate]:
-    """Calibrate the groups apart, all by one method."""
-    estimates = _fit_each(split, method, model)
-    others = [estimate for estimate in estimates if estimate.method != estimates[0].method]
-    if not others:
-        return estimates
-    # Left alone, each group found its own method: take the one that serves them all.
-    (choice,) = {estimate.choice for estimate in estimates if estimate.method == "refined"}
-    return [replace(estimate, choice=choice) for estimate in _fit_each(split, "refined", model)]
-
-
-def _fit_each(split: Split, method: Method, model: Model) -> list[Estimate]:
-    estimates = []
-    for label, part in zip(split.labels, split.parts, strict=True):
-        try:
-            with saying_it_otherwise():
-                estimates.append(fit(part, method=method, model=model))
-        except DisconnectedItems as error:
-            raise DisconnectedItems(
-                f"the group {label!r} ({part.n_persons} persons) cannot be calibrated on its "
-                f"own: {error}. A group needs some {FEW_PERSONS} persons: join small groups, or "
-                "leave their labels blank"
-            ) from error
-    return estimates
-
-
 def _classify(contrasts: Contrasts) -> list[str]:
     """ETS classes: C is large and surely not negligible, A negligible or not significant."""
     size, se = np.abs(contrasts.difference), contrasts.se
@@ -594,6 +580,6 @@ def _tabulate(
         adjustment=adjustment,
         level=level,
         persons=sizes,
-        warnings=(*split.warnings, *_doubt_small(split)),
+        warnings=(*split.warnings, *warn_of_small_groups(split)),
         omnibus=omnibus,
     )

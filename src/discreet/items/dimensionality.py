@@ -5,27 +5,36 @@ residuals, each beside what it is when the model holds; the loadings of the firs
 abilities on its two ends agree. Confidential.
 
 Chance is simulated from the fitted model: every person answers the same items again and gets the
-same score (:mod:`discreet.items.given_scores`), so the simulated persons have exactly the
+same score (:class:`~discreet.items.cutoffs.ScoreDraws`), so the simulated persons have exactly the
 abilities, the missing answers and the errors of the real ones.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Unpack
 
 import numpy as np
 
+from discreet.answers.opening import load_answers
+from discreet.answers.responses import Responses
+from discreet.answers.steps import store_codes
 from discreet.errors import BadUsage
-from discreet.items.fit import compare_spread
-from discreet.items.given_scores import ScoreDraws
+from discreet.items.cutoffs import ScoreDraws
+from discreet.items.fit import compare_spread, measure_fit
+from discreet.items.groups import take_group
 from discreet.items.residuals import Prepared, prepare
+from discreet.models.calibrate import fit
 from discreet.models.categories import score_moments
+from discreet.models.steps import category_totals
 from discreet.persons.scoring import score
-from discreet.results.estimate import FitWarning, WarningKind
+from discreet.results.estimate import Estimate, FitWarning, WarningKind
 from discreet.schema import Along, AtLeast, Count, Finite, Logit, Proportion
+from discreet.tables.opener import read_columns
 from discreet.tables.reading import ReadingWords
-from discreet.tabular import Tabular, brief_repr
+from discreet.tabular import Tabular
+from discreet.text import count_of
 from discreet.types import BoolArray, FloatArray, Int8Array
 
 COMPONENTS = 5
@@ -62,6 +71,15 @@ class Dimensionality(Tabular):
         them tells nobody apart.
     persons, simulations
         How many were looked at; sampled is whether there were more persons.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> round(analysis.find_dimensions(answers, estimate).eigenvalue[0], 2)
+    1.4
     """
 
     eigenvalue: Annotated[tuple[Finite, ...], AtLeast(1)]
@@ -75,8 +93,6 @@ class Dimensionality(Tabular):
     persons: Count
     simulations: Count
     sampled: bool = False
-
-    __repr__ = brief_repr
 
     @property
     def excess(self) -> float:
@@ -117,13 +133,21 @@ class Dimensionality(Tabular):
 
 @dataclass(frozen=True)
 class Contrast(Tabular):
-    """Loadings of the first component, the largest first."""
+    """Loadings of the first component, the largest first.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> analysis.find_dimensions(answers, estimate).contrast.items[0]
+    'Item3'
+    """
 
     items: tuple[str, ...]
     difficulty: tuple[float, ...]
     loading: tuple[float, ...]
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One row per item: item, difficulty, loading, end."""
@@ -307,3 +331,221 @@ def _correlate_ends(
         return None
     plain = float(np.corrcoef(first.ability[measured], second.ability[measured])[0, 1])
     return float(np.clip(plain / float(np.sqrt(shared)), -1.0, 1.0))
+
+
+Testlets = str | Mapping[str, str]
+"""The name of a column of a long table, or a mapping from item to testlet."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityByTestlet(Tabular):
+    """Reliability with single items, and with testlets as items. Confidential.
+
+    Attributes
+    ----------
+    items
+        How many single items, and how many items there are with testlets.
+    reliability, alpha
+        Person separation reliability and Cronbach's alpha: single items, then testlets.
+    estimate
+        The calibration with testlets.
+    warnings
+        How many answers were left out because a testlet was answered in part.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> testlets = analysis.measure_testlets(discreet.datasets.lsat(), {"Item1": "a", "Item2": "a"})
+    >>> round(testlets.overstated, 2)
+    0.01
+    """
+
+    items: tuple[int, int]
+    reliability: tuple[float, float]
+    alpha: tuple[float, float]
+    estimate: Estimate
+    warnings: tuple[FitWarning, ...] = ()
+
+    @property
+    def overstated(self) -> float:
+        """By how much single items overstate the person separation reliability."""
+        return self.reliability[0] - self.reliability[1]
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Two rows: single items and testlets, with items, reliability and alpha."""
+        return {
+            "of": ["single items", "testlets"],
+            "items": list(self.items),
+            "reliability": list(self.reliability),
+            "alpha": list(self.alpha),
+        }
+
+
+def combine_testlets(
+    responses: Any, testlet: Testlets, **reading: Unpack[ReadingWords]
+) -> Responses:
+    """Return answers in which every testlet is one item, the sum of its items. Confidential.
+
+    Parameters
+    ----------
+    responses, reading
+        As for :func:`discreet.score`.
+    testlet
+        The name of a column of a long table that names each item's testlet, such as ``"passage"``;
+        or a mapping from item to testlet. Items without a testlet stay as they are.
+
+    Notes
+    -----
+    Who answered a testlet in part has no sum: another set of items is another item. Such answers
+    are missing, and :func:`measure_testlets` says how many.
+
+    References
+    ----------
+    Wainer, H. and Kiely, G. L. (1987). Item clusters and computerized adaptive testing: a case for
+    testlets. Journal of Educational Measurement 24(3), 185-201.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> answers = discreet.datasets.lsat()
+    >>> combine_testlets(answers, {"Item1": "text", "Item2": "text"}).items
+    ('text', 'Item3', 'Item4', 'Item5')
+    """
+    mapping = _read_testlets(responses, testlet, reading)
+    return _combine(load_answers(responses, reading), mapping)[0]
+
+
+def measure_testlets(
+    responses: Any, testlet: Testlets, **reading: Unpack[ReadingWords]
+) -> ReliabilityByTestlet:
+    """Say how much the reliability is overstated by items that belong together. Confidential.
+
+    Parameters
+    ----------
+    responses, testlet, reading
+        As for :func:`combine_testlets`.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> found = measure_testlets(discreet.datasets.lsat(), {"Item1": "a", "Item2": "a"})
+    >>> found.items
+    (5, 4)
+    """
+    mapping = _read_testlets(responses, testlet, reading)
+    single = load_answers(responses, reading)
+    combined, lost = _combine(single, mapping)
+    estimate = fit(combined)
+    calibrated = [(single, fit(single)), (combined, estimate)]
+    reliability = [measure_fit(*pair).person_reliability.reliability for pair in calibrated]
+    warnings: tuple[FitWarning, ...] = ()
+    if lost:
+        sentence = (
+            f"{count_of(lost, 'answer')} to testlets that a person answered in part were left out"
+        )
+        warnings = (FitWarning(WarningKind.INCOMPLETE, sentence),)
+    return ReliabilityByTestlet(
+        items=(single.n_items, combined.n_items),
+        reliability=(reliability[0], reliability[1]),
+        alpha=(measure_alpha(single).alpha, measure_alpha(combined).alpha),
+        estimate=estimate,
+        warnings=warnings,
+    )
+
+
+def _read_testlets(responses: Any, testlet: Testlets, words: ReadingWords) -> dict[str, str]:
+    """Return the testlet of each item that has one."""
+    if isinstance(testlet, Mapping):
+        return {str(item): str(label) for item, label in testlet.items()}
+    if isinstance(responses, Responses):
+        raise BadUsage(
+            f"answers that were read do not have the column {testlet!r} any more; give the table "
+            "itself, or a mapping from item to testlet"
+        )
+    item = str(words.get("item") or "item").lower()
+    rows = zip(*read_columns(responses, (item, testlet.lower()), "testlets"), strict=True)
+    label_of: dict[str, str] = {}
+    for name, label in rows:
+        if label is not None and label_of.setdefault(str(name), str(label)) != str(label):
+            raise BadUsage(
+                f"item {str(name)!r} belongs to two testlets, {label_of[str(name)]!r} and "
+                f"{str(label)!r}; every item has one"
+            )
+    return label_of
+
+
+def _combine(source: Responses, label_of: Mapping[str, str]) -> tuple[Responses, int]:
+    """Return answers with sums, and how many answers to parts of testlets that leaves out."""
+    unknown = [item for item in label_of if item not in set(source.items)]
+    if unknown:
+        raise BadUsage(f"the answers have no item {unknown[0]!r}; testlets are of items by name")
+    labels = [label_of.get(item, item) for item in source.items]
+    alone = [item for item in source.items if item not in label_of and item in label_of.values()]
+    if alone:
+        raise BadUsage(f"{alone[0]!r} is the name of an item and of a testlet; rename the testlet")
+    names = tuple(dict.fromkeys(labels))
+    if len(names) < 2:
+        raise BadUsage(f"the testlets leave {len(names)} items; two or more are needed")
+    cells, lost = source.rows(0, source.n_persons), 0
+    codes, steps = [], []
+    for name in names:
+        columns = [column for column, label in enumerate(labels) if label == name]
+        answered = cells[:, columns] >= 0
+        complete = answered.all(axis=1)
+        lost += int(answered[~complete].sum())
+        total = np.maximum(cells[:, columns], 0).sum(axis=1, dtype=np.int64)
+        codes.append(np.where(complete, total, -1))
+        steps.append(sum(source.steps[column] for column in columns))
+    store = store_codes(np.stack(codes, axis=1), steps)
+    return Responses(names, source.persons, store, groups=source.groups), lost
+
+
+@dataclass(frozen=True)
+class Alpha(Tabular):
+    """Cronbach's alpha of raw scores; for right and wrong answers it is KR-20. Confidential.
+
+    ``alpha = k / (k - 1) (1 - sum of the items' variances / variance of the score)``, from persons
+    who answered all ``k`` items. NaN where there are fewer than two of either, or no spread.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> analysis.measure_alpha(discreet.datasets.lsat()).persons
+    1000
+    """
+
+    alpha: float
+    persons: int
+    items: int
+
+    def to_dict(self) -> dict[str, float]:
+        """Alpha, and of how many persons and items it is."""
+        return {"alpha": self.alpha, "persons": self.persons, "items": self.items}
+
+
+def measure_alpha(responses: Any, **reading: Unpack[ReadingWords]) -> Alpha:
+    """Return Cronbach's alpha of the raw score, KR-20 of right and wrong answers. Confidential.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> round(measure_alpha(discreet.datasets.lsat()).alpha, 3)
+    0.295
+    """
+    source = load_answers(responses, reading)
+    answered, right = source.store.person_totals()
+    complete = answered == source.n_items
+    n, k = int(complete.sum()), source.n_items
+    if n < 2 or k < 2 or right[complete].var() == 0:
+        return Alpha(float("nan"), n, k)
+    inside = float(_item_variances(take_group(source, complete)).sum() / right[complete].var())
+    return Alpha(k / (k - 1) * (1 - inside), n, k)
+
+
+def _item_variances(complete: Responses) -> FloatArray:
+    """Variances of the answers to every item, of persons who answered all of them."""
+    share = category_totals(complete.store) / complete.n_persons
+    category = np.arange(share.shape[1])
+    return np.asarray(share @ category**2 - (share @ category) ** 2)

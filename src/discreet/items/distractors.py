@@ -21,7 +21,7 @@ from discreet.persons.scoring import score
 from discreet.results.estimate import Estimate
 from discreet.schema import Along, Count, Logit, Proportion
 from discreet.tables.reading import ReadingWords
-from discreet.tabular import Tabular, brief_repr, list_field_columns
+from discreet.tabular import Tabular, list_field_columns
 from discreet.text import name_some
 from discreet.types import FloatArray
 
@@ -65,6 +65,16 @@ class Distractors(Tabular):
     curve
         Shares in groups of persons, from the least to the most able: mean ability, share,
         persons.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from discreet import analysis
+    >>> from discreet.answers.responses import Responses
+    >>> table = pa.table({"Q1": ["A", "A", "B", "A"], "Q2": ["C", "D", "C", "C"]})
+    >>> chosen = analysis.analyse_distractors(Responses.from_dataframe(table, key="AC"))
+    >>> chosen.option, chosen.share
+    (('A', 'B', 'C', 'D'), (0.75, 0.25, 0.75, 0.25))
     """
 
     item: tuple[str, ...]
@@ -76,8 +86,6 @@ class Distractors(Tabular):
     point_biserial: Annotated[tuple[float, ...], Along("item")]
     flag: Annotated[tuple[str, ...], Along("item")]
     curve: Annotated[tuple[Share, ...], Along("item")]
-
-    __repr__ = brief_repr
 
     @property
     def flagged(self) -> tuple[int, ...]:

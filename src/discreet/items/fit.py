@@ -1,7 +1,7 @@
 """Infit and outfit of items and persons, point-measure correlations, separation, reliability.
 
-In: answers and a calibration. Out: one row per item, one per person, and a few totals.
-Confidential.
+In: answers and a calibration. Out: one row per item, one per person, one per category of items with
+steps, and a few totals. Confidential.
 
 With residual ``y = x - p`` and variance ``w = p (1 - p)`` outfit is the mean of ``y^2 / w`` and
 infit is ``sum y^2 / sum w``; both are 1 on average when the model holds. The standardised values
@@ -14,31 +14,34 @@ variance of the score, and the discrimination is that of a slope on all threshol
 One person can make an outfit large: an answer with a chance of 1 in 1000 adds about 1000 to a sum
 that is about the number of persons. The bounded outfit is ``sum min(y^2 / w, 9)`` over its mean by
 the model: no answer counts for more than three standard deviations.
+
+Of those in category k of an item with steps, infit is the sum of ``y^2`` over what the model
+expects of it, ``sum P_k (k - E)^2`` over everybody; outfit is the same with ``y^2 / w``. Both are 1
+on average when the model holds, and an item's infit is the mean of its categories', weighted by
+what is expected.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-import numpy.typing as npt
-from scipy.special import expit, logsumexp
 
-from discreet.answers.responses import Responses
-from discreet.items.category_fit import CategoryFit, CategorySums, describe_categories
 from discreet.items.residuals import Prepared, ResidualChunk, prepare
-from discreet.models.categories import category_chances, log_totals, slope_terms
-from discreet.models.conditional.patterns import GroupPatterns
+from discreet.models.categories import category_chances, count_item_steps, slope_terms
 from discreet.models.item_parameters import known_difficulties
+from discreet.models.steps import category_totals
 from discreet.persons.large import is_many, sum_many
-from discreet.persons.measures import GRID, NormalPrior, estimate_prior
 from discreet.persons.scoring import PersonScores
 from discreet.results.estimate import FitWarning
 from discreet.results.limits import FIT_BOUND
 from discreet.tables.reading import ReadingWords
-from discreet.tabular import Tabular, brief_repr, list_field_columns
+from discreet.tabular import Tabular, list_field_columns
 from discreet.types import FloatArray, Int64Array, ScoreMethod
+
+if TYPE_CHECKING:
+    from discreet.items.residuals import Prepared, ResidualChunk
 
 MEASURED = "measured"
 MEAN_SQUARES = ("infit", "infit_t", "outfit", "outfit_t")
@@ -79,6 +82,15 @@ class ItemFit(Tabular):
     status
         ``measured``; ``no_difficulty`` and ``no_answers``, without numbers; ``no_variance``:
         always right or always wrong among the persons used, without a correlation.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> analysis.measure_fit(answers, estimate).items["Item1"].status
+    'measured'
     """
 
     items: tuple[str, ...]
@@ -101,8 +113,6 @@ class ItemFit(Tabular):
             if getattr(self, name).size == 0:
                 object.__setattr__(self, name, np.full(len(self.items), np.nan))
 
-    __repr__ = brief_repr
-
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""
         columns = list_field_columns(self, "answers", *MEAN_SQUARES, *BOUNDED, *SLOPES, "status")
@@ -111,15 +121,23 @@ class ItemFit(Tabular):
 
 @dataclass(frozen=True, eq=False)
 class PersonFit(Tabular):
-    """Fit of every person, with NaN for those that ``scores.status`` calls extreme or empty."""
+    """Fit of every person, with NaN for those that ``scores.status`` calls extreme or empty.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> len(analysis.measure_fit(answers, estimate).persons)
+    1000
+    """
 
     scores: PersonScores
     infit: FloatArray
     infit_t: FloatArray
     outfit: FloatArray
     outfit_t: FloatArray
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column; the columns of the scores first."""
@@ -133,6 +151,12 @@ class Reliability(Tabular):
     ``reliability = (variance - mse) / variance`` and ``separation = sqrt(variance - mse) /
     sqrt(mse)``, from persons with right and wrong answers. A negative reliability means errors
     larger than the spread. NaN where there are fewer than two numbers, or no standard errors.
+
+    Examples
+    --------
+    >>> from discreet import analysis
+    >>> analysis.Reliability(variance=1.0, mse=0.2).reliability
+    0.8
     """
 
     variance: float
@@ -159,6 +183,16 @@ class FitStatistics(Tabular):
     """Fit of items and persons, and the reliability of both. Confidential.
 
     ``categories`` is there where some item has more than one step.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> fit = analysis.measure_fit(answers, estimate)
+    >>> round(fit.person_reliability.reliability, 2)
+    -0.66
     """
 
     items: ItemFit
@@ -167,8 +201,6 @@ class FitStatistics(Tabular):
     item_reliability: Reliability
     warnings: tuple[FitWarning, ...] = ()
     categories: CategoryFit | None = None
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Reliability of persons and of items, one row each; items and persons have their own."""
@@ -203,7 +235,7 @@ def measure_fit(
     used = prepared.used
     return FitStatistics(
         items=_spread_items(prepared, sums),
-        persons=PersonFit(prepared.scores, *_columns(persons)),
+        persons=PersonFit(prepared.scores, **vars(persons)),
         person_reliability=compare_spread(prepared.scores.ability[used], prepared.scores.se[used]),
         item_reliability=_item_reliability(calibration),
         warnings=prepared.scores.warnings,
@@ -343,23 +375,19 @@ def _add_up(prepared: Prepared) -> tuple[dict[str, Any], MeanSquares]:
     centre = float(ability[used].mean())
     if is_many(prepared.responses.store, b):
         return _sum_many(prepared, ability, centre)
-    items: _Sums | None = None
+    items = _Sums(*np.zeros((6, len(b))))
     persons: list[MeanSquares] = []
     moments = _Moments(*np.zeros((10, len(b))))
     bounded = _BoundedSums(*np.zeros((4, len(b))))
     categories = CategorySums.start(b)
     for chunk in prepared.chunks():
-        part = _Sums.of(chunk, 0)
-        if items is None:
-            items = part
-        else:
-            items.add(part)
+        items.add(_Sums.of(chunk, 0))
         persons.append(_Sums.of(chunk, 1).mean_squares())
         moments.add(chunk, ability[chunk.persons], centre, b)
         bounded.add(chunk, ability[chunk.persons], b)
         if categories is not None:
             categories.add(chunk, ability[chunk.persons], b)
-    joined = [np.concatenate(columns) for columns in zip(*map(_columns, persons), strict=True)]
+    joined = [np.concatenate([getattr(part, name) for part in persons]) for name in MEAN_SQUARES]
     sums = {"sums": items, "moments": moments, "categories": categories, "bounded": bounded}
     return sums, MeanSquares(*joined)
 
@@ -375,10 +403,6 @@ def _sum_many(
     parts, bounded = _Sums(*by_item[:6]), _BoundedSums(*by_item[15:])
     sums = {"sums": parts, "moments": moments, "categories": None, "bounded": bounded}
     return sums, _Sums(*by_person).mean_squares()
-
-
-def _columns(values: MeanSquares) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    return values.infit, values.infit_t, values.outfit, values.outfit_t
 
 
 def _spread_items(prepared: Prepared, sums: dict[str, Any]) -> ItemFit:
@@ -435,141 +459,139 @@ def _item_reliability(calibration: Any) -> Reliability:
     return compare_spread(b, np.asarray(se)[calibrated])
 
 
-Codes = npt.NDArray[np.int8]
-"""Answers ``[person, item]``: 1 right, 0 wrong, -1 missing."""
+@dataclass(frozen=True, eq=False)
+class CategoryFit(Tabular):
+    """Every category of every item, the lowest first. Confidential.
 
-PRIOR_PERSONS = 4000
-"""Persons from whom mean and SD of abilities are estimated: the SD is then known to 1 or 2%, and
-predictions depend on it only by the square of that."""
-
-BLOCK_CELLS = 1 << 20
-"""Cells predicted at a time: 8 MB of float64."""
-
-
-def describe_persons(responses: Responses, difficulty: FloatArray) -> NormalPrior:
-    """Return mean and SD of the abilities of these persons, by marginal maximum likelihood.
-
-    ``difficulty`` may be thresholds ``[item, step]``; answers are then in their categories. Of more
-    than :data:`PRIOR_PERSONS`, so many are taken from all over. Without an answer to an item that
-    has a difficulty there is nothing to go by, and abilities are standard normal.
-    """
-    items = np.flatnonzero(np.isfinite(difficulty if difficulty.ndim == 1 else difficulty[:, 0]))
-    job = GroupPatterns(items, sample=PRIOR_PERSONS)
-    patterns = job.collect(responses.reduce(job))
-    if not patterns.lengths.any():
-        return NormalPrior(0.0, 1.0)
-    return estimate_prior(patterns, difficulty[items])
-
-
-def predict_answers(
-    codes: Codes, difficulty: FloatArray, prior: NormalPrior, share: FloatArray
-) -> FloatArray:
-    """Return the probability of a right answer, given the other answers of the person.
-
-    Parameters
+    Attributes
     ----------
-    codes
-        ``[person, item]``: 1 right, 0 wrong, -1 missing.
-    difficulty
-        NaN where an item has none.
-    prior
-        Abilities of the persons that the difficulties come from.
-    share
-        Probability of a right answer to an item without a difficulty, whoever answers.
+    item, category
+        The category as the data call it.
+    answers, share
+        All answers in it, and their share of all answers to the item.
+    answers_without_extremes
+        Those of persons with neither the lowest nor the highest score. The columns that follow
+        are about them.
+    mean_ability, expected_ability
+        Of these persons, and what it is when the model holds. It should rise from category to
+        category.
+    infit, outfit
+        Mean squares; 1 is expected.
+    threshold, se
+        Of the step into the category; NaN for the lowest.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> answers = discreet.datasets.wellbeing()
+    >>> fit = analysis.measure_fit(answers, discreet.fit(answers))
+    >>> len(fit.categories) > len(answers.items)
+    True
     """
-    items = np.flatnonzero(np.isfinite(difficulty))
-    chance = np.repeat(share[None, :], len(codes), axis=0)
-    size = max(1, BLOCK_CELLS // max(len(items), len(GRID)))
-    for start in range(0, len(codes), size):
-        part = codes[start : start + size][:, items]
-        chance[start : start + size, items] = _predict(part, difficulty[items], prior)
-    return chance
+
+    item: tuple[str, ...]
+    category: Int64Array
+    answers: Int64Array
+    share: FloatArray
+    mean_ability: FloatArray
+    expected_ability: FloatArray
+    infit: FloatArray
+    outfit: FloatArray
+    threshold: FloatArray
+    se: FloatArray
+    answers_without_extremes: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def __post_init__(self) -> None:
+        if self.answers_without_extremes.size == 0:
+            # A result saved by version 0.2.0 counts these alone.
+            object.__setattr__(self, "answers_without_extremes", self.answers)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column."""
+        return {"item": list(self.item), **list_field_columns(self, *COLUMNS)}
 
 
-def _predict(codes: Codes, b: FloatArray, prior: NormalPrior) -> FloatArray:
-    """Probability of a right answer to every item, all of which have a difficulty."""
-    nodes = prior.mean + prior.sd * GRID
-    load = (codes >= 0).astype(np.float64) @ np.logaddexp(0.0, nodes - b[:, None])
-    scores = (codes == 1).sum(axis=1)
-    post = scores[:, None] * nodes - load - GRID**2 / 2
-    post -= logsumexp(post, axis=1, keepdims=True)
-    below, above = (logsumexp(post + sign * nodes, axis=1, keepdims=True) for sign in (-1, 1))
-    unseen = np.exp(post) @ expit(nodes[:, None] - b)
-    answered = np.where(codes == 1, expit(-b - below), expit(above - b))
-    return np.asarray(np.where(codes < 0, unseen, answered))
+COLUMNS = (
+    *("category", "answers", "share", "answers_without_extremes", "mean_ability"),
+    *("expected_ability", "infit", "outfit", "threshold", "se"),
+)
 
 
-def predict_categories(
-    codes: Codes, thresholds: FloatArray, prior: NormalPrior, share: FloatArray
-) -> FloatArray:
-    """Return the chance of every category, ``[person, item, category]``, as `predict_answers` does.
+@dataclass(eq=False)
+class CategorySums:
+    """Running sums over persons, ``[item, category]``: observed, and expected by the model."""
 
-    Parameters
-    ----------
-    codes
-        ``[person, item]``: categories, -1 missing.
-    thresholds
-        ``[item, step]``, NaN beyond an item's steps, and all NaN where an item has none.
-    prior
-        Abilities of the persons that the thresholds come from.
-    share
-        ``[item, category]``: the chances of an item without thresholds, whoever answers.
-    """
-    items = np.flatnonzero(np.isfinite(thresholds[:, 0]))
-    chance = np.repeat(share[None], len(codes), axis=0)
-    size = max(1, BLOCK_CELLS // max(share.size, len(GRID)))
-    for start in range(0, len(codes), size):
-        part = codes[start : start + size][:, items]
-        chance[start : start + size, items] = _predict_steps(part, thresholds[items], prior)
-    return chance
+    answers: FloatArray
+    ability: FloatArray
+    squared: FloatArray
+    standardised: FloatArray
+    expected: FloatArray
+    expected_ability: FloatArray
+    expected_squared: FloatArray
+    expected_standardised: FloatArray
 
+    @classmethod
+    def start(cls, thresholds: FloatArray) -> CategorySums | None:
+        """Return empty sums; None where all answers are right or wrong."""
+        items, steps = thresholds.shape
+        return None if steps == 1 else cls(*np.zeros((8, items, steps + 1)))
 
-def _predict_steps(codes: Codes, thresholds: FloatArray, prior: NormalPrior) -> FloatArray:
-    nodes, steps = prior.mean + prior.sd * GRID, thresholds.shape[1]
-    load = (codes >= 0).astype(np.float64) @ log_totals(nodes, thresholds)
-    post = np.maximum(codes, 0).sum(axis=1)[:, None] * nodes - load - GRID**2 / 2
-    post -= logsumexp(post, axis=1, keepdims=True)
-    # How much likelier a person is to be so many categories higher than answered.
-    higher = np.stack(
-        [logsumexp(post + change * nodes, axis=1) for change in range(-steps, steps + 1)], axis=1
-    )
-    index = np.arange(steps + 1) - np.maximum(codes, 0)[:, :, None] + steps
-    gain = np.take_along_axis(higher[:, None, :], index, axis=2)
-    step = np.where(np.isnan(thresholds), np.inf, thresholds)
-    load_of = np.concatenate([np.zeros((len(step), 1)), np.cumsum(step, axis=1)], axis=1)
-    answered = np.exp(gain - load_of - logsumexp(gain - load_of, axis=2, keepdims=True))
-    unseen = np.einsum("pg,gik->pik", np.exp(post), category_chances(nodes, thresholds))
-    return np.asarray(np.where(codes[:, :, None] < 0, unseen, answered))
+    def add(self, chunk: ResidualChunk, ability: FloatArray, thresholds: FloatArray) -> None:
+        """Add the persons of a chunk."""
+        category = np.arange(self.answers.shape[1])
+        answered = chunk.answered[..., None]
+        share = np.where(answered, category_chances(ability, thresholds), 0.0)
+        observed = (chunk.code[..., None] == category) & answered
+        mean = share @ category.astype(np.float64)
+        squared = (category - mean[..., None]) ** 2
+        scale = np.where(chunk.answered, chunk.variance, 1.0)[..., None]
+        theta = ability[:, None, None]
+        for name, weight in (("", observed), ("expected_", share)):
+            parts = (weight, weight * theta, weight * squared, weight * squared / scale)
+            names = ("answers", "ability", "squared", "standardised")
+            for sum_name, part in zip(names, parts, strict=True):
+                key = "expected" if name and sum_name == "answers" else name + sum_name
+                setattr(self, key, getattr(self, key) + part.sum(axis=0))
 
 
-def log_likelihood(codes: Codes, chance: FloatArray) -> tuple[float, int]:
-    """Return the sum of the log probabilities of all answers, and how many there are.
+def describe_categories(
+    prepared: Prepared, sums: CategorySums | None, calibration: Any
+) -> CategoryFit | None:
+    """Return the categories of all items that have numbers; None of right and wrong answers."""
+    if sums is None:
+        return None
+    steps = count_item_steps(prepared.thresholds)
+    item, category = np.nonzero(np.arange(steps.max() + 1) <= steps[:, None])
+    cells: CategorySums = CategorySums(*(value[item, category] for value in vars(sums).values()))
+    totals = category_totals(prepared.responses.store)
+    codes, lowest = prepared.item_parameters.kept, prepared.item_parameters.lowest
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return CategoryFit(
+            item=tuple(prepared.item_parameters.items[i] for i in item),
+            category=np.array([codes[i][k] for i, k in zip(item, category, strict=True)]) + lowest,
+            answers=totals[item, category],
+            share=totals[item, category] / totals.sum(axis=1)[item],
+            answers_without_extremes=cells.answers.astype(np.int64),
+            mean_ability=cells.ability / cells.answers,
+            expected_ability=cells.expected_ability / cells.expected,
+            infit=cells.squared / cells.expected_squared,
+            outfit=cells.standardised / cells.expected_standardised,
+            threshold=_into(prepared.thresholds)[item, category],
+            se=_into(_errors(prepared, calibration))[item, category],
+        )
 
-    ``chance`` is that of a right answer, ``[person, item]``, or of every category.
-    """
-    if chance.ndim == 3:
-        category = np.maximum(codes, 0)[:, :, None].astype(np.intp)
-        probability = np.take_along_axis(chance, category, axis=2)[:, :, 0][codes >= 0]
-    else:
-        probability = np.where(codes == 1, chance, 1 - chance)[codes >= 0]
-    with np.errstate(divide="ignore"):
-        return float(np.log(probability).sum()), len(probability)
+
+def _into(step: FloatArray) -> FloatArray:
+    """Return values of steps at the category that they lead to."""
+    return np.column_stack([np.full(len(step), np.nan), step])
 
 
-def smooth_shares(
-    right: npt.NDArray[np.int64] | None, answers: npt.NDArray[np.int64] | None, items: int
-) -> FloatArray:
-    """Return the share of right answers per item, half an answer of each kind added.
-
-    1/2 where the answers are not known, as in a release.
-    """
-    if right is None or answers is None:
-        return np.full(items, 0.5)
-    return np.asarray((right + 0.5) / (answers + 1.0))
-
-
-def smooth_categories(categories: npt.NDArray[np.int64], steps: npt.ArrayLike) -> FloatArray:
-    """Return the share of every category, ``[item, category]``, half an answer added to each."""
-    inside = np.arange(categories.shape[1]) <= np.asarray(steps)[:, None]
-    count = np.where(inside, categories + 0.5, 0.0)
-    return np.asarray(count / count.sum(axis=1, keepdims=True))
+def _errors(prepared: Prepared, calibration: Any) -> FloatArray:
+    """Return standard errors of the thresholds; NaN where the calibration has none."""
+    source = getattr(calibration, "estimate", calibration)
+    ladder = getattr(source, "ladder", None)
+    if ladder is None:
+        return np.full(prepared.thresholds.shape, np.nan)
+    row_of = {name: row for row, name in enumerate(source.items)}
+    return np.asarray(ladder.se[[row_of[name] for name in prepared.item_parameters.items]])

@@ -1,7 +1,19 @@
-"""Points of two groups side by side: locations of items, or their steps, and how they differ.
+"""Three ways to compare an item between groups: calibrations, equal scores, likelihoods.
 
-In: an estimate for each group. Out: differences between the groups with errors, centred on the
-points that do not differ. Confidential.
+In: an estimate of each group, or answers and the group of each person. Out: differences between
+the groups with errors, and tests of all groups together. Confidential.
+
+Points of separate calibrations (locations of items, or their steps) are centred on the anchors: the
+points that do not differ.
+
+Mantel-Haenszel statistics compare persons of equal total scores. They come from counts ``[stratum,
+group, category]``, where a stratum is everybody who answered the same items with the same total
+score, the item included. With steps the odds ratio is that of neighbouring categories: in the
+partial credit model it is the same at every step where the item's thresholds are all shifted alike.
+With one step everything here is the statistic for two by two tables.
+
+A conditional likelihood ratio tests an item by item split: each group has a column of its own for
+it, empty for the others; all other items are the same for everybody, and hold the scale.
 """
 
 from __future__ import annotations
@@ -11,8 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import BadUsage, DisconnectedItems
+from discreet.answers.responses import Responses
+from discreet.answers.steps import store_codes
+from discreet.errors import BadUsage, DisconnectedItems, NotConverged
 from discreet.items.groups import Split
+from discreet.models.conditional.estimator import ConditionalFit, find_maximum
+from discreet.models.conditional.patterns import group_patterns
 from discreet.results.estimate import Estimate, Status, draw_errors
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 
@@ -246,3 +262,234 @@ def purify(base: Points, focal: Points, level: float) -> tuple[Contrasts, tuple[
             break
         anchor = new
     return contrasts, status
+
+
+@dataclass(frozen=True, eq=False)
+class ItemSplit:
+    """One item with thresholds of its own in every group.
+
+    ``location`` has one number per group, ``covariance`` is theirs, and ``statistic`` is
+    chi-squared with so many ``degrees`` where the groups' thresholds are equal.
+    """
+
+    location: FloatArray
+    covariance: FloatArray
+    statistic: float
+    degrees: int
+
+
+def split_item(
+    responses: Responses, group: IndexArray, item: int, *, free: BoolArray, model: str
+) -> ItemSplit | str:
+    """Test one item for equal thresholds in all groups; return why not where it is impossible.
+
+    Parameters
+    ----------
+    responses, group
+        Answers, and the number of each person's group.
+    item
+        Its position.
+    free
+        Which other items are split too, on both sides of the test: those that are no anchors.
+    model
+        As for :func:`discreet.fit`.
+
+    References
+    ----------
+    Andersen, E. B. (1973). A goodness of fit test for the Rasch model. Psychometrika 38(1),
+    123-140. Thissen, D., Steinberg, L. and Wainer, H. (1993). Detection of differential item
+    functioning using the parameters of item response models. In P. W. Holland and H. Wainer (eds.),
+    Differential item functioning. Erlbaum.
+    """
+    groups = int(group.max()) + 1
+    others = free.copy()
+    others[item] = False
+    lacking = _name_unused_category(responses, group, item)
+    if lacking:
+        return lacking
+    try:
+        apart = _maximise_split(responses, group, [*np.flatnonzero(others), item], model)
+        together = _maximise_split(responses, group, list(np.flatnonzero(others)), model)
+    except (DisconnectedItems, NotConverged) as error:
+        return f"not determined: {error}"
+    last = slice(len(apart.location) - groups, None)
+    return ItemSplit(
+        location=apart.location[last],
+        covariance=_location_covariance(apart)[last, last],
+        statistic=2 * (apart.log_likelihood - together.log_likelihood),
+        degrees=apart.free - together.free,
+    )
+
+
+def _name_unused_category(responses: Responses, group: IndexArray, item: int) -> str:
+    """Say which category of an item some group does not use."""
+    cells = responses.rows(0, responses.n_persons)[:, item]
+    for label in range(int(group.max()) + 1):
+        used = set(cells[(group == label) & (cells >= 0)].tolist())
+        missing = sorted(set(range(responses.steps[item] + 1)) - used)
+        if missing:
+            return f"no answers in category {' or '.join(map(str, missing))} in one group"
+    return ""
+
+
+def _maximise_split(
+    responses: Responses, group: IndexArray, items: list[int], model: str
+) -> ConditionalFit:
+    """Fit with some items split; the columns of each stand together, the last item's last."""
+    cells = responses.rows(0, responses.n_persons)
+    common = [column for column in range(responses.n_items) if column not in set(items)]
+    parts, steps = [cells[:, common]], [responses.steps[column] for column in common]
+    groups = int(group.max()) + 1
+    for item in items:
+        column = np.where(group[:, None] == np.arange(groups), cells[:, [item]], -1)
+        parts.append(column)
+        steps += [responses.steps[item]] * groups
+    codes = np.concatenate(parts, axis=1)
+    maximum = find_maximum(Responses.from_store(store_codes(codes, steps)), model)
+    if len(maximum.location) < len(steps):
+        raise DisconnectedItems("the answers of the groups do not link all items")
+    return maximum
+
+
+def _location_covariance(maximum: ConditionalFit) -> FloatArray:
+    """Return the covariance of the means of the items' thresholds."""
+    used = np.isfinite(maximum.threshold)
+    mine = np.arange(len(used))[:, None] == np.nonzero(used)[0]
+    weight = mine / used.sum(axis=1, keepdims=True)
+    return np.asarray(weight @ maximum.covariance @ weight.T)
+
+
+@dataclass(frozen=True)
+class CommonOdds:
+    """The log odds ratio of two groups over all strata: positive where harder for the second.
+
+    ``statistic`` is Mantel's chi-squared with one degree of freedom. NaN where no stratum compares
+    the groups.
+    """
+
+    log_odds: float
+    se: float
+    statistic: float
+
+
+def count_strata(responses: Responses, group: IndexArray, anchors: IndexArray) -> list[FloatArray]:
+    """Return for every item the counts ``[stratum, group, category]``.
+
+    Parameters
+    ----------
+    responses
+        The answers.
+    group
+        Number of each person's group; below 0 for persons without one.
+    anchors
+        Items whose sum is the score; the item itself is always among them.
+    """
+    cells = responses.rows(0, responses.n_persons)
+    tables = []
+    for item in range(responses.n_items):
+        matched = np.union1d(anchors, [item])
+        entry = group_patterns(responses.store, matched).entry
+        chosen = np.flatnonzero((cells[:, item] >= 0) & (group >= 0))
+        stratum = np.unique(entry[chosen], return_inverse=True)[1].reshape(-1)
+        shape = int(stratum.max(initial=-1)) + 1, int(group.max()) + 1, responses.steps[item] + 1
+        position = np.ravel_multi_index((stratum, group[chosen], cells[chosen, item]), shape)
+        tables.append(np.bincount(position, minlength=np.prod(shape)).reshape(shape).astype(float))
+    return tables
+
+
+def compare_two(table: FloatArray) -> CommonOdds:
+    """Compare the first group of ``[stratum, 2, category]`` with the second.
+
+    References
+    ----------
+    Mantel, N. and Haenszel, W. (1959). Statistical aspects of the analysis of data from
+    retrospective studies of disease. Journal of the National Cancer Institute 22, 719-748. Mantel,
+    N. (1963). Chi-square tests with one degree of freedom: extensions of the Mantel-Haenszel
+    procedure. Journal of the American Statistical Association 58, 690-700. Robins, J., Breslow, N.
+    and Greenland, S. (1986). Estimators of the Mantel-Haenszel variance consistent in both sparse
+    data and large-strata limiting models. Biometrics 42, 311-323.
+    """
+    table = table[(table.sum(axis=2) > 0).all(axis=1)]
+    total = table.sum(axis=(1, 2))
+    first, second = table[:, 0], table[:, 1]
+    up = (first[:, 1:] * second[:, :-1]).sum(axis=1) / total
+    down = (first[:, :-1] * second[:, 1:]).sum(axis=1) / total
+    if not (up.sum() > 0 and down.sum() > 0):
+        return CommonOdds(float("nan"), float("nan"), float("nan"))
+    odds = float(up.sum() / down.sum())
+    error = _one_step_variance if table.shape[2] == 2 else _step_variance
+    variance = error(first, second, odds) / up.sum() ** 2
+    return CommonOdds(float(np.log(odds)), float(np.sqrt(variance)), _mantel(table))
+
+
+def _one_step_variance(first: FloatArray, second: FloatArray, odds: float) -> float:
+    """Robins, Breslow and Greenland's variance of ``up - odds * down``, of right and wrong."""
+    total = (first + second).sum(axis=1)
+    up, down = first[:, 1] * second[:, 0] / total, first[:, 0] * second[:, 1] / total
+    agree, differ = (first[:, 1] + second[:, 0]) / total, (first[:, 0] + second[:, 1]) / total
+    return float(((up + odds * down) * (agree + odds * differ)).sum() / 2)
+
+
+def _step_variance(first: FloatArray, second: FloatArray, odds: float) -> float:
+    """Return the variance of ``up - odds * down`` with several steps.
+
+    It is a sum over pairs of persons of both groups, whose terms have mean zero under the model: 1
+    where the first one's category is the next higher, -odds where it is the next lower. Pairs that
+    share a person are correlated, so that with row sums, column sums and single terms ``h`` the
+    variance is that of ``sum_a h_a.^2 + sum_b h_.b^2 - sum_ab h_ab^2``, without bias in strata of
+    any size.
+    """
+    below, above = np.pad(second, ((0, 0), (1, 1)))[:, :-2], np.pad(second, ((0, 0), (1, 1)))[:, 2:]
+    lower, higher = np.pad(first, ((0, 0), (1, 1)))[:, :-2], np.pad(first, ((0, 0), (1, 1)))[:, 2:]
+    rows = (first * (below - odds * above) ** 2).sum(axis=1)
+    columns = (second * (higher - odds * lower) ** 2).sum(axis=1)
+    single = (first * (below + odds**2 * above)).sum(axis=1)
+    total = (first + second).sum(axis=1)
+    return float(((rows + columns - single) / total**2).sum())
+
+
+def _mantel(table: FloatArray) -> float:
+    """Return Mantel's chi-squared; of right and wrong answers with the continuity correction."""
+    category = np.arange(table.shape[2])
+    total, sizes = table.sum(axis=(1, 2)), table.sum(axis=2)
+    margin = table.sum(axis=1)
+    mean, square = margin @ category / total, margin @ category**2 / total
+    expected = (sizes[:, 0] * mean).sum()
+    spread = np.maximum(square - mean**2, 0.0) * total / np.maximum(total - 1, 1)
+    variance = (sizes[:, 0] * sizes[:, 1] / total * spread).sum()
+    distance = abs(float((table[:, 0] @ category).sum() - expected))
+    if table.shape[2] == 2:
+        distance = max(distance - 0.5, 0.0)
+    return distance**2 / variance if variance > 0 else float("nan")
+
+
+def compare_all(table: FloatArray) -> tuple[float, int]:
+    """Return the generalised chi-squared of ``[stratum, group, category]``, and its degrees.
+
+    Categories are not ordered here: any difference between groups counts.
+
+    References
+    ----------
+    Landis, J. R., Heyman, E. R. and Koch, G. G. (1978). Average partial association in three-way
+    contingency tables. International Statistical Review 46, 237-254. Somes, G. W. (1986). The
+    generalized Mantel-Haenszel statistic. The American Statistician 40, 106-108.
+    """
+    total = table.sum(axis=(1, 2))
+    table, total = table[total > 1], total[total > 1]
+    sizes, margins = table.sum(axis=2), table.sum(axis=1)
+    distance = (table - sizes[:, :, None] * margins[:, None, :] / total[:, None, None]).sum(axis=0)
+    rows, columns = (
+        total[:, None, None] * (part[:, :, None] * np.eye(part.shape[1]))
+        - part[:, :, None] * part[:, None, :]
+        for part in (sizes, margins)
+    )
+    scale = 1 / (total**2 * (total - 1))
+    covariance = np.einsum("s,sgh,scd->gchd", scale, rows, columns)
+    # The last group and the last category follow from the others.
+    cells = distance[:-1, :-1]
+    matrix = covariance[:-1, :-1, :-1, :-1].reshape(cells.size, cells.size)
+    degrees = int(np.linalg.matrix_rank(matrix, hermitian=True))
+    if not degrees:
+        return float("nan"), 0
+    inverse = np.linalg.pinv(matrix, hermitian=True)
+    return float(cells.ravel() @ inverse @ cells.ravel()), degrees

@@ -1,43 +1,33 @@
-"""Groups of persons: splitting answers, Andersen's test of equal difficulties, many tests at once.
+"""Groups of persons: splitting answers, and p-values of many tests at once.
 
 In: answers and a way to split them (a column, labels, score). Out: one part of the answers for
-each group with a warning about persons without a label; one likelihood ratio test for all items;
-adjusted p-values. Confidential.
+each group with a warning about persons without a label; adjusted p-values. Confidential.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Unpack, get_args
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.opening import load_answers, name_model
+from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.models.conditional.estimator import ConditionalFit, find_maximum
-from discreet.models.steps import (
-    PARTIAL_CREDIT,
-    RASCH,
-    RATING_SCALE,
-    category_totals,
-    choose_model,
-    leave_unused,
-)
-from discreet.results.dropped import warn_of_dropped
-from discreet.results.estimate import FitWarning, WarningKind
-from discreet.tables.reading import FitWords, ReadingWords
+from discreet.models.calibrate import fit
+from discreet.results.dropped import saying_it_otherwise
+from discreet.results.estimate import Estimate, FitWarning, WarningKind
+from discreet.tables.reading import ReadingWords
 from discreet.tables.survey import PSEUDO_LIKELIHOOD, refuse_weights
-from discreet.tabular import Tabular, brief_repr
-from discreet.text import count_of, name_some
 from discreet.types import (
     Adjustment,
     BoolArray,
     FloatArray,
     IndexArray,
     Int64Array,
+    Method,
     Model,
     Texts,
 )
@@ -238,194 +228,51 @@ def adjust(p_value: npt.ArrayLike, method: Adjustment) -> FloatArray:
     return p
 
 
-@dataclass(frozen=True, eq=False)
-class AndersenTest(Tabular):
-    """Conditional likelihood of the groups apart against all together. Confidential.
-
-    Attributes
-    ----------
-    statistic, degrees, p_value
-        Chi-squared when the model holds, with ``(groups - 1) (items - 1)`` degrees of freedom;
-        with steps there are as many as numbers that are free, in each group but one.
-    groups, persons
-        Labels and sizes of the groups.
-    split
-        How persons were split: ``"mean score"``, ``"median score"``, the name of a column, or
-        ``"given labels"``.
-    items, difficulty
-        Items compared, and their difficulties ``[group, item]``, mean zero in each group; with
-        steps their locations.
-    excluded
-        Items that could not be compared: without a right or a wrong answer, or not linked to
-        the others, in at least one group; with steps those that lack a category in one.
-    log_likelihood, log_likelihoods
-        Of all persons together and of each group.
-    """
-
-    statistic: float
-    degrees: int
-    p_value: float
-    groups: tuple[str, ...]
-    persons: tuple[int, ...]
-    items: tuple[str, ...]
-    difficulty: FloatArray
-    excluded: tuple[str, ...]
-    log_likelihood: float
-    log_likelihoods: tuple[float, ...]
-    warnings: tuple[FitWarning, ...] = ()
-    split: str = ""
-
-    __repr__ = brief_repr
-
-    def to_dict(self) -> dict[str, list[Any]]:
-        """One list per column: item, and its difficulty in each group."""
-        columns: dict[str, list[Any]] = {"item": list(self.items)}
-        for label, values in zip(self.groups, self.difficulty, strict=True):
-            columns[label] = values.tolist()
-        return columns
-
-
-def run_andersen(
-    responses: Any,
-    groups: Any = "mean score",
-    *,
-    model: Model = "auto",
-    **reading: Unpack[FitWords],
-) -> AndersenTest:
-    """Test whether the items have the same difficulties in all groups. Confidential.
-
-    Parameters
-    ----------
-    responses, reading
-        As for :func:`discreet.score`.
-    groups
-        ``"mean score"`` or ``"median score"``, the name of a group column, or one label for
-        each person.
-    model
-        For items with steps: ``"partial-credit"`` (what ``"auto"`` takes) or ``"rating-scale"``.
-
-    Raises
-    ------
-    DisconnectedItems
-        If fewer than two items can be compared in all groups.
-
-    References
-    ----------
-    Andersen, E. B. (1973). A goodness of fit test for the Rasch model. Psychometrika 38(1),
-    123-140.
-
-    Examples
-    --------
-    >>> import discreet
-    >>> test = run_andersen(discreet.datasets.lsat())
-    >>> round(test.statistic, 4), test.degrees
-    (0.1681, 4)
-    """
-    source = load_grouped(responses, groups, name_model(responses, model, reading))
-    chosen = choose_model(model, source.steps)
-    source = source if chosen == RATING_SCALE else leave_unused(source)
-    split = split_groups(source, groups)
-    items = _comparable_items(split, source.items, chosen)
-    together = find_maximum(_join(source, split, items), chosen)
-    apart = [_maximise_group(part.select(items), chosen, label) for label, part in split.pairs]
-    statistic = 2 * (sum(fit.log_likelihood for fit in apart) - together.log_likelihood)
-    degrees = (len(apart) - 1) * together.free
-    excluded = tuple(name for name in source.items if name not in set(items))
-    warnings = (*split.warnings, *_exclusion_warning(excluded, chosen))
-    warn_of_dropped(warnings)
-    return AndersenTest(
-        statistic=statistic,
-        degrees=degrees,
-        p_value=chi_squared_tail(statistic, degrees),
-        groups=split.labels,
-        persons=tuple(part.n_persons for part in split.parts),
-        items=items,
-        difficulty=np.stack([fit.location for fit in apart]),
-        excluded=excluded,
-        log_likelihood=together.log_likelihood,
-        log_likelihoods=tuple(fit.log_likelihood for fit in apart),
-        warnings=warnings,
-        split=groups if isinstance(groups, str) else "given labels",
-    )
-
-
-def _maximise_group(part: Responses, model: str, label: str) -> ConditionalFit:
-    try:
-        return find_maximum(part, model)
-    except DisconnectedItems as error:
-        raise DisconnectedItems(
-            f"in the group {label!r} ({part.n_persons} persons) {error}; or use larger or fewer "
-            "groups"
-        ) from None
-
-
-def _comparable_items(split: Split, items: tuple[str, ...], model: str) -> tuple[str, ...]:
-    """Items linked in every group; dropping one can unlink another, so repeat."""
-    while True:
-        usable = set(items)
-        for label, part in split.pairs:
-            chosen = part.select(items)
-            has_steps = max(chosen.steps) > 1
-            usable &= _full_items(chosen, model) if has_steps else _linked_items(chosen, label)
-        if len(usable) == len(items):
-            return items
-        items = tuple(name for name in items if name in usable)
-        if len(items) < 2:
-            raise DisconnectedItems(
-                f"only {len(items)} items have right and wrong answers, with steps all categories, "
-                f"and are linked to each other in all groups ({', '.join(split.labels)}); use "
-                "larger or fewer groups"
-            )
-
-
-def _full_items(part: Responses, model: str) -> set[str]:
-    """Items whose steps a group can have: it is in all categories; of a rating scale in two."""
-    used = category_totals(part.store) > 0
-    inside = np.arange(used.shape[1]) <= np.array(part.steps)[:, None]
-    full = used.sum(axis=1) > 1 if model == RATING_SCALE else (used | ~inside).all(axis=1)
-    return {part.items[i] for i in np.flatnonzero(full)}
-
-
-def _linked_items(part: Responses, label: str) -> set[str]:
-    from discreet.answers.opening import count_pairs
-    from discreet.models.connectivity import classify
-
-    counts = count_pairs(part)
-    _, linked, _ = classify(counts)
-    if len(linked) < 2:
-        raise DisconnectedItems(
-            f"in the group {label!r} ({part.n_persons} persons) no two items are linked by the "
-            "answers, so that it has no difficulties to compare; use larger or fewer groups"
-        )
-    return {counts.items[i] for i in linked}
-
-
-def _join(source: Responses, split: Split, items: tuple[str, ...]) -> Responses:
-    """All persons with a label, on the compared items."""
-    chosen = source.select(items)
-    if not split.unlabelled:
-        return chosen
-    labelled = {person for part in split.parts for person in part.persons}
-    return take_group(chosen, np.array([person in labelled for person in source.persons]))
-
-
-def _exclusion_warning(excluded: tuple[str, ...], model: str) -> tuple[FitWarning, ...]:
-    if not excluded:
-        return ()
-    why = {
-        RASCH: "have no right or no wrong answer or are not linked to the others",
-        PARTIAL_CREDIT: "lack a category",
-        RATING_SCALE: "are in one category only",
-    }[model]
-    sentence = (
-        f"Andersen's test left out {count_of(len(excluded))}, because in at least one group these "
-        f"{why}: {name_some(list(excluded))}"
-    )
-    return (FitWarning(WarningKind.NOT_COMPARED, sentence, excluded),)
-
-
 def chi_squared_tail(statistic: float, degrees: int) -> float:
     """Return how likely chance makes a statistic of this size or larger."""
     from scipy.special import chdtrc
 
     return float(chdtrc(degrees, max(statistic, 0.0)))
+
+
+FEW_PERSONS = 30
+"""A group of fewer is warned about: the standard error of a difficulty is then 0.4 or more."""
+
+
+def warn_of_small_groups(split: Split) -> tuple[FitWarning, ...]:
+    """Warn about groups whose difficulties are known too poorly to be compared."""
+    sizes = [(label, part.n_persons) for label, part in zip(split.labels, split.parts, strict=True)]
+    small = [f"{label} ({persons})" for label, persons in sizes if persons < FEW_PERSONS]
+    if not small:
+        return ()
+    sentence = (
+        f"fewer than {FEW_PERSONS} persons in {', '.join(small)}: differences between such groups "
+        "are mostly chance, and large ones are missed; join groups, or collect more answers"
+    )
+    return (FitWarning(WarningKind.SMALL_GROUP, sentence),)
+
+
+def calibrate_groups(split: Split, method: Method, model: Model) -> list[Estimate]:
+    """Calibrate the groups apart, all by one method."""
+    estimates = _fit_each(split, method, model)
+    others = [estimate for estimate in estimates if estimate.method != estimates[0].method]
+    if not others:
+        return estimates
+    # Left alone, each group found its own method: take the one that serves them all.
+    (choice,) = {estimate.choice for estimate in estimates if estimate.method == "refined"}
+    return [replace(estimate, choice=choice) for estimate in _fit_each(split, "refined", model)]
+
+
+def _fit_each(split: Split, method: Method, model: Model) -> list[Estimate]:
+    estimates = []
+    for label, part in zip(split.labels, split.parts, strict=True):
+        try:
+            with saying_it_otherwise():
+                estimates.append(fit(part, method=method, model=model))
+        except DisconnectedItems as error:
+            raise DisconnectedItems(
+                f"the group {label!r} ({part.n_persons} persons) cannot be calibrated on its "
+                f"own: {error}. A group needs some {FEW_PERSONS} persons: join small groups, or "
+                "leave their labels blank"
+            ) from error
+    return estimates

@@ -36,7 +36,7 @@ from discreet.results.limits import (
 )
 from discreet.schema import ItemName
 from discreet.tables.reading import ReadingWords
-from discreet.tabular import Tabular, brief_repr, list_field_columns
+from discreet.tabular import Tabular, list_field_columns
 from discreet.text import count_of, minus, name_some
 from discreet.types import BoolArray, FloatArray, Int64Array
 
@@ -90,6 +90,15 @@ class Mislabelled(Tabular):
         Estimated share of items with a negative discrimination.
     level
         What was asked for.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> analysis.find_mislabelled(answers, estimate).suspects
+    ()
     """
 
     items: tuple[str, ...]
@@ -100,8 +109,6 @@ class Mislabelled(Tabular):
     flagged: BoolArray
     share: float
     level: float
-
-    __repr__ = brief_repr
 
     @property
     def suspects(self) -> tuple[str, ...]:

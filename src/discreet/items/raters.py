@@ -53,6 +53,19 @@ class LevelFit(Tabular):
         expects; NaN for items.
     agreement_z
         How far they differ in standard errors.
+
+    Examples
+    --------
+    >>> import numpy as np, discreet
+    >>> from discreet.answers.ratings import Ratings
+    >>> from discreet import analysis
+    >>> rng = np.random.default_rng(0)
+    >>> person, rater = np.repeat(np.arange(200), 2), np.tile([0, 1], 200)
+    >>> ratings = Ratings.from_codes(
+    ...     person, np.zeros(400, int), rng.integers(0, 3, 400), facets={"rater": rater})
+    >>> study = analysis.study_ratings(ratings, discreet.fit(ratings))
+    >>> study.facets["rater"].ratings.tolist()
+    [200, 200]
     """
 
     name: str
@@ -67,8 +80,6 @@ class LevelFit(Tabular):
     agreement: FloatArray
     expected: FloatArray
     agreement_z: FloatArray
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column; the first is called as the facet is."""
@@ -91,6 +102,19 @@ class RatedPersons(Tabular):
         How many ratings, and their mean.
     fair
         Mean score that the mean rater would give on all items.
+
+    Examples
+    --------
+    >>> import numpy as np, discreet
+    >>> from discreet.answers.ratings import Ratings
+    >>> from discreet import analysis
+    >>> rng = np.random.default_rng(0)
+    >>> person, rater = np.repeat(np.arange(200), 2), np.tile([0, 1], 200)
+    >>> ratings = Ratings.from_codes(
+    ...     person, np.zeros(400, int), rng.integers(0, 3, 400), facets={"rater": rater})
+    >>> study = analysis.study_ratings(ratings, discreet.fit(ratings))
+    >>> len(study.persons)
+    200
     """
 
     persons: Texts
@@ -99,8 +123,6 @@ class RatedPersons(Tabular):
     ratings: Int64Array
     observed: FloatArray
     fair: FloatArray
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: person, measure, se, ratings, observed, fair."""
@@ -125,6 +147,19 @@ class BiasTable(Tabular):
         Logits by which the pair is harsher than its parts say, all else held; robust errors.
     p, adjusted
         Of no bias, and corrected for the number of pairs.
+
+    Examples
+    --------
+    >>> import numpy as np, discreet
+    >>> from discreet.answers.ratings import Ratings
+    >>> from discreet import analysis
+    >>> rng = np.random.default_rng(0)
+    >>> person, rater = np.repeat(np.arange(200), 2), np.tile([0, 1], 200)
+    >>> ratings = Ratings.from_codes(
+    ...     person, np.zeros(400, int), rng.integers(0, 3, 400), facets={"rater": rater})
+    >>> study = analysis.study_ratings(ratings, discreet.fit(ratings))
+    >>> study.find_bias("rater", "item").ratings.tolist()
+    [200, 200]
     """
 
     names: tuple[str, str]
@@ -135,8 +170,6 @@ class BiasTable(Tabular):
     se: FloatArray
     p: FloatArray
     adjusted: FloatArray
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column, the two facets first."""

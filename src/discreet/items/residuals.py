@@ -9,20 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit, logsumexp
 
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
-from discreet.errors import BadUsage
-from discreet.models.categories import score_moments
+from discreet.errors import BadUsage, escape_controls
+from discreet.models.categories import category_chances, log_totals, score_moments
+from discreet.models.conditional.patterns import GroupPatterns
 from discreet.models.item_parameters import KnownItems, known_thresholds
+from discreet.models.steps import refuse_steps
+from discreet.persons.measures import GRID, NormalPrior, estimate_prior
 from discreet.persons.scoring import PersonScores, PersonStatus, score
+from discreet.schema import Along, Count, Within
 from discreet.tables.reading import ReadingWords
 from discreet.tables.survey import OF_SAMPLE, refuse_weights
-from discreet.tabular import Tabular, brief_repr, list_field_columns
+from discreet.tabular import Tabular, list_field_columns
 from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array, ScoreMethod
 
 CHUNK_CELLS = 1 << 20
@@ -135,6 +140,15 @@ class ResidualCorrelations(Tabular):
     eigenvalue, share, loading
         Of the first principal component of ``q3`` (NaN counted as 0): its size in items, its
         share of the total, and each item's weight. Above 2 items it hints at a second dimension.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> analysis.correlate_residuals(answers, estimate).q3.shape
+    (5, 5)
     """
 
     items: tuple[str, ...]
@@ -144,8 +158,6 @@ class ResidualCorrelations(Tabular):
     eigenvalue: float
     share: float
     loading: FloatArray
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Pairs, the largest excess over the mean first: item, other, q3, excess, persons."""
@@ -179,6 +191,16 @@ def correlate_residuals(
     ----------
     Yen, W. M. (1984). Effects of local item dependence on the fit and equating performance of
     the three-parameter logistic model. Applied Psychological Measurement 8(2), 125-145.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> correlations = analysis.correlate_residuals(answers, estimate)
+    >>> round(correlations.mean, 2)
+    -0.24
     """
     prepared = prepare(responses, calibration, method, reading)
     m = len(prepared.item_parameters.items)
@@ -223,14 +245,19 @@ def _summarise(
 
 @dataclass(frozen=True, eq=False)
 class InformationCurve(Tabular):
-    """What a complete test tells at each ability: information, standard error, expected score."""
+    """What a complete test tells at each ability: information, standard error, expected score.
+
+    Examples
+    --------
+    >>> from discreet import analysis
+    >>> analysis.trace_information({"a": 0.0, "b": 0.0}, [0.0]).expected_score.tolist()
+    [1.0]
+    """
 
     ability: FloatArray
     information: FloatArray
     se: FloatArray
     expected_score: FloatArray
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[float]]:
         """One list per column: ability, information, se, expected_score."""
@@ -259,3 +286,292 @@ def trace_information(calibration: Any, ability: npt.ArrayLike | None = None) ->
     moments = score_moments(theta, b)
     information = moments.variance.sum(axis=1)
     return InformationCurve(theta, information, 1 / np.sqrt(information), moments.mean.sum(axis=1))
+
+
+MOST_ITEMS, MOST_ROWS = 40, 120
+"""Larger tables cannot be read at one look."""
+SURPRISING = 2.0
+"""Standardised residual from which on an answer is hardly expected: odds of 4 to 1 against it."""
+SIGNS = {1: "1", 0: "0", -1: "."}
+"""How answers are written."""
+
+
+@dataclass(frozen=True)
+class Scalogram(Tabular):
+    """Answers of persons in order: equal rows are one row. Confidential.
+
+    Attributes
+    ----------
+    items
+        From the easiest to the hardest.
+    answers
+        ``[row][item]``: 1 right, 0 wrong, -1 missing; the ablest persons first.
+    surprising
+        ``[row][item]``: whether the model hardly expects the answer.
+    persons, ability
+        How many persons have this row, and what it says about them (weighted likelihood).
+    reproducibility
+        Guttman's coefficient: the share of answers that the number right alone gives back when
+        persons get exactly their easiest items right.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet import analysis
+    >>> answers = np.array([[1, 0, 0], [1, 1, 0], [0, 0, 1]])
+    >>> scalogram = analysis.order_answers(answers, {"0": -1.0, "1": 0.0, "2": 1.0})
+    >>> round(scalogram.reproducibility, 2)
+    0.78
+    """
+
+    items: tuple[str, ...]
+    answers: Annotated[tuple[tuple[Annotated[int, Within(-1, 1)], ...], ...], Along("", "items")]
+    surprising: Annotated[tuple[tuple[bool, ...], ...], Along("answers", "items")]
+    persons: Annotated[tuple[Count, ...], Along("answers")]
+    ability: Annotated[tuple[float, ...], Along("answers")]
+    reproducibility: float
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One row per kind of answers: persons, ability, and a column for each item."""
+        cells = [[None if answer < 0 else answer for answer in row] for row in self.answers]
+        columns = zip(*cells, strict=True)
+        return {
+            "persons": list(self.persons),
+            "ability": list(self.ability),
+            **{item: list(answer) for item, answer in zip(self.items, columns, strict=True)},
+        }
+
+    def to_text(self) -> str:
+        """Return the table as lines: 1 right, 0 wrong, a dot for missing, * after a surprise."""
+        width = max(len(str(max(self.persons))), len("persons"))
+        labels = [escape_controls(item) for item in self.items]
+        tall = max(map(len, labels))
+        names = [item.rjust(tall) for item in labels]
+        head = [
+            " " * (width + 10) + "".join(f"{name[line]} " for name in names).rstrip()
+            for line in range(tall)
+        ]
+        lines = [f"{'persons':>{width}}  ability"]
+        for row, odd, number, ability in zip(
+            self.answers, self.surprising, self.persons, self.ability, strict=True
+        ):
+            cells = "".join(
+                SIGNS[code] + ("*" if flag else " ") for code, flag in zip(row, odd, strict=True)
+            )
+            lines.append(f"{number:>{width}}  {ability:7.2f} {cells.rstrip()}")
+        return "\n".join([*head, *lines])
+
+
+def order_answers(responses: Any, calibration: Any, **reading: Unpack[ReadingWords]) -> Scalogram:
+    """Put the answers of a small test in order. Confidential.
+
+    Parameters
+    ----------
+    responses, calibration, reading
+        As for :func:`discreet.score`. At most 40 items, and 120 different rows of answers.
+
+    Raises
+    ------
+    BadUsage
+        If the table would be too large to be read.
+
+    References
+    ----------
+    Guttman, L. (1944). A basis for scaling qualitative data. American Sociological Review 9(2),
+    139-150.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> answers = np.array([[1, 0, 0], [1, 1, 0], [0, 0, 1]])
+    >>> print(order_answers(answers, {"0": -1.0, "1": 0.0, "2": 1.0}).to_text())
+                     0 1 2
+    persons  ability
+          1     0.64 1 1 0
+          1    -0.64 1 0 0
+          1    -0.64 0 0 1*
+    """
+    prepared = prepare(responses, calibration, "warm", reading)
+    refuse_steps("a scalogram", prepared.responses.steps)
+    scores, difficulty = prepared.scores, prepared.difficulty
+    order = np.argsort(difficulty, kind="stable")
+    answered = np.flatnonzero(scores.answered > 0)
+    _check_size(len(order))
+    cells = prepared.responses.to_array()[answered][:, order]
+    rows, first, number = np.unique(cells, axis=0, return_index=True, return_counts=True)
+    _check_size(len(order), len(rows))
+    ability = scores.ability[answered][first]
+    turn = np.lexsort((*(-rows.T[::-1]), -ability))
+    surprising = _surprise(rows, ability, difficulty[order])
+    return Scalogram(
+        items=tuple(scores.items[i] for i in order),
+        answers=tuple(tuple(row) for row in rows[turn].tolist()),
+        surprising=tuple(tuple(row) for row in surprising[turn].tolist()),
+        persons=tuple(number[turn].tolist()),
+        ability=tuple(ability[turn].tolist()),
+        reproducibility=_reproduce(rows, number),
+    )
+
+
+def _check_size(items: int, rows: int = 1) -> None:
+    if items > MOST_ITEMS or not 1 <= rows <= MOST_ROWS:
+        raise BadUsage(
+            f"a scalogram shows up to {MOST_ITEMS} items and {MOST_ROWS} different rows of "
+            f"answers, found {items} and {rows if items <= MOST_ITEMS else 'more'}; select items "
+            "or persons"
+        )
+
+
+def _surprise(rows: Any, ability: FloatArray, difficulty: FloatArray) -> BoolArray:
+    chance = expit(ability[:, None] - difficulty)
+    residual = (rows - chance) / np.sqrt(chance * (1 - chance))
+    return np.asarray((rows >= 0) & (np.abs(residual) >= SURPRISING))
+
+
+def _reproduce(rows: Any, number: Any) -> float:
+    """Compare each row with the same number right on its easiest items."""
+    answered = rows >= 0
+    right = (rows == 1).sum(axis=1, keepdims=True)
+    ideal = answered & (np.cumsum(answered, axis=1) <= right)
+    errors = (answered & (ideal != (rows == 1))).sum(axis=1)
+    return float(1 - (errors * number).sum() / (answered.sum(axis=1) * number).sum())
+
+
+Codes = npt.NDArray[np.int8]
+"""Answers ``[person, item]``: 1 right, 0 wrong, -1 missing."""
+
+PRIOR_PERSONS = 4000
+"""Persons from whom mean and SD of abilities are estimated: the SD is then known to 1 or 2%, and
+predictions depend on it only by the square of that."""
+
+BLOCK_CELLS = 1 << 20
+"""Cells predicted at a time: 8 MB of float64."""
+
+
+def describe_persons(responses: Responses, difficulty: FloatArray) -> NormalPrior:
+    """Return mean and SD of the abilities of these persons, by marginal maximum likelihood.
+
+    ``difficulty`` may be thresholds ``[item, step]``; answers are then in their categories. Of more
+    than :data:`PRIOR_PERSONS`, so many are taken from all over. Without an answer to an item that
+    has a difficulty there is nothing to go by, and abilities are standard normal.
+    """
+    items = np.flatnonzero(np.isfinite(difficulty if difficulty.ndim == 1 else difficulty[:, 0]))
+    job = GroupPatterns(items, sample=PRIOR_PERSONS)
+    patterns = job.collect(responses.reduce(job))
+    if not patterns.lengths.any():
+        return NormalPrior(0.0, 1.0)
+    return estimate_prior(patterns, difficulty[items])
+
+
+def predict_answers(
+    codes: Codes, difficulty: FloatArray, prior: NormalPrior, share: FloatArray
+) -> FloatArray:
+    """Return the probability of a right answer, given the other answers of the person.
+
+    Parameters
+    ----------
+    codes
+        ``[person, item]``: 1 right, 0 wrong, -1 missing.
+    difficulty
+        NaN where an item has none.
+    prior
+        Abilities of the persons that the difficulties come from.
+    share
+        Probability of a right answer to an item without a difficulty, whoever answers.
+    """
+    items = np.flatnonzero(np.isfinite(difficulty))
+    chance = np.repeat(share[None, :], len(codes), axis=0)
+    size = max(1, BLOCK_CELLS // max(len(items), len(GRID)))
+    for start in range(0, len(codes), size):
+        part = codes[start : start + size][:, items]
+        chance[start : start + size, items] = _predict(part, difficulty[items], prior)
+    return chance
+
+
+def _predict(codes: Codes, b: FloatArray, prior: NormalPrior) -> FloatArray:
+    """Probability of a right answer to every item, all of which have a difficulty."""
+    nodes = prior.mean + prior.sd * GRID
+    load = (codes >= 0).astype(np.float64) @ np.logaddexp(0.0, nodes - b[:, None])
+    scores = (codes == 1).sum(axis=1)
+    post = scores[:, None] * nodes - load - GRID**2 / 2
+    post -= logsumexp(post, axis=1, keepdims=True)
+    below, above = (logsumexp(post + sign * nodes, axis=1, keepdims=True) for sign in (-1, 1))
+    unseen = np.exp(post) @ expit(nodes[:, None] - b)
+    answered = np.where(codes == 1, expit(-b - below), expit(above - b))
+    return np.asarray(np.where(codes < 0, unseen, answered))
+
+
+def predict_categories(
+    codes: Codes, thresholds: FloatArray, prior: NormalPrior, share: FloatArray
+) -> FloatArray:
+    """Return the chance of every category, ``[person, item, category]``, as `predict_answers` does.
+
+    Parameters
+    ----------
+    codes
+        ``[person, item]``: categories, -1 missing.
+    thresholds
+        ``[item, step]``, NaN beyond an item's steps, and all NaN where an item has none.
+    prior
+        Abilities of the persons that the thresholds come from.
+    share
+        ``[item, category]``: the chances of an item without thresholds, whoever answers.
+    """
+    items = np.flatnonzero(np.isfinite(thresholds[:, 0]))
+    chance = np.repeat(share[None], len(codes), axis=0)
+    size = max(1, BLOCK_CELLS // max(share.size, len(GRID)))
+    for start in range(0, len(codes), size):
+        part = codes[start : start + size][:, items]
+        chance[start : start + size, items] = _predict_steps(part, thresholds[items], prior)
+    return chance
+
+
+def _predict_steps(codes: Codes, thresholds: FloatArray, prior: NormalPrior) -> FloatArray:
+    nodes, steps = prior.mean + prior.sd * GRID, thresholds.shape[1]
+    load = (codes >= 0).astype(np.float64) @ log_totals(nodes, thresholds)
+    post = np.maximum(codes, 0).sum(axis=1)[:, None] * nodes - load - GRID**2 / 2
+    post -= logsumexp(post, axis=1, keepdims=True)
+    # How much likelier a person is to be so many categories higher than answered.
+    higher = np.stack(
+        [logsumexp(post + change * nodes, axis=1) for change in range(-steps, steps + 1)], axis=1
+    )
+    index = np.arange(steps + 1) - np.maximum(codes, 0)[:, :, None] + steps
+    gain = np.take_along_axis(higher[:, None, :], index, axis=2)
+    step = np.where(np.isnan(thresholds), np.inf, thresholds)
+    load_of = np.concatenate([np.zeros((len(step), 1)), np.cumsum(step, axis=1)], axis=1)
+    answered = np.exp(gain - load_of - logsumexp(gain - load_of, axis=2, keepdims=True))
+    unseen = np.einsum("pg,gik->pik", np.exp(post), category_chances(nodes, thresholds))
+    return np.asarray(np.where(codes[:, :, None] < 0, unseen, answered))
+
+
+def log_likelihood(codes: Codes, chance: FloatArray) -> tuple[float, int]:
+    """Return the sum of the log probabilities of all answers, and how many there are.
+
+    ``chance`` is that of a right answer, ``[person, item]``, or of every category.
+    """
+    if chance.ndim == 3:
+        category = np.maximum(codes, 0)[:, :, None].astype(np.intp)
+        probability = np.take_along_axis(chance, category, axis=2)[:, :, 0][codes >= 0]
+    else:
+        probability = np.where(codes == 1, chance, 1 - chance)[codes >= 0]
+    with np.errstate(divide="ignore"):
+        return float(np.log(probability).sum()), len(probability)
+
+
+def smooth_shares(
+    right: npt.NDArray[np.int64] | None, answers: npt.NDArray[np.int64] | None, items: int
+) -> FloatArray:
+    """Return the share of right answers per item, half an answer of each kind added.
+
+    1/2 where the answers are not known, as in a release.
+    """
+    if right is None or answers is None:
+        return np.full(items, 0.5)
+    return np.asarray((right + 0.5) / (answers + 1.0))
+
+
+def smooth_categories(categories: npt.NDArray[np.int64], steps: npt.ArrayLike) -> FloatArray:
+    """Return the share of every category, ``[item, category]``, half an answer added to each."""
+    inside = np.arange(categories.shape[1]) <= np.asarray(steps)[:, None]
+    count = np.where(inside, categories + 0.5, 0.0)
+    return np.asarray(count / count.sum(axis=1, keepdims=True))

@@ -29,8 +29,7 @@ from discreet.models.noisy import (
 from discreet.models.noisy.disagreements import MISFIT
 from discreet.models.noisy.iterate import Around
 from discreet.models.noisy.totals.fit import TotalsForecast
-from discreet.planning.noise import NoiseForecast, forecast_noise
-from discreet.planning.study import GRAPH_SEED, Assumptions, Setting
+from discreet.planning.study import GRAPH_SEED, Assumptions, NoiseForecast, Setting, forecast_noise
 from discreet.privacy.mechanisms.pairs import draw_connected_graph
 from discreet.secure import SeededSource
 from discreet.types import FloatArray

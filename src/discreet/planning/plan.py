@@ -23,8 +23,7 @@ from discreet.planning.forecast import (
     predict_rmse_without_privacy,
     predict_threshold_rmse,
 )
-from discreet.planning.noise import FORECASTS
-from discreet.planning.study import LEAST_SPREAD, MOST_SPREAD, Assumptions, Setting
+from discreet.planning.study import FORECASTS, LEAST_SPREAD, MOST_SPREAD, Assumptions, Setting
 from discreet.privacy.accounting import Neighbours, as_neighbours
 from discreet.privacy.mechanisms import check_mechanism, find_mechanism
 from discreet.results.estimate import FitWarning, WarningKind
@@ -158,6 +157,13 @@ class Plan(Tabular):
     threshold_rmse
         Predicted error of the released thresholds, where items have several steps; ``rmse`` is
         then that of their locations.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> study = discreet.plan(persons=1000, items=50, answers=20, epsilon=1.0)
+    >>> study.mechanism, study.rmse > study.rmse_without_privacy
+    ('margins', True)
     """
 
     setting: Setting

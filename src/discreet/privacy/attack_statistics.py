@@ -4,7 +4,8 @@ In: a calibration, and the exact cells of one person on both sides. Out: the log
 of a release, and its known distribution; the audit attacks with it. How well two data sets can be
 told apart is put as a separation s: both are mixed up with the rate Phi(-s / 2), as two normal
 distributions s standard deviations apart are. The statistic of additive noise is here; mechanisms
-with noise of another kind bring their own.
+with noise of another kind bring their own. So is what a number of mistakes proves about the noise,
+and how many runs it takes.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from math import ceil, sqrt
+from math import ceil, inf, sqrt
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
+from scipy.special import betaincinv, ndtr, ndtri
+from scipy.stats import binom
 
-from discreet.privacy.accounting.gaussian import gaussian_epsilon
-from discreet.privacy.protocol import NoiseCalibration, NoiseLaw
+from discreet.privacy.accounting.gaussian import bisect_down, gaussian_epsilon
+from discreet.privacy.protocol import NoiseCalibration, NoiseLaw, Public
 from discreet.secure import RandomSource
 from discreet.types import FloatArray
 
@@ -188,3 +190,82 @@ def _mistakes(
     noise = np.floor(up * (scale / factor)) - np.floor(down * (scale / factor))
     score = ((np.abs(noise + shift) - np.abs(noise)) / scale).sum(axis=1)
     return float((score < 0).mean() + (score <= 0).mean()) / 2
+
+
+# --- what a number of mistakes proves -------------------------------------------------------------
+
+LARGEST_FACTOR = 64.0
+FEWEST_RUNS, MOST_RUNS, ALLOWED_RUNS = 200, 20_000, 1_000_000
+"""Where the number is chosen, and the most that may be asked for: hours of a core."""
+
+
+@dataclass(frozen=True)
+class Attack:
+    """Two neighbouring data sets, how they are released, and what tells them apart.
+
+    Attributes
+    ----------
+    permitted
+        The separation that the promise permits if the noise is too small by a factor.
+    is_crude
+        Looks for numbers without noise only, which takes few runs.
+    """
+
+    name: str
+    data: Any
+    neighbour: Any
+    public: Public
+    calibration: NoiseCalibration
+    statistic: Statistic
+    permitted: Separation
+    is_crude: bool = False
+
+
+def prove_factor(attack: Attack, mistakes: int, runs: int, chance: float) -> float:
+    """Return the factor by which noise is surely too small; below 1 it proves nothing.
+
+    Parameters
+    ----------
+    mistakes
+        Of the test, in ``runs`` runs of each data set.
+    chance
+        Probability with which the factor may be too large.
+    """
+    separation = -2 * float(ndtri(highest_rate(mistakes, 2 * runs, chance)))
+    return (
+        0.0
+        if separation <= 0
+        else _first(lambda factor: attack.permitted(factor) >= separation, 0.0)
+    )
+
+
+def find_detectable(attack: Attack, runs: int, power: float, chance: float) -> float:
+    """Return the smallest factor that the attack shows with the wanted power; infinite if none."""
+    permitted = float(ndtr(-attack.permitted(1.0) / 2))
+    max_mistakes = int(binom.ppf(chance, 2 * runs, permitted)) - 1  # mistakes that still refute
+
+    def is_seen(factor: float) -> bool:
+        rate = float(ndtr(-attack.statistic.separation(factor) / 2))
+        return max_mistakes >= 0 and float(binom.cdf(max_mistakes, 2 * runs, rate)) >= power
+
+    return _first(is_seen, 1.0) if is_seen(LARGEST_FACTOR) else inf
+
+
+def choose_runs(attack: Attack, power: float, chance: float) -> int:
+    """Return the fewest runs that show a fault that matters with the wanted power, or the most."""
+    runs = FEWEST_RUNS
+    while runs < MOST_RUNS and find_detectable(attack, runs, power, chance) > MATTERS:
+        runs = min(MOST_RUNS, runs + runs // 10)
+    return runs
+
+
+def _first(holds: Callable[[float], bool], low: float) -> float:
+    """Bisect for the smallest factor at which something holds; the largest if it never does."""
+    return low if holds(low) else bisect_down(holds, low, LARGEST_FACTOR, 1e-6)
+
+
+def highest_rate(successes: int, runs: int, mistakes: float) -> float:
+    """Upper Clopper-Pearson limit of a rate."""
+    if successes >= runs:
+        return 1.0
+    return float(betaincinv(successes + 1, runs - successes, 1 - mistakes))

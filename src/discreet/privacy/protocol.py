@@ -26,6 +26,7 @@ from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.noise import Noise
 from discreet.secure import RandomSource
 from discreet.types import Chooser, Design, Estimator, Int64Array, ScaleModel
+from discreet.words import KINDS
 
 NOISE_AWARE: Estimator = "noise-aware"
 """The estimator of every mechanism, unless another was asked for."""
@@ -306,22 +307,24 @@ class Mechanism(Protocol):
         """Count what is needed; whatever can go wrong does so here, before the charge."""
 
 
-def settle_persons(data: Contributions, public: Public, word: str) -> Public:
+def settle_persons(data: Contributions, public: Public) -> Public:
     """Return public parameters with the number that is published: as stated, or as in the data.
 
-    ``word`` is how the data calls persons, and the attribute with their ids. Under add-remove the
-    number is not published.
+    Under add-remove the number is not published.
     """
     if public.neighbours is Neighbours.ADD_REMOVE:
         return replace(public, persons=None, is_fixed=False, roster=())
     if public.roster:
-        _check_ids(data, public.roster, word)
+        _check_ids(data, public.roster, KINDS[public.kind].persons)
     persons = data.n_persons if public.persons is None else public.persons
     return replace(public, persons=persons, roster=())
 
 
 def _check_ids(data: Contributions, ids: Sequence[str], word: str) -> None:
-    """Refuse data with persons who are not on a public list of ids."""
+    """Refuse data with persons who are not on a public list of ids.
+
+    ``word`` is how the data calls persons, and the attribute with their ids.
+    """
     data_ids = getattr(data, word, None)
     if data_ids is None:
         raise BadUsage(

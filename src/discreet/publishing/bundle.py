@@ -40,8 +40,8 @@ from discreet.privacy.ledger import Ledger
 from discreet.privacy.mechanisms import find_mechanism
 from discreet.privacy.protocol import PUBLIC, NoiseLaw, Order, Public, pack_value, unpack_value
 from discreet.privacy.wall import Release, reread_release
-from discreet.report.pages import write_public_page
-from discreet.report.statement import REFERENCE, write_registry_entry, write_statement
+from discreet.report.public import write_public_page, write_registry_entry
+from discreet.report.statement import REFERENCE, write_statement
 from discreet.results.estimate import Estimate
 from discreet.results.ranking import Strengths
 from discreet.results.thresholds import THRESHOLD_COLUMNS
@@ -203,6 +203,14 @@ class Published(Guessable):
     stored
         The ledger that keeps them until the bundle is written, and the name of the charge;
         ``None`` without a ledger, and where the bundle is written.
+
+    Examples
+    --------
+    >>> answers = discreet.datasets.lsat()
+    >>> items = ["Item1", "Item2", "Item3", "Item4", "Item5"]
+    >>> released = discreet.release(answers, epsilon=1.0, items=items)
+    >>> released.record["mechanism"], released.estimate.items[0], released.noisy.values.keys()
+    ('pairs', 'Item1', dict_keys(['right_wrong']))
     """
 
     estimate: Estimate
@@ -268,6 +276,15 @@ class PublishedRanking(Published):
 
     It has what a private calibration has, promised to each judge; ``estimate`` holds the
     strengths as difficulties, for functions that take an estimate.
+
+    Examples
+    --------
+    >>> votes = discreet.simulate_comparisons(300, 4, 3, rng=np.random.default_rng(1)).comparisons
+    >>> released = discreet.release_comparisons(
+    ...     votes, discreet.Budget(1.0), items=votes.items, max_comparisons=3
+    ... )
+    >>> released.strengths.strength.shape
+    (4,)
     """
 
     @property

@@ -20,30 +20,43 @@ from __future__ import annotations
 
 import json
 import shlex
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+)
 from dataclasses import dataclass, field, replace
-from functools import partial
 from os import PathLike
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from discreet.answers.judges import Comparisons
-from discreet.answers.opening import opened
-from discreet.answers.protocol import Contributions
+from discreet.answers.opening import opened, plan_words
+from discreet.answers.protocol import AnswerSource, Contributions
 from discreet.answers.read_judges import open_comparisons
 from discreet.answers.responses import Responses
 from discreet.atomic import StagedFolder, hold_place
+from discreet.counts import PairCounts
 from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.log import LOG
-from discreet.models.noisy.released import estimate_release
+from discreet.models.noisy.released import check_estimator, estimate_release
 from discreet.privacy.ledger import AnyLedger, Ledger, as_ledger
 from discreet.privacy.ledger.balance import History, LedgerEntry
 from discreet.privacy.ledger.file import believe
+from discreet.privacy.ledger.policy import Approver
 from discreet.privacy.ledger.request import Request
-from discreet.privacy.mechanisms import describe_choice, remake_mechanism
+from discreet.privacy.ledger.values import check_reservation
+from discreet.privacy.mechanisms import choose_mechanism, describe_choice, remake_mechanism
 from discreet.privacy.noise import ExactNoise, Noise
-from discreet.privacy.protocol import Order, Public
-from discreet.privacy.wall import Release, release_statistics, restore_release
+from discreet.privacy.protocol import Order, Public, settle_persons
+from discreet.privacy.wall import (
+    Release,
+    check_answers,
+    check_noise,
+    release_statistics,
+    restore_release,
+)
 from discreet.publishing.bundle import (
     COVARIANCE_ITEMS,
     PUBLISHED,
@@ -51,7 +64,7 @@ from discreet.publishing.bundle import (
     bundle_files,
     describe_release,
 )
-from discreet.publishing.spec import restrict_reading
+from discreet.publishing.spec import ReleaseSpec, check_spec, restrict_reading
 from discreet.results.ranks import PAIRED_ITEMS
 from discreet.tables.columns import refuse_misspelt
 from discreet.tables.reading import ListedWords
@@ -59,7 +72,9 @@ from discreet.tables.remedies import refuse_detected
 from discreet.tables.resources import Progress, Resources
 from discreet.tables.survey import RAKED, refuse_weights
 from discreet.types import Engine
+from discreet.words import KINDS
 
+LARGE_EPSILON = 5.0
 BUNDLE_BYTES, ITEM_BYTES, PAIR_BYTES = 40_000, 1_200, 4
 """A bundle's size without the noisy values, generously: the page with its styles, and each step in
 every file. Measured: 19 kB with 5 items, 125 kB with 300, 507 kB with 1,500 of 27 letters each."""
@@ -92,20 +107,27 @@ def open_listed(
     The part is taken person by person: nobody else's answers change it, and whoever has no listed
     answer stays a person.
     """
-    with opened(
-        source.data,
-        source.engine,
-        words,
-        partial(restrict_reading, public),
-        resources=source.resources,
-        progress=source.progress,
-    ) as answers:
+    with open_stated(source, words, public) as answers:
         if isinstance(answers, Responses):
             refuse_weights(answers.sample, "a release", RAKED)
         refuse_detected(answers.detected)
         check_lowest(public, answers)
         _check_item_names(public, answers.items)
         yield answers.select(public.items)
+
+
+@contextmanager
+def open_stated(
+    source: DataSource, words: ListedWords | None, public: Public
+) -> Iterator[Contributions]:
+    """Give answers, read as stated; close them unless the caller had them open."""
+    data, reading = source.data, plan_words(source.data, words)
+    if not isinstance(data, AnswerSource | PairCounts):
+        reading = restrict_reading(public, reading)
+    with opened(
+        data, source.engine, reading, resources=source.resources, progress=source.progress
+    ) as answers:
+        yield answers
 
 
 @contextmanager
@@ -213,19 +235,6 @@ class Delivery:
         """The id of the ledger, for the guarantee."""
         return None if self.book is None else self.book.id
 
-    def describe_charge(self) -> dict[str, Any]:
-        """Return what the record says about the ledger: what was spent, and the charge itself.
-
-        It counts releases as the steward declared them, and nothing that was found in answers. The
-        head of the ledger's chain and the digest of the values are keyed hashes (docs/privacy.md).
-        """
-        if self.book is None:
-            return {"account": None, "charge": None}
-        history = self.book.history()
-        entry = history.find(self.reservation)
-        charge = {"release": entry.number, "head": entry.head, "values": entry.digest}
-        return {"account": describe_account(history, entry), "charge": charge}
-
     def prepare(self, size: int) -> None:
         """Make sure of room for the values, here and in the bundle, then charge the ledger."""
         if self.staged_folder is not None:
@@ -260,7 +269,9 @@ class Delivery:
         """Estimate, write the bundle where there is a place for it, and call it finished."""
         estimate = estimate_release(released, estimator=self.order.public.estimator)
         record = describe_release(released, estimate, self.order)
-        record |= {**self.order.about, **self.describe_charge()}
+        record |= {**self.order.about, "account": None, "charge": None}
+        if self.book is not None:
+            record |= self.book.describe_charge(self.reservation)
         if self.staged_folder is not None:
             self.staged_folder.fill(bundle_files(estimate, record, released))
         stored = None
@@ -272,18 +283,103 @@ class Delivery:
         return published_kind(estimate, released.guarantee, record, noisy=released, stored=stored)
 
 
-def describe_account(history: History, entry: LedgerEntry) -> dict[str, Any]:
-    """Return what was spent on an entry's population up to and with it, and by how many."""
-    before = tuple(one for one in history.entries if one.number <= entry.number)
-    epsilon, delta = replace(history, entries=before).spent(entry.population)
-    apart = history.populations.are_disjoint
+def release_spec(source: DataSource, spec: ReleaseSpec, terms: DeliveryTerms) -> Published:
+    """Do every step between what was asked for and a result, in the only order that is safe."""
+    if terms.reservation is not None:
+        check_reservation(terms.reservation)
+    book, kind = terms.book, spec.public.kind
+    about = {**spec.identity.describe(), **check_allowed(spec, book, terms.request)}
+    words = cast(ListedWords, spec.reading)
+    with OPENERS[kind](source, words, spec.public) as data:
+        public = settle_persons(data, spec.public)
+        order = make_order(spec, public, terms.noise, about)
+        spec.identity.check_audit(order.name)
+        if order.public.persons == 0:
+            raise BadResponses("there is nobody in the data, so there is nothing to release")
+        check_estimator(order.name, order.public.estimator)
+        check_noise(order.calibration)
+        check_answers(data, order.public, order.require_mechanism())
+        _warn_if_weak(order)
+        _log_order(order)
+        charge = None if book is None else _describe_charge(data, order, book, terms, spec)
+        with open_delivery(order, book, terms, charge) as delivery:
+            return delivery.draw(data, terms.noise)
+
+
+def check_allowed(
+    spec: ReleaseSpec, book: Ledger | None, request: Request | None = None
+) -> dict[str, Any]:
+    """Refuse what the ledger does not allow, or not without approvals, whatever the answers are.
+
+    Returns what the release says about its approval.
+    """
+    approvers = [] if book is None else book.check_release(request)
+    check_spec(spec, book)
+    return {} if request is None else {"approval": _describe_approval(request, approvers)}
+
+
+def _describe_approval(request: Request, approvers: Sequence[Approver]) -> dict[str, Any]:
     return {
-        "population": entry.population,
-        "epsilon": epsilon,
-        "delta": delta,
-        "limit": history.limit.epsilon,
-        "releases": sum(not apart(one.population, entry.population) for one in before),
+        "request": request.body["nonce"],
+        "sha256": request.digest,
+        "approvers": [approver.describe() for approver in approvers],
     }
+
+
+def _log_order(order: Order) -> None:
+    """Say what is released; public values only, the same whatever the answers are."""
+    spend, items = order.calibration.spend, len(order.public.items)
+    public_values = order.name, spend.epsilon, spend.delta, items
+    LOG.info("release: %s, epsilon %g, delta %g, %d listed items", *public_values)
+
+
+def make_order(spec: ReleaseSpec, public: Public, noise: Noise, about: Mapping[str, Any]) -> Order:
+    """Settle everything that is public, the number of persons included: mechanism and noise."""
+    chosen, choice = choose_mechanism(public)
+    return Order(
+        public=replace(public, mechanism=chosen.name, chosen_by=public.chooser),
+        calibration=chosen.calibrate(public, spec.budget, noise.source),
+        mechanism=chosen,
+        choice=choice,
+        unit=KINDS[public.kind].unit,
+        about=about,
+        looked=spec.identity.looked,
+    )
+
+
+def _describe_charge(
+    data: Contributions, order: Order, book: Ledger, terms: DeliveryTerms, spec: ReleaseSpec
+) -> dict[str, Any]:
+    """Return what the ledger is charged with."""
+    spend, (fingerprint, former) = order.calibration.spend, book.recognise(data)
+    return {
+        "spend": spend,
+        "fingerprint": fingerprint,
+        "former": former,
+        "description": f"{spend.mechanism}, epsilon {spend.epsilon:g}, delta {spend.delta:g}",
+        "population": spec.identity.population,
+        "persons": spec.public.persons,
+        "request": terms.request,
+        "order": order.to_dict(),
+        "ids": book.remember(data),
+    }
+
+
+def _warn_if_weak(order: Order) -> None:
+    """Warn about parameters that promise little; public values only."""
+    budget, public = order.calibration.spend, order.public
+    if budget.epsilon > LARGE_EPSILON:
+        warnings.warn(
+            f"epsilon {budget.epsilon:g} is above {LARGE_EPSILON:g}: the guarantee permits a "
+            "near-certain conclusion about a person; consider a smaller epsilon",
+            stacklevel=4,
+        )
+    if public.persons is not None and budget.delta * public.persons > 1:
+        warnings.warn(
+            f"delta {budget.delta:g} is above 1 / {public.persons} persons: it would permit "
+            "publishing somebody's answers outright; use a delta well below that",
+            stacklevel=4,
+        )
 
 
 @contextmanager
@@ -392,6 +488,18 @@ def resume_release(
     -------
     Published
         Of comparisons, a :class:`discreet.PublishedRanking`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import discreet
+    >>> answers, items = discreet.datasets.lsat(), ["Item1", "Item2", "Item3"]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = discreet.Ledger.create(folder + "/spent.db", epsilon=1.0)
+    ...     released = discreet.release(answers, epsilon=0.5, items=items, ledger=ledger)
+    ...     again = discreet.resume_release(ledger, 1, out=folder + "/out")
+    >>> bool((again.difficulty == released.difficulty).all())
+    True
     """
     book, order = find_paid(ledger, release)
     entry = book.find(release)

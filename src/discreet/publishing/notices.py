@@ -16,7 +16,7 @@ from typing import Any
 from discreet.errors import BadUsage
 from discreet.html import write_page
 from discreet.publishing.verification import check_bundle
-from discreet.report.statement_points import list_identity
+from discreet.report.statement import list_identity
 from discreet.text import markdown_table, markdown_text
 from discreet.words import Language, find_kind, speak, translate_record
 
@@ -67,6 +67,17 @@ def withdrawal_notice(
         Of the notice; by default that of the release.
     page
         As an HTML page instead of Markdown.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import discreet
+    >>> answers, items = discreet.datasets.lsat(), ["Item1", "Item2", "Item3"]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     released = discreet.release(answers, epsilon=1.0, items=items, out=folder + "/out")
+    ...     notice = discreet.withdrawal_notice(folder + "/out", "Item2 was printed wrongly.")
+    >>> notice.splitlines()[0]
+    '# Withdrawn: difficulties of 3 items'
     """
     record = _read_record(bundle, language)
     tell = speak(record)
@@ -103,6 +114,20 @@ def correction_notice(
         Of the notice; by default that of the earlier release.
     page
         As an HTML page instead of Markdown.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import discreet
+    >>> answers, items = discreet.datasets.lsat(), ["Item1", "Item2", "Item3"]
+    >>> later = {"version": "2", "supersedes": "1", "reason": "Item2 was printed wrongly."}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for number, about in (("1", {"version": "1"}), ("2", later)):
+    ...         released = discreet.release(answers, epsilon=1.0, items=items, about=about)
+    ...         released.save(f"{folder}/{number}")
+    ...     notice = discreet.correction_notice(folder + "/1", folder + "/2")
+    >>> notice.splitlines()[0]
+    '# Corrected: difficulties of 3 items, version 1'
     """
     old = _read_record(bundle, language)
     tell = speak(old)

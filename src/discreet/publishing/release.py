@@ -9,29 +9,22 @@ comparisons of judges take the same way.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Unpack, cast
 
 from discreet.answers.judges import Comparisons
-from discreet.answers.protocol import AnswerSource, Contributions
+from discreet.answers.protocol import AnswerSource
 from discreet.counts import PairCounts
-from discreet.errors import BadResponses, BadUsage
-from discreet.log import LOG
-from discreet.models.noisy.released import check_estimator
+from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.ledger import EVERYONE, AnyLedger, Ledger
 from discreet.privacy.ledger.balance import History, LedgerEntry
-from discreet.privacy.ledger.policy import Approver
 from discreet.privacy.ledger.request import Request
-from discreet.privacy.ledger.values import check_reservation
-from discreet.privacy.mechanisms import choose_mechanism
 from discreet.privacy.mechanisms.base import CompleteMechanism
 from discreet.privacy.noise import ExactNoise, Noise
-from discreet.privacy.protocol import Order, Public, settle_persons
-from discreet.privacy.wall import check_answers, check_noise
+from discreet.privacy.protocol import Order
 from discreet.publishing.bundle import (
     Published,
     PublishedRanking,
@@ -39,11 +32,11 @@ from discreet.publishing.bundle import (
     describe_public,
 )
 from discreet.publishing.delivery import (
-    OPENERS,
     DataSource,
     DeliveryTerms,
-    describe_account,
-    open_delivery,
+    check_allowed,
+    make_order,
+    release_spec,
 )
 from discreet.publishing.identity import About
 from discreet.publishing.spec import (
@@ -51,7 +44,6 @@ from discreet.publishing.spec import (
     Items,
     ReleaseSpec,
     Words,
-    check_spec,
     make_budget,
     make_spec,
     propose_spec,
@@ -68,8 +60,6 @@ from discreet.types import (
     Relation,
 )
 from discreet.words import KINDS
-
-LARGE_EPSILON = 5.0
 
 
 def release(
@@ -397,111 +387,23 @@ def release_request(
     NotAllowed
         Where the request is for another ledger, was used before, was changed after it was signed,
         or is not signed by as many approvers of the ledger as it asks for.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import discreet
+    >>> answers, items = discreet.datasets.lsat(), ["Item1", "Item2", "Item3"]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = discreet.Ledger.create(folder + "/spent.db", epsilon=1.0)
+    ...     request = discreet.propose(epsilon=0.5, items=items, ledger=ledger)
+    ...     discreet.release_request(answers, request).guarantee.epsilon
+    0.5
     """
     spec, book, proposal = read_request(request, ledger)
     if isinstance(source, AnswerSource | PairCounts | Comparisons):
         spec = replace(spec, reading={})
     terms = DeliveryTerms(book, noise or ExactNoise(), out, force, request=proposal)
     return release_spec(DataSource(source, engine), spec, terms)
-
-
-def release_spec(source: DataSource, spec: ReleaseSpec, terms: DeliveryTerms) -> Published:
-    """Do every step between what was asked for and a result, in the only order that is safe."""
-    if terms.reservation is not None:
-        check_reservation(terms.reservation)
-    book, kind = terms.book, spec.public.kind
-    about = {**spec.identity.describe(), **check_allowed(spec, book, terms.request)}
-    words = cast(ListedWords, spec.reading)
-    with OPENERS[kind](source, words, spec.public) as data:
-        public = settle_persons(data, spec.public, KINDS[kind].persons)
-        order = make_order(spec, public, terms.noise, about)
-        spec.identity.check_audit(order.name)
-        if order.public.persons == 0:
-            raise BadResponses("there is nobody in the data, so there is nothing to release")
-        check_estimator(order.name, order.public.estimator)
-        check_noise(order.calibration)
-        check_answers(data, order.public, order.require_mechanism())
-        _warn_if_weak(order)
-        _log_order(order)
-        charge = None if book is None else _describe_charge(data, order, book, terms, spec)
-        with open_delivery(order, book, terms, charge) as delivery:
-            return delivery.draw(data, terms.noise)
-
-
-def check_allowed(
-    spec: ReleaseSpec, book: Ledger | None, request: Request | None = None
-) -> dict[str, Any]:
-    """Refuse what the ledger does not allow, or not without approvals, whatever the answers are.
-
-    Returns what the release says about its approval.
-    """
-    approvers = [] if book is None else book.board().check_release(request)
-    check_spec(spec, book)
-    return {} if request is None else {"approval": _describe_approval(request, approvers)}
-
-
-def _describe_approval(request: Request, approvers: Sequence[Approver]) -> dict[str, Any]:
-    return {
-        "request": request.body["nonce"],
-        "sha256": request.digest,
-        "approvers": [approver.describe() for approver in approvers],
-    }
-
-
-def _log_order(order: Order) -> None:
-    """Say what is released; public values only, the same whatever the answers are."""
-    spend, items = order.calibration.spend, len(order.public.items)
-    public_values = order.name, spend.epsilon, spend.delta, items
-    LOG.info("release: %s, epsilon %g, delta %g, %d listed items", *public_values)
-
-
-def make_order(spec: ReleaseSpec, public: Public, noise: Noise, about: Mapping[str, Any]) -> Order:
-    """Settle everything that is public, the number of persons included: mechanism and noise."""
-    chosen, choice = choose_mechanism(public)
-    return Order(
-        public=replace(public, mechanism=chosen.name, chosen_by=public.chooser),
-        calibration=chosen.calibrate(public, spec.budget, noise.source),
-        mechanism=chosen,
-        choice=choice,
-        unit=KINDS[public.kind].unit,
-        about=about,
-        looked=spec.identity.looked,
-    )
-
-
-def _describe_charge(
-    data: Contributions, order: Order, book: Ledger, terms: DeliveryTerms, spec: ReleaseSpec
-) -> dict[str, Any]:
-    """Return what the ledger is charged with."""
-    spend, (fingerprint, former) = order.calibration.spend, book.recognise(data)
-    return {
-        "spend": spend,
-        "fingerprint": fingerprint,
-        "former": former,
-        "description": f"{spend.mechanism}, epsilon {spend.epsilon:g}, delta {spend.delta:g}",
-        "population": spec.identity.population,
-        "persons": spec.stated_persons,
-        "request": terms.request,
-        "order": order.to_dict(),
-        "ids": book.remember(data),
-    }
-
-
-def _warn_if_weak(order: Order) -> None:
-    """Warn about parameters that promise little; public values only."""
-    budget, public = order.calibration.spend, order.public
-    if budget.epsilon > LARGE_EPSILON:
-        warnings.warn(
-            f"epsilon {budget.epsilon:g} is above {LARGE_EPSILON:g}: the guarantee permits a "
-            "near-certain conclusion about a person; consider a smaller epsilon",
-            stacklevel=4,
-        )
-    if public.persons is not None and budget.delta * public.persons > 1:
-        warnings.warn(
-            f"delta {budget.delta:g} is above 1 / {public.persons} persons: it would permit "
-            "publishing somebody's answers outright; use a delta well below that",
-            stacklevel=4,
-        )
 
 
 # -- what it will be, before it is made --------------------------------------------------------
@@ -580,5 +482,5 @@ def _describe(order: Order, book: Ledger, after: History) -> dict[str, Any]:
         **describe_public(public, order.calibration.settings),
         **({KINDS[public.kind].persons: COUNTED} if counted else {}),
         **order.about,
-        "account": describe_account(after, after.entries[-1]),
+        "account": after.describe_account(after.entries[-1]),
     }

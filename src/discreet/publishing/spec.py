@@ -88,11 +88,6 @@ class ReleaseSpec:
             chosen, _ = choose_mechanism(self.public)
             check_estimator(chosen.name, self.public.estimator)
 
-    @property
-    def stated_persons(self) -> int | None:
-        """The number of persons, or judges, that was stated in advance."""
-        return self.public.persons
-
     def name_mechanism(self) -> ReleaseSpec:
         """Return the specification with the mechanism that ``"auto"`` stands for, by its name."""
         if not isinstance(self.public.mechanism, str):
@@ -183,7 +178,7 @@ def make_spec(
     names, steps = _list_items(items, kind)
     if isinstance(lowest, bool) or not isinstance(lowest, int):
         raise BadUsage(f"lowest must be a whole number, found {lowest!r}")
-    stated, roster = _read_persons(persons, KINDS[kind].persons)
+    stated, roster = _read_persons(persons, kind)
     public = PUBLIC[kind](
         items=names,
         max_answers=len(names) if max_answers is None else max_answers,
@@ -272,17 +267,15 @@ BUDGET_NAMES = ("epsilon", "delta", "neighbours")
 def check_spec(spec: ReleaseSpec, book: Ledger | None) -> None:
     """Refuse what the ledger does not allow, whatever the answers are."""
     policy = None if book is None else book.policy
-    if book is not None:
-        book.history().check_known(spec.identity.population)
     _check_published_number(spec, is_needed=policy is not None and policy.needs_persons)
-    if book is None or policy is None:
+    if book is None:
         return
     chosen, _ = choose_mechanism(spec.public)
-    if policy.mechanisms is not None:
+    if policy is not None and policy.mechanisms is not None:
         _check_own(chosen)
     budget = spec.budget
-    asked = budget.epsilon, budget.delta, str(budget.neighbours), chosen.name, spec.stated_persons
-    book.check_policy(Asked(*asked))
+    asked = budget.epsilon, budget.delta, str(budget.neighbours), chosen.name, spec.public.persons
+    book.check_asked(Asked(*asked), spec.identity.population)
 
 
 def propose_spec(spec: ReleaseSpec, ledger: AnyLedger) -> Request:
@@ -312,7 +305,7 @@ def read_request(
 def _check_published_number(spec: ReleaseSpec, *, is_needed: bool) -> None:
     """Refuse a number of persons that would not be published, unless a policy needs it."""
     is_hidden = spec.budget.neighbours is Neighbours.ADD_REMOVE
-    if is_hidden and spec.stated_persons is not None and not is_needed:
+    if is_hidden and spec.public.persons is not None and not is_needed:
         word = KINDS[spec.public.kind].persons
         raise BadUsage(
             f"{word} are named for replace-one only: under add-remove their number is not "
@@ -345,7 +338,7 @@ def _list_items(items: Any, kind: str) -> tuple[tuple[str, ...], tuple[int, ...]
     return names, steps
 
 
-def _read_persons(persons: Any, word: str) -> tuple[int | None, tuple[str, ...]]:
+def _read_persons(persons: Any, kind: str) -> tuple[int | None, tuple[str, ...]]:
     """Return the stated number of persons, and their ids where those were listed."""
     if persons is None:
         return None, ()
@@ -357,6 +350,7 @@ def _read_persons(persons: Any, word: str) -> tuple[int | None, tuple[str, ...]]
             raise TypeError
         return index(persons), ()
     except TypeError:
+        word = KINDS[kind].persons
         raise BadUsage(
             f"{word} must be a whole number or a list of ids, found {persons!r}"
         ) from None
@@ -404,11 +398,12 @@ def refuse_reading(words: Words) -> None:
         raise BadUsage(f"a release of ratings is refused: {RATED}")
 
 
-def restrict_reading(public: Public, reading: Reading) -> Reading:
+def restrict_reading(public: Public, reading: Reading | None) -> Reading:
     """Return how to read answers of a release: as told, without looking at the values.
 
     Columns and rows outside the item list are ignored.
     """
+    reading = reading or Reading()
     coding, listed = reading.asked, frozenset(public.items)
     if coding.steps or coding.merge or coding.lowest is not None or coding.model is not None:
         raise BadUsage(

@@ -109,7 +109,19 @@ def read_published(folder: str | PathLike[str]) -> Published:
 
 
 def read_release(folder: str | PathLike[str]) -> Published:
-    """Read a bundle back: the estimate and its guarantee, as published."""
+    """Read a bundle back: the estimate and its guarantee, as published.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import discreet
+    >>> answers, items = discreet.datasets.lsat(), ["Item1", "Item2", "Item3"]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     released = discreet.release(answers, epsilon=1.0, items=items, out=folder + "/out")
+    ...     again = discreet.read_release(folder + "/out")
+    >>> again.guarantee == released.guarantee
+    True
+    """
     published = read_published(folder)
     if isinstance(published, PublishedRanking):
         raise BadUsage(
@@ -120,7 +132,19 @@ def read_release(folder: str | PathLike[str]) -> Published:
 
 
 def read_released_ranking(folder: str | PathLike[str]) -> PublishedRanking:
-    """Read back what :meth:`PublishedRanking.save` wrote."""
+    """Read back what :meth:`PublishedRanking.save` wrote.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import discreet
+    >>> votes = discreet.simulate_comparisons(99, 4, 3, rng=np.random.default_rng(1)).comparisons
+    >>> terms = {"items": votes.items, "max_comparisons": 3}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     discreet.release_comparisons(votes, discreet.Budget(1.0), **terms).save(folder + "/out")
+    ...     discreet.read_released_ranking(folder + "/out").strengths.items == votes.items
+    True
+    """
     published = read_published(folder)
     if isinstance(published, PublishedRanking):
         return published
@@ -205,6 +229,18 @@ def check_ledger(ledger: AnyLedger, bundles: str | PathLike[str]) -> list[Checke
     BadResponses
         Where a bundle is not whole, the ledger does not know it, or two bundles show different
         values for one charge; all of them are named.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import discreet
+    >>> answers, items = discreet.datasets.lsat(), ["Item1", "Item2", "Item3"]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     book = discreet.Ledger.create(folder + "/spent.db", epsilon=1.0)
+    ...     terms = {"items": items, "ledger": book, "out": folder + "/out"}
+    ...     released = discreet.release(answers, epsilon=0.5, **terms)
+    ...     [bundle.finding for bundle in discreet.check_ledger(book, folder)]
+    ['in the ledger']
     """
     book = as_ledger(ledger)
     entries = {entry.number: entry for entry in book.releases()}

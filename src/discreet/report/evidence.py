@@ -21,11 +21,17 @@ from discreet.items.dif import DifTable, WaldTest, find_dif, run_wald
 from discreet.items.dimensionality import Dimensionality, find_dimensions
 from discreet.items.distractors import Distractors, analyse_distractors
 from discreet.items.fit import FitStatistics, measure_fit
-from discreet.items.groups import SCORE_SPLITS, AndersenTest, run_andersen
-from discreet.items.martin_loef import MartinLoefTest, run_martin_loef
+from discreet.items.groups import SCORE_SPLITS
+from discreet.items.likelihood_ratios import (
+    AndersenTest,
+    MartinLoefTest,
+    StepModelTest,
+    compare_step_models,
+    run_andersen,
+    run_martin_loef,
+)
 from discreet.items.mislabelled import Mislabelled, find_mislabelled
 from discreet.items.residuals import ITEM_LIMIT, ResidualCorrelations, correlate_residuals
-from discreet.items.step_models import StepModelTest, compare_step_models
 from discreet.models.conditional.groups import conditional_work
 from discreet.models.conditional.patterns import group_patterns
 from discreet.models.steps import RATING_SCALE, leave_unused

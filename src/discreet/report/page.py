@@ -2,39 +2,42 @@
 
 In: an estimate and, where the answers were at hand, diagnostics. Out: one HTML file that works
 offline, with the methods section of a paper written from what was done. It says at the top that
-it must not be passed on.
+it must not be passed on. And a page with a sheet for each item, for those who write items.
 """
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from discreet import __version__
+from discreet.errors import BadUsage
 from discreet.html import HtmlColumn, write_page
+from discreet.items.curves import observed_curve
 from discreet.items.distractors import Distractors
-from discreet.report.curve_figures import draw_categories, draw_curve, draw_thresholds
-from discreet.report.findings.diagnosis import Diagnosis, diagnose_test
-from discreet.report.findings.model import check_enough_persons
-from discreet.report.findings.steps import words_for
-from discreet.report.methods import write_methods
-from discreet.report.summary import Diagnostics
-from discreet.report.svg import (
+from discreet.report.diagnosis import Diagnosis, diagnose_test
+from discreet.report.drawings import (
+    draw_categories,
     draw_contrast,
+    draw_curve,
     draw_differences,
     draw_difficulties,
     draw_fit,
     draw_information,
     draw_options,
     draw_scalogram,
+    draw_thresholds,
+    draw_wright,
 )
+from discreet.report.model_findings import check_enough_persons, words_for
+from discreet.report.paper import PaperTable, tabulate_paper_items, write_methods
+from discreet.report.summary import Diagnostics
 from discreet.report.tables import COLUMN_WORDS, AnalysisTable, ColumnText
 from discreet.report.tests import UNTESTED
-from discreet.report.wright import draw_wright
 from discreet.results.estimate import Estimate
 from discreet.results.limits import FEWEST_PERSONS, Finding, Severity, say_reliability
 from discreet.results.thresholds import THRESHOLD_COLUMNS
@@ -428,3 +431,76 @@ def _notes(estimate: Estimate, diagnostics: Diagnostics | None) -> list[str]:
             notes.append(f"abilities, fit and curves are those of {number:,} evenly chosen persons")
         notes += diagnostics.notes
     return notes
+
+
+def write_item_sheets(test: Diagnosis, *, title: str = "Items") -> str:
+    """Return a page with a sheet for each item, for those who write items.
+
+    Raises
+    ------
+    BadUsage
+        Without the answers behind the calibration, of which a sheet would say nothing.
+    """
+    if test.statistics is None:
+        raise BadUsage(
+            "sheets of items need the answers, and this calibration was written without them"
+        )
+    return write_page(
+        "items.html",
+        {"title": title, "sheets": list(_list_sheets(test, test.statistics))},
+        styles=["style.css", "confidential.css", *(["steps.css"] if test.thresholds else [])],
+    )
+
+
+def _list_sheets(test: Diagnosis, diagnostics: Diagnostics) -> Iterator[dict[str, Any]]:
+    estimate, options = test.estimate, diagnostics.distractors
+    numbers = tabulate_paper_items(test)
+    for index, item in enumerate(estimate.items):
+        curve = None
+        if item in diagnostics.curves:
+            curve = observed_curve(estimate, diagnostics, index)
+        names = () if options is None else options.item
+        chosen = [row for row, name in enumerate(names) if name == item]
+        yield {
+            "item": item,
+            "facts": _list_facts(test, numbers, index),
+            "remarks": test.remarks[index],
+            "curve": curve and draw_curve(curve),
+            "categories": curve and curve.shares and draw_categories(curve),
+            "options": show_options(options, chosen) if options is not None and chosen else [],
+            "groups": _select_rows(test, "groups", item),
+            "partners": [
+                f"{other if first == item else first} ({excess:.2f})"
+                for first, other, excess, _ in diagnostics.dependent or ()
+                if item in (first, other)
+            ],
+        }
+
+
+def _list_facts(test: Diagnosis, numbers: PaperTable, index: int) -> dict[str, str]:
+    """Return the numbers of an item that its writer can use."""
+    columns = test.tables["items"].columns
+    cells = dict(zip(numbers.heads, numbers.rows[index], strict=True))
+    answers = columns["answers"][index] if "answers" in columns else 0
+    total = columns["score" if "score" in columns else "right"][index] if answers else 0
+    share = {"mean score": f"{total / answers:.2f}"} if "score" in columns and answers else {}
+    if answers and not share:
+        share = {"answered right": f"{total / answers:.0%}"}
+    return {
+        "answers": f"{answers:,}",
+        **share,
+        words_for(test.estimate).number: cells["b"],
+        **{name.lower(): cells[name] for name in ("Infit", "Outfit") if name in cells},
+        **({"correlation with ability": cells["r"]} if "r" in cells else {}),
+    }
+
+
+def _select_rows(test: Diagnosis, name: str, item: str) -> list[Any]:
+    """Return the columns of a table for one item; empty where it has no rows."""
+    table = test.tables.get(name)
+    if table is None:
+        return []
+    rows = [i for i, cell in enumerate(table.columns["item"]) if cell == item]
+    columns = {head: [cells[i] for i in rows] for head, cells in table.columns.items()}
+    names = ("group", "focal", "reference", "difference", "se", "ets")
+    return list_html_columns(replace(table, columns=columns), names) if rows else []

@@ -1,7 +1,7 @@
-"""Tables and texts for a paper, in APA form, as Markdown or Word; and a sheet per item.
+"""Tables and texts for a paper, in APA form, as Markdown or Word.
 
 In: a diagnosis. Out: tables of items, thresholds, tests and groups with numbers, titles and notes;
-a methods paragraph; one page of HTML per item for those who write items. Confidential.
+a methods paragraph in the past tense, with the references that it names. Confidential.
 
 APA form: lines above and below the heading and below the table only, a number and a title above, a
 note below; no zero before the point of what cannot exceed 1 (p-values, correlations).
@@ -9,25 +9,23 @@ note below; no zero before the point of what cannot exceed 1 (p-values, correlat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import BadUsage, MissingExtra
-from discreet.html import write_page
-from discreet.items.curves import observed_curve
-from discreet.report.curve_figures import draw_categories, draw_curve
-from discreet.report.findings.diagnosis import Diagnosis
-from discreet.report.findings.items import say_limits
-from discreet.report.findings.steps import words_for
-from discreet.report.methods import write_methods
-from discreet.report.page import list_html_columns, show_options
+from discreet import __version__
+from discreet.errors import MissingExtra
+from discreet.models.methods import METHOD_WORDS, OTHER_WORDS
+from discreet.report.diagnosis import Diagnosis
+from discreet.report.findings import say_limits
+from discreet.report.model_findings import words_for
 from discreet.report.summary import Diagnostics
-from discreet.results.estimate import Estimate
-from discreet.text import markdown_text, minus
+from discreet.results.estimate import Estimate, Status
+from discreet.results.limits import DEPENDENT, DEPENDENT_NEGLIGIBLE, say_reliability
+from discreet.text import count_of, markdown_text, minus, name_some
 
 WARNING = "Confidential: computed from answers of persons without privacy protection."
 STAR = r"\*"
@@ -49,7 +47,7 @@ class PaperTable:
 
 def list_paper_tables(test: Diagnosis) -> list[PaperTable]:
     """Return the tables of a paper, those that there are."""
-    tables = [_tabulate_items(test)]
+    tables = [tabulate_paper_items(test)]
     if "thresholds" in test.tables:
         tables.append(_tabulate_thresholds(test.estimate))
     if test.statistics is not None:
@@ -59,7 +57,8 @@ def list_paper_tables(test: Diagnosis) -> list[PaperTable]:
     return tables
 
 
-def _tabulate_items(test: Diagnosis) -> PaperTable:
+def tabulate_paper_items(test: Diagnosis) -> PaperTable:
+    """Return the table of the items: difficulty and fit."""
     estimate, diagnostics = test.estimate, test.statistics
     columns = test.tables["items"].columns
     cells: dict[str, list[str]] = {"Item": [str(item) for item in columns["item"]]}
@@ -264,73 +263,170 @@ def _draw_lines(cell: Any, *sides: str) -> None:
     cell._tc.get_or_add_tcPr().append(borders)
 
 
-def write_item_sheets(test: Diagnosis, *, title: str = "Items") -> str:
-    """Return a page with a sheet for each item, for those who write items.
+MOST_NAMED = 20
+"""Items that a test left out which the text names."""
 
-    Raises
-    ------
-    BadUsage
-        Without the answers behind the calibration, of which a sheet would say nothing.
-    """
-    if test.statistics is None:
-        raise BadUsage(
-            "sheets of items need the answers, and this calibration was written without them"
-        )
-    return write_page(
-        "items.html",
-        {"title": title, "sheets": list(_list_sheets(test, test.statistics))},
-        styles=["style.css", "confidential.css", *(["steps.css"] if test.thresholds else [])],
+MEAN_ZERO = ", and the items' locations (means of their thresholds) have mean zero"
+
+
+def write_methods(test: Diagnosis, about: str = "") -> str:
+    """Return one paragraph in the past tense, with the references it names."""
+    estimate = test.estimate
+    words = METHOD_WORDS.get(estimate.method, OTHER_WORDS)
+    left_out = int((~test.known).sum())
+    sentences = [
+        _describe_data(estimate),
+        f"{words_for(estimate).model} were estimated by "
+        f"{words.how.format(name=estimate.method)}, with discreet {__version__}; they are in "
+        f"logits{'' if about else _describe_scale(estimate)}.",
+        about,
+        estimate.se_method or f"{words.errors}.",
+        _describe_left_out(estimate) if left_out else "",
+    ]
+    if test.statistics is not None:
+        sentences.append(_describe_persons(test.statistics))
+        sentences += _describe_checks(test.statistics, test.dependent_pairs)
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+REASONS = {
+    Status.NOT_CONNECTED: "not linked to the others",
+    Status.ALWAYS_RIGHT: "always in the highest category",
+    Status.ALWAYS_WRONG: "always in the lowest category",
+    Status.NO_ANSWERS: "without answers",
+}
+"""Why an item has no difficulty, as a paper would say."""
+
+
+def _describe_left_out(estimate: Estimate) -> str:
+    """Name the items without a difficulty, by the reason."""
+    parts = []
+    for status, reason in REASONS.items():
+        names = [
+            item for item, one in zip(estimate.items, estimate.status, strict=True) if one == status
+        ]
+        if names:
+            parts.append(f"{name_some(names, MOST_NAMED)} ({reason})")
+    count = int((~estimate.estimated).sum())
+    listed = f": {'; '.join(parts)}" if parts else ""
+    return f"{count} of the {len(estimate.items)} items had no estimable difficulty{listed}."
+
+
+def _describe_persons(diagnostics: Diagnostics) -> str:
+    """Say how many persons took no part in fit and tests, and why."""
+    total = diagnostics.measured + diagnostics.extreme + diagnostics.empty
+    parts = [
+        (diagnostics.extreme, f"had {diagnostics.words.extremes}"),
+        (diagnostics.empty, "answered no item with a difficulty"),
+    ]
+    exclusions = [f"{number:,} who {why}" for number, why in parts if number]
+    sampled = (
+        f" Fit and tests are those of {diagnostics.sampled:,} evenly chosen persons."
+        if diagnostics.sampled is not None
+        else ""
+    )
+    if not exclusions:
+        return sampled.strip()
+    return f"Of {total:,} persons, fit was assessed without {' and '.join(exclusions)}.{sampled}"
+
+
+def say_chance(p_value: float) -> str:
+    """Write a p-value as papers do."""
+    return f"p = {p_value:.3f}" if p_value >= 0.001 else "p < 0.001"
+
+
+def _describe_scale(estimate: Estimate) -> str:
+    anchors = sum(status == Status.ANCHORED for status in estimate.status)
+    if anchors:
+        return f" and on the scale of {anchors} anchored items"
+    return MEAN_ZERO if estimate.has_steps else " and have mean zero"
+
+
+def _describe_data(estimate: Estimate) -> str:
+    if estimate.answers is None or estimate.persons is None:
+        return f"The analysis covers {len(estimate.items)} items."
+    answers = int(estimate.answers.sum())
+    share = answers / max(estimate.persons * len(estimate.items), 1)
+    coverage = "all cells" if share == 1 else f"{100 * share:.1f}% of all cells; others are missing"
+    return (
+        f"The analysis covers {answers:,} answers of {estimate.persons:,} persons to "
+        f"{len(estimate.items):,} items ({coverage})."
     )
 
 
-def _list_sheets(test: Diagnosis, diagnostics: Diagnostics) -> Iterator[dict[str, Any]]:
-    estimate, options = test.estimate, diagnostics.distractors
-    for index, item in enumerate(estimate.items):
-        curve = None
-        if item in diagnostics.curves:
-            curve = observed_curve(estimate, diagnostics, index)
-        names = () if options is None else options.item
-        chosen = [row for row, name in enumerate(names) if name == item]
-        yield {
-            "item": item,
-            "facts": _list_facts(test, index),
-            "remarks": test.remarks[index],
-            "curve": curve and draw_curve(curve),
-            "categories": curve and curve.shares and draw_categories(curve),
-            "options": show_options(options, chosen) if options is not None and chosen else [],
-            "groups": _select_rows(test, "groups", item),
-            "partners": [
-                f"{other if first == item else first} ({excess:.2f})"
-                for first, other, excess, _ in diagnostics.dependent or ()
-                if item in (first, other)
-            ],
-        }
-
-
-def _list_facts(test: Diagnosis, index: int) -> dict[str, str]:
-    """Return the numbers of an item that its writer can use."""
-    columns, table = test.tables["items"].columns, _tabulate_items(test)
-    cells = dict(zip(table.heads, table.rows[index], strict=True))
-    answers = columns["answers"][index] if "answers" in columns else 0
-    total = columns["score" if "score" in columns else "right"][index] if answers else 0
-    share = {"mean score": f"{total / answers:.2f}"} if "score" in columns and answers else {}
-    if answers and not share:
-        share = {"answered right": f"{total / answers:.0%}"}
-    return {
-        "answers": f"{answers:,}",
-        **share,
-        words_for(test.estimate).number: cells["b"],
-        **{name.lower(): cells[name] for name in ("Infit", "Outfit") if name in cells},
-        **({"correlation with ability": cells["r"]} if "r" in cells else {}),
+def _describe_tests(diagnostics: Diagnostics) -> list[str]:
+    """Say what the likelihood ratio tests gave, those that were made."""
+    split = diagnostics.andersen_split or "mean score"
+    left_out = {
+        name: f", without {name_some(items, MOST_NAMED)}"
+        for name, items in diagnostics.left_out.items()
     }
+    lacked = "a category" if diagnostics.shares else "a right or a wrong answer"
+    why = f", which lacked {lacked} in one of the groups" if "Andersen" in left_out else ""
+    tests = (
+        (
+            diagnostics.andersen,
+            f"Andersen's (1973) likelihood ratio test, with persons split at the {split},",
+            left_out.get("Andersen", "") + why,
+        ),
+        (
+            diagnostics.martin_loef,
+            "Martin-Löf's (1973) test of the easier against the harder half of the items, of "
+            "persons who answered all of them,",
+            left_out.get("Martin-Löf", ""),
+        ),
+        (
+            diagnostics.step_models,
+            "Partial credit against rating scale",
+            left_out.get("steps", ""),
+        ),
+    )
+    return [
+        f"{name} gave chi-squared({numbers[1]}) = {numbers[0]:.2f}, "
+        f"{say_chance(numbers[2])}{without}."
+        for numbers, name, without in tests
+        if numbers is not None
+    ]
 
 
-def _select_rows(test: Diagnosis, name: str, item: str) -> list[Any]:
-    """Return the columns of a table for one item; empty where it has no rows."""
-    table = test.tables.get(name)
-    if table is None:
-        return []
-    rows = [i for i, cell in enumerate(table.columns["item"]) if cell == item]
-    columns = {head: [cells[i] for i in rows] for head, cells in table.columns.items()}
-    names = ("group", "focal", "reference", "difference", "se", "ets")
-    return list_html_columns(replace(table, columns=columns), names) if rows else []
+def _describe_checks(diagnostics: Diagnostics, pairs: int) -> list[str]:
+    mean, sd = minus(f"{diagnostics.ability_mean:.2f}"), f"{diagnostics.ability_sd:.2f}"
+    has_steps = bool(diagnostics.shares)
+    held = "thresholds" if has_steps else "difficulties"
+    extremes = diagnostics.words.extremes if has_steps else "everything right or wrong"
+    sentences = [
+        f"Abilities were estimated by weighted likelihood (Warm, 1989) with the {held} held fixed "
+        f"(mean {mean}, SD {sd}).",
+        "Fit was assessed by infit and outfit mean squares (Wright & Masters, 1982) at maximum "
+        f"likelihood abilities, without persons who had {extremes}.",
+    ]
+    sentences += _describe_tests(diagnostics)
+    if diagnostics.reliability is not None:
+        sentences.append(
+            f"Person separation reliability was {say_reliability(diagnostics.reliability)}."
+        )
+    if diagnostics.alpha is not None:
+        sentences.append(
+            f"Cronbach's alpha{'' if has_steps else ' (KR-20)'} of raw scores was "
+            f"{say_reliability(diagnostics.alpha)}."
+        )
+    if (dimensions := diagnostics.dimensionality) is not None:
+        sentences.append(
+            f"The first component of the standardised residuals had an eigenvalue of "
+            f"{dimensions.eigenvalue[0]:.2f}; the 95% point of {dimensions.simulations} sets of "
+            f"answers simulated from the fitted model, given the scores, was "
+            f"{dimensions.limit[0]:.2f} (parallel analysis; Horn, 1965)."
+        )
+    if diagnostics.replications:
+        sentences.append(
+            f"Limits of infit, outfit, Q3 and person fit came from {diagnostics.replications:,} "
+            "sets of answers simulated from the fitted model, given answered items and total "
+            "scores (parametric bootstrap), with one error rate of 5% for all of them together."
+        )
+    if diagnostics.dependent is not None:
+        least = DEPENDENT_NEGLIGIBLE if diagnostics.replications else DEPENDENT
+        sentences.append(
+            f"Residual correlations (Q3; Yen, 1984) exceeded their mean by more than {least:g} "
+            f"and more than chance for {count_of(pairs, 'pair')} of items."
+        )
+    return sentences

@@ -1,9 +1,9 @@
 """What pictures show: numbers, computed once, for whoever draws them.
 
 In: an estimate, abilities, fit statistics, differences between groups, counts, a ranking. Out:
-frozen values that say what stands where, in logits and ranks. ``output/figures`` draws them with
-matplotlib, ``report/svg.py`` within pages; neither computes. Curves and thresholds of items are in
-``curves.py``. A figure is exactly as confidential as the results in it.
+frozen values that say what stands where, in logits and ranks. ``figures/`` draws them with
+matplotlib, ``report/drawings.py`` within pages; neither computes. Curves and thresholds of items
+are in ``curves.py``. A figure is exactly as confidential as the results in it.
 
 To add a picture: a value and the function that makes it here, then a function there that draws it.
 """
@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from discreet.errors import BadUsage
-from discreet.items.curves import BIN
-from discreet.report.findings.steps import words_for
+from discreet.items.curves import BIN, ThresholdRows
+from discreet.report.model_findings import words_for
 from discreet.results.estimate import Estimate
 from discreet.results.limits import FIT_HIGH, FIT_LOW, FIT_NEGLIGIBLE
 from discreet.text import count_of
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from discreet.items.residuals import InformationCurve
     from discreet.results.ranking import Ranking
 
+PICTURE_ITEMS = 60
+"""More rows than this would make a picture longer than anyone scrolls."""
 CONTEXT = 5
 """Items of a ladder below the last one that is possibly in the top."""
 CONTRAST_NAMED = 16
@@ -76,6 +78,30 @@ class ItemRows:
     upper: FloatArray
     kind: tuple[str, ...] = ()
 
+    def take(self, rows: Int64Array) -> ItemRows:
+        """Return some of the rows."""
+        names = tuple(self.items[i] for i in rows)
+        kind = tuple(self.kind[i] for i in rows) if self.kind else ()
+        return ItemRows(names, self.value[rows], self.lower[rows], self.upper[rows], kind)
+
+
+Rows = TypeVar("Rows", ItemRows, ThresholdRows)
+
+
+def thin_rows(rows: Rows) -> Rows:
+    """Keep at most so many rows as a picture can hold, evenly chosen by rank."""
+    count = len(rows.items)
+    if count <= PICTURE_ITEMS:
+        return rows
+    return rows.take(np.linspace(0, count - 1, PICTURE_ITEMS).round().astype(np.int64))
+
+
+def keep_largest(rows: ItemRows) -> ItemRows:
+    """Keep the rows furthest from zero, as many as a picture can hold, in their order."""
+    if len(rows.items) <= PICTURE_ITEMS:
+        return rows
+    return rows.take(np.sort(np.argsort(-np.abs(rows.value), kind="stable")[:PICTURE_ITEMS]))
+
 
 def difficulty_rows(estimate: Estimate, level: float = 0.95) -> ItemRows:
     """Return the items with a number, hardest first."""
@@ -100,14 +126,18 @@ def _rows(
 
 
 def ladder_rows(ranking: Ranking, estimate: Estimate, level: float = 0.95) -> ItemRows:
-    """Return everything that is possibly in the top and a few items below, best first."""
+    """Return everything that is possibly in the top and a few items below, best first.
+
+    Of more than a picture can hold, those around the cut below the top.
+    """
     order = hardest_first(estimate)
     if ranking.easiest:
         estimated = np.flatnonzero(estimate.estimated)
         order = estimated[np.argsort(estimate.difficulty[estimated], kind="stable")]
     listed = {*ranking.top, *ranking.possibly_in}
     last = max((rank for rank, i in enumerate(order) if estimate.items[i] in listed), default=-1)
-    order = order[: last + 1 + CONTEXT]
+    above = find_ladder_start(ranking)
+    order = order[above : min(last + 1 + CONTEXT, above + PICTURE_ITEMS)]
     top, sure, possible = map(set, (ranking.top, ranking.surely_in, ranking.possibly_in))
 
     def rung(name: str) -> str:
@@ -118,14 +148,18 @@ def ladder_rows(ranking: Ranking, estimate: Estimate, level: float = 0.95) -> It
     return _rows(estimate, order, level, tuple(rung(estimate.items[i]) for i in order))
 
 
+def find_ladder_start(ranking: Ranking) -> int:
+    """Return how many of the best items a ladder leaves out, so that the cut is on it."""
+    return max(len(ranking.top) - PICTURE_ITEMS + 2 * CONTEXT, 0)
+
+
 def dif_rows(table: DifTable, focal: str) -> ItemRows:
     """Return how much harder items are for a group than its ability explains, largest first."""
-    mine = np.array([name == focal for name in table.focal]) & np.isfinite(table.difference)
-    rows = np.flatnonzero(mine)
-    if not len(rows):
+    columns = {**table.to_dict(), "group": [""] * len(table.item)}
+    comparisons = [chart.rows for chart in difference_rows(columns) if chart.focal == focal]
+    if not comparisons:
         raise BadUsage(f"no item could be compared for the group {focal!r}; see table.status")
-    rows = rows[np.argsort(-table.difference[rows], kind="stable")]
-    return _difference_rows(table.to_dict(), rows.tolist())
+    return comparisons[0]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from discreet.html import HtmlColumn, write_page
+from discreet.items.curves import BIN
 from discreet.items.raters import BiasTable, LevelFit, RatingStudy, describe_study
 from discreet.report.page import judge
-from discreet.report.svg import Sheet, shorten_label
+from discreet.report.svg import Sheet, shorten_label, text_width
 from discreet.results.facets import FacetLevels, LevelStatus
 from discreet.results.limits import FIT_HIGH, FIT_LOW, Finding, Severity
 from discreet.text import count_of, minus, name_some
@@ -239,7 +240,10 @@ def _list_columns(columns: dict[str, list[Any]], name: str) -> list[HtmlColumn]:
 RULER_ROW = 18.0
 PERSONS, SCALE = 120.0, 150.0
 """Where the bars of persons end, and where the scale does."""
-BIN = 0.25
+WIDE, NARROW = 960.0, 150.0
+"""Width of a page, which the columns of names share, and of a column at least."""
+GAP, MOST_JOINED = 12.0, 30
+"""Between columns, and names that one row can hold at most."""
 
 
 def draw_ruler(study: RatingStudy) -> Sheet:
@@ -250,16 +254,17 @@ def draw_ruler(study: RatingStudy) -> Sheet:
     values = values[np.isfinite(values)]
     low, high = np.floor(values.min()), np.ceil(values.max())
     rows = round((high - low) / BIN)
-    width = 220 + 150.0 * len(columns)
+    column = max(NARROW, (WIDE - SCALE - 20) / len(columns))
+    width = SCALE + 20 + column * len(columns)
     sheet = Sheet(
         x=(0, width), y=(low, high), description=_describe_ruler(study), width=width,
         height=52 + rows * RULER_ROW, left=0, right=0, top=26, bottom=26,
     )  # fmt: skip
     _draw_persons(sheet, ability)
     for number, (title, names, places) in enumerate(columns):
-        left = SCALE + 20 + 150.0 * number
+        left = SCALE + 20 + column * number
         sheet.text(title, left, 12, kind="quiet")
-        _draw_names(sheet, names, np.asarray(places), left)
+        _draw_names(sheet, names, np.asarray(places), left, column)
     return sheet
 
 
@@ -301,13 +306,16 @@ def _draw_persons(sheet: Sheet, ability: Any) -> None:
     sheet.text("logits: abler, harder, more severe upwards", 0, sheet.height - 6, kind="quiet")
 
 
-def _draw_names(sheet: Sheet, names: Sequence[str], places: Any, left: float) -> None:
+def _draw_names(
+    sheet: Sheet, names: Sequence[str], places: Any, left: float, column: float
+) -> None:
     """Write names at their places; those of one row in one line, with how many more."""
     row = np.floor(places / BIN)
     for number in np.unique(row[np.isfinite(row)]).tolist():
         mine = np.flatnonzero(row == number)
         tip = "\n".join(f"{names[i]}: {minus(f'{places[i]:.2f}')}" for i in mine.tolist())
-        words = shorten_label(" · ".join(names[i] for i in mine[:8].tolist()), 118)
         more = f" ({len(mine)})" if len(mine) > 1 else ""
+        room = column - GAP - text_width(more)
+        words = shorten_label(" · ".join(names[i] for i in mine[:MOST_JOINED].tolist()), room)
         centre = (number + 0.5) * BIN
         sheet.text(words + more, left, sheet.up(centre) + 4, tip=tip)

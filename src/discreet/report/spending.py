@@ -18,8 +18,9 @@ from discreet.privacy.accounting.gaussian import best_guess, show_probability_bo
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.balance import History, LedgerEntry
 from discreet.privacy.ledger.populations import Populations
-from discreet.report.statement_points import name_population
-from discreet.report.svg import NAME_ROOM, PICTURE_ITEMS, Sheet, shorten_label
+from discreet.report.pictures import PICTURE_ITEMS
+from discreet.report.statement import name_population
+from discreet.report.svg import NAME_ROOM, Sheet, shorten_label
 from discreet.text import markdown_table, markdown_text
 from discreet.words import ENGLISH, Language, load_words, mark
 

@@ -1,33 +1,25 @@
-"""What a release says about itself: its privacy statement, and a draft for the OpenDP registry.
+"""What a release says about itself: its privacy statement, who it is, and NIST's points.
 
 In: the privacy record of a release. Out: sentences in plain words, as a value that the page shows
-and as Markdown that a steward can sign; and YAML with the fields of the registry of privacy
-deployments, where what only the steward can know is a marked blank. Neither contains anything
-that is not in ``privacy.json``.
+and as Markdown that a steward can sign, in the language of the record. Nothing here that is not in
+the record.
+
+The points are those that NIST SP 800-226 ("Guidelines for Evaluating Differential Privacy
+Guarantees", 2025) asks about a guarantee, each with the answer of the release at hand.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from unicodedata import normalize
 
-from discreet.privacy.accounting import Guarantee, Neighbours
+from discreet.models.noisy.chain import FLOOR_LIMIT, has_room
+from discreet.privacy.accounting import CHARGED, NO_LEDGER, Guarantee
 from discreet.privacy.accounting.gaussian import explain_belief
-from discreet.report.statement_points import (
-    explain_floor,
-    explain_ledger,
-    explain_versions,
-    has_errors,
-    has_step_items,
-    list_identity,
-    list_nist_points,
-    list_unprotected,
-)
+from discreet.privacy.ledger import EVERYONE
 from discreet.text import markdown_table, markdown_text
-from discreet.words import find_kind, mark, mark_of, speak, translate_record
+from discreet.words import Language, find_kind, mark, mark_of, speak
 
 RELATION = {
     "replace-one": mark_of(
@@ -51,13 +43,6 @@ RELATION = {
     ),
 }
 """What the promise compares, in the words of the statement."""
-
-METRICS = {
-    Neighbours.REPLACE_ONE: "change-one distance: one {person}'s {answers} differ, the number of "
-    "{person}s is public",
-    Neighbours.ADD_REMOVE: "symmetric distance: one {person} is added or removed",
-}
-"""What the promise compares, in the words of the registry."""
 
 DESIGNS = {
     "complete": mark("everybody answered every item that was given to them"),
@@ -172,22 +157,6 @@ def _name_reference(record: Mapping[str, Any]) -> str:
     )
 
 
-def _name_numbers(record: Mapping[str, Any]) -> str:
-    """Say what a release publishes of each item, for the registry."""
-    numbers = f"the {find_kind(record).numbers}"
-    return (
-        f"the thresholds of all steps and {numbers} (their means)" * has_step_items(record)
-        or numbers
-    )
-
-
-def _name_errors(record: Mapping[str, Any]) -> str:
-    """Say in the registry what standard errors include, or that there are none."""
-    if has_errors(record):
-        return "with standard errors that include the privacy noise"
-    return "without standard errors"
-
-
 def name_access(record: Mapping[str, Any]) -> str:
     """Say of what a release is, and whether it is private."""
     kind, tell = find_kind(record), speak(record)
@@ -277,176 +246,315 @@ def _facts(record: Mapping[str, Any]) -> dict[str, str]:
     return facts
 
 
-BLANK = "TO FILL IN"
-"""What only the steward knows, in the draft for the registry."""
-NO_DATE = "1900-01-01"
-"""The registry takes dates only; its own template has this one for a date to fill in."""
-LIMIT = "The ledger's limit on one person, for all releases together, is epsilon"
-SECTORS = "Technology, Healthcare, Education, Government, Energy or Finance"
+PROOFS = {
+    "margins": "docs/margins.md",
+    "laplace-margins": "docs/margins.md",
+    "net-wins": "docs/comparisons.md",
+    "win-pairs": "docs/comparisons.md",
+}
+"""Where the sensitivity of a mechanism is proved; else in docs/privacy.md."""
+
+IDENTITY = {
+    "title": mark("title"),
+    "version": mark("version"),
+    "date": mark("date of publication"),
+    "body": mark("responsible"),
+    "contact": mark("contact"),
+    "supersedes": mark("takes the place of version"),
+    "reason": mark("because"),
+}
 
 
-def write_registry_entry(record: Mapping[str, Any]) -> str:
-    """Return the YAML draft for a release, from its privacy record; the registry is in English.
-
-    Its fields are those of the registry's schema of July 2026. A release with noise for tests gets
-    a status that the registry refuses.
-    """
-    record = translate_record(record, "en")
-    is_private = record["guarantee"]["is_private"]
-    entry = {
-        "url_slug": _make_slug(record.get("identity", {})),
-        "status": "Draft" if is_private else "NOT PRIVATE: not to be registered",
-        "tier": 3,
-        "deployment": {
-            "basic": _describe_product(record),
-            "dp_variant": _describe_variant(record),
-            "privacy_loss": _describe_loss(record),
-            "deployment_model": _describe_model(record),
-            "accounting": {
-                "post_processing": f"Estimation of {_name_numbers(record)} from the noisy values",
-                "composition": _find_point(record, "Releases together"),
-            },
-            "implementation": _describe_implementation(record),
-            "administrative": _describe_authors(record),
-        },
+def list_identity(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a release says about itself, by name, and what it adds up to."""
+    identity, tell = record.get("identity", {}), speak(record)
+    facts = {
+        tell.term(words): identity[name] for name, words in IDENTITY.items() if name in identity
     }
-    return "\n".join(_yaml(entry)) + "\n"
+    account = record.get("account")
+    if account is not None:
+        facts[tell("about the population")] = name_population(account["population"], tell)
+        facts[tell("spent on it, with this release")] = _show_spent(account, tell)
+    approvers = record.get("approval", {}).get("approvers", ())
+    if approvers:
+        names = [
+            tell("{name} (key {key})", name=entry["name"], key=entry["key"]) for entry in approvers
+        ]
+        facts[tell("approved by")] = ", ".join(names)
+    return facts
 
 
-def _make_slug(identity: Mapping[str, str]) -> str:
-    """Return title and version in the letters that an address of the registry has."""
-    words = normalize(
-        "NFKD", f"{identity.get('title', '')} {identity.get('version', '')}".casefold()
+def name_population(name: str, tell: Language) -> str:
+    """Return what a population is called; the one of everybody has a name in each language."""
+    return tell("everyone") if name == EVERYONE else name
+
+
+def name_edition(record: Mapping[str, Any]) -> str:
+    """Return what stands below the title: version, date, who answers for it and who approved it."""
+    identity, tell = record.get("identity", {}), speak(record)
+    names = ", ".join(row["name"] for row in record.get("approval", {}).get("approvers", ()))
+    parts = [
+        tell("version {version}", version=identity["version"]) if "version" in identity else "",
+        identity.get("date", ""),
+        identity.get("body", ""),
+        tell("approved by {names}", names=names) if names else "",
+    ]
+    line = " · ".join(part for part in parts if part)
+    return line[:1].upper() + line[1:]
+
+
+def _show_spent(account: Mapping[str, Any], tell: Language) -> str:
+    """Say what was spent on one person; exact where budgets were chosen in advance."""
+    values = {
+        "epsilon": f"{account['epsilon']:.4g}",
+        "delta": f"{account['delta']:g}",
+        "limit": f"{account['limit']:g}",
+    }
+    if account["epsilon"] > account["limit"]:  # a declaration was corrected after the charge
+        return tell.count(
+            account["releases"],
+            "at most epsilon {epsilon} at delta {delta} on one person, if all budgets were chosen "
+            "in advance; the ledger's limit of epsilon {limit} is exceeded; {number} release may "
+            "be about persons of this population",
+            "at most epsilon {epsilon} at delta {delta} on one person, if all budgets were chosen "
+            "in advance; the ledger's limit of epsilon {limit} is exceeded; {number} releases may "
+            "be about persons of this population",
+            **values,
+        )
+    return tell.count(
+        account["releases"],
+        "at most epsilon {epsilon} at delta {delta} on one person, if all budgets were chosen in "
+        "advance, and however they were chosen not more than the ledger's limit of epsilon "
+        "{limit}; {number} release may be about persons of this population",
+        "at most epsilon {epsilon} at delta {delta} on one person, if all budgets were chosen in "
+        "advance, and however they were chosen not more than the ledger's limit of epsilon "
+        "{limit}; {number} releases may be about persons of this population",
+        **values,
     )
-    plain = words.encode("ascii", "ignore").decode()
-    return "_".join(re.findall(r"[a-z0-9]+", plain)) or "to_fill_in"
 
 
-def _describe_product(record: Mapping[str, Any]) -> dict[str, Any]:
-    identity, kind = record.get("identity", {}), find_kind(record)
-    numbers = _name_numbers(record)
-    dated = (
-        {"publication_date": identity["date"]}
-        if "date" in identity
-        else {
-            "# publication_date": f"{BLANK}: the day of publication",
-            "publication_date": NO_DATE,
-        }
+def explain_versions(record: Mapping[str, Any]) -> list[str]:
+    """Say what it means that a release takes the place of another one."""
+    identity, account = record.get("identity", {}), record.get("account")
+    sentences = [identity["note"]] if "note" in identity else []
+    if "supersedes" not in identity:
+        return sentences
+    kind, tell = find_kind(record), speak(record)
+    reason = identity["reason"].rstrip()
+    reason += "" if reason.endswith((".", "!", "?")) else "."
+    replaced = tell(
+        "This release takes the place of version {version}: {reason} Each has noise of its own, so "
+        "their numbers differ also where nothing was corrected.",
+        version=identity["supersedes"],
+        reason=reason,
     )
+    together = (
+        tell("What was published once stays known: nothing here counts what both allow together.")
+        if account is None
+        else tell.of(
+            kind,
+            "What was published once stays known: with both, and whatever else was released about "
+            "the same {persons}, there was spent {spent}.",
+            spent=_show_spent(account, tell),
+        )
+    )
+    return [*sentences, f"{replaced} {together}"]
+
+
+def explain_ledger(record: Mapping[str, Any]) -> str:
+    """Say which ledger was charged, or that none was."""
+    charged, tell = record["guarantee"]["ledger"], speak(record)
+    return tell.term(NO_LEDGER) if charged is None else tell.term(CHARGED).format(ledger=charged)
+
+
+def list_nist_points(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return NIST's points, each with this release's answer; none where nothing is promised."""
+    guarantee, kind, tell = record["guarantee"], find_kind(record), speak(record)
+    if not guarantee["is_private"]:
+        return {}
     return {
-        "name": identity.get("title", f"{BLANK}: name of the test or data set"),
-        "data_curators": [identity.get("body", BLANK)],
-        "intended_use": _name_use(record),
-        "data_product_type": "Summary statistics",
-        "data_product_region": f"{BLANK}: where the {kind.persons} live, or whose laws apply",
-        "description": f"{numbers[0].upper()}{numbers[1:]} of {len(record['items'])} {kind.items} "
-        f"in logits, {_name_errors(record)}",
-        **dated,
-        "# data_product_sector": f"{BLANK}: {SECTORS}",
+        tell("Privacy loss"): tell(
+            "epsilon {epsilon}, delta {delta}, computed exactly or bounded from above, never "
+            "approximated from below.",
+            epsilon=f"{guarantee['epsilon']:g}",
+            delta=f"{guarantee['delta']:g}",
+        ),
+        tell("Unit of privacy"): tell(
+            "{unit}, under {relation}.",
+            unit=tell.term(guarantee["unit"]),
+            relation=tell.term(guarantee["neighbours"]),
+        ),
+        tell("Trust model"): _tell_trust(record),
+        tell("Mechanism and its proof"): _tell_proof(record),
+        tell("Implementation"): tell(
+            "What was randomised are integers, by exact samplers on the operating system's secure "
+            "generator; every published number was computed from the randomised integers and from "
+            "public parameters."
+        ),
+        tell("Audit"): _tell_audit(record),
+        tell("Side channels"): tell(
+            "The time that sampling takes is not constant, and error messages of a release depend "
+            "on the data: both are for the steward alone, and nothing of either is in this bundle."
+        ),
+        tell("Access"): tell.of(
+            kind,
+            "Neither {answers} nor exact counts are in this bundle; who may see them is decided by "
+            "whoever holds them.",
+        ),
+        tell("What is not protected"): tell(
+            "Public: {names}. Whatever was collected is as exposed as it was before.",
+            names=", ".join(list_unprotected(record)),
+        ),
+        tell("Small groups"): _tell_groups(record),
+        tell("Accuracy"): _tell_accuracy(record),
+        tell("Releases together"): _tell_releases(record),
     }
 
 
-def _describe_variant(record: Mapping[str, Any]) -> dict[str, str]:
-    return {
-        "variant_name": "Approximate DP" if record["guarantee"]["delta"] else "Pure DP",
-        "data_domain": STEPPED if has_step_items(record) else find_kind(record).domain,
-        "unprotected_quantities": ", ".join(list_unprotected(record)),
+def _tell_groups(record: Mapping[str, Any]) -> str:
+    tell = speak(record)
+    if not has_errors(record):
+        return tell(
+            "No number is suppressed and none is rounded for privacy. The promise is the same to a "
+            "member of a small group as to anybody else; a fact that holds for all members of a "
+            "group can be learnt about the group."
+        )
+    return tell.of(
+        find_kind(record),
+        "No number is suppressed and none is rounded for privacy: an item with few {answers} "
+        "gets a wide interval instead. The promise is the same to a member of a small group as "
+        "to anybody else; a fact that holds for all members of a group can be learnt about the "
+        "group.",
+    )
+
+
+def _tell_accuracy(record: Mapping[str, Any]) -> str:
+    if not has_errors(record):
+        return " ".join(explain_floor(record))
+    tell = speak(record)
+    return tell.of(
+        find_kind(record),
+        "Standard errors and intervals include the sampling of {persons} and the noise.",
+    )
+
+
+def explain_floor(record: Mapping[str, Any]) -> list[str]:
+    """Say what the floor of the spectral estimate did; nothing of other estimates."""
+    floor, tell = record.get("floor"), speak(record)
+    if floor is None:
+        return []
+    if has_errors(record):
+        return [
+            tell(
+                "The spectral estimator raised {raised} of the {counts} released counts to 1.",
+                **floor,
+            )
+        ]
+    return [
+        tell(
+            "The spectral estimator raised {raised} of the {counts} released counts to 1, more "
+            "than {limit}. That pulls the difficulties together, so this release has no standard "
+            "errors and no intervals.",
+            **floor,
+            limit=tell("{percent}%", percent=f"{100 * FLOOR_LIMIT:g}"),
+        )
+    ]
+
+
+def has_errors(record: Mapping[str, Any]) -> bool:
+    """Say whether a release has standard errors."""
+    floor = record.get("floor")
+    return floor is None or has_room(**floor)
+
+
+def _tell_trust(record: Mapping[str, Any]) -> str:
+    tell = speak(record)
+    sentence = tell.of(
+        find_kind(record),
+        "Central: whoever holds the {answers} is trusted with them; whoever reads the release is "
+        "not.",
+    )
+    if "shuffler" not in record["settings"]:
+        return sentence
+    coin = tell("Every answer was randomised by a coin of its own before it was counted.")
+    return f"{sentence} {coin}"
+
+
+def _tell_proof(record: Mapping[str, Any]) -> str:
+    tell, digest = speak(record), record.get("source_sha256")
+    values = {
+        "mechanism": record["mechanism"],
+        "proof": PROOFS.get(record["mechanism"], "docs/privacy.md"),
+        "software": record["software"],
     }
+    if digest is None:
+        return tell(
+            "{mechanism}; its sensitivity and accounting are proved in {proof} and "
+            "docs/privacy-accounting.md of {software}.",
+            **values,
+        )
+    return tell(
+        "{mechanism}; its sensitivity and accounting are proved in {proof} and "
+        "docs/privacy-accounting.md of {software}, whose source has the SHA-256 {digest}.",
+        **values,
+        digest=digest,
+    )
 
 
-def _describe_loss(record: Mapping[str, Any]) -> dict[str, Any]:
-    guarantee, kind = record["guarantee"], find_kind(record)
-    relation = METRICS[Neighbours(guarantee["neighbours"])].format_map(vars(kind))
-    return {
-        "privacy_unit": f"{kind.person.capitalize()}-level",
-        "privacy_unit_details": f"{guarantee['unit']}; {relation}; the distance is at most 1",
-        "privacy_parameters": _parameters(guarantee),
-        "privacy_parameters_details": " ".join(guarantee["conditions"])
-        or "Holds as stated, without further conditions.",
-    }
+def _tell_audit(record: Mapping[str, Any]) -> str:
+    audit, tell = record.get("audit"), speak(record)
+    if audit is None:
+        return tell(
+            "None is attached to this release; 'discreet audit' attacks the mechanism at any size."
+        )
+    return tell.of(
+        find_kind(record),
+        "Attacked {runs} times at {count} {items} with a claim of epsilon {claimed}: {verdict}; "
+        "the attacks prove epsilon {proved}.",
+        runs=tell.number(audit["runs"]),
+        count=audit["items"],
+        claimed=f"{audit['claimed_epsilon']:g}",
+        verdict=tell.term(audit["verdict"]),
+        proved=f"{audit['lower_bound']:.3g}",
+    )
 
 
-def _describe_model(record: Mapping[str, Any]) -> dict[str, str]:
-    kind, account = find_kind(record), record.get("account")
-    limit = "" if account is None else f"{LIMIT} {account['limit']:g}. "
-    return {
-        "model_name": "Central",
-        "model_name_details": _find_point(record, "Trust model"),
-        "actors": f"Whoever holds the {kind.answers} is trusted with them; readers of the release "
-        f"are not trusted. {BLANK}: who else can see the {kind.answers}",
-        "release_type": "One release",
-        "release_type_details": f"{limit}{BLANK}: plans for further releases about these "
-        f"{kind.persons}",
-        "data_source_type": "Static",
-        "access_type": "Non-interactive",
-    }
+def _tell_releases(record: Mapping[str, Any]) -> str:
+    account, tell = record.get("account"), speak(record)
+    if account is None:
+        return explain_ledger(record)
+    about = name_population(account["population"], tell)
+    return f"{explain_ledger(record)} {about}: {_show_spent(account, tell)}."
 
 
-def _describe_implementation(record: Mapping[str, Any]) -> dict[str, str]:
-    guarantee, kind = record["guarantee"], find_kind(record)
-    mechanism = f"{record['mechanism']}, {guarantee['noise']}; {record['software']}."
-    more = [_find_point(record, name) for name in ("Implementation", "Side channels")]
-    audit = f"Audit: {_find_point(record, 'Audit')}" if record.get("audit") else ""
-    return {
-        "preprocessing_and_hyperparameter_tuning": f"At most {record[kind.cap]} {kind.answers} of "
-        f"a {kind.person} are counted; of more, as many are drawn at random. {BLANK}: what else "
-        "was done with the data before the release, and whether that was accounted for",
-        "mechanisms": " ".join(filter(None, [mechanism, *more, audit])),
-        "justification": f"Mechanism: {record['choice']}. {BLANK}: who chose epsilon, delta, the "
-        f"cap and the {kind.items}, when and why",
-    }
+def has_step_items(record: Mapping[str, Any]) -> bool:
+    """Say whether some item of a release has more than one step."""
+    return any(step > 1 for step in record.get("steps", ()))
 
 
-def _describe_authors(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return who wrote the entry, and what the ledger and the approvers' request are called."""
-    approval = record.get("approval")
-    signed = "" if approval is None else f" Approved request: SHA-256 {approval['sha256']}."
-    return {
-        "sources": f"{BLANK}: where the release and its documents are published",
-        "notes": f"{explain_ledger(record)}{signed}",
-        "registry_authors": [record.get("identity", {}).get("body", BLANK)],
-    }
-
-
-def _find_point(record: Mapping[str, Any], name: str) -> str:
-    """Return what a release says to one of NIST's points; which says nothing without a promise."""
-    return list_nist_points(record).get(name, "Not private: made with noise for tests.")
-
-
-STEPPED = "Answers of persons to listed items in ordered categories, or missing"
-
-
-def _name_use(record: Mapping[str, Any]) -> str:
-    if not has_step_items(record):
-        return find_kind(record).use
-    return f"Thresholds and locations of items by the {record['model'].replace('-', ' ')} model"
-
-
-def _parameters(guarantee: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("epsilon", "delta", "rho")
-    return {name: guarantee[name] for name in names if guarantee[name] is not None}
-
-
-def _yaml(value: Any, indent: int = 0) -> list[str]:
-    """Write nested mappings, lists of strings and scalars; all this file needs of YAML.
-
-    A name that begins with ``#`` makes a comment.
-    """
-    pad = " " * indent
-    lines = []
-    for key, entry in value.items():
-        if isinstance(entry, Mapping):
-            lines += [f"{pad}{key}:", *_yaml(entry, indent + 2)]
-        elif isinstance(entry, list):
-            lines += [f"{pad}{key}:", *(f"{pad}  - {_scalar(item)}" for item in entry)]
-        else:
-            lines.append(f"{pad}{key}: {_scalar(entry)}")
-    return lines
-
-
-def _scalar(value: Any) -> str:
-    """Write a number exactly, and a text as Markdown, which the registry takes all texts for."""
-    if isinstance(value, str):
-        return "'" + markdown_text(value).replace("'", "''") + "'"
-    # Without a point YAML 1.1 reads 1e-06 as a text.
-    return re.sub(r"^(-?\d+)e", r"\1.0e", repr(value))
+def list_unprotected(record: Mapping[str, Any]) -> list[str]:
+    """Name what a release does not protect, because it was public before."""
+    kind, tell = find_kind(record), speak(record)
+    cap = tell.of(kind, "the cap of {cap} {answers} per {person}", cap=record[kind.cap])
+    facts = [tell.of(kind, "the list of {items}"), cap]
+    if record[kind.persons] is not None and record.get("number_fixed"):
+        inspected = record.get("looked")
+        facts.append(
+            tell.of(kind, "the number of {persons} (as stated)")
+            if inspected
+            else tell.of(kind, "the number of {persons} (fixed in advance)")
+        )
+    elif record[kind.persons] is not None:
+        facts.append(
+            tell.of(
+                kind,
+                "the number of {persons} (and with it whether somebody took part at all)",
+            )
+        )
+    if has_step_items(record):
+        facts.append(tell("how many steps each item has"))
+    if record.get("forms"):
+        facts.append(tell.of(kind, "the forms of the test and which {items} are in each"))
+    if "shuffler" in record["settings"]:
+        facts.append(tell.of(kind, "the pattern of answered {items} of each {person}"))
+    return facts

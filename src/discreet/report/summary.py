@@ -27,18 +27,15 @@ from discreet.items.curves import (
     trace_shares,
 )
 from discreet.items.cutoffs import FEW_TOGETHER
-from discreet.items.dimensionality import Dimensionality
+from discreet.items.dimensionality import Dimensionality, measure_alpha
 from discreet.items.distractors import Distractors
-from discreet.items.groups import AndersenTest
-from discreet.items.martin_loef import MartinLoefTest, measure_alpha
+from discreet.items.likelihood_ratios import AndersenTest, MartinLoefTest, StepModelTest
 from discreet.items.mislabelled import Suspect
-from discreet.items.residuals import ResidualCorrelations
-from discreet.items.scalogram import Scalogram, order_answers
-from discreet.items.step_models import StepModelTest
+from discreet.items.residuals import ResidualCorrelations, Scalogram, order_answers
 from discreet.models.steps import match_categories
 from discreet.persons.scoring import PersonScores, PersonStatus
 from discreet.report.evidence import Evidence, gather_evidence
-from discreet.report.findings.steps import PARTIAL_CREDIT, RIGHT_WRONG, AnswerWords, words_for
+from discreet.report.model_findings import PARTIAL_CREDIT, RIGHT_WRONG, AnswerWords, words_for
 from discreet.report.tables import (
     FIT_COLUMNS,
     AnalysisTable,

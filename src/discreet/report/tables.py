@@ -16,11 +16,11 @@ import numpy as np
 
 from discreet.items.curves import mark_disordered
 from discreet.persons.scoring import tabulate_scores
-from discreet.report.findings.steps import RIGHT_WRONG, AnswerWords, words_for
+from discreet.report.model_findings import RIGHT_WRONG, AnswerWords, words_for
 from discreet.results.estimate import Estimate
 from discreet.results.limits import FIT_HIGH, FIT_LOW, SURE_T
 from discreet.schema import AtLeast, Count, EqualLengths, Finite, read_as
-from discreet.tabular import Tabular, brief_repr
+from discreet.tabular import Tabular
 from discreet.text import name_some
 from discreet.types import BoolArray, Int64Array
 
@@ -141,8 +141,6 @@ class AnalysisTable(Tabular):
     title: str
     about: str
     columns: Annotated[Mapping[str, list[Any]], AtLeast(1), EqualLengths()]
-
-    __repr__ = brief_repr
 
     def find_contradiction(self) -> str:
         """Return which column is not as tables of this name have it; empty if none is."""

@@ -2,12 +2,14 @@
 
 In: answers and an estimate, or its diagnostics. Out: a :class:`ModelCheck`, one row per test. The
 numbers come from the diagnostics and the verdicts from the findings, so that a report says the
-same. A verdict tells where to look; no model holds exactly. Confidential.
+same. A verdict tells where to look; no model holds exactly. A :class:`FitChange` holds two checks
+of the same answers side by side, before and after a change such as merged categories; likelihoods
+are not in it, because those of different answers do not compare. Confidential.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from os import PathLike
 from pathlib import Path
@@ -18,18 +20,21 @@ from discreet.atomic import staged, write_text
 from discreet.errors import BadUsage
 from discreet.items.mislabelled import tell_suspects
 from discreet.models.calibrate import fit
-from discreet.report.findings.items import (
+from discreet.report.findings import (
     ITEM_CHECKS,
     TEST_CHECKS,
     say_limits,
     say_pair_limit,
     tell_few,
 )
-from discreet.report.findings.model import (
+from discreet.report.model_findings import (
     check_distances,
     check_enough_persons,
     check_reversed,
     has_many_reversed,
+    list_disordered,
+    list_falls,
+    list_rare,
     say_component,
     say_left_out,
     say_split,
@@ -44,7 +49,7 @@ from discreet.results.limits import (
     say_test,
 )
 from discreet.tables.reading import ReadingWords
-from discreet.tabular import Tabular, brief_repr
+from discreet.tabular import Tabular
 from discreet.text import count_of
 
 HOLDS, UNTESTED, TOO_FEW = "holds", "not tested", "too few persons"
@@ -69,6 +74,13 @@ class ModelTest(Tabular):
         was fitted and a rating scale would not do.
     found, advice
         What the number means, and what to do.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> analysis.check_model(discreet.datasets.lsat()).tests[0].verdict
+    'holds'
     """
 
     name: str
@@ -79,8 +91,6 @@ class ModelTest(Tabular):
     verdict: str
     found: str
     advice: str
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, Any]:
         """One row."""
@@ -97,13 +107,19 @@ class ModelCheck(Tabular):
         The calibration, and what the answers say beyond it.
     tests
         One :class:`ModelTest` for each question.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> check = analysis.check_model(discreet.datasets.lsat())
+    >>> check["Andersen"].verdict
+    'holds'
     """
 
     estimate: Estimate
     diagnostics: Diagnostics
     tests: tuple[ModelTest, ...]
-
-    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One row per test."""
@@ -132,7 +148,7 @@ class ModelCheck(Tabular):
         MissingExtra
             If Word is wanted without the extra ``files``.
         """
-        from discreet.report.findings.diagnosis import diagnose_test
+        from discreet.report.diagnosis import diagnose_test
         from discreet.report.paper import write_markdown_tables, write_word_tables
 
         target, test = Path(path), diagnose_test(self.estimate, self.diagnostics)
@@ -146,8 +162,8 @@ class ModelCheck(Tabular):
 
     def write_item_sheets(self, path: str | PathLike[str]) -> None:
         """Write an HTML page with a sheet for each item, which prints one item a page."""
-        from discreet.report.findings.diagnosis import diagnose_test
-        from discreet.report.paper import write_item_sheets
+        from discreet.report.diagnosis import diagnose_test
+        from discreet.report.page import write_item_sheets
 
         write_text(Path(path), write_item_sheets(diagnose_test(self.estimate, self.diagnostics)))
 
@@ -379,3 +395,93 @@ def _groups(_: Estimate, diagnostics: Diagnostics) -> ModelTest | None:
     asks = "Are the items equally hard for groups of persons of equal ability?"
     fine = "No item differs by more than chance and more than negligibly."
     return _tell("groups", asks, numbers, fine, TEST_CHECKS["groups"](diagnostics))
+
+
+Row = tuple[str, float | None, float | None]
+"""What a number is, and its values before and after."""
+
+
+@dataclass(frozen=True)
+class FitChange(Tabular):
+    """Numbers before and after a change. Confidential.
+
+    Attributes
+    ----------
+    name
+        What the number is.
+    before, after
+        ``None`` where there is no such number.
+
+    Examples
+    --------
+    >>> from discreet import analysis
+    >>> analysis.FitChange(("infit of Q1",), (1.2,), (1.0,))["infit of Q1"].after
+    1.0
+    """
+
+    name: tuple[str, ...]
+    before: tuple[int | float | None, ...]
+    after: tuple[int | float | None, ...]
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column."""
+        return {name: list(getattr(self, name)) for name in ("name", "before", "after")}
+
+
+def compare_fit(before: ModelCheck, after: ModelCheck) -> FitChange:
+    """Return how a change of the answers changed the fit. Confidential.
+
+    Parameters
+    ----------
+    before, after
+        From :func:`discreet.analysis.check_model`, on the same items. Fit is shown of the items
+        whose categories differ.
+
+    Raises
+    ------
+    BadUsage
+        If the two are about different items, or no item's categories differ.
+
+    Examples
+    --------
+    >>> import numpy as np, discreet
+    >>> simulation = discreet.simulate(200, 4, steps=3, rng=np.random.default_rng(0))
+    >>> codes = simulation.responses.to_array().astype(float)
+    >>> before, after = check_model(codes), check_model(codes, merge={"0": [[2, 3]]})
+    >>> compare_fit(before, after).name[:3]
+    ('infit of 0', 'outfit of 0', 'person reliability')
+    """
+    if before.estimate.items != after.estimate.items:
+        raise BadUsage("a change of fit can be told only of the same items in the same order")
+    steps = zip(before.estimate.steps, after.estimate.steps, strict=True)
+    changed = [index for index, (first, second) in enumerate(steps) if first != second]
+    if not changed:
+        raise BadUsage(
+            "no item has other categories than before, so there is nothing to compare; merge "
+            "categories with merge= (--merge ITEM:2+3)"
+        )
+    rows = [*_compare_items(before, after, changed), *_compare_tests(before, after)]
+    return FitChange(*(tuple(column) for column in zip(*rows, strict=True)))
+
+
+def _compare_items(before: ModelCheck, after: ModelCheck, changed: list[int]) -> Iterator[Row]:
+    for index in changed:
+        item, old, new = before.estimate.items[index], before.diagnostics, after.diagnostics
+        yield f"infit of {item}", old.infit[index], new.infit[index]
+        yield f"outfit of {item}", old.outfit[index], new.outfit[index]
+
+
+def _compare_tests(before: ModelCheck, after: ModelCheck) -> Iterator[Row]:
+    old, new = before.diagnostics, after.diagnostics
+    yield "person reliability", old.reliability, new.reliability
+    yield "Cronbach's alpha", old.alpha, new.alpha
+    counts = zip(_count_faults(before), _count_faults(after), strict=True)
+    yield from ((name, first, second) for (name, first), (_, second) in counts)
+
+
+def _count_faults(check: ModelCheck) -> Iterator[tuple[str, int]]:
+    table = check.diagnostics.find_table("categories")
+    yield "thresholds in the wrong order", len(list_disordered(check.estimate))
+    yield "categories with few answers", len(list_rare(check.estimate))
+    falls = [] if table is None else list_falls(table.columns)
+    yield "categories with persons no abler", len(falls)

@@ -4,7 +4,8 @@ In: a first calibration, then further ones that share items with the bank. Out: 
 whose first line says what it is. Values in a bank never change: items that are already there
 tie the next calibration to the scale, new ones are added. A bank is public only if everything
 in it came from releases, and then it carries the guarantee of all of them together. Where items
-have several steps, their thresholds stand in further columns, and the file is of version 2.
+have several steps, their thresholds stand in further columns, and the file is of version 2. Whoever
+chooses items by their difficulty may have them drawn towards their mean (:func:`shrink`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from discreet.results.thresholds import (
 from discreet.scales.linking import FLAG_AT, Link, link_calibrations
 from discreet.schema import LARGEST_LOGIT
 from discreet.tables.paths import explain_read_errors, open_bytes, read_text
-from discreet.tabular import Tabular, brief_repr, list_field_columns
+from discreet.tabular import Tabular, list_field_columns
 from discreet.text import read_cell, spreadsheet_cell
 from discreet.types import FloatArray
 
@@ -71,6 +72,15 @@ class Bank(Tabular):
     ladder
         The thresholds, where some item has more than one step; then ``difficulty`` is an item's
         location. Else None.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> bank = discreet.create_bank(estimate, scale="reasoning", source="2024")
+    >>> bank.access, bank.status[0]
+    ('confidential', 'active')
     """
 
     scale: str
@@ -82,8 +92,6 @@ class Bank(Tabular):
     status: tuple[str, ...]
     guarantee: Guarantee | None = None
     ladder: Thresholds | None = None
-
-    __repr__ = brief_repr
 
     def __post_init__(self) -> None:
         self.difficulty.setflags(write=False)
@@ -130,6 +138,14 @@ def create_bank(calibration: Any, *, scale: str, source: str) -> Bank:
         A name for the scale.
     source
         A name for the calibration.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> discreet.create_bank(estimate, scale="reasoning", source="2024").items[:2]
+    ('Item1', 'Item2')
     """
     estimate = as_estimate(calibration, "a bank")
     _check_name("scale", scale)
@@ -175,6 +191,16 @@ def grow_bank(
     -------
     tuple
         The larger bank, and the link to look at.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> bank = discreet.create_bank(estimate, scale="reasoning", source="2024")
+    >>> bank, link = discreet.grow_bank(bank, estimate, source="2025")
+    >>> len(bank.items), round(link.shift, 6)
+    (5, 0.0)
     """
     if source in bank.source:
         raise BadUsage(
@@ -217,7 +243,19 @@ def _check_name(noun: str, name: str) -> None:
 
 
 def write_bank(path: str | PathLike[str], bank: Bank) -> None:
-    """Write the file; it appears whole, or the old one stays."""
+    """Write the file; it appears whole, or the old one stays.
+
+    Examples
+    --------
+    >>> import tempfile, discreet
+    >>> from pathlib import Path
+    >>> estimate = discreet.fit(discreet.datasets.lsat())
+    >>> bank = discreet.create_bank(estimate, scale="reasoning", source="2024")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     discreet.write_bank(Path(folder) / "bank.csv", bank)
+    ...     discreet.read_bank(Path(folder) / "bank.csv").scale
+    'reasoning'
+    """
     version = VERSION if bank.ladder is None else WITH_STEPS
     head: dict[str, Any] = {"format": FORMAT, "version": version, "unit": UNIT}
     head |= {"scale": bank.scale, "access": bank.access}
@@ -254,6 +292,17 @@ def read_bank(path: str | PathLike[str]) -> Bank:
         If the file is no bank, or is in another unit or version.
     BadResponses
         If a row cannot be used: no number, a repeated item.
+
+    Examples
+    --------
+    >>> import tempfile, discreet
+    >>> from pathlib import Path
+    >>> estimate = discreet.fit(discreet.datasets.lsat())
+    >>> bank = discreet.create_bank(estimate, scale="reasoning", source="2024")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     discreet.write_bank(Path(folder) / "bank.csv", bank)
+    ...     len(discreet.read_bank(Path(folder) / "bank.csv"))
+    5
     """
     bank_path = Path(path)
     first, _, body = read_text(bank_path).partition("\n")
@@ -383,3 +432,50 @@ def _number(path: Path, row: dict[str, str], name: str) -> float:
             f"from {low:g} to {high:g}"
         )
     return value
+
+
+def shrink(calibration: Any) -> dict[str, float]:
+    """Draw difficulties towards their mean, each by as much as its standard error says.
+
+    Who looks for items of a certain difficulty finds above all those whose estimate is there by
+    chance, and whose true difficulty is nearer to the others. With few persons (a hundred or so)
+    abilities from an adaptive session would be too far out; with these difficulties they are not.
+    Normal difficulties are assumed, of the variance that the estimates have beyond their errors.
+
+    Parameters
+    ----------
+    calibration
+        An estimate, a release or a bank, with standard errors. Items without one are left out.
+
+    Returns
+    -------
+    dict
+        From item to difficulty, for :func:`discreet.adaptive.start`, :func:`discreet.next_item`
+        and :func:`discreet.score`.
+
+    Examples
+    --------
+    >>> import numpy as np, discreet
+    >>> few = discreet.simulate(60, 200, rng=np.random.default_rng(1))
+    >>> estimate = discreet.fit(few.responses, method="refined")
+    >>> hardest = discreet.rank(estimate, top=1).top[0]
+    >>> round(float(estimate.difficulty[estimate.items.index(hardest)]), 2)
+    2.93
+    >>> round(shrink(estimate)[hardest], 2)
+    2.11
+    """
+    bank = calibration.active() if isinstance(calibration, Bank) else calibration
+    source = getattr(bank, "estimate", bank)
+    b, se = (np.asarray(getattr(source, name, ()), dtype=float) for name in ("difficulty", "se"))
+    use = np.flatnonzero(np.isfinite(b) & np.isfinite(se)) if len(b) == len(se) else ()
+    if not len(use):
+        raise BadUsage(
+            f"found no standard errors in the calibration (a {type(calibration).__name__}), and "
+            "they say how far to shrink; give what fit returned with standard errors, a release or "
+            "a bank"
+        )
+    b, variance = b[use], se[use] ** 2
+    spread = max(float(b.var() - variance.mean()), 0.0)
+    reliability = spread / np.maximum(spread + variance, np.finfo(float).tiny)
+    shrunken = b.mean() + reliability * (b - b.mean())
+    return {source.items[i]: float(value) for i, value in zip(use, shrunken, strict=True)}

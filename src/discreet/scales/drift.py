@@ -32,6 +32,7 @@ from discreet.answers.protocol import AnswerSource
 from discreet.answers.responses import Responses
 from discreet.counts import PairCounts, holds_counts
 from discreet.errors import BadUsage, DisconnectedItems
+from discreet.items.groups import adjust
 from discreet.models.calibrate import fit
 from discreet.models.slopes import (
     LEAST,
@@ -59,7 +60,7 @@ from discreet.scales.placing import (
 )
 from discreet.tables.reading import ReadingWords
 from discreet.tables.sources import as_arrow, is_data_frame
-from discreet.tabular import Tabular, brief_repr, list_field_columns
+from discreet.tabular import Tabular, list_field_columns
 from discreet.text import count_of, name_some
 from discreet.types import BoolArray, FloatArray, IndexArray
 
@@ -109,6 +110,15 @@ class Drift(Tabular):
         From calibrations: standard deviation of the items' changes per logit of cohort mean that
         is not sampling error, as unequal slopes make it; None where cohort means are not known,
         and from answers, where every item has its own slope.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> drift = discreet.find_drift(estimate, estimate)
+    >>> drift.alarm, drift.test
+    (False, 'calibrations')
     """
 
     items: tuple[str, ...]
@@ -127,8 +137,6 @@ class Drift(Tabular):
     choice: str = ""
     cohort_mean: FloatArray | None = None
     tau: float | None = None
-
-    __repr__ = brief_repr
 
     @property
     def alarm(self) -> bool:
@@ -201,7 +209,7 @@ def find_drift(
         compared = _compare_answers([load_answers(part, reading) for part in parts], names)
     else:
         compared = _compare_calibrations([_read_period(part) for part in parts], names)
-    adjusted = adjust_holm(compared.p_value)
+    adjusted = adjust(compared.p_value, "holm")
     moved = adjusted < level
     warnings = (*compared.warnings, *_warn(compared, moved))
     warn_of_dropped(warnings)
@@ -501,21 +509,6 @@ def _explain_tau(tau: float | None, periods: int) -> str:
         f"{text} With two periods only the size of a change tells drift from an unequal slope; "
         "give the answers to tell them apart."
     )
-
-
-def adjust_holm(p: FloatArray) -> FloatArray:
-    """Return p-values adjusted for having looked at all of them (Holm 1979).
-
-    Examples
-    --------
-    >>> adjust_holm(np.array([0.04, 0.001, 0.03])).round(3).tolist()
-    [0.06, 0.003, 0.06]
-    """
-    order = np.argsort(p)
-    raised = p[order] * np.arange(len(p), 0, -1)
-    adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(np.maximum.accumulate(raised), 1.0)
-    return adjusted
 
 
 def _warn(compared: _Comparison, moved: BoolArray) -> tuple[FitWarning, ...]:

@@ -29,7 +29,7 @@ from discreet.privacy.accounting.spend import compose_guarantees
 from discreet.results.calibrated import read_calibration
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Estimate, FitWarning, WarningKind
-from discreet.tabular import Tabular, brief_repr, list_field_columns
+from discreet.tabular import Tabular, list_field_columns
 from discreet.text import name_some
 from discreet.types import BoolArray, FloatArray
 
@@ -83,6 +83,15 @@ class Link(Tabular):
         The second calibration, as it was before.
     by
         ``"items"`` or ``"persons"``: what the two have in common, and what ``items`` holds.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> answers = discreet.datasets.lsat()
+    >>> estimate = discreet.fit(answers)
+    >>> link = discreet.link_calibrations(estimate, estimate)
+    >>> link.flagged_items, link.by
+    ((), 'items')
     """
 
     shift: float
@@ -101,8 +110,6 @@ class Link(Tabular):
     guarantee: Guarantee | None = None
     linked: object = None
     by: str = "items"
-
-    __repr__ = brief_repr
 
     @property
     def flagged_items(self) -> tuple[str, ...]:

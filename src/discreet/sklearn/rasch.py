@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, issparse
 
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, MissingExtra
-from discreet.items.fit import (
+from discreet.items.residuals import (
     describe_persons,
     log_likelihood,
     predict_answers,

@@ -17,8 +17,8 @@ from discreet.atomic import staged
 from discreet.errors import BadUsage
 from discreet.models.calibrate import fit
 from discreet.persons.scoring import score
+from discreet.report.diagnosis import Diagnosis, diagnose_test
 from discreet.report.evidence import Evidence, gather_evidence
-from discreet.report.findings.diagnosis import Diagnosis, diagnose_test
 from discreet.report.formats import can_write_workbooks, write_csv, write_workbook
 from discreet.report.page import list_report_values, write_diagnosis
 from discreet.report.summary import summarise_evidence

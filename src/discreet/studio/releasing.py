@@ -29,9 +29,10 @@ from discreet.publishing.delivery import (
     DeliveryTerms,
     find_charged,
     read_order,
+    release_spec,
     resume_release,
 )
-from discreet.publishing.release import Preview, preview_release, release_spec
+from discreet.publishing.release import Preview, preview_release
 from discreet.publishing.spec import ItemList, ReleaseSpec, make_spec, restrict_reading
 from discreet.scales.bank import CONFIDENTIAL, is_bank, read_bank
 from discreet.studio.forms import Field, read_fields, read_number, read_whole, write_number

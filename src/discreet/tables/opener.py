@@ -23,7 +23,7 @@ import numpy.typing as npt
 from discreet.errors import BadResponses, BadUsage, DiscreetWarning
 from discreet.tables.columns import LongPlan, WidePlan, plan_columns
 from discreet.tables.formats.evaluations import KINDS as LOGS
-from discreet.tables.formats.evaluations import EvaluationSource
+from discreet.tables.formats.evaluations import EvaluationSource, name_score
 from discreet.tables.formats.jsonl import JsonLinesSource
 from discreet.tables.ids import IdCodes, read_ids, spell_ids
 from discreet.tables.paths import find_files, read_head, sniff, warn_encoding
@@ -31,7 +31,7 @@ from discreet.tables.reading import Form, Reading
 from discreet.tables.remedies import Detected, join_detected, refuse_detected
 from discreet.tables.separators import OrderKeys, refuse_answers_as_names
 from discreet.tables.sources import DelimitedSource, FrameSource, NotUtf8, ParquetSource, as_arrow
-from discreet.tables.values import BAD, letter_column, write_cell
+from discreet.tables.values import BAD, label_columns, write_cell
 from discreet.types import FloatArray, Int8Array, Int32Array, Int64Array, Texts
 
 
@@ -211,11 +211,11 @@ def open_table_file(
 
 
 def _trim(source: Source, reading: Reading) -> Source:
-    """Return a source whose nameless columns can be ignored, without the rows to drop."""
-    for number, name in enumerate(source.names):
-        letter = f"column {letter_column(number)}"
-        if not name and letter in reading.ignore:
-            cast("list[str]", source.names)[number] = letter
+    """Return a source without the rows to drop; columns go by their letter where that is stated."""
+    stated = {*reading.ignore, *reading.group, *reading.keep, reading.person}
+    for number, label in enumerate(label_columns(source.names)):
+        if label in stated:
+            cast("list[str]", source.names)[number] = label
     if reading.listed or not reading.rows_aside:
         return source
     from discreet.tables.rows import TrimmedSource
@@ -320,6 +320,8 @@ def plan_source(source: Source, reading: Reading) -> LongPlan | WidePlan:
     """Find the columns of a source; JSON lines know theirs."""
     if isinstance(source, JsonLinesSource):
         return source.plan
+    if isinstance(source, EvaluationSource):
+        reading = name_score(reading, source.names)
     return plan_columns(source.names, reading, source.name)
 
 

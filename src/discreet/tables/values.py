@@ -434,3 +434,19 @@ def letter_column(number: int) -> str:
         number, letter = divmod(number - 1, 26)
         letters = chr(ord("A") + letter) + letters
     return letters
+
+
+def label_columns(names: Sequence[str]) -> list[str]:
+    """Return names that tell columns apart: those without a name, or with one again, by letter.
+
+    Examples
+    --------
+    >>> label_columns(["1", "", "1"])
+    ['1', 'column B', '1 (column C)']
+    """
+    labels, known_names = [], set[str]()
+    for number, name in enumerate(names):
+        letter = f"column {letter_column(number)}"
+        labels.append(letter if not name else f"{name} ({letter})" if name in known_names else name)
+        known_names.add(name)
+    return labels

@@ -287,7 +287,8 @@ RIGHT, WRONG = (
     for end in (lambda ranks: max(ranks.values()), lambda _: 0)
 )
 """Labels of right and of wrong answers."""
-_NUMBERED = re.compile(r"[(\[]?\s*(-?\d{1,2})\s*[)\].:=–-]|.*[(\[]\s*(-?\d{1,2})\s*[)\]]$")
+_CODED = re.compile(r"([A-Za-z]+)0*(\d{1,2})")
+_NUMBERED = re.compile(r"[(\[]?\s*(-?\d{1,2})\s*[)\].:=–-](?!\s*\d)|.*[(\[]\s*(-?\d{1,2})\s*[)\]]$")
 
 
 def order_texts(texts: Collection[str]) -> list[str] | None:
@@ -312,3 +313,17 @@ def order_texts(texts: Collection[str]) -> list[str] | None:
         if len(places) == len(texts) and len(set(places.values())) == len(texts) > 1:
             return sorted(texts, key=lambda text: places[text])
     return None
+
+
+def order_codes(texts: Collection[str]) -> list[str] | None:
+    """Return codes of letters and a number in the order of the number; None of other texts.
+
+    Examples
+    --------
+    >>> order_codes({"A2", "A10", "A1"}), order_codes({"A1", "B2"})
+    (['A1', 'A2', 'A10'], None)
+    """
+    matches = {text: _CODED.fullmatch(text) for text in texts}
+    parts = [(match[1], int(match[2])) for match in matches.values() if match is not None]
+    is_run = len({letters for letters, _ in parts}) == 1 and len(set(parts)) == len(texts) > 1
+    return sorted(texts, key=lambda text: (len(text), text)) if is_run else None

@@ -141,6 +141,12 @@ class Guarantee(Guessable):
     the id of the ledger that was charged, or None, and then `ledger_note` says so. `tail` bounds
     the probability that somebody becomes surer of a fact about a person than epsilon allows: 0
     for pure epsilon, None where no bound is known (random graphs, shuffling).
+
+    Examples
+    --------
+    >>> promise = Guarantee(1.0, 1e-6, 0.02, "replace-one", "pairs")
+    >>> promise.summary
+    "epsilon 1, delta 1e-06, replace-one; protects one person's whole set of answers"
     """
 
     epsilon: float

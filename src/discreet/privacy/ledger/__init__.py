@@ -265,7 +265,7 @@ class Ledger(Guessable):
         """
         name = check_reservation(self.name_reservation() if reservation is None else reservation)
         terms = Asked(spend.epsilon, spend.delta, str(spend.neighbours), spend.mechanism, persons)
-        self.check_policy(terms)
+        self._check_policy(terms)
         check_given(self.path, ids, needed=self.remembers_persons)
         with self._change() as (connection, history):
             _check_new(history, name)
@@ -294,8 +294,16 @@ class Ledger(Guessable):
                 keep_persons(connection, len(history.entries) + 1, ids)
             return name
 
-    def check_policy(self, terms: Asked) -> None:
-        """Refuse what the policy does not allow, if there is one; no answer is needed for that."""
+    def check_asked(self, terms: Asked, population: str) -> None:
+        """Refuse what no release of this ledger may ask for, whatever the answers are."""
+        self.history().check_known(population)
+        self._check_policy(terms)
+
+    def check_release(self, request: Request | None) -> list[Approver]:
+        """Return who approved a release, or refuse it; no answer is needed for that."""
+        return self.board().check_release(request)
+
+    def _check_policy(self, terms: Asked) -> None:
         if self.policy is not None:
             self.policy.check(terms)
 
@@ -463,6 +471,17 @@ class Ledger(Guessable):
                 remove_inside(connection, reservation)
         if not keep_values:
             remove_beside(self.path, reservation)
+
+    def describe_charge(self, reservation: str) -> dict[str, Any]:
+        """Return what a bundle says about the ledger: what was spent, and the charge itself.
+
+        It counts releases as the steward declared them, and nothing that was found in answers. The
+        head of the chain and the digest of the values are keyed hashes (docs/privacy.md).
+        """
+        history = self.history()
+        entry = history.find(reservation)
+        charge = {"release": entry.number, "head": entry.head, "values": entry.digest}
+        return {"account": history.describe_account(entry), "charge": charge}
 
     def find(self, release: int | str) -> LedgerEntry:
         """Return the entry with this number, or whose reservation begins so."""

@@ -362,6 +362,19 @@ class History:
             is_exact=is_exact,
         )
 
+    def describe_account(self, entry: LedgerEntry) -> dict[str, Any]:
+        """Return what was spent on an entry's population up to and with it, and by how many."""
+        before = tuple(one for one in self.entries if one.number <= entry.number)
+        epsilon, delta = replace(self, entries=before).spent(entry.population)
+        apart = self.populations.are_disjoint
+        return {
+            "population": entry.population,
+            "epsilon": epsilon,
+            "delta": delta,
+            "limit": self.limit.epsilon,
+            "releases": sum(not apart(one.population, entry.population) for one in before),
+        }
+
     def standings(self) -> list[PopulationBalance]:
         """Return what is spent on "everyone" and on each declared population."""
         return [self.standing(name) for name in (EVERYONE, *self.populations.names)]

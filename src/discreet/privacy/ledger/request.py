@@ -410,6 +410,20 @@ def approve(
         The file with a signing key, from ``discreet steward key``.
     passphrase
         Of the key, where it has one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import discreet
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> key = folder.name + "/ada.key"
+    >>> write_key(key).startswith("ed25519:")
+    True
+    >>> ledger = discreet.Ledger.create(folder.name + "/spent.db", epsilon=1.0)
+    >>> request = discreet.propose(epsilon=0.5, items=["a", "b", "c"], ledger=ledger)
+    >>> len(discreet.approve(request, key).signatures)
+    1
+    >>> folder.cleanup()
     """
     signed = as_request(request).sign(signing_key, passphrase)
     if not isinstance(request, Request):

@@ -4,7 +4,7 @@ A mechanism's module holds what it counts, its exact sensitivity with the refere
 its noise, and the attack on it for the audit
 (:class:`discreet.privacy.mechanisms.base.CompleteMechanism`). How released values become
 difficulties is in :data:`discreet.models.noisy.released.FITS`, what plans expect of the noise in
-:data:`discreet.planning.noise.FORECASTS`. The command line's choices, the audit and the documents
+:data:`discreet.planning.study.FORECASTS`. The command line's choices, the audit and the documents
 are read off ``MECHANISMS``; a release resolves its entry before the ledger is charged. The modules
 are loaded when a mechanism is made, so that names and help cost nothing.
 """

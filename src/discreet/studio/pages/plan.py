@@ -16,11 +16,11 @@ from starlette.routing import Route
 
 from discreet.errors import BadUsage
 from discreet.html import HtmlColumn
+from discreet.planning.page import list_beliefs
 from discreet.planning.plan import CLEARLY, ORDERED_GAP, Plan, plan, plannable
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms import MECHANISMS
-from discreet.report.pages import list_beliefs
-from discreet.report.svg import draw_epsilons
+from discreet.report.drawings import draw_epsilons
 from discreet.studio.forms import (
     Field,
     read_fields,

@@ -26,8 +26,7 @@ from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.balance import LedgerEntry
 from discreet.privacy.protocol import Order
 from discreet.publishing.delivery import find_charged
-from discreet.report.statement import make_statement
-from discreet.report.statement_points import list_nist_points
+from discreet.report.statement import list_nist_points, make_statement
 from discreet.studio.forms import (
     Upload,
     end_sentence,

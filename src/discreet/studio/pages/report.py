@@ -13,8 +13,8 @@ from starlette.routing import Route
 from discreet.html import HtmlColumn
 from discreet.items.curves import observed_curve
 from discreet.items.distractors import option_map
-from discreet.report.curve_figures import draw_categories, draw_curve
-from discreet.report.findings.steps import words_for
+from discreet.report.drawings import draw_categories, draw_curve, draw_options
+from discreet.report.model_findings import words_for
 from discreet.report.page import (
     CATEGORY_COLUMNS,
     GROUP_COLUMNS,
@@ -23,7 +23,6 @@ from discreet.report.page import (
     list_html_columns,
     show_options,
 )
-from discreet.report.svg import draw_options
 from discreet.report.tables import AnalysisTable
 from discreet.results.thresholds import THRESHOLD_COLUMNS
 from discreet.scales.reported import Scale

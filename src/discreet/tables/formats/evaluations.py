@@ -16,6 +16,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -122,6 +123,13 @@ class EvaluationSource(DeclaredSource):
             if number == row:
                 return f"{self.path}, {sample.location}"
         return f"{self.path}, row {row + 1}"
+
+
+def name_score(reading: Reading, names: Sequence[str]) -> Reading:
+    """Return a reading of the column ``score``, where one score for each task was named."""
+    is_by_task = reading.response is not None and ":" in reading.response
+    is_column = reading.response in names
+    return replace(reading, response=None) if is_by_task and not is_column else reading
 
 
 def _turn(rows: list[list[str | None]], columns: Sequence[int]) -> list[Any]:

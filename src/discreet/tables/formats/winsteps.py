@@ -2,7 +2,8 @@
 
 In: a control file (``NI=``, ``ITEM1=``, ``CODES=``, item names up to ``END NAMES``), with its data
 below or in the file that ``DATA=`` names. Out: a wide table: a column of persons and one column per
-item. Codes that ``CODES=`` does not list are missing, as in Winsteps.
+item. Codes that ``CODES=`` does not list are missing, as in Winsteps, and with ``KEY1=`` the others
+are right (1) or wrong (0).
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from discreet.errors import BadResponses
+from discreet.errors import BadResponses, Remedy
 from discreet.tables.paths import read_text
-from discreet.tables.remedies import DeclaredSource
+from discreet.tables.remedies import Detected
 
 _SETTING = re.compile(r"^\s*&?\s*([A-Za-z]\w*)\s*=\s*(.*?)\s*(?:;.*)?$")
 _ENDS = ("END NAMES", "END LABELS")
@@ -24,7 +25,7 @@ _UNKNOWN = ("IREFER", "IVALUE", "IVALUEA", "NEWSCORE", "RESCORE", "FORMAT", "DEL
 """Settings that give codes another meaning; read only where they change nothing."""
 
 
-class WinstepsSource(DeclaredSource):
+class WinstepsSource:
     """A control file with its data; see :class:`discreet.tables.opener.Source`.
 
     Attributes
@@ -72,16 +73,37 @@ class WinstepsSource(DeclaredSource):
             )
         return int(text)
 
+    def _read_key(self, width: int) -> list[str]:
+        """Return the right answer to every item; empty where codes are scores."""
+        key = [sign.strip() for sign in _cut(self.key, width)]
+        if self.key and len(key) != len(self.names) - 1:
+            raise BadResponses(
+                f"{self.path}: KEY1= has {len(key)} right answers for {len(self.names) - 1} items. "
+                "Give one for each item, XWIDE= characters wide."
+            )
+        return key
+
+    def detect(self, columns: Sequence[int], *, has_ids: bool) -> tuple[Detected, ...]:
+        """Return whether the control file says which answers are right."""
+        del columns, has_ids
+        remedy = Remedy("give the release a table of scored answers")
+        sentence = f"{self.name}: KEY1= says which answers are right."
+        return (Detected("key", sentence, remedy),) if self.key else ()
+
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns as text."""
         width, first = self._number("XWIDE", 1), self._number("ITEM1") - 1
         codes = {code.strip() for code in _cut(self._settings.get("CODES", '"01"'), width)}
+        key = self._read_key(width)
         start = self._number("NAME1", 1) - 1
         end = start + self._number("NAMLEN", 30 if start > first else first - start or 30)
         n_items, table = len(self.names) - 1, []
         for line in self._rows:
             cells = [line[first + n * width :][:width].strip() for n in range(n_items)]
-            answers = [cell if cell in codes else None for cell in cells]
+            answers = [
+                None if cell not in codes else str(int(cell == key[n])) if key else cell
+                for n, cell in enumerate(cells)
+            ]
             table.append([line[start:end].strip() or None, *answers])
         if self._progress is not None:
             self._progress(self.path.stat().st_size)

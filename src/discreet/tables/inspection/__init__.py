@@ -11,6 +11,7 @@ import shlex
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -27,6 +28,7 @@ from discreet.errors import (
 from discreet.tables.columns import LongPlan, plan_columns
 from discreet.tables.dataset import names_database
 from discreet.tables.formats.evaluations import KINDS as LOGS
+from discreet.tables.formats.evaluations import name_score
 from discreet.tables.inspection.answers import judge_answers
 from discreet.tables.inspection.columns import Column, ColumnRoles, list_roles, name_columns
 from discreet.tables.inspection.rows import (
@@ -288,6 +290,23 @@ def decide_reading(source: Any, words: Mapping[str, Any]) -> Reading:
     return inspection.take_sure()
 
 
+def refer_to_proposal(refusal: BadResponses, source: Any, words: Mapping[str, Any]) -> BadResponses:
+    """Return a refusal with a note on what an inspection of the file finds, and how to take it."""
+    with suppress(DiscreetError):
+        if "reading" in words or not is_inspected(source):
+            return refusal
+        inspection = inspect_table(source, **words)
+        sentences = [finding.question for finding in inspection.findings]
+        if inspection.options != simplify(inspection.stated) and sentences:
+            refusal.add_note(
+                escape_controls(
+                    f"discreet.inspect_table(...) finds: {' '.join(sentences[:4])} To take what it "
+                    "proposes: read_responses(path, reading=discreet.inspect_table(path).proposal)."
+                )
+            )
+    return refusal
+
+
 _REFUSED_BY_READER = ("missing", "model")
 """Questions about values: asked alone, the reader's own refusal points at the first such cell."""
 
@@ -320,7 +339,16 @@ def _choose_grid(grids: list[CellGrid], findings: Findings) -> CellGrid:
     sheets = [grid.options["sheet"] for grid in grids]
     tables = [find_names(grid, Findings(findings.stated)) for grid in grids]
     names = [sorted(filter(None, table.names)) for table in tables]
-    if all(listed == names[0] for listed in names):
+    is_same = all(listed == names[0] for listed in names)
+    if is_same and _name_same_persons(tables) and "sheet" not in findings.stated:
+        answers = [make_remedy(f"'{sheet}' alone:", {"sheet": sheet}) for sheet in sheets[:6]]
+        question = (
+            f"The {len(sheets)} sheets name the same persons, as tests at different times do. "
+            "Which one is read?"
+        )
+        findings.ask("sheet", question, answers, sheets[:6])
+        return grids[0]
+    if is_same:
         joined = [row for table in tables for row in table.rows]
         if "sheet" not in findings.stated:
             reason = f"The {len(sheets)} sheets have the same columns and are read as one table."
@@ -338,12 +366,28 @@ def _choose_grid(grids: list[CellGrid], findings: Findings) -> CellGrid:
     return first
 
 
+def _name_same_persons(tables: list[Table]) -> bool:
+    """Say whether a column has other values in every row of a sheet, and the same in each sheet."""
+    for number in range(len(tables[0].names)):
+        columns = [
+            [row[number] for row in table.rows if number < len(row) and row[number]]
+            for table in tables
+        ]
+        shared = set(columns[0]).intersection(*columns[1:])
+        is_unique = all(len(set(cells)) == len(cells) > 2 for cells in columns)
+        if is_unique and 2 * len(shared) > len(columns[0]):
+            return True
+    return False
+
+
 def _inspect_grid(grid: CellGrid, reading: Reading, findings: Findings) -> TablePreview:
     if grid.kind in ("jsonl", "inspect", "harness"):
         return _inspect_long(grid, reading, findings, None)
     table = find_names(grid, findings)
     if not table.rows:
         return _show(table, ["not clear"] * len(table.names), [])
+    if findings.options.get("layout") == "long":
+        reading = replace(reading, layout="long", header=False)
     try:
         plan = plan_columns(table.names, reading, grid.name)
     except BadResponses as doubt:
@@ -380,7 +424,8 @@ def _inspect_wide(grid: CellGrid, table: Table, findings: Findings) -> TablePrev
     judge_answers(items, findings, grid.labels)
     options = {**findings.stated, **findings.options}
     roles = list_roles(columns, options, {column.label for column in items})
-    return _show(table, roles, sorted(odd.aside), options.get("key_row"))
+    shown = _show(table, roles, sorted(odd.aside), options.get("key_row"))
+    return replace(shown, rows=_name_values(shown, grid.labels))
 
 
 def _pick(stated: Mapping[str, Any], *names: str) -> dict[str, Any]:
@@ -410,7 +455,7 @@ def _inspect_long(
     names = names or []
     if plan is None:
         try:
-            found = plan_columns(names, reading, grid.name)
+            found = plan_columns(names, name_score(reading, names), grid.name)
         except (BadResponses, BadUsage) as doubt:
             findings.ask("response", str(doubt), doubt.remedies)
             return _show(Table(names, rows), ["not clear"] * len(names), [])
@@ -485,6 +530,20 @@ def _show(table: Table, roles: list[str], aside: list[int], key_row: object = No
         tuple(row_roles),
         tuple(number + 1 for number in shown),
         _cut_cells(table.above, len(table.names)),
+    )
+
+
+def _name_values(
+    preview: TablePreview, labels: Mapping[str, Mapping[str, str]]
+) -> tuple[tuple[str, ...], ...]:
+    """Return the rows of a preview with the labels that the file gives to values."""
+    by_column = [labels.get(name, {}) for name in preview.names]
+    return tuple(
+        tuple(
+            f"{cell} = {words[cell]}" if cell in words else cell
+            for cell, words in zip(row, by_column, strict=True)
+        )
+        for row in preview.rows
     )
 
 

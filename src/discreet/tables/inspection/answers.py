@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from discreet.tables.inspection.columns import LARGEST, Column, bound_number
 from discreet.tables.remedies import Findings, make_remedy
 from discreet.tables.scales import BadScale, CategoryScale, Tally, find_scale, make_asked
 from discreet.tables.values import MISSING_WORDS, spell
-from discreet.tables.vocabulary import NO_ANSWER, order_texts
+from discreet.tables.vocabulary import NO_ANSWER, SCALES, order_codes, order_texts
 
 RUNS_AGAINST = -0.2
 """Correlation with the other items below which an item may be worded the other way round."""
@@ -57,7 +58,7 @@ def judge_answers(
     if kind == "letters":
         ask_key(findings, items)
     elif kind == "texts":
-        _order_categories(clean, findings)
+        _order_categories(clean, findings, labels)
     elif kind == "steps":
         _judge_numbers(clean, findings, labels)
     if kind in ("texts", "steps") and len({len(column.cells) for column in items}) == 1:
@@ -120,26 +121,58 @@ def give_key() -> Remedy:
 # -- texts -----------------------------------------------------------------------------------
 
 
-def _order_categories(tally: Tally, findings: Findings) -> None:
+def _order_categories(
+    tally: Tally, findings: Findings, labels: Mapping[str, Mapping[str, str]]
+) -> None:
     """Propose the order of texts: each list of those that items share."""
+    _ask_numbers(tally, findings)
     if "categories" in findings.stated:
         return
-    lists: list[set[str]] = []
-    for words in tally.values():
-        texts = {word for word in words if bound_number(word) is None}
-        joined = [known for known in lists if known & texts and order_texts(known | texts)]
+    misspelt, lists = _find_misspelt(tally, findings), list[set[str]]()
+    for item, words in tally.items():
+        texts = {word.lower() for word in words if bound_number(word) is None} - misspelt
+        texts |= {code.lower() for code in labels.get(item, {}) if bound_number(code) is None}
+        joined = [known for known in lists if known & texts and _order(known | texts, labels)]
         if joined:
             joined[0].update(texts)
         elif texts and not any(texts <= known for known in lists):
             lists.append(texts)
-    ordered = [order_texts(texts) for texts in lists]
-    if all(ordered):
-        shown = "; ".join(" < ".join(texts or ()) for texts in ordered)
+    ordered = [_order(texts, labels) for texts in lists]
+    shown = "; ".join(" < ".join(texts) for texts in ordered if texts)
+    if not all(ordered):
+        _ask_order(lists[ordered.index(None)], findings)
+    elif any(order_codes(texts) for texts in lists):
+        turned = [texts[::-1] for texts in ordered if texts]
+        findings.ask(
+            "categories",
+            f"Answers are codes: {shown}. Is this their order, from the lowest to the highest?",
+            [
+                make_remedy("it is:", {"categories": ordered}),
+                make_remedy("it is the other way round:", {"categories": turned}),
+            ],
+        )
+    else:
         reason = f"Answers are texts, from the lowest to the highest: {shown}."
         findings.note("categories", ordered, reason, ["the items"])
-        return
-    unknown = [texts for texts, order in zip(lists, ordered, strict=True) if order is None]
-    listed = ", ".join(f"'{text}'" for text in sorted(unknown[0])[:10])
+
+
+def _order(texts: Collection[str], labels: Mapping[str, Mapping[str, str]]) -> Sequence[str] | None:
+    """Return texts in the order of a known vocabulary, of their labels, or of their numbers."""
+    order = order_texts(texts)
+    if order is not None:
+        return order
+    for words in labels.values():
+        by_label = {word.lower(): code.lower() for code, word in words.items()}
+        if {*texts} <= {*by_label.values()}:
+            known_order = order_texts(by_label) or list(by_label)
+            return [by_label[word] for word in known_order if by_label[word] in texts]
+    return order_codes({text.upper() for text in texts}) and sorted(
+        texts, key=lambda text: (len(text), text)
+    )
+
+
+def _ask_order(texts: Collection[str], findings: Findings) -> None:
+    listed = ", ".join(f"'{text}'" for text in sorted(texts)[:10])
     findings.ask(
         "categories",
         f"Answers are texts: {listed}. What is their order, from the lowest to the highest?",
@@ -148,6 +181,41 @@ def _order_categories(tally: Tally, findings: Findings) -> None:
             Remedy("or say which texts are right", asks="key"),
         ],
     )
+
+
+def _ask_numbers(tally: Tally, findings: Findings) -> None:
+    """Ask about numbers among answers that are texts."""
+    counts = sum((Counter(words) for words in tally.values()), Counter[str]())
+    numbers = [word for word in counts if bound_number(word) is not None]
+    is_rare = 5 * sum(counts[word] for word in numbers) < counts.total()
+    if numbers and is_rare and not {"0", "1"} & {*numbers}:
+        listed = ", ".join(f"{word} ({counts[word]:,} cells)" for word in numbers)
+        _ask_missing(f"Answers are texts, and {listed} is none of them.", numbers, findings)
+
+
+def _ask_missing(reason: str, codes: Sequence[str], findings: Findings) -> None:
+    answers = [
+        make_remedy("it stands for a missing answer:", {"missing": [*codes]}),
+        Remedy("it is a mistake: correct the cells"),
+    ]
+    question = f"{reason} Does it stand for a missing answer?"
+    if "missing" not in findings.stated:
+        findings.ask("missing", question, answers)
+
+
+def _find_misspelt(tally: Tally, findings: Findings) -> set[str]:
+    """Return texts that are nearly others and much rarer; ask about them."""
+    counts: Counter[str] = Counter()
+    for words in tally.values():
+        for word, times in words.items():
+            counts[word.lower()] += times
+    rare = {text for text, times in counts.items() if 50 * times < counts.total()}
+    alike = {text for text in rare if get_close_matches(text, counts.keys() - rare, 1, 0.85)}
+    alike -= {text for ranks in SCALES for text in ranks}
+    if alike:
+        listed = ", ".join(f"'{text}' ({counts[text]:,} cells)" for text in sorted(alike))
+        _ask_missing(f"{listed} looks misspelt.", sorted(alike), findings)
+    return alike
 
 
 # -- numbers ---------------------------------------------------------------------------------

@@ -14,6 +14,8 @@ from decimal import Decimal
 from functools import cached_property, lru_cache
 from typing import Literal
 
+import numpy as np
+
 from discreet.tables.columns import expand_names, find_role_names
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import Findings, make_remedy
@@ -31,6 +33,7 @@ from discreet.tables.vocabulary import (
     order_texts,
     plain,
 )
+from discreet.types import FloatArray
 
 Kind = Literal["blank", "steps", "number", "letters", "texts", "date", "many"]
 
@@ -41,6 +44,8 @@ _DATE = re.compile(
 _LETTERS = re.compile(r"[A-Ha-h]([,;/+& ]*[A-Ha-h])*")
 _CODE = re.compile(r"-[0-9]+|[79]{1,4}|8{1,4}|9[0-9]|7[0-9]|99[0-9]|999[0-9]")
 _PERCENT = re.compile(r"-?[\d.,]+ ?%")
+_REMARK = re.compile(r".*(\[(other|comment)\]|_TEXT)")
+"""Names that survey programs give to remarks beside an answer."""
 _GONE = MISSING_WORDS | NO_ANSWER
 FEW = 12
 """Different values up to which a column may part persons into groups."""
@@ -160,6 +165,11 @@ class Column:
         is_small = len(self.words) <= MOST_CATEGORIES or 4 * len(self.words) < total <= 400
         return "texts" if is_small and 2 * len(self.words) <= total + 2 else "many"
 
+    @property
+    def percentages(self) -> float:
+        """The share of cells with a percent sign."""
+        return self._share(lambda word: bool(_PERCENT.match(word))) if self.words else 0.0
+
     def _share(self, test: Callable[[str], bool]) -> float:
         hits = sum(n for word, n in self.words.items() if test(word))
         return float(hits / sum(self.words.values()))
@@ -190,6 +200,8 @@ class ColumnRoles:
         groups = expand_names(stated.get("group") or (), [column.label for column in columns])
         taken = {*stated.get("ignore", ()), *groups, stated.get("person")}
         taken |= {stated.get("order_by")}
+        numbered = Counter(c.word for c in columns if c.name[-1:].isdigit())
+        self._series = {word for word, times in numbered.items() if times > 2} - TOTALS
         self._free = [column for column in columns if column.label not in taken]
         self.items: list[Column] = []
 
@@ -211,8 +223,9 @@ class ColumnRoles:
         kinds = Counter[str](column.kind for column in candidates)
         best = max(("steps", "letters", "texts"), key=lambda kind: kinds[kind])
         family = [column for column in candidates if column.kind == best]
-        items = [column for column in family if _belongs(column, family)]
+        items = [c for c in family if _belongs(c, family) and not _is_outside(c, family)]
         sums = find_sums(items, self._rows) if best == "steps" else []
+        sums += find_part_sums([c for c in items if c not in sums], self._rows)
         kept = [
             column
             for column in self._free
@@ -226,7 +239,8 @@ class ColumnRoles:
 
     def _is_plain(self, column: Column) -> bool:
         known = GROUPS | AGES | ABOUT | TOTALS | IDS | NAMES | NUMBERS
-        return bool(column.name) and column.word not in known
+        is_known = column.word in known - self._series or bool(_REMARK.fullmatch(column.name))
+        return bool(column.name) and not is_known
 
     # -- other columns -----------------------------------------------------------------------
 
@@ -241,6 +255,12 @@ class ColumnRoles:
             reason = f"'{column.name}' is an age."
         elif (word in TOTALS or _is_total_name(column.name)) and column.kind in ("steps", "number"):
             reason = f"'{column.name}' holds totals or marks."
+        elif column.percentages >= SHARE:
+            reason = f"'{column.name}' holds percentages."
+        elif _REMARK.fullmatch(column.name):
+            reason = f"'{column.name}' holds remarks."
+        elif column in find_part_sums([*self.items, column], self._rows):
+            reason = f"'{column.name}' is the sum of some items."
         elif column in find_sums([*self.items, column], self._rows):
             reason = f"'{column.name}' is the sum of the items."
         elif column.kind == "date":
@@ -369,6 +389,15 @@ def _belongs(column: Column, family: Sequence[Column]) -> bool:
     return max(shares, default=0) >= 0.5 or order_texts(column.words) is not None
 
 
+def _is_outside(column: Column, family: Sequence[Column]) -> bool:
+    """Say whether a column of texts has few of the values, and no name of the items' series."""
+    if column.kind != "texts" or column.word in {c.word for c in family if c is not column}:
+        return False
+    others = Counter(other.word for other in family if other is not column)
+    most = max(len(other.words) for other in family)
+    return max(others.values(), default=0) > 2 and 2 * len(column.words) <= most
+
+
 def find_sums(columns: Collection[Column], rows: int) -> list[Column]:
     """Return the columns that are the sum of the others in nearly every row."""
     numbers = {
@@ -387,6 +416,24 @@ def find_sums(columns: Collection[Column], rows: int) -> list[Column]:
         if len(numbers) > 3 and len(filled) >= 5 and hits >= 0.9 * len(filled):
             sums.append(column)
     return sums
+
+
+def find_part_sums(columns: Sequence[Column], rows: int) -> list[Column]:
+    """Return the columns that are the sum of three or more items next to each other."""
+    numbers = {c.number: [_value(cell) or 0 for cell in c.cells] for c in columns}
+    if rows < ENOUGH_ROWS or any(len(values) != rows for values in numbers.values()):
+        return []
+    highest = {number: max(values) for number, values in numbers.items()}
+    typical = sorted(highest.values())[len(highest) // 2] if highest else 0
+    items = [n for n in numbers if highest[n] <= typical]
+    before = np.cumsum([[0.0] * rows, *(numbers[n] for n in items)], axis=0)
+    return [c for c in columns if c.number not in items and _is_part(numbers[c.number], before)]
+
+
+def _is_part(values: Sequence[float], before: FloatArray) -> bool:
+    """Say whether values are the difference of two cumulated sums, three items or more apart."""
+    parts = (before[n:] - before[:-n] for n in range(3, len(before)))
+    return any((part == values).all(axis=1).any() for part in parts)
 
 
 @lru_cache(maxsize=4096)

@@ -41,8 +41,9 @@ from discreet.tables.separators import (
     is_wide_row,
 )
 from discreet.tables.sources import FrameSource, as_arrow
-from discreet.tables.values import MISSING_WORDS, spell, write_cell
+from discreet.tables.values import MISSING_WORDS, label_columns, spell, write_cell
 from discreet.tables.vocabulary import KEYS, NO_ANSWER, plain
+from discreet.text import name_some
 
 _MOST_LOGS = 20
 """Logs of evaluations that are looked at."""
@@ -212,6 +213,8 @@ def find_names(grid: CellGrid, findings: Findings) -> Table:
     if grid.names is not None:
         return Table(grid.names, grid.rows)
     header = findings.stated.get("skip_rows", _find_header(grid.rows))
+    if "skip_rows" not in findings.stated and _has_two_headers(grid.rows, header):
+        header += 1
     rows = grid.rows
     first = [(cell or "").strip() for cell in rows[header]] if header < len(rows) else []
     names = [name for name in first if name]
@@ -233,11 +236,38 @@ def find_names(grid: CellGrid, findings: Findings) -> Table:
         where = f"Names are in row {header + 1}; above them stands {quoted or 'nothing'}."
         findings.note("skip_rows", header, where, [f"rows 1 to {header}"])
     below = [row for row in rows[header + 1 :] if row or len(first) > 1]
-    while first and not first[-1] and all(len(row) < len(first) or not row[-1] for row in below):
+    is_book = grid.kind == "workbook"
+    while (
+        is_book
+        and first
+        and not first[-1]
+        and all(len(row) < len(first) or not row[-1] for row in below)
+    ):
         first, below = first[:-1], [row[: len(first) - 1] for row in below]
     if has_row_names(first, [[cell or "" for cell in row] for row in below[:5]]):
         first = ["", *first]
-    return Table(first, below, rows[:header])
+    return Table(_tell_names_apart(first, findings), below, rows[:header])
+
+
+def _tell_names_apart(names: list[str], findings: Findings) -> list[str]:
+    """Return names that differ, and ask about those that occur again."""
+    different = [
+        label if name else "" for name, label in zip(names, label_columns(names), strict=True)
+    ]
+    again = [label for name, label in zip(names, different, strict=True) if name != label]
+    stated = [*findings.stated.get("keep", ()), *findings.stated.get("ignore", ())]
+    if not {*again} <= {*stated}:
+        findings.ask(
+            "keep",
+            f"{len(again):,} columns have the name of a column before them: {name_some(again)}. "
+            "Are they items of their own?",
+            [
+                make_remedy("they are, told apart by their columns:", {"keep": again}),
+                make_remedy("leave them out:", {"ignore": again}),
+            ],
+            again[:5],
+        )
+    return different
 
 
 def _find_header(rows: Sequence[Row]) -> int:
@@ -248,6 +278,18 @@ def _find_header(rows: Sequence[Row]) -> int:
         if filled[number] >= max(1, 0.6 * typical) and (filled[number] > 1 or typical <= 1):
             return number
     return 0
+
+
+def _has_two_headers(rows: Sequence[Row], header: int) -> bool:
+    """Say whether names go on in the next row, as in surveys with a block of statements."""
+    if header + 2 >= len(rows) or len(rows[header]) != len(rows[header + 1]):
+        return False
+    upper, lower = rows[header], rows[header + 1]
+    below = [number for number, name in enumerate(upper) if name is None and lower[number]]
+    texts = [lower[number] for number in below]
+    repeated = {cell for row in rows[header + 2 :] for cell in row if cell in texts}
+    is_new = len(set(texts)) == len(texts) > 1 and not repeated
+    return is_new and all(bound_number(text or "") is None for text in texts)
 
 
 # -- rows below the names --------------------------------------------------------------------

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.items.mislabelled import tell_suspects, weak_items
-from discreet.report.findings.model import (
+from discreet.report.model_findings import (
+    check_averages,
     check_dimensions,
     check_distances,
     check_enough_persons,
@@ -24,14 +25,11 @@ from discreet.report.findings.model import (
     check_errors,
     check_halves,
     check_misfits,
+    check_rare,
     check_reversed,
+    check_threshold_order,
     has_many_reversed,
     list_reversed,
-)
-from discreet.report.findings.steps import (
-    check_averages,
-    check_rare,
-    check_threshold_order,
     words_for,
 )
 from discreet.results.estimate import Estimate, Status, WarningKind

@@ -14,8 +14,8 @@ from discreet.items.curves import ItemCurve, ThresholdRows, threshold_rows, wors
 from discreet.items.distractors import OptionMap, option_maps
 from discreet.items.mislabelled import weak_items
 from discreet.items.residuals import InformationCurve, trace_information
-from discreet.report.findings.items import find_problems, fit_remarks
-from discreet.report.findings.steps import list_disordered, words_for
+from discreet.report.findings import find_problems, fit_remarks
+from discreet.report.model_findings import list_disordered, words_for
 from discreet.report.pictures import (
     ContrastMap,
     FitMap,

@@ -1,22 +1,41 @@
-"""A table of predicted errors that a page can interpolate, and how far that is off.
+"""The page with sliders for a committee: a table of predicted errors that it interpolates.
 
-In: the fixed parts of a plan (delta, relation, assumptions). Out: errors at the points of a grid.
+In: a plan, whose fixed parts (delta, relation, assumptions) stay. Out: one HTML file that works
+offline. Errors are computed at the points of a grid; how far interpolation is off is measured when
+the page is made and written on it.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import product
 from math import exp, log
 from typing import Any
 
 import numpy as np
 
+from discreet.html import write_page
 from discreet.planning.forecast import predict_rmse, predict_rmse_without_privacy
-from discreet.planning.plan import plannable
+from discreet.planning.plan import (
+    ACCURACY,
+    HOPELESS,
+    LARGE_EPSILON,
+    Plan,
+    order_probability,
+    plannable,
+)
 from discreet.planning.study import Setting
+from discreet.privacy.accounting.gaussian import (
+    GaussianBound,
+    largest_mu,
+    show_chance,
+    show_probability_bound,
+    surest_belief,
+    tail_probability,
+)
 from discreet.privacy.mechanisms import mechanisms_for
 
 WITHOUT = "without privacy"
@@ -158,3 +177,70 @@ def measure_interpolation(
         off.append(abs(log(guess / predict_rmse(here))))
     median, ninth_decile, worst = np.quantile(off, [0.5, 0.9, 1.0])
     return float(median), float(ninth_decile), float(worst)
+
+
+SHOWN_EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""Budgets for which the page says what they promise."""
+
+
+def make_page(
+    plan: Plan,
+    *,
+    grid: Grid | None = None,
+    checked: int = CHECKED_POINTS,
+) -> str:
+    """Return the page; its sliders start at ``plan``."""
+    table = tabulate(plan.setting, grid or Grid())
+    off = measure_interpolation(table, plan.setting, checked)
+    spread = plan.setting.assumptions.difficulty_spread
+    curve = np.linspace(0.005, 1.0, 200)
+    data = {
+        "persons": [log(value) for value in table.grid.persons],
+        "items": [log(value) for value in table.grid.items],
+        "epsilons": [log(value) for value in table.grid.epsilons],
+        "answers": table.answers,
+        "errors": table.errors,
+        "without": WITHOUT,
+        "spread": spread,
+        "hopeless": HOPELESS,
+        "large_epsilon": LARGE_EPSILON,
+        "delta": plan.delta,
+        "order": [round(order_probability(float(x) * spread, spread), 4) for x in curve],
+        "order_at": [float(curve[0]), float(curve[-1])],
+        "start": {
+            "persons": plan.persons,
+            "items": plan.items,
+            "answers": plan.answers,
+            "epsilon": plan.epsilon,
+            "mechanism": plan.mechanism,
+        },
+    }
+    facts = {**_plan_facts(plan, off), "beliefs": list_beliefs(plan), "data": data}
+    return write_page("plan.html", facts, styles=["plan.css"], scripts=["plan.js"])
+
+
+def _plan_facts(plan: Plan, off: tuple[float, float, float]) -> Mapping[str, str]:
+    assumed = plan.setting.assumptions
+    return {
+        "delta": f"{plan.delta:g}",
+        "neighbours": str(plan.neighbours),
+        "difficulty_spread": f"{assumed.difficulty_spread:g}",
+        "ability_spread": f"{assumed.ability_spread:g}",
+        "ability_mean": f"{assumed.ability_mean:g}",
+        "accuracy": ACCURACY,
+        "interpolation_half": f"{100 * off[0]:.1f}%",
+        "interpolation_most": f"{100 * off[1]:.1f}%",
+        "interpolation_worst": f"{100 * off[2]:.1f}%",
+    }
+
+
+def list_beliefs(plan: Plan) -> list[tuple[str, str, str]]:
+    """Say for some epsilons how sure somebody can become, and except with which probability."""
+    rows = []
+    for epsilon in sorted({*SHOWN_EPSILONS, plan.epsilon}):
+        sure, beyond = surest_belief(epsilon, plan.neighbours), "cannot be had"
+        if plan.delta > 0:
+            curve = GaussianBound(Fraction(largest_mu(epsilon, plan.delta)) ** 2)
+            beyond = show_chance(tail_probability(curve, epsilon, plan.neighbours))
+        rows.append((f"{epsilon:g}", show_probability_bound(sure), beyond))
+    return rows

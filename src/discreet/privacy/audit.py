@@ -1,20 +1,35 @@
-"""Attacks: neighbouring data sets that stretch a mechanism as far as it goes.
+"""Attack our own mechanisms: a lower bound on epsilon, and the faults that would have shown.
 
-In: a mechanism, a budget, and the public parameters of the release that is planned: items, cap,
-steps, forms and design. Out: pairs of made-up data sets, the calibration of their release, and the
-statistic that tells them apart. No real answers.
+In: a mechanism, a budget, and the public parameters of a release. Out: what an optimal test
+between two neighbouring data sets achieved, and what it could have. It runs on synthetic data only,
+through the same wall as every release.
 
-One person more or less is hard to see at a small epsilon, so a whole group of like persons is
-changed: whoever promises mu for one person promises g mu for g of them (Dong, Roth and Su 2022,
-theorem 2.14), and noise that is too small by a factor shows best where both data sets are mixed
-up in about one run of fifteen.
+The promise says how often the best test must mix the two data sets up: no less than two normal
+distributions mu apart (Dong, Roth and Su 2022), and no less than the noise that was declared
+allows. A test that is wrong more rarely, beyond chance, proves that there is less noise.
+A test that is not tells only of faults that it would have seen; so those are stated. The number of
+mistakes in both data sets together is a sum of independent coins. Its lower tail is at most that of
+the binomial distribution with their mean rate (Hoeffding 1956), so the promise's rate gives a test
+that holds whatever the fault is.
+
+Where noise is added to exact numbers, arithmetic comes first: how far two persons move the numbers,
+in units of the declared noise, against what the accountant was told. That finds faults of any size.
+
+Attacks are neighbouring data sets that stretch a mechanism as far as it goes. One person more or
+less is hard to see at a small epsilon, so a whole group of like persons is changed: whoever
+promises mu for one person promises g mu for g of them (Dong, Roth and Su 2022, theorem 2.14), and
+noise that is too small by a factor shows best where both data sets are mixed up in about one run of
+fifteen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from fractions import Fraction
 from itertools import chain, combinations, islice
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -24,12 +39,24 @@ from discreet.answers.responses import Responses
 from discreet.answers.steps import store_codes
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.attack_statistics import MATTERS, Separation, Statistic
+from discreet.privacy.attack_statistics import (
+    ALLOWED_RUNS,
+    MATTERS,
+    Attack,
+    Separation,
+    Statistic,
+    choose_runs,
+    find_detectable,
+    prove_factor,
+)
 from discreet.privacy.mechanisms import check_steps_taken
 from discreet.privacy.mechanisms.base import CompleteMechanism
-from discreet.privacy.protocol import PUBLIC, NoiseCalibration, Public
+from discreet.privacy.noise import ExactNoise, Noise
+from discreet.privacy.protocol import PUBLIC, Public
+from discreet.privacy.wall import Release, release_statistics
 from discreet.secure import RandomSource
-from discreet.types import Design
+from discreet.types import Design, FloatArray, Int64Array
+from discreet.words import mark
 
 Contribution = tuple[Sequence[int], Sequence[int]]
 """Items answered right and items answered wrong, which is the highest and the lowest category; or
@@ -83,28 +110,6 @@ class Size:
             return self.max_answers
         longest = max(map(len, self.forms), default=self.items)
         return longest if self.design == "complete" else max(2, longest // 2)
-
-
-@dataclass(frozen=True)
-class Attack:
-    """Two neighbouring data sets, how they are released, and what tells them apart.
-
-    Attributes
-    ----------
-    permitted
-        The separation that the promise permits if the noise is too small by a factor.
-    is_crude
-        Looks for numbers without noise only, which takes few runs.
-    """
-
-    name: str
-    data: Any
-    neighbour: Any
-    public: Public
-    calibration: NoiseCalibration
-    statistic: Statistic
-    permitted: Separation
-    is_crude: bool = False
 
 
 @dataclass(frozen=True)
@@ -335,3 +340,250 @@ class _Stage:
             statistic=statistic,
             permitted=permitted,
         )
+
+
+# --- the audit ------------------------------------------------------------------------------------
+
+CRUDE_RUNS = 200
+"""A number without noise is seen in far fewer runs than noise that is too small."""
+
+
+class Verdict(StrEnum):
+    """What an audit says about a promise."""
+
+    REFUTED = mark("refuted")
+    CONSISTENT = mark("consistent")
+    INCONCLUSIVE = mark("inconclusive")
+
+
+@dataclass(frozen=True)
+class AuditReport:
+    """What the attacks could prove, and what they could have proved.
+
+    Attributes
+    ----------
+    mechanism, claimed_epsilon, delta, items, max_answers, forms, design
+        The claim; ``forms`` is how many there are.
+    lower_bound
+        The epsilon of a release with as little noise as an attack proved with 99.9% confidence.
+    detectable_factor
+        The smallest factor by which noise could be too small and still be found out with
+        probability ``power``; infinite if none.
+    detectable_epsilon
+        The epsilon that the release would then have.
+    runs
+        Releases made per data set and attack.
+    attack
+        The attack behind the lower bound.
+    """
+
+    mechanism: str
+    claimed_epsilon: float
+    delta: float
+    items: int
+    max_answers: int
+    lower_bound: float
+    detectable_factor: float
+    detectable_epsilon: float
+    power: float
+    runs: int
+    attack: str
+    forms: int = 0
+    design: str = "unknown"
+
+    @property
+    def verdict(self) -> Verdict:
+        """Refuted; or consistent with the promise, if a fault that matters would have shown."""
+        if self.lower_bound > self.claimed_epsilon:
+            return Verdict.REFUTED
+        is_sharp = self.detectable_factor <= MATTERS
+        return Verdict.CONSISTENT if is_sharp else Verdict.INCONCLUSIVE
+
+    @property
+    def meaning(self) -> str:
+        """The verdict in one sentence."""
+        return {
+            Verdict.REFUTED: "The promise does not hold: do not release with this mechanism.",
+            Verdict.CONSISTENT: f"Noise too small by {MATTERS} or more would probably have shown.",
+            Verdict.INCONCLUSIVE: f"A fault that matters (noise too small by {MATTERS}) may have "
+            "gone unseen: more runs see more.",
+        }[self.verdict]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the promise withstood an attack that would have shown a fault that matters."""
+        return self.verdict is Verdict.CONSISTENT
+
+
+def audit_mechanism(
+    mechanism: CompleteMechanism,
+    budget: Budget,
+    *,
+    size: Size | None = None,
+    runs: int | None = None,
+    power: float = 0.9,
+    noise: Noise | None = None,
+    release: Callable[..., Release] = release_statistics,
+    progress: Callable[[int, int], None] | None = None,
+) -> AuditReport:
+    """Run every attack on a mechanism and report the strongest.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism under attack.
+    budget
+        What it claims.
+    size
+        The public parameters of the release that is meant: items, cap, steps, forms, design.
+    runs
+        Releases per data set and attack, at most a million; by default as many as show noise that
+        is too small by 1.1 with probability ``power``, up to 20,000.
+    release
+        The wall; tests pass a faulty one, which the audit must catch.
+    progress
+        Called with (done, all) attacks.
+    """
+    size = size or Size()
+    _check_effort(runs, power)
+    noise = PooledNoise(noise or ExactNoise())
+    attacks = make_attacks(mechanism, budget, size, noise.source)
+    chance = MISTAKES / len(attacks)
+    runs = runs or choose_runs(attacks[0], power, chance)
+    strongest = _compare_declared(attacks[0])
+    for done, attack in enumerate(attacks):
+        bound = _strike(attack, mechanism, runs, noise, release, chance)
+        strongest = max(strongest, (bound, attack.name))
+        if progress:
+            progress(done + 1, len(attacks))
+    factor = find_detectable(attacks[0], runs, power, chance)
+    return AuditReport(
+        mechanism=mechanism.name,
+        claimed_epsilon=budget.epsilon,
+        delta=attacks[0].calibration.spend.delta,
+        items=len(size.names),
+        max_answers=attacks[0].public.max_answers,
+        lower_bound=strongest[0],
+        detectable_factor=factor,
+        detectable_epsilon=inf if factor == inf else attacks[0].statistic.epsilon(factor),
+        power=power,
+        runs=runs,
+        attack=strongest[1],
+        forms=len(size.forms),
+        design=size.design,
+    )
+
+
+def _compare_declared(attack: Attack) -> tuple[float, str]:
+    """Return the epsilon that the declared noise has for two persons, where that is too large.
+
+    No release is needed for this: it takes how far the persons move the exact numbers.
+    """
+    excess = attack.statistic.excess
+    if excess <= 1 + ROUNDING:
+        return 0.0, "none"
+    return attack.statistic.epsilon(excess), "the declared noise, by arithmetic"
+
+
+ROUNDING = 1e-9
+"""Of the floating-point arithmetic with which declared noise is compared."""
+
+
+def _check_effort(runs: int | None, power: float) -> None:
+    """Refuse an audit that can show nothing, or that would hardly end."""
+    if (runs is not None and runs < 2) or not 0 < power < 1:
+        raise BadUsage(
+            f"an audit needs at least 2 runs and a power between 0 and 1, found {runs} and {power}"
+        )
+    if runs is not None and runs > ALLOWED_RUNS:
+        raise BadUsage(
+            f"an audit makes at most {ALLOWED_RUNS:,} releases of each data set, found {runs:,}, "
+            "which would not end in useful time; ask for fewer, or leave the number out to have it "
+            "chosen for the power"
+        )
+
+
+class PooledNoise:
+    """The same sampler, asked for many draws at a time: an audit makes thousands of releases."""
+
+    POOL = 1 << 16
+
+    def __init__(self, noise: Noise) -> None:
+        self.noise, self.name, self.source = noise, noise.name, noise.source
+        self.is_private = noise.is_private
+        self._pools: dict[tuple[str, Fraction], Int64Array] = {}
+
+    def gaussian(self, sigma: Fraction, size: int) -> Int64Array:
+        """Hand out discrete Gaussians."""
+        return self._take("gaussian", sigma, size)
+
+    def laplace(self, scale: Fraction, size: int) -> Int64Array:
+        """Hand out discrete Laplace draws."""
+        return self._take("laplace", scale, size)
+
+    def _take(self, family: str, scale: Fraction, size: int) -> Int64Array:
+        pool = self._pools.get((family, scale), np.zeros(0, dtype=np.int64))
+        if pool.size < size:
+            draw = self.noise.gaussian if family == "gaussian" else self.noise.laplace
+            pool = draw(scale, max(self.POOL, size))
+        self._pools[family, scale] = pool[size:]
+        return pool[:size]
+
+
+def _strike(
+    attack: Attack,
+    mechanism: CompleteMechanism,
+    runs: int,
+    noise: Noise,
+    release: Callable[..., Release],
+    chance: float,
+) -> float:
+    """Return the epsilon that one attack proves."""
+    statistic = attack.statistic
+    guarantee = attack.calibration.spend.guarantee(ledger=None, is_private=noise.is_private)
+    if attack.is_crude:
+        runs = min(runs, CRUDE_RUNS)
+    measure = statistic.arrange if attack.is_crude else statistic.score
+
+    def repeat(data: Any) -> FloatArray:
+        measured = []
+        for _ in range(runs):
+            calibration = statistic.redraw(noise.source)
+            released = release(
+                data,
+                mechanism=mechanism,
+                public=attack.public,
+                calibration=calibration,
+                guarantee=guarantee,
+                noise=noise,
+            )
+            measured.append(measure(released.values, calibration))
+        return np.array(measured, dtype=np.float64)
+
+    inside, outside = repeat(attack.data), repeat(attack.neighbour)
+    if attack.is_crude:
+        if (inside != np.rint(inside)).any() or (outside != np.rint(outside)).any():
+            return inf  # the low bits of a float betray the exact count (Mironov 2012)
+        mistakes, runs = count_telltale_mistakes(inside, outside)
+    else:
+        mistakes = int((inside < 0).sum() + (outside >= 0).sum())
+    return statistic.epsilon(prove_factor(attack, mistakes, runs, chance))
+
+
+def count_telltale_mistakes(inside: FloatArray, outside: FloatArray) -> tuple[int, int]:
+    """Learn from half of the runs which numbers vary on one side only; judge that by the others.
+
+    Returns the mistakes, and the runs of each side that were judged.
+    """
+    half = len(inside) // 2
+    for still, moving in ((outside, inside), (inside, outside)):
+        value = still[0]
+        fixed = (still[:half] == value).all(axis=0) & (moving[:half] != value).any(axis=0)
+        if fixed.any():
+            differs = [(side[half:, fixed] != value[fixed]).any(axis=1) for side in (still, moving)]
+            return int(differs[0].sum() + (~differs[1]).sum()), len(inside) - half
+    return len(inside), len(inside)  # no better than a coin
+
+
+MISTAKES = 0.001
+"""How often an honest mechanism may be refuted: in one of a thousand audits."""

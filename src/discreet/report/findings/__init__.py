@@ -1,1 +1,0 @@
-"""What should be looked at in a calibration, in words: items, model, steps."""

@@ -1,0 +1,440 @@
+"""What a release shows beside its statement: the public page, a draft for the OpenDP registry.
+
+In: the estimate and the privacy record of a release. Out: one HTML file that works offline, in the
+language of the record; and YAML with the fields of the registry of privacy deployments, where what
+only the steward can know is a marked blank. Neither can show more than estimate and record hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from unicodedata import normalize
+
+from discreet.html import HtmlColumn, write_page
+from discreet.items.curves import threshold_rows
+from discreet.privacy.accounting import Neighbours
+from discreet.report.drawings import draw_difficulties, draw_thresholds
+from discreet.report.pictures import difficulty_rows, summarise_items
+from discreet.report.statement import (
+    explain_floor,
+    explain_ledger,
+    explain_promise,
+    has_errors,
+    has_step_items,
+    list_identity,
+    list_nist_points,
+    list_unprotected,
+    make_statement,
+    name_access,
+    name_edition,
+    warn,
+)
+from discreet.results.estimate import Estimate
+from discreet.results.ranks import (
+    ItemOrder,
+    find_standing,
+    list_groups,
+    say_extremes,
+    show_ranks,
+)
+from discreet.text import markdown_text, show_probability
+from discreet.words import Language, find_kind, mark, speak, translate_record
+
+
+def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
+    """Return the page, in the language of the record."""
+    kind, tell = find_kind(record), speak(record)
+    identity = record.get("identity", {})
+    has_numbers = bool(estimate.estimated.any())
+    rows = difficulty_rows(estimate) if has_numbers else None
+    standing = find_standing(estimate) if has_numbers and has_errors(record) else None
+    return write_page(
+        "public.html",
+        {
+            "tell": tell,
+            "title": identity.get("title") or name_access(record),
+            "about": list_identity(record),
+            "edition": name_edition(record),
+            "access": name_access(record) if "title" in identity else "",
+            "points": list_nist_points(record),
+            "warning": warn(record),
+            "own": {
+                name: identity.get(name, "") for name in ("logo", "body", "introduction", "footer")
+            },
+            "summary": _summarise(estimate, record, standing),
+            "boxes": _public_facts(record),
+            "kind": kind,
+            "has_errors": has_errors(record),
+            "picture": rows and draw_difficulties(rows, kind, tell),
+            "thresholds": _show_thresholds(estimate, tell),
+            "columns": _list_items(estimate, record, standing),
+            **_describe_standing(standing, record),
+            "promise": make_statement(record).promise,
+            "method": _method(estimate, record),
+        },
+        styles=["style.css", *(["steps.css"] if estimate.has_steps else [])],
+        scripts=["table.js", "compare.js"],
+        images="logo" in identity,
+    )
+
+
+def _list_items(
+    estimate: Estimate, record: Mapping[str, Any], standing: ItemOrder | None
+) -> list[HtmlColumn]:
+    """Return the table of items."""
+    columns, tell = estimate.to_dict(), speak(record)
+    ranks = {} if standing is None else show_ranks(standing.ranges)
+    numbers = [
+        HtmlColumn(tell("item"), columns["item"]),
+        HtmlColumn(tell.of(find_kind(record), "{number}"), columns["difficulty"]),
+    ]
+    if not has_errors(record):
+        return numbers
+    return [
+        *numbers,
+        HtmlColumn(tell("possible ranks"), [ranks.get(item) for item in estimate.items]),
+        HtmlColumn(tell("se"), columns["se"]),
+        HtmlColumn(tell("lower"), columns["lower"]),
+        HtmlColumn(tell("upper"), columns["upper"]),
+    ]
+
+
+def _show_thresholds(estimate: Estimate, tell: Language) -> Mapping[str, Any] | None:
+    """Return the picture and the table of thresholds; None where items have one step each."""
+    if not estimate.has_steps or not estimate.estimated.any():
+        return None
+    columns = estimate.thresholds_to_dict()
+    return {
+        "picture": draw_thresholds(threshold_rows(estimate), tell),
+        "columns": [
+            HtmlColumn(tell("item"), columns["item"]),
+            HtmlColumn(tell("step"), columns["step"]),
+            HtmlColumn(tell("threshold"), columns["threshold"]),
+            HtmlColumn(tell("se"), columns["se"]),
+            HtmlColumn(tell("lower"), columns["lower"]),
+            HtmlColumn(tell("upper"), columns["upper"]),
+        ],
+    }
+
+
+def _describe_standing(standing: ItemOrder | None, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return tables of groups and of neighbours, and what the comparison of two items needs."""
+    if standing is None:
+        return {"groups": None, "more_groups": "", "neighbours": None, "pairs": None}
+    tell, ranges = speak(record), standing.ranges
+    groups = list_groups(ranges, tell)
+    more = sum(len(group) > 1 for group in ranges.groups) - len(groups["places"])
+    remainder = tell.count(more, "… and {number} more group.", "… and {number} more groups.")
+    return {
+        "groups": [
+            HtmlColumn(tell("places"), groups["places"]),
+            HtmlColumn(tell("items"), groups["items"]),
+        ],
+        "more_groups": remainder if more else "",
+        "neighbours": _list_neighbours(standing.neighbours, tell),
+        "pairs": standing.pairs and {**standing.pairs, "words": _word_comparison(record)},
+    }
+
+
+def _list_neighbours(neighbours: Mapping[str, list[Any]], tell: Language) -> list[HtmlColumn]:
+    chances = [show_probability(one, tell) for one in neighbours["probability"]]
+    verdicts = [tell("yes") if one else tell("no") for one in neighbours["told_apart"]]
+    return [
+        HtmlColumn(tell("item"), neighbours["above"]),
+        HtmlColumn(tell("next"), neighbours["below"]),
+        HtmlColumn(tell("difference"), neighbours["difference"]),
+        HtmlColumn(tell("lower"), neighbours["lower"]),
+        HtmlColumn(tell("upper"), neighbours["upper"]),
+        HtmlColumn(tell("probability of the order"), chances),
+        HtmlColumn(tell("told apart"), verdicts),
+    ]
+
+
+def _word_comparison(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return the sentences of a comparison; the script puts in what stands in braces."""
+    kind, tell = find_kind(record), speak(record)
+    return {
+        "same": tell.of(kind, "Choose two different {items}."),
+        "told": tell.of(
+            kind,
+            "{first} less {second}: {difference} logits (standard error {se}). 95% interval of "
+            "this pair alone: {alone}; of all pairs at once: {together}. Probability that {first} "
+            "is the {scale} one, for this pair alone: {chance}.",
+            **{
+                name: f"{{{name}}}"
+                for name in ("first", "second", "difference", "se", "alone", "together", "chance")
+            },
+        ),
+        "apart": tell.of(kind, "Among all {items}, the two can be told apart at 95%."),
+        "alike": tell.of(kind, "Among all {items}, the two cannot be told apart at 95%."),
+        "range": tell("{low} to {high}", low="{low}", high="{high}"),
+        "over": tell("over 99.9%"),
+        "under": tell("under 0.1%"),
+        "percent": tell("{percent}%", percent="{percent}"),
+    }
+
+
+def _summarise(estimate: Estimate, record: Mapping[str, Any], standing: ItemOrder | None) -> str:
+    kind, tell = find_kind(record), speak(record)
+    count = tell.of(kind, "{count} {items}.", count=len(estimate.items))
+    if not has_errors(record):
+        return " ".join([count, *explain_floor(record), explain_promise(record)])
+    if standing is None:
+        return tell.of(kind, "The noise leaves nothing to say about these {items}.")
+    typical = f"{summarise_items(estimate).typical_se:.2f}"
+    return " ".join(
+        [
+            count,
+            say_extremes(standing.ranges, kind, tell),
+            tell("The typical standard error is {se} logits.", se=typical),
+            explain_promise(record),
+        ]
+    )
+
+
+def _public_facts(record: Mapping[str, Any]) -> dict[str, str]:
+    guarantee, kind, tell = record["guarantee"], find_kind(record), speak(record)
+    counted = tell.of(kind, "{answers} per {person}")
+    return {
+        tell("epsilon"): f"{guarantee['epsilon']:g}",
+        tell("delta"): f"{guarantee['delta']:g}",
+        tell("neighbours"): tell.term(guarantee["neighbours"]),
+        tell("mechanism"): record["mechanism"],
+        counted: tell("at most {cap}", cap=record[kind.cap]),
+    }
+
+
+def _method(estimate: Estimate, record: Mapping[str, Any]) -> str:
+    tell = speak(record)
+    noise = tell.term(record["guarantee"]["noise"])
+    if "floor" in record:
+        return tell(
+            "{model} read off the stationary vector of a Markov chain on noisy counts, which are "
+            "raised to 1 where they are below (estimator: {estimator}; Nguyen and Zhang 2023, "
+            "Algorithm 2). {noise}. {software}.",
+            model=_name_model(record),
+            estimator=estimate.method,
+            noise=noise[:1].upper() + noise[1:],
+            software=record["software"],
+        )
+    return tell(
+        "{model} estimated from noisy values only, with full knowledge of the noise (estimator: "
+        "{estimator}). {noise}. {software}.",
+        model=_name_model(record),
+        estimator=estimate.method,
+        noise=noise[:1].upper() + noise[1:],
+        software=record["software"],
+    )
+
+
+MODELS = {
+    "partial-credit": mark("Thresholds of the partial credit model"),
+    "rating-scale": mark("Thresholds of the rating scale model"),
+}
+
+
+def _name_model(record: Mapping[str, Any]) -> str:
+    tell = speak(record)
+    if has_step_items(record):
+        return tell.term(MODELS[record["model"]])
+    return tell.of(find_kind(record), "{model}")
+
+
+METRICS = {
+    Neighbours.REPLACE_ONE: "change-one distance: one {person}'s {answers} differ, the number of "
+    "{person}s is public",
+    Neighbours.ADD_REMOVE: "symmetric distance: one {person} is added or removed",
+}
+"""What the promise compares, in the words of the registry."""
+
+BLANK = "TO FILL IN"
+"""What only the steward knows, in the draft for the registry."""
+NO_DATE = "1900-01-01"
+"""The registry takes dates only; its own template has this one for a date to fill in."""
+LIMIT = "The ledger's limit on one person, for all releases together, is epsilon"
+SECTORS = "Technology, Healthcare, Education, Government, Energy or Finance"
+
+
+def write_registry_entry(record: Mapping[str, Any]) -> str:
+    """Return the YAML draft for a release, from its privacy record; the registry is in English.
+
+    Its fields are those of the registry's schema of July 2026. A release with noise for tests gets
+    a status that the registry refuses.
+    """
+    record = translate_record(record, "en")
+    is_private = record["guarantee"]["is_private"]
+    entry = {
+        "url_slug": _make_slug(record.get("identity", {})),
+        "status": "Draft" if is_private else "NOT PRIVATE: not to be registered",
+        "tier": 3,
+        "deployment": {
+            "basic": _describe_product(record),
+            "dp_variant": _describe_variant(record),
+            "privacy_loss": _describe_loss(record),
+            "deployment_model": _describe_model(record),
+            "accounting": {
+                "post_processing": f"Estimation of {_name_numbers(record)} from the noisy values",
+                "composition": _find_point(record, "Releases together"),
+            },
+            "implementation": _describe_implementation(record),
+            "administrative": _describe_authors(record),
+        },
+    }
+    return "\n".join(_yaml(entry)) + "\n"
+
+
+def _make_slug(identity: Mapping[str, str]) -> str:
+    """Return title and version in the letters that an address of the registry has."""
+    words = normalize(
+        "NFKD", f"{identity.get('title', '')} {identity.get('version', '')}".casefold()
+    )
+    plain = words.encode("ascii", "ignore").decode()
+    return "_".join(re.findall(r"[a-z0-9]+", plain)) or "to_fill_in"
+
+
+def _describe_product(record: Mapping[str, Any]) -> dict[str, Any]:
+    identity, kind = record.get("identity", {}), find_kind(record)
+    numbers = _name_numbers(record)
+    dated = (
+        {"publication_date": identity["date"]}
+        if "date" in identity
+        else {
+            "# publication_date": f"{BLANK}: the day of publication",
+            "publication_date": NO_DATE,
+        }
+    )
+    return {
+        "name": identity.get("title", f"{BLANK}: name of the test or data set"),
+        "data_curators": [identity.get("body", BLANK)],
+        "intended_use": _name_use(record),
+        "data_product_type": "Summary statistics",
+        "data_product_region": f"{BLANK}: where the {kind.persons} live, or whose laws apply",
+        "description": f"{numbers[0].upper()}{numbers[1:]} of {len(record['items'])} {kind.items} "
+        f"in logits, {_name_errors(record)}",
+        **dated,
+        "# data_product_sector": f"{BLANK}: {SECTORS}",
+    }
+
+
+def _describe_variant(record: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "variant_name": "Approximate DP" if record["guarantee"]["delta"] else "Pure DP",
+        "data_domain": STEPPED if has_step_items(record) else find_kind(record).domain,
+        "unprotected_quantities": ", ".join(list_unprotected(record)),
+    }
+
+
+def _describe_loss(record: Mapping[str, Any]) -> dict[str, Any]:
+    guarantee, kind = record["guarantee"], find_kind(record)
+    relation = METRICS[Neighbours(guarantee["neighbours"])].format_map(vars(kind))
+    return {
+        "privacy_unit": f"{kind.person.capitalize()}-level",
+        "privacy_unit_details": f"{guarantee['unit']}; {relation}; the distance is at most 1",
+        "privacy_parameters": _parameters(guarantee),
+        "privacy_parameters_details": " ".join(guarantee["conditions"])
+        or "Holds as stated, without further conditions.",
+    }
+
+
+def _describe_model(record: Mapping[str, Any]) -> dict[str, str]:
+    kind, account = find_kind(record), record.get("account")
+    limit = "" if account is None else f"{LIMIT} {account['limit']:g}. "
+    return {
+        "model_name": "Central",
+        "model_name_details": _find_point(record, "Trust model"),
+        "actors": f"Whoever holds the {kind.answers} is trusted with them; readers of the release "
+        f"are not trusted. {BLANK}: who else can see the {kind.answers}",
+        "release_type": "One release",
+        "release_type_details": f"{limit}{BLANK}: plans for further releases about these "
+        f"{kind.persons}",
+        "data_source_type": "Static",
+        "access_type": "Non-interactive",
+    }
+
+
+def _describe_implementation(record: Mapping[str, Any]) -> dict[str, str]:
+    guarantee, kind = record["guarantee"], find_kind(record)
+    mechanism = f"{record['mechanism']}, {guarantee['noise']}; {record['software']}."
+    more = [_find_point(record, name) for name in ("Implementation", "Side channels")]
+    audit = f"Audit: {_find_point(record, 'Audit')}" if record.get("audit") else ""
+    return {
+        "preprocessing_and_hyperparameter_tuning": f"At most {record[kind.cap]} {kind.answers} of "
+        f"a {kind.person} are counted; of more, as many are drawn at random. {BLANK}: what else "
+        "was done with the data before the release, and whether that was accounted for",
+        "mechanisms": " ".join(filter(None, [mechanism, *more, audit])),
+        "justification": f"Mechanism: {record['choice']}. {BLANK}: who chose epsilon, delta, the "
+        f"cap and the {kind.items}, when and why",
+    }
+
+
+def _describe_authors(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return who wrote the entry, and what the ledger and the approvers' request are called."""
+    approval = record.get("approval")
+    signed = "" if approval is None else f" Approved request: SHA-256 {approval['sha256']}."
+    return {
+        "sources": f"{BLANK}: where the release and its documents are published",
+        "notes": f"{explain_ledger(record)}{signed}",
+        "registry_authors": [record.get("identity", {}).get("body", BLANK)],
+    }
+
+
+def _find_point(record: Mapping[str, Any], name: str) -> str:
+    """Return what a release says to one of NIST's points; which says nothing without a promise."""
+    return list_nist_points(record).get(name, "Not private: made with noise for tests.")
+
+
+STEPPED = "Answers of persons to listed items in ordered categories, or missing"
+
+
+def _name_use(record: Mapping[str, Any]) -> str:
+    if not has_step_items(record):
+        return find_kind(record).use
+    return f"Thresholds and locations of items by the {record['model'].replace('-', ' ')} model"
+
+
+def _parameters(guarantee: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("epsilon", "delta", "rho")
+    return {name: guarantee[name] for name in names if guarantee[name] is not None}
+
+
+def _yaml(value: Any, indent: int = 0) -> list[str]:
+    """Write nested mappings, lists of strings and scalars; all this file needs of YAML.
+
+    A name that begins with ``#`` makes a comment.
+    """
+    pad = " " * indent
+    lines = []
+    for key, entry in value.items():
+        if isinstance(entry, Mapping):
+            lines += [f"{pad}{key}:", *_yaml(entry, indent + 2)]
+        elif isinstance(entry, list):
+            lines += [f"{pad}{key}:", *(f"{pad}  - {_scalar(item)}" for item in entry)]
+        else:
+            lines.append(f"{pad}{key}: {_scalar(entry)}")
+    return lines
+
+
+def _scalar(value: Any) -> str:
+    """Write a number exactly, and a text as Markdown, which the registry takes all texts for."""
+    if isinstance(value, str):
+        return "'" + markdown_text(value).replace("'", "''") + "'"
+    # Without a point YAML 1.1 reads 1e-06 as a text.
+    return re.sub(r"^(-?\d+)e", r"\1.0e", repr(value))
+
+
+def _name_numbers(record: Mapping[str, Any]) -> str:
+    """Say what a release publishes of each item, for the registry."""
+    numbers = f"the {find_kind(record).numbers}"
+    return (
+        f"the thresholds of all steps and {numbers} (their means)" * has_step_items(record)
+        or numbers
+    )
+
+
+def _name_errors(record: Mapping[str, Any]) -> str:
+    """Say in the registry what standard errors include, or that there are none."""
+    if has_errors(record):
+        return "with standard errors that include the privacy noise"
+    return "without standard errors"
