@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet import Budget, release, simulate
-from discreet.models.noisy import chain, released
+from discreet.models.noisy import released
 from discreet.privacy.noise import ExactNoise
 from discreet.secure import SeededSource
 
@@ -119,8 +119,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--setting", type=int, action="append", help="only these, from 0")
     given = parser.parse_args()
-    limit, chain.FLOOR_LIMIT = (
-        chain.FLOOR_LIMIT,
+    limit, released.FLOOR_LIMIT = (
+        released.FLOOR_LIMIT,
         1.0,
     )  # to see what the limit is there for
     writer: csv.DictWriter[str] | None = None

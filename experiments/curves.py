@@ -18,9 +18,8 @@ import numpy.typing as npt
 
 from discreet.answers.responses import Responses
 from discreet.models.calibrate import fit
-from discreet.models.noisy.chain import fit_spectral
-from discreet.models.noisy.pairs import PairMatrix
-from discreet.models.noisy.released import estimate_release, read_pair_matrix
+from discreet.models.noisy.observations import PairMatrix
+from discreet.models.noisy.released import estimate_release, fit_spectral, read_pair_matrix
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.margins import Margins
 from discreet.privacy.mechanisms.pairs import DensePairs, SparsePairs

@@ -28,11 +28,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadUsage
-from discreet.models.categories import score_variances
 from discreet.models.item_parameters import KnownItems, known_thresholds
 from discreet.persons.measures import NormalPrior
 from discreet.persons.scoring import score_answers
 from discreet.results.calibrated import read_calibration
+from discreet.results.thresholds import score_variances
 from discreet.scales.bank import Bank, shrink
 from discreet.tabular import Tabular
 from discreet.text import name_some

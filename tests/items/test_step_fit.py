@@ -17,12 +17,12 @@ from discreet.analysis import (
     order_answers,
     run_andersen,
 )
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.residuals import prepare
-from discreet.models.categories import category_chances, score_moments, slope_terms
 from discreet.report.evidence import gather_evidence
 from discreet.report.tables import list_evidence_tables, tabulate_categories
+from discreet.results.thresholds import category_chances, score_moments, slope_terms
 from stepped import SETS, draw_answers, draw_thresholds, hold, load_reference, load_set
 
 STEPS = (1, 3, 2, 4)

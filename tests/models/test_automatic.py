@@ -10,7 +10,7 @@ from discreet import datasets
 from discreet.answers.opening import count_pairs
 from discreet.errors import BadUsage, NotConverged
 from discreet.items.dif import find_dif, run_wald
-from discreet.models import automatic
+from discreet.models.conditional import estimator as automatic
 from discreet.models.conditional.patterns import GroupPatterns
 from discreet.simulation import simulate
 

@@ -5,15 +5,15 @@ import pytest
 from scipy.special import expit
 
 import discreet
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 from discreet.errors import BadResponses
-from discreet.models.categories import (
+from discreet.models.item_parameters import match_categories
+from discreet.results.thresholds import (
     category_chances,
     expected_scores,
     score_moments,
     score_variances,
 )
-from discreet.models.steps import match_categories
 from stepped import chances, draw_codes, draw_thresholds
 
 STEPS = (1, 3, 2, 4)

@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 import discreet
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.models.conditional.estimator import find_maximum
-from discreet.models.conditional.groups import plan_batches
-from discreet.models.conditional.maximise import evaluate_conditional
+from discreet.models.conditional.maximise import plan_batches
+from discreet.models.conditional.moments import evaluate_conditional
 from discreet.models.conditional.patterns import group_patterns
 
 DATA = Path(__file__).parents[1] / "data"

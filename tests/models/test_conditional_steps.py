@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import discreet
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 from discreet.counts.nodes import Locations
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.models.conditional.estimator import find_maximum, maximise_conditional
-from discreet.models.conditional.groups import plan_batches
-from discreet.models.conditional.maximise import evaluate_conditional
+from discreet.models.conditional.maximise import plan_batches
+from discreet.models.conditional.moments import evaluate_conditional
 
 DATA = Path(__file__).parents[1] / "data"
 SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "polytomous"

@@ -10,8 +10,8 @@ import pytest
 import discreet
 from discreet.answers.ratings import Ratings
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems, ItemsLeftOut
-from discreet.models.facets.conditional import maximise_given_totals
-from discreet.models.facets.drawing import redraw_ratings
+from discreet.models.facets.fit import maximise_given_totals
+from discreet.models.facets.standard_errors import redraw_ratings
 from discreet.models.facets.structure import PairedBatches, describe_structure, plan_design
 
 REFERENCES = Path(__file__).parents[2].parent / "shared" / "data" / "raters"
@@ -246,7 +246,7 @@ def test_standard_errors_are_those_of_leaving_out_persons(within):
 def test_random_signs_and_conjugate_gradients_give_what_matrices_give(within, monkeypatch):
     ratings, _, _ = simulate_ratings(7, persons=400, raters=30)
     exact = discreet.fit(ratings, within=within)
-    for module in ("solver", "standard_errors"):
+    for module in ("pairs", "standard_errors"):
         monkeypatch.setattr(f"discreet.models.facets.{module}.DENSE_PARAMETERS", 0)
     drawn = discreet.fit(ratings, within=within)
     facet, rough = exact.facets["rater"], drawn.facets["rater"]

@@ -6,15 +6,19 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 from discreet.counts.nodes import item_of_nodes
 from discreet.errors import BadUsage
 from discreet.models.conditional.patterns import group_patterns
+from discreet.models.item_parameters import category_totals
 from discreet.models.marginal.estimator import expand_patterns
-from discreet.models.marginal.maximise import maximise_marginal
-from discreet.models.marginal.mixture import Mixture, evaluate_mixture, information_about_difficulty
+from discreet.models.marginal.mixture import (
+    Mixture,
+    evaluate_mixture,
+    find_chances,
+    information_about_difficulty,
+)
 from discreet.models.routing import look_for_routing
-from discreet.models.steps import category_totals
 from discreet.results.estimate import WarningKind
 from stepped import chances, draw_answers, draw_thresholds, hold
 
@@ -69,16 +73,14 @@ def test_gradient_and_information_are_its_derivatives(mixture):
         np.testing.assert_allclose(np.subtract(*ends) / (2 * h), information[place], atol=1e-5)
 
 
-@pytest.mark.parametrize("ability", ["normal", "empirical"])
-def test_one_step_is_right_and_wrong(ability):
-    answers, _ = hold(2, 300, (1,) * 5, missing=0.1)
-    patterns = group_patterns(answers.store, np.arange(5))
-    right, start = answers.store.item_totals()[1], np.zeros(5)
-    plain = maximise_marginal(patterns, right, start=start, ability=ability)
-    found = maximise_marginal(patterns, right, start=start, ability=ability, item_of=np.arange(5))
-    np.testing.assert_allclose(found.difficulty, plain.difficulty, atol=1e-8)
-    np.testing.assert_allclose(found.covariance, plain.covariance, rtol=1e-4, atol=1e-8)
-    assert found.mean == pytest.approx(plain.mean, abs=1e-8)
+def test_one_step_is_right_and_wrong():
+    """The quick way for one step finds what the general way finds beside an item of two steps."""
+    abilities, b = np.linspace(-3, 3, 7), np.array([0.4, -1.0, 0.7])
+    chance, load = find_chances(abilities, b, np.array([0, 1, 1]))
+    quick = find_chances(abilities, b[:1], np.array([0]))
+    np.testing.assert_allclose(quick[0][0], chance[0], rtol=1e-13)
+    np.testing.assert_allclose(quick[1][0], load[0], rtol=1e-13)
+    np.testing.assert_allclose(chance[0], 1 / (1 + np.exp(0.4 - abilities)), rtol=1e-13)
 
 
 @pytest.mark.parametrize("model", ["partial-credit", "rating-scale"])

@@ -9,10 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.models.conditional import groups
-from discreet.models.conditional.groups import conditional_work, find_tilt, plan_batches
-from discreet.models.conditional.maximise import evaluate_conditional
-from discreet.models.conditional.moments import AbilityBatch, ConditionalSums, add_batch
+from discreet.models.conditional import maximise as groups
+from discreet.models.conditional import moments
+from discreet.models.conditional.maximise import (
+    conditional_work,
+    find_tilt,
+    plan_batches,
+)
+from discreet.models.conditional.moments import (
+    AbilityBatch,
+    ConditionalSums,
+    add_batch,
+    evaluate_conditional,
+)
 from discreet.models.conditional.patterns import group_patterns
 
 ROUTES = ["shared", "alone", "narrow"]
@@ -210,7 +219,7 @@ def test_a_plan_serves_near_the_place_it_was_made_for():
 
 def test_threads_change_nothing_but_rounding(monkeypatch):
     monkeypatch.setattr(groups, "BATCH_CELLS", 1 << 14)
-    monkeypatch.setattr(groups, "CHEAP_PAIRS", 0)
+    monkeypatch.setattr(moments, "CHEAP_PAIRS", 0)
     b, patterns = answers_with_gaps(400, 30, 0.3, seed=7)
     plan = plan_batches(patterns, b)
     assert len(plan.batches) > 3

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import discreet
+from discreet.answers.pack import store_codes
 from discreet.answers.protocol import fold_blocks
 from discreet.answers.responses import Responses
-from discreet.answers.steps import store_codes
 from discreet.counts import folds as fold_counts
 from discreet.counts.nodes import Locations
 from discreet.errors import NoStandardErrors, NotConverged
-from discreet.models.standard_errors import folds, random_signs, sandwich
+from discreet.models.standard_errors import random_signs, sandwich
 from discreet.results.estimate import WarningKind
 from stepped import draw_answers, draw_thresholds, hold
 
@@ -33,7 +33,7 @@ def limit(monkeypatch):
 
     def set_limit(items, persons=random_signs.EXACT_PERSONS):
         monkeypatch.setattr(sandwich, "COVARIANCE_LIMIT", items)
-        monkeypatch.setattr(folds, "COVARIANCE_LIMIT", items)
+        monkeypatch.setattr(sandwich, "COVARIANCE_LIMIT", items)
         monkeypatch.setattr(random_signs, "EXACT_PERSONS", persons)
 
     return set_limit

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from discreet.answers.judges import Comparisons, count_wins
+from discreet.answers.judges import Comparisons
 from discreet.errors import (
     BadBudget,
     BadResponses,
@@ -16,8 +16,8 @@ from discreet.errors import (
     DiscreetError,
 )
 from discreet.models.compared import rank_comparisons
-from discreet.models.noisy import pairs as comparison_fit
-from discreet.models.noisy.pairs import fit_net_wins
+from discreet.models.noisy import observations as comparison_fit
+from discreet.models.noisy.observations import fit_net_wins
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.mechanisms.comparisons import (
@@ -62,7 +62,7 @@ def cells_of(mechanism, public, calibration):
     found = {}
     for winner, loser in patterns(len(public.items), public.max_answers):
         alone = Comparisons(public.items, None, [0, len(winner)], winner, loser)
-        for name, cell in mechanism.cells(count_wins(alone, weighting), calibration).items():
+        for name, cell in mechanism.cells(alone.count(weighting), calibration).items():
             found.setdefault(name, []).append(cell)
     return {name: np.array(rows) for name, rows in found.items()}
 

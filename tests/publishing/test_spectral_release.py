@@ -10,12 +10,14 @@ import discreet as library
 from commandline import LSAT_ITEMS, discreet
 from discreet.datasets import lsat
 from discreet.errors import BadResponses, BadUsage, NotAllowed
-from discreet.models.noisy.chain import FLOOR_LIMIT, Crowd, fit_spectral
-from discreet.models.noisy.pairs import PairMatrix
+from discreet.models.noisy.observations import PairMatrix
 from discreet.models.noisy.released import (
+    FLOOR_LIMIT,
+    Crowd,
     count_raised,
     estimate_release,
     fit_released_pairs,
+    fit_spectral,
     read_pair_matrix,
 )
 from discreet.privacy.ledger.request import Request
@@ -271,7 +273,7 @@ def test_the_published_files_say_so_and_promise_no_interval(drowned, tmp_path, l
 
 
 def test_exactly_at_the_limit_there_are_standard_errors(monkeypatch):
-    from discreet.models.noisy import chain
+    from discreet.models.noisy import released as chain
 
     released = publish(simulate(300, 8).responses, names(8), epsilon=0.5)
     floor = released.record["floor"]

@@ -207,10 +207,23 @@ def test_probabilities_are_those_of_the_model(world):
 
 
 def test_probabilities_of_steps_follow_their_thresholds():
-    from discreet.results.estimate import category_shares
+    from discreet.results.estimate import Estimate, Solution
+    from discreet.results.thresholds import Thresholds
 
     thresholds = np.array([[-0.5, 0.8], [0.4, np.nan], [np.nan, np.nan]])
-    shares = category_shares(np.array([0.2]), thresholds)[0]
+    status = (("estimated",) * 2, ("estimated",), ("no_answers",) * 2)
+    estimate = Estimate(
+        items=("a", "b", "c"),
+        difficulty=np.array([0.15, 0.4, np.nan]),
+        se=np.full(3, np.nan),
+        status=("estimated", "estimated", "no_answers"),
+        method="given",
+        solution=Solution("given", 0, 0.0),
+        steps=(2, 1, 2),
+        model="partial-credit",
+        ladder=Thresholds(thresholds, np.full((3, 2), np.nan), status),
+    )
+    shares = estimate.predict_proba(0.2)
     weights = np.exp([0.0, 0.2 + 0.5, 0.4 + 0.5 - 0.8])
     np.testing.assert_allclose(shares[0], weights / weights.sum(), rtol=1e-12)
     np.testing.assert_allclose(shares[1, :2], [1 / (1 + np.exp(-0.2)), 1 / (1 + np.exp(0.2))])

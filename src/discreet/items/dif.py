@@ -40,7 +40,7 @@ from discreet.items.groups import (
     take_group,
     warn_of_small_groups,
 )
-from discreet.models.steps import RATING_SCALE, choose_model, leave_unused
+from discreet.models.item_parameters import RATING_SCALE, choose_model, leave_unused
 from discreet.results.estimate import FitWarning, two_sided_quantile
 from discreet.tables.reading import FitWords
 from discreet.tabular import Tabular, list_field_columns

@@ -29,13 +29,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from discreet.items.residuals import Prepared, ResidualChunk, prepare
-from discreet.models.categories import category_chances, count_item_steps, slope_terms
-from discreet.models.item_parameters import known_difficulties
-from discreet.models.steps import category_totals
+from discreet.models.item_parameters import category_totals, known_difficulties
 from discreet.persons.large import is_many, sum_many
 from discreet.persons.scoring import PersonScores
 from discreet.results.estimate import FitWarning
 from discreet.results.limits import FIT_BOUND
+from discreet.results.thresholds import category_chances, count_item_steps, slope_terms
 from discreet.tables.reading import ReadingWords
 from discreet.tabular import Tabular, list_field_columns
 from discreet.types import FloatArray, Int64Array, ScoreMethod

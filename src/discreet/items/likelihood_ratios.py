@@ -24,9 +24,10 @@ from discreet.items.groups import (
     split_groups,
     take_group,
 )
-from discreet.models.conditional.estimator import ConditionalFit, find_maximum
+from discreet.models.conditional.estimator import find_maximum
+from discreet.models.conditional.maximise import ConditionalFit
 from discreet.models.connectivity import classify
-from discreet.models.steps import (
+from discreet.models.item_parameters import (
     PARTIAL_CREDIT,
     RASCH,
     RATING_SCALE,

@@ -25,7 +25,7 @@ from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.items.groups import take_group
-from discreet.models.steps import refuse_steps
+from discreet.models.item_parameters import refuse_steps
 from discreet.persons.scoring import PersonScores, score
 from discreet.results.limits import (
     ENOUGH_ANSWERS,

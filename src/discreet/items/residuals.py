@@ -18,12 +18,11 @@ from scipy.special import expit, logsumexp
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, escape_controls
-from discreet.models.categories import category_chances, log_totals, score_moments
 from discreet.models.conditional.patterns import GroupPatterns
-from discreet.models.item_parameters import KnownItems, known_thresholds
-from discreet.models.steps import refuse_steps
+from discreet.models.item_parameters import KnownItems, known_thresholds, refuse_steps
 from discreet.persons.measures import GRID, NormalPrior, estimate_prior
 from discreet.persons.scoring import PersonScores, PersonStatus, score
+from discreet.results.thresholds import category_chances, log_totals, score_moments
 from discreet.schema import Along, Count, Within
 from discreet.tables.reading import ReadingWords
 from discreet.tables.survey import OF_SAMPLE, refuse_weights

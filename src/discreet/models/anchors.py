@@ -18,8 +18,7 @@ import numpy as np
 from discreet.errors import BadUsage
 from discreet.models.connectivity import Chain, find_tied
 from discreet.models.item_parameters import KnownItems, check_logits, known_thresholds
-from discreet.models.step_plan import StepPlan
-from discreet.models.structure import Structure
+from discreet.models.structure import StepPlan, Structure
 from discreet.results.calibrated import is_series, read_calibration, read_ladders
 from discreet.results.estimate import Estimate, FitWarning, Status, WarningKind
 from discreet.tables.opener import read_columns

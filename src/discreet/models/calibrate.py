@@ -39,29 +39,28 @@ from discreet.models.connectivity import (
     warn_of_repeated,
     warn_of_shape,
 )
-from discreet.models.item_parameters import KnownItems
+from discreet.models.item_parameters import RATING_SCALE
 from discreet.models.laplacian import Laplacian
 from discreet.models.methods import (
     ANSWER_METHODS,
     AUTO,
     METHOD_WORDS,
     PAIR_METHODS,
+    FitRequest,
     check_method_name,
 )
 from discreet.models.methods import (
     Method as PairEstimator,
 )
-from discreet.models.standard_errors.folds import leave_folds_out
 from discreet.models.standard_errors.sandwich import (
     COVARIANCE_LIMIT,
     Sandwich,
     Uncertainty,
+    leave_folds_out,
     plan_sandwich,
     simulate_uncertainty,
 )
-from discreet.models.step_plan import StepPlan, plan_steps
-from discreet.models.steps import RATING_SCALE
-from discreet.models.structure import Structure
+from discreet.models.structure import StepPlan, Structure, plan_steps
 from discreet.results.dropped import warn_of_dropped, warn_of_missing_errors
 from discreet.results.estimate import Estimate, FitWarning, Solution, WarningKind
 from discreet.tables.reading import FitWords, ReadingWords
@@ -90,21 +89,6 @@ NO_FOLDS_LEFT = (
     "the rows of a query are read only once, and {}. Write the rows to a file and fit that: "
     "COPY (SELECT ...) TO 'answers.parquet'"
 )
-
-
-@dataclass(frozen=True)
-class _Request:
-    """What the caller asked for."""
-
-    method: str
-    standard_errors: bool
-    regularisation: float
-    ability: str
-    model: str = "auto"
-    undecided: bool = False
-    """Whether conditional likelihood shall be tried."""
-    choice: str = ""
-    anchors: KnownItems | None = None
 
 
 @fits_groups
@@ -238,7 +222,7 @@ def fit(
         )
         return fit_facets(data, question, engine=engine, reading=reading)
     check_method_name(method, ability)
-    request = _Request(method, standard_errors, regularisation, ability, model)
+    request = FitRequest(method, standard_errors, regularisation, ability, model)
     LOG.info("fitting items of %s, method %s", name_source(data), method)
     if design:
         data = weigh_answers(data, design, name_model(data, model, reading))
@@ -253,8 +237,8 @@ def fit(
 
 
 def _hold(
-    data: Any, anchors: Any, request: _Request, reading: FitWords
-) -> tuple[Responses, _Request, FitWords]:
+    data: Any, anchors: Any, request: FitRequest, reading: FitWords
+) -> tuple[Responses, FitRequest, FitWords]:
     """Return answers in the categories of the anchors, and a request with the anchors."""
     if isinstance(data, PairCounts) or holds_counts(data):
         raise BadUsage(
@@ -275,7 +259,7 @@ def _tell_model(estimate: Estimate) -> str:
     return f"The model is {estimate.model}: answers have up to {steps}. {estimate.choice}".rstrip()
 
 
-def _fit(data: Any, request: _Request, engine: Engine, reading: FitWords) -> Estimate:
+def _fit(data: Any, request: FitRequest, engine: Engine, reading: FitWords) -> Estimate:
     """Fit counts, or answers wherever they are."""
     use = DENSE_FITTING if request.model == RATING_SCALE else FITTING
     if isinstance(data, PairCounts) or holds_counts(data):
@@ -296,11 +280,11 @@ def _fit(data: Any, request: _Request, engine: Engine, reading: FitWords) -> Est
         return call_categories(estimate, answers.steps, answers.lowest)
 
 
-def _decide(request: _Request, data: Answers | PairCounts) -> _Request:
+def _decide(request: FitRequest, data: Answers | PairCounts) -> FitRequest:
     """Put a method in the place of "auto": refined, after which conditional may be tried."""
     if request.method != AUTO:
         return request
-    from discreet.models.automatic import find_obstacle, take_refined
+    from discreet.models.conditional.estimator import find_obstacle, take_refined
 
     request = replace(request, method="refined")
     obstacle = find_obstacle(data, request.regularisation)
@@ -309,7 +293,7 @@ def _decide(request: _Request, data: Answers | PairCounts) -> _Request:
     return replace(request, undecided=True)
 
 
-def _fit_pairs(answers: Answers, request: _Request) -> Estimate:
+def _fit_pairs(answers: Answers, request: FitRequest) -> Estimate:
     """Fit by pairs of answers, whose persons are there to be weighted and scored.
 
     Two passes over persons at most: one counts, one sums what standard errors need and looks for
@@ -326,7 +310,7 @@ def _fit_pairs(answers: Answers, request: _Request) -> Estimate:
     structure = plan.build_structure(chain.linked)
     difficulty, solution = method.find_solution(chain.rates, structure)
     if request.undecided:
-        from discreet.models.automatic import attempt_conditional
+        from discreet.models.conditional.estimator import attempt_conditional
 
         exact, choice = attempt_conditional(answers, plan, chain, difficulty)
         request = replace(request, choice=choice)
@@ -398,7 +382,7 @@ class _PairRelease:
         return moved, se if products is not None else float("nan")
 
 
-def _fit_once(answers: Answers, request: _Request) -> Estimate:
+def _fit_once(answers: Answers, request: FitRequest) -> Estimate:
     """Fit answers that come only once: one pass counts, and standard errors come from folds."""
     tally = Tally(FOLDS, PAIR_METHODS[request.method].weighting)
     counts = answers.count(tally=tally if request.standard_errors else None)
@@ -438,7 +422,7 @@ def _go_through(
     return uncertainty, routings[0].warnings if routings else ()
 
 
-def _fit_answers(answers: Answers, request: _Request) -> Estimate:
+def _fit_answers(answers: Answers, request: FitRequest) -> Estimate:
     """Fit by a likelihood of whole persons, which pair counts do not hold."""
     name = request.method
     if not answers.lasts:
@@ -462,7 +446,7 @@ def _fit_answers(answers: Answers, request: _Request) -> Estimate:
     return _finish_answers(answers, estimate, request)
 
 
-def _finish_answers(answers: Answers, estimate: Estimate, request: _Request) -> Estimate:
+def _finish_answers(answers: Answers, estimate: Estimate, request: FitRequest) -> Estimate:
     """Say why this method, and warn of routing where it matters."""
     warnings = (*estimate.warnings, *warn_of_shape(estimate.items, answers.n_persons))
     se_method = f"{METHOD_WORDS[estimate.method].errors}."
@@ -486,7 +470,7 @@ def _needs_answers(name: str) -> BadUsage:
     )
 
 
-def _fit_counts(counts: PairCounts, request: _Request, advice: str = NO_FOLDS) -> Estimate:
+def _fit_counts(counts: PairCounts, request: FitRequest, advice: str = NO_FOLDS) -> Estimate:
     """Fit counts without the answers behind them: standard errors come from their folds.
 
     ``advice`` says what to do where there are none.
@@ -539,7 +523,7 @@ def _usable_folds(counts: PairCounts, weighting: PersonWeight | None) -> FoldCou
 def _assemble(
     facts: ItemFacts,
     chain: Chain,
-    request: _Request,
+    request: FitRequest,
     difficulty: FloatArray,
     solution: Solution,
     uncertainty: Uncertainty,

@@ -52,6 +52,24 @@ class Method:
         return np.asarray(flow.sum(axis=0) - flow.sum(axis=1))
 
 
+@dataclass(frozen=True)
+class FitRequest:
+    """What the caller of :func:`discreet.fit` asked for.
+
+    ``undecided`` says whether conditional likelihood shall be tried, ``choice`` why a method was
+    taken where none was named.
+    """
+
+    method: str
+    standard_errors: bool
+    regularisation: float
+    ability: str
+    model: str = "auto"
+    undecided: bool = False
+    choice: str = ""
+    anchors: KnownItems | None = None
+
+
 PAIR_METHODS: dict[str, Method] = {
     "refined": Method(
         solve_refined, curvature, lambda _: RefinedScoring(), PersonWeight(), solve_within
@@ -93,7 +111,7 @@ def _marginal(
 ANSWER_METHODS: dict[str, AnswerMethod] = {"conditional": _conditional, "marginal": _marginal}
 
 AUTO = "auto"
-"""Not a method but the wish that one be chosen; see :mod:`discreet.models.automatic`."""
+"""Choose a method automatically; see :mod:`discreet.models.conditional.estimator`."""
 
 METHODS: dict[str, Method | AnswerMethod] = {**PAIR_METHODS, **ANSWER_METHODS}
 """Every method by name."""

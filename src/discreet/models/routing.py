@@ -28,13 +28,12 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from discreet.answers.protocol import Answers, Job
-from discreet.answers.steps import StepStore
 from discreet.counts.nodes import Recoding
-from discreet.counts.planes import AnswerStore, SparseRows
-from discreet.models.categories import as_thresholds, category_chances, score_moments
+from discreet.counts.planes import AnswerStore, SparseRows, StepStore
+from discreet.models.item_parameters import Recoded
 from discreet.models.standard_errors.person_scores import restrict_rows
-from discreet.models.steps import Recoded
 from discreet.results.estimate import FitWarning, WarningKind
+from discreet.results.thresholds import as_thresholds, category_chances
 from discreet.types import FloatArray, IndexArray
 
 SAMPLE = 2000
@@ -50,8 +49,12 @@ CORE_SHARE = 0.995
 FEWEST_CORE = 3
 CORE_LEVEL = 1e-5
 GRID = np.linspace(-8.0, 8.0, 65)
-ROUNDS = 2000
+ROUNDS, ROUNDS_AT_ONCE = 2000, 50
+INNOCENT = 0.05
+"""A p-value only rises from round to round; from here on no further rounds are made."""
 NEWTON_STEPS = 12
+SMALL_STEP = 1e-6
+"""Logits."""
 
 
 @dataclass(frozen=True)
@@ -197,23 +200,33 @@ def _score_variance(
     """Sum of the answers' variances at an ability that half a point each way keeps finite."""
     highest = rows.sums((~np.isnan(thresholds)).sum(axis=1)[rows.item])
     target = (score + 0.5) * highest / (highest + 1.0)
-    own = thresholds[rows.item]
-    theta = np.zeros(len(answered))
+    # Category k is as likely as exp(k ability - cost), if it exists.
+    cost = np.nan_to_num(np.cumsum(thresholds, axis=1), nan=np.inf).T[:, rows.item]
+    middle = rows.sums(np.nanmean(thresholds, axis=1)[rows.item]) / np.maximum(answered, 1)
+    theta = middle + np.log((target + 1e-9) / (highest - target + 1e-9))
     spread = np.ones(len(answered))
     for _ in range(NEWTON_STEPS):
-        mean, variance = _find_moments(np.repeat(theta, answered), own)
+        mean, variance = _find_moments(np.repeat(theta, answered), cost)
         spread = np.maximum(rows.sums(variance), 1e-3)
-        theta += np.clip((target - rows.sums(mean)) / spread, -1.0, 1.0)
+        move = np.clip((target - rows.sums(mean)) / spread, -1.0, 1.0)
+        theta += move
+        if np.abs(move).max(initial=0.0) < SMALL_STEP:
+            break
     return np.where(answered > 0, spread, 0.0)
 
 
-def _find_moments(ability: FloatArray, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return mean and variance of every answer, from the ability and the thresholds of each."""
-    if thresholds.shape[1] == 1:  # three times as fast as with all moments
-        chance = expit(ability - thresholds[:, 0])
+def _find_moments(ability: FloatArray, cost: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return mean and variance of every answer; the cost is ``[category from 1, answer]``."""
+    if len(cost) == 1:  # three times as fast
+        chance = expit(ability - cost[0])
         return chance, chance * (1 - chance)
-    moments = score_moments(ability, thresholds[:, None])
-    return moments.mean[:, 0], moments.variance[:, 0]
+    category = np.arange(len(cost) + 1.0)
+    weight = category[:, None] * ability
+    weight[1:] -= cost
+    shares = np.exp(weight - weight.max(axis=0))
+    shares /= shares.sum(axis=0)
+    mean = category @ shares
+    return mean, category**2 @ shares - mean**2
 
 
 def _describe_items(rows: _Rows, b: FloatArray, answered: npt.NDArray[np.int64]) -> FloatArray:
@@ -265,16 +278,18 @@ def _test_mixture(counts: npt.NDArray[np.int64], thresholds: FloatArray) -> floa
     table = np.concatenate([table, ends])
     share = counts / counts.sum()
     weights = np.full(len(table), 1 / len(table))
-    for _ in range(ROUNDS):
-        expected = weights @ table
-        weights = weights * (
-            table @ np.divide(share, expected, where=expected > 0, out=np.zeros_like(share))
-        )
-    expected = weights @ table
+    # The likelihood sees observed scores only; of the others just the number matters.
     observed = counts > 0
-    statistic = 2 * float((counts[observed] * np.log(share[observed] / expected[observed])).sum())
-    # At most as many free frequencies as scores less one: conservative.
-    return float(chdtrc(len(counts) - 1, max(statistic, 0.0)))
+    table, share = np.ascontiguousarray(table[:, observed]), share[observed]
+    for _ in range(ROUNDS // ROUNDS_AT_ONCE):
+        for _ in range(ROUNDS_AT_ONCE):
+            weights = weights * (table @ (share / (weights @ table)))
+        statistic = 2 * float((counts[observed] * np.log(share / (weights @ table))).sum())
+        # At most as many free frequencies as scores less one: conservative.
+        p_value = float(chdtrc(len(counts) - 1, max(statistic, 0.0)))
+        if p_value >= INNOCENT:
+            break
+    return p_value
 
 
 def _score_distribution(chance: FloatArray) -> FloatArray:

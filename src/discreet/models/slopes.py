@@ -278,9 +278,8 @@ def _place_grid(answers: GroupAnswers, model: GroupModel, group: int) -> _Grid:
     information = (answers.steps * model.slope) ** 2 @ (answers.answered[group] > 0)
     nodes, log_weights = normal_grid(sd, float(information))
     mean, intercept = float(model.mean[group]), model.intercept[group]
-    step_items = None if answers.steps.max(initial=1) == 1 else item_of
     ability = model.slope[:, None] * (mean + sd * nodes)
-    chance, load = find_chances(ability, intercept, step_items)
+    chance, load = find_chances(ability, intercept, item_of)
     first = np.cumsum(answers.steps) - answers.steps
     expected = np.add.reduceat(chance, first, axis=0)
     settings = nodes, log_weights, mean, sd, intercept, model.slope

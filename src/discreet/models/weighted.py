@@ -9,9 +9,9 @@ is no likelihood: its curvature is not its variance. Confidential.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Protocol
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -19,18 +19,21 @@ from discreet.answers.responses import Responses
 from discreet.counts import PairCounts
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadUsage
-from discreet.models.automatic import TOO_MUCH_WORK, find_patterns, take_refined
-from discreet.models.conditional.estimator import ConditionalTask, check_conditional_size
-from discreet.models.conditional.patterns import GroupPatterns, Patterns
+from discreet.models.conditional.estimator import (
+    TOO_MUCH_WORK,
+    ConditionalTask,
+    check_conditional_size,
+    find_patterns,
+    take_refined,
+)
+from discreet.models.conditional.patterns import Patterns
 from discreet.models.connectivity import Chain, call_categories
-from discreet.models.item_parameters import KnownItems
+from discreet.models.item_parameters import recode_store
 from discreet.models.marginal.estimator import MarginalTask, check_patterns
-from discreet.models.methods import PAIR_METHODS, Method
+from discreet.models.methods import PAIR_METHODS, FitRequest, Method
 from discreet.models.standard_errors.person_scores import ScorePlan, score_persons
 from discreet.models.standard_errors.sandwich import COVARIANCE_LIMIT
-from discreet.models.step_plan import StepPlan, plan_steps
-from discreet.models.steps import recode_store
-from discreet.models.structure import Structure
+from discreet.models.structure import StepPlan, Structure, plan_steps
 from discreet.results.estimate import Estimate, FitWarning, Solution, Status
 from discreet.tables.survey import SurveyDesign
 from discreet.text import count_of
@@ -70,45 +73,27 @@ class WeightedFit:
     solution: Solution
 
 
-class WeightedTask(Protocol):
-    """A method, ready to fit the same answers with any weights."""
+@dataclass(frozen=True, eq=False)
+class WeightedTask:
+    """A method, ready to fit the same answers with any weights.
 
-    @property
-    def nodes(self) -> IndexArray:
-        """Positions of the nodes that get a number."""
-        ...
+    Attributes
+    ----------
+    nodes
+        Positions of the nodes that get a number.
+    status, warnings
+        One status per node, and what was left out.
+    fit
+        Fits with a weight per person.
+    """
 
-    @property
-    def status(self) -> tuple[Status, ...]:
-        """One status per node."""
-        ...
-
-    @property
-    def warnings(self) -> tuple[FitWarning, ...]:
-        """What was left out."""
-        ...
-
-    def fit(self, weight: FloatArray) -> WeightedFit:
-        """Fit with a weight per person."""
-        ...
+    nodes: IndexArray
+    status: tuple[Status, ...]
+    warnings: tuple[FitWarning, ...]
+    fit: Callable[[FloatArray], WeightedFit]
 
 
-class WeightedRequest(Protocol):
-    """What is asked for: a method or "auto", a model, the abilities of 'marginal', anchors."""
-
-    @property
-    def method(self) -> str: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def ability(self) -> str: ...
-    @property
-    def anchors(self) -> KnownItems | None: ...
-    @property
-    def regularisation(self) -> float: ...
-
-
-def fit_weighted(answers: Responses, request: WeightedRequest) -> Estimate:
+def fit_weighted(answers: Responses, request: FitRequest) -> Estimate:
     """Fit with weights.
 
     Parameters
@@ -185,30 +170,29 @@ def _find_design_effect(
 
 
 def _choose_task(
-    domain: Responses, counts: PairCounts, plan: StepPlan, request: WeightedRequest
+    domain: Responses, counts: PairCounts, plan: StepPlan, request: FitRequest
 ) -> tuple[str, str, WeightedTask]:
     """Return the method's name, why it was chosen if it was, and the task."""
     store = recode_store(domain.store, plan.recoding)
     if request.method == "marginal":
         marginal = MarginalTask(plan, counts.as_nodes())
-        patterns = _collect(domain, plan, marginal.items)
+        patterns = plan.collect(domain, marginal.items)
         check_patterns(patterns, counts)
-        return "marginal", "", _WeightedMarginal(marginal, patterns, store, request.ability)
-    is_linked = plan.is_binary or plan.held is not None
+        fit = partial(_fit_marginal, marginal, patterns, store, request.ability)
+        about = marginal.nodes, marginal.find_codes(), tuple(marginal.tell_links())
+        return "marginal", "", WeightedTask(*about, fit)
     name, choice = request.method, ""
     if name in ("auto", "conditional"):
-        task = ConditionalTask(plan, plan.link(counts) if is_linked else None)
+        task = ConditionalTask(plan, plan.link(counts) if plan.needs_links else None)
         fast = find_patterns(domain, task) if name == "auto" else task.collect(domain)
         if fast is not None:
             check_conditional_size(fast, max(plan.steps))
-            return "conditional", "", _WeightedConditional(task, fast, store)
+            fit = partial(_fit_conditional, task, fast, store)
+            return "conditional", "", WeightedTask(task.nodes, task.status, task.warnings, fit)
         name, choice = "refined", take_refined(TOO_MUCH_WORK)
-    return name, choice, _WeightedPairs(PAIR_METHODS[name], plan, plan.link(counts), store)
-
-
-def _collect(domain: Responses, plan: StepPlan, items: IndexArray) -> Patterns:
-    job = GroupPatterns(items)
-    return job.collect(domain.reduce(plan.wrap(job)))
+    chain = plan.link(counts)
+    pairs = _WeightedPairs(PAIR_METHODS[name], plan, chain, store)
+    return name, choice, WeightedTask(chain.linked, chain.status, chain.warnings, pairs.fit)
 
 
 # -- pairs -------------------------------------------------------------------------------------
@@ -226,14 +210,6 @@ class _WeightedPairs:
     @property
     def nodes(self) -> IndexArray:
         return self.chain.linked
-
-    @property
-    def status(self) -> tuple[Status, ...]:
-        return self.chain.status
-
-    @property
-    def warnings(self) -> tuple[FitWarning, ...]:
-        return self.chain.warnings
 
     @cached_property
     def structure(self) -> Structure:
@@ -309,35 +285,17 @@ def _weigh_plan(plan: StepPlan, store: AnswerStore, weight: FloatArray) -> StepP
     return replace(plan, categories=np.stack(total, axis=1))
 
 
-@dataclass(frozen=True, eq=False)
-class _WeightedConditional:
-    """Conditional likelihood."""
-
-    task: ConditionalTask
-    patterns: Patterns
-    store: AnswerStore
-
-    @property
-    def nodes(self) -> IndexArray:
-        return self.task.nodes
-
-    @property
-    def status(self) -> tuple[Status, ...]:
-        chain = self.task.chain
-        return self.task.plan.all_estimated if chain is None else chain.status
-
-    @property
-    def warnings(self) -> tuple[FitWarning, ...]:
-        return () if self.task.chain is None else self.task.chain.warnings
-
-    def fit(self, weight: FloatArray) -> WeightedFit:
-        plan = _weigh_plan(self.task.plan, self.store, weight)
-        task, patterns = replace(self.task, plan=plan), self.patterns.weigh(weight)
-        fitted = task.maximise(patterns)
-        expected = expect_given_score(fitted.threshold, patterns)[:, fitted.structure.used]
-        reached = mark_reached(self.store, task.items, plan.steps)
-        scores = (expected[patterns.entry] - reached) * weight[:, None]
-        return WeightedFit(fitted.node, scores @ fitted.covariance, fitted.solution)
+def _fit_conditional(
+    task: ConditionalTask, patterns: Patterns, store: AnswerStore, weight: FloatArray
+) -> WeightedFit:
+    """Fit by conditional likelihood."""
+    task = replace(task, plan=_weigh_plan(task.plan, store, weight))
+    patterns = patterns.weigh(weight)
+    fitted = task.maximise(patterns)
+    expected = expect_given_score(fitted.threshold, patterns)[:, fitted.structure.used]
+    reached = mark_reached(store, task.items, task.plan.steps)
+    scores = (expected[patterns.entry] - reached) * weight[:, None]
+    return WeightedFit(fitted.node, scores @ fitted.covariance, fitted.solution)
 
 
 def expect_given_score(threshold: FloatArray, patterns: Patterns) -> FloatArray:
@@ -416,37 +374,17 @@ def _joint(before: FloatArray, weight: FloatArray, after: FloatArray) -> FloatAr
         return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
 
-@dataclass(frozen=True, eq=False)
-class _WeightedMarginal:
-    """Marginal likelihood."""
-
-    task: MarginalTask
-    patterns: Patterns
-    store: AnswerStore
-    ability: str
-
-    @property
-    def nodes(self) -> IndexArray:
-        return self.task.nodes
-
-    @property
-    def status(self) -> tuple[Status, ...]:
-        return self.task.find_codes()
-
-    @property
-    def warnings(self) -> tuple[FitWarning, ...]:
-        return tuple(self.task.tell_links())
-
-    def fit(self, weight: FloatArray) -> WeightedFit:
-        plan = _weigh_plan(self.task.plan, self.store, weight)
-        task = replace(self.task, plan=plan)
-        fitted = task.maximise(self.patterns.weigh(weight), self.ability)
-        if fitted.influence is None:
-            raise BadUsage(
-                "with weights the abilities of 'marginal' are normal: linearised standard errors "
-                "with an empirical distribution are not known here. Leave ability= out, or take "
-                "method='conditional', which assumes nothing about abilities"
-            )
-        reached = mark_reached(self.store, task.items, plan.steps)
-        moves = fitted.influence(reached) * weight[:, None]
-        return WeightedFit(fitted.difficulty, moves, fitted.solution)
+def _fit_marginal(
+    task: MarginalTask, patterns: Patterns, store: AnswerStore, ability: str, weight: FloatArray
+) -> WeightedFit:
+    """Fit by marginal likelihood."""
+    task = replace(task, plan=_weigh_plan(task.plan, store, weight))
+    fitted = task.maximise(patterns.weigh(weight), ability)
+    if fitted.influence is None:
+        raise BadUsage(
+            "with weights the abilities of 'marginal' are normal: linearised standard errors "
+            "with an empirical distribution are not known here. Leave ability= out, or take "
+            "method='conditional', which assumes nothing about abilities"
+        )
+    moves = fitted.influence(mark_reached(store, task.items, task.plan.steps))
+    return WeightedFit(fitted.difficulty, moves * weight[:, None], fitted.solution)

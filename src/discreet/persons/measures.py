@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.pack import store_codes
 from discreet.errors import BadResponses, BadUsage, NotConverged
-from discreet.models.categories import as_thresholds, count_item_steps, log_totals, score_moments
-from discreet.models.conditional.patterns import Patterns
+from discreet.models.conditional.patterns import Patterns, group_patterns
 from discreet.results.limits import ANDERSEN_LEVEL, ERRORS_LARGE
-from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array
+from discreet.results.thresholds import as_thresholds, count_item_steps, log_totals, score_moments
+from discreet.types import FloatArray, Int8Array, Int64Array
 
 PIECE_CELLS = 1 << 20
 """Cells worked on at a time: 8 MB of float64."""
@@ -28,9 +29,6 @@ STEPS = 200
 NEWTON_STEPS = range(8, 50)
 """After 8 halvings the bracket is a fraction of a logit and Newton's method takes about 4 steps;
 where it has not settled by step 50, halving finishes."""
-
-WARM = 1.0
-"""Share of Warm's correction that is applied; maximum likelihood is 0."""
 
 TOLERANCE = 1e-12
 """Logits; many orders below any standard error."""
@@ -92,30 +90,15 @@ def abilities(answers: npt.ArrayLike, difficulty: npt.ArrayLike) -> Abilities:
             f"shapes {matrix.shape} and {np.shape(difficulty)}"
         )
     use = np.isfinite(b[:, 0])
-    size = max(PIECE_CELLS // max(b.size, 1), 1)
-    pieces = [
-        _piece(matrix[start : start + size][:, use], b[use])
-        for start in range(0, len(matrix), size)
-    ]
-    ability = np.concatenate([np.zeros(0), *(piece[0] for piece in pieces)])
-    se = np.concatenate([np.zeros(0), *(piece[1] for piece in pieces)])
-    return Abilities(ability, se)
+    steps = count_item_steps(b[use])
+    store = store_codes(_read_codes(matrix[:, use], steps), steps.tolist())
+    patterns = group_patterns(store, np.arange(len(steps)))
+    ability, se = solve_entries(patterns, b[use], "warm", None)
+    return Abilities(ability[patterns.entry], se[patterns.entry])
 
 
-def _piece(matrix: npt.NDArray[np.generic], b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Abilities and standard errors of a few persons; each different question is solved once."""
-    answered, right = _split(matrix, count_item_steps(b))
-    # With the items fixed, the score is sufficient: two persons with the same items and the
-    # same score share an ability. A complete test has only m + 1 different questions.
-    key = np.column_stack([np.packbits(answered, axis=1), right[:, None].view(np.uint8)])
-    _, first, back = np.unique(key, axis=0, return_index=True, return_inverse=True)
-    ability, se = _weighted_likelihood(answered[first], right[first], b)
-    back = back.reshape(-1)
-    return ability[back], se[back]
-
-
-def _split(matrix: npt.NDArray[Any], steps: Int64Array) -> tuple[BoolArray, Int64Array]:
-    """Return which cells were answered, and each person's score."""
+def _read_codes(matrix: npt.NDArray[Any], steps: Int64Array) -> Int64Array:
+    """Return the categories of a table, -1 where an answer is missing."""
     answered = np.isin(matrix, np.arange(int(steps.max(initial=1)) + 1)) & (matrix <= steps)
     missing = (matrix == -1) | (matrix != matrix)
     if not (answered | missing).all():
@@ -126,7 +109,7 @@ def _split(matrix: npt.NDArray[Any], steps: Int64Array) -> tuple[BoolArray, Int6
             f"the answer of person {person} to item {item} is {matrix[person, item]}; abilities "
             f"need {allowed} or missing (NaN)"
         )
-    return answered, np.where(answered, matrix, 0).sum(axis=1).astype(np.int64)
+    return np.where(answered, matrix, -1).astype(np.int64)
 
 
 def solve_likelihood(
@@ -144,27 +127,12 @@ def solve_likelihood(
         1 for Warm's weighted likelihood; 0 for maximum likelihood, where no score may be the
         lowest or the highest.
     """
-    answered = np.ones(b.shape[:-1], dtype=bool)
-    theta = _solve(answered, score, b, correction)
-    information = _equation(theta, answered, score, b, correction)[1]
+    theta = _solve(score, b, correction)
+    information = _equation(theta, score, b, correction)[1]
     return theta, 1 / np.sqrt(information)
 
 
-def _weighted_likelihood(
-    answered: BoolArray, right: npt.NDArray[np.int64], b: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Solve Warm's equation for persons with these items and scores; NaN without items."""
-    some = np.asarray(answered.any(axis=1))
-    ability, se = np.full(len(some), np.nan), np.full(len(some), np.nan)
-    theta = _solve(answered[some], right[some], b, WARM)
-    ability[some] = theta
-    se[some] = 1 / np.sqrt(_equation(theta, answered[some], right[some], b, WARM)[1])
-    return ability, se
-
-
-def _solve(
-    answered: BoolArray, right: npt.NDArray[np.int64], b: FloatArray, correction: float
-) -> FloatArray:
+def _solve(right: npt.NDArray[np.int64], b: FloatArray, correction: float) -> FloatArray:
     """Halve a bracket that always holds a root, with Newton's method in the middle part.
 
     Far below every difficulty the equation is near ``right + 1/2 > 0``, far above near
@@ -172,14 +140,13 @@ def _solve(
     several roots. Halving first makes the choice depend on nothing but items and score, and a
     higher score never gets a lower root.
     """
-    reach = np.log(2.0 * answered.sum(axis=1)) + 5.0
-    lowest, highest = np.fmin.reduce(b, axis=-1), np.fmax.reduce(b, axis=-1)
-    low = np.where(answered, lowest, np.inf).min(axis=1, initial=np.inf) - reach
-    high = np.where(answered, highest, -np.inf).max(axis=1, initial=-np.inf) + reach
+    reach = np.log(2.0 * b.shape[1]) + 5.0
+    low = np.fmin.reduce(b, axis=(1, 2)) - reach
+    high = np.fmax.reduce(b, axis=(1, 2)) + reach
     theta: FloatArray = (low + high) / 2
     done = np.zeros(len(theta), dtype=bool)
     for step in range(STEPS):
-        value, _, slope = _equation(theta, answered, right, b, correction)
+        value, _, slope = _equation(theta, right, b, correction)
         low, high = np.where(value > 0, theta, low), np.where(value < 0, theta, high)
         moved = theta - value / np.where(slope < 0, slope, -1.0)
         newton = (slope < 0) & (moved > low) & (moved < high) & (step in NEWTON_STEPS)
@@ -193,21 +160,15 @@ def _solve(
 
 
 def _equation(
-    theta: FloatArray,
-    answered: BoolArray,
-    right: npt.NDArray[np.int64],
-    b: FloatArray,
-    correction: float,
+    theta: FloatArray, right: npt.NDArray[np.int64], b: FloatArray, correction: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Left side of Warm's equation, the information, and the slope of the left side."""
     item = score_moments(theta, b)
-    information = np.where(answered, item.variance, 0.0).sum(axis=1)
-    skew = np.where(answered, item.third, 0.0).sum(axis=1) / information
-    fourth = np.where(answered, item.fourth - 3 * item.variance**2, 0.0)
-    curve = fourth.sum(axis=1) / information
-    expected = np.where(answered, item.mean, 0.0).sum(axis=1)
+    information = item.variance.sum(axis=1)
+    skew = item.third.sum(axis=1) / information
+    curve = (item.fourth - 3 * item.variance**2).sum(axis=1) / information
     slope = -information + correction * (curve - skew**2) / 2
-    return right - expected + correction * skew / 2, information, slope
+    return right - item.mean.sum(axis=1) + correction * skew / 2, information, slope
 
 
 @dataclass(frozen=True)
@@ -388,3 +349,35 @@ def estimate_prior(patterns: Patterns, b: FloatArray) -> NormalPrior:
         if change < TOL:
             break
     return prior
+
+
+def find_highest(patterns: Patterns, b: FloatArray) -> Int64Array:
+    """Return the highest score that each entry could have."""
+    return patterns.highest(count_item_steps(b))[patterns.pattern]
+
+
+def solve_entries(
+    patterns: Patterns, b: FloatArray, method: str, prior: NormalPrior | None
+) -> tuple[FloatArray, FloatArray]:
+    """Ability and standard error of every entry of the patterns; NaN where there is none."""
+    length = patterns.lengths[patterns.pattern]
+    ability, se = (np.full(len(length), np.nan) for _ in range(2))
+    if prior is not None:
+        some = length > 0
+        mean, sd = posterior_moments(patterns, b, prior)
+        ability[some], se[some] = mean[some], sd[some]
+        return ability, se
+    score = patterns.score
+    within = (score > 0) & (score < find_highest(patterns, b))
+    solvable = length > 0 if method == "warm" else within
+    for size in np.unique(length[solvable]):
+        same = np.flatnonzero(solvable & (length == size))
+        step = max(1, PIECE_CELLS // (int(size) * b.shape[1]))
+        for start in range(0, len(same), step):
+            part = same[start : start + step]
+            first = patterns.indptr[patterns.pattern[part]]
+            items = patterns.item[first[:, None] + np.arange(size)]
+            ability[part], se[part] = solve_likelihood(
+                b[items], patterns.score[part], correction=float(method == "warm")
+            )
+    return ability, se

@@ -20,7 +20,6 @@ from discreet.answers.responses import Responses
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadUsage
 from discreet.log import LOG
-from discreet.models.categories import as_thresholds, count_item_steps
 from discreet.models.conditional.patterns import Patterns, group_patterns
 from discreet.models.item_parameters import KnownItems, known_thresholds
 from discreet.persons.large import is_many, is_varied, solve_many
@@ -29,8 +28,8 @@ from discreet.persons.measures import (
     NormalPrior,
     compare_halves,
     estimate_prior,
-    posterior_moments,
-    solve_likelihood,
+    find_highest,
+    solve_entries,
 )
 from discreet.persons.plausible import (
     LatentRegression,
@@ -40,6 +39,7 @@ from discreet.persons.plausible import (
 )
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
+from discreet.results.thresholds import as_thresholds, count_item_steps
 from discreet.tables.reading import ReadingWords
 from discreet.tables.survey import OF_SAMPLE, refuse_weights
 from discreet.tabular import Tabular, brief_repr, list_field_columns
@@ -298,7 +298,7 @@ def _solve_grouped(
 ) -> dict[str, Any]:
     if method == "posterior" and prior is None:
         prior = estimate_prior(patterns, b)
-    ability, se = _solve_entries(patterns, b, method, prior)
+    ability, se = solve_entries(patterns, b, method, prior)
     return {"ability": ability[patterns.entry], "se": se[patterns.entry], "prior": prior}
 
 
@@ -382,7 +382,7 @@ def tabulate_scores(
     if method == "posterior" and prior is None:
         prior = NormalPrior(0.0, 1.0)
     patterns = _complete(len(b), np.arange(int(count_item_steps(b).sum()) + 1))
-    ability, se = _solve_entries(patterns, b, method, prior)
+    ability, se = solve_entries(patterns, b, method, prior)
     return ScoreTable(patterns.score, ability, se, tuple(_statuses(patterns, b)), method)
 
 
@@ -394,7 +394,7 @@ def score_answers(
     With steps ``difficulty`` are thresholds ``[item, step]``, and answers are categories.
     """
     patterns = _complete(len(difficulty), np.array([sum(right)]))
-    ability, se = _solve_entries(patterns, as_thresholds(difficulty), method, prior)
+    ability, se = solve_entries(patterns, as_thresholds(difficulty), method, prior)
     return float(ability[0]), float(se[0])
 
 
@@ -447,7 +447,7 @@ def _compare_items(source: Responses, items: tuple[str, ...]) -> tuple[FitWarnin
 
 def _statuses(patterns: Patterns, b: FloatArray) -> Texts:
     length = patterns.lengths[patterns.pattern]
-    return name_statuses(patterns.score, _highest(patterns, b), length)
+    return name_statuses(patterns.score, find_highest(patterns, b), length)
 
 
 def name_statuses(score: Int64Array, highest: Int64Array, answered: Int64Array) -> Texts:
@@ -457,35 +457,3 @@ def name_statuses(score: Int64Array, highest: Int64Array, answered: Int64Array) 
     status[score == 0] = PersonStatus.ALL_WRONG
     status[answered == 0] = PersonStatus.NO_ANSWERS
     return status
-
-
-def _highest(patterns: Patterns, b: FloatArray) -> Int64Array:
-    """Return the highest score that each entry could have."""
-    return patterns.highest(count_item_steps(b))[patterns.pattern]
-
-
-def _solve_entries(
-    patterns: Patterns, b: FloatArray, method: str, prior: NormalPrior | None
-) -> tuple[FloatArray, FloatArray]:
-    """Ability and standard error of every entry of the patterns; NaN where there is none."""
-    length = patterns.lengths[patterns.pattern]
-    ability, se = (np.full(len(length), np.nan) for _ in range(2))
-    if prior is not None:
-        some = length > 0
-        mean, sd = posterior_moments(patterns, b, prior)
-        ability[some], se[some] = mean[some], sd[some]
-        return ability, se
-    score = patterns.score
-    within = (score > 0) & (score < _highest(patterns, b))
-    solvable = length > 0 if method == "warm" else within
-    for size in np.unique(length[solvable]):
-        same = np.flatnonzero(solvable & (length == size))
-        step = max(1, CHUNK_CELLS // (int(size) * b.shape[1]))
-        for start in range(0, len(same), step):
-            part = same[start : start + step]
-            first = patterns.indptr[patterns.pattern[part]]
-            items = patterns.item[first[:, None] + np.arange(size)]
-            ability[part], se[part] = solve_likelihood(
-                b[items], patterns.score[part], correction=float(method == "warm")
-            )
-    return ability, se

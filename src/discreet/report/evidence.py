@@ -32,9 +32,9 @@ from discreet.items.likelihood_ratios import (
 )
 from discreet.items.mislabelled import Mislabelled, find_mislabelled
 from discreet.items.residuals import ITEM_LIMIT, ResidualCorrelations, correlate_residuals
-from discreet.models.conditional.groups import conditional_work
+from discreet.models.conditional.maximise import conditional_work
 from discreet.models.conditional.patterns import group_patterns
-from discreet.models.steps import RATING_SCALE, leave_unused
+from discreet.models.item_parameters import RATING_SCALE, leave_unused
 from discreet.persons.scoring import PersonScores, score
 from discreet.results.dropped import saying_it_otherwise
 from discreet.results.estimate import Estimate, WarningKind

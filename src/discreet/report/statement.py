@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.models.noisy.chain import FLOOR_LIMIT, has_room
+from discreet.models.noisy.released import FLOOR_LIMIT, has_room
 from discreet.privacy.accounting import CHARGED, NO_LEDGER, Guarantee
 from discreet.privacy.accounting.gaussian import explain_belief
 from discreet.privacy.ledger import EVERYONE

@@ -32,7 +32,7 @@ from discreet.items.distractors import Distractors
 from discreet.items.likelihood_ratios import AndersenTest, MartinLoefTest, StepModelTest
 from discreet.items.mislabelled import Suspect
 from discreet.items.residuals import ResidualCorrelations, Scalogram, order_answers
-from discreet.models.steps import match_categories
+from discreet.models.item_parameters import match_categories
 from discreet.persons.scoring import PersonScores, PersonStatus
 from discreet.report.evidence import Evidence, gather_evidence
 from discreet.report.model_findings import PARTIAL_CREDIT, RIGHT_WRONG, AnswerWords, words_for

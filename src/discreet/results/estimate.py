@@ -20,7 +20,7 @@ import numpy.typing as npt
 from discreet.errors import BadUsage, escape_controls
 from discreet.privacy.accounting import Guarantee
 from discreet.results.facets import FacetLevels
-from discreet.results.thresholds import Thresholds, make_one_step
+from discreet.results.thresholds import Thresholds, category_chances, make_one_step
 from discreet.schema import Along, Count, Distinct, Within
 from discreet.tabular import Tabular, make_frame, make_table
 from discreet.text import count_of
@@ -430,7 +430,8 @@ class Estimate(Tabular):
             raise BadUsage(f"there is no item {unknown[0]!r} in this calibration; see .items")
         theta = np.asarray(getattr(ability, "ability", ability), dtype=np.float64)
         thresholds = self.thresholds[[self.items.index(name) for name in names]]
-        shares = category_shares(np.atleast_1d(theta), thresholds)
+        shares = category_chances(np.atleast_1d(theta), thresholds)
+        shares[:, :, 1:][:, np.isnan(thresholds)] = np.nan
         if thresholds.shape[1] == 1:
             shares = shares[..., 1]
         shares = shares[:, 0] if isinstance(item, str) else shares
@@ -472,20 +473,6 @@ class Estimate(Tabular):
         if np.isfinite(self.reliability):
             lines.append(f"item separation reliability {self.reliability:.3f}")
         return [*lines, *([f"{count_of(without)} without a difficulty"] if without else [])]
-
-
-def category_shares(ability: FloatArray, thresholds: FloatArray) -> FloatArray:
-    """Return probabilities ``[ability, item, category]`` from thresholds ``[item, step]``.
-
-    That of category k is proportional to exp(k ability - the sum of the first k thresholds).
-    """
-    steps = ability[:, None, None] - thresholds
-    logits = np.concatenate([np.zeros((*steps.shape[:2], 1)), np.cumsum(steps, axis=2)], axis=2)
-    logits[:, np.isnan(thresholds[:, 0])] = np.nan
-    with np.errstate(invalid="ignore"):
-        top = np.fmax.reduce(logits, axis=2, keepdims=True)
-        weights = np.exp(logits - top)
-        return np.asarray(weights / np.nansum(weights, axis=2, keepdims=True))
 
 
 def describe_access(guarantee: Guarantee | None) -> str:

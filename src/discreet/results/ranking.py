@@ -14,7 +14,7 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -41,9 +41,6 @@ from discreet.results.estimate import (
 from discreet.tabular import Tabular, brief_repr
 from discreet.text import name_some
 from discreet.types import FloatArray
-
-if TYPE_CHECKING:  # the command line, which shows help, loads no NumPy
-    from discreet.results.estimate import FitWarning, WarningKind
 
 
 @dataclass(frozen=True)

@@ -28,12 +28,13 @@ from typing import Any, TypeVar, Unpack
 import numpy as np
 
 from discreet.answers.opening import is_matrix, load_answers
-from discreet.answers.protocol import AnswerSource
+from discreet.answers.protocol import Answers
 from discreet.answers.responses import Responses
 from discreet.counts import PairCounts, holds_counts
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.groups import adjust
 from discreet.models.calibrate import fit
+from discreet.models.item_parameters import leave_unused
 from discreet.models.slopes import (
     LEAST,
     GroupAnswers,
@@ -45,7 +46,6 @@ from discreet.models.slopes import (
     free_item,
     shift_item,
 )
-from discreet.models.steps import leave_unused
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
 from discreet.results.calibrated import read_calibration
@@ -273,7 +273,7 @@ def _is_answers(source: Any) -> bool:
     if is_data_frame(source) and hasattr(source, "columns"):
         columns = {name.strip().lower() for name in as_arrow(source).column_names}
         return not columns & {"difficulty", "threshold"}
-    return isinstance(source, AnswerSource) or is_matrix(source)
+    return isinstance(source, Answers) or is_matrix(source)
 
 
 def _read_period(source: Any) -> Any:

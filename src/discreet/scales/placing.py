@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import DisconnectedItems
-from discreet.models.categories import expected_scores
 from discreet.models.marginal.maximise import normal_grid
+from discreet.results.thresholds import expected_scores
 from discreet.scales.linking import FEWEST, usable_items
 from discreet.types import BoolArray, FloatArray
 

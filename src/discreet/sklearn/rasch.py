@@ -21,7 +21,7 @@ from discreet.items.residuals import (
     smooth_shares,
 )
 from discreet.models.calibrate import fit
-from discreet.models.steps import match_categories
+from discreet.models.item_parameters import match_categories
 from discreet.persons.measures import NormalPrior, abilities
 from discreet.results.estimate import Estimate
 from discreet.tables.reading import StepWords

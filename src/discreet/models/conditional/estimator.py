@@ -18,17 +18,24 @@ from functools import cached_property, partial
 import numpy as np
 
 from discreet.answers.protocol import Answers
-from discreet.errors import BadUsage, DisconnectedItems
+from discreet.counts import PairCounts
+from discreet.errors import BadUsage, DisconnectedItems, NotConverged
 from discreet.models.anchors import Released, add_displacements, explain_untied
-from discreet.models.conditional.groups import conditional_work, plan_batches
-from discreet.models.conditional.maximise import Maximum, Surface, Undetermined, maximise
-from discreet.models.conditional.patterns import GroupPatterns, Patterns
+from discreet.models.conditional.maximise import (
+    SOLVE_SECONDS,
+    ConditionalFit,
+    Surface,
+    Undetermined,
+    conditional_work,
+    maximise,
+    plan_batches,
+)
+from discreet.models.conditional.patterns import Patterns
 from discreet.models.connectivity import Chain
 from discreet.models.item_parameters import KnownItems
-from discreet.models.refined import solve_refined, solve_within
-from discreet.models.step_plan import StepPlan, plan_steps
-from discreet.models.structure import Structure
-from discreet.results.estimate import Estimate, Solution
+from discreet.models.refined import find_refined
+from discreet.models.structure import StepPlan, Structure, plan_steps
+from discreet.results.estimate import Estimate, FitWarning, Status
 from discreet.text import name_some
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 
@@ -84,63 +91,6 @@ class StepPatterns:
         return np.asarray(above[:, :-1] - above[:, 1:])
 
 
-@dataclass(frozen=True, eq=False)
-class ConditionalFit:
-    """A maximum of the conditional likelihood.
-
-    Attributes
-    ----------
-    structure
-        How thresholds follow from parameters.
-    node
-        Thresholds of all nodes, item after item; the mean of the items' locations is zero, unless
-        some are held.
-    information
-        Minus the second derivatives of the log-likelihood by all nodes.
-    log_likelihood
-        Persons with the lowest or the highest score add zero.
-    solution
-        How it was found.
-    """
-
-    structure: Structure
-    node: FloatArray
-    information: FloatArray
-    log_likelihood: float
-    solution: Solution
-
-    @cached_property
-    def covariance(self) -> FloatArray:
-        """Of the thresholds, ``[node, node]``."""
-        return self.structure.covariance(self.structure.project_matrix(self.information))
-
-    @property
-    def free(self) -> int:
-        """How many parameters were estimated."""
-        shift = 0 if self.structure.is_anchored else 1
-        return len(self.structure.fit(self.node)) - shift
-
-    @property
-    def threshold(self) -> FloatArray:
-        """``[item, step]``, NaN beyond an item's steps."""
-        return self._spread(self.node)
-
-    @property
-    def se(self) -> FloatArray:
-        """Standard errors of the thresholds, ``[item, step]``."""
-        return self._spread(np.sqrt(self.covariance.diagonal()))
-
-    @property
-    def location(self) -> FloatArray:
-        """Mean of each item's thresholds."""
-        return np.asarray(np.nanmean(self.threshold, axis=1))
-
-    def _spread(self, node: FloatArray) -> FloatArray:
-        out = np.full(self.structure.used.shape, np.nan)
-        out[self.structure.used] = node
-        return out
-
-
 def maximise_conditional(
     answers: StepPatterns,
     *,
@@ -179,19 +129,9 @@ def maximise_conditional(
     nodes = start if start is not None else _frequencies(answers)[answers.used]
     surface = Surface(answers.patterns, answers.observed, structure)
     try:
-        return _conclude(structure, maximise(surface, structure.fit(nodes)))
+        return maximise(surface, structure.fit(nodes))
     except Undetermined as error:
         raise DisconnectedItems(_explain_open(answers, error.direction)) from None
-
-
-def _conclude(structure: Structure, maximum: Maximum) -> ConditionalFit:
-    return ConditionalFit(
-        structure,
-        structure.spread(maximum.parameter),
-        maximum.information,
-        maximum.log_likelihood,
-        maximum.solution,
-    )
 
 
 def check_conditional_size(patterns: Patterns, steps: int = 1) -> None:
@@ -307,11 +247,19 @@ class ConditionalTask:
         """Positions of the nodes of these items."""
         return np.flatnonzero(np.isin(self.plan.item_of, self.items))
 
+    @property
+    def status(self) -> tuple[Status, ...]:
+        """One status per node."""
+        return self.plan.all_estimated if self.chain is None else self.chain.status
+
+    @property
+    def warnings(self) -> tuple[FitWarning, ...]:
+        """What the links leave out."""
+        return () if self.chain is None else self.chain.warnings
+
     def collect(self, answers: Answers, sample: int | None = None) -> Patterns:
         """Group persons by which of the items they answered and their score on them."""
-        job = GroupPatterns(self.items, sample=sample)
-        patterns: Patterns = job.collect(answers.reduce(self.plan.wrap(job)))
-        return patterns
+        return self.plan.collect(answers, self.items, sample)
 
     def count(self, patterns: Patterns) -> StepPatterns:
         """Add to the patterns how many persons reached each step."""
@@ -339,8 +287,8 @@ class ConditionalTask:
             self.nodes,
             fitted.node,
             fitted.covariance,
-            status=plan.all_estimated if chain is None else chain.status,
-            warnings=() if chain is None else chain.warnings,
+            status=self.status,
+            warnings=self.warnings,
             method="conditional",
             solution=fitted.solution,
         )
@@ -358,7 +306,7 @@ class ConditionalTask:
         batches = plan_batches(answers.patterns, surface.spread(structure.fit(fitted.node)))
 
         def solve() -> FloatArray:
-            return structure.spread(maximise(surface, structure.fit(fitted.node)).parameter)
+            return maximise(surface, structure.fit(fitted.node)).node
 
         return Released(
             structure,
@@ -406,10 +354,87 @@ def find_maximum(answers: Answers, model_name: str = "auto") -> ConditionalFit:
 
 def _choose_task(answers: Answers, model_name: str, anchors: KnownItems | None) -> ConditionalTask:
     counts, plan = plan_steps(answers.count(), model_name, anchors)
-    if not plan.is_binary and anchors is None:
+    if not plan.needs_links:
         return ConditionalTask(plan)
     chain = plan.link(counts)
     structure = plan.build_structure(chain.linked)
-    is_plain = structure.is_identity
-    start, _ = solve_refined(chain.rates) if is_plain else solve_within(chain.rates, structure)
+    start, _ = find_refined(chain.rates, structure)
     return ConditionalTask(plan, chain, start)
+
+
+# The method that is taken where none is named: conditional likelihood where it costs little.
+#
+# In: answers, and the refined estimate that every method starts from. Out: the conditional
+# estimate, or none, and a sentence that says why. What conditional likelihood costs is foretold
+# from the patterns of missing answers; they are found in one pass, and the likelihood then goes on
+# with them.
+
+
+WORK_SECONDS = 2.0
+"""Foretold seconds on one core up to which conditional likelihood is taken."""
+SAMPLE_CELLS = 4_000_000
+"""Cells of a sample of persons; if all their patterns differ, it alone is too much work."""
+FEWEST_SAMPLED = 2000
+
+TOOK_CONDITIONAL = (
+    f"The method is conditional: it is exact, and takes less than {WORK_SECONDS:g} s here."
+)
+TOO_MUCH_WORK = (
+    f"conditional would take more than {WORK_SECONDS:g} s here; name it to have it all the same"
+)
+
+
+def take_refined(reason: str) -> str:
+    """Say that the refined method was taken."""
+    return f"The method is refined: {reason}."
+
+
+def find_obstacle(data: Answers | PairCounts, regularisation: float) -> str:
+    """Say why conditional likelihood is out of the question whatever the answers; "" if not."""
+    if isinstance(data, PairCounts):
+        return "counts of pairs do not say which answers belong to the same person"
+    if regularisation != 0:
+        return "regularisation is added to pairs of items"
+    return "" if data.in_memory else "these answers are not in memory"
+
+
+def attempt_conditional(
+    answers: Answers, plan: StepPlan, chain: Chain, start: FloatArray
+) -> tuple[Estimate | None, str]:
+    """Estimate by conditional likelihood if that is little work; say what was decided, and why.
+
+    Parameters
+    ----------
+    answers
+        The answers, in memory.
+    plan
+        The categories of the items.
+    chain
+        Which nodes are linked.
+    start
+        The refined estimate of the linked nodes.
+    """
+    task = ConditionalTask(plan, chain, start) if plan.needs_links else ConditionalTask(plan)
+    patterns = find_patterns(answers, task)
+    if patterns is None:
+        return None, take_refined(TOO_MUCH_WORK)
+    try:
+        return task.assemble(task.maximise(patterns), patterns), TOOK_CONDITIONAL
+    except (NotConverged, DisconnectedItems) as error:
+        return None, take_refined(f"conditional found no maximum ({error})")
+
+
+def find_patterns(answers: Answers, task: ConditionalTask) -> Patterns | None:
+    """Return the patterns of all persons, or ``None`` where they are too much work."""
+    columns, steps = task.items, max(task.plan.steps)
+    if SOLVE_SECONDS * (len(columns) * steps) ** 3 > WORK_SECONDS:
+        return None
+    sample = max(FEWEST_SAMPLED, SAMPLE_CELLS // len(columns))
+    complete = answers.n_answers == answers.n_persons * len(answers.items)
+    # Very many persons need not all be looked at to see that their patterns are too many.
+    samples_first = answers.n_persons > sample and not complete
+    for chosen in (sample, None) if samples_first else (None,):
+        patterns = task.collect(answers, chosen)
+        if conditional_work(patterns, steps) > WORK_SECONDS:
+            return None
+    return patterns

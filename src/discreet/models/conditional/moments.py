@@ -22,12 +22,14 @@ that covariances of very easy and very hard items keep their digits.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadUsage
+from discreet.jit import map_tasks, one_blas_thread, thread_count
 from discreet.types import BoolArray, FloatArray, IndexArray
 
 ComplexArray = npt.NDArray[np.complex128]
@@ -42,6 +44,12 @@ FEW_SCORES = 30
 """With no more scores to either side all of them are told apart, without a bound."""
 NEGLIGIBLE = 1e-16
 """Weight of an angle that is left out."""
+CHEAP_PAIRS = 1_000_000
+"""Pairs of nodes, summed over blocks, whose products take about a millisecond."""
+SHARED = 1.0
+"""Width, in standard deviations of the score, of the classes of abilities that share tables."""
+SHARED_NODES = 2000
+"""Up to here every thread has second derivatives of its own: 32 MB each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +150,50 @@ class Tilted:
     above: FloatArray
     below: FloatArray
     log_zero: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class BatchPlan:
+    """Batches of persons, and the thresholds at which their tilts are right."""
+
+    batches: tuple[AbilityBatch, ...]
+    threshold: FloatArray
+    deviation: float
+
+    @cached_property
+    def cheap(self) -> bool:
+        """Second derivatives cost hardly more than gradients."""
+        pairs = sum(batch.products * batch.column.shape[1] ** 2 for batch in self.batches)
+        return bool(pairs * self.threshold.shape[1] ** 2 < CHEAP_PAIRS)
+
+    def serves(self, threshold: FloatArray) -> bool:
+        """Say whether the tilts are good enough elsewhere: no score moved by its deviation."""
+        usable = np.isfinite(threshold)
+        moved = threshold[usable] - self.threshold[usable]
+        return bool(np.ptp(moved) * self.deviation < 2 * SHARED)
+
+
+def evaluate_conditional(
+    plan: BatchPlan, threshold: FloatArray, *, information: bool = True
+) -> ConditionalSums:
+    """Sum the normalising part and its derivatives over all persons."""
+    worth = not plan.cheap and threshold.size <= SHARED_NODES
+    threads = thread_count() if worth else 1
+    parts = [plan.batches[i::threads] for i in range(threads) if plan.batches[i::threads]]
+
+    def add(batches: tuple[AbilityBatch, ...]) -> ConditionalSums:
+        sums = ConditionalSums.zeros(*threshold.shape, information=information)
+        for batch in batches:
+            add_batch(sums, batch, threshold)
+        return sums
+
+    if len(parts) <= 1:
+        return add(plan.batches)
+    with one_blas_thread():
+        first, *others = map_tasks(add, parts)
+    for thread_sums in others:
+        first.add(thread_sums)
+    return first
 
 
 def add_batch(sums: ConditionalSums, batch: AbilityBatch, threshold: FloatArray) -> None:

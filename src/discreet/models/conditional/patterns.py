@@ -56,17 +56,6 @@ class Patterns:
         """Answered items of each pattern."""
         return np.diff(self.indptr)
 
-    @property
-    def perfect(self) -> npt.NDArray[np.bool_]:
-        """Entries with everything right, at least one answer."""
-        length = self.lengths[self.pattern]
-        return np.asarray((self.score == length) & (length > 0))
-
-    @property
-    def informative(self) -> npt.NDArray[np.bool_]:
-        """Entries with at least one right and one wrong answer."""
-        return (self.score > 0) & (self.score < self.lengths[self.pattern])
-
     def highest(self, steps: Int64Array) -> Int64Array:
         """Highest score on each pattern, of items with so many steps."""
         running = np.concatenate([[0], np.cumsum(steps[self.item])])

@@ -2,8 +2,9 @@
 
 A rating with score x has passed the step x (if x >= 1) and failed the step x + 1 (if x is not the
 highest score). In the loops ``passed`` and ``failed`` hold the columns of these two steps, -1 where
-there is none, and ``levels[rating, term]`` the columns of its facets. ``odds_passed`` and
-``odds_failed`` are exp(threshold) of the two. Ratings are compared within groups; a pair (a, b) is
+there is none, and ``levels[rating, term]`` the columns of its facets; ``table[rating, :]`` has all
+of them, -1 for facets of a rating that has neither step. ``odds_passed`` and ``odds_failed`` are
+exp(threshold) of the two. Ratings are compared within groups; a pair (a, b) is
 the step that a passed beside the step that b failed, and q = odds(a) / (odds(a) + odds(b)).
 """
 
@@ -80,62 +81,42 @@ def rate_ratings(start, weight, columns, odds, groups, out) -> None:
 
 
 @compiled_loop
-def spread_scores(columns, scores, person, factors, first, out) -> None:
+def spread_scores(table, scores, person, factors, out) -> None:
     """Add each rating's scores, times the factors of its person, to ``out[column, draw]``."""
-    passed, failed, levels = columns
-    for o in range(scores.shape[0]):
-        factor = factors[person[o] - first]
-        if passed[o] >= 0 and scores[o, 0] != 0.0:
-            for k in range(factor.shape[0]):
-                out[passed[o], k] += scores[o, 0] * factor[k]
-        if failed[o] >= 0 and scores[o, 1] != 0.0:
-            for k in range(factor.shape[0]):
-                out[failed[o], k] += scores[o, 1] * factor[k]
-        both = scores[o, 0] + scores[o, 1]
-        if both != 0.0:
-            for t in range(levels.shape[1]):
+    for o in range(table.shape[0]):
+        factor = factors[person[o]]
+        for c in range(table.shape[1]):
+            score = scores[o, c] if c < 2 else scores[o, 0] + scores[o, 1]
+            if table[o, c] >= 0 and score != 0.0:
                 for k in range(factor.shape[0]):
-                    out[levels[o, t], k] += both * factor[k]
+                    out[table[o, c], k] += score * factor[k]
 
 
 @compiled_loop
-def index_columns(columns, n_columns) -> Any:
+def index_columns(table, n_columns) -> Any:
     """Return, for every column, the ratings that have it: starts and ratings."""
-    passed, failed, levels = columns
     start = np.zeros(n_columns + 1, np.int64)
-    for o in range(len(passed)):
-        if passed[o] >= 0:
-            start[passed[o] + 1] += 1
-        if failed[o] >= 0:
-            start[failed[o] + 1] += 1
-        if passed[o] >= 0 or failed[o] >= 0:
-            for t in range(levels.shape[1]):
-                start[levels[o, t] + 1] += 1
+    for o in range(table.shape[0]):
+        for c in range(table.shape[1]):
+            if table[o, c] >= 0:
+                start[table[o, c] + 1] += 1
     start = np.cumsum(start)
     fill = start[:-1].copy()
     ratings = np.empty(start[-1], np.int32)
-    for o in range(len(passed)):
-        if passed[o] >= 0:
-            ratings[fill[passed[o]]] = o
-            fill[passed[o]] += 1
-        if failed[o] >= 0:
-            ratings[fill[failed[o]]] = o
-            fill[failed[o]] += 1
-        if passed[o] >= 0 or failed[o] >= 0:
-            for t in range(levels.shape[1]):
-                c = levels[o, t]
-                ratings[fill[c]] = o
-                fill[c] += 1
+    for o in range(table.shape[0]):
+        for c in range(table.shape[1]):
+            if table[o, c] >= 0:
+                ratings[fill[table[o, c]]] = o
+                fill[table[o, c]] += 1
     return start, ratings
 
 
 @compiled_loop
-def find_row(row, start, group, columns, index, marks, touched) -> int:
+def find_row(row, start, group, table, index, marks, touched) -> int:
     """List in ``touched`` the columns that a column meets in some pair; return how many.
 
     ``marks`` holds zeros, and holds them again afterwards.
     """
-    passed, failed, levels = columns
     index_start, index_ratings = index
     n, before = 0, -1
     for e in range(index_start[row], index_start[row + 1]):
@@ -143,21 +124,10 @@ def find_row(row, start, group, columns, index, marks, touched) -> int:
         if group[o] == before:
             continue
         before = group[o]
-        low, high = start[group[o]], start[group[o] + 1]
-        for b in range(low, high):
-            if passed[b] < 0 and failed[b] < 0:
-                continue
-            if passed[b] >= 0 and not marks[passed[b]]:
-                marks[passed[b]] = 1
-                touched[n] = passed[b]
-                n += 1
-            if failed[b] >= 0 and not marks[failed[b]]:
-                marks[failed[b]] = 1
-                touched[n] = failed[b]
-                n += 1
-            for t in range(levels.shape[1]):
-                c = levels[b, t]
-                if not marks[c]:
+        for b in range(start[before], start[before + 1]):
+            for k in range(table.shape[1]):
+                c = table[b, k]
+                if c >= 0 and not marks[c]:
                     marks[c] = 1
                     touched[n] = c
                     n += 1
@@ -167,21 +137,21 @@ def find_row(row, start, group, columns, index, marks, touched) -> int:
 
 
 @compiled_loop
-def count_entries(rows, start, group, columns, index, n_columns, counts) -> None:
+def count_entries(rows, start, group, table, index, n_columns, counts) -> None:
     """Count the entries of a range of rows of the matrix of second derivatives."""
     marks = np.zeros(n_columns, np.uint8)
     touched = np.empty(n_columns, np.int32)
     for row in range(rows[0], rows[1]):
-        counts[row] = find_row(row, start, group, columns, index, marks, touched)
+        counts[row] = find_row(row, start, group, table, index, marks, touched)
 
 
 @compiled_loop
-def list_entries(rows, start, group, columns, index, n_columns, pointers, entries) -> None:
+def list_entries(rows, start, group, table, index, n_columns, pointers, entries) -> None:
     """Write the columns of a range of rows, in order."""
     marks = np.zeros(n_columns, np.uint8)
     touched = np.empty(n_columns, np.int32)
     for row in range(rows[0], rows[1]):
-        n = find_row(row, start, group, columns, index, marks, touched)
+        n = find_row(row, start, group, table, index, marks, touched)
         entries[pointers[row] : pointers[row + 1]] = np.sort(touched[:n])
 
 
@@ -193,7 +163,6 @@ def sum_entries(rows, start, weight, group, columns, odds, index, n_nodes, patte
     a rating as a adds its own coefficient, -1, times (z_b - z_a), a rating as b adds +1 times it.
     """
     passed, failed, levels = columns
-    odds_passed, odds_failed = odds
     index_start, index_ratings = index
     pointers, entries = pattern
     total = np.zeros(len(pointers) - 1)
@@ -208,32 +177,22 @@ def sum_entries(rows, start, weight, group, columns, odds, index, n_nodes, patte
                 for t in range(n_terms):
                     if levels[o, t] == row:
                         term = t
-            if passed[o] >= 0 and (not is_node or passed[o] == row):
+            for side in range(2):
+                mine, theirs = (passed, failed) if side == 0 else (failed, passed)
+                my_odds, their_odds = odds if side == 0 else (odds[1], odds[0])
+                if mine[o] < 0 or (is_node and mine[o] != row):
+                    continue
                 mass = 0.0
                 for b in range(start[g], start[g + 1]):
-                    if b == o or failed[b] < 0 or (term >= 0 and levels[b, term] == row):
+                    if b == o or theirs[b] < 0 or (term >= 0 and levels[b, term] == row):
                         continue
-                    q = odds_passed[o] / (odds_passed[o] + odds_failed[b])
+                    q = my_odds[o] / (my_odds[o] + their_odds[b])
                     h = weight[g] * q * (1.0 - q)
                     mass += h
-                    total[failed[b]] -= h
+                    total[theirs[b]] -= h
                     for t in range(n_terms):
                         total[levels[b, t]] -= h
-                total[passed[o]] += mass
-                for t in range(n_terms):
-                    total[levels[o, t]] += mass
-            if failed[o] >= 0 and (not is_node or failed[o] == row):
-                mass = 0.0
-                for a in range(start[g], start[g + 1]):
-                    if a == o or passed[a] < 0 or (term >= 0 and levels[a, term] == row):
-                        continue
-                    q = odds_passed[a] / (odds_passed[a] + odds_failed[o])
-                    h = weight[g] * q * (1.0 - q)
-                    mass += h
-                    total[passed[a]] -= h
-                    for t in range(n_terms):
-                        total[levels[a, t]] -= h
-                total[failed[o]] += mass
+                total[mine[o]] += mass
                 for t in range(n_terms):
                     total[levels[o, t]] += mass
         for k in range(pointers[row], pointers[row + 1]):

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sparse
+from scipy.sparse.csgraph import connected_components
 
 from discreet.answers.ratings import Ratings
 from discreet.errors import BadResponses, BadUsage
-from discreet.models.facets.pairs import PairGroups, RatingPairs
-from discreet.models.facets.solver import LinearStructure
+from discreet.models.facets.pairs import LinearStructure, PairGroups, RatingPairs
+from discreet.results.facets import LevelStatus
 from discreet.types import BoolArray, FloatArray, Int32Array, Int64Array
 
 ITEM, STEP = "item", "step"
@@ -265,16 +266,15 @@ class FacetDesign:
 
     def whole_structure(self) -> LinearStructure:
         """Return the structure in which everything is free."""
-        nodes, gauges = self._node_basis(), self._node_gauges()
-        return self._join(nodes, gauges, np.zeros(self.n_columns))
+        return self._join(self._node_basis(), self._node_gauges())
 
     def spacing_structure(self) -> LinearStructure:
         """Return what pairs of the same item determine: steps within items, and facets."""
         if self.description.has_item_steps:
             nodes = self._node_basis()
-            return self._join(nodes, _indicate(self.node_item[self.keeps_node]).T, self._zeros)
+            return self._join(nodes, _indicate(self.node_item[self.keeps_node]).T)
         nodes = self._step_basis()
-        return self._join(nodes, sparse.csr_array(np.ones((1, nodes.shape[1]))), self._zeros)
+        return self._join(nodes, sparse.csr_array(np.ones((1, nodes.shape[1]))))
 
     def location_structure(self, spacing: FloatArray) -> LinearStructure:
         """Return the structure of item locations, with everything else held at ``spacing``."""
@@ -283,10 +283,6 @@ class FacetDesign:
         basis = sparse.vstack([nodes, empty]).tocsr()
         constant = np.ones((0 if self.description.features else 1, nodes.shape[1]))
         return LinearStructure(basis, spacing, sparse.csr_array(constant), nodes.shape[1])
-
-    @property
-    def _zeros(self) -> FloatArray:
-        return np.zeros(self.n_columns)
 
     def _location_basis(self) -> Any:
         items = sparse.csr_array(_indicate(self.node_item, len(self.items)))
@@ -316,17 +312,15 @@ class FacetDesign:
         rows[1, n_locations:] = 1.0
         return sparse.csr_array(rows[(rows != 0).any(axis=1)])
 
-    def _join(self, nodes: Any, gauges: Any, offset: FloatArray) -> LinearStructure:
+    def _join(self, nodes: Any, gauges: Any) -> LinearStructure:
         parts, constraints = [nodes], [gauges]
         for term in self.terms:
             size = len(term.levels)
             parts.append(sparse.csr_array(sparse.eye_array(size))[:, term.keeps])
             rows = self._term_gauges(term)[:, term.keeps]
             constraints.append(rows[np.diff(rows.indptr) > 0])
-        basis = sparse.block_diag(parts).tocsr()
-        return LinearStructure(
-            basis, offset, sparse.block_diag(constraints).tocsr(), nodes.shape[1]
-        )
+        basis, rows = sparse.block_diag(parts).tocsr(), sparse.block_diag(constraints).tocsr()
+        return LinearStructure(basis, np.zeros(self.n_columns), rows, nodes.shape[1])
 
     def _term_gauges(self, term: FacetTerm) -> Any:
         """Return constraints: levels of a subset, or crossed with a main effect, sum to zero."""
@@ -339,11 +333,10 @@ class FacetDesign:
 
 def _indicate(codes: Int64Array, size: int | None = None) -> Any:
     """Return a matrix of zeros and ones, ``[entry, code]``."""
-    width = int(codes.max(initial=-1)) + 1 if size is None else size
     if size is None:
         codes = np.unique(codes, return_inverse=True)[1]
-        width = int(codes.max(initial=-1)) + 1
-    shape = (len(codes), width)
+        size = int(codes.max(initial=-1)) + 1
+    shape = (len(codes), size)
     return sparse.csr_array((np.ones(len(codes)), (np.arange(len(codes)), codes)), shape=shape)
 
 
@@ -451,3 +444,143 @@ def drop_levels(design: FacetDesign, keeps_node: BoolArray, links: Sequence[Any]
         for term, link in zip(design.terms, links, strict=True)
     ]
     return replace(design, keeps_node=keeps_node, terms=tuple(terms))
+
+
+# Which steps and levels the ratings determine, and why others have no number.
+#
+# In: pairs of ratings. Out: for every step and level whether it has a finite estimate, and the
+# subset of levels that it belongs to. A level whose ratings are all the lowest, or lose every
+# comparison, has its estimate at infinity; levels that no person links have no common scale.
+#
+# The check is a strongly connected graph of comparisons, for each facet and for the steps. It is
+# necessary for every facet; mixed directions over several facets are left to the solver, which
+# stops where a parameter runs away.
+
+
+NEIGHBOURS = 2
+"""How far apart ratings are that are looked at first."""
+
+
+@dataclass(frozen=True, eq=False)
+class LevelLinks:
+    """What the comparisons say about the levels of one facet."""
+
+    keeps: BoolArray
+    subset: Int64Array
+    status: tuple[LevelStatus, ...]
+
+
+def link_design(
+    design: FacetDesign, batches: Iterable[Ratings], within: str | None
+) -> tuple[FacetDesign, tuple[LevelLinks, ...]]:
+    """Return the design without what has no finite estimate, and the links of every facet.
+
+    Leaving out one level may take away the comparisons of another, so this goes on until
+    nothing changes.
+    """
+    if _is_linked(design, batches, within):
+        return design, tuple(_link_term(term) for term in design.terms)
+    first: tuple[LevelLinks, ...] | None = None
+    while True:
+        graphs = _find_graphs(design, batches, within)
+        keeps_node = _keep_nodes(design, graphs[0], within)
+        links = tuple(
+            _classify(graph, term.keeps, is_crossed=term.is_crossed)
+            for graph, term in zip(graphs[1:], design.terms, strict=True)
+        )
+        first = links if first is None else tuple(map(_remember, first, links))
+        smaller = drop_levels(design, keeps_node, links)
+        if _count_kept(smaller) == _count_kept(design):
+            return smaller, first
+        design = smaller
+
+
+def _is_linked(design: FacetDesign, batches: Iterable[Ratings], within: str | None) -> bool:
+    """Say whether neighbouring ratings link everything already, which is quick to see."""
+    if any(term.is_crossed or not term.keeps.all() for term in design.terms):
+        return False
+    graphs = _find_graphs(design, batches, within, NEIGHBOURS)
+    linked = _keep_nodes(design, graphs[0], within).all()
+    counts = [connected_components(graph, connection="strong")[0] for graph in graphs[1:]]
+    return bool(linked and max(counts, default=1) == 1)
+
+
+def _link_term(term: FacetTerm) -> LevelLinks:
+    size = len(term.levels)
+    return LevelLinks(term.keeps, np.ones(size, np.int64), (LevelStatus.ESTIMATED,) * size)
+
+
+def _count_kept(design: FacetDesign) -> int:
+    return int(design.keeps_node.sum()) + sum(int(term.keeps.sum()) for term in design.terms)
+
+
+def _find_graphs(
+    design: FacetDesign, batches: Iterable[Ratings], within: str | None, reach: int | None = None
+) -> list[sparse.csr_array]:
+    """Return who beats whom: among the steps, then among the levels of each facet."""
+    sizes = [design.n_nodes, *(len(term.levels) for term in design.terms)]
+    graphs: list[sparse.csr_array] = [sparse.csr_array((size, size)) for size in sizes]
+    for pairs in PairedBatches(design, batches, within):
+        codes = [(pairs.passed, pairs.failed)]
+        for term, first in enumerate(design.first_column[:-1]):
+            level = pairs.levels[:, term] - np.int32(first)
+            codes.append(
+                (np.where(pairs.passed >= 0, level, -1), np.where(pairs.failed >= 0, level, -1))
+            )
+        for number, (code, size) in enumerate(zip(codes, sizes, strict=True)):
+            parts = [values.astype(np.int32) for values in code]
+            graphs[number] = graphs[number] + pairs.find_links(parts, size, reach)
+    return graphs
+
+
+def _keep_nodes(design: FacetDesign, graph: sparse.csr_array, within: str | None) -> BoolArray:
+    """Return the steps with a finite estimate: the largest strong component, or one per item."""
+    if not design.description.has_item_steps or design.n_nodes == len(design.items) == 1:
+        return design.keeps_node.copy()
+    labels = connected_components(graph, connection="strong")[1]
+    if within is None:
+        kept = labels[design.keeps_node]
+        largest = np.bincount(kept).argmax() if len(kept) else -1
+        return np.asarray(design.keeps_node & (labels == largest))
+    firsts = labels[design.first_node[design.node_item]]
+    return np.asarray(design.keeps_node & (labels == firsts))
+
+
+def _classify(graph: sparse.csr_array, keeps: BoolArray, *, is_crossed: bool) -> LevelLinks:
+    """Keep the largest strongly linked set of levels; of crossed facets one in every subset."""
+    size = graph.shape[0]
+    if size == 1:
+        return LevelLinks(keeps, np.ones(1, np.int64), (LevelStatus.ESTIMATED,))
+    weak = connected_components(graph, connection="weak")[1]
+    strong = connected_components(graph, connection="strong")[1]
+    n_linked = np.bincount(strong)
+    wins = np.diff(graph.indptr)
+    losses = np.bincount(graph.indices, minlength=size)
+    best_of = {}
+    for subset in range(weak.max() + 1):
+        members = strong[weak == subset]
+        best_of[subset] = members[n_linked[members].argmax()]
+    sizes = [n_linked[best_of[subset]] for subset in range(weak.max() + 1)]
+    order = np.argsort([-count for count in sizes], kind="stable")
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(1, len(order) + 1)
+    linked = np.array([strong[i] == best_of[weak[i]] for i in range(size)])
+    linked &= n_linked[strong] > 1
+    kept = keeps & linked & (is_crossed | (rank[weak] == 1))
+    status = [
+        LevelStatus.ESTIMATED if kept[i]
+        else LevelStatus.ALWAYS_LOWEST if not wins[i] and losses[i]
+        else LevelStatus.ALWAYS_HIGHEST if wins[i] and not losses[i]
+        else LevelStatus.NOT_CONNECTED
+        for i in range(size)
+    ]  # fmt: skip
+    return LevelLinks(kept, rank[weak], tuple(status))
+
+
+def _remember(before: LevelLinks, after: LevelLinks) -> LevelLinks:
+    """Return the later links with the reasons of levels that were left out earlier."""
+    status = [
+        new if was is LevelStatus.ESTIMATED else was
+        for was, new in zip(before.status, after.status, strict=True)
+    ]
+    return LevelLinks(after.keeps, before.subset, tuple(status))

@@ -20,17 +20,15 @@ import numpy as np
 
 from discreet.answers.protocol import Answers
 from discreet.counts import PairCounts
-from discreet.counts.nodes import item_of_nodes
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
 from discreet.models.anchors import add_displacements
-from discreet.models.conditional.patterns import GroupPatterns, Patterns
+from discreet.models.conditional.patterns import Patterns
 from discreet.models.connectivity import build_chain, classify, find_statuses
 from discreet.models.item_parameters import KnownItems
 from discreet.models.marginal.maximise import SMALL_SD, maximise_marginal
 from discreet.models.marginal.mixture import MarginalFit
 from discreet.models.refined import solve_refined, solve_within
-from discreet.models.step_plan import StepPlan, plan_steps
-from discreet.models.structure import Structure
+from discreet.models.structure import StepPlan, Structure, plan_steps
 from discreet.results.estimate import Estimate, FitWarning, Status, WarningKind
 from discreet.text import name_some
 from discreet.types import FloatArray, IndexArray, Int64Array
@@ -70,8 +68,7 @@ def fit_marginal(
         raise BadUsage(f"ability must be one of {', '.join(DISTRIBUTIONS)}; found {ability!r}")
     counts, plan = plan_steps(answers.count(), model_name, anchors)
     task = MarginalTask(plan, counts.as_nodes())
-    job = GroupPatterns(task.items)
-    patterns = job.collect(answers.reduce(plan.wrap(job)))
+    patterns = plan.collect(answers, task.items)
     check_patterns(patterns, counts)
     try:
         marginal_fit = task.maximise(patterns, ability)
@@ -140,11 +137,10 @@ class MarginalTask:
         steps = np.array(self.plan.steps, dtype=np.int64)[self.items]
         inside = np.arange(self.plan.reached.shape[1]) < np.array(self.plan.steps)[:, None]
         return maximise_marginal(
-            patterns if self.plan.is_binary else expand_patterns(patterns, steps),
+            expand_patterns(patterns, steps),
             self.plan.reached[inside][self.nodes],
             start=self.find_start(),
             ability=ability,
-            item_of=None if self.plan.is_binary else item_of_nodes(steps.tolist()),
             structure=self.structure,
         )
 
@@ -267,6 +263,8 @@ def warn_flat(sd: float) -> tuple[FitWarning, ...]:
 
 def expand_patterns(patterns: Patterns, steps: Int64Array) -> Patterns:
     """Return patterns of steps instead of items; scores stay."""
+    if (steps == 1).all():
+        return patterns
     length = steps[patterns.item]
     ends = np.cumsum(length)
     first = (np.cumsum(steps) - steps)[patterns.item]

@@ -25,7 +25,7 @@ from discreet.models.marginal.mixture import (
 )
 from discreet.models.structure import Structure
 from discreet.results.estimate import Solution
-from discreet.types import FloatArray, IndexArray, Int64Array
+from discreet.types import FloatArray, Int64Array
 
 REACH = 6.5
 """Half-width of the normal grid in standard deviations: 1e-10 of the mass lies outside."""
@@ -57,7 +57,6 @@ def maximise_marginal(
     *,
     start: FloatArray,
     ability: str = "normal",
-    item_of: IndexArray | None = None,
     structure: Structure | None = None,
 ) -> MarginalFit:
     """Maximise the marginal likelihood of grouped answers.
@@ -72,14 +71,14 @@ def maximise_marginal(
         Difficulties to start from.
     ability
         ``"normal"`` or ``"empirical"``.
-    item_of
-        With steps, which count as items here: the item of each.
     structure
         How difficulties follow from parameters, where these are not free; the start must obey it.
     """
-    structure = structure or Structure(np.arange(len(start)) if item_of is None else item_of)
+    structure = structure or Structure(np.arange(len(start)))
     level = 0.0 if structure.held is None else float(np.nanmean(structure.held))
-    begin = replace(begin_normal(patterns, right, start - level), item_of=item_of)
+    item_of = np.unique(structure.item, return_inverse=True)[1]
+    grid = normal_grid(1.0, 1)
+    begin = Mixture(patterns, right, start - level, 1.0, *grid, item_of)
     normal, sums, steps = climb_normal(begin, find_ways(structure))
     if ability == "normal":
         return _finish_normal(normal, sums, steps, structure)
@@ -116,11 +115,6 @@ def normal_grid(sd: float, most_answers: float) -> tuple[FloatArray, FloatArray]
     nodes = np.linspace(-REACH, REACH, 2 * half + 1)
     log_weights = -0.5 * nodes**2
     return nodes, log_weights - np.log(np.exp(log_weights).sum())
-
-
-def begin_normal(patterns: Patterns, right: Int64Array, start: FloatArray) -> Mixture:
-    """Difficulties less the mean ability, and a standard deviation of one."""
-    return Mixture(patterns, right, start, 1.0, *normal_grid(1.0, 1))
 
 
 def climb_normal(

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from discreet.models.categories import log_weights
 from discreet.models.conditional.patterns import Patterns
 from discreet.models.structure import Structure
 from discreet.results.estimate import Solution
+from discreet.results.thresholds import log_weights
 from discreet.types import FloatArray, IndexArray, Int64Array
 
 CHUNK_CELLS = 1 << 21
@@ -32,9 +32,9 @@ NEGLIGIBLE = 1e-12
 class Mixture:
     """Answers, and the parameters of difficulties and abilities.
 
-    Abilities are ``sd * nodes`` with probabilities ``exp(log_weights)``. With steps every step
-    counts as an item of the patterns, ``right`` is how many persons reached it, ``difficulty`` its
-    threshold, and ``item_of`` says which item it belongs to.
+    Abilities are ``sd * nodes`` with probabilities ``exp(log_weights)``. Every step counts as an
+    item of the patterns, ``right`` is how many persons reached it, ``difficulty`` its threshold,
+    and ``item_of`` says which item it belongs to, counted from 0.
     """
 
     patterns: Patterns
@@ -43,21 +43,17 @@ class Mixture:
     sd: float
     nodes: FloatArray
     log_weights: FloatArray
-    item_of: IndexArray | None = None
+    item_of: IndexArray
 
     @property
     def most(self) -> int:
         """Four times the most information that one person's answers can have."""
-        lengths = self.patterns.lengths
-        if self.item_of is not None:
-            lengths = self.patterns.highest(np.bincount(self.item_of)[self.item_of])
-        return int(lengths.max(initial=1))
+        highest = self.patterns.highest(np.bincount(self.item_of)[self.item_of])
+        return int(highest.max(initial=1))
 
     @property
     def level(self) -> float:
-        """The mean difficulty; with steps that of the items' locations."""
-        if self.item_of is None:
-            return float(self.difficulty.mean())
+        """The mean of the items' locations."""
         total = np.bincount(self.item_of, self.difficulty)
         return float((total / np.bincount(self.item_of)).mean())
 
@@ -109,30 +105,19 @@ class Sums:
     gradient_sd: float
     by_item: FloatArray
     nodes: FloatArray
-    item_of: IndexArray | None = None
+    item_of: IndexArray
 
     @cached_property
     def complete(self) -> FloatArray:
-        if self.item_of is not None:
-            return self._complete_steps(self.item_of)
-        spread = self.by_item * self.chance * (1 - self.chance)
-        m = len(spread)
-        matrix = np.zeros((m + 1, m + 1))
-        np.fill_diagonal(matrix[:m, :m], spread.sum(axis=1))
-        matrix[:m, m] = matrix[m, :m] = -(spread @ self.nodes)
-        # A small ridge keeps it invertible where the spread of abilities is zero.
-        matrix[m, m] = spread.sum(axis=0) @ self.nodes**2 * (1 + 1e-9) + 1e-9
-        return matrix
-
-    def _complete_steps(self, item_of: IndexArray) -> FloatArray:
-        """Return the same with steps: those of one item vary together."""
-        row, column = np.nonzero(item_of[:, None] == item_of)
+        # Steps of one item vary together.
+        row, column = np.nonzero(self.item_of[:, None] == self.item_of)
         joint = self.chance[np.maximum(row, column)]
         spread = self.by_item[row] * (joint - self.chance[row] * self.chance[column])
-        m = len(item_of)
+        m = len(self.item_of)
         matrix = np.zeros((m + 1, m + 1))
         matrix[row, column] = spread.sum(axis=1)
         matrix[:m, m] = matrix[m, :m] = -np.bincount(row, spread @ self.nodes, minlength=m)
+        # A small ridge keeps it invertible where the spread of abilities is zero.
         matrix[m, m] = spread.sum(axis=0) @ self.nodes**2 * (1 + 1e-9) + 1e-9
         return matrix
 
@@ -181,7 +166,7 @@ class MarginalFit:
 
 
 def find_chances(
-    abilities: FloatArray, difficulty: FloatArray, item_of: IndexArray | None
+    abilities: FloatArray, difficulty: FloatArray, item_of: IndexArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the chance of every step, and what adds up to the load, ``[step, node]``.
 
@@ -195,12 +180,12 @@ def find_chances(
     difficulty
         ``[step]``.
     item_of
-        With steps, the item of each.
+        The item of each step, counted from 0.
     """
-    if item_of is None:
+    steps = np.bincount(item_of)
+    if steps.max() == 1:  # four times as fast
         logit = abilities - difficulty[:, None]
         return expit(logit), np.logaddexp(0.0, logit)
-    steps = np.bincount(item_of)
     first = np.cumsum(steps) - steps
     cell = item_of, np.arange(len(item_of)) - first[item_of]
     thresholds = np.full((len(steps), 1, 1, int(steps.max())), np.nan)
