@@ -5,7 +5,7 @@ import pytest
 
 import discreet
 from discreet import adaptive
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 from discreet.errors import BadResponses, BadUsage
 from discreet.scales.bank import create_bank
 from discreet.sklearn import PrivateRasch, Rasch

@@ -17,7 +17,7 @@ import pytest
 
 import discreet
 from discreet import analysis
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 from discreet.models.by_group import FitsByGroup
 from discreet.privacy.noise import ExactNoise
 from discreet.saving import Kept, write_value

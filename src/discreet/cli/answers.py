@@ -343,15 +343,12 @@ def read_answers(source: str, reading: ReadingOptions) -> Responses:
 
 
 def _read_planned(source: str, plan: Reading) -> Responses:
+    from discreet.answers.reading import read_planned
     from discreet.tables.dataset import is_query, names_database
 
     if is_query(source) or names_database(source):
-        from discreet.answers.streamed import load_responses
-
         with working(f"Reading {name_answers(source)}"):
-            return load_responses(source, reading=plan)
-    from discreet.answers.reading import read_planned
-
+            return read_planned(source, plan)
     with counting_bytes(f"Reading {Path(source).name}", lambda: _measure(source)) as progress:
         return read_planned(source, plan, progress)
 
@@ -364,7 +361,7 @@ def _measure(source: str) -> int:
 
 def read_votes(file: str, columns: Columns) -> Comparisons:
     """Return the comparisons in a file."""
-    from discreet.answers.read_judges import read_comparisons
+    from discreet.answers.judges import read_comparisons
 
     with working(f"Reading {name_answers(file)}"):
         return read_comparisons(file, **vars(columns))

@@ -18,13 +18,14 @@ it, empty for the others; all other items are the same for everybody, and hold t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
-from discreet.answers.steps import store_codes
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
 from discreet.items.groups import Split
 from discreet.models.conditional.estimator import find_maximum
@@ -166,16 +167,21 @@ def _spread_covariance(
     return full
 
 
+def _find_anchors(points: Sequence[Points], anchor: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """Return the points that all groups have, and the anchors among them: all, where under two."""
+    common = np.logical_and.reduce([group.known for group in points])
+    anchors = anchor & common
+    return common, anchors if anchors.sum() >= 2 else common
+
+
 def contrast(first: Points, second: Points, anchor: BoolArray) -> tuple[Contrasts, tuple[str, ...]]:
     """Second minus first, each group centred on the anchors that both have."""
-    common = first.known & second.known
+    common, anchors = _find_anchors([first, second], anchor)
     if common.sum() < 2:
         raise DisconnectedItems(
             f"the groups {first.label!r} and {second.label!r} have {int(common.sum())} items "
             "with a difficulty in common; a comparison needs two or more"
         )
-    anchors = anchor & common
-    anchors = anchors if anchors.sum() >= 2 else common
     difference = np.zeros(len(common))
     variance = np.zeros(len(common))
     for points, sign in ((second, 1.0), (first, -1.0)):
@@ -193,8 +199,7 @@ def compare_points(points: list[Points], anchor: BoolArray) -> tuple[FloatArray,
 
     Groups are other persons, so that their estimates are independent.
     """
-    common = np.logical_and.reduce([group.known for group in points])
-    anchors = anchor & common if (anchor & common).sum() >= 2 else common
+    common, anchors = _find_anchors(points, anchor)
     value = np.stack([np.where(common, group.value, 0.0) for group in points])
     value -= value[:, anchors].mean(axis=1, keepdims=True)
     variance = np.stack([_centred_variance(group.covariance, anchors) for group in points])
@@ -207,10 +212,8 @@ def compare_points(points: list[Points], anchor: BoolArray) -> tuple[FloatArray,
 
 def find_largest_error(points: list[Points], base: int, anchor: BoolArray, level: float) -> float:
     """Return how many errors wide intervals of all contrasts are that hold together (max-t)."""
-    common = np.logical_and.reduce([group.known for group in points])
-    anchors = anchor & common if (anchor & common).sum() >= 2 else common
-    places = np.flatnonzero(common)
-    centring = np.eye(len(common))[places]
+    common, anchors = _find_anchors(points, anchor)
+    centring = np.eye(len(common))[common]
     centring[:, anchors] -= 1 / anchors.sum()
     errors = [
         draw_errors(centring @ group.covariance @ centring.T, np.random.default_rng(number))

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answers.judges import Comparisons, count_wins
-from discreet.answers.read_judges import open_comparisons
+from discreet.answers.judges import Comparisons, open_comparisons
 from discreet.counts import ComparisonCounts
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.models.connectivity import Chain, build_chain
@@ -50,7 +49,7 @@ def count_comparisons(data: Comparisons | str | PathLike[str] | Any) -> Comparis
     ComparisonCounts
         ``wins[i, j]`` is how often i beat j. Counts of different judges add up. Confidential.
     """
-    return count_wins(open_comparisons(data))
+    return open_comparisons(data).count()
 
 
 def rank_comparisons(
@@ -98,7 +97,7 @@ def rank_comparisons(
             f"{', '.join(PAIR_METHODS)}"
         )
     source = data if isinstance(data, ComparisonCounts) else open_comparisons(data)
-    counts = source if isinstance(source, ComparisonCounts) else count_wins(source)
+    counts = source if isinstance(source, ComparisonCounts) else source.count()
     chain = _build_chain(counts, regularisation)
     chosen = PAIR_METHODS[method]
     strength, solution = chosen.solve(chain.rates)

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from discreet.answers.protocol import Job
-from discreet.answers.reshaping import join_stores
 from discreet.answers.responses import Responses
-from discreet.answers.steps import StepStore
+from discreet.answers.select import join_stores
 from discreet.counts.nodes import Recoding, keep_used
-from discreet.counts.planes import AnswerStore
+from discreet.counts.planes import AnswerStore, StepStore
 from discreet.errors import BadResponses, BadUsage
 from discreet.results.calibrated import read_calibration
 from discreet.results.thresholds import pad_steps

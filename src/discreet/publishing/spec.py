@@ -16,7 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from discreet.answers.read_judges import read_comparisons
+from discreet.answers.judges import read_comparisons
 from discreet.errors import BadUsage, NotAllowed
 from discreet.models.noisy.released import check_estimator
 from discreet.names import name_id

@@ -20,8 +20,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from discreet.answers.steps import MOST_STEPS
 from discreet.atomic import PRIVACY_FILE, RELEASE_FILES
+from discreet.counts.planes import MOST_STEPS
 from discreet.errors import BadResponses, BadUsage, DiscreetError, DiscreetWarning
 from discreet.models.noisy.released import (
     SIMULATED,

@@ -51,21 +51,23 @@ OPTIONS = 400
 MOST_ROWS = 300
 """Rows of a table beside that of the items; the files of ``fit --out`` have all of them."""
 
-TEST_COLUMNS = ("name", "statistic", "degrees", "p_value", "verdict", "found", "advice")
-GROUP_COLUMNS = (
-    *("item", "group", "focal", "reference", "difference", "se"),
-    *("p_value", "p_adjusted", "ets", "status"),
-)
-MISFIT_COLUMNS = (
-    *("person", "ability", "se", "scaled_ability", "scaled_se", "score", "answered"),
-    *("infit", "infit_t", "outfit", "outfit_t"),
-)
-CATEGORY_COLUMNS = (
-    *("item", "category", "answers", "share", "answers_without_extremes"),
-    *("mean_ability", "expected_ability", "infit", "outfit"),
-)
+SHOWN: dict[str, tuple[str, ...]] = {
+    "categories": (
+        *("item", "category", "answers", "share", "answers_without_extremes"),
+        *("mean_ability", "expected_ability", "infit", "outfit"),
+    ),
+    "tests": ("name", "statistic", "degrees", "p_value", "verdict", "found", "advice"),
+    "groups": (
+        *("item", "group", "focal", "reference", "difference", "se"),
+        *("p_value", "p_adjusted", "ets", "status"),
+    ),
+    "misfits": (
+        *("person", "ability", "se", "scaled_ability", "scaled_se", "score", "answered"),
+        *("infit", "infit_t", "outfit", "outfit_t"),
+    ),
+}
+"""Columns of the tables that a report shows, by the name of the table."""
 SCORE_COLUMNS = ("score", "ability", "se", "scaled_ability", "scaled_se", "status")
-"""Columns of the tables that a report shows."""
 
 
 def write_steward_page(
@@ -131,10 +133,7 @@ def list_report_values(
         **_pictures(test),
         **_item_table(test, scale),
         "thresholds": _show(test, "thresholds", _threshold_columns(test), scale),
-        "categories": _show(test, "categories", CATEGORY_COLUMNS, scale),
-        "tests": _show(test, "tests", TEST_COLUMNS, scale),
-        "groups": _show(test, "groups", GROUP_COLUMNS, scale),
-        "misfits": _show(test, "misfits", MISFIT_COLUMNS, scale),
+        **{name: _show(test, name, columns, scale) for name, columns in SHOWN.items()},
         "scores": _show(test, "raw_scores", SCORE_COLUMNS, scale),
         "pairs": _pair_columns(diagnostics),
         "options": _option_columns(diagnostics),
@@ -334,16 +333,17 @@ def _average_answers(columns: Mapping[str, Sequence[Any]]) -> HtmlColumn:
     return HtmlColumn("mean score", means, 2) if has_steps else HtmlColumn("% right", means, 1)
 
 
+def _make_columns(columns: Mapping[str, Sequence[Any]], *shown: Any) -> list[HtmlColumn]:
+    """Return columns by name, each with a title and, where it has them, digits and a meaning."""
+    return [HtmlColumn(title, columns[name], *more) for name, title, *more in shown]
+
+
 def _pair_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
     if diagnostics is None or not diagnostics.dependent:
         return []
-    first, second, excess, persons = zip(*diagnostics.dependent[:PAIRS], strict=True)
-    return [
-        HtmlColumn("item", first),
-        HtmlColumn("other item", second),
-        HtmlColumn("residual correlation above the mean", excess, 2),
-        HtmlColumn("persons", persons),
-    ]
+    names = ("item", "other item", "residual correlation above the mean", "persons")
+    columns = zip(names, zip(*diagnostics.dependent[:PAIRS], strict=True), strict=True)
+    return [HtmlColumn(name, cells, 2) for name, cells in columns]
 
 
 def _count_keyed(diagnostics: Diagnostics | None) -> int:
@@ -365,29 +365,32 @@ def show_options(options: Distractors, rows: Sequence[int]) -> list[HtmlColumn]:
     """Return the columns for some of the options."""
     columns = options.to_dict()
     columns = {name: [values[row] for row in rows] for name, values in columns.items()}
-    return [
-        HtmlColumn("item", columns["item"]),
-        HtmlColumn("option", columns["option"]),
-        HtmlColumn("key", ["right" if right else "" for right in columns["right"]]),
-        HtmlColumn("chosen", columns["chosen"]),
-        HtmlColumn("%", [100 * share for share in columns["share"]], 1, "of those who answered"),
-        HtmlColumn("mean ability", columns["ability"], 2, "of those who chose it, in logits"),
-        HtmlColumn("corr.", columns["point_biserial"], 2, "of choosing it with ability"),
-        HtmlColumn("remark", columns["flag"]),
-    ]
+    columns["share"] = [100 * share for share in columns["share"]]
+    columns["right"] = ["right" if right else "" for right in columns["right"]]
+    return _make_columns(
+        columns,
+        ("item", "item"),
+        ("option", "option"),
+        ("right", "key"),
+        ("chosen", "chosen"),
+        ("share", "%", 1, "of those who answered"),
+        ("ability", "mean ability", 2, "of those who chose it, in logits"),
+        ("point_biserial", "corr.", 2, "of choosing it with ability"),
+        ("flag", "remark"),
+    )
 
 
 def _dimension_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
     if diagnostics is None or diagnostics.dimensionality is None:
         return []
-    columns = diagnostics.dimensionality.to_dict()
-    return [
-        HtmlColumn("component", columns["component"]),
-        HtmlColumn("worth in items", columns["eigenvalue"], 2, "eigenvalue"),
-        HtmlColumn("by chance", columns["expected"], 2, "mean over simulated answers"),
-        HtmlColumn("95% point", columns["limit"], 2, "of simulated answers"),
-        HtmlColumn("p", columns["p_value"], 2),
-    ]
+    return _make_columns(
+        diagnostics.dimensionality.to_dict(),
+        ("component", "component"),
+        ("eigenvalue", "worth in items", 2, "eigenvalue"),
+        ("expected", "by chance", 2, "mean over simulated answers"),
+        ("limit", "95% point", 2, "of simulated answers"),
+        ("p_value", "p", 2),
+    )
 
 
 def _end_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
@@ -397,11 +400,7 @@ def _end_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
     columns = diagnostics.dimensionality.contrast.to_dict()
     if len(columns["item"]) > 2 * PAIRS:
         columns = {name: [*some[:PAIRS], *some[-PAIRS:]] for name, some in columns.items()}
-    return [
-        HtmlColumn("item", columns["item"]),
-        HtmlColumn("loading", columns["loading"], 2),
-        HtmlColumn("difficulty", columns["difficulty"], 2),
-    ]
+    return [HtmlColumn(name, columns[name], 2) for name in ("item", "loading", "difficulty")]
 
 
 def _computed(estimate: Estimate) -> dict[str, str]:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, log_expit
 
-from discreet.answers.steps import MOST_STEPS
+from discreet.counts.planes import MOST_STEPS
 from discreet.errors import BadUsage
 from discreet.types import FloatArray, Int8Array, Int64Array, Model
 
@@ -84,7 +84,7 @@ class Items:
     def split(self, item: npt.NDArray[Any], score: Int8Array) -> tuple[Any, Any, Any]:
         """Return answers to nodes: of which answer each is, to which node, and whether right.
 
-        A node is an item's step (:mod:`discreet.answers.steps`).
+        A node is an item's step (:mod:`discreet.answers.pack`).
         """
         if self.is_binary:
             return np.arange(len(item)), item, score.astype(np.bool_)

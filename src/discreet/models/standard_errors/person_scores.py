@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.select import stand_for
+from discreet.answers.protocol import stand_for
 from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.types import FloatArray, IndexArray, Int64Array, UInt64Array
 

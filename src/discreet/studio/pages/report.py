@@ -16,10 +16,8 @@ from discreet.items.distractors import option_map
 from discreet.report.drawings import draw_categories, draw_curve, draw_options
 from discreet.report.model_findings import words_for
 from discreet.report.page import (
-    CATEGORY_COLUMNS,
-    GROUP_COLUMNS,
-    MISFIT_COLUMNS,
     SCORE_COLUMNS,
+    SHOWN,
     list_html_columns,
     show_options,
 )
@@ -136,8 +134,8 @@ def _list_tables(summary: CalibrationSummary, item: str) -> Any:
         yield options.title, options.about, show_options(chosen, rows)[1:]
     for part, columns in (
         ("thresholds", THRESHOLD_COLUMNS[1:]),
-        ("categories", CATEGORY_COLUMNS[1:]),
-        ("groups", GROUP_COLUMNS[1:]),
+        ("categories", SHOWN["categories"][1:]),
+        ("groups", SHOWN["groups"][1:]),
         ("pairs", PAIR_COLUMNS),
     ):
         table = summary.tables.get(part)
@@ -176,7 +174,7 @@ def send_file(request: Request) -> Response:
 MOST_PERSONS = 1000
 """Persons on the page; the file has all of them."""
 
-PERSON_COLUMNS = (*MISFIT_COLUMNS, "flag")
+PERSON_COLUMNS = (*SHOWN["misfits"], "flag")
 FLAGS = {"unexpected answers": "odd", "too predictable": "flat"}
 """What the filter of the table calls a flag."""
 
