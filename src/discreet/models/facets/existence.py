@@ -248,16 +248,13 @@ def _list_pairs(
     """Return the different rows z(failed) - z(passed) of all pairs; None where they are many."""
     if structure.basis.shape[1] > MOST_PARAMETERS:
         return None
-    different, total = None, 0
+    parts, total = [], 0
     for pairs in PairedBatches(design, batches, within):
         total += int((np.diff(pairs.groups.start) ** 2).sum())
         if total > MOST_PAIRS:
             return None
-        part = _take_pairs(pairs)
-        joined = part if different is None else np.concatenate([different, part])
-        different = np.unique(joined, axis=0)
-    if different is None:
-        return None
+        parts.append(_take_pairs(pairs))
+    different = np.concatenate(parts)
     width = different.shape[1] // 2
     signs = np.repeat([-1.0, 1.0], width)
     cells = np.repeat(np.arange(len(different)), 2 * width), different.ravel()
@@ -271,12 +268,13 @@ def _take_pairs(pairs: RatingPairs) -> Any:
     start, group = pairs.groups.start, pairs.groups.of_rating
     sizes = np.diff(start)[group]
     first = np.repeat(np.arange(len(group)), sizes)
-    place = np.arange(len(first)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    second = start[group[first]] + place
+    second = np.arange(len(first)) - np.repeat(np.cumsum(sizes) - sizes - start[group], sizes)
     usable = (first != second) & (pairs.passed[first] >= 0) & (pairs.failed[second] >= 0)
-    a, b = first[usable], second[usable]
-    parts = [pairs.passed[a], *pairs.levels[a].T, pairs.failed[b], *pairs.levels[b].T]
-    return np.unique(np.column_stack(parts), axis=0)
+    cells, codes = np.unique(pairs.stack_columns(), axis=0, return_inverse=True)
+    keys = np.unique(codes[first[usable]] * len(cells) + codes[second[usable]])
+    a, b = np.divmod(keys, len(cells))
+    levels = cells[:, 2:]
+    return np.column_stack([cells[a, 0], levels[a], cells[b, 1], levels[b]])
 
 
 def drop_moved(design: FacetDesign, moves: FloatArray, within: str | None) -> FacetDesign:
