@@ -19,6 +19,15 @@ from discreet.text import count_of
 from discreet.types import FloatArray, Int64Array
 
 
+def find_reliability(value: FloatArray, se: FloatArray) -> float:
+    """Return the share of the variance of values that is not error; NaN without errors."""
+    has_error = np.isfinite(se)
+    if has_error.sum() < 2:
+        return float("nan")
+    spread = float(np.var(value[has_error], ddof=1))
+    return 1 - float(np.mean(se[has_error] ** 2)) / spread if spread > 0 else float("nan")
+
+
 class LevelStatus(StrEnum):
     """Why a level of a facet has a number, or has none."""
 
@@ -112,11 +121,7 @@ class FacetLevels(Tabular):
     @property
     def separation(self) -> float:
         """Share of the variance of the measures that is not error; NaN without errors."""
-        has_error = np.isfinite(self.se)
-        if has_error.sum() < 2:
-            return float("nan")
-        spread = float(np.var(self.measure[has_error], ddof=1))
-        return 1 - float(np.mean(self.se[has_error] ** 2)) / spread if spread > 0 else float("nan")
+        return find_reliability(self.measure, self.se)
 
     def __repr__(self) -> str:
         return f"<FacetLevels: {escape_controls(self.name)}, {count_of(len(self.levels), 'level')}>"
