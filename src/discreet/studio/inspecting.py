@@ -254,7 +254,9 @@ def _summarise(responses: Responses) -> AnswersSummary:
     )
 
 
-_SYNTAX = re.compile(r",?( say| state it with| give)? \w+=['\[\d({A-Z-].*|:? \(--.*|, (or )?--\w.*| with \w+=.*")
+_SYNTAX = re.compile(
+    r",?( say| state it with| give)? \w+=['\[\d({A-Z-].*|:? \(--.*|, (or )?--\w.*| with \w+=.*"
+)
 """Keywords and options at the end of a remedy, which a page does not show."""
 
 
