@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import discreet
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 from discreet.models.conditional.estimator import StepPatterns, maximise_conditional
 from discreet.models.conditional.maximise import conditional_work
 from discreet.models.conditional.patterns import group_patterns

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from discreet.answers.pack import build_rows, pack_columns, pack_rows
-from discreet.answers.pairs import count_store
+from discreet.counts.pairs import count_store
 from discreet.jit import load_kernels, set_threads
 
 REPEATS = 7
@@ -207,7 +207,7 @@ def bench_memory() -> dict[str, float]:
     # The high-water mark of this process image: that of getrusage starts with the parent's.
     code = (
         "import numpy as np\n"
-        "from discreet.answers.pairs import count_store\n"
+        "from discreet.counts.pairs import count_store\n"
         "from discreet.answers.pack import pack_rows\n"
         "def peak():\n"
         "    lines = open('/proc/self/status').read().splitlines()\n"

@@ -21,8 +21,8 @@ import numpy as np
 
 from discreet.answers.device import open_on_device
 from discreet.answers.pack import pack_rows
-from discreet.answers.pairs import count_store
 from discreet.answers.responses import Responses
+from discreet.counts.pairs import count_store
 from discreet.jit import set_threads
 
 

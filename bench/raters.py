@@ -17,7 +17,7 @@ import time
 import numpy as np
 
 import discreet
-from discreet.simulation.ratings import simulate_ratings
+from discreet.simulation import simulate_ratings
 
 
 def measure(study: argparse.Namespace, seed: int) -> dict[str, float]:

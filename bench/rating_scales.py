@@ -34,7 +34,7 @@ import numpy as np
 
 import discreet
 from bench import conditional
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 from discreet.models.methods import PAIR_METHODS
 
 DESIGNS = {

@@ -129,7 +129,7 @@ def calibrate(visitor, data):
     report = visitor.post(f"/calibrate/{work}", method="", model="", scale="")
     visitor.wait(report)
     persons = report.replace("/report/", "/persons/")
-    return [data, f"/calibrate/{work}", report, f"{report}/items/0", persons]
+    return [data, f"/calibrate/{work}", report, f"{report}/items/0", persons, f"{persons}/0"]
 
 
 def write_answers(path, persons, items):

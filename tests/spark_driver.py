@@ -20,7 +20,8 @@ import pyarrow as pa
 
 import discreet
 from discreet.answers.responses import Responses
-from discreet.answers.spark import layout, open_frame
+from discreet.answers.spark import open_frame
+from discreet.answers.spark import rows as layout
 from discreet.errors import BadResponses
 from discreet.secure import SeededSource
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 
 
 def chances(ability, thresholds):

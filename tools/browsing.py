@@ -116,9 +116,9 @@ def begin(driver: webdriver.Chrome, address: str) -> None:
 
 
 def send(driver: webdriver.Chrome, path: Path) -> None:
-    """Send a file."""
-    driver.find_element(By.ID, "file").send_keys(str(path))
-    press(driver, "Open this file")
+    """Choose a file, which sends it."""
+    choose = driver.find_element(By.ID, "file")
+    await_new(driver, lambda: choose.send_keys(str(path)))
 
 
 def see_as(driver: webdriver.Chrome, width: int, scheme: str = "light") -> None:

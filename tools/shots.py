@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 from PIL import Image
 from selenium import webdriver
 from selenium.webdriver.common.by import By
@@ -24,13 +25,20 @@ from tools.browsing import await_words, begin, browsing, crawl, press, run_studi
 __all__ = ["PICTURES", "main"]
 
 PICTURES = Path(__file__).parents[1] / "docs" / "images"
-SHOWN = {"data-problem": 1000, "report-lsat": 900, "plan": 1010}
+TABLES = Path(__file__).parents[1] / "tests" / "data" / "tables"
+SHOWN = {
+    "test-1": 640,
+    "test-2": 520,
+    "test-3": 900,
+    "survey-1": 900,
+    "survey-2": 900,
+    "release-1": 900,
+    "release-2": 760,
+    "release-3": 900,
+    "plan": 760,
+}
 """Pages that the documents show, and how much of them, in pixels from the top."""
-
-MESSY = "person,notes,q1,q2,q3\n" + "".join(
-    f"{n},{'ill' if n == 7 else ''},{n % 2},{9 if n == 3 else n // 2 % 2},{n // 3 % 2}\n"
-    for n in range(1, 41)
-)
+READ = "cells missing|not clear|cannot be read"
 
 
 def main() -> None:
@@ -72,10 +80,10 @@ def _shoot(driver: webdriver.Chrome, width: int) -> Image.Image:
 
 def visit(driver: webdriver.Chrome, address: str, place: Path) -> Iterator[str]:
     """Do what makes all pages, then open each of them; yield its name."""
-    yield from _bring_messy(driver, address, place)
-    yield from _calibrate(driver, address)
-    _make_ledger(driver, address)
-    yield from _release(driver, place)
+    yield from _walk(driver, address, "quiz export.csv", "test", key="CABDDBACABDC")
+    yield from _walk(driver, address, "Umfrage.csv", "survey")
+    yield from _compare(driver, address)
+    yield from _release(driver, address, place)
     names = {"/": "start", "/release": "release-choose"}
     for kind in crawl(driver, address):
         yield names.get(
@@ -83,53 +91,66 @@ def visit(driver: webdriver.Chrome, address: str, place: Path) -> Iterator[str]:
         )
 
 
-def _bring_messy(driver: webdriver.Chrome, address: str, place: Path) -> Iterator[str]:
-    file = place / "messy.csv"
-    file.write_text(MESSY)
+def _walk(
+    driver: webdriver.Chrome, address: str, file: str, name: str, **answers: str
+) -> Iterator[str]:
+    """Go from a file to its report."""
     begin(driver, address)
-    send(driver, file)
-    await_words(driver, "cannot be read as they are")
-    yield "data-problem"
-
-
-def _calibrate(driver: webdriver.Chrome, address: str) -> Iterator[str]:
-    for example, title in (("lsat.csv", "1,000 persons"), ("wellbeing.csv", "600 persons")):
-        begin(driver, address)
-        press(driver, f"Try it with {example}")
-        await_words(driver, title)
-        press(driver, "Calibrate these answers")
-        press(driver, "Start the calibration")
-        await_words(driver, "answered by")
-        yield f"report-{example.partition('.')[0]}"
-    press(driver, "Calibrate")
-    Select(driver.find_element(By.NAME, "model")).select_by_value("rating-scale")
+    send(driver, TABLES / file)
+    await_words(driver, READ)
+    _fill(driver, **answers)
+    yield f"{name}-1"
+    press(driver, "Apply")
+    await_words(driver, "Calibrate these answers")
+    if answers:
+        yield f"{name}-2"
+    press(driver, "Calibrate these answers")
     press(driver, "Start the calibration")
-    await_words(driver, "answered by")
+    await_words(driver, "reliability")
+    yield f"{name}-3" if answers else f"{name}-2"
+
+
+def _compare(driver: webdriver.Chrome, address: str) -> Iterator[str]:
+    begin(driver, address)
+    press(driver, "Try it with wellbeing.csv")
+    await_words(driver, READ)
+    for model in ("", "rating-scale"):
+        press(driver, "Calibrate")
+        Select(driver.find_element(By.NAME, "model")).select_by_value(model)
+        press(driver, "Start the calibration")
+        await_words(driver, "reliability")
     press(driver, "Calibrate")
     press(driver, "Compare")
     yield "compare"
 
 
-def _make_ledger(driver: webdriver.Chrome, address: str) -> None:
-    driver.get(f"{address.partition('/enter')[0]}/ledgers")
+def _release(driver: webdriver.Chrome, address: str, place: Path) -> Iterator[str]:
+    """Release a national file without looking at it."""
+    items = [f"M{number:02}" for number in range(1, 21)]
+    rng = np.random.default_rng(1)
+    away = rng.normal(size=(4000, 1)) - rng.normal(size=len(items))
+    right = (rng.random(away.shape) < 1 / (1 + np.exp(-away))).astype(int).tolist()
+    rows = [",".join([f"p{number}", *map(str, row)]) for number, row in enumerate(right)]
+    (place / "national.csv").write_text("\n".join([",".join(["pupil", *items]), *rows]) + "\n")
+    (place / "items.txt").write_text("\n".join(items) + "\n")
+    driver.get(f"{address.partition('/enter')[0]}/releases")
+    _fill(driver, path=str(place / "national.csv"))
+    press(driver, "Release without looking")
+    press(driver, "Make a ledger first")
     _fill(driver, name="Grade 8", epsilon="2")
     press(driver, "Make this ledger")
-
-
-def _release(driver: webdriver.Chrome, place: Path) -> Iterator[str]:
-    (place / "items.txt").write_text("".join(f"Item{number}\n" for number in range(1, 6)))
-    press(driver, "All releases")
-    press(driver, "Release lsat.csv")
+    press(driver, "Back to the release")
     driver.find_element(By.ID, "items-file").send_keys(str(place / "items.txt"))
-    _fill(driver, epsilon="1", persons="1000", title="Law school admission test, section 6")
-    yield "release-filled"
+    title = "Mathematics, grade 8"
+    _fill(driver, person="pupil", epsilon="1", persons="4000", title=title, version="1")
+    yield "release-1"
     press(driver, "See what it costs")
     await_words(driver, "What readers will see")
-    yield "review"
+    yield "release-2"
     _fill(driver, epsilon="1")
     press(driver, "Make the release")
     await_words(driver, "Download everything")
-    yield "released"
+    yield "release-3"
 
 
 def _fill(driver: webdriver.Chrome, **said: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.datasets.questionnaire import WELLBEING_TEXTS
+from discreet.datasets import WELLBEING_TEXTS
 from discreet.simulation import simulate
 
 TABLE = Path(__file__).parents[1] / "src" / "discreet" / "data" / "wellbeing.csv"

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from discreet import adaptive, datasets, errors
     from discreet.adaptive import item_information, next_item
-    from discreet.answers.judges import Comparisons
+    from discreet.answers.judges import Comparisons, read_comparisons
     from discreet.answers.opening import count_pairs
     from discreet.answers.ratings import Ratings, read_ratings
-    from discreet.answers.read_judges import read_comparisons
     from discreet.answers.reading import read_responses
     from discreet.answers.responses import Responses
     from discreet.counts import PairCounts
@@ -59,8 +58,7 @@ if TYPE_CHECKING:
     from discreet.scales.drift import Drift, find_drift
     from discreet.scales.linking import Link, link_calibrations
     from discreet.scales.reported import Scale
-    from discreet.simulation import simulate, simulate_comparisons
-    from discreet.simulation.ratings import simulate_ratings
+    from discreet.simulation import simulate, simulate_comparisons, simulate_ratings
     from discreet.sklearn import PrivateRasch, Rasch
     from discreet.tables.inspection import Inspection, inspect_table
     from discreet.tables.reading import Reading, ReadingWords
@@ -75,9 +73,8 @@ _NAMES = {
     "persons.scoring": "PersonScores score",
     "planning.plan": "Plan plan",
     "scales.reported": "Scale",
-    "answers.judges": "Comparisons",
+    "answers.judges": "Comparisons read_comparisons",
     "answers.opening": "count_pairs",
-    "answers.read_judges": "read_comparisons",
     "answers.ratings": "Ratings read_ratings",
     "answers.reading": "read_responses",
     "answers.responses": "Responses",
@@ -98,8 +95,7 @@ _NAMES = {
     "results.ranks": "ItemComparison RankRanges compare_items rank_ranges",
     "results.ranking": "Ranking Strengths rank",
     "saving": "load",
-    "simulation": "simulate_comparisons simulate",
-    "simulation.ratings": "simulate_ratings",
+    "simulation": "simulate_comparisons simulate simulate_ratings",
     "sklearn": "PrivateRasch Rasch",
     "tables.inspection": "Inspection inspect_table",
     "tables.reading": "Reading ReadingWords",

@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from commandline import Ended, discreet, environment
+from discreet.answers.judges import read_comparisons
 from discreet.answers.opening import count_pairs
-from discreet.answers.read_judges import read_comparisons
 from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
-from discreet.answers.spark.layout import sort_naturally
-from discreet.answers.streamed.buckets import Buckets
+from discreet.answers.spark.rows import sort_naturally
+from discreet.answers.streamed.batches import Buckets
 from discreet.answers.streamed.counting import Checkpoint, count_source
 from discreet.cli.failures import describe
 from discreet.errors import BadResponses, BadUsage

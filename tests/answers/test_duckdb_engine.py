@@ -20,8 +20,10 @@ from hypothesis import strategies as st
 from discreet.answers.opening import count_pairs, open_answers
 from discreet.answers.protocol import PersonTotals
 from discreet.answers.reading import read_responses
-from discreet.answers.streamed import batches, blocks, buckets
+from discreet.answers.streamed import batches
+from discreet.answers.streamed import batches as buckets
 from discreet.answers.streamed import counting as checkpoint
+from discreet.answers.streamed import rows as blocks
 from discreet.answers.streamed.counting import count_source, count_stream
 from discreet.answers.streamed.passes import stream_responses
 from discreet.counts import PairCounts
@@ -409,7 +411,7 @@ def test_going_on_really_skips_what_was_counted(eager, tmp_path):
 
 
 def test_a_wide_run_goes_on_without_counting_twice(eager, tmp_path, monkeypatch):
-    from discreet.answers.streamed import wide
+    from discreet.answers.streamed import rows as wide
 
     monkeypatch.setattr(wide, "CELLS", 1)
     names = ["person", "q1", "q2", "q3"]

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from discreet import jit as compiling
 from discreet import jit as threads
-from discreet.answers import pairs as memory
 from discreet.answers.opening import count_pairs
 from discreet.answers.pack import build_rows, pack_rows
 from discreet.answers.responses import Responses
@@ -22,10 +21,9 @@ from discreet.counts import (
 from discreet.counts import (
     bit_planes as weighted,
 )
+from discreet.counts import pairs as memory
+from discreet.counts import pairs as sparse
 from discreet.counts import planes as store
-from discreet.counts import (
-    sparse_rows as sparse,
-)
 from discreet.counts.kernels import group_persons
 from discreet.errors import BadUsage
 

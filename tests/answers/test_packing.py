@@ -176,7 +176,7 @@ def test_a_small_matrix_is_packed_without_loading_the_compiler():
     code = (
         "import sys, numpy as np\n"
         "from discreet.answers.pack import pack_rows\n"
-        "from discreet.answers.pairs import count_store\n"
+        "from discreet.counts.pairs import count_store\n"
         "count_store(pack_rows(np.eye(500, 40, dtype=np.int8)))\n"
         "sys.exit('numba' in sys.modules)\n"
     )

@@ -22,10 +22,9 @@ from test_duckdb_engine import Stop, long_tables, make_small, same, stop_after, 
 
 from commandline import discreet
 from discreet.answers.opening import count_pairs
-from discreet.answers.reading import read_responses
+from discreet.answers.reading import read_planned, read_responses
 from discreet.answers.responses import Responses
 from discreet.answers.streamed import counting as checkpoint
-from discreet.answers.streamed import load_responses
 from discreet.answers.streamed.counting import count_source, count_stream
 from discreet.answers.streamed.passes import stream_responses
 from discreet.counts.sql import read_counts, write_query
@@ -198,7 +197,7 @@ def test_long_tables_are_counted_as_in_memory(server, small):
         assert same(count_pairs(server.address("answers"), weighting=weigh), weighted)
         streamed = list(stream_responses(server.address("answers"), items=expected.items))
         assert same(count_stream(streamed, items=expected.items), expected)
-        assert load_responses(server.address("answers")) == Responses.from_dataframe(table)
+        assert read_planned(server.address("answers")) == Responses.from_dataframe(table)
         folded = count_pairs(Responses.from_dataframe(table), folds=8)
         assert same_folds(count_pairs(server.address("answers"), folds=8), folded)
         query = write_query("answers", dialect="postgresql")
@@ -423,7 +422,7 @@ def test_all_passes_see_one_moment_whoever_writes_meanwhile(server, small):
     from discreet.answers.streamed import open_stream
 
     grow(server)
-    expected = load_responses(server.address("growing"))
+    expected = read_planned(server.address("growing"))
     with open_stream(server.address("growing")) as answers:
         assert answers.n_persons == 50
         server.run("DELETE FROM growing WHERE person < 9", "INSERT INTO growing VALUES (99, 1, 1)")
@@ -448,7 +447,7 @@ def test_a_pass_over_ids_alone_does_not_follow_an_index(server, small):
         assert "Index Only Scan" in cursor.fetchone()[0]
     source = server.address("indexed")
     streamed = count_stream(stream_responses(source))
-    assert same(streamed, count_pairs(load_responses(source)))
+    assert same(streamed, count_pairs(read_planned(source)))
 
 
 def test_connections_are_given_back(server, small):
@@ -476,7 +475,7 @@ def test_connections_are_given_back(server, small):
     fit(server.address("growing"))
     fit(server.address("SELECT * FROM growing"))
     discreet("fit", server.address("growing"))
-    load_responses(server.address("growing"))
+    read_planned(server.address("growing"))
     with pytest.raises(BadUsage):
         count_pairs(server.address("nowhere"))
     assert settle() == before

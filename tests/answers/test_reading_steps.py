@@ -12,7 +12,8 @@ import scipy.sparse as sp
 import discreet
 from commandline import discreet as typed
 from discreet import Responses, read_responses
-from discreet.answers.streamed import batches, blocks
+from discreet.answers.streamed import batches
+from discreet.answers.streamed import rows as blocks
 from discreet.answers.streamed.counting import count_source
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.reading import Reading

@@ -23,13 +23,12 @@ from scipy.stats import chi2
 import discreet
 from discreet.answers import opening as engines
 from discreet.answers.opening import count_pairs
-from discreet.answers.protocol import AnswerSource, ItemTotals, PersonTotals
+from discreet.answers.protocol import CELLS, ROWS, Answers, ItemTotals, PersonTotals
 from discreet.answers.responses import Responses
-from discreet.answers.select import CELLS, ROWS
-from discreet.answers.spark import layout, open_frame, tasks
+from discreet.answers.spark import open_frame, tasks
+from discreet.answers.spark import rows as layout
 from discreet.answers.spark import tasks as capping
-from discreet.answers.spark.layout import RowLayout, sort_naturally
-from discreet.answers.spark.reading import is_spark_frame
+from discreet.answers.spark.rows import RowLayout, is_spark_frame, sort_naturally
 from discreet.answers.spark.tasks import (
     BLOCK,
     FAILURE,
@@ -126,7 +125,7 @@ def test_frames_are_recognised_by_name_also_with_columns_that_look_like_ours(mod
     frame = make_fake(module)
     assert is_spark_frame(frame)
     assert engines._choose_engine(frame, None) == "spark"
-    assert not isinstance(frame, AnswerSource)
+    assert not isinstance(frame, Answers)
 
 
 def test_other_sources_are_refused_with_advice():

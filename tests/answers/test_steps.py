@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.answers import pairs
-from discreet.answers.pack import Repeated
-from discreet.answers.steps import StepStore, store_codes, store_long_codes
+from discreet.answers.pack import Repeated, store_codes, store_long_codes
+from discreet.counts import pairs
 from discreet.counts.nodes import keep_used
+from discreet.counts.planes import StepStore
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
 from discreet.models.item_parameters import choose_model
 from discreet.models.methods import PAIR_METHODS

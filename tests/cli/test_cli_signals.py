@@ -15,7 +15,7 @@ from discreet.tables.resources import explain_query
 SLOW = """
 import os, sys, time
 from discreet.cli import main
-from discreet.answers.streamed.buckets import Buckets
+from discreet.answers.streamed.batches import Buckets
 
 flush = Buckets._flush
 

@@ -18,7 +18,7 @@ from discreet.answers.protocol import fold_blocks
 from discreet.answers.responses import Responses
 from discreet.answers.streamed.counting import Accumulator, count_source
 from discreet.counts import PairCounts, matrix, merge_counts
-from discreet.counts import sparse_rows as compressed
+from discreet.counts import pairs as compressed
 from discreet.counts.folds import PersonWeight
 from discreet.counts.matrix import prefers_sparse
 from discreet.errors import BadResponses, BadUsage, NoStandardErrors, NotConverged
@@ -214,7 +214,8 @@ def test_counting_out_of_core_gives_the_identical_sparse_counts(many, answer_fil
 def test_a_sparse_run_that_stops_goes_on_without_counting_twice(
     many, answer_file, monkeypatch, order
 ):
-    from discreet.answers.streamed import batches, buckets
+    from discreet.answers.streamed import batches
+    from discreet.answers.streamed import batches as buckets
     from discreet.answers.streamed import counting as checkpoint
     from discreet.tables import resources as limits
 

@@ -11,11 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 import discreet
-from discreet.answers import pairs
+from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
-from discreet.answers.steps import store_codes
 from discreet.cli.app import app
-from discreet.counts import matrix
+from discreet.counts import matrix, pairs
 from discreet.errors import OutOfReach
 from discreet.tables import resources
 from stepped import draw_codes, hold

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.dif import find_dif, run_wald
 from discreet.items.groups import adjust

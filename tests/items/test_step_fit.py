@@ -17,7 +17,7 @@ from discreet.analysis import (
     order_answers,
     run_andersen,
 )
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.residuals import prepare
 from discreet.report.evidence import gather_evidence

@@ -8,7 +8,7 @@ import pytest
 import discreet
 from commandline import discreet as run
 from discreet.analysis import combine_testlets, measure_testlets, run_martin_loef
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 from discreet.errors import BadUsage
 from stepped import chances
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 
 import discreet
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 from discreet.errors import BadResponses
 from discreet.models.item_parameters import match_categories
 from discreet.results.thresholds import (

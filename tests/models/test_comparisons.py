@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.answers.judges import Comparisons, measure_reach
-from discreet.answers.read_judges import read_comparisons
-from discreet.answers.select import ROWS
+from discreet.answers.judges import Comparisons, measure_reach, read_comparisons
+from discreet.answers.protocol import ROWS
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
 from discreet.models.compared import count_comparisons, rank_comparisons
 from discreet.secure import SeededSource
@@ -195,7 +194,7 @@ def test_outcomes_may_name_the_winner_or_be_numbers():
 
 
 def test_many_batches_keep_left_and_right_apart():
-    from discreet.answers.read_judges import Roles, _Table
+    from discreet.answers.judges import Roles, _Table
     from discreet.tables.remedies import DeclaredSource
 
     class Pieces(DeclaredSource):

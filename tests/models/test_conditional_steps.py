@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import discreet
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 from discreet.counts.nodes import Locations
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.models.conditional.estimator import find_maximum, maximise_conditional

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 from discreet.counts.nodes import item_of_nodes
 from discreet.errors import BadUsage
 from discreet.models.conditional.patterns import group_patterns

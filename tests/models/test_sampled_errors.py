@@ -11,9 +11,9 @@ from bench.felt import run_task, write
 import discreet
 from discreet import jit
 from discreet.answers.opening import open_answers
+from discreet.answers.pack import store_codes
+from discreet.answers.protocol import draw_persons, hash_texts, stand_for, thin_persons
 from discreet.answers.responses import Responses
-from discreet.answers.select import draw_persons, hash_texts, stand_for, thin_persons
-from discreet.answers.steps import store_codes
 from discreet.answers.streamed import batches
 from discreet.counts.planes import SparseRows
 from discreet.models.refined import RefinedScoring

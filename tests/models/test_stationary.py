@@ -133,7 +133,7 @@ def test_sparse_rates_that_mix_slowly_fall_back_to_elimination(monkeypatch):
 def sparse_counts(rng, persons, m, answers, window):
     """Pair counts of persons who each answer a few items near each other."""
     from discreet.answers.pack import build_rows
-    from discreet.counts.sparse_rows import count_compressed
+    from discreet.counts.pairs import count_compressed
 
     first = rng.integers(0, m - window + 1, (persons, 1))
     item = first + np.argsort(rng.random((persons, window)), axis=1)[:, :answers]

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import discreet
+from discreet.answers.pack import store_codes
 from discreet.answers.protocol import fold_blocks
 from discreet.answers.responses import Responses
-from discreet.answers.steps import store_codes
 from discreet.counts import folds as fold_counts
 from discreet.counts.nodes import Locations
 from discreet.errors import NoStandardErrors, NotConverged

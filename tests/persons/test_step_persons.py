@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 from discreet.errors import BadResponses, BadUsage
 from discreet.items.residuals import trace_information
 from discreet.models.item_parameters import known_thresholds

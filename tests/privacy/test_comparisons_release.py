@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from discreet.answers.judges import Comparisons, count_wins
+from discreet.answers.judges import Comparisons
 from discreet.errors import (
     BadBudget,
     BadResponses,
@@ -62,7 +62,7 @@ def cells_of(mechanism, public, calibration):
     found = {}
     for winner, loser in patterns(len(public.items), public.max_answers):
         alone = Comparisons(public.items, None, [0, len(winner)], winner, loser)
-        for name, cell in mechanism.cells(count_wins(alone, weighting), calibration).items():
+        for name, cell in mechanism.cells(alone.count(weighting), calibration).items():
             found.setdefault(name, []).append(cell)
     return {name: np.array(rows) for name, rows in found.items()}
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from discreet.answers.protocol import CELLS, ROWS
 from discreet.answers.responses import Responses
-from discreet.answers.select import CELLS, ROWS
 from discreet.errors import BudgetExceeded, LedgerError
 from discreet.privacy.accounting import Budget
 from discreet.privacy.accounting.additive_noise import calibrate_counts

@@ -10,7 +10,7 @@ from test_ledger import run_sql
 from commandline import LSAT_ITEMS, discreet
 from discreet.answers.judges import Comparisons
 from discreet.answers.opening import open_answers
-from discreet.answers.protocol import AnswerSource
+from discreet.answers.protocol import Answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, LedgerError, OutOfReach
 from discreet.privacy.accounting import Budget
@@ -115,7 +115,7 @@ def test_a_ledger_that_remembers_nobody_asks_for_no_ids(tmp_path):
 
 def test_answers_elsewhere_are_out_of_reach(ledger):
     with pytest.raises(OutOfReach, match="Parquet"):
-        ledger.remember(AnswerSource())
+        ledger.remember(Answers())
 
 
 def test_ids_are_the_same_from_memory_and_from_disk_and_as_numbers(ledger, tmp_path):

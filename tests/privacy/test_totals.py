@@ -11,11 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet
-from discreet.answers import person_chunks
+from discreet.answers import category_totals as person_chunks
+from discreet.answers.category_totals import PlaneChunk, RowChunk, cut_chunks
 from discreet.answers.opening import open_answers
-from discreet.answers.person_chunks import PlaneChunk, RowChunk, cut_chunks
-from discreet.answers.steps import StepStore, store_codes
+from discreet.answers.pack import store_codes
 from discreet.answers.streamed import batches
+from discreet.counts.planes import StepStore
 from discreet.errors import BadResponses, BadUsage
 from discreet.models.noisy.totals.forms import Measurer, read_released_forms
 from discreet.privacy.accounting import Budget, Neighbours

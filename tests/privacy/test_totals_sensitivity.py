@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from discreet.answers import category_totals
 from discreet.answers.category_totals import PRODUCTS, CategoryTotals
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms import totals

@@ -19,11 +19,19 @@ import commandline
 import discreet
 from discreet.answers import streamed as persons
 from discreet.answers.opening import count_pairs, open_answers
-from discreet.answers.protocol import AnswerSource, PersonTotals, refuse_travel
+from discreet.answers.protocol import (
+    ROWS,
+    Answers,
+    PersonTotals,
+    add_digests,
+    digest_rows,
+    refuse_travel,
+)
 from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
-from discreet.answers.select import ROWS, add_digests, digest_rows
-from discreet.answers.streamed import batches, buckets, open_stream, passes, wide
+from discreet.answers.streamed import batches, open_stream, passes
+from discreet.answers.streamed import batches as buckets
+from discreet.answers.streamed import rows as wide
 from discreet.counts import PairCounts
 from discreet.errors import BadResponses, BadUsage, DiscreetError, LedgerError
 from discreet.privacy.mechanisms import mechanisms_for
@@ -593,6 +601,7 @@ def test_copies_are_for_their_owner_only_and_go_with_the_release(tmp_path):
         answers.count(None)
 
 
+@pytest.mark.posix
 def test_what_duckdb_spills_is_for_its_owner_only(tmp_path):
     connection = Resources(spill=tmp_path).connect(None)
     connection.execute("SET memory_limit = '40MB'")
@@ -653,6 +662,7 @@ def test_a_file_that_changes_between_passes_is_not_released(tmp_path, ledger, la
         values_of(folder, engine="duckdb", ledger=ledger, max_answers=3, noise=Meddling())
 
 
+@pytest.mark.posix  # Windows removes no file that is read
 def test_rows_distributed_once_do_not_care_about_later_changes(tmp_path):
     folder = write(tmp_path / "answers", table())
     expected = values_of(folder, engine="memory")
@@ -666,7 +676,7 @@ def test_rows_distributed_once_do_not_care_about_later_changes(tmp_path):
 def test_the_wall_refuses_another_number_of_persons_than_it_was_prepared_for(tmp_path):
     answers = read_responses(write(tmp_path / "answers", table()))
 
-    class Fewer(AnswerSource):
+    class Fewer(Answers):
         items, n_persons, steps = answers.items, answers.n_persons, answers.steps
         detected = ()
 
@@ -744,7 +754,7 @@ def test_shuffling_on_a_stream_needs_complete_answers(tmp_path, ledger):
 def test_randomized_response_refuses_answers_whose_rows_are_out_of_reach(tmp_path, ledger):
     answers = read_responses(write(tmp_path / "answers", table()))
 
-    class Remote(AnswerSource):
+    class Remote(Answers):
         items, n_persons, n_answers, steps = answers.items, 40, 240, answers.steps
         detected = ()
         admit = staticmethod(refuse_travel)

@@ -10,7 +10,7 @@ import pytest
 import discreet
 from browser import needs_browser, visit
 from commandline import discreet as run
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 from discreet.cli.calibrations import (
     CALIBRATION_FILE,
     calibration_document,

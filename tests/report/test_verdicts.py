@@ -10,7 +10,7 @@ import pytest
 import discreet
 from commandline import discreet as run
 from discreet.analysis import check_model
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 from discreet.items.dif import run_wald
 from discreet.items.dimensionality import find_dimensions
 from discreet.items.fit import measure_fit

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
 from discreet.scales.bank import create_bank
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
 from discreet.results.estimate import WarningKind
 from discreet.results.ranking import rank

@@ -392,30 +392,88 @@ def read(browser, name="work-1"):
 
 
 def change(browser, **said):
-    assert browser.post("/data/work-1", data=said, headers=ORIGIN).status_code == 303
+    """Send the form of a page as it stands, with some fields changed; return the next page."""
+    look = re.search(r'name="look" value="([^"]+)"', browser.get("/data/work-1").text)[1]
+    sent = browser.post("/data/work-1", data={"look": look, **said}, headers=ORIGIN)
+    assert sent.status_code == 303, unescape(sent.text)
     return read(browser)
 
 
 @pytest.mark.usefixtures("in_place")
-def test_a_messy_table_is_put_right_by_clicks(session, browser):
+def test_a_messy_table_is_put_right_in_one_form(session, browser):
     send(browser, "messy.csv", MESSY)
-    page = read(browser)
-    assert "messy.csv, line 2" in page
+    page = unescape(read(browser))
+    assert "This looks like a multiple-choice test" in page
     assert str(session.folder) not in page
-    assert "discreet fit messy.csv --person email" in page
-    page = change(browser, change="remedy", number="0")
-    assert session.works["work-1"].options == {"person": "email"}
-    assert "Klasse" in page
-    page = change(browser, **{"change": "roles", "role:Klasse": "group", "role:Nr": "left out"})
-    assert "Right answer to Q3" in page
-    page = change(browser, change="code", code="9")
-    assert 'value="9" aria-pressed="true"' in page
-    page = change(browser, **{"change": "key", "key:Q1": "A", "key:Q2": "B", "key:Q3": "C"})
-    assert "9 persons, 3 items, 25 answers (93% of all cells), right and wrong, by your key" in page
+    assert "Calibrate these answers" not in page
+    assert not re.search(
+        r"--\w|\w+=\[", re.sub(r"<details class=\"same\">.*", "", page, flags=re.S)
+    )
+    page = change(browser, **{"key": "A b\tC", "answer:0": "", "answer:4": "2", "missing": "9"})
+    assert "<b>9 persons, 3 items, 2 cells missing</b>" in page
+    assert "right and wrong by the key" in page
     assert "Groups by Klasse: 7b (5), 7a (4)" in page
-    said = "--person email --ignore Nr --group Klasse --missing 9 --key ABC"
-    assert f"discreet fit messy.csv {said}" in page
+    assert "Calibrate these answers" in page
+    options = session.works["work-1"].options
+    assert (options["key"], options["missing"], options["keep"]) == ("ABC", ["9"], ["Q3"])
+
+
+@pytest.mark.usefixtures("in_place")
+def test_what_was_chosen_is_kept_by_the_next_click(session, browser):
+    send(browser, "messy.csv", MESSY)
+    read(browser)
+    change(browser, **{"role:2": "left out", "answer:4": "2"})
+    change(browser, missing="9")
+    page = change(browser, **{f"key:Q{n}": letter for n, letter in enumerate("ABC", start=1)})
+    assert "<b>9 persons, 3 items, 2 cells missing</b>" in page
+    options = session.works["work-1"].options
+    assert options["key"] == {"Q1": "A", "Q2": "B", "Q3": "C"}
+    assert "Klasse" in options["ignore"]
     assert browser.get("/data/work-1/key.csv").text == "item,answer\nQ1,A\nQ2,B\nQ3,C\n"
+
+
+@pytest.mark.usefixtures("in_place")
+def test_a_change_is_read_while_the_form_stays(session, browser):
+    send(browser, "messy.csv", MESSY)
+    look = re.search(r'name="look" value="([^"]+)"', read(browser))[1]
+    said = {"look": look, "live": "yes", "answer:4": "2", "missing": "9"}
+    told = browser.post("/data/work-1", data={**said, "key": "ABC"}, headers=ORIGIN).json()
+    assert session.jobs.find(told["job"]).outcome.value.is_ready
+    # The same form again: its answers belong to the look that it was made from.
+    again = browser.post("/data/work-1", data={**said, "key": "ABC"}, headers=ORIGIN).json()
+    assert again == told
+    refused = browser.post("/data/work-1", data={**said, "at_least": "many"}, headers=ORIGIN)
+    assert "is no number" in refused.json()["problem"]
+
+
+TITLED = "Class test\n\nName,Q1,Q2,Q3\n" + "".join(
+    f"{name},{n % 2},{n // 2 % 2},{n // 4 % 2}\n" for n, name in enumerate("ABCDEFGHIJ")
+)
+
+
+@pytest.mark.usefixtures("in_place")
+def test_header_key_and_rows_are_marked_on_the_table(session, browser):
+    send(browser, "titled.csv", TITLED)
+    assert "10 persons, 3 items" in read(browser)
+    page = change(browser, **{"row:2": "left out", "row:5": "left out"})
+    assert "8 persons, 3 items" in page
+    assert session.works["work-1"].options["drop_rows"] == [2, 5]
+    assert "9 persons, 3 items" in change(browser, **{"row:2": "person"})
+    page = change(browser, **{"above:0": "names"})
+    assert session.works["work-1"].options["skip_rows"] == 0
+    assert "10 persons, 3 items" in change(browser, forget="yes")
+    assert session.works["work-1"].options == {}
+
+
+@pytest.mark.usefixtures("in_place")
+def test_a_reversed_item_is_chosen_under_its_name(session, browser):
+    rows = "".join(f"{n % 5 + 1},{n * 3 % 5 + 1},{n * 7 % 5 + 1}\n" for n in range(40))
+    send(browser, "survey.csv", f"a,b,c\n{rows}")
+    assert "5 categories" in read(browser)
+    change(browser, **{"role:1": "item, reversed"})
+    assert session.works["work-1"].options["reverse"] == ["b"]
+    change(browser, **{"role:1": "item"})
+    assert session.works["work-1"].options["reverse"] == []
 
 
 @pytest.mark.usefixtures("in_place")
@@ -423,10 +481,8 @@ def test_the_command_line_of_a_page_reads_the_same(session, browser, tmp_path, m
     monkeypatch.chdir(tmp_path)
     (tmp_path / "messy.csv").write_text(MESSY)
     send(browser, "messy.csv", MESSY)
-    session.change("work-1", lambda _: {"options": {
-        "person": "email", "ignore": ["Nr", "Klasse"], "missing": ["9"],
-        "key": {"Q1": "A", "Q2": "B", "Q3": "C"}}})  # fmt: skip
-    page = unescape(read(browser))
+    read(browser)
+    page = unescape(change(browser, **{"key": "ABC", "answer:4": "2", "missing": "9"}))
     command = re.search(r'<pre id="same-command">(.*?)</pre>', page)[1]
     ended = discreet(*shlex.split(command)[1:])
     assert ended.code == 0
@@ -440,18 +496,41 @@ def test_the_command_line_of_a_page_reads_the_same(session, browser, tmp_path, m
 @pytest.mark.usefixtures("in_place")
 def test_settings_are_typed_checked_and_forgotten(session, browser):
     send(browser, "answers.csv", "person,q1,q2\nann,4,0\nbob,1,2\ncat,3,1\n")
-    assert "in steps up to 4" in read(browser)
-    assert "right and wrong" in change(browser, change="settings", at_least="2")
-    assert session.works["work-1"].options == {"at_least": 2.0}
-    said = {"change": "settings", "at_least": "many"}
+    assert "5 categories" in read(browser)
+    assert "right and wrong" in change(browser, at_least="2")
+    assert session.works["work-1"].options["at_least"] == 2.0
+    look = re.search(r'name="look" value="([^"]+)"', browser.get("/data/work-1").text)[1]
+    said = {"look": look, "at_least": "many", "missing": "77"}
     refused = browser.post("/data/work-1", data=said, headers=ORIGIN)
     assert refused.status_code == 400
     assert "is no number" in refused.text
-    said = {"change": "settings", "layout": "round"}
+    assert 'value="77"' in refused.text  # nothing that was typed is lost
+    said = {"look": look, "layout": "round"}
     assert browser.post("/data/work-1", data=said, headers=ORIGIN).status_code == 400
-    assert "in steps up to 4" in change(browser, change="nothing")
-    for odd in ({"change": "remedy", "number": "7"}, {"change": "remedy", "number": "x"}):
-        assert browser.post("/data/work-1", data=odd, headers=ORIGIN).status_code == 400
+    assert "5 categories" in change(browser, forget="yes")
+    odd = {"look": look, "answer:0": "7"}
+    assert browser.post("/data/work-1", data=odd, headers=ORIGIN).status_code in (303, 400)
+
+
+@pytest.mark.usefixtures("in_place")
+def test_work_is_kept_without_answers(session, browser, tmp_path):
+    path = tmp_path / "answers of ann.csv"
+    path.write_text(MESSY)
+    browser.post("/open", data={"path": str(path)}, headers=ORIGIN)
+    read(browser)
+    change(browser, **{"key": "ABC", "answer:4": "2", "missing": "9"})
+    browser.post("/calibrate/work-1", data={"method": "refined"}, headers=ORIGIN)
+    kept = session.recent.place.read_text()
+    assert "school.org" not in kept
+    assert "ABC" in kept
+    later = StudioSession(session.folder, session.recent)
+    later.__dict__["jobs"] = session.jobs
+    browser = enter(later)
+    assert "its answer key" in browser.get("/").text
+    browser.post("/open", data={"path": str(path)}, headers=ORIGIN)
+    assert "9 persons, 3 items" in read(browser)
+    assert "refined pairs" in browser.get("/calibrate/work-1").text
+    assert later.find_seen(later.works["work-1"])  # somebody looked, in an earlier run
 
 
 @pytest.mark.parametrize(
@@ -511,7 +590,7 @@ def take_example(browser, name):
 def test_a_test_is_calibrated_shown_and_taken_away(session, browser, tmp_path):
     assert "1,000 persons, 5 items" in take_example(browser, "lsat.csv")
     address, page = calibrate(browser, scale="500,100")
-    assert "5 items answered by 1,000 persons" in page
+    assert "<dt>reliability</dt>" in page
     assert f'<a href="{address}/items/2">Item3</a>' in page
     assert "discreet fit lsat.csv --scale 500,100 --out results-2" in page
     assert not re.search(r"<style|<script(?! src)|\son\w+=|\sstyle=", page)
@@ -544,7 +623,7 @@ def test_a_test_is_calibrated_shown_and_taken_away(session, browser, tmp_path):
 
 @pytest.mark.usefixtures("in_place")
 def test_a_rating_scale_shows_categories_thresholds_and_groups(browser):
-    assert "in steps up to 4" in take_example(browser, "wellbeing.csv")
+    assert "5 categories" in take_example(browser, "wellbeing.csv")
     address, page = calibrate(browser, model="rating-scale")
     assert "Threshold map" in page
     assert "--group age --model rating-scale" in page
@@ -573,7 +652,7 @@ def test_three_persons_are_said_to_be_too_few_before_anything_else(browser):
     send(browser, "answers.csv", "person,q1,q2,q3,q4\nann,1,0,1,0\nbob,0,1,1,1\ncat,1,1,0,0\n")
     read(browser)
     _, page = calibrate(browser)
-    assert page.index("Too few persons to judge: 3") < page.index("Hardest:")
+    assert page.index("Too few persons to judge: 3") < page.index("reliability")
     assert ">holds<" not in page
 
 
@@ -754,7 +833,7 @@ def test_the_command_refuses_a_file_that_is_not_there(tmp_path):
 
 
 def test_the_command_names_the_extra_that_it_needs(monkeypatch):
-    monkeypatch.setattr("discreet.cli.studio.find_spec", lambda name: None)
+    monkeypatch.setattr("discreet.cli.app.find_spec", lambda name: None)
     ended = discreet("studio", "--no-browser")
     assert ended.code == 2
     assert "[studio]" in ended.err

@@ -150,7 +150,7 @@ def test_without_delta_only_what_has_a_pure_guarantee_is_compared(browser):
     assert answer.status_code == 200
     compared = re.search(r"The mechanisms compared</caption>(.*?)</table>", answer.text, re.S)[1]
     rows = re.findall(r'<th scope="row">([^<]+)', compared)
-    assert rows == ["laplace-margins", "laplace-pairs", "randomized-response"]
+    assert rows == ["laplace-margins", "laplace-pairs (taken)", "randomized-response"]
 
 
 def test_the_same_in_python_and_on_the_command_line_do_the_same(browser):

@@ -8,7 +8,7 @@ import discreet
 from discreet import Reading, read_responses
 from discreet.cli.answers import ReadingOptions, ReleaseReading, TableOptions, list_words
 from discreet.errors import BadUsage
-from discreet.studio.options import FIELDS
+from discreet.studio.inspecting import FIELDS
 from discreet.tables.reading import (
     READING_DEFAULTS,
     FitWords,

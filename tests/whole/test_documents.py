@@ -122,8 +122,9 @@ def test_every_public_name_has_a_task():
     assert "More" not in group_names()
 
 
-def test_sentences_of_the_documents_are_short():
+def test_documents_and_their_sentences_are_short():
     figures = measure_prose()
+    assert figures["words in documents"] <= 46_000, "say it once, and shorter"
     assert figures["words of a mean sentence"] <= 18, "python -m tools.prose says where"
     assert figures["long sentences, percent"] <= 5, "python -m tools.prose --long PAGE"
 

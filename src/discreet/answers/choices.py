@@ -7,19 +7,16 @@ say what attracted those who were not.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.answers.intake import RawTable
 from discreet.errors import BadResponses
 from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.ids import encode_ids, spell_ids
-from discreet.tables.opener import RowPlaces, Source, plan_source, read_tables
+from discreet.tables.opener import RowPlaces, Source, plan_source
 from discreet.tables.reading import Reading
 from discreet.tables.separators import OrderKeys, no_order, sort_keys
 from discreet.tables.values import (
@@ -31,6 +28,9 @@ from discreet.tables.values import (
     spell,
 )
 from discreet.types import FloatArray, Int8Array, Int64Array
+
+if TYPE_CHECKING:
+    from discreet.answers.reading import RawTable
 
 NONE = -1
 """Stands for no answer."""
@@ -134,15 +134,6 @@ def _renumber(
         codes = [number.get(word.lower(), number.get(OTHER, NONE)) for word in part.options[index]]
         table[:, column] = np.array([*codes, NONE], dtype=np.int8)[part.chosen[:, index]]
     return table
-
-
-def read_choices(source: Any, reading: Reading, table: RawTable) -> Choices | None:
-    """Return what was chosen by the persons of a table; None without a key."""
-    if not reading.right:
-        return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # all of it was said when the answers were read
-        return read_tables(source, partial(take_choices, reading, table), reading=reading)
 
 
 def take_choices(reading: Reading, table: RawTable, sources: Iterator[Source]) -> Choices:

@@ -14,25 +14,22 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from discreet.answers.matrices import explain_cell
-from discreet.answers.opening import open_memory
-from discreet.answers.pairs import Weighting, check_weights
-from discreet.answers.protocol import Answers, AnswerSource, Job
+from discreet.answers.matrices import check_shape, explain_cell
+from discreet.answers.opening import is_tensor, open_memory
+from discreet.answers.protocol import Answers
 from discreet.answers.responses import Responses
-from discreet.answers.select import CELLS
 from discreet.counts import PairCounts, name_weighting
 from discreet.counts.folds import Tally
 from discreet.counts.matrix import check_room
+from discreet.counts.pairs import Weighting, check_weights
 from discreet.counts.planes import BitPlanes
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.secure import RandomSource
-from discreet.tables.remedies import Detected
-from discreet.types import Int64Array, Texts
+from discreet.types import Int64Array
 
 if TYPE_CHECKING:
     from discreet.tables.reading import Reading
@@ -47,65 +44,37 @@ SLAB_CELLS = 1 << 28
 """Cells of one product: a few gigabytes with both planes and what they are made from."""
 
 
-class DeviceAnswers(AnswerSource):
+class DeviceAnswers(Responses):
     """A tensor, or answers in memory, whose pairs are counted on a graphics processor.
 
     Everything else is done by a copy in memory, made when it is first asked for.
     """
 
-    in_memory = True
+    __slots__ = ("_source",)
 
     def __init__(self, source: Any) -> None:
-        self._source = source
+        object.__setattr__(self, "_source", source)
 
-    @cached_property
-    def _memory(self) -> Responses:
-        if isinstance(self._source, Responses):
-            return self._source
-        return Responses.from_array(_as_tensor(self._source).cpu().numpy())
+    def __getattr__(self, name: str) -> Any:
+        if name not in Responses.__slots__:
+            return cast(Any, super()).__getattr__(name)
+        memory = self._source
+        if not isinstance(memory, Responses):
+            memory = Responses.from_array(_as_tensor(memory).cpu().numpy())
+        for slot in Responses.__slots__:
+            object.__setattr__(self, slot, getattr(memory, slot))
+        return getattr(self, name)
 
-    @property
-    def items(self) -> tuple[str, ...]:
-        """Names of the items, in column order."""
-        return self._memory.items
-
-    @property
-    def steps(self) -> tuple[int, ...]:
-        """Per item, how many steps it has: 1 for right and wrong."""
-        return self._memory.steps
-
-    @property
-    def lowest(self) -> int:
-        """The value that category 0 had where the answers were read."""
-        return self._memory.lowest
-
-    @property
-    def detected(self) -> tuple[Detected, ...]:
-        """What the data decided about how they were read."""
-        return self._memory.detected
-
-    @property
-    def persons(self) -> Texts:
-        """Ids of the persons."""
-        return self._memory.persons
-
-    @property
-    def n_persons(self) -> int:
-        """Number of persons."""
-        return self._memory.n_persons
-
-    @property
-    def n_answers(self) -> int:
-        """Number of answers that were given."""
-        return self._memory.n_answers
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DeviceAnswers, (self._source,)
 
     def select(self, items: Sequence[object]) -> DeviceAnswers:
         """Return exactly these items in this order; an unknown name is an unanswered column."""
-        return DeviceAnswers(self._memory.select(items))
+        return DeviceAnswers(super().select(items))
 
     def cap(self, max_answers: int, source: RandomSource) -> DeviceAnswers:
         """Keep a uniformly random ``max_answers`` of the answers of each person with more."""
-        return DeviceAnswers(self._memory.cap(max_answers, source))
+        return DeviceAnswers(super().cap(max_answers, source))
 
     def count(self, weighting: Weighting | None = None, tally: Tally | None = None) -> PairCounts:
         """Count pairs on the processor; in memory, with a warning, where there is none.
@@ -113,11 +82,11 @@ class DeviceAnswers(AnswerSource):
         Folds, and answers with steps, are counted in memory.
         """
         if tally is not None or self._has_steps:
-            return self._memory.count(weighting, tally)
+            return super().count(weighting, tally)
         reason = _why_not()
         if reason is not None:
             warnings.warn(f"{reason}; the pairs are counted in memory instead", stacklevel=3)
-            return self._memory.count(weighting)
+            return super().count(weighting)
         check_room(self.steps, len(self.items) ** 2)
         return count_on_device(self._source, weighting, "cuda")
 
@@ -127,18 +96,6 @@ class DeviceAnswers(AnswerSource):
         if isinstance(self._source, Responses):
             return any(step > 1 for step in self._source.steps)
         return bool((_as_tensor(self._source) > 1).any())
-
-    def reduce_all(self, jobs: Sequence[Job[Any]]) -> list[Any]:
-        """Fold jobs over all persons, in memory."""
-        return self._memory.reduce_all(jobs)
-
-    def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
-        """Return the sum of the persons' keyed digests and their number."""
-        return self._memory.digest(key, rule)
-
-    def digest_ids(self, key: bytes) -> bytes:
-        """Return keyed digests of the persons' ids."""
-        return self._memory.digest_ids(key)
 
 
 def open_on_device(source: Any, reading: Reading | None = None) -> Answers:
@@ -152,10 +109,10 @@ def open_on_device(source: Any, reading: Reading | None = None) -> Answers:
     reading
         How a file is read.
     """
+    if isinstance(source, Answers) and type(source) is not Responses:
+        return source
     if isinstance(source, Responses) or (is_tensor(source) and _is_plain(reading)):
         return DeviceAnswers(source)
-    if isinstance(source, AnswerSource):
-        return cast(Answers, source)
     if is_tensor(source):
         source = _as_tensor(source).cpu().numpy()
     return DeviceAnswers(open_memory(source, reading))
@@ -185,11 +142,6 @@ def count_on_device(source: Any, weighting: Weighting | None, device: str) -> Pa
     return replace(counts, weighting=name_weighting(weighting))
 
 
-def is_tensor(source: object) -> bool:
-    """Say whether something is a matrix of PyTorch, CuPy, JAX and the like, by its protocol."""
-    return hasattr(source, "__dlpack_device__") and not isinstance(source, np.ndarray)
-
-
 def _why_not() -> str | None:
     """Return why there is no graphics processor to count on."""
     try:
@@ -210,12 +162,7 @@ def _load_torch() -> Any:
 def _as_tensor(source: Any) -> Any:
     torch = _load_torch()
     cells = source if isinstance(source, torch.Tensor) else torch.from_dlpack(source)
-    if cells.ndim != 2 or cells.shape[1] == 0:
-        raise BadResponses(
-            "Answers must be a matrix with one row per person and one column per item; found "
-            f"a tensor of shape {tuple(cells.shape)}."
-        )
-    return cells
+    return check_shape(cells)
 
 
 # --- slabs: the ones of "right" and of "wrong" for some persons, both [item, person] -------------

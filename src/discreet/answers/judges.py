@@ -1,39 +1,58 @@
 """Comparisons: which of two objects each judge preferred.
 
-In: codes of judges, winners and losers, with names. Out: :class:`Comparisons`, which never
-changes, and holds at most one comparison of a judge for each two objects. It computes nothing
-about strength.
+In: codes of judges, winners and losers, with names; or a table with one row per comparison: judge,
+winner, loser; or judge, left, right, outcome. Out: :class:`Comparisons`, which never changes, and
+holds at most one comparison of a judge for each two objects. Ids are read as for answers ("007"
+stays "007"). It computes nothing about strength.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict, Unpack, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.intake import keep_one
-from discreet.answers.pairs import Weighting
-from discreet.answers.select import CELLS, ROWS, check_cap, digest_ids, digest_rows
+from discreet.answers.pack import find_repeated
+from discreet.answers.protocol import CELLS, ROWS, digest_ids, digest_rows
+from discreet.answers.reading import keep_one
+from discreet.answers.select import check_cap
 from discreet.counts import ComparisonCounts
+from discreet.counts.pairs import Weighting
 from discreet.errors import BadResponses, BadUsage
 from discreet.hints import Guessable
 from discreet.secure import RandomSource, random_ranks
-from discreet.tables.ids import check_codes, check_items, make_ids
-from discreet.tables.reading import REPEATS, check_choice
-from discreet.tables.remedies import Detected
-from discreet.types import Int64Array, Repeats, Ties
+from discreet.tables.columns import check_column, choose_column, list_column_names, plain_name
+from discreet.tables.ids import IdCodes, check_codes, check_items, make_ids, read_ids, spell_ids
+from discreet.tables.opener import RowPlaces, Source, read_tables
+from discreet.tables.reading import REPEATS, Form, check_choice
+from discreet.tables.remedies import Detected, join_detected
+from discreet.types import Int64Array, Repeats, Texts, Ties
 
 ERROR = "error"
 
 
+class ComparisonWords(TypedDict, total=False):
+    """Keywords about the columns of a table of comparisons."""
+
+    judge: str | None
+    winner: str | None
+    loser: str | None
+    left: str | None
+    right: str | None
+    outcome: str | None
+    repeats: Repeats
+    ties: Ties
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparisons(Guessable):
     """Judges who each preferred one of two objects, pair by pair. It cannot be changed.
 
-    Usually made by :func:`discreet.read_comparisons`, :meth:`from_codes` or
-    :meth:`from_dataframe`.
+    Made by :func:`discreet.read_comparisons`, :meth:`from_codes` or :meth:`from_dataframe`.
 
     Parameters
     ----------
@@ -59,27 +78,31 @@ class Comparisons(Guessable):
     [[0, 1, 1], [0, 0, 1], [0, 0, 0]]
     """
 
-    def __init__(
-        self,
-        items: Sequence[object],
-        judges: Sequence[object] | None,
-        starts: npt.ArrayLike,
-        winner: npt.ArrayLike,
-        loser: npt.ArrayLike,
-        *,
-        detected: Sequence[Detected] = (),
-    ) -> None:
-        self.detected = tuple(detected)
-        self._items = check_items(items, len(items))
-        self._starts = np.array(starts, dtype=np.int64)
-        n_judges = len(self._starts) - 1
-        ids = None if judges is None else [str(judge) for judge in judges]
-        self._judges, self._are_numbered = _checked_judges(ids, n_judges), judges is None
-        self._winner = check_codes(winner, len(self._items), "object").copy()
-        self._loser = check_codes(loser, len(self._items), "object").copy()
-        _check_lengths(self._starts, self._winner, self._loser)
+    items: tuple[str, ...]
+    judges: Any
+    starts: Int64Array
+    winner: Int64Array
+    loser: Int64Array
+    is_numbered: bool = field(init=False)
+    detected: tuple[Detected, ...] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        starts, n_items = np.array(self.starts, dtype=np.int64), len(self.items)
+        sides = [check_codes(side, n_items, "object").copy() for side in (self.winner, self.loser)]
+        values = {
+            "items": check_items(self.items, n_items),
+            "judges": _check_judges(self.judges, len(starts) - 1),
+            "starts": starts,
+            "winner": sides[0],
+            "loser": sides[1],
+            "is_numbered": self.judges is None,
+            "detected": tuple(self.detected),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        _check_lengths(self.starts, self.winner, self.loser)
         self._refuse_same_and_repeated()
-        for array in (self._starts, self._winner, self._loser):
+        for array in (self.starts, self.winner, self.loser):
             array.setflags(write=False)
 
     @classmethod
@@ -95,18 +118,9 @@ class Comparisons(Guessable):
     ) -> Comparisons:
         """Take one entry per comparison: number of the judge, of the winner, of the loser.
 
-        Parameters
-        ----------
-        judge, winner, loser
-            Three vectors of one length; numbers count from 0.
-        items
-            Names of the objects, in the order of their numbers.
-        judges
-            Ids in the order of their numbers, or how many judges there are; by default as many
-            as the largest number says.
-        repeats
-            When a judge compared the same two objects more than once: "error", or keep the
-            "first" or the "last".
+        Numbers count from 0. ``items`` names the objects in the order of their numbers, ``judges``
+        the judges, or says how many there are. ``repeats`` says what happens where a judge compared
+        the same two objects more than once: "error", or keep the "first" or the "last".
         """
         check_choice("repeats", repeats, REPEATS)
         numbers = np.asarray(judge)
@@ -127,81 +141,35 @@ class Comparisons(Guessable):
         order = np.argsort(judge_codes, kind="stable")
         starts = np.concatenate([[0], np.cumsum(np.bincount(judge_codes, minlength=n_judges))])
         ids = None if isinstance(judges, int) else judges
-        return cls(items, ids, starts, first[order], second[order])
+        return cls(check_items(items, len(items)), ids, starts, first[order], second[order])
 
     @classmethod
-    def from_dataframe(
-        cls,
-        frame: Any,
-        *,
-        judge: str | None = None,
-        winner: str | None = None,
-        loser: str | None = None,
-        left: str | None = None,
-        right: str | None = None,
-        outcome: str | None = None,
-        repeats: Repeats = "error",
-        ties: Ties = "error",
-    ) -> Comparisons:
+    def from_dataframe(cls, frame: Any, **words: Unpack[ComparisonWords]) -> Comparisons:
         """Take a data frame with one row per comparison: pandas, polars, pyarrow and others.
 
         The keywords are those of :func:`discreet.read_comparisons`.
         """
-        from discreet.answers.read_judges import read_comparisons
-
-        return read_comparisons(
-            frame, judge=judge, winner=winner, loser=loser, left=left, right=right,
-            outcome=outcome, repeats=repeats, ties=ties,
-        )  # fmt: skip
-
-    # -- what it holds -----------------------------------------------------------------------
-
-    @property
-    def items(self) -> tuple[str, ...]:
-        """Names of the objects."""
-        return self._items
-
-    @property
-    def judges(self) -> npt.NDArray[np.object_]:
-        """Ids of the judges as text."""
-        return self._judges
-
-    @property
-    def starts(self) -> Int64Array:
-        """Where each judge's comparisons begin; one more entry than judges."""
-        return self._starts
-
-    @property
-    def winner(self) -> Int64Array:
-        """Number of the preferred object of each comparison."""
-        return self._winner
-
-    @property
-    def loser(self) -> Int64Array:
-        """Number of the other object of each comparison."""
-        return self._loser
+        return read_comparisons(frame, **words)
 
     @property
     def n_judges(self) -> int:
         """Number of judges, those without a comparison included."""
-        return len(self._starts) - 1
+        return len(self.starts) - 1
 
     @property
     def n_items(self) -> int:
         """Number of objects, those that were never compared included."""
-        return len(self._items)
+        return len(self.items)
 
     @property
     def n_comparisons(self) -> int:
         """Number of comparisons."""
-        return len(self._winner)
+        return len(self.winner)
 
     @cached_property
     def judge(self) -> Int64Array:
         """Number of the judge of each comparison."""
-        return np.repeat(np.arange(self.n_judges), np.diff(self._starts))
-
-    # -- parts of it -------------------------------------------------------------------------
+        return np.repeat(np.arange(self.n_judges), np.diff(self.starts))
 
     def select(self, items: Sequence[object]) -> Comparisons:
         """Return the same comparisons with exactly these objects in this order.
@@ -210,45 +178,41 @@ class Comparisons(Guessable):
         is refused, because the comparisons would no longer be whole judges'.
         """
         names = check_items(items, len(items))
-        position = {name: number for number, name in enumerate(names)}
-        new = np.array([position.get(name, -1) for name in self._items], dtype=np.int64)
-        winner, loser = new[self._winner], new[self._loser]
+        new = self._number_in(names)
+        winner, loser = new[self.winner], new[self.loser]
         lost = np.flatnonzero((winner < 0) | (loser < 0))
         if lost.size:
             first = int(lost[0])
-            codes = (self._winner[first], self._loser[first])
-            name = next(self._items[int(code)] for code in codes if new[code] < 0)
+            codes = (self.winner[first], self.loser[first])
+            name = next(self.items[int(code)] for code in codes if new[code] < 0)
             raise BadUsage(
                 f"{lost.size} comparisons are about objects that are not in the list, for "
                 f"example {name!r}. Add them to the list, or remove those comparisons first."
             )
-        return self._derive(names, self._starts, winner, loser)
+        return self.derive(items=names, winner=winner, loser=loser)
 
     def keep(self, items: Sequence[object]) -> Comparisons:
         """Return the comparisons of two of these objects; a judge may be left without any."""
         names = check_items(items, len(items))
-        is_listed = np.isin(np.array(self._items, dtype=object), np.array(names, dtype=object))
-        is_kept = is_listed[self._winner] & is_listed[self._loser]
+        new = self._number_in(names)
+        is_kept = (new[self.winner] >= 0) & (new[self.loser] >= 0)
         if not is_kept.any() and is_kept.size:
             raise BadResponses(
                 f"no comparison is of two listed objects: the list begins with {names[0]!r}, the "
-                f"data with {self._items[0]!r}. Write objects as the data does"
+                f"data with {self.items[0]!r}. Write objects as the data does"
             )
-        starts = np.concatenate([[0], np.cumsum(is_kept)])[self._starts]
-        position = {name: number for number, name in enumerate(names)}
-        new = np.array([position.get(name, -1) for name in self._items], dtype=np.int64)
-        return self._derive(names, starts, new[self._winner[is_kept]], new[self._loser[is_kept]])
+        starts = np.concatenate([[0], np.cumsum(is_kept)])[self.starts]
+        winner, loser = new[self.winner[is_kept]], new[self.loser[is_kept]]
+        return self.derive(items=names, starts=starts, winner=winner, loser=loser)
 
-    def _derive(
-        self, items: Sequence[object], starts: Int64Array, winner: Int64Array, loser: Int64Array
-    ) -> Comparisons:
+    def _number_in(self, names: Sequence[str]) -> Int64Array:
+        """Return the number that each object has in another list; -1 where it is not in it."""
+        number = {name: index for index, name in enumerate(names)}
+        return np.array([number.get(name, -1) for name in self.items], dtype=np.int64)
+
+    def derive(self, **changes: Any) -> Comparisons:
         """Return other comparisons of the same judges."""
-        return Comparisons(items, self._ids, starts, winner, loser, detected=self.detected)
-
-    def remember(self, detected: Sequence[Detected]) -> Comparisons:
-        """Return the same comparisons with what the data decided about how they were read."""
-        parts = self._starts, self._winner, self._loser
-        return Comparisons(self._items, self._ids, *parts, detected=detected)
+        return replace(self, judges=self._ids, **changes)
 
     def cap(self, max_comparisons: int, source: RandomSource) -> Comparisons:
         """Keep a uniformly random ``max_comparisons`` of each judge with more.
@@ -261,20 +225,32 @@ class Comparisons(Guessable):
             :class:`discreet.secure.SystemSource` for anything that is released.
         """
         limit = check_cap(max_comparisons, "max_comparisons")
-        if (np.diff(self._starts) <= limit).all():
+        if (np.diff(self.starts) <= limit).all():
             return self
-        is_kept = random_ranks(source, self._starts) < limit
-        starts = np.concatenate([[0], np.cumsum(is_kept)])[self._starts]
-        return self._derive(self._items, starts, self._winner[is_kept], self._loser[is_kept])
+        is_kept = random_ranks(source, self.starts) < limit
+        starts = np.concatenate([[0], np.cumsum(is_kept)])[self.starts]
+        winner, loser = self.winner[is_kept], self.loser[is_kept]
+        return self.derive(starts=starts, winner=winner, loser=loser)
 
     @property
     def _ids(self) -> list[str] | None:
         """Ids of the judges; None where they are numbered."""
-        return None if self._are_numbered else list(self._judges)
+        return None if self.is_numbered else list(self.judges)
 
     def count(self, weighting: Weighting | None = None) -> ComparisonCounts:
-        """Count wins; see :func:`count_wins`."""
-        return count_wins(self, weighting)
+        """Count wins, exactly.
+
+        ``weighting`` gives the integer weight of a judge from (comparisons made, squared reach),
+        see :func:`measure_reach`; by default one.
+        """
+        weight = np.ones(self.n_judges, dtype=np.int64)
+        if weighting is not None:
+            weight = weighting(np.diff(self.starts), measure_reach(self))
+        wins = np.zeros((self.n_items, self.n_items), dtype=np.int64)
+        np.add.at(wins, (self.winner, self.loser), weight[self.judge])
+        won = np.bincount(self.winner, minlength=self.n_items).astype(np.int64)
+        compared = won + np.bincount(self.loser, minlength=self.n_items)
+        return ComparisonCounts(self.items, wins, compared, won, self.n_judges)
 
     @property
     def n_persons(self) -> int:
@@ -293,7 +269,7 @@ class Comparisons(Guessable):
 
     def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
         """Return the sum of the judges' keyed digests, and how many were added."""
-        counts = np.diff(self._starts).tolist()
+        counts = np.diff(self.starts).tolist()
         rows = zip(self.rows(), counts, strict=True)
         return digest_rows(key, (row for row, count in rows if count or rule == ROWS))
 
@@ -303,32 +279,30 @@ class Comparisons(Guessable):
 
     def rows(self) -> Iterator[bytes]:
         """Yield each judge's comparisons as bytes: the same whatever the order of anything."""
-        names = np.array([f"{len(name)}:{name}" for name in self._items], dtype=object)
+        names = np.array([f"{len(name)}:{name}" for name in self.items], dtype=object)
         rank = np.empty(self.n_items, dtype=np.int64)
         rank[np.argsort(names.astype(str), kind="stable")] = np.arange(self.n_items)
-        order = np.lexsort((rank[self._loser], rank[self._winner], self.judge))
-        winner, loser = names[self._winner[order]], names[self._loser[order]]
-        for low, high in zip(self._starts[:-1].tolist(), self._starts[1:].tolist(), strict=True):
+        order = np.lexsort((rank[self.loser], rank[self.winner], self.judge))
+        winner, loser = names[self.winner[order]], names[self.loser[order]]
+        for low, high in zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True):
             pairs = zip(winner[low:high], loser[low:high], strict=True)
             yield b"comparisons:" + "".join(f"{a}>{b};" for a, b in pairs).encode()
 
-    # -- checks ------------------------------------------------------------------------------
-
     def _refuse_same_and_repeated(self) -> None:
-        same = np.flatnonzero(self._winner == self._loser)
+        same = np.flatnonzero(self.winner == self.loser)
         if same.size:
             at = int(same[0])
             raise BadResponses(
-                f"Judge '{self._judges[self.judge[at]]}' compared "
-                f"'{self._items[self._winner[at]]}' with itself. A comparison needs two different "
+                f"Judge '{self.judges[self.judge[at]]}' compared "
+                f"'{self.items[self.winner[at]]}' with itself. A comparison needs two different "
                 "objects; remove it."
             )
-        repeat = find_repeat(self.judge, self._winner, self._loser, self.n_items)
+        repeat = find_repeated(_pair_keys(self.judge, self.winner, self.loser, self.n_items))
         if repeat is not None:
             at = repeat[1]
             raise BadResponses(
-                f"Judge '{self._judges[self.judge[at]]}' compared "
-                f"'{self._items[self._winner[at]]}' and '{self._items[self._loser[at]]}' more "
+                f"Judge '{self.judges[self.judge[at]]}' compared "
+                f"'{self.items[self.winner[at]]}' and '{self.items[self.loser[at]]}' more "
                 "than once. Only one comparison of two objects can count for a judge. Remove one, "
                 "or keep the first or the last with repeats='first' or repeats='last'."
             )
@@ -346,28 +320,19 @@ def _pair_keys(judge: Int64Array, first: Int64Array, second: Int64Array, m: int)
     return (judge * m + low) * m + high
 
 
-def find_repeat(
-    judge: Int64Array, winner: Int64Array, loser: Int64Array, m: int
-) -> tuple[int, int] | None:
-    """Return two entries in which a judge compared the same two objects, or None."""
-    keys = _pair_keys(judge, winner, loser, m)
-    order = np.argsort(keys, kind="stable")
-    twice = np.flatnonzero(np.diff(keys[order]) == 0)
-    return (int(order[twice[0]]), int(order[twice[0] + 1])) if twice.size else None
-
-
-def _checked_judges(ids: list[str] | None, n_judges: int) -> npt.NDArray[np.object_]:
-    if ids is None:
+def _check_judges(judges: Iterable[object] | None, n_judges: int) -> Texts:
+    """Return the ids of judges as texts, which differ; numbers where there are none."""
+    if judges is None:
         return make_ids(None, n_judges)
+    ids = list(map(str, judges))
     if len(ids) != n_judges or len(set(ids)) < len(ids):
         raise BadUsage(
             f"{n_judges} judges need as many different ids; found {len(set(ids))} different among "
             f"{len(ids)}."
         )
-    out = np.empty(n_judges, dtype=object)
-    out[:] = ids
-    out.setflags(write=False)
-    return out
+    texts = np.array(ids, dtype=object)
+    texts.setflags(write=False)
+    return texts
 
 
 def _check_lengths(starts: Int64Array, winner: Int64Array, loser: Int64Array) -> None:
@@ -377,29 +342,6 @@ def _check_lengths(starts: Int64Array, winner: Int64Array, loser: Int64Array) ->
             "starts must begin with 0, never fall, and end with the number of comparisons; use "
             "Comparisons.from_codes for entries in any order"
         )
-
-
-def count_wins(data: Comparisons, weighting: Weighting | None = None) -> ComparisonCounts:
-    """Count wins, exactly.
-
-    Parameters
-    ----------
-    data
-        The comparisons.
-    weighting
-        Integer weight of a judge from (comparisons made, squared reach), see
-        :func:`measure_reach`; by default one.
-    """
-    m = data.n_items
-    wins = np.zeros((m, m), dtype=np.int64)
-    if weighting is None:
-        np.add.at(wins, (data.winner, data.loser), 1)
-    else:
-        weight = weighting(np.diff(data.starts), measure_reach(data))
-        np.add.at(wins, (data.winner, data.loser), weight[data.judge])
-    won = np.bincount(data.winner, minlength=m).astype(np.int64)
-    compared = won + np.bincount(data.loser, minlength=m)
-    return ComparisonCounts(data.items, wins, compared, won, data.n_judges)
 
 
 def measure_reach(data: Comparisons) -> Int64Array:
@@ -426,3 +368,233 @@ def measure_reach(data: Comparisons) -> Int64Array:
     np.maximum.at(largest, data.judge, pair_degree)
     n_made = np.diff(data.starts)
     return np.asarray(np.minimum(squares, n_made * np.minimum(objects, largest)))
+
+
+Codes = npt.NDArray[np.int64]
+
+_ALIASES = {
+    "judge": {"judge", "person", "user", "rater", "voter", "annotator", "evaluator", "subject"},
+    "winner": {"winner", "preferred", "chosen", "better"},
+    "loser": {"loser", "rejected", "worse"},
+    "left": {"left", "first", "a", "item_a", "object_a", "model_a", "option_a"},
+    "right": {"right", "second", "b", "item_b", "object_b", "model_b", "option_b"},
+    "outcome": {"outcome", "result", "choice", "preference"},
+}
+
+TIES: tuple[str, ...] = get_args(Ties)
+_LEFT_WORDS = frozenset({"left", "first", "a", "1", "1.0", "true"})
+_RIGHT_WORDS = frozenset({"right", "second", "b", "0", "0.0", "false"})
+_TIE_WORDS = frozenset({"tie", "draw", "equal", "both", "neither", "tie (bothbad)"})
+_LEFT, _RIGHT, _TIE, _NONE = 1, 0, -2, -1
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the user said about the columns, and what to do with repeats and ties."""
+
+    judge: str | None = None
+    winner: str | None = None
+    loser: str | None = None
+    left: str | None = None
+    right: str | None = None
+    outcome: str | None = None
+    repeats: Repeats = "error"
+    ties: Ties = "error"
+
+    def __post_init__(self) -> None:
+        check_choice("repeats", self.repeats, REPEATS)
+        check_choice("ties", self.ties, TIES)
+
+
+def read_comparisons(
+    path: Any,
+    *,
+    judge: str | None = None,
+    winner: str | None = None,
+    loser: str | None = None,
+    left: str | None = None,
+    right: str | None = None,
+    outcome: str | None = None,
+    repeats: Repeats = "error",
+    ties: Ties = "error",
+    sheet: str | None = None,
+    delimiter: str | None = None,
+    header: bool = True,
+) -> Comparisons:
+    r"""Read comparisons from a text file, Parquet, a workbook, SPSS, Stata, SAS or a data frame.
+
+    Parameters
+    ----------
+    path
+        A file, a folder or a pattern; a judge may continue from one file to the next. Or a data
+        frame: pandas, polars, pyarrow and others.
+    judge, winner, loser
+        Column names. By default they are recognised (``judge``, ``rater``, ``user``, ...;
+        ``winner``, ``preferred``, ``chosen``; ``loser``, ``rejected``; with or without ``_id``).
+    left, right, outcome
+        The other layout: two objects and which one was preferred. An outcome is ``left`` or
+        ``right``, ``a`` or ``b``, 1 or 0, the name of a column or of the preferred object.
+    repeats
+        When a judge compared the same two objects more than once: "error", "first" or "last".
+    ties
+        What to do with a row whose outcome is a tie: "error" or "drop". The model has no ties.
+    sheet, delimiter, header
+        As for :func:`discreet.read_responses`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "votes.csv")
+    ...     _ = file.write_text("judge,winner,loser\nann,ash,elm\nbob,elm,ash\n")
+    ...     read_comparisons(file)
+    <Comparisons: 2 judges, 2 objects, 2 comparisons>
+    """
+    roles = Roles(judge, winner, loser, left, right, outcome, repeats, ties)
+    form = Form(sheet, delimiter, header)
+    return read_tables(path, lambda sources: _Table(roles).read(sources), form=form)
+
+
+def open_comparisons(data: Any, words: Mapping[str, Any] | None = None) -> Comparisons:
+    """Return comparisons, read if need be."""
+    return data if isinstance(data, Comparisons) else read_comparisons(data, **(words or {}))
+
+
+class _Table:
+    """Rows as they come in, and the comparisons that are made of them."""
+
+    def __init__(self, roles: Roles) -> None:
+        self._roles = roles
+        self._rows = RowPlaces()
+        self.judges, self.items = IdCodes(), IdCodes()
+        self._outcomes: list[npt.NDArray[np.int8]] = []
+        self._detected: tuple[Detected, ...] = ()
+
+    def read(self, sources: Iterator[Source]) -> Comparisons:
+        """Return the comparisons of all sources."""
+        for source in sources:
+            self.add(source)
+        return self.finish()
+
+    def add(self, source: Source) -> None:
+        """Take in all rows of a source."""
+        columns = _find_columns(source.names, self._roles, source.name)
+        names = [source.names[number] for number in columns]
+        self._rows.begin(source)
+        self._detected = join_detected([self._detected, source.detect(columns, has_ids=True)])
+        for batch in source.batches(columns):
+            self._add_batch(batch, names)
+
+    def _add_batch(self, batch: Sequence[Any], names: Sequence[str]) -> None:
+        roles = zip(batch, names, ("judge", "object", "object"), strict=False)
+        ids = [read_ids(column, name, role, self._rows) for column, name, role in roles]
+        self.judges.add(ids[0], batch[0].type)
+        self.items.add(ids[1], batch[1].type)
+        self.items.add(ids[2], batch[2].type)
+        count = len(ids[0])
+        if len(batch) == 3:
+            outcome = np.full(count, _LEFT, dtype=np.int8)
+        else:
+            outcome = self._read_outcomes(batch[3], ids, names)
+        self._outcomes.append(outcome)
+        self._rows.n_rows += count
+
+    def _read_outcomes(
+        self, column: Any, ids: Sequence[Any], names: Sequence[str]
+    ) -> npt.NDArray[np.int8]:
+        words = read_ids(column, names[3], "group", self._rows)
+        word_codes = {plain_name(names[1]): _LEFT, plain_name(names[2]): _RIGHT}
+        word_codes |= dict.fromkeys(_LEFT_WORDS, _LEFT) | dict.fromkeys(_RIGHT_WORDS, _RIGHT)
+        word_codes |= dict.fromkeys(_TIE_WORDS, _TIE)
+        values = words.to_pylist()
+        left, right = ids[1].to_pylist(), ids[2].to_pylist()
+        outcomes = np.full(len(values), _NONE, dtype=np.int8)
+        for row, (value, left_name, right_name) in enumerate(zip(values, left, right, strict=True)):
+            if value is None:
+                continue
+            # The object's own name first: an object may be called "a".
+            own_names = {right_name: _RIGHT, left_name: _LEFT}
+            code = own_names.get(value, word_codes.get(plain_name(value)))
+            if code is None or (code == _TIE and self._roles.ties == ERROR):
+                raise BadResponses(self._explain_outcome(row, names[3], value, code))
+            outcomes[row] = _NONE if code == _TIE else code
+        return outcomes
+
+    def _explain_outcome(self, row: int, column: str, value: str, code: int | None) -> str:
+        location = f"{self._rows.place(self._rows.n_rows + row)}, column '{column}'"
+        if code == _TIE:
+            return (
+                f"{location}: '{value}' is a tie, which the model does not know. Leave ties out "
+                "with ties='drop' (--ties drop), and say so where you publish."
+            )
+        return (
+            f"{location}: '{value}' is no outcome. It must be left or right, a or b, 1 (left) or 0 "
+            "(right), or the name of the preferred object."
+        )
+
+    def finish(self) -> Comparisons:
+        """Return the comparisons."""
+        if not self._rows.n_rows:
+            raise BadResponses(
+                "The table has column names but no rows, so there are no comparisons in it."
+            )
+        judges, items = spell_ids(self.judges.ids()), spell_ids(self.items.ids())
+        judge = self.judges.take_codes().astype(np.int64)
+        # Each batch added its left objects and then its right ones.
+        is_left = np.concatenate([np.repeat((True, False), len(part)) for part in self._outcomes])
+        codes = self.items.take_codes().astype(np.int64)
+        left, right = codes[is_left], codes[~is_left]
+        outcome = np.concatenate(self._outcomes)
+        rows = np.flatnonzero(outcome != _NONE)
+        won = outcome[rows] == _LEFT
+        winner = np.where(won, left[rows], right[rows])
+        loser = np.where(won, right[rows], left[rows])
+        if self._roles.repeats == ERROR:
+            self._refuse_repeat(judge[rows], winner, loser, rows, judges, items)
+        data = Comparisons.from_codes(
+            judge[rows], winner, loser, items=items, judges=judges, repeats=self._roles.repeats
+        )
+        return data.derive(detected=self._detected)
+
+    def _refuse_repeat(
+        self, judge: Codes, winner: Codes, loser: Codes, rows: Any, judges: Any, items: Any
+    ) -> None:
+        repeat = find_repeated(_pair_keys(judge, winner, loser, len(items)))
+        if repeat is None:
+            return
+        first, second = repeat
+        raise BadResponses(
+            f"Judge '{judges[judge[first]]}' compared '{items[winner[first]]}' and "
+            f"'{items[loser[first]]}' more than once: {self._rows.place(int(rows[first]))} and "
+            f"{self._rows.place(int(rows[second]))}. Only one comparison of two objects can count "
+            "for a judge. Remove one, or keep the first or the last with repeats='first' or "
+            "repeats='last' (--repeats first, --repeats last)."
+        )
+
+
+def _find_columns(names: Sequence[str], roles: Roles, location: str) -> list[int]:
+    """Return the numbers of judge, winner, loser, or of judge, left, right, outcome."""
+    judge, winner, loser, left, right, outcome = (
+        _find(names, role, getattr(roles, role), location) for role in _ALIASES
+    )
+    if outcome is None and loser is None:
+        outcome = winner  # "model_a, model_b, winner": which side won
+    numbers = [judge, winner, loser] if loser is not None else [judge, left, right, outcome]
+    chosen = [number for number in numbers if number is not None]
+    if len(chosen) < len(numbers):
+        raise BadResponses(
+            f"{location}: comparisons need the columns judge, winner and loser, or judge, left, "
+            f"right and outcome; the columns are {list_column_names(names)}. Name the ones that "
+            "are called otherwise, for example judge='rater' (--judge rater)."
+        )
+    if len(set(chosen)) < len(chosen):
+        raise BadUsage(f"{location}: one column cannot have two roles; name different columns.")
+    return chosen
+
+
+def _find(names: Sequence[str], role: str, column: str | None, location: str) -> int | None:
+    if column is not None:
+        check_column(names, role, column, location)
+        return list(names).index(column)
+    candidates = [number for number, name in enumerate(names) if plain_name(name) in _ALIASES[role]]
+    return choose_column(names, candidates, role, role, location)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,8 @@ from discreet.answers.pack import (
     missing_cells,
     pack_rows,
     store_long,
+    store_steps,
 )
-from discreet.answers.steps import store_steps
 from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.errors import BadResponses
 from discreet.tables.inspection.columns import Column
@@ -44,6 +44,8 @@ from discreet.tables.values import (
 
 Store = BitPlanes | SparseRows
 
+Matrix = TypeVar("Matrix", bound=Any)
+
 _PACKED_AS_THEY_ARE = frozenset({"bool", "int8", "uint8", "int64", "float32", "float64"})
 
 
@@ -59,7 +61,7 @@ def store_array(
     Where the scale is known, nothing is looked for.
     """
     if missing not in ((), [], {}):
-        X = drop_codes(X if hasattr(X, "tocoo") else _check_shape(np.ma.asarray(X)), items, missing)
+        X = drop_codes(X if hasattr(X, "tocoo") else check_shape(np.ma.asarray(X)), items, missing)
     step_options = options or AskedSteps()
     if step_options.is_said or scale is not None:
         stepped = _store_categories(X, items, step_options, scale)
@@ -80,7 +82,7 @@ def keep_listed(X: Any, reading: Reading) -> tuple[Any, tuple[str, ...] | None]:
     """
     if not reading.listed:
         return X, None
-    cells = X.tocsc() if hasattr(X, "tocoo") else _check_shape(np.ma.asanyarray(_as_array(X)))
+    cells = X.tocsc() if hasattr(X, "tocoo") else check_shape(np.ma.asanyarray(_as_array(X)))
     names = tuple(map(str, range(cells.shape[1])))
     columns = [number for number, name in enumerate(names) if not reading.ignores(name)]
     if not columns:
@@ -170,7 +172,7 @@ def _list_entries(X: Any) -> tuple[Any, Any, Any, tuple[int, int]]:
         sparse = X.tocoo()
         held = ~missing_cells(sparse.data)
         return sparse.row[held], sparse.col[held], sparse.data[held], sparse.shape
-    cells = _check_shape(np.asanyarray(X))
+    cells = check_shape(np.asanyarray(X))
     numbers = np.ma.getdata(cells)
     if numbers.dtype.kind in "OUST":
         numbers = _read_numbers(numbers)
@@ -203,8 +205,8 @@ def _tally(values: npt.NDArray[Any]) -> dict[str, int]:
 def _as_matrix(X: Any) -> npt.NDArray[Any]:
     """Return a 2-d array of a type that can be packed."""
     if isinstance(X, np.ma.MaskedArray):
-        return _as_int8(_check_shape(X.data), np.ma.getmaskarray(X))
-    cells = _check_shape(_as_array(X))
+        return _as_int8(check_shape(X.data), np.ma.getmaskarray(X))
+    cells = check_shape(_as_array(X))
     if cells.dtype.name in _PACKED_AS_THEY_ARE:
         return cells
     return _as_int8(cells, None)
@@ -220,11 +222,12 @@ def _as_array(X: Any) -> npt.NDArray[Any]:
         ) from None
 
 
-def _check_shape(cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def check_shape(cells: Matrix) -> Matrix:
+    """Return a matrix ``[person, item]``, an array or a tensor; refuse other shapes."""
     if cells.ndim != 2 or cells.shape[1] == 0:
         raise BadResponses(
             "Answers must be a matrix with one row per person and one column per item; found "
-            f"an array of shape {cells.shape}."
+            f"an array of shape {tuple(cells.shape)}."
         )
     return cells
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
 
 import numpy as np
 
-from discreet.answers.pairs import Weighting
-from discreet.answers.protocol import Answers, AnswerSource
+from discreet.answers.protocol import Answers
 from discreet.counts import PairCounts, holds_counts
 from discreet.counts.folds import PersonWeight, Tally, explain_folds
+from discreet.counts.pairs import Weighting
 from discreet.errors import BadUsage, OutOfReach
 from discreet.log import LOG, log_answers, name_source
 from discreet.tables.columns import RATED
@@ -108,7 +108,7 @@ def count_pairs(
     function, tally = plan_count(weighting, folds)
     LOG.info("counting pairs of %s, engine %s", name_source(source), engine)
     with opened(source, engine, reading) as answers:
-        if isinstance(answers, AnswerSource):
+        if isinstance(answers, Answers):
             refuse_weights(answers.sample, "counting pairs", WHOLE_NUMBERS)
         counts = answers.count(function, tally)
     LOG.info("counted pairs of %d items, %d persons", len(counts.items), counts.persons)
@@ -218,8 +218,8 @@ def open_answers(
         from discreet.answers.device import open_on_device
 
         return open_on_device(source, reading)
-    if isinstance(source, AnswerSource):
-        return cast(Answers, source)
+    if isinstance(source, Answers):
+        return source
     if chosen == "spark":
         from discreet.answers.spark import open_frame
 
@@ -238,9 +238,10 @@ def open_memory(source: Any, reading: Reading | None = None) -> Responses:
     from discreet.answers.responses import Responses
 
     if isinstance(source, str | PathLike):
-        return _load_stored(source, reading) or read_planned(source, reading)
+        return read_planned(source, reading)
     if is_matrix(source):
-        matrix = source if hasattr(source, "tocoo") else _in_main_memory(source)
+        # Lists stay, whose rows may differ in length.
+        matrix = np.asarray(source) if is_tensor(source) else source
         rules = reading or Reading()
         matrix, names = keep_listed(matrix, rules)
         store, scale = store_array(matrix, names, rules.codes, rules.asked, rules.scale)
@@ -248,21 +249,9 @@ def open_memory(source: Any, reading: Reading | None = None) -> Responses:
     return read_frame(source, reading or Reading())
 
 
-def _load_stored(source: Any, reading: Reading | None) -> Responses | None:
-    """Return the answers of a query, a database or a server; None of files."""
-    from discreet.tables.dataset import is_query, names_database
-
-    if not (is_query(source) or names_database(source)):
-        return None
-    from discreet.answers.streamed import load_responses
-
-    return load_responses(source, reading=reading)
-
-
-def _in_main_memory(matrix: Any) -> Any:
-    """Return an array as NumPy's; lists stay, whose rows may differ in length."""
-    is_tensor = hasattr(matrix, "__dlpack_device__") and not isinstance(matrix, np.ndarray)
-    return np.asarray(matrix) if is_tensor else matrix
+def is_tensor(source: object) -> bool:
+    """Say whether something is a matrix of PyTorch, CuPy, JAX and the like, by its protocol."""
+    return hasattr(source, "__dlpack_device__") and not isinstance(source, np.ndarray)
 
 
 def is_matrix(source: Any) -> bool:
@@ -292,7 +281,7 @@ def load_answers(
     if isinstance(source, Responses):
         plan_words(source, options)
         return source
-    if isinstance(source, AnswerSource):
+    if isinstance(source, Answers):
         raise OutOfReach(
             "this looks at single persons and needs their answers in memory; give the file, frame "
             "or query that they come from, or a part of it"
@@ -349,7 +338,7 @@ def plan_words(
         return _inspect(source, {}) if is_inspected else None
     check_words(words)
     keywords = ", ".join(f"{word}=" for word in words)
-    if isinstance(source, AnswerSource | PairCounts):
+    if isinstance(source, Answers | PairCounts):
         raise BadUsage(
             f"{keywords} says how a table is read, but {type(source).__name__} was read already. "
             "Say it where the answers are read, or give the table itself."
@@ -372,7 +361,7 @@ def _inspect(source: Any, words: Mapping[str, Any]) -> Reading | None:
 
 def name_model(source: Any, model: str, words: FitWords) -> ReadingWords:
     """Let the reader know a model that was named; answers that were read already have their own."""
-    model_word = {} if model == "auto" or isinstance(source, AnswerSource) else {"model": model}
+    model_word = {} if model == "auto" or isinstance(source, Answers) else {"model": model}
     return cast(ReadingWords, {**words, **model_word})
 
 
@@ -397,6 +386,4 @@ def _choose_engine(source: Any, reading: Reading | None) -> str:
 
 def _is_on_device(source: Any) -> bool:
     """Say whether a matrix is elsewhere than in main memory, by the DLPack protocol."""
-    if isinstance(source, np.ndarray) or not hasattr(source, "__dlpack_device__"):
-        return False
-    return int(source.__dlpack_device__()[0]) != MAIN_MEMORY
+    return is_tensor(source) and int(source.__dlpack_device__()[0]) != MAIN_MEMORY

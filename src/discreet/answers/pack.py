@@ -16,15 +16,20 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.counts.planes import (
+    AnswerStore,
     BitPlanes,
     SparseRows,
+    as_codes,
     empty_planes,
-    join_rows,
+    mark_planes,
     narrow_items,
     prefers_planes,
+    read_only,
+    row_starts,
+    step_store,
 )
 from discreet.jit import map_tasks, worth_compiling
-from discreet.types import UInt64Array
+from discreet.types import IndexArray, Int8Array, UInt64Array
 
 PLAIN_CELL = 5e-9
 """Seconds that NumPy needs to pack one cell."""
@@ -69,7 +74,7 @@ def _pack_row_block(
     from discreet.counts.pack_kernels import pack_words
 
     number = cells.view(np.uint8) if cells.dtype == np.bool_ else cells
-    number = _read_only(np.ascontiguousarray(number))
+    number = read_only(np.ascontiguousarray(number))
     persons, items = number.shape
     beyond = -items % 64
     words = max(0, (persons * items - beyond) // (64 * items))
@@ -80,16 +85,10 @@ def _pack_row_block(
         last = -(-len(last_rows) // 64)
         padded = np.zeros((64 * last + beyond, items), dtype=number.dtype)
         padded[: len(last_rows)] = last_rows
-        bad |= pack_words(_read_only(padded), last, words, right, wrong, False)
+        bad |= pack_words(read_only(padded), last, words, right, wrong, False)
         _clear_after(persons, right, wrong)
     if bad:
         pack_row_block(cells, first_row, right, wrong)
-
-
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    view = array.view()
-    view.setflags(write=False)
-    return view
 
 
 def _clear_after(persons: int, right: UInt64Array, wrong: UInt64Array) -> None:
@@ -112,27 +111,13 @@ def pack_long(
     """
     plain_seconds = PLAIN_CELL * n_persons * n_items + PLAIN_ROW * len(person)
     if worth_compiling(plain_seconds):
-        return _fill_planes(person, item, right, n_persons, n_items)
+        planes = mark_planes(person, item, right.view(np.int8), n_persons, n_items)
+        if planes is not None:
+            return planes
     _refuse_repeated(person, item, n_items)
     cells = np.full((n_persons, n_items), -1, dtype=np.int8)
     cells[person, item] = right
     return pack_rows(cells)
-
-
-def _fill_planes(
-    person: Codes, item: Codes, right: npt.NDArray[np.bool_], n_persons: int, n_items: int
-) -> BitPlanes:
-    from discreet.counts.pack_kernels import fill_planes
-
-    planes = empty_planes(n_persons, n_items)
-    if fill_planes(_codes(person), _codes(item), _read_only(right), *planes) >= 0:
-        _refuse_repeated(person, item, n_items)
-    return BitPlanes(*planes, n_persons)
-
-
-def _codes(codes: Codes) -> Codes:
-    """Return codes in the one form that the loops are compiled for."""
-    return _read_only(np.ascontiguousarray(codes, dtype=np.int32))
 
 
 def _refuse_repeated(person: Codes, item: Codes, n_items: int) -> None:
@@ -155,14 +140,13 @@ def build_rows(
         return sort_rows(person, item, right, n_persons, n_items)
     from discreet.counts.pack_kernels import order_rows
 
-    indptr = np.zeros(n_persons + 1, dtype=np.int64)
-    np.cumsum(np.bincount(person, minlength=n_persons), out=indptr[1:])
+    indptr = row_starts(person, n_persons)
     if np.diff(indptr).max(initial=0) > INSERTION_LIMIT:
         order = np.argsort(item, kind="stable")
         person, item, right = person[order], item[order], right[order]
     items_out = narrow_items(np.empty(len(item), dtype=np.int32), n_items)
     right_out = np.empty(len(item), dtype=np.bool_)
-    codes = _codes(person), _codes(item), _read_only(right)
+    codes = as_codes(person), as_codes(item), read_only(right)
     if order_rows(*codes, indptr.copy(), items_out, right_out):
         _refuse_repeated(person, item, n_items)
     return SparseRows(indptr, items_out, right_out, n_items)
@@ -182,14 +166,7 @@ def compact(planes: BitPlanes) -> BitPlanes | SparseRows:
     n_answers = planes.n_answers
     if prefers_planes(planes.n_persons, planes.n_items, n_answers):
         return planes
-    step = max(64, _CELLS // max(planes.n_items, 1))
-    everybody = np.arange(planes.n_persons)
-    starts = range(0, planes.n_persons, step)
-    return join_rows([planes.take(everybody[start : start + step]) for start in starts])
-
-
-_CELLS = 1 << 24
-"""Cells unpacked together when planes become rows: 16 MB."""
+    return planes.take(np.arange(planes.n_persons))
 
 
 Bits = npt.NDArray[np.uint8]
@@ -273,13 +250,9 @@ def sort_rows(
     n_items: int,
 ) -> SparseRows:
     """Order long rows by person and item; :class:`Repeated` if a pair occurs twice."""
-    keys = person.astype(np.int64) * max(n_items, 1) + item
-    repeated = find_repeated(keys)
-    if repeated is not None:
-        raise Repeated(*repeated)
-    order = np.argsort(keys, kind="stable")
-    indptr = np.zeros(n_persons + 1, dtype=np.int64)
-    np.cumsum(np.bincount(person, minlength=n_persons), out=indptr[1:])
+    _refuse_repeated(person, item, n_items)
+    order = np.argsort(person.astype(np.int64) * max(n_items, 1) + item, kind="stable")
+    indptr = row_starts(person, n_persons)
     return SparseRows(indptr, narrow_items(item[order], n_items), right[order], n_items)
 
 
@@ -385,8 +358,7 @@ def _number_bits(values: npt.NDArray[Any]) -> tuple[Bits, Bits, Bits]:
     from discreet.counts.pack_kernels import pack_values
 
     numbers = np.ascontiguousarray(values.view(np.uint8) if values.dtype == np.bool_ else values)
-    numbers = numbers.view()
-    numbers.setflags(write=False)
+    numbers = read_only(numbers)
     words = len(numbers) // 64
     bits = [np.empty(words, dtype=np.uint64) for _ in range(3)]
     pack_values(numbers, *bits)
@@ -417,3 +389,80 @@ def _bit_slice(buffer: Any, offset: int, length: int) -> Bits:
         octets = octets.copy()
         octets[-1] &= (1 << length % 8) - 1
     return octets
+
+
+def store_codes(codes: npt.NDArray[Any], steps: Sequence[int]) -> AnswerStore:
+    """Store a matrix ``[person, item]`` of whole numbers from 0; below 0 is missing."""
+    n_persons = len(codes)
+    right, wrong = empty_planes(n_persons, sum(steps))
+    first = np.concatenate([[0], np.cumsum(steps)])
+
+    def pack(item: int) -> None:
+        column = np.ascontiguousarray(codes[:, item])
+        for category in range(steps[item] + 1):
+            bits = np.packbits(column == category, bitorder="little")
+            if category:
+                pack_bits(bits, right[:, first[item] + category - 1, :])
+            if category < steps[item]:
+                pack_bits(bits, wrong[:, first[item] + category, :])
+
+    if n_persons:
+        list(map_tasks(pack, range(len(steps))))
+    return step_store(compact(BitPlanes(right, wrong, n_persons)), steps)
+
+
+def store_long_codes(
+    person: npt.NDArray[Any],
+    item: npt.NDArray[Any],
+    code: npt.NDArray[Any],
+    n_persons: int,
+    steps: Sequence[int],
+) -> AnswerStore:
+    """Hold long rows of whole numbers from 0 in whichever form takes less memory.
+
+    Raises
+    ------
+    Repeated
+        If a person answers an item twice.
+    """
+    _refuse_repeated(person, item, len(steps))
+    n_steps = np.asarray(steps, dtype=np.int64)
+    node = (np.cumsum(n_steps) - n_steps)[item] + code
+    above, below = code > 0, code < n_steps[item]
+    nodes = store_long(
+        np.concatenate([person[above], person[below]]),
+        np.concatenate([node[above] - 1, node[below]]),
+        np.repeat([True, False], [int(above.sum()), int(below.sum())]),
+        n_persons,
+        int(n_steps.sum()),
+    )
+    return step_store(nodes, steps)
+
+
+def store_steps(
+    person: npt.NDArray[Any],
+    item: npt.NDArray[Any],
+    code: npt.NDArray[Any],
+    n_persons: int,
+    steps: Sequence[int],
+) -> AnswerStore:
+    """Hold long rows of categories, which are right and wrong where every item has one step."""
+    if all(step == 1 for step in steps):
+        return store_long(person, item, code == 1, n_persons, len(steps))
+    return store_long_codes(person, item, code, n_persons, steps)
+
+
+def pack_steps(columns: Sequence[npt.NDArray[Any]], steps: Sequence[int]) -> AnswerStore:
+    """Hold one column of categories per item, -1 where missing."""
+    if all(step == 1 for step in steps):
+        return compact(pack_columns(columns))
+    return store_codes(np.stack(columns, axis=1), steps)
+
+
+def list_category_answers(store: AnswerStore) -> tuple[IndexArray, IndexArray, Int8Array]:
+    """Return one entry per answer: person, item, category."""
+    if isinstance(store, SparseRows):
+        return store.person, store.item.astype(np.intp), store.right.astype(np.int8)
+    cells = store.rows(0, store.n_persons)
+    person, item = np.nonzero(cells >= 0)
+    return person, item, cells[person, item]

@@ -5,29 +5,253 @@ asks them, and nobody asks what they are. Pairs are counted by a method of their
 have their own kernels; everything else that looks at persons is a :class:`Job`, which the answers
 fold over blocks of whole persons wherever these are. Whoever implements this promises that every
 person is whole and counts once, and that a cap is drawn once.
+
+Persons are recognised by keyed digests of their answers, as sums that add up over batches, and
+drawn into samples by a fixed hash of their ids.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from types import TracebackType
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
-from discreet.answers.select import CELLS, digest_ids, stand_for, thin_persons
-from discreet.answers.steps import join_sparse
-from discreet.counts.planes import AnswerStore
-from discreet.errors import OutOfReach
+from discreet.counts.planes import (
+    AnswerStore,
+    BitPlanes,
+    join_sparse,
+)
+from discreet.errors import BadUsage, OutOfReach
 from discreet.secure import RandomSource
 from discreet.tables.remedies import Detected
 from discreet.tables.survey import SurveyDesign
-from discreet.types import IndexArray, Int64Array
+from discreet.types import BoolArray, IndexArray, Int64Array, UInt64Array
 
 if TYPE_CHECKING:
-    from discreet.answers.pairs import Weighting
     from discreet.counts import PairCounts
     from discreet.counts.folds import Tally
+    from discreet.counts.pairs import Weighting
+
+CELLS = "cells"
+
+ROWS = "rows"
+
+SUM_BYTES = 64
+
+BLOCK = 1 << 20
+"""Cells looked at together: at most about 30 MB."""
+
+
+def digest_rows(key: bytes, rows: Iterable[Any]) -> tuple[int, int]:
+    """Return the sum modulo 2^512 of the keyed hashes of rows, and the number of rows.
+
+    Parameters
+    ----------
+    key
+        At most 64 bytes.
+    rows
+        One per person: bytes, or a contiguous array of the person's answers.
+
+    Examples
+    --------
+    >>> whole, count = digest_rows(b"k", [b"a", b"b", b"a"])
+    >>> parts = [digest_rows(b"k", [b"a"]), digest_rows(b"k", [b"b", b"a"])]
+    >>> add_digests(parts) == (whole, count)
+    True
+    """
+    total = count = 0
+    for row in rows:
+        digest = hashlib.blake2b(row, key=key, digest_size=SUM_BYTES, person=b"row").digest()
+        total += int.from_bytes(digest, "little")
+        count += 1
+    return total % (1 << (8 * SUM_BYTES)), count
+
+
+ID_BYTES = 16
+
+
+def digest_ids(key: bytes, batches: Iterable[Iterable[object] | None]) -> bytes:
+    """Return keyed digests of persons' ids, sorted, each once, one behind the other.
+
+    A batch is None where persons have no ids; that is refused.
+
+    Examples
+    --------
+    >>> digest_ids(b"k", [["ann"], ["bob"]]) == digest_ids(b"k", [["bob", "ann", "bob"]])
+    True
+    """
+    digests = bytearray()
+    for batch in batches:
+        if batch is None:
+            raise BadUsage(
+                "this ledger remembers persons by their ids, and these have none: a number in a "
+                "file is another person in the next one. Name the column of ids (--person COL, in "
+                "Python person=; of an array, persons=), or charge a ledger that was made without "
+                "--remember-persons."
+            )
+        for name in map(str, batch):
+            digest = hashlib.blake2b(name.encode(), key=key, digest_size=ID_BYTES, person=b"id")
+            digests += digest.digest()
+    return np.unique(np.frombuffer(bytes(digests), dtype=f"S{ID_BYTES}")).tobytes()
+
+
+def digest_store(
+    key: bytes, items: Sequence[str], store: AnswerStore, rule: str = CELLS
+) -> tuple[int, int]:
+    """Return the digest of every person in a store, whose items are in the order of names."""
+    step = max(1, BLOCK // max(store.n_items, 1))
+    blocks = (store.rows(start, start + step) for start in range(0, store.n_persons, step))
+    if rule == ROWS:
+        return add_digests(digest_rows(key, block) for block in blocks)
+    codes = _cell_codes(key, items, max(store.steps, default=1))
+    return add_digests(digest_rows(key, _answered_cells(block, codes)) for block in blocks)
+
+
+def _cell_codes(key: bytes, items: Sequence[str], highest: int) -> npt.NDArray[np.uint64]:
+    """Return ``[item, answer]``: eight keyed bytes that stand for an item's name with an answer."""
+    codes = [
+        hashlib.blake2b(f"{answer}{name}".encode(), key=key, digest_size=8, person=b"cell").digest()
+        for name in items
+        for answer in range(highest + 1)
+    ]
+    return np.frombuffer(b"".join(codes), dtype=np.uint64).reshape(-1, highest + 1)
+
+
+def _answered_cells(
+    block: npt.NDArray[np.int8], codes: npt.NDArray[np.uint64]
+) -> Iterator[npt.NDArray[np.uint64]]:
+    """Yield the codes of each person's answered cells; nothing for a person without any."""
+    person, item = np.nonzero(block >= 0)
+    cells = codes[item, block[person, item]]
+    starts = np.flatnonzero(np.diff(person, prepend=-1))
+    for low, high in pairwise([*starts.tolist(), len(cells)]):
+        yield cells[low:high]
+
+
+def add_digests(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    """Return the digest of all rows from those of disjoint parts of them."""
+    total = count = 0
+    for part_total, part_count in parts:
+        total += part_total
+        count += part_count
+    return total % (1 << (8 * SUM_BYTES)), count
+
+
+Store = TypeVar("Store", bound=AnswerStore)
+
+_START, _FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+def thin_persons(store: Store, ids: Any, first: int, stands: Int64Array) -> Store:
+    """Return the persons who are drawn.
+
+    Parameters
+    ----------
+    store
+        Answers of some persons.
+    ids
+        Their ids: numbers, texts, or None where they are numbered from ``first`` on.
+    stands
+        How many persons each of them stands for, if drawn; see :func:`stand_for`.
+    """
+    person_ids = np.arange(first, first + store.n_persons) if ids is None else ids
+    chosen = np.flatnonzero(draw_persons(hash_texts(person_ids), stands))
+    return cast(Store, store.pick(chosen))
+
+
+def stand_for(store: AnswerStore, every: Int64Array) -> Int64Array:
+    """Return how many persons everybody stands for, if drawn: the least of the answered items.
+
+    Of persons without answers the most of all items. With steps ``every`` is about nodes, so that
+    of a category that few are in everybody is drawn.
+    """
+    weights = np.full(store.n_persons, every.max(initial=1), dtype=np.int64)
+    nodes = store.nodes
+    if isinstance(nodes, BitPlanes):
+        # Common items first: what a rarer one says is written over it.
+        for number in np.unique(every)[-2::-1]:
+            weights[_answered_any(nodes, every == number)] = number
+        return weights
+    some = np.diff(nodes.indptr) > 0
+    if some.any():
+        weights[some] = np.minimum.reduceat(every[nodes.item], nodes.indptr[:-1][some])
+    return weights
+
+
+def draw_persons(hashes: UInt64Array, stands: Int64Array) -> BoolArray:
+    """Say who is drawn: one of as many as a person would stand for, by the hash's upper half.
+
+    Examples
+    --------
+    >>> hashes = hash_texts(np.arange(30_000))
+    >>> int(draw_persons(hashes, np.full(30_000, 10)).sum())
+    2911
+    """
+    upper = hashes >> np.uint64(32)
+    return np.asarray(upper * stands.astype(np.uint64) < np.uint64(1 << 32))
+
+
+def hash_texts(ids: Any) -> UInt64Array:
+    """Return a number of 64 bits for each id's text, the same on every machine.
+
+    Examples
+    --------
+    >>> [hex(one) for one in hash_texts(np.array(["ann", "7"], dtype=object)).tolist()]
+    ['0x49f3d787c1a15f7', '0xd9464becc83af5b2']
+    >>> bool(hash_texts(np.array([7]))[0] == hash_texts(np.array(["7"], dtype=object))[0])
+    True
+    """
+    starts, octets = _spell(ids)
+    # Long texts first, so that those that go on are always the first ones.
+    lengths = np.diff(starts)
+    order = np.argsort(-lengths, kind="stable")
+    at, going_on = (
+        starts[:-1][order],
+        np.searchsorted(-lengths[order], -np.arange(lengths.max(initial=0))),
+    )
+    state = np.full(len(order), _START)
+    for offset, number in enumerate(going_on):
+        some = state[:number]
+        some ^= octets[at[:number] + offset]
+        some *= _FACTOR
+    # The last byte reached the lower digits only.
+    state ^= state >> np.uint64(32)
+    state *= _MIX
+    state ^= state >> np.uint64(29)
+    hashes = np.empty_like(state)
+    hashes[order] = state
+    return hashes
+
+
+def _spell(ids: Any) -> tuple[Int64Array, npt.NDArray[np.uint8]]:
+    """Return where each id's text starts, and the bytes of all texts."""
+    import pyarrow as pa
+
+    if isinstance(ids, np.ndarray):
+        is_integer = ids.dtype.kind in "iu"
+        ids = pa.array(ids) if is_integer else pa.array([str(value) for value in ids], pa.string())
+    texts = ids.cast(pa.large_string())
+    _, places, content = texts.buffers()
+    starts = np.frombuffer(places, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    empty = np.zeros(0, dtype=np.uint8)
+    return starts, empty if content is None else np.frombuffer(content, dtype=np.uint8)
+
+
+def _answered_any(planes: BitPlanes, items: BoolArray) -> BoolArray:
+    """Say who answered one of these items."""
+    words = np.zeros((planes.right.shape[0], planes.right.shape[2]), dtype=np.uint64)
+    for item in np.flatnonzero(items):
+        words |= planes.right[:, item]
+        words |= planes.wrong[:, item]
+    bits = np.unpackbits(words.view(np.uint8), bitorder="little")
+    return bits.reshape(-1)[: planes.n_persons].astype(bool)
+
 
 T = TypeVar("T")
 
@@ -119,6 +343,8 @@ class PersonTotals(Job[Int64Array]):
 class Contributions(Protocol):
     """What a release asks of whole persons' answers, or of whole judges' comparisons."""
 
+    __slots__ = ()
+
     @property
     def items(self) -> tuple[str, ...]:
         """Names of the items, in column order."""
@@ -168,7 +394,7 @@ class Contributions(Protocol):
         ...
 
     def digest_ids(self, key: bytes) -> bytes:
-        """Return keyed digests of the persons' ids; see :func:`discreet.answers.select.digest_ids`.
+        """Return keyed digests of the persons' ids; see :func:`digest_ids`.
 
         Raises
         ------
@@ -180,70 +406,16 @@ class Contributions(Protocol):
         ...
 
 
-class Answers(Contributions, Protocol):
-    """Answers of whole persons."""
-
-    @property
-    def n_answers(self) -> int:
-        """Number of answers that were given."""
-        ...
-
-    @property
-    def lasts(self) -> bool:
-        """Whether persons can be gone through again; those of a query come once."""
-        ...
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether all persons are in the memory of this process, so that passes cost little."""
-        ...
-
-    def count(self, weighting: Weighting | None = None, tally: Tally | None = None) -> PairCounts:
-        """Count pairs in one pass, each person with an integer weight of (answered, right).
-
-        ``tally`` says what else to keep of the persons: folds of them, a sketch of their ids.
-        """
-        ...
-
-    def reduce(self, job: Job[T], /) -> T:
-        """Fold a job over blocks of whole persons, wherever they are.
-
-        Raises
-        ------
-        OutOfReach
-            If it cannot be done where these answers are; the message says what to do.
-        """
-        ...
-
-    def reduce_all(self, jobs: Sequence[Job[Any]], /) -> list[Any]:
-        """Fold several jobs, in one pass where persons are read one after the other."""
-        ...
-
-    def admit(self, job: Job[Any], /) -> None:
-        """Raise the error of :meth:`reduce` now, before anything is done."""
-        ...
-
-    def close(self) -> None:
-        """Delete what was copied."""
-        ...
-
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-        /,
-    ) -> None: ...
-
-
-class AnswerSource:
-    """What places have in common: answers that can be closed and do every job."""
+class Answers(Contributions):
+    """Answers of whole persons: what every place has in common, and what it must say itself."""
 
     __slots__ = ()
 
     lasts = True
+    """Whether persons can be gone through again; those of a query come once."""
+
     in_memory = False
+    """Whether all persons are in the memory of this process, so that passes cost little."""
 
     @property
     def lowest(self) -> int:
@@ -256,38 +428,47 @@ class AnswerSource:
         raise NotImplementedError
 
     @property
+    def n_answers(self) -> int:
+        """Number of answers that were given."""
+        raise NotImplementedError
+
+    @property
     def sample(self) -> SurveyDesign | None:
         """Weights and sampling design of the persons, which only answers in memory have."""
         return None
 
-    def reduce(self, job: Job[T]) -> T:
-        """Fold a job over blocks of whole persons."""
-        return cast(T, self.reduce_all([job])[0])
+    def count(self, weighting: Weighting | None = None, tally: Tally | None = None) -> PairCounts:
+        """Count pairs in one pass, each person with an integer weight of (answered, right).
 
-    def reduce_all(self, jobs: Sequence[Job[Any]]) -> list[Any]:
-        """Fold several jobs in one pass."""
+        ``tally`` says what else to keep of the persons: folds of them, a sketch of their ids.
+        """
         raise NotImplementedError
 
-    def admit(self, job: Job[Any]) -> None:
-        """Refuse a job that cannot be done here: none."""
+    def reduce(self, job: Job[T], /) -> T:
+        """Fold a job over blocks of whole persons, wherever they are.
+
+        Raises
+        ------
+        OutOfReach
+            If it cannot be done where these answers are; the message says what to do.
+        """
+        return cast(T, self.reduce_all([job])[0])
+
+    def reduce_all(self, jobs: Sequence[Job[Any]], /) -> list[Any]:
+        """Fold several jobs, in one pass where persons are read one after the other."""
+        raise NotImplementedError
+
+    def admit(self, job: Job[Any], /) -> None:
+        """Raise the error of :meth:`reduce` now, before anything is done; here there is none."""
 
     def close(self) -> None:
-        """Nothing was copied, so there is nothing to delete."""
+        """Delete what was copied; by default nothing was."""
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-    def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
-        """Return the sum of the persons' keyed digests, and how many were added."""
-        raise NotImplementedError
 
     def digest_ids(self, key: bytes) -> bytes:
         """Return keyed digests of ids that are in memory; others are not asked for."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
@@ -64,6 +64,12 @@ class Ratings:
         What the data call the lowest score; it was taken off.
     ids
         Person ids as Arrow texts or numbers.
+
+    Examples
+    --------
+    >>> ratings = Ratings.from_codes([0, 0, 1], [0, 1, 0], [2, 1, 0], facets={"rater": [0, 0, 1]})
+    >>> ratings.n_persons, ratings.n_ratings, ratings.facets
+    (2, 3, {'rater': ('0', '1')})
     """
 
     items: tuple[str, ...]
@@ -150,16 +156,8 @@ class Ratings:
     def select(self, chosen: Any) -> Ratings:
         """Return some ratings; persons keep their numbers."""
         codes = {name: values[chosen] for name, values in self.codes.items()}
-        return Ratings(
-            self.items,
-            self.facets,
-            self.person[chosen],
-            self.item[chosen],
-            self.score[chosen],
-            codes,
-            self.lowest,
-            self.ids,
-        )
+        rows = {name: getattr(self, name)[chosen] for name in ("person", "item", "score")}
+        return replace(self, codes=codes, **rows)
 
     def __repr__(self) -> str:
         facets = "; ".join(
@@ -195,7 +193,7 @@ class StoredRatings:
         for number, first in enumerate(self.first_persons[:-1].tolist()):
             rows = np.fromfile(_name_batch(self.folder, number), np.int32)
             person, item, score, *codes = rows.reshape(-1, 3 + len(self.facets)).T
-            batch = Ratings.from_codes(
+            yield Ratings.from_codes(
                 person - first,
                 item,
                 score - self.lowest,
@@ -204,7 +202,6 @@ class StoredRatings:
                 levels=self.facets,
                 lowest=self.lowest,
             )
-            yield batch
 
     def count_categories(self) -> Int64Array:
         """Count the ratings in each category, ``[item, category]``."""
@@ -284,10 +281,7 @@ def read_ratings(source: Any, *, facets: Sequence[str], **words: Any) -> Ratings
 
 def _collect(facets: tuple[str, ...], reading: Reading, sources: Iterator[Source]) -> Ratings:
     table = _RatingTable(facets, reading)
-    rows = [block for source in sources for block in table.read(source)]
-    if not rows:
-        raise BadResponses("The table has column names but no rows, so there are no ratings in it.")
-    person, item, score, *codes = np.concatenate(rows).T
+    person, item, score, *codes = np.concatenate(list(table.read_all(sources))).T
     lowest = table.find_lowest()
     return Ratings.from_codes(
         person,
@@ -306,11 +300,8 @@ def _store(
 ) -> StoredRatings:
     table = _RatingTable(facets, reading)
     spill.clear()
-    for source in sources:
-        for block in table.read(source):
-            spill.add(block)
-    if not spill.n_rows:
-        raise BadResponses("The table has column names but no rows, so there are no ratings in it.")
+    for block in table.read_all(sources):
+        spill.add(block)
     first_persons = spill.split()
     return StoredRatings(
         table.items,
@@ -387,8 +378,14 @@ class _RatingTable:
         """Ids of persons, as Arrow texts or numbers."""
         return self._ids["person"].ids()
 
-    def read(self, source: Source) -> Iterator[Int32Array]:
+    def read_all(self, sources: Iterator[Source]) -> Iterator[Int32Array]:
         """Yield rows of codes: person, item, score, facets."""
+        for source in sources:
+            yield from self._read(source)
+        if not self._range:
+            raise BadResponses("The table has no row with a score, so there are no ratings in it.")
+
+    def _read(self, source: Source) -> Iterator[Int32Array]:
         columns = _find_columns(source.names, self._facets, self._reading, source.name)
         self._has_items = "item" in columns
         self._rows.begin(source)
@@ -441,8 +438,6 @@ class _RatingTable:
 
     def find_lowest(self) -> int:
         """Return what the data call the lowest score."""
-        if not self._range:
-            raise BadResponses("No row of the table has a score.")
         low, high = min(self._range), max(self._range)
         lowest = low if self._reading.lowest is None else self._reading.lowest
         if lowest > low or high - lowest > MOST_STEPS:

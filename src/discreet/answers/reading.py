@@ -1,46 +1,351 @@
 """From files, data frames and arrays to :class:`discreet.Responses`.
 
-In: a path, a folder, a pattern or a frame, and how to read it. Out: one table. Every
-format is opened by :mod:`discreet.tables.opener` and hands its batches to the same two tables, long
-and wide; plain number and truth-value columns of a wide frame are packed as they are.
+In: a path, a folder, a pattern or a frame, and how to read it. Out: one table. Every format is
+opened by :mod:`discreet.tables.opener` and hands its batches to the same two tables, long and wide;
+plain number and truth-value columns of a wide frame are packed as they are. The columns of a wide
+table (one row per person, one column per item) are packed to 2 bits a cell, 16,384 persons at a
+time, so that a file of any length needs little memory. Where persons come back or files have
+different items, the packed answers are put together as long rows.
 """
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack, cast
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.answers.choices import Choices, read_choices
-from discreet.answers.intake import RawTable, WideTable, pack_table
+from discreet.answers.choices import take_choices
 from discreet.answers.pack import (
     BadCell,
+    Repeated,
     compact,
+    list_category_answers,
     pack_columns,
+    pack_rows,
+    pack_steps,
+    store_steps,
 )
 from discreet.answers.responses import Responses
 from discreet.answers.select import flip_answers
-from discreet.errors import BadResponses
+from discreet.counts.planes import (
+    BLOCK_WORDS,
+    AnswerStore,
+    BitPlanes,
+    Nodes,
+    join_rows,
+    prefers_planes,
+    step_store,
+)
+from discreet.errors import BadResponses, Remedy
 from discreet.log import LOG, log_answers, name_source
 from discreet.tables.columns import LongPlan, WidePlan, name_items, plan_columns
-from discreet.tables.ids import BadIds, encode_ids, find_numbers, plain_column
+from discreet.tables.ids import BadIds, IdCodes, encode_ids, find_numbers, plain_column, read_ids
 from discreet.tables.inspection import refer_to_proposal
 from discreet.tables.inspection.refusals import BadAnswer, refuse_wide
 from discreet.tables.lists import check_named_items, settle_key
-from discreet.tables.opener import LongTable, Progress, Source, plan_source, read_tables
+from discreet.tables.opener import (
+    LongTable,
+    Progress,
+    RowPlaces,
+    Source,
+    assign_groups,
+    detect_reading,
+    name_groups,
+    plan_source,
+    read_tables,
+)
 from discreet.tables.reading import Reading, ReadingWords, check_words, join_words
-from discreet.tables.remedies import join_detected
+from discreet.tables.remedies import Detected, join_detected, make_remedy
+from discreet.tables.resources import Resources
 from discreet.tables.rows import MOST_BY_HAND, settle_key_row, tell_odd_rows, trim_table
+from discreet.tables.separators import OrderKeys, sort_keys
 from discreet.tables.sources import FrameSource, as_arrow
 from discreet.tables.tally import settle_after, settle_scale
-from discreet.tables.values import ValueScoring
+from discreet.tables.values import BAD, ValueScoring, score_array
 from discreet.tables.vocabulary import is_label
+from discreet.types import FloatArray, Int8Array
+
+Codes = npt.NDArray[np.int32]
+
+
+class RawTable(NamedTuple):
+    """Items, persons (Arrow ids, or None for those in order), answers, groups.
+
+    ``detected`` is what the data decided about how they are read, ``joined`` a sentence about
+    persons who stand in several rows of a wide table and lost answers by that.
+    """
+
+    items: tuple[str, ...]
+    persons: Any
+    store: AnswerStore
+    groups: dict[str, npt.NDArray[np.object_]]
+    detected: tuple[Detected, ...] = ()
+    joined: str = ""
+
+
+def store_answers(
+    person: Codes,
+    item: Codes,
+    code: Int8Array,
+    persons: Any,
+    items: Sequence[str],
+    reading: Reading,
+    locate: Any,
+    when: FloatArray | None = None,
+    column: str | None = None,
+) -> AnswerStore:
+    """Store answers; a person's second answer to an item is settled as the user said.
+
+    Parameters
+    ----------
+    person, item, code, persons, items
+        One entry per answer: who, to what, the category; and the names behind the codes.
+    reading, locate
+        Gives ``repeats``, ``one_means`` and steps; from an entry's number to its row's words.
+    when
+        What says which of repeated answers is the last; by default their order here.
+    column
+        The column of persons of a wide table, in which two persons may have one name.
+    """
+    try:
+        store = store_steps(person, item, code, len(persons), reading.steps_of(items))
+    except Repeated as again:
+        if reading.repeats == "error":
+            first, second = again.first_index, again.second_index
+            numbering = [] if column is None else [number_rows(column, reading)]
+            raise BadResponses(
+                f"Person '{persons[int(person[first])]}' answered item "
+                f"'{items[int(item[first])]}' more than once: {locate(first)} and "
+                f"{locate(second)}. Only one answer can count. "
+                f"{''.join(f'{remedy.words}. ' for remedy in numbering)}"
+                "Remove one, or keep the first or the last of them "
+                "with repeats='first' or repeats='last' (--repeats first, --repeats last)."
+            ).offering(
+                *numbering,
+                make_remedy("keep the first answer:", {"repeats": "first"}),
+                make_remedy("keep the last answer:", {"repeats": "last"}),
+            ) from None
+        kept_rows = keep_one(person.astype(np.int64) * len(items) + item, reading.repeats, when)
+        answers = person[kept_rows], item[kept_rows], code[kept_rows]
+        store = store_steps(*answers, len(persons), reading.steps_of(items))
+    return store if reading.one_means == "right" else flip_answers(cast(Nodes, store))
+
+
+def number_rows(column: str, reading: Reading) -> Remedy:
+    """Return how two persons with one name are kept apart: every row is another person."""
+    remedy = make_remedy("If these are two persons, number the rows with", {"ignore": [column]})
+    if reading.person is None:
+        return remedy
+    return Remedy(f"{remedy.words} instead of person=", {**remedy.options, "person": None})
+
+
+def keep_one(
+    keys: npt.NDArray[np.int64], which: str, when: FloatArray | None = None
+) -> npt.NDArray[np.int64]:
+    """Return the entries to keep, in order: the first or last of each key."""
+    order = sort_keys(keys, when)
+    differs = np.diff(keys[order]) != 0
+    edge = np.ones(min(1, len(keys)), dtype=np.bool_)
+    chosen = np.concatenate([edge, differs] if which == "first" else [differs, edge])
+    return np.sort(order[chosen])
+
+
+_BLOCK = 64 * BLOCK_WORDS
+_SHOWN = 5
+
+
+@dataclass
+class _Segment:
+    """Rows that share their item columns."""
+
+    items: tuple[str, ...]
+    blocks: list[AnswerStore] = field(default_factory=list)
+
+
+class WideTable:
+    """Wide rows as they come in; :meth:`finish` makes the parts of them."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._rows = RowPlaces()
+        self._persons = IdCodes()
+        self._column: str | None = None
+        self._numbered = True
+        self._groups: dict[str, IdCodes] = {}
+        self._order = OrderKeys()
+        self._segments: list[_Segment] = []
+        self._buffer = np.zeros((0, 0), dtype=np.int8)
+        self._used = 0
+        self._detected: tuple[Detected, ...] = ()
+
+    @property
+    def n_rows(self) -> int:
+        """Rows taken in so far."""
+        return self._rows.n_rows
+
+    def add_source(self, source: Source, plan: WidePlan) -> None:
+        """Take in all rows of a source."""
+        self._rows.begin(source)
+        detected = detect_reading(source, plan, self._reading)
+        self._detected = join_detected([self._detected, detected])
+        self._check_numbering(source, plan)
+        self._groups = name_groups(self._groups, source, plan)
+        items = tuple(source.names[number] for number in plan.items)
+        if not self._segments or self._segments[-1].items != items:
+            self._flush()
+            self._segments.append(_Segment(items))
+            self._buffer = np.empty((len(items), _BLOCK), dtype=np.int8)
+        person = () if plan.person is None else (plan.person,)
+        facts = (*person, *plan.groups, *plan.order)
+        for batch in source.batches((*facts, *plan.items)):
+            if person:
+                self._column = name = source.names[person[0]]
+                self._persons.add(read_ids(batch[0], name, "person", self._rows), batch[0].type)
+            groups = batch[len(person) : len(person) + len(plan.groups)]
+            for (name, codes), column in zip(self._groups.items(), groups, strict=True):
+                codes.add(read_ids(column, name, "group", self._rows))
+            order = batch[len(facts) - len(plan.order) : len(facts)]
+            for number, column in zip(plan.order, order, strict=True):
+                self._order.add(column, source.names[number], self._rows)
+            self._add_answers(batch[len(facts) :], items)
+
+    def _check_numbering(self, source: Source, plan: WidePlan) -> None:
+        numbered = plan.person is None
+        if self._segments and numbered != self._numbered:
+            raise refuse_numbering(source.name, numbered)
+        self._numbered = numbered
+
+    def _add_answers(self, columns: Sequence[Any], items: tuple[str, ...]) -> None:
+        n_rows = len(columns[0])
+        if not n_rows:
+            return
+        scorings = [self._reading.scoring_of(item) for item in items]
+        values = [score_array(*pair) for pair in zip(columns, scorings, strict=True)]
+        self._refuse_bad(values, columns, items)
+        done = 0
+        while done < n_rows:
+            part = min(n_rows - done, _BLOCK - self._used)
+            for line, column in zip(self._buffer, values, strict=True):
+                line[self._used : self._used + part] = column[done : done + part]
+            self._used += part
+            done += part
+            if self._used == _BLOCK:
+                self._flush()
+        self._rows.n_rows += n_rows
+
+    def _refuse_bad(
+        self, values: list[npt.NDArray[np.int8]], columns: Sequence[Any], items: tuple[str, ...]
+    ) -> None:
+        bad = [(int(np.argmax(v == BAD)), j) for j, v in enumerate(values) if v.min() == BAD]
+        if bad:
+            row, j = min(bad)
+            location = self._rows.place(self._rows.n_rows + row)
+            raise refuse_wide(
+                location, items, columns, (row, j), self._reading,
+                has_person=not self._numbered,
+            )  # fmt: skip
+
+    def _flush(self) -> None:
+        if self._used:
+            cells = self._buffer[:, : self._used]
+            steps = self._reading.steps_of(self._segments[-1].items)
+            self._segments[-1].blocks.append(pack_steps(list(cells), steps))
+            self._used = 0
+
+    def finish(self) -> RawTable:
+        """Return the parts of the table."""
+        self._flush()
+        self._buffer = np.zeros((0, 0), dtype=np.int8)
+        person: Any = np.arange(self._rows.n_rows)
+        names: Any = person
+        if not self._numbered:
+            person, names = self._persons.take_codes(), self._persons.ids()
+        groups = {
+            name: assign_groups(name, person, codes, names, self._rows.place)
+            for name, codes in self._groups.items()
+        }
+        person_ids = None if self._numbered else names
+        if len(self._segments) == 1 and len(names) == len(person):
+            segment = self._segments[0]
+            steps = self._reading.steps_of(segment.items)
+            store = step_store(_join_blocks([block.nodes for block in segment.blocks]), steps)
+            if self._reading.one_means == "wrong":
+                store = flip_answers(store.nodes)
+            return RawTable(segment.items, person_ids, store, groups, self._detected)
+        items = tuple(dict.fromkeys(name for segment in self._segments for name in segment.items))
+        store, joined = self._store_long(person, names, items)
+        return RawTable(items, person_ids, store, groups, self._detected, joined)
+
+    def _store_long(
+        self, person: npt.NDArray[Any], names: Any, items: tuple[str, ...]
+    ) -> tuple[AnswerStore, str]:
+        number = {name: code for code, name in enumerate(items)}
+        parts, first = [], 0
+        for segment in self._segments:
+            codes = np.array([number[name] for name in segment.items], dtype=np.int32)
+            for block in segment.blocks:
+                row, column, code = list_category_answers(block)
+                parts.append((first + row, codes[column], code))
+                first += block.n_persons
+        row, item, code = (np.concatenate(column) for column in zip(*parts, strict=True))
+        when = self._order.finish()
+        store = store_answers(
+            person[row], item, code, names, items, self._reading,
+            lambda index: self._rows.place(int(row[index])), None if when is None else when[row],
+            self._column,
+        )  # fmt: skip
+        lost = store.n_answers < len(row) and when is None
+        return store, self._tell_joined(person, names) if lost else ""
+
+    def _tell_joined(self, person: npt.NDArray[Any], names: Any) -> str:
+        """Tell who stands in several rows of one table."""
+        keys = self._rows.number_sources() * len(names) + person
+        _, first, code, times = np.unique(
+            keys, return_index=True, return_inverse=True, return_counts=True
+        )
+        joined = np.flatnonzero(times > 1)
+        if self._column is None or not joined.size:
+            return ""
+        listed = []
+        for key in joined[np.argsort(first[joined])][:_SHOWN].tolist():
+            rows = [self._rows.place(row) for row in np.flatnonzero(code == key)[:_SHOWN].tolist()]
+            listed.append(f"'{names[int(person[first[key]])]}' ({' and '.join(rows)})")
+        return (
+            "Persons with one id count as one, and their repeated answers were left out, "
+            f"{joined.size} of them: {'; '.join(listed)}. "
+            f"{number_rows(self._column, self._reading).words}."
+        )
+
+
+def _join_blocks(blocks: list[Nodes]) -> Nodes:
+    """Return one store of blocks of 16,384 persons, the last one shorter."""
+    n_persons = sum(block.n_persons for block in blocks)
+    n_answers = sum(block.n_answers for block in blocks)
+    if prefers_planes(n_persons, blocks[0].n_items, n_answers):
+        planes = [_as_planes(block) for block in blocks]
+        right = _stack([block.right for block in planes])
+        return BitPlanes(right, _stack([block.wrong for block in planes]), n_persons)
+    return join_rows([block.take(np.arange(block.n_persons)) for block in blocks])
+
+
+def _as_planes(block: Nodes) -> BitPlanes:
+    return block if isinstance(block, BitPlanes) else pack_rows(block.rows(0, block.n_persons))
+
+
+def _stack(planes: list[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]:
+    """Put blocks one after the other; the last is filled up with words without persons."""
+    missing = 0 if len(planes) == 1 else BLOCK_WORDS - planes[-1].shape[2]
+    last = np.pad(planes[-1], ((0, 0), (0, 0), (0, missing)))
+    return np.concatenate([*planes[:-1], last])
 
 
 def read_responses(
@@ -87,26 +392,31 @@ def read_responses(
         raise refer_to_proposal(refusal, path, words) from None
 
 
+Read = Callable[[Callable[[Iterator[Source]], Any], Reading], Any]
+"""Goes through the tables: hands their sources to a function, and returns what it returns."""
+
+
 def read_planned(
     path: str | os.PathLike[str], reading: Reading | None = None, progress: Progress | None = None
 ) -> Responses:
-    """Do as :func:`read_responses`, with a reading that was made before."""
-    rules = reading or Reading()
-    if rules.right_in_order or rules.key_row is not None:
-        from discreet.tables.dataset import settle_reading
+    """Do as :func:`read_responses` with a reading that was made before, for databases too."""
+    from discreet.tables.dataset import is_query, names_database, open_dataset, settle_reading
 
-        rules = settle_reading(path, rules)
+    is_file = not (is_query(path) or names_database(path))
 
-    def read(take: Any, reading: Reading) -> Any:
-        return read_tables(path, take, reading=reading, progress=progress)
+    def read(take: Callable[[Iterator[Source]], Any], rules: Reading) -> Any:
+        if is_file:
+            return read_tables(path, take, reading=rules, progress=progress)
+        with closing(open_dataset(path, {}, Resources(), rules)) as dataset:
+            return take(shard.open() for shard in dataset.shards)
 
-    rules, table = read_steps(rules, lambda reading: read(partial(_take, reading), reading), read)
-    check_named_items(rules, table.items)
-    _check_rows(table, rules, read)
-    return name_answers(table, rules, read_choices(path, rules, table))
+    rules, table = read_steps(settle_reading(path, reading or Reading()), _take, read)
+    if is_file:
+        _check_rows(table, rules, read)
+    return _name_answers(table, rules, read)
 
 
-def _check_rows(table: RawTable, reading: Reading, read: Callable[[Any, Reading], Any]) -> None:
+def _check_rows(table: RawTable, reading: Reading, read: Read) -> None:
     """Warn about rows of a small wide file that are hardly persons; a release says nothing."""
     if reading.listed or table.store.n_persons > MOST_BY_HAND:
         return
@@ -124,36 +434,39 @@ def _check_rows(table: RawTable, reading: Reading, read: Callable[[Any, Reading]
         warnings.warn(sentence, UserWarning, stacklevel=4)
 
 
-def name_answers(table: RawTable, reading: Reading, choices: Choices | None) -> Responses:
+def _name_answers(table: RawTable, reading: Reading, read: Read) -> Responses:
     """Return a table as answers, which remember what the data decided about their reading."""
+    choices = None
+    if reading.right:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # all of it was said when the answers were read
+            choices = read(partial(take_choices, reading, table), reading)
     about = choices, reading.lowest_category, join_detected([table.detected, reading.detected])
     return Responses(table.items, table.persons, table.store, table.groups, *about)
 
 
 def read_steps(
-    reading: Reading, make: Callable[[Reading], RawTable], read: Callable[[Any, Reading], Any]
+    reading: Reading, take: Callable[[Reading, Iterator[Source]], RawTable], read: Read
 ) -> tuple[Reading, RawTable]:
     """Read right and wrong answers; where a value is neither, look whether all of them are steps.
 
-    Parameters
-    ----------
-    reading
-        What the user said.
-    make
-        Reads the answers.
-    read
-        Goes through the tables; see :func:`discreet.tables.tally.settle_scale`.
+    ``take`` makes the answers of the tables that ``read`` goes through.
     """
+
+    def make(rules: Reading) -> tuple[Reading, RawTable]:
+        table = read(partial(take, rules), rules)
+        check_named_items(rules, table.items)
+        return rules, table
+
     if not reading.may_have_steps:
-        return reading, make(reading)
-    if not reading.asked.is_said:
-        try:
-            return reading, make(reading)
-        except BadAnswer as refusal:
-            settled = settle_after(refusal, reading, read)
-        return settled, make(settled)
-    settled = settle_scale(reading, read) or reading
-    return settled, make(settled)
+        return make(reading)
+    if reading.asked.is_said:
+        return make(settle_scale(reading, read) or reading)
+    try:
+        return make(reading)
+    except BadAnswer as refusal:
+        settled = settle_after(refusal, reading, read)
+    return make(settled)
 
 
 def _take(reading: Reading, sources: Iterator[Source]) -> RawTable:
@@ -164,11 +477,7 @@ def _take(reading: Reading, sources: Iterator[Source]) -> RawTable:
         plan = plan_source(source, reading)
         kind = LongTable if isinstance(plan, LongPlan) else WideTable
         if table is not None and not isinstance(table, kind):
-            ours, theirs = ("long", "wide") if kind is LongTable else ("wide", "long")
-            raise BadResponses(
-                f"{source.name} is a {ours} table but {first} is a {theirs} one. Read them one by "
-                "one, or say layout='long' or layout='wide' (--layout) if this is a mistake."
-            )
+            raise refuse_mixture(source.name, first, plan)
         table, first = table or kind(reading), first or source.name
         before = table.n_rows
         table.add_source(source, plan)  # type: ignore[arg-type]
@@ -179,7 +488,29 @@ def _take(reading: Reading, sources: Iterator[Source]) -> RawTable:
             )
     if table is None:
         raise BadResponses("No file was read.")
-    return pack_table(table, reading)
+    if isinstance(table, WideTable):
+        return table.finish()
+    rows = table.finish()
+    coded = rows.person, rows.item, rows.code
+    store = store_answers(*coded, rows.persons, rows.items, reading, rows.place, rows.when)
+    return RawTable(rows.items, rows.persons, store, rows.groups, rows.detected)
+
+
+def refuse_numbering(name: str, is_numbered: bool) -> BadResponses:
+    """Return the refusal of a table with a person column after others without, or the reverse."""
+    return BadResponses(
+        f"{name} has {'no' if is_numbered else 'a'} person column, but the files before it have "
+        f"{'one' if is_numbered else 'none'}. Give all files a person column, or none."
+    )
+
+
+def refuse_mixture(name: str, first: str, plan: LongPlan | WidePlan) -> BadResponses:
+    """Return the refusal of a table that is long where the first is wide, or the other way."""
+    ours, theirs = ("long", "wide") if isinstance(plan, LongPlan) else ("wide", "long")
+    return BadResponses(
+        f"{name} is a {ours} table but {first} is a {theirs} one. Read them one by one, or say "
+        "layout='long' or layout='wide' (--layout) if this is a mistake."
+    )
 
 
 def read_frame(frame: Any, reading: Reading) -> Responses:
@@ -196,16 +527,18 @@ def read_frame(frame: Any, reading: Reading) -> Responses:
         source = FrameSource(table)
     if source.table.num_rows == 0:
         raise BadResponses("The data frame has columns but no rows, so there are no answers in it.")
-    reading, raw = read_steps(
-        reading,
-        lambda rules: _take_frame(source, plan, rules),
-        lambda take, rules: take(iter([source])),  # noqa: ARG005
-    )
-    check_named_items(reading, raw.items)
-    return name_answers(raw, reading, read_choices(table, reading, raw))
+
+    def read(take: Callable[[Iterator[Source]], Any], _: Reading) -> Any:
+        return take(iter([source]))
+
+    reading, raw = read_steps(reading, partial(_take_frame, plan), read)
+    return _name_answers(raw, reading, read)
 
 
-def _take_frame(source: FrameSource, plan: LongPlan | WidePlan, reading: Reading) -> RawTable:
+def _take_frame(
+    plan: LongPlan | WidePlan, reading: Reading, sources: Iterator[FrameSource]
+) -> RawTable:
+    (source,) = sources
     if isinstance(plan, WidePlan) and (packed := _pack_whole(source, plan, reading)) is not None:
         return packed
     return _take(reading, iter([source]))

@@ -14,15 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.pack import Repeated, store_long
-from discreet.answers.protocol import AnswerSource, Job, fold_blocks
-from discreet.answers.select import (
-    ABSENT,
-    CELLS,
-    cap_answers,
-    check_cap,
-    digest_store,
-    select_columns,
-)
+from discreet.answers.protocol import CELLS, Answers, Job, digest_store, fold_blocks
+from discreet.answers.select import ABSENT, cap_answers, check_cap, select_columns
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses
 from discreet.hints import Guessable
@@ -41,12 +34,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from discreet.answers.choices import Choices
-    from discreet.answers.pairs import Weighting
     from discreet.counts import PairCounts
     from discreet.counts.folds import Tally
+    from discreet.counts.pairs import Weighting
 
 
-class Responses(Guessable, AnswerSource):
+class Responses(Guessable, Answers):
     """Persons x items, each answer right (1), wrong (0) or missing. It cannot be changed.
 
     With steps (rating scales, points) an answer is a whole number from 0 to the item's steps. Made
@@ -55,11 +48,11 @@ class Responses(Guessable, AnswerSource):
     Parameters
     ----------
     items
-        One name per item, all different.
+        One name per item, all different, in column order.
     persons
         One id per person, all different; None numbers them "0", "1", ...
     store
-        The answers (see :mod:`discreet.counts.planes`).
+        The answers, as bit planes or sparse rows (see :mod:`discreet.counts.planes`).
     groups
         Further facts, one text per person ("" where unknown), by column name.
     choices
@@ -69,7 +62,16 @@ class Responses(Guessable, AnswerSource):
     detected
         What the data decided about how they were read.
     sample
-        Weights and sampling design of the persons; see :meth:`weigh`.
+        Weights and sampling design of the persons; see :meth:`weigh`. None where everybody counts
+        alike.
+
+    Attributes
+    ----------
+    n_persons, n_items, n_answers
+        How many persons, those without any answer included; items, those that nobody answered
+        included; and answers that were given.
+    steps
+        Per item, its highest category: 1 for right and wrong.
 
     Examples
     --------
@@ -83,20 +85,23 @@ class Responses(Guessable, AnswerSource):
 
     in_memory = True
     __slots__ = (
-        *("_choices", "_detected", "_groups", "_items", "_lowest", "_n_answers", "_persons"),
-        *("_persons_made", "_sample", "_store"),
+        *("items", "store", "groups", "choices", "lowest", "detected", "sample"),
+        *("n_persons", "n_items", "n_answers", "steps", "_persons", "_persons_made"),
     )
 
-    _items: tuple[str, ...]
-    _store: AnswerStore
+    items: tuple[str, ...]
+    store: AnswerStore
+    groups: Mapping[str, Texts]
+    choices: Choices | None
+    lowest: int
+    detected: tuple[Detected, ...]
+    sample: SurveyDesign | None
+    n_persons: int
+    n_items: int
+    n_answers: int
+    steps: tuple[int, ...]
     _persons: Any  # Arrow strings or numbers: a fifth of the memory of Python strings
-    _groups: Mapping[str, Texts]
     _persons_made: Texts | None
-    _n_answers: int
-    _choices: Choices | None
-    _lowest: int
-    _detected: tuple[Detected, ...]
-    _sample: SurveyDesign | None
 
     def __init__(
         self,
@@ -111,16 +116,19 @@ class Responses(Guessable, AnswerSource):
     ) -> None:
         n_persons = store.n_persons
         values = {
-            "_items": check_items(items, store.n_items),
-            "_store": store,
+            "items": check_items(items, store.n_items),
+            "store": store,
+            "groups": check_groups(groups or {}, n_persons),
+            "choices": choices,
+            "lowest": lowest,
+            "detected": tuple(detected),
+            "sample": sample,
+            "n_persons": n_persons,
+            "n_items": store.n_items,
+            "n_answers": store.n_answers,
+            "steps": store.steps,
             "_persons": None if persons is None else check_person_ids(persons, n_persons),
-            "_groups": check_groups(groups or {}, n_persons),
             "_persons_made": None,
-            "_n_answers": store.n_answers,
-            "_choices": choices,
-            "_lowest": lowest,
-            "_detected": tuple(detected),
-            "_sample": sample,
         }
         for slot, value in values.items():
             object.__setattr__(self, slot, value)
@@ -132,8 +140,8 @@ class Responses(Guessable, AnswerSource):
         raise AttributeError(f"Responses cannot be changed; build a new one instead of '{name}'.")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        about = (dict(self._groups), self._choices, self._lowest, self._detected, self._sample)
-        return Responses, (self._items, self._persons, self._store, *about)
+        about = (dict(self.groups), self.choices, self.lowest, self.detected, self.sample)
+        return Responses, (self.items, self._persons, self.store, *about)
 
     # -- made from ---------------------------------------------------------------------------
 
@@ -253,31 +261,6 @@ class Responses(Guessable, AnswerSource):
     # -- what it holds -----------------------------------------------------------------------
 
     @property
-    def items(self) -> tuple[str, ...]:
-        """Names of the items, in column order."""
-        return self._items
-
-    @property
-    def steps(self) -> tuple[int, ...]:
-        """Per item, its highest category: 1 for right and wrong."""
-        return self._store.steps
-
-    @property
-    def lowest(self) -> int:
-        """The value that category 0 had where the answers were read: 0, or 1 of scores 1 to 5."""
-        return self._lowest
-
-    @property
-    def detected(self) -> tuple[Detected, ...]:
-        """What the data decided about how the answers were read; a release refuses it."""
-        return self._detected
-
-    @property
-    def choices(self) -> Choices | None:
-        """What was chosen, of answers that were read with a key; else None."""
-        return self._choices
-
-    @property
     def persons(self) -> Texts:
         """Ids of the persons as text, in row order (made when first asked for)."""
         if self._persons_made is None:
@@ -288,21 +271,6 @@ class Responses(Guessable, AnswerSource):
     def person_ids(self) -> pa.Array | None:
         """Ids as Arrow strings; None where persons have none and are numbered."""
         return None if self._persons is None else self._persons.cast("string")
-
-    @property
-    def store(self) -> AnswerStore:
-        """The answers, as bit planes or sparse rows."""
-        return self._store
-
-    @property
-    def groups(self) -> Mapping[str, Texts]:
-        """Further columns by name: one text per person, "" where unknown."""
-        return self._groups
-
-    @property
-    def sample(self) -> SurveyDesign | None:
-        """Weights and sampling design of the persons; None where everybody counts alike."""
-        return self._sample
 
     def weigh(self, **design: Unpack[DesignWords]) -> Responses:
         """Return the same answers with weights and a sampling design, from columns of groups.
@@ -321,41 +289,26 @@ class Responses(Guessable, AnswerSource):
         >>> answers.sample.weight.tolist()
         [1.5, 0.0]
         """
-        sample = make_sample(self._groups, self.persons, **design)
-        about = (self._groups, self._choices, self._lowest, self._detected, sample)
-        return Responses(self._items, self._persons, self._store, *about)
-
-    @property
-    def n_persons(self) -> int:
-        """Number of persons, those without any answer included."""
-        return self._store.n_persons
-
-    @property
-    def n_items(self) -> int:
-        """Number of items, those that nobody answered included."""
-        return len(self._items)
-
-    @property
-    def n_answers(self) -> int:
-        """Number of answers that were given."""
-        return self._n_answers
+        sample = make_sample(self.groups, self.persons, **design)
+        about = (self.groups, self.choices, self.lowest, self.detected, sample)
+        return Responses(self.items, self._persons, self.store, *about)
 
     @property
     def nbytes(self) -> int:
         """Bytes held for answers and person ids (group columns not counted)."""
-        return self._store.nbytes + (0 if self._persons is None else int(self._persons.nbytes))
+        return self.store.nbytes + (0 if self._persons is None else int(self._persons.nbytes))
 
     # -- parts of it -------------------------------------------------------------------------
 
     def select(self, items: Sequence[object]) -> Responses:
         """Return exactly these items in this order; an unknown name is an unanswered column."""
         chosen = check_items(items, len(items))
-        index = {name: column for column, name in enumerate(self._items)}
+        index = {name: column for column, name in enumerate(self.items)}
         columns = np.array([index.get(name, ABSENT) for name in chosen], dtype=np.int64)
-        names = tuple(self._items[index[name]] if name in index else name for name in chosen)
-        store = select_columns(self._store, columns)
-        choices = None if self._choices is None else self._choices.select(names)
-        about = (self._groups, choices, self._lowest, self._detected, self._sample)
+        names = tuple(self.items[index[name]] if name in index else name for name in chosen)
+        store = select_columns(self.store, columns)
+        choices = None if self.choices is None else self.choices.select(names)
+        about = (self.groups, choices, self.lowest, self.detected, self.sample)
         return Responses(names, self._persons, store, *about)
 
     def select_persons(self, rows: Any) -> Responses:
@@ -373,7 +326,7 @@ class Responses(Guessable, AnswerSource):
         >>> answers.select_persons(["cid", "ann"]).to_array().tolist()
         [[0, 0, 1], [1, 0, 0]]
         """
-        from discreet.answers.reshaping import select_person_rows
+        from discreet.answers.select import select_person_rows
 
         return select_person_rows(self, rows)
 
@@ -385,7 +338,7 @@ class Responses(Guessable, AnswerSource):
         occur once: what was answered on several days is read together. Numbered persons are
         numbered anew.
         """
-        from discreet.answers.reshaping import join_responses
+        from discreet.answers.select import join_responses
 
         return join_responses(parts)
 
@@ -402,21 +355,21 @@ class Responses(Guessable, AnswerSource):
         limit = check_cap(max_answers)
         if limit >= self.n_items:
             return self
-        store = cap_answers(self._store, limit, source)
-        about = (self._groups, None, self._lowest, self._detected, self._sample)
-        return Responses(self._items, self._persons, store, *about)
+        store = cap_answers(self.store, limit, source)
+        about = (self.groups, None, self.lowest, self.detected, self.sample)
+        return Responses(self.items, self._persons, store, *about)
 
     # -- what it is asked --------------------------------------------------------------------
 
     def count(self, weighting: Weighting | None = None, tally: Tally | None = None) -> PairCounts:
         """Count, for every pair of items, the persons with one right and the other wrong."""
-        from discreet.answers.pairs import count_matrix
         from discreet.counts import PairCounts, name_weighting
+        from discreet.counts.pairs import count_matrix
 
-        answers, right = self._store.nodes.item_totals()
+        answers, right = self.store.nodes.item_totals()
         return PairCounts(
-            items=self._items,
-            right_wrong=count_matrix(cast(Any, self._store), weighting),
+            items=self.items,
+            right_wrong=count_matrix(cast(Any, self.store), weighting),
             answers=answers,
             right=right,
             persons=self.n_persons,
@@ -426,15 +379,15 @@ class Responses(Guessable, AnswerSource):
         )
 
     def _keep(self, tally: Tally) -> dict[str, Any]:
-        from discreet.answers.folding import FoldSums
+        from discreet.counts.folds import FoldSums
 
         sums = FoldSums(tally)
-        sums.add(cast(Any, self._store), self.person_ids, 0)
+        sums.add(cast(Any, self.store), self.person_ids, 0)
         return sums.finish(sum(self.steps))
 
     def reduce_all(self, jobs: Sequence[Job[Any]]) -> list[Any]:
         """Fold jobs over all persons, who are one block."""
-        return fold_blocks([(self._store, self._persons)], self.n_persons, jobs)
+        return fold_blocks([(self.store, self._persons)], self.n_persons, jobs)
 
     def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
         """Return the sum of the persons' keyed digests and their number, for the ledger.
@@ -442,19 +395,19 @@ class Responses(Guessable, AnswerSource):
         See :mod:`discreet.answers.select`. The items are taken in the order of their names,
         so the order of columns does not matter, nor does that of persons.
         """
-        ordered = self.select(sorted(self._items))
+        ordered = self.select(sorted(self.items))
         return digest_store(key, ordered.items, ordered.store, rule)
 
     def rows(self, start: int, stop: int) -> npt.NDArray[np.int8]:
         """Return persons ``start`` to ``stop`` as a matrix of 1, 0 and -1 (missing); categories."""
-        return self._store.rows(start, stop)
+        return self.store.rows(start, stop)
 
     def to_array(self) -> npt.NDArray[np.int8]:
         """Return all answers as a matrix ``[person, item]`` of 1, 0 and -1 (missing).
 
         With steps, of categories from 0.
         """
-        return self._store.rows(0, self.n_persons)
+        return self.store.rows(0, self.n_persons)
 
     def to_dataframe(self, layout: Layout = "long") -> pd.DataFrame:
         """Return the answers as a pandas DataFrame, or as Arrow where pandas is absent.
@@ -465,7 +418,7 @@ class Responses(Guessable, AnswerSource):
             ``"long"``: person, groups, item and response, a row for each answer. ``"wide"``: a
             row for each person and a column for each item, missing where there is no answer.
         """
-        from discreet.answers.reshaping import tabulate_answers
+        from discreet.answers.select import tabulate_answers
 
         return tabulate_answers(self, layout)
 
@@ -474,7 +427,7 @@ class Responses(Guessable, AnswerSource):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Responses):
             return NotImplemented
-        from discreet.answers.reshaping import hold_the_same
+        from discreet.answers.select import hold_the_same
 
         return hold_the_same(self, other)
 
@@ -492,6 +445,6 @@ class Responses(Guessable, AnswerSource):
         return f"<Responses: {self._summary()}>"
 
     def _repr_html_(self) -> str:
-        listed = ", ".join(html.escape(name) for name in self._items[:8])
+        listed = ", ".join(html.escape(name) for name in self.items[:8])
         more = ", ..." if self.n_items > 8 else ""
         return f"<p><b>Responses</b>: {self._summary()}<br>items: {listed}{more}</p>"

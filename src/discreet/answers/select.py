@@ -1,28 +1,50 @@
-"""Keep a part of the answers: some items, a sample of persons, or at most so many answers of each.
+"""Parts of answers, several sets of persons together, and answers as a table again.
 
-In: a store. Out: a new store of the same form; nothing is changed in place. The cap draws from
-the secure source only, because it is a step of a private release.
+In: a store, or answers in memory. Out: some items, some persons, at most so many answers of each;
+all persons of several sets. Nothing is changed in place. The cap draws from the secure source only,
+because it is a step of a private release.
 """
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.steps import StepStore, step_store
+from discreet.answers.choices import join_choices
+from discreet.answers.pack import store_long, store_steps
 from discreet.counts.nodes import nodes_of
-from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows, narrow_items
-from discreet.errors import BadUsage
+from discreet.counts.planes import (
+    CHUNK_CELLS,
+    AnswerStore,
+    BitPlanes,
+    Nodes,
+    SparseRows,
+    StepStore,
+    narrow_items,
+    read_only,
+    row_starts,
+    step_store,
+)
+from discreet.errors import BadResponses, BadUsage
 from discreet.jit import worth_compiling
+from discreet.names import restore_ids
 from discreet.secure import RandomSource
-from discreet.types import BoolArray, Int64Array, UInt64Array
+from discreet.tables.remedies import join_detected
+from discreet.tables.survey import refuse_weights
+from discreet.tabular import make_frame
+from discreet.text import name_some
+from discreet.types import IndexArray, Int64Array, Layout, Texts, UInt64Array
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from discreet.answers.responses import Responses
 
 _CELLS = 1 << 22
 """Cells looked at together in capping: 16 megabytes of random keys."""
@@ -64,12 +86,12 @@ def _select_rows(store: SparseRows, columns: npt.NDArray[np.int64]) -> SparseRow
     new_column[columns[present]] = np.flatnonzero(present)
     item = new_column[store.item]
     entry = np.flatnonzero(item != ABSENT)
-    person = _person_of_answers(store)[entry]
+    person = store.person[entry]
     item = item[entry]
     if (np.diff(new_column[new_column != ABSENT]) < 0).any():
         order = np.argsort(person * max(len(columns), 1) + item, kind="stable")
         item, entry = item[order], entry[order]
-    indptr = _row_starts(person, store.n_persons)
+    indptr = row_starts(person, store.n_persons)
     return SparseRows(indptr, narrow_items(item, len(columns)), store.right[entry], len(columns))
 
 
@@ -130,7 +152,7 @@ def keep_entries(starts: Int64Array, limit: int, draw: Draw) -> npt.NDArray[np.b
             return _cap_plain(starts, persons, keys, limit, keep)
         from discreet.counts.row_kernels import cap_entries
 
-        return np.asarray(cap_entries(starts, persons, _read_only(keys), limit, keep))
+        return np.asarray(cap_entries(starts, persons, read_only(keys), limit, keep))
 
     _cap_until_decided(draw, np.diff(starts), limit, cap)
     return keep
@@ -168,8 +190,7 @@ def _cap_rows(store: SparseRows, max_answers: int, source: RandomSource) -> Spar
         local_starts = starts[first : last + 1] - starts[first]
         draw = _draw_from(source, np.diff(local_starts))
         keep[starts[first] : starts[last]] = keep_entries(local_starts, max_answers, draw)
-    n_kept = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])
-    return SparseRows(n_kept[starts], store.item[keep], store.right[keep], store.n_items)
+    return store.keep(keep)
 
 
 def _cap_planes(store: BitPlanes, max_answers: int, source: RandomSource) -> BitPlanes:
@@ -199,7 +220,7 @@ def _cap_words(answered: UInt64Array, limit: int, source: RandomSource) -> UInt6
     turn_plane(answered, rows, 0)
 
     def cap(persons: Int64Array, keys: npt.NDArray[np.uint32]) -> Int64Array:
-        return np.asarray(cap_bits(rows, persons, _read_only(keys), limit))
+        return np.asarray(cap_bits(rows, persons, read_only(keys), limit))
 
     _cap_until_decided(_draw_from(source, numbers), numbers, limit, cap)
     turn_back(rows, np.arange(64 * words, dtype=np.int32), items, answered[None])
@@ -210,17 +231,10 @@ def _cap_words_plain(answered: UInt64Array, limit: int, source: RandomSource) ->
     """Do the same with NumPy alone."""
     bits = np.unpackbits(answered.view(np.uint8), axis=1, bitorder="little")
     person, item = np.nonzero(bits.T)
-    starts = _row_starts(person, bits.shape[1])
+    starts = row_starts(person, bits.shape[1])
     gone = ~keep_entries(starts, limit, _draw_from(source, np.diff(starts)))
     bits[item[gone], person[gone]] = 0
     return np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
-
-
-def _read_only(keys: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    """Return keys in the one form that the loops are compiled for."""
-    view = keys.view()
-    view.setflags(write=False)
-    return view
 
 
 def flip_answers(store: BitPlanes | SparseRows) -> BitPlanes | SparseRows:
@@ -230,238 +244,205 @@ def flip_answers(store: BitPlanes | SparseRows) -> BitPlanes | SparseRows:
     return SparseRows(store.indptr, store.item, ~store.right, store.n_items)
 
 
-def _person_of_answers(store: SparseRows) -> npt.NDArray[np.int64]:
-    return np.repeat(np.arange(store.n_persons), np.diff(store.indptr))
+def select_person_rows(responses: Responses, rows: Any) -> Responses:
+    """Return some of the persons with all that is known of them."""
+    positions = find_rows(rows, responses.persons)
+    chosen = responses.choices
+    from discreet.answers.responses import Responses
 
-
-def _row_starts(person: npt.NDArray[np.int64], n_persons: int) -> npt.NDArray[np.int64]:
-    starts = np.zeros(n_persons + 1, dtype=np.int64)
-    np.cumsum(np.bincount(person, minlength=n_persons), out=starts[1:])
-    return starts
-
-
-# Keyed digests of persons' answers, as sums that add up over batches.
-#
-# In: a key and answers. Out: the sum of the persons' keyed hashes, and how many were added. The
-# sum is the same in any order of the persons and over any batches of them, so every place that
-# holds a part of the persons computes its part. Without the key nobody can test a guess of the
-# answers against it. The ledger seals the whole sum into a fingerprint.
-#
-# Two rules. By ``cells`` a person is the names of the answered items with the answers, and a person
-# without answers adds nothing: columns and rows that hold no answer change nothing. By ``rows``,
-# the rule of ledgers of schema 1, a person is the answers as ``int8`` (1, 0, -1 for missing) in the
-# order of the items' names; it is there to recognise what such a ledger was charged for.
-
-CELLS = "cells"
-ROWS = "rows"
-
-SUM_BYTES = 64
-
-BLOCK = 1 << 20
-"""Cells looked at together: at most about 30 MB."""
-
-
-def digest_rows(key: bytes, rows: Iterable[Any]) -> tuple[int, int]:
-    """Return the sum modulo 2^512 of the keyed hashes of rows, and the number of rows.
-
-    Parameters
-    ----------
-    key
-        At most 64 bytes.
-    rows
-        One per person: bytes, or a contiguous array of the person's answers.
-
-    Examples
-    --------
-    >>> whole, count = digest_rows(b"k", [b"a", b"b", b"a"])
-    >>> parts = [digest_rows(b"k", [b"a"]), digest_rows(b"k", [b"b", b"a"])]
-    >>> add_digests(parts) == (whole, count)
-    True
-    """
-    total = count = 0
-    for row in rows:
-        digest = hashlib.blake2b(row, key=key, digest_size=SUM_BYTES, person=b"row").digest()
-        total += int.from_bytes(digest, "little")
-        count += 1
-    return total % (1 << (8 * SUM_BYTES)), count
-
-
-ID_BYTES = 16
-
-
-def digest_ids(key: bytes, batches: Iterable[Iterable[object] | None]) -> bytes:
-    """Return keyed digests of persons' ids, sorted, each once, one behind the other.
-
-    A batch is None where persons have no ids; that is refused.
-
-    Examples
-    --------
-    >>> digest_ids(b"k", [["ann"], ["bob"]]) == digest_ids(b"k", [["bob", "ann", "bob"]])
-    True
-    """
-    digests = bytearray()
-    for batch in batches:
-        if batch is None:
-            raise BadUsage(
-                "this ledger remembers persons by their ids, and these have none: a number in a "
-                "file is another person in the next one. Name the column of ids (--person COL, in "
-                "Python person=; of an array, persons=), or charge a ledger that was made without "
-                "--remember-persons."
-            )
-        for name in map(str, batch):
-            digest = hashlib.blake2b(name.encode(), key=key, digest_size=ID_BYTES, person=b"id")
-            digests += digest.digest()
-    return np.unique(np.frombuffer(bytes(digests), dtype=f"S{ID_BYTES}")).tobytes()
-
-
-def digest_store(
-    key: bytes, items: Sequence[str], store: AnswerStore, rule: str = CELLS
-) -> tuple[int, int]:
-    """Return the digest of every person in a store, whose items are in the order of names."""
-    step = max(1, BLOCK // max(store.n_items, 1))
-    blocks = (store.rows(start, start + step) for start in range(0, store.n_persons, step))
-    if rule == ROWS:
-        return add_digests(digest_rows(key, block) for block in blocks)
-    codes = _cell_codes(key, items, max(store.steps, default=1))
-    return add_digests(digest_rows(key, _answered_cells(block, codes)) for block in blocks)
-
-
-def _cell_codes(key: bytes, items: Sequence[str], highest: int) -> npt.NDArray[np.uint64]:
-    """Return ``[item, answer]``: eight keyed bytes that stand for an item's name with an answer."""
-    codes = [
-        hashlib.blake2b(f"{answer}{name}".encode(), key=key, digest_size=8, person=b"cell").digest()
-        for name in items
-        for answer in range(highest + 1)
-    ]
-    return np.frombuffer(b"".join(codes), dtype=np.uint64).reshape(-1, highest + 1)
-
-
-def _answered_cells(
-    block: npt.NDArray[np.int8], codes: npt.NDArray[np.uint64]
-) -> Iterator[npt.NDArray[np.uint64]]:
-    """Yield the codes of each person's answered cells; nothing for a person without any."""
-    person, item = np.nonzero(block >= 0)
-    cells = codes[item, block[person, item]]
-    starts = np.flatnonzero(np.diff(person, prepend=-1))
-    for low, high in pairwise([*starts.tolist(), len(cells)]):
-        yield cells[low:high]
-
-
-def add_digests(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    """Return the digest of all rows from those of disjoint parts of them."""
-    total = count = 0
-    for part_total, part_count in parts:
-        total += part_total
-        count += part_count
-    return total % (1 << (8 * SUM_BYTES)), count
-
-
-Store = TypeVar("Store", bound=AnswerStore)
-
-_START, _FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-
-
-def thin_persons(store: Store, ids: Any, first: int, stands: Int64Array) -> Store:
-    """Return the persons who are drawn.
-
-    Parameters
-    ----------
-    store
-        Answers of some persons.
-    ids
-        Their ids: numbers, texts, or None where they are numbered from ``first`` on.
-    stands
-        How many persons each of them stands for, if drawn; see :func:`stand_for`.
-    """
-    person_ids = np.arange(first, first + store.n_persons) if ids is None else ids
-    chosen = np.flatnonzero(draw_persons(hash_texts(person_ids), stands))
-    return cast(Store, store.pick(chosen))
-
-
-def stand_for(store: AnswerStore, every: Int64Array) -> Int64Array:
-    """Return how many persons everybody stands for, if drawn: the least of the answered items.
-
-    Of persons without answers the most of all items. With steps ``every`` is about nodes, so that
-    of a category that few are in everybody is drawn.
-    """
-    weights = np.full(store.n_persons, every.max(initial=1), dtype=np.int64)
-    nodes = store.nodes
-    if isinstance(nodes, BitPlanes):
-        # Common items first: what a rarer one says is written over it.
-        for number in np.unique(every)[-2::-1]:
-            weights[_answered_any(nodes, every == number)] = number
-        return weights
-    some = np.diff(nodes.indptr) > 0
-    if some.any():
-        weights[some] = np.minimum.reduceat(every[nodes.item], nodes.indptr[:-1][some])
-    return weights
-
-
-def draw_persons(hashes: UInt64Array, stands: Int64Array) -> BoolArray:
-    """Say who is drawn: one of as many as a person would stand for, by the hash's upper half.
-
-    Examples
-    --------
-    >>> hashes = hash_texts(np.arange(30_000))
-    >>> int(draw_persons(hashes, np.full(30_000, 10)).sum())
-    2911
-    """
-    upper = hashes >> np.uint64(32)
-    return np.asarray(upper * stands.astype(np.uint64) < np.uint64(1 << 32))
-
-
-def hash_texts(ids: Any) -> UInt64Array:
-    """Return a number of 64 bits for each id's text, the same on every machine.
-
-    Examples
-    --------
-    >>> [hex(one) for one in hash_texts(np.array(["ann", "7"], dtype=object)).tolist()]
-    ['0x49f3d787c1a15f7', '0xd9464becc83af5b2']
-    >>> bool(hash_texts(np.array([7]))[0] == hash_texts(np.array(["7"], dtype=object))[0])
-    True
-    """
-    starts, octets = _spell(ids)
-    # Long texts first, so that those that go on are always the first ones.
-    lengths = np.diff(starts)
-    order = np.argsort(-lengths, kind="stable")
-    at, going_on = (
-        starts[:-1][order],
-        np.searchsorted(-lengths[order], -np.arange(lengths.max(initial=0))),
+    return Responses(
+        responses.items,
+        responses.persons[positions],
+        take_store(responses.store, positions),
+        {name: texts[positions] for name, texts in responses.groups.items()},
+        None if chosen is None else replace(chosen, chosen=chosen.chosen[positions]),
+        responses.lowest,
+        responses.detected,
+        None if responses.sample is None else responses.sample.take(positions),
     )
-    state = np.full(len(order), _START)
-    for offset, number in enumerate(going_on):
-        some = state[:number]
-        some ^= octets[at[:number] + offset]
-        some *= _FACTOR
-    # The last byte reached the lower digits only.
-    state ^= state >> np.uint64(32)
-    state *= _MIX
-    state ^= state >> np.uint64(29)
-    hashes = np.empty_like(state)
-    hashes[order] = state
-    return hashes
 
 
-def _spell(ids: Any) -> tuple[Int64Array, npt.NDArray[np.uint8]]:
-    """Return where each id's text starts, and the bytes of all texts."""
+def join_responses(parts: Sequence[Responses]) -> Responses:
+    """Return all persons behind each other, over all items."""
+    if not isinstance(parts, Sequence) or not all(hasattr(part, "store") for part in parts):
+        raise BadUsage(
+            "answers are put together from a list of Responses; read tables with read_responses or "
+            "Responses.from_dataframe first"
+        )
+    if not parts:
+        raise BadResponses("Nothing to put together: give at least one set of answers.")
+    for part in parts:
+        refuse_weights(
+            part.sample,
+            "putting answers together",
+            "units of two samples may have the same names. Read all persons from one table",
+        )
+    steps, lowest = join_items(parts), {part.lowest for part in parts}
+    if len(lowest) > 1:
+        raise BadResponses(
+            f"some of these answers were read with {min(lowest)} as the lowest category and others "
+            f"with {max(lowest)}, so that the same category does not mean the same. Say lowest= "
+            "where they are read"
+        )
+    from discreet.answers.responses import Responses
+
+    return Responses(
+        tuple(steps),
+        join_persons(parts),
+        join_stores(parts, steps),
+        join_groups(parts),
+        join_choices([(part.choices, part.n_persons) for part in parts]),
+        min(lowest),
+        join_detected(part.detected for part in parts),
+    )
+
+
+def tabulate_answers(responses: Responses, layout: Layout) -> pd.DataFrame:
+    """Return a pandas DataFrame, or Arrow where pandas is absent."""
     import pyarrow as pa
 
-    if isinstance(ids, np.ndarray):
-        is_integer = ids.dtype.kind in "iu"
-        ids = pa.array(ids) if is_integer else pa.array([str(value) for value in ids], pa.string())
-    texts = ids.cast(pa.large_string())
-    _, places, content = texts.buffers()
-    starts = np.frombuffer(places, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    empty = np.zeros(0, dtype=np.uint8)
-    return starts, empty if content is None else np.frombuffer(content, dtype=np.uint8)
+    columns = list_table_columns(responses, layout).items()
+    return make_frame(pa.table({name: pa.array(_restore(values)) for name, values in columns}))
 
 
-def _answered_any(planes: BitPlanes, items: BoolArray) -> BoolArray:
-    """Say who answered one of these items."""
-    words = np.zeros((planes.right.shape[0], planes.right.shape[2]), dtype=np.uint64)
-    for item in np.flatnonzero(items):
-        words |= planes.right[:, item]
-        words |= planes.wrong[:, item]
-    bits = np.unpackbits(words.view(np.uint8), bitorder="little")
-    return bits.reshape(-1)[: planes.n_persons].astype(bool)
+def _restore(column: Any) -> Any:
+    """Return a column, ids that were numbers as numbers again."""
+    return restore_ids(column.tolist()) if column.dtype == object else column
+
+
+def find_rows(rows: Any, persons: Texts) -> IndexArray:
+    """Return the positions of persons: a slice, truth values, positions or ids, each once."""
+    n = len(persons)
+    if isinstance(rows, slice):
+        return np.arange(n)[rows]
+    choice = np.asarray(rows)
+    if choice.ndim != 1:
+        raise BadUsage(
+            "persons are chosen by a list: of positions, of ids, or of one truth value for each "
+            f"person; found {type(rows).__name__}"
+        )
+    if choice.dtype == bool and len(choice) == n:
+        return np.flatnonzero(choice)
+    positions = _find_positions(choice, persons) if len(choice) else np.zeros(0, dtype=np.intp)
+    if len(np.unique(positions)) < len(positions):
+        raise BadUsage("a person was chosen twice; ids must differ, so choose everybody once")
+    return positions
+
+
+def _find_positions(choice: Any, persons: Texts) -> IndexArray:
+    if choice.dtype.kind in "iu":
+        outside = choice[(choice < 0) | (choice >= len(persons))]
+        if len(outside):
+            raise BadUsage(
+                f"there is no person at position {outside[0]}: positions go from 0 to "
+                f"{len(persons) - 1}"
+            )
+        return np.asarray(choice, dtype=np.intp)
+    if choice.dtype == bool:
+        raise BadUsage(f"{len(choice)} truth values were given for {len(persons)} persons")
+    row_of = {person: row for row, person in enumerate(persons)}
+    unknown = [str(person_id) for person_id in choice if str(person_id) not in row_of]
+    if unknown:
+        raise BadUsage(f"there is no answer of {name_some(unknown)} here; ids are texts")
+    return np.array([row_of[str(person_id)] for person_id in choice], dtype=np.intp)
+
+
+def take_store(store: AnswerStore, positions: IndexArray) -> AnswerStore:
+    """Return the answers of these persons, in this order."""
+    if isinstance(store, StepStore):
+        return StepStore(cast(Nodes, take_store(store.nodes, positions)), store.steps)
+    ordered = np.sort(positions)
+    rows = cast(SparseRows, store.take(ordered)).take(np.searchsorted(ordered, positions))
+    return store_long(
+        rows.person, rows.item.astype(np.int64), rows.right, rows.n_persons, rows.n_items
+    )
+
+
+def join_items(parts: Sequence[Responses]) -> dict[str, int]:
+    """Return all items in the order in which they first occur, with their highest categories."""
+    steps: dict[str, int] = {}
+    for part in parts:
+        for item, n_steps in zip(part.items, part.steps, strict=True):
+            steps[item] = max(n_steps, steps.get(item, n_steps))
+    return steps
+
+
+def join_persons(parts: Sequence[Responses]) -> list[str] | None:
+    """Return all ids; None where nobody has one. A person in two parts is an error."""
+    if all(part.person_ids is None for part in parts):
+        return None
+    ids = [str(person) for part in parts for person in part.persons]
+    if len(set(ids)) == len(ids):
+        return ids
+    known_ids: set[str] = set()
+    repeated = [name for name in ids if name in known_ids or known_ids.add(name)]  # type: ignore[func-returns-value]
+    raise BadResponses(
+        f"{len(repeated)} of the persons occur in more than one part: {name_some(repeated)}. Put "
+        "behind each other they would count as different persons; read the tables together "
+        "instead, with repeats= for items that were answered twice"
+    )
+
+
+def join_stores(parts: Sequence[Responses], steps: Mapping[str, int]) -> AnswerStore:
+    """Return the persons of all parts behind each other, over all items.
+
+    An item may have more steps in one part than in another.
+    """
+    column = {name: number for number, name in enumerate(steps)}
+    entries, before = [], 0
+    for part in parts:
+        columns = np.array([column[name] for name in part.items])
+        size = max(64, CHUNK_CELLS // max(part.n_items, 1))
+        for start in range(0, part.n_persons, size):
+            cells = part.rows(start, start + size)
+            person, item = np.nonzero(cells >= 0)
+            entries.append((before + start + person, columns[item], cells[person, item]))
+        before += part.n_persons
+    person, item, code = (np.concatenate(arrays) for arrays in zip(*entries, strict=True))
+    return store_steps(person, item, code, before, tuple(steps.values()))
+
+
+def join_groups(parts: Sequence[Responses]) -> dict[str, Texts]:
+    """Return all columns of groups, "" for persons of parts that do not have one."""
+    names = {name: None for part in parts for name in part.groups}
+    return {
+        name: np.concatenate(
+            [part.groups.get(name, np.full(part.n_persons, "", dtype=object)) for part in parts]
+        )
+        for name in names
+    }
+
+
+def list_table_columns(responses: Responses, layout: Layout) -> Mapping[str, Any]:
+    """Return the columns of a long or a wide table."""
+    if layout not in ("long", "wide"):
+        raise BadUsage(f"layout must be 'long' or 'wide', found {layout!r}")
+    cells = responses.to_array()
+    about = {"person": responses.persons, **responses.groups}
+    if layout == "long":
+        person, item = np.nonzero(cells >= 0)
+        names = np.array(responses.items, dtype=object)
+        person_columns = {name: values[person] for name, values in about.items()}
+        return {**person_columns, "item": names[item], "response": cells[person, item]}
+    taken = [name for name in about if name in responses.items]
+    if taken:
+        raise BadUsage(
+            f"a wide table would have two columns '{taken[0]}', for an item and for persons; use "
+            "layout='long'"
+        )
+    columns = zip(responses.items, cells.T, strict=True)
+    return {**about, **{item: np.ma.masked_less(codes, 0) for item, codes in columns}}
+
+
+def hold_the_same(left: Responses, right: Responses) -> bool:
+    """Say whether two hold the same answers of the same persons to the same items."""
+    sizes = [(part.items, part.n_persons, part.n_answers) for part in (left, right)]
+    if sizes[0] != sizes[1] or not np.array_equal(left.persons, right.persons):
+        return False
+    if left.groups.keys() != right.groups.keys():
+        return False
+    if not all(np.array_equal(texts, right.groups[name]) for name, texts in left.groups.items()):
+        return False
+    step = max(64, CHUNK_CELLS // left.n_items)
+    starts = range(0, left.n_persons, step)
+    return all(np.array_equal(left.rows(s, s + step), right.rows(s, s + step)) for s in starts)

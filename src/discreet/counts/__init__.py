@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,12 @@ import numpy as np
 
 from discreet.counts import matrix as form
 from discreet.counts.folds import (
+    UNWEIGHTED,
     FoldCounts,
     count_common,
     explain_folds,
     join_sketches,
+    name_weighting,
 )
 from discreet.counts.matrix import (
     FoldsHeader,
@@ -61,7 +63,6 @@ __all__ = [
     "prefers_sparse",
 ]
 
-UNWEIGHTED = "none"
 UNKNOWN = "unknown"
 
 COUNTED_TWICE = (
@@ -199,14 +200,14 @@ class PairCounts(Guessable):
                 "the sum of these counts does not fit into 64-bit integers; weights this large "
                 "cannot be added exactly. Use smaller weights."
             )
-        return PairCounts(
-            items=self.items,
+        return replace(
+            self,
             right_wrong=right_wrong,
             answers=self.answers + other.answers,
             right=self.right + other.right,
             persons=self.persons + other.persons,
             weighting=_same_weighting(self.weighting, other.weighting),
-            steps=self.steps,
+            note={},
             **_add_persons(self, other),
         )
 
@@ -273,17 +274,14 @@ class PairCounts(Guessable):
         is_old = old >= 0
         answers, right = np.zeros((2, len(old)), dtype=np.int64)
         answers[is_old], right[is_old] = self.answers[old[is_old]], self.right[old[is_old]]
-        moved = move_cells(self.right_wrong, old)
-        return PairCounts(
+        return replace(
+            self,
             items=names,
-            right_wrong=moved,
+            right_wrong=move_cells(self.right_wrong, old),
             answers=answers,
             right=right,
-            persons=self.persons,
-            weighting=self.weighting,
+            note={},
             folds=_select_folds(self.folds, old, steps),
-            sketch=self.sketch,
-            repeated=self.repeated,
             steps=steps,
         )
 
@@ -393,20 +391,6 @@ def _take_folds(header: FoldsHeader | None, arrays: dict[str, Any]) -> FoldCount
         return None
     parts = {name: arrays.pop(f"fold_{name}").astype(np.int64) for name in FOLD_PARTS}
     return FoldCounts(asked=header.asked, weighting=header.weighting, **parts)
-
-
-def name_weighting(weighting: object | None) -> str:
-    """Return a name for a weighting that is the same in every process.
-
-    Functions are known by their names only, objects also by what they hold.
-    """
-    if weighting is None:
-        return UNWEIGHTED
-    if is_dataclass(weighting):
-        return repr(weighting)
-    definition = weighting if hasattr(weighting, "__qualname__") else type(weighting)
-    held = "" if definition is weighting else f"({getattr(weighting, '__dict__', {})!r})"
-    return f"{definition.__module__}.{definition.__qualname__}{held}"
 
 
 def _same_weighting(ours: str, theirs: str) -> str:

@@ -5,20 +5,30 @@ each fold, of which a fit finds its own standard errors by leaving one fold out 
 sketch, by which counts that share persons are recognised. Both use a fixed hash of the id's text,
 MD5, because every database has it: a person is in the same fold in every engine and on every day.
 It hides nobody: whoever guesses an id can find it in a sketch. Confidential, like all counts.
+
+Batches of whole persons are added up by :class:`FoldSums`. Items only ever join at the end of the
+list; folds that no longer fit into memory are put together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from hashlib import md5
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.counts.nodes import Recoding, item_of_nodes
+from discreet.counts.pairs import count_store
+from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage
 from discreet.types import IndexArray, Int64Array, UInt64Array
+
+if TYPE_CHECKING:
+    from discreet.counts import PairCounts
+
+UNWEIGHTED = "none"
 
 FOLD_BYTES = 1 << 30
 """Memory for the matrices of all folds: 32 folds of 2,048 items, 8 folds of 4,096."""
@@ -71,6 +81,20 @@ class Tally:
                 f"the number of folds must be from {FEWEST_FOLDS} to {MOST_FOLDS} (or 0 for none), "
                 f"found {self.folds!r}; with few folds standard errors say next to nothing. Use 32"
             )
+
+
+def name_weighting(weighting: object | None) -> str:
+    """Return a name for a weighting that is the same in every process.
+
+    Functions are known by their names only, objects also by what they hold.
+    """
+    if weighting is None:
+        return UNWEIGHTED
+    if is_dataclass(weighting):
+        return repr(weighting)
+    definition = weighting if hasattr(weighting, "__qualname__") else type(weighting)
+    held = "" if definition is weighting else f"({getattr(weighting, '__dict__', {})!r})"
+    return f"{definition.__module__}.{definition.__qualname__}{held}"
 
 
 def afford_folds(requested: int, items: int) -> int:
@@ -246,3 +270,63 @@ def count_common(
     common = np.isin(union, ours, assume_unique=True) & np.isin(union, theirs, assume_unique=True)
     share = common.mean() if len(union) else 0.0
     return round(float(share * (persons + others) / (1 + share)))
+
+
+class FoldSums:
+    """What is kept of the persons so far.
+
+    Parameters
+    ----------
+    tally
+        What is to be kept.
+    start
+        Counts to go on from.
+    """
+
+    def __init__(self, tally: Tally, start: PairCounts | None = None) -> None:
+        self._tally = tally
+        self.sketch: UInt64Array | None = np.zeros(0, np.uint64)
+        self.folds: FoldCounts | None = None
+        if start is not None:
+            self.sketch, self.folds = start.sketch, start.folds
+        elif tally.folds:
+            number, name = tally.folds, name_weighting(tally.weighting)
+            pairs, answers, persons = (np.zeros((number, *[0] * k), np.int64) for k in (2, 1, 0))
+            self.folds = FoldCounts(number, pairs, answers, persons, name)
+
+    def add(self, store: AnswerStore, ids: Any, before: int) -> None:
+        """Add some persons: ``ids`` are theirs, or None where only their numbers are known."""
+        hashes = hash_persons(np.arange(before, before + store.n_persons) if ids is None else ids)
+        if ids is None or self.sketch is None:
+            # A number is no id: tomorrow's first person is another one.
+            self.sketch = None
+        else:
+            self.sketch = join_sketches([self.sketch, sketch_persons(hashes)])
+        self._grow(store.nodes.n_items)
+        if self.folds is not None:
+            self.folds = self.folds + count_folds(store, hashes, self._tally, self.folds.number)
+
+    def _grow(self, items: int) -> None:
+        if self.folds is not None and items > (n_items := self.folds.answers.shape[1]):
+            old = np.arange(items)
+            old[n_items:] = -1
+            self.folds = self.folds.select(old)
+
+    def finish(self, items: int) -> dict[str, Any]:
+        """Return what was kept, for the counts of so many items."""
+        self._grow(items)
+        return {"folds": self.folds, "sketch": self.sketch}
+
+
+def count_folds(store: AnswerStore, hashes: UInt64Array, tally: Tally, number: int) -> FoldCounts:
+    """Count the pairs of every fold, of which there are ``number``."""
+    m = store.nodes.n_items
+    right_wrong = np.zeros((number, m, m), dtype=np.int64)
+    answers, persons = np.zeros((number, m), dtype=np.int64), np.zeros(number, dtype=np.int64)
+    fold_of = deal_persons(hashes, tally.folds) % number
+    for fold in np.unique(fold_of).tolist():
+        part = store.pick(np.flatnonzero(fold_of == fold))
+        right_wrong[fold] += count_store(part, tally.weighting)
+        answers[fold] += part.nodes.item_totals()[0]
+        persons[fold] += part.n_persons
+    return FoldCounts(tally.folds, right_wrong, answers, persons, name_weighting(tally.weighting))

@@ -17,7 +17,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from discreet.counts.row_kernels import ones_in
+from discreet.counts.row_kernels import LANES, SIDE, VECTOR, WORD, ones_in
 from discreet.jit import compiled_loop
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped"
@@ -27,15 +27,10 @@ from discreet.jit import compiled_loop
 
 CACHED_ROWS = 48
 """Items whose words stay in the second-level cache while the columns pass by."""
-SIDE = 64
 DIGITS = 32
 FIRST_ROOM = 1 << 12
 """Places in the first table of weights; a table that fills up is made again, larger."""
-LANES = 8
 TILE_ROWS, TILE_COLUMNS = 4, 6
-
-WORD = ir.IntType(64)
-VECTOR = ir.VectorType(WORD, LANES)
 
 
 def _function(builder, name, returned):

@@ -218,24 +218,6 @@ def pack_values(values, right, wrong, bad):
 
 
 @compiled_loop
-def fill_planes(person, item, is_right, right, wrong):
-    """Set the bit of every long row; return the index of the first repeated one, or -1."""
-    words = right.shape[2]
-    for row in range(len(person)):
-        word = person[row] // 64
-        block = word // words
-        bit = np.uint64(1) << np.uint64(person[row] % 64)
-        old = right[block, item[row], word % words] | wrong[block, item[row], word % words]
-        if old & bit:
-            return row
-        if is_right[row]:
-            right[block, item[row], word % words] |= bit
-        else:
-            wrong[block, item[row], word % words] |= bit
-    return -1
-
-
-@compiled_loop
 def order_rows(person, item, is_right, next_entry, items_out, right_out):
     """Sort long rows by person, then item; return whether a pair occurs twice.
 
@@ -290,40 +272,35 @@ def count_persons(plane, total):
     digits = np.zeros((DIGITS, words), dtype=np.uint64)
     carry = np.empty(words, dtype=np.uint64)
     for first in range(0, items - items % 8, 8):
-        eight = plane[first : first + 8]
         for word in range(words):
-            ones, a = _add_three(digits[0, word], eight[0, word], eight[1, word])
-            ones, b = _add_three(ones, eight[2, word], eight[3, word])
+            ones, a = _add_three(digits[0, word], plane[first, word], plane[first + 1, word])
+            ones, b = _add_three(ones, plane[first + 2, word], plane[first + 3, word])
             twos, c = _add_three(digits[1, word], a, b)
-            ones, a = _add_three(ones, eight[4, word], eight[5, word])
-            ones, b = _add_three(ones, eight[6, word], eight[7, word])
+            ones, a = _add_three(ones, plane[first + 4, word], plane[first + 5, word])
+            ones, b = _add_three(ones, plane[first + 6, word], plane[first + 7, word])
             twos, d = _add_three(twos, a, b)
             digits[0, word], digits[1, word] = ones, twos
             digits[2, word], carry[word] = _add_three(digits[2, word], c, d)
-        _add_carry(digits, 3, first // 8, carry)
+        _add_carry(digits, np.int64(3), first // 8, carry)
     for item in range(items - items % 8, items):
-        carry[:] = plane[item]
-        _add_carry(digits, 0, item, carry)
+        for word in range(words):
+            carry[word] = plane[item, word]
+        _add_carry(digits, np.int64(0), item, carry)
     _read_digits(digits, items, total)
 
 
 @compiled_loop
-def _add_carry(digits, lowest, before, carry):
-    """Add one bit to the digits from ``lowest`` on, which so far hold at most ``before``."""
-    digit = lowest
+def _add_carry(digits, digit, before, carry):
+    """Add one bit to the digits from ``digit`` on, which so far hold at most ``before``."""
     while before:
-        _half_add(digits[digit], carry)
+        for word in range(len(carry)):
+            old = digits[digit, word]
+            digits[digit, word] = old ^ carry[word]
+            carry[word] &= old
         digit += 1
         before >>= 1
-    digits[digit] |= carry
-
-
-@compiled_loop
-def _half_add(digit, carry):
-    for word in range(len(digit)):
-        next_carry = digit[word] & carry[word]
-        digit[word] ^= carry[word]
-        carry[word] = next_carry
+    for word in range(len(carry)):
+        digits[digit, word] |= carry[word]
 
 
 @compiled_loop
@@ -357,3 +334,90 @@ def add_values(plane, rows, values, total):
                 row_sum += values[64 * word + np.int64(ones_in((left ^ others) - np.uint64(1)))]
                 left = others
         total[index] = row_sum
+
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+
+
+@compiled_loop
+def number_runs(person, codes, starts):
+    """Give the runs of equal ids numbers from 0; return how many, or -1 if an id is smaller."""
+    runs = 1
+    codes[0] = 0
+    starts[0] = 0
+    for row in range(1, len(person)):
+        if person[row] != person[row - 1]:
+            if person[row] < person[row - 1]:
+                return -1
+            starts[runs] = row
+            runs += 1
+        codes[row] = runs - 1
+    return runs
+
+
+@compiled_loop
+def look_up(ids, table, codes):
+    """Set ``codes = table[ids]``; return False if an id has no code."""
+    low, high = np.int64(0), np.int64(-1)
+    for row in range(len(ids)):
+        low = min(low, np.int64(ids[row]))
+        high = max(high, np.int64(ids[row]))
+    if low < 0 or high >= len(table):
+        return False
+    lowest = np.int32(0)
+    for row in range(len(ids)):
+        code = table[np.uint64(ids[row])]
+        codes[row] = code
+        lowest = min(lowest, code)
+    return lowest >= 0
+
+
+@compiled_loop
+def look_up_answers(values, item, table, codes):
+    """Set ``codes = table[item, values]``; return False if a value has no code there.
+
+    The table is as wide as a power of two.
+    """
+    width = np.uint64(table.shape[1])
+    used_bits, lowest = np.uint64(0), np.int8(0)
+    for row in range(len(values)):
+        value = np.uint64(values[row])
+        used_bits |= value
+        code = table[np.uint64(item[row]), value & (width - np.uint64(1))]
+        codes[row] = code
+        lowest = min(lowest, code)
+    return used_bits < width and lowest >= -1
+
+
+@compiled_loop
+def mark_answers(person, item, value, right, wrong, shift, mask):
+    """Set the bit of every answer (1, 0; -1 sets none); return whether one was set before.
+
+    ``word >> shift`` is the block of a word of 64 persons and ``word & mask`` its place there:
+    a division would take as long as all the rest.
+    """
+    repeated = np.uint64(0)
+    for row in range(len(person)):
+        person_code = np.uint64(person[row])
+        which = np.uint64(item[row])
+        word = person_code >> np.uint64(6)
+        block, at = word >> shift, word & mask
+        bit = person_code & np.uint64(63)
+        is_right = np.uint64(value[row] == 1) << bit
+        is_wrong = np.uint64(value[row] == 0) << bit
+        old_right, old_wrong = right[block, which, at], wrong[block, which, at]
+        repeated |= (old_right | old_wrong) & (is_right | is_wrong)
+        right[block, which, at] = old_right | is_right
+        wrong[block, which, at] = old_wrong | is_wrong
+    return repeated != 0
+
+
+@compiled_loop
+def mark_categories(person, item, value, first, planes, shift, mask):
+    """Set the bit of every category (-1 sets none) in the plane ``first[item] + category``."""
+    for row in range(len(person)):
+        person_code = np.uint64(person[row])
+        word = person_code >> np.uint64(6)
+        bit = np.uint64(value[row] >= 0) << (person_code & np.uint64(63))
+        plane = first[np.uint64(item[row])] + np.uint64(max(value[row], 0))
+        planes[word >> shift, plane, word & mask] |= bit

@@ -1,26 +1,38 @@
 """How answers are held in memory.
 
-In: validated answers. Out: two immutable forms with one small interface. Dense data is held
-as bit planes (2 bits a cell), sparse data as rows of (item, right) pairs (3 to 5 bytes an
-answer). Nothing here knows item names, files or privacy.
+In: validated answers. Out: immutable forms with one small interface. Dense data is held as bit
+planes (2 bits a cell), sparse data as rows of (item, right) pairs (3 to 5 bytes an answer). Nothing
+here knows item names, files or privacy.
+
+Answers with steps are whole numbers from 0. A **node** is an item's step: of somebody in category
+x, the step x counts as right and the step x + 1 as wrong, the others as missing. So a store of
+nodes is one of right and wrong answers, every kernel that counts pairs of those counts pairs of
+nodes, and an item of one step is its own node.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.counts.nodes import Recoding, item_of_nodes
 from discreet.jit import map_tasks, worth_compiling
-from discreet.types import IndexArray, Int8Array, Int64Array, UInt64Array
+from discreet.types import BoolArray, IndexArray, Int8Array, Int32Array, Int64Array, UInt64Array
+
+Numbers = TypeVar("Numbers", bound=npt.NDArray[Any])
 
 BLOCK_WORDS = 256
 """Words of 64 persons in a block: 16,384 persons, so that a tile of items stays in cache."""
+
+CHUNK_CELLS = 1 << 24
+"""Cells unpacked together when planes become rows: 16 MB."""
 
 MISSING = np.int8(-1)
 
@@ -34,7 +46,7 @@ PLAIN_PERSON_WORD = 2e-8
 class AnswerStore(Protocol):
     """What all forms offer. Persons are rows, items are columns, -1 is missing.
 
-    With steps (:mod:`discreet.answers.steps`) answers are whole numbers from 0, and totals of
+    With steps answers are whole numbers from 0, and totals of
     right answers are totals of these numbers.
     """
 
@@ -139,14 +151,19 @@ class BitPlanes:
         return out
 
     def take(self, persons: IndexArray) -> SparseRows:
+        step = max(64, CHUNK_CELLS // max(self.n_items, 1))
+        starts = range(0, max(len(persons), 1), step)
+        return join_rows([self._list_answers(persons[start : start + step]) for start in starts])
+
+    def _list_answers(self, persons: IndexArray) -> SparseRows:
         first, last = (int(persons[0]), int(persons[-1])) if len(persons) else (0, -1)
         if last - first + 1 == len(persons):
             cells = self.rows(first, last + 1)
         else:
             cells = self.pick(persons).rows(0, len(persons))
-        item = narrow_items(np.nonzero(cells >= 0)[1], self.n_items)
-        starts = np.concatenate([[0], np.cumsum((cells >= 0).sum(axis=1))]).astype(np.int64)
-        return SparseRows(starts, item, cells[cells >= 0] == 1, self.n_items)
+        person, item = np.nonzero(cells >= 0)
+        starts, items = row_starts(person, len(persons)), narrow_items(item, self.n_items)
+        return SparseRows(starts, items, cells[cells >= 0] == 1, self.n_items)
 
     def pick(self, persons: IndexArray) -> BitPlanes:
         planes = empty_planes(len(persons), self.n_items)
@@ -303,6 +320,16 @@ class SparseRows:
     def pick(self, persons: IndexArray) -> SparseRows:
         return self.take(persons)
 
+    @property
+    def person(self) -> IndexArray:
+        """The person of each answer."""
+        return np.repeat(np.arange(self.n_persons), np.diff(self.indptr))
+
+    def keep(self, stays: BoolArray) -> SparseRows:
+        """Return the answers that stay; persons without any stay too."""
+        starts = np.concatenate([[0], np.cumsum(stays, dtype=np.int64)])[self.indptr]
+        return SparseRows(starts, self.item[stays], self.right[stays], self.n_items)
+
     def item_totals(self) -> tuple[Int64Array, Int64Array]:
         answers = np.bincount(self.item, minlength=self.n_items)
         right = np.bincount(self.item[self.right], minlength=self.n_items)
@@ -322,6 +349,13 @@ def join_rows(parts: Sequence[SparseRows]) -> SparseRows:
         np.concatenate([part.right for part in parts]),
         parts[0].n_items,
     )
+
+
+def row_starts(person: npt.NDArray[Any], n_persons: int) -> Int64Array:
+    """Return where each person's answers start, and the end, of answers in person order."""
+    starts = np.zeros(n_persons + 1, dtype=np.int64)
+    np.cumsum(np.bincount(person, minlength=n_persons), out=starts[1:])
+    return starts
 
 
 def block_shape(n_persons: int) -> tuple[int, int]:
@@ -344,6 +378,41 @@ def empty_planes(n_persons: int, n_items: int) -> tuple[UInt64Array, UInt64Array
     return _aligned_zeros((blocks, n_items, words)), _aligned_zeros((blocks, n_items, words))
 
 
+def mark_planes(
+    person: npt.NDArray[Any], item: npt.NDArray[Any], value: Int8Array, n_persons: int, n_items: int
+) -> BitPlanes | None:
+    """Fill bit planes with long rows (1, 0; -1 holds no answer) by a compiled loop.
+
+    None where a person answers an item twice.
+    """
+    from discreet.counts.pack_kernels import mark_answers
+
+    planes = empty_planes(n_persons, n_items)
+    coded = as_codes(person), as_codes(item), read_only(value)
+    is_repeated = mark_answers(*coded, *planes, *find_words(planes[0]))
+    return None if is_repeated else BitPlanes(*planes, n_persons)
+
+
+def find_words(plane: UInt64Array) -> tuple[np.uint64, np.uint64]:
+    """Return by how much a word's number is shifted for its block, and what masks its place."""
+    n_blocks, _, words = plane.shape
+    # Only the last block is not full, so several blocks have a power of two of words.
+    shift = 63 if n_blocks <= 1 else words.bit_length() - 1
+    return np.uint64(shift), np.uint64((1 << shift) - 1)
+
+
+def as_codes(codes: npt.NDArray[Any]) -> Int32Array:
+    """Return codes in the one form that the loops are compiled for."""
+    return read_only(np.ascontiguousarray(codes, dtype=np.int32))
+
+
+def read_only(array: Numbers) -> Numbers:
+    """Return an array that cannot be written: loops are compiled once a type."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
 def _aligned_zeros(shape: tuple[int, int, int]) -> UInt64Array:
     size = math.prod(shape)
     room = np.zeros(size + 7, dtype=np.uint64)
@@ -356,3 +425,146 @@ def narrow_items(
 ) -> npt.NDArray[np.uint16] | npt.NDArray[np.int32]:
     """Return item codes in the narrowest type of :class:`SparseRows`."""
     return item.astype(np.uint16) if n_items <= 1 << 16 else item.astype(np.int32)
+
+
+Nodes = BitPlanes | SparseRows
+
+MOST_STEPS = 9
+"""Categories 0 to 9: one digit each, in digests of persons too."""
+
+
+@dataclass(frozen=True, eq=False)
+class StepStore:
+    """Whole numbers from 0 to an item's steps; see :class:`discreet.counts.planes.AnswerStore`.
+
+    Attributes
+    ----------
+    nodes
+        Right and wrong answers to nodes, item after item, step after step.
+    steps
+        Per item, its highest category.
+    """
+
+    nodes: Nodes
+    steps: tuple[int, ...]
+
+    @cached_property
+    def item_of(self) -> IndexArray:
+        """The item of every node."""
+        return item_of_nodes(self.steps)
+
+    @cached_property
+    def step_of(self) -> Int64Array:
+        """The step of every node, from 1."""
+        return np.arange(1, len(self.item_of) + 1) - self._first[self.item_of]
+
+    @property
+    def _first(self) -> Int64Array:
+        """The first node of every item."""
+        return np.concatenate([[0], np.cumsum(self.steps)[:-1]]).astype(np.int64)
+
+    @property
+    def n_persons(self) -> int:
+        return self.nodes.n_persons
+
+    @property
+    def n_items(self) -> int:
+        return len(self.steps)
+
+    @property
+    def n_answers(self) -> int:
+        return int(self.item_totals()[0].sum())
+
+    @property
+    def nbytes(self) -> int:
+        return self.nodes.nbytes
+
+    def rows(self, start: int, stop: int) -> Int8Array:
+        cells = self.nodes.rows(start, stop)
+        lowest = (cells == 0) & (self.step_of == 1)
+        code = np.where(cells == 1, self.step_of.astype(np.int8), np.where(lowest, 0, MISSING))
+        return np.maximum.reduceat(code, self._first, axis=1).astype(np.int8)
+
+    def take(self, persons: IndexArray) -> StepStore:
+        return StepStore(self.nodes.take(persons), self.steps)
+
+    def pick(self, persons: IndexArray) -> StepStore:
+        return StepStore(self.nodes.pick(persons), self.steps)
+
+    def category_totals(self) -> Int64Array:
+        """Per item, how many persons are in each category; zero beyond an item's steps."""
+        answers, right = self.nodes.item_totals()
+        totals = np.zeros((self.n_items, max(self.steps) + 1), dtype=np.int64)
+        totals[self.item_of, self.step_of] = right
+        totals[:, 0] = (answers - right)[self._first]
+        return totals
+
+    def item_totals(self) -> tuple[Int64Array, Int64Array]:
+        totals = self.category_totals()
+        return totals.sum(axis=1), totals @ np.arange(totals.shape[1])
+
+    def person_totals(self) -> tuple[Int64Array, Int64Array]:
+        if isinstance(self.nodes, SparseRows):
+            return self._sum_rows(self.nodes)
+        planes = self.nodes
+        answered = planes.count_bits(planes.wrong[:, self._first, :])
+        score = np.zeros_like(answered)
+        for step in range(1, max(self.steps) + 1):
+            n_reached = planes.count_bits(planes.right[:, self.step_of == step, :])
+            answered, score = answered + n_reached, score + step * n_reached
+        return answered, score
+
+    def _sum_rows(self, rows: SparseRows) -> tuple[Int64Array, Int64Array]:
+        step = self.step_of[rows.item]
+        counts = np.stack([rows.right | (step == 1), rows.right * step]).astype(np.int64)
+        running = np.concatenate([np.zeros((2, 1), np.int64), np.cumsum(counts, axis=1)], axis=1)
+        answered, score = running[:, rows.indptr[1:]] - running[:, rows.indptr[:-1]]
+        return answered, score
+
+    def recode(self, recoding: Recoding) -> AnswerStore:
+        """Return the answers without categories that nobody used."""
+        right, wrong, nodes = recoding.right, recoding.wrong, self.nodes
+        if isinstance(nodes, BitPlanes):
+            planes = nodes.right[:, right, :], nodes.wrong[:, wrong, :]
+            return step_store(BitPlanes(*planes, nodes.n_persons), recoding.new_steps)
+        # Within a person's rows order is kept: a higher category stays above a lower one.
+        new_node = np.full((2, nodes.n_items), -1, dtype=np.int64)
+        new_node[0, wrong], new_node[1, right] = np.arange(len(wrong)), np.arange(len(right))
+        item = new_node[nodes.right.astype(np.intp), nodes.item]
+        kept = nodes.keep(item >= 0)
+        items = narrow_items(item[item >= 0], len(right))
+        return step_store(replace(kept, item=items, n_items=len(right)), recoding.new_steps)
+
+    def answered(self) -> Nodes:
+        """Return who answered what: a right answer, whatever was answered."""
+        if isinstance(self.nodes, SparseRows):
+            rows = self.nodes.keep(self.nodes.right | (self.step_of[self.nodes.item] == 1))
+            item = narrow_items(self.item_of[rows.item], self.nodes.n_items)
+            return SparseRows(rows.indptr, item, np.ones(len(item), dtype=bool), self.n_items)
+        first = self._first
+        either = np.bitwise_or.reduceat(self.nodes.right, first, axis=1)
+        either |= self.nodes.wrong[:, first, :]
+        return BitPlanes(either, np.zeros_like(either), self.n_persons)
+
+    def keep(self, mask_nodes: Nodes) -> StepStore:
+        """Return the answers to the items that are right in ``mask_nodes``, of this form."""
+        if isinstance(self.nodes, SparseRows):
+            rows, mask_rows = self.nodes, cast(SparseRows, mask_nodes)
+            entries = rows.person * self.n_items + self.item_of[rows.item]
+            allowed = mask_rows.person * self.n_items + mask_rows.item
+            return StepStore(rows.keep(np.isin(entries, allowed)), self.steps)
+        mask = cast(BitPlanes, mask_nodes).right[:, self.item_of, :]
+        planes = self.nodes.right & mask, self.nodes.wrong & mask
+        return StepStore(BitPlanes(*planes, self.n_persons), self.steps)
+
+
+def step_store(nodes: Nodes, steps: Sequence[int]) -> AnswerStore:
+    """Return a store with steps, or the nodes themselves where every item has one."""
+    return nodes if all(step == 1 for step in steps) else StepStore(nodes, tuple(steps))
+
+
+def join_sparse(parts: Sequence[Any]) -> Any:
+    """Return the persons of all parts, which are sparse and over the same items."""
+    if isinstance(parts[0], StepStore):
+        return StepStore(join_rows([part.nodes for part in parts]), parts[0].steps)
+    return join_rows(parts)

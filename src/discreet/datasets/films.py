@@ -42,6 +42,12 @@ class FilmRatings:
         For each rating, the place in these.
     rating
         The ratings.
+
+    Examples
+    --------
+    >>> first, second = np.array([0, 1]), np.array([0, 0])
+    >>> FilmRatings(("ann", "bob"), ("film",), first, second, np.array([4.0, 2.5])).items
+    ('film',)
     """
 
     persons: tuple[str, ...]
@@ -54,7 +60,7 @@ class FilmRatings:
 
 
 def movielens(path: str | PathLike[str]) -> FilmRatings:
-    """Read MovieLens ratings, "latest-small" or "100K", from the publisher's file.
+    r"""Read MovieLens ratings, "latest-small" or "100K", from the publisher's file.
 
     Both are at grouplens.org/datasets/movielens. Their licence allows research but no
     redistribution, so they do not come with this library.
@@ -71,6 +77,15 @@ def movielens(path: str | PathLike[str]) -> FilmRatings:
     ----------
     Harper, F. M. and Konstan, J. A. (2015). The MovieLens datasets: history and context. ACM
     Transactions on Interactive Intelligent Systems 5(4), 19.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "ratings.csv")
+    ...     _ = file.write_text("userId,movieId,rating,timestamp\n1,10,4.0,0\n2,10,2.5,0\n")
+    ...     movielens(file).rating.tolist()
+    [4.0, 2.5]
     """
     lines = read_archive_text(path, MEMBERS).split("\n")
     if "\t" in lines[0]:
@@ -108,6 +123,13 @@ def binarise_ratings(ratings: FilmRatings, *, rank: int = RANK, rounds: int = 1)
     -------
     Responses
         A row for each person and a column for each item, without gaps.
+
+    Examples
+    --------
+    >>> person, item = np.divmod(np.arange(4), 2)
+    >>> ratings = FilmRatings(("a", "b"), ("x", "y"), person, item, np.array([5, 1, 4, 2.0]))
+    >>> binarise_ratings(ratings, rank=2).to_array().tolist()
+    [[0, 1], [0, 1]]
     """
     m, n = len(ratings.items), len(ratings.persons)
     if not 1 <= rank <= min(n, m):

@@ -18,8 +18,8 @@ from typing import Annotated, Any, Unpack
 import numpy as np
 
 from discreet.answers.opening import load_answers
+from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
-from discreet.answers.steps import store_codes
 from discreet.errors import BadUsage
 from discreet.items.cutoffs import ScoreDraws
 from discreet.items.fit import compare_spread, measure_fit

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
-from discreet.answers.steps import store_codes
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
 from discreet.items.groups import GroupFit, Split
 from discreet.models.conditional.estimator import find_maximum

@@ -176,6 +176,12 @@ def _centre(columns: npt.NDArray[Any]) -> FloatArray:
     return np.asarray(columns - columns.mean(axis=0))
 
 
+def centre_covariance(covariance: FloatArray) -> FloatArray:
+    """Return the covariance of values less their mean."""
+    rows = covariance - covariance.mean(axis=0)
+    return np.asarray(rows - rows.mean(axis=1, keepdims=True))
+
+
 def solve(laplacian: Laplacian, rhs: FloatArray) -> FloatArray:
     """Solve ``L x = rhs`` with mean zero, by Cholesky (few items) or conjugate gradients."""
     return LaplacianSolver().solve(laplacian, rhs)

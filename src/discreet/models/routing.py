@@ -28,9 +28,8 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from discreet.answers.protocol import Answers, Job
-from discreet.answers.steps import StepStore
 from discreet.counts.nodes import Recoding
-from discreet.counts.planes import AnswerStore, SparseRows
+from discreet.counts.planes import AnswerStore, SparseRows, StepStore
 from discreet.models.item_parameters import Recoded
 from discreet.models.standard_errors.person_scores import restrict_rows
 from discreet.results.estimate import FitWarning, WarningKind

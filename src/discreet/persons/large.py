@@ -106,7 +106,7 @@ def _split(persons: int, size: int) -> list[range]:
 
 def _list_slabs(store: AnswerStore) -> Iterator[tuple[int, SparseRows]]:
     """Yield the answers as rows, some persons at a time, and the number of the first of them."""
-    from discreet.counts.sparse_rows import list_rows
+    from discreet.counts.pairs import list_rows
 
     load_kernels()
     if isinstance(store, SparseRows):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 from discreet.errors import BadResponses, BadUsage, NotConverged
 from discreet.models.conditional.patterns import Patterns, group_patterns
 from discreet.results.limits import ANDERSEN_LEVEL, ERRORS_LARGE

@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from discreet.answers.steps import MOST_STEPS
+from discreet.counts.planes import MOST_STEPS
 from discreet.errors import BadUsage
 from discreet.models.noisy.released import estimate_release, find_answer_variance
 from discreet.models.noisy.totals.fit import TotalsForecast, assume_thresholds, forecast_totals

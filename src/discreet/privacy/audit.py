@@ -35,8 +35,8 @@ from typing import Any
 import numpy as np
 
 from discreet.answers.judges import Comparisons
+from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
-from discreet.answers.steps import store_codes
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.attack_statistics import (

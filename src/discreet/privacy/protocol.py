@@ -18,8 +18,8 @@ from math import exp
 from typing import Any, ClassVar, Literal, Protocol, Self, get_args
 
 from discreet.answers.protocol import Contributions
-from discreet.answers.steps import MOST_STEPS
 from discreet.counts.matrix import LARGE_ITEMS
+from discreet.counts.planes import MOST_STEPS
 from discreet.errors import BadBudget, BadResponses, BadUsage
 from discreet.privacy.accounting import Budget, Guarantee, Neighbours
 from discreet.privacy.accounting.spend import Spend

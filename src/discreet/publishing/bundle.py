@@ -280,8 +280,9 @@ class PublishedRanking(Published):
     Examples
     --------
     >>> votes = discreet.simulate_comparisons(300, 4, 3, rng=np.random.default_rng(1)).comparisons
+    >>> objects = [f"object {number}" for number in range(4)]  # public: not from the votes
     >>> released = discreet.release_comparisons(
-    ...     votes, discreet.Budget(1.0), items=votes.items, max_comparisons=3
+    ...     votes, discreet.Budget(1.0), items=objects, max_comparisons=3
     ... )
     >>> released.strengths.strength.shape
     (4,)

@@ -31,10 +31,9 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, Unpack, cast
 
-from discreet.answers.judges import Comparisons
+from discreet.answers.judges import Comparisons, open_comparisons
 from discreet.answers.opening import opened, plan_words
-from discreet.answers.protocol import AnswerSource, Contributions
-from discreet.answers.read_judges import open_comparisons
+from discreet.answers.protocol import Answers, Contributions
 from discreet.answers.responses import Responses
 from discreet.atomic import StagedFolder, hold_place
 from discreet.counts import PairCounts
@@ -122,7 +121,7 @@ def open_stated(
 ) -> Iterator[Contributions]:
     """Give answers, read as stated; close them unless the caller had them open."""
     data, reading = source.data, plan_words(source.data, words)
-    if not isinstance(data, AnswerSource | PairCounts):
+    if not isinstance(data, Answers | PairCounts):
         reading = restrict_reading(public, reading)
     with opened(
         data, source.engine, reading, resources=source.resources, progress=source.progress

@@ -15,7 +15,7 @@ from os import PathLike
 from typing import Any, Unpack, cast
 
 from discreet.answers.judges import Comparisons
-from discreet.answers.protocol import AnswerSource
+from discreet.answers.protocol import Answers
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
@@ -400,7 +400,7 @@ def release_request(
     0.5
     """
     spec, book, proposal = read_request(request, ledger)
-    if isinstance(source, AnswerSource | PairCounts | Comparisons):
+    if isinstance(source, Answers | PairCounts | Comparisons):
         spec = replace(spec, reading={})
     terms = DeliveryTerms(book, noise or ExactNoise(), out, force, request=proposal)
     return release_spec(DataSource(source, engine), spec, terms)

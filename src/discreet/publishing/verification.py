@@ -20,8 +20,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from discreet.answers.steps import MOST_STEPS
 from discreet.atomic import PRIVACY_FILE, RELEASE_FILES
+from discreet.counts.planes import MOST_STEPS
 from discreet.errors import BadResponses, BadUsage, DiscreetError, DiscreetWarning
 from discreet.models.noisy.released import (
     SIMULATED,
@@ -139,10 +139,11 @@ def read_released_ranking(folder: str | PathLike[str]) -> PublishedRanking:
     >>> import tempfile
     >>> import discreet
     >>> votes = discreet.simulate_comparisons(99, 4, 3, rng=np.random.default_rng(1)).comparisons
-    >>> terms = {"items": votes.items, "max_comparisons": 3}
+    >>> objects = [f"object {number}" for number in range(4)]  # public: not from the votes
+    >>> terms = {"items": objects, "max_comparisons": 3}
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     discreet.release_comparisons(votes, discreet.Budget(1.0), **terms).save(folder + "/out")
-    ...     discreet.read_released_ranking(folder + "/out").strengths.items == votes.items
+    ...     discreet.read_released_ranking(folder + "/out").strengths.items == tuple(objects)
     True
     """
     published = read_published(folder)

@@ -318,21 +318,24 @@ def draw_epsilons(plan: Plan) -> Sheet:
 
 SCALE, ITEMS, NAMES, WIDTH = 124.0, 158.0, 206.0, 480.0
 """Where bars of persons end, bars of items begin, their names begin, and the map ends."""
+WIDER = (-260.0, 840.0)
+"""Where a wide map begins and ends, in the same units."""
 MOST_ROWS = 40
 """Rows of the height of a line of text; more of them are a little lower."""
 BETWEEN = " · "
 """Stands between names: it is rare within them."""
 
 
-def draw_wright(chart: WrightMap) -> Sheet:
+def draw_wright(chart: WrightMap, *, wide: bool = False) -> Sheet:
     """Draw abilities to the left of one upright scale, difficulties and names to the right."""
+    ends = WIDER if wide else (0.0, WIDTH)
     low, high = chart.reach
     rows = round((high - low) / BIN)
     sheet = Sheet(
-        x=(0, WIDTH),
+        x=ends,
         y=(low, high),
         description=_describe_wright(chart),
-        width=WIDTH,
+        width=ends[1] - ends[0],
         height=26 + rows * (16 if rows <= MOST_ROWS else 13.5) + 26,
         left=0,
         right=0,
@@ -356,12 +359,13 @@ def _describe_wright(chart: WrightMap) -> str:
 
 
 def _draw_scale(sheet: Sheet, chart: WrightMap) -> None:
-    middle = (SCALE + ITEMS) / 2
-    sheet.text(count_of(chart.persons, "person"), SCALE, 12, anchor="end", kind="quiet")
-    sheet.text(chart.count, ITEMS, 12, kind="quiet")
+    middle = sheet.across((SCALE + ITEMS) / 2)
+    persons = count_of(chart.persons, "person")
+    sheet.text(persons, sheet.across(SCALE), 12, anchor="end", kind="quiet")
+    sheet.text(chart.count, sheet.across(ITEMS), 12, kind="quiet")
     for tick in range(int(sheet.y[0]), int(sheet.y[1]) + 1):
-        sheet.line("grid", (0, SCALE), (tick, tick))
-        sheet.line("grid", (ITEMS, WIDTH), (tick, tick))
+        sheet.line("grid", (sheet.x[0], SCALE), (tick, tick))
+        sheet.line("grid", (ITEMS, sheet.x[1]), (tick, tick))
         sheet.text(minus(str(tick)), middle, sheet.up(tick) + 4, anchor="middle")
     for edge in (SCALE, ITEMS):
         sheet.line("axis", (edge, edge), sheet.y)
@@ -371,7 +375,7 @@ def _draw_scale(sheet: Sheet, chart: WrightMap) -> None:
 
 
 def _draw_persons(sheet: Sheet, chart: WrightMap) -> None:
-    unit = (SCALE - 6) / max(int(chart.counts.max()), 1)
+    unit = (SCALE - sheet.x[0] - 6) / max(int(chart.counts.max()), 1)
     for start, count in zip(chart.starts.tolist(), chart.counts.tolist(), strict=True):
         if count:
             tip = f"{count_of(count, 'person')} from {start:g} to {start + BIN:g}"
@@ -386,8 +390,8 @@ def _draw_items(sheet: Sheet, chart: WrightMap) -> None:
         ends = (centre - BIN / 2, centre + BIN / 2)
         tip = "\n".join(f"{chart.names[i]}: {minus(f'{chart.difficulty[i]:.2f}')}" for i in mine)
         sheet.box("box", (ITEMS, ITEMS + unit * len(mine)), ends, tip)
-        names = _join_names(chart, mine.tolist(), WIDTH - NAMES)
-        sheet.text(names, NAMES, sheet.up(centre) + 4, tip=tip)
+        names = _join_names(chart, mine.tolist(), sheet.x[1] - NAMES)
+        sheet.text(names, sheet.across(NAMES), sheet.up(centre) + 4, tip=tip)
     mean = float(chart.difficulty.mean())
     sheet.arrow("flag", ITEMS - 1, mean, -7, minus(f"mean {chart.number} {mean:.2f}"))
 

@@ -34,8 +34,8 @@ import numpy as np
 from discreet import __version__
 from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
-from discreet.answers.steps import MOST_STEPS
 from discreet.atomic import staged
+from discreet.counts.planes import MOST_STEPS
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.report.summary import Diagnostics, read_diagnostics
 from discreet.report.tables import AnalysisTable

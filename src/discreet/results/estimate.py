@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from discreet.errors import BadUsage, escape_controls
 from discreet.privacy.accounting import Guarantee
-from discreet.results.facets import FacetLevels
+from discreet.results.facets import FacetLevels, find_reliability
 from discreet.results.thresholds import Thresholds, category_chances, make_one_step
 from discreet.schema import Along, Count, Distinct, Within
 from discreet.tabular import Tabular, make_frame, make_table
@@ -391,11 +391,7 @@ class Estimate(Tabular):
     @property
     def reliability(self) -> float:
         """Share of the variance of the difficulties that is not error; NaN without errors."""
-        has_error = np.isfinite(self.se)
-        if has_error.sum() < 2:
-            return float("nan")
-        spread = float(np.var(self.difficulty[has_error], ddof=1))
-        return 1 - float(np.mean(self.se[has_error] ** 2)) / spread if spread > 0 else float("nan")
+        return find_reliability(self.difficulty, self.se)
 
     def predict_proba(
         self, ability: Any, item: str | Sequence[str] | None = None

@@ -19,6 +19,15 @@ from discreet.text import count_of
 from discreet.types import FloatArray, Int64Array
 
 
+def find_reliability(value: FloatArray, se: FloatArray) -> float:
+    """Return the share of the variance of values that is not error; NaN without errors."""
+    has_error = np.isfinite(se)
+    if has_error.sum() < 2:
+        return float("nan")
+    spread = float(np.var(value[has_error], ddof=1))
+    return 1 - float(np.mean(se[has_error] ** 2)) / spread if spread > 0 else float("nan")
+
+
 class LevelStatus(StrEnum):
     """Why a level of a facet has a number, or has none."""
 
@@ -26,6 +35,7 @@ class LevelStatus(StrEnum):
     ALWAYS_LOWEST = "always_lowest"
     ALWAYS_HIGHEST = "always_highest"
     NOT_CONNECTED = "not_connected"
+    UNBOUNDED = "unbounded"
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +55,8 @@ class FacetLevels(Tabular):
     status
         One :class:`LevelStatus` per level. ``always_lowest``: every comparison with another level
         was lost, as by a rater who gives zeros only; ``always_highest`` the other way round;
-        ``not_connected``: no person links the level to the largest subset.
+        ``not_connected``: no person links the level to the largest subset; ``unbounded``: together
+        with other levels or steps it fits the better, the farther it is out.
     subset
         Levels of one subset are linked by persons they have in common; 1 is the largest subset.
     ratings, persons
@@ -112,11 +123,7 @@ class FacetLevels(Tabular):
     @property
     def separation(self) -> float:
         """Share of the variance of the measures that is not error; NaN without errors."""
-        has_error = np.isfinite(self.se)
-        if has_error.sum() < 2:
-            return float("nan")
-        spread = float(np.var(self.measure[has_error], ddof=1))
-        return 1 - float(np.mean(self.se[has_error] ** 2)) / spread if spread > 0 else float("nan")
+        return find_reliability(self.measure, self.se)
 
     def __repr__(self) -> str:
         return f"<FacetLevels: {escape_controls(self.name)}, {count_of(len(self.levels), 'level')}>"

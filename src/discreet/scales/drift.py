@@ -28,7 +28,7 @@ from typing import Any, TypeVar, Unpack
 import numpy as np
 
 from discreet.answers.opening import is_matrix, load_answers
-from discreet.answers.protocol import AnswerSource
+from discreet.answers.protocol import Answers
 from discreet.answers.responses import Responses
 from discreet.counts import PairCounts, holds_counts
 from discreet.errors import BadUsage, DisconnectedItems
@@ -273,7 +273,7 @@ def _is_answers(source: Any) -> bool:
     if is_data_frame(source) and hasattr(source, "columns"):
         columns = {name.strip().lower() for name in as_arrow(source).column_names}
         return not columns & {"difficulty", "threshold"}
-    return isinstance(source, AnswerSource) or is_matrix(source)
+    return isinstance(source, Answers) or is_matrix(source)
 
 
 def _read_period(source: Any) -> Any:

@@ -24,20 +24,21 @@ import numpy.typing as npt
 
 from discreet.answers.judges import Comparisons
 from discreet.answers.pack import pack_rows
+from discreet.answers.ratings import Ratings
 from discreet.answers.responses import Responses
-from discreet.answers.steps import Nodes, step_store
 from discreet.counts.planes import (
     BLOCK_WORDS,
     MISSING,
     BitPlanes,
+    Nodes,
     SparseRows,
     prefers_planes,
+    step_store,
 )
 from discreet.errors import BadUsage
 from discreet.hints import Guessable
 from discreet.simulation.designs import (
     DESIGNS,
-    Design,
     Items,
     SimulatedAnswers,
     Steps,
@@ -79,6 +80,12 @@ class Simulation(Guessable):
         ``float64[person]``.
     thresholds
         ``float64[item, step]``, NaN beyond an item's steps; of right/wrong items the difficulty.
+
+    Examples
+    --------
+    >>> made = simulate(100, 5, rng=np.random.default_rng(0))
+    >>> made.difficulty.shape, made.ability.shape, made.thresholds.shape
+    ((5,), (100,), (5, 1))
     """
 
     responses: Responses
@@ -160,14 +167,15 @@ def simulate(
             f"{n:,} persons and {m:,} items are {n * m:,} cells, more than any machine holds; "
             "draw fewer"
         )
-    choose = _design(design)
+    if design not in DESIGNS:
+        raise BadUsage(f"there is no design {design!r}; choose one of {', '.join(DESIGNS)}")
     each = _items_each(answered, m, design)
     rng = _generator(rng)
     item_set = _items(m, difficulty, steps, thresholds, model, rng)
     theta = _parameters("ability", ability, n, rng)
 
     def draw(start: int, stop: int) -> _NodeAnswers:
-        return _split(choose(theta[start:stop], item_set, each, rng), item_set)
+        return _split(DESIGNS[design](theta[start:stop], item_set, each, rng), item_set)
 
     item_steps = tuple(item_set.steps.tolist())
     dense = prefers_planes(n, sum(item_steps), int(n * each * nodes_per_answer(item_steps)))
@@ -268,12 +276,6 @@ def _count(name: str, value: SupportsIndex) -> int:
     return count
 
 
-def _design(name: str) -> Design:
-    if name not in DESIGNS:
-        raise BadUsage(f"there is no design {name!r}; choose one of {', '.join(DESIGNS)}")
-    return DESIGNS[name]
-
-
 def _items_each(answered: float, m: int, design: str) -> float:
     """Items per person: expected under ``uniform``, exact otherwise."""
     if not isinstance(answered, Real) or not 0 < answered <= 1:
@@ -320,7 +322,14 @@ def _parameters(name: str, vector: Vector, size: int, rng: np.random.Generator) 
 
 @dataclass(frozen=True, eq=False)
 class SimulatedComparisons:
-    """Comparisons, and the strengths that made them."""
+    """Comparisons, and the strengths that made them.
+
+    Examples
+    --------
+    >>> made = simulate_comparisons(10, 3, 2, rng=np.random.default_rng(0))
+    >>> made.comparisons.n_judges, made.strength.shape
+    (10, (3,))
+    """
 
     comparisons: Comparisons
     strength: FloatArray
@@ -384,3 +393,105 @@ def simulate_comparisons(
         judges=judges,
     )
     return SimulatedComparisons(data, truth)
+
+
+_AT_ONCE = 20_000
+"""Persons drawn together, so that many of them do not fill the memory."""
+_FEW_RATERS = 1000
+"""Up to here the raters of a person are all different."""
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedRatings:
+    """Ratings and what they were drawn from.
+
+    Attributes
+    ----------
+    ratings
+        The facet is called "rater".
+    thresholds
+        ``[item, step]``, with mean zero.
+    severity
+        Of the raters, with mean zero.
+    """
+
+    ratings: Ratings
+    thresholds: FloatArray
+    severity: FloatArray
+
+
+def simulate_ratings(
+    persons: int,
+    items: int,
+    raters: int,
+    *,
+    rng: np.random.Generator,
+    steps: int = 3,
+    marks: int = 2,
+    answered: int | None = None,
+    severity_sd: float = 0.5,
+    effect_sd: float = 0.0,
+) -> SimulatedRatings:
+    """Draw ratings from the facets model with normal abilities.
+
+    Parameters
+    ----------
+    persons, items, raters
+        How many.
+    rng
+        Source of randomness.
+    steps
+        Steps of every item: 3 for scores from 0 to 3.
+    marks
+        Raters of each person, chosen at random; they rate all of the person's items.
+    answered
+        Items per person, chosen at random; by default all.
+    severity_sd
+        Standard deviation of the severities.
+    effect_sd
+        Standard deviation of persons' strengths at single items (a person x item effect).
+
+    Examples
+    --------
+    >>> study = simulate_ratings(50, 3, 6, rng=np.random.default_rng(0))
+    >>> study.ratings
+    <Ratings: 300 ratings of 50 persons on 3 items; rater: 6 levels>
+    """
+    if marks > raters:
+        raise BadUsage(f"marks={marks} raters per person need as many raters; found {raters}.")
+    spacing = np.sort(rng.normal(0, 1.2, (items, steps)), axis=1)
+    location, severity = rng.normal(0, 0.7, items), rng.normal(0, severity_sd, raters)
+    spacing += (location - location.mean())[:, None] - spacing.mean(axis=1, keepdims=True)
+    severity -= severity.mean()
+    parts = []
+    for low in range(0, persons, _AT_ONCE):
+        n = min(_AT_ONCE, persons - low)
+        item = _choose(rng, n, items, answered or items)
+        rater = _choose(rng, n, raters, marks)
+        level = rng.normal(size=(n, 1)) + effect_sd * rng.normal(size=item.shape)
+        logits = (
+            level[:, :, None, None] - spacing[item][:, :, None] - severity[rater][:, None, :, None]
+        )
+        draws = rng.gumbel(size=(*logits.shape[:3], steps + 1))
+        draws[..., 1:] += np.cumsum(logits, axis=3)
+        person = np.arange(low, low + n)[:, None, None]
+        columns = person, item[:, :, None], rater[:, None, :]
+        cells = np.broadcast_arrays(*columns, draws.argmax(axis=3))
+        parts.append(np.stack([cell.ravel().astype(np.int32) for cell in cells]))
+    person, item, rater, score = np.concatenate(parts, axis=1)
+    names = {"rater": [f"R{number + 1:0{len(str(raters))}}" for number in range(raters)]}
+    facets = {"rater": rater} if raters > 1 else {}
+    ratings = Ratings.from_codes(
+        person, item, score, facets=facets,
+        items=[f"I{number + 1}" for number in range(items)], levels=names,
+    )  # fmt: skip
+    return SimulatedRatings(ratings, spacing, severity)
+
+
+def _choose(rng: np.random.Generator, persons: int, size: int, count: int) -> Any:
+    """Return ``count`` of ``size`` numbers for each person, different where they are few."""
+    if count == size:
+        return np.tile(np.arange(size), (persons, 1))
+    if size > _FEW_RATERS and count > 1:
+        return rng.integers(0, size, (persons, count))
+    return np.argpartition(rng.random((persons, size)), count - 1, axis=1)[:, :count]

@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+import tomllib
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import create_form_parser
@@ -24,6 +26,7 @@ from starlette.responses import Response
 
 from discreet.atomic import is_refused_by_windows
 from discreet.errors import BadUsage
+from discreet.html import TEMPLATES
 from discreet.tables.paths import settle_path
 from discreet.text import count_of
 
@@ -44,6 +47,8 @@ class Field:
         From what was typed to the value.
     write
         From the value to what stands in the field.
+    lines
+        How many lines can be typed.
     """
 
     name: str
@@ -52,6 +57,31 @@ class Field:
     choices: Mapping[str, str] = field(default_factory=dict)
     read: Callable[[str], Any] = str
     write: Callable[[Any], str] = str
+    lines: int = 1
+
+
+class FieldKind(NamedTuple):
+    """How a field is read and written, and choices beside those of its texts."""
+
+    read: Callable[[str], Any] = str
+    write: Callable[[Any], str] = str
+    choices: Mapping[str, str] = {}
+
+
+@cache
+def _read_texts() -> dict[str, Any]:
+    return tomllib.loads((TEMPLATES / "studio" / "fields.toml").read_text("utf-8"))
+
+
+def load_fields(form: str, **kinds: FieldKind) -> tuple[Field, ...]:
+    """Return the fields of a form with their texts; ``kinds`` are those that are no texts."""
+    fields = []
+    for name, text in _read_texts()[form].items():
+        kind = kinds.get(name, FieldKind())
+        choices = {**text.get("choices", {}), **kind.choices}
+        help_text, lines = text.get("help", ""), text.get("lines", 1)
+        fields.append(Field(name, text["label"], help_text, choices, kind.read, kind.write, lines))
+    return tuple(fields)
 
 
 def read_fields(fields: Sequence[Field], sent: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,6 +163,11 @@ def read_index(text: str, length: int) -> int | None:
 def write_number(value: float) -> str:
     """Return a number as somebody types it."""
     return f"{value:g}"
+
+
+WHOLE = FieldKind(read_whole)
+NUMBER = FieldKind(read_number, write_number)
+LIST = FieldKind(read_list, write_list)
 
 
 def end_sentence(words: str) -> str:

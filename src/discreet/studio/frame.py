@@ -7,6 +7,7 @@ that were used, so they cannot say anything else.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -146,6 +147,11 @@ def send_bytes(data: bytes, name: str, kind: str) -> Response:
     """Send a file to be kept."""
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(data, media_type=kind, headers=headers)
+
+
+def own_page(address: str) -> str:
+    """Return the address of one of our own pages; nothing of others, such as "//elsewhere"."""
+    return address if re.fullmatch(r"(/[\w-]+)+", address) else ""
 
 
 def go(address: str) -> Response:

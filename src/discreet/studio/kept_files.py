@@ -101,36 +101,56 @@ def find_place(name: str = "studio.json") -> Path | None:
 
 @dataclass(frozen=True)
 class Recent:
-    """The list of paths, the latest first."""
+    """The list of files that were worked on, the latest first, with settings and never answers.
+
+    An entry has the ``path`` of a file, or the ``name`` of one that a browser sent; how it is read
+    (``options``), the settings of its calibrations (``runs``), and whether it was looked at.
+    """
 
     place: Path | None = field(default_factory=find_place)
 
-    def paths(self) -> list[str]:
-        """Return the paths; a damaged list is an empty one."""
+    def entries(self) -> list[dict[str, Any]]:
+        """Return what is kept; a damaged list is an empty one."""
         with suppress(OSError, JSONDecodeError, UnicodeDecodeError):
-            entries = loads(self.place.read_text("utf-8")) if self.place else []
-            if isinstance(entries, list):
-                return [entry for entry in entries if isinstance(entry, str)][:MOST]
+            listed = loads(self.place.read_text("utf-8")) if self.place else []
+            if isinstance(listed, list):
+                whole = [{"path": one} if isinstance(one, str) else one for one in listed]
+                return [one for one in whole if isinstance(one, dict) and _name_of(one)][:MOST]
         return []
 
-    def add(self, path: Path) -> None:
-        """Put a path in front."""
-        text = str(path)
-        self._write([text, *(earlier for earlier in self.paths() if earlier != text)][:MOST])
+    def paths(self) -> list[str]:
+        """Return the paths."""
+        return [entry["path"] for entry in self.entries() if "path" in entry]
 
-    def forget(self, path: str = "") -> None:
-        """Take out one path, or without one all of them, and the list itself."""
-        left = [one for one in self.paths() if path and one != path]
+    def recall(self, name: str) -> dict[str, Any]:
+        """Return what is kept of a file by its path or name; nothing of a new one."""
+        return next((entry for entry in self.entries() if _name_of(entry) == name), {})
+
+    def add(self, path: Path | str, *, is_path: bool = True, **kept: Any) -> None:
+        """Put a file in front, with what is kept of it."""
+        name = str(path)
+        entry = {**self.recall(name), ("path" if is_path else "name"): name, **kept}
+        others = [earlier for earlier in self.entries() if _name_of(earlier) != name]
+        self._write([entry, *others][:MOST])
+
+    def forget(self, name: str = "") -> None:
+        """Take out one file, or without a name all of them, and the list itself."""
+        left = [entry for entry in self.entries() if name and _name_of(entry) != name]
         if left:
             self._write(left)
         elif self.place:
             self.place.unlink(missing_ok=True)
 
-    def _write(self, paths: list[str]) -> None:
+    def _write(self, entries: list[dict[str, Any]]) -> None:
         # A home that cannot be written is no reason to stop: the list is a convenience.
         if self.place:
             with suppress(OSError):
-                write_text(self.place, dumps(paths, ensure_ascii=False, indent=1) + "\n")
+                write_text(self.place, dumps(entries, ensure_ascii=False, indent=1) + "\n")
+
+
+def _name_of(entry: Mapping[str, Any]) -> str:
+    name = entry.get("path") or entry.get("name")
+    return name if isinstance(name, str) else ""
 
 
 @dataclass(frozen=True)
@@ -177,9 +197,12 @@ EXAMPLES = {
 """By the names of their files."""
 
 
+EXAMPLES_FOLDER = "examples"
+
+
 def write_example(example: Example, folder: Path) -> Path:
     """Write an example into the private folder, once; return where it is."""
-    examples = folder / "examples"
+    examples = folder / EXAMPLES_FOLDER
     examples.mkdir(mode=0o700, exist_ok=True)
     path = examples / example.name
     if not path.exists():

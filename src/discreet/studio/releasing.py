@@ -35,9 +35,10 @@ from discreet.publishing.delivery import (
 from discreet.publishing.release import Preview, preview_release
 from discreet.publishing.spec import ItemList, ReleaseSpec, make_spec, restrict_reading
 from discreet.scales.bank import CONFIDENTIAL, is_bank, read_bank
-from discreet.studio.forms import Field, read_fields, read_number, read_whole, write_number
+from discreet.studio.forms import NUMBER, WHOLE, FieldKind, load_fields, read_fields
+from discreet.studio.inspecting import FIELDS as READING
+from discreet.studio.inspecting import counting
 from discreet.studio.jobs import TaskProgress
-from discreet.studio.look import counting
 from discreet.tables.dataset import is_too_large
 from discreet.tables.lists import read_items
 from discreet.tables.reading import Reading
@@ -109,127 +110,63 @@ class ReleaseForm:
 
 
 COUNTED, FIXED = "counted", "fixed"
+STEPS, CORRECTION = "steps", "correction"
+ASKED = {
+    STEPS: ("design", "lowest", "model"),
+    CORRECTION: ("supersedes", "reason"),
+}
+"""Fields that only answers with steps, or a correction, need."""
 
-PROTECTION = (
-    Field(
-        "epsilon",
-        "Epsilon",
-        "How much this release may reveal about one person: the smaller, the less; and the less "
-        "exact the published numbers. 1 is a usual choice for some thousand persons.",
-        read=read_number,
-        write=write_number,
-    ),
-    Field(
-        "delta",
-        "Delta",
-        "What a probability may change by beyond epsilon: far below one divided by the number of "
-        "persons. A smaller delta costs very little.",
-        read=read_number,
-        write=write_number,
-    ),
-    Field(
-        "neighbours",
-        "What is hidden",
-        "Hiding that somebody took part at all is right where taking part is sensitive itself; it "
-        "promises less about single answers.",
-        {
-            "replace-one": "what somebody answered",
-            "add-remove": "whether somebody took part",
-        },
-    ),
-    Field(
-        "persons",
-        "Number of persons",
-        "About how many answered, from your own papers (an enrolment, a sample plan) and never "
-        "from this file. More persons make the numbers more exact at the same protection.",
-        read=read_whole,
-    ),
-    Field(
-        "number",
-        "Which number of persons is published",
-        "A number that was fixed before, such as an enrolment, hides who of them took part; then "
-        "the file may hold fewer persons, and not more.",
-        {COUNTED: "as counted in the file", FIXED: "the number above, fixed in advance"},
-    ),
-    Field(
-        "max_answers",
-        "At most so many answers of each person",
-        "What a typical person answers. Whoever has more keeps a random part; a high cap for the "
-        "sake of a few is paid for by everybody with noise. Blank: all items.",
-        read=read_whole,
-    ),
+PROTECTION = load_fields(
+    "protection", epsilon=NUMBER, delta=NUMBER, persons=WHOLE, max_answers=WHOLE
 )
 """What decides how much is revealed, and how exact the numbers are."""
 
-STUDY = (
-    Field(
-        "mechanism",
-        "How noise is added",
-        "All of them keep the same promise and differ in how exact the numbers are. If in doubt, "
-        "leave the choice to the program; it chooses by the list and the cap alone.",
-        {
-            "": "choose for me",
-            **{name: f"{name}: {one.help}" for name, one in mechanisms_for("answers").items()},
-        },
-    ),
-    Field(
-        "design",
-        "Who answered which items",
-        "Only answers in steps need it. Say what your study planned: it makes the numbers more "
-        "exact, and wrong where it is not true.",
-        {
-            "": "not known",
-            "complete": "everybody all items",
-            "random": "a part that does not depend on ability",
-        },
-    ),
-    Field(
-        "lowest",
-        "Lowest number of the scale",
-        "Only answers in steps need it: 0, or 1 where your questionnaire counts from 1. Blank: 0.",
-        read=read_whole,
-    ),
-    Field(
-        "model",
-        "Model of the steps",
-        "Only answers in steps need it: whether each item has its own distances between the "
-        "categories, or all have the same.",
-        {"": "each item its own (partial credit)", "rating-scale": "all the same (rating scale)"},
-    ),
-    Field(
-        "looked",
-        "Were the answers looked at before?",
-        "Whether anybody has looked at these answers, or at results of them, before the terms on "
-        "this page were set: here, in a spreadsheet, in another program. Readers are told.",
-        {"": "no", "yes": "yes"},
+(PERSON_FIELD,) = load_fields("person")
+WRITTEN = (
+    *(part for part in READING if part.name in ("key", "missing", "delimiter", "sheet")),
+    *load_fields("written", skip_rows=WHOLE),
+)
+"""How the file is written, from its code book: nothing is found out by looking."""
+FILE = (PERSON_FIELD, *WRITTEN)
+
+KIND, EDITION = load_fields("first")
+
+"""What is asked first; the rest of the form follows from it."""
+
+STUDY = load_fields(
+    "public",
+    lowest=WHOLE,
+    mechanism=FieldKind(
+        choices={name: f"{name}: {one.help}" for name, one in mechanisms_for("answers").items()}
     ),
 )
 """What is public about the study."""
 
-ABOUT = (
-    Field("title", "Title", "What readers will call it, such as Reading test, spring 2026."),
-    Field("version", "Version", "Such as 1. A correction is a new release with the next version."),
-    Field("supersedes", "Takes the place of version", "Only for a correction: the wrong version."),
-    Field("reason", "Because", "Only for a correction: what was wrong, for the readers."),
-    Field(
-        "language",
-        "Language",
-        "Of the page and the statement for the readers; beside another one the English statement "
-        "is published too, and counts.",
-        {"": LANGUAGES["en"], **{name: said for name, said in LANGUAGES.items() if name != "en"}},
-    ),
-)
+OTHER_LANGUAGES = {name: words for name, words in LANGUAGES.items() if name != "en"}
+ABOUT = load_fields("identity", language=FieldKind(choices=OTHER_LANGUAGES))
 """Who the release is; all of it is published as it is typed."""
 
 FIELDS = (*PROTECTION, *STUDY, *ABOUT)
 NEEDED = ("account", "epsilon", "delta", "persons")
 
-ACCOUNT = Field(
-    "account",
-    "Charge it to",
-    "The ledger and, in it, whom these answers are about. The release counts against that limit "
-    "for ever, whether you publish it or not.",
-)
+(ACCOUNT,) = load_fields("account")
+
+
+NOT_RELEASED = {"model", "lowest", "keep", "steps", "categories", "merge"}
+"""What is stated about a reading that a release is told by its list of items and its form."""
+
+
+def list_words(options: Mapping[str, Any], sent: Mapping[str, str]) -> dict[str, Any]:
+    """Return how the answers are read for a release: as stated before, and as the form says."""
+    if options.get("drop_rows") or options.get("key_row") is not None:
+        raise BadUsage(
+            "A release reads every row of the file. Take the rows that are no persons (totals, the "
+            "key, blank rows) out of the file, and open it again."
+        )
+    form = {part.name for part in FILE if part.name in sent} | {"drop_rows", "key_row"}
+    stated = {k: v for k, v in options.items() if k not in NOT_RELEASED | form}
+    return stated | read_fields(FILE, sent)
 
 
 def read_form(
@@ -253,8 +190,13 @@ def read_form(
     """
     if not accounts:
         raise BadUsage("There is no ledger that can be charged. Make one first.")
+    if sent.get("kind") == "right" and isinstance(listed.items, Mapping):
+        raise BadUsage("The list of items has steps. Choose points or categories at the top.")
     account = replace(ACCOUNT, choices=dict.fromkeys(accounts, ""))
-    entries = read_fields((account, *FIELDS), sent)
+    asked = {name for mark in (sent.get("kind", STEPS), sent.get("edition", CORRECTION))
+             for name in ASKED.get(mark, ())}  # fmt: skip
+    hidden = {name for names in ASKED.values() for name in names} - asked
+    entries = read_fields((account, *(part for part in FIELDS if part.name not in hidden)), sent)
     for form_field in (account, *FIELDS):
         if form_field.name in NEEDED and form_field.name not in entries:
             raise BadUsage(f"{form_field.label}: this field is blank, and a release needs it.")
@@ -289,8 +231,14 @@ def write_form(form: ReleaseForm) -> dict[str, str]:
         "persons": form.expected,
         "number": FIXED if "persons" in keywords else COUNTED,
         "looked": "yes" if form.spec.identity.looked else "",
+        **form.spec.reading,
     }
-    return {part.name: part.write(values[part.name]) for part in FIELDS if part.name in values}
+    marks = {
+        "kind": STEPS if form.spec.public.has_steps else "right",
+        "edition": CORRECTION if "supersedes" in values else "new",
+    }
+    fields = (*FIELDS, *FILE)
+    return marks | {one.name: one.write(values[one.name]) for one in fields if one.name in values}
 
 
 # -- the list of items -----------------------------------------------------------------------
@@ -343,15 +291,6 @@ def _refuse_table(items: ItemList, source_name: str) -> None:
             )
 
 
-TOLD = ("model", "lowest")
-"""Words about answers that a release is told by its terms."""
-
-
-def list_words(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how the answers are read for a release."""
-    return {name: value for name, value in options.items() if name not in TOLD}
-
-
 def make(
     progress: TaskProgress,
     reservation: str,
@@ -393,7 +332,7 @@ def finish(
         progress.commit()
         resume_release(book, reservation, out=out)
         return out.name
-    with _open(progress, source, list_words(options), order.public) as answers:
+    with _open(progress, source, options, order.public) as answers:
         progress.commit()
         resume_release(book, reservation, answers, out=out)
     return out.name

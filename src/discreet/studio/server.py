@@ -9,7 +9,6 @@ releases stay.
 from __future__ import annotations
 
 import os
-import re
 import signal
 import socket
 import sys
@@ -31,7 +30,7 @@ from starlette.types import ASGIApp
 from discreet.atomic import write_text
 from discreet.errors import BadUsage
 from discreet.html import TEMPLATES, render
-from discreet.studio.frame import Secrecy, go, job_of, show
+from discreet.studio.frame import Secrecy, go, job_of, own_page, show
 from discreet.studio.jobs import explain, usual_memory
 from discreet.studio.kept_files import Home, private_folder
 from discreet.studio.pages import (
@@ -107,10 +106,6 @@ def send_file(request: Request) -> Response:
     return Response((TEMPLATES / name).read_text("utf-8"), media_type=FILES[name])
 
 
-OWN_PAGE = re.compile(r"(/[\w-]+)+")
-"""Addresses of our own pages: "//elsewhere" would be another machine's."""
-
-
 def tell(request: Request) -> Response:
     """Say where a job is."""
     return JSONResponse(job_of(request).progress)
@@ -120,8 +115,7 @@ async def cancel(request: Request) -> Response:
     """End a job, and go back to the page that showed it."""
     job_of(request).cancel()
     form = await request.form()
-    back = str(form.get("back", "/"))
-    return go(back if OWN_PAGE.fullmatch(back) else "/")
+    return go(own_page(str(form.get("back", ""))) or "/")
 
 
 ROUTES = (

@@ -16,25 +16,46 @@ from pathlib import Path
 from typing import Any
 
 from discreet.studio.jobs import JobState, JobTable, StudioJob
-from discreet.studio.kept_files import Home, Recent, find_place
+from discreet.studio.kept_files import EXAMPLES_FOLDER, Home, Recent, find_place
 from discreet.studio.releasing import ListedItems, ReleaseForm
 
+MOST_RUNS = 8
+"""Calibrations of earlier runs whose settings are kept."""
 MOST_BYTES = 2_000_000_000
 """How large a file may be that a browser sends; larger ones are read where they are."""
 
 
 @dataclass(frozen=True)
 class CalibrationRun:
-    """One calibration: its job, what was asked of it, and how its answers were read."""
+    """One calibration.
+
+    Attributes
+    ----------
+    job
+        That computes it.
+    settings
+        What was asked of it.
+    options, shown
+        What was stated about the reading of its answers, and all that a program must state.
+    answers
+        The folder of the job that read them.
+    """
 
     job: StudioJob
     settings: Mapping[str, Any]
     options: Mapping[str, Any]
+    shown: Mapping[str, Any]
+    answers: Path
 
     @property
     def name(self) -> str:
         """Part of addresses."""
         return self.job.name
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it came to a result."""
+        return self.job.state is JobState.DONE
 
 
 @dataclass(frozen=True)
@@ -55,6 +76,10 @@ class Work:
         The job that reads it so.
     runs
         Its calibrations, the latest last.
+    was_seen
+        Whether somebody looked at it in an earlier run of the studio.
+    earlier
+        The settings of calibrations of earlier runs.
     """
 
     name: str
@@ -63,6 +88,13 @@ class Work:
     options: Mapping[str, Any] = field(default_factory=dict)
     reading: StudioJob | None = None
     runs: tuple[CalibrationRun, ...] = ()
+    was_seen: bool = False
+    earlier: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def is_path(self) -> bool:
+        """Whether the file lies where the user put it, and no browser sent it."""
+        return self.shown == str(self.source)
 
     def find_run(self, name: str) -> CalibrationRun | None:
         """Return a calibration by its name."""
@@ -125,7 +157,8 @@ class Ticket:
 class StudioSession:
     """One run of the studio.
 
-    ``folder`` goes when it ends, ``home`` stays; ``books`` are the paths of ledgers elsewhere.
+    ``folder`` goes when it ends, ``home`` stays; ``books`` are the paths of ledgers elsewhere;
+    ``drafts`` are release forms as they were last sent, by the name of their work.
     """
 
     folder: Path
@@ -138,6 +171,7 @@ class StudioSession:
     ledgers: dict[str, Path] = field(default_factory=dict)
     lists: dict[str, ListedItems] = field(default_factory=dict)
     tickets: dict[str, Ticket] = field(default_factory=dict)
+    drafts: dict[str, Mapping[str, str]] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -149,12 +183,29 @@ class StudioSession:
     def open(
         self, source: Path, source_name: str = "", options: Mapping[str, Any] | None = None
     ) -> Work:
-        """Begin work on a file."""
+        """Begin work on a file, as it was read before where something is kept of it."""
+        shown = source_name or str(source)
+        kept = self.recent.recall(shown) if options is None else {}
         with self._lock:
             name = f"work-{len(self.works) + 1}"
-            work = Work(name, source, source_name or str(source), options or {})
-            self.works[name] = work
+            work = self.works[name] = Work(
+                name,
+                source,
+                shown,
+                options or _mapping(kept.get("options")),
+                was_seen=bool(kept.get("seen")),
+                earlier=tuple(one for one in kept.get("runs", ()) if isinstance(one, Mapping)),
+            )
         return work
+
+    def keep(self, work: Work) -> None:
+        """Keep how a file is read and calibrated, beyond this run; nothing of an example."""
+        if work.source.parent == self.folder / EXAMPLES_FOLDER:
+            return
+        runs = [*work.earlier, *(dict(run.settings) for run in work.runs)]
+        different = [run for n, run in enumerate(runs) if run not in runs[:n]]
+        kept = {"options": dict(work.options), "runs": different[-MOST_RUNS:], "seen": True}
+        self.recent.add(work.shown, is_path=work.is_path, **kept)
 
     def change(self, name: str, change: Callable[[Work], Mapping[str, Any]]) -> Work:
         """Change fields of a work; two requests at a time do it one after the other."""
@@ -194,7 +245,8 @@ class StudioSession:
         """Return the work under which the same file was looked at in this studio, if any."""
         works = [work, *self.works.values()]
         same = (one for one in works if one.source == work.source)
-        return next((one for one in same if one.reading is not None or one.runs), None)
+        seen = (one for one in same if one.reading is not None or one.runs or one.was_seen)
+        return next(seen, None)
 
     def was_seen(self, work: Work) -> bool:
         """Say whether somebody looked at a file here, or was told about it by a refusal."""
@@ -237,3 +289,7 @@ class StudioSession:
             path = self.ledgers.pop(name, None)
         if path is not None:
             self.books.forget(str(path))
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return dict(value) if isinstance(value, Mapping) else {}

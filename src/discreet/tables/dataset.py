@@ -117,6 +117,8 @@ def describe_source(source: str | os.PathLike[str]) -> str:
 
 def _is_database(path: Path) -> bool:
     try:
+        if not path.is_file():  # opening a pipe would wait for somebody who writes to it
+            return False
         with path.open("rb") as file:
             return file.read(12)[8:] == _MAGIC
     except OSError:

@@ -16,18 +16,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.pairs import Weighting
-from discreet.answers.protocol import AnswerSource, ItemTotals, Job, refuse_travel
-from discreet.answers.select import ABSENT, CELLS, add_digests, check_cap, digest_store
-from discreet.answers.spark.layout import NAME, FrameRows, plan_frame
-from discreet.answers.spark.reading import Persons, find_frame
+from discreet.answers.protocol import (
+    CELLS,
+    Answers,
+    ItemTotals,
+    Job,
+    add_digests,
+    digest_store,
+    refuse_travel,
+)
+from discreet.answers.select import ABSENT, check_cap
+from discreet.answers.spark.rows import NAME, FrameRows, Persons, find_frame, plan_frame
 from discreet.answers.spark.tasks import (
     SCHEMA,
     AskEach,
     CapAnswers,
     SelectItems,
     Step,
-    Store,
     SumUp,
     View,
     ask_drawn,
@@ -40,11 +45,11 @@ from discreet.answers.spark.tasks import (
     read_one,
     sketch_ids,
 )
-from discreet.answers.steps import step_store
 from discreet.counts import PairCounts, name_weighting
 from discreet.counts.folds import FoldCounts, Tally, afford_folds, join_sketches
 from discreet.counts.matrix import check_room
-from discreet.counts.planes import AnswerStore, SparseRows, narrow_items
+from discreet.counts.pairs import Weighting
+from discreet.counts.planes import AnswerStore, SparseRows, narrow_items, step_store
 from discreet.errors import BadResponses, BadUsage
 from discreet.secure import RandomSource
 from discreet.tables.ids import check_items
@@ -89,8 +94,10 @@ def _plan(source: Any, reading: Reading | None) -> FrameRows:
     return plan_frame(frame, rules)
 
 
-class SparkAnswers(AnswerSource):
+class SparkAnswers(Answers):
     """A DataFrame that is asked where it is."""
+
+    items: tuple[str, ...] = ()
 
     def __init__(
         self, rows: FrameRows, items: tuple[str, ...], transforms: tuple[Step, ...] = ()
@@ -239,7 +246,7 @@ class SparkAnswers(AnswerSource):
         task = AskEach(self._view, function)
         return read_one(frame.mapInArrow(task, SCHEMA))
 
-    def _ask_sample(self, function: Callable[[Store], Any], persons: int) -> list[Any]:
+    def _ask_sample(self, function: Callable[[AnswerStore], Any], persons: int) -> list[Any]:
         """Return a function of the stored answers of some persons, computed in one task."""
         # All of a sample is in one task, also of rows that are whole persons.
         view = replace(self._view, layout=replace(self._rows.layout, whole_rows=False))
@@ -292,7 +299,7 @@ class SparkAnswers(AnswerSource):
 
 
 def _digest(
-    key: bytes, items: tuple[str, ...], rule: str, store: Store
+    key: bytes, items: tuple[str, ...], rule: str, store: AnswerStore
 ) -> tuple[int, tuple[int, int]]:
     """Return how many persons a store has, and their digest."""
     return store.n_persons, digest_store(key, items, store, rule)

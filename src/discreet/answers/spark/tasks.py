@@ -28,22 +28,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from discreet.answers.folding import count_folds
-from discreet.answers.pairs import Weighting, count_store
-from discreet.answers.protocol import Job
-from discreet.answers.select import keep_entries, select_columns, thin_persons
-from discreet.answers.spark.layout import RowLayout
-from discreet.answers.spark.reading import Persons, read_task_persons
-from discreet.answers.steps import StepStore
-from discreet.counts.folds import Tally, hash_persons, sketch_persons
-from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows, narrow_items
-from discreet.counts.sparse_rows import list_rows
+from discreet.answers.protocol import Job, thin_persons
+from discreet.answers.select import keep_entries, select_columns
+from discreet.answers.spark.rows import Persons, RowLayout, read_task_persons
+from discreet.counts.folds import Tally, count_folds, hash_persons, sketch_persons
+from discreet.counts.pairs import Weighting, count_store, list_rows
+from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows, StepStore
 from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.jit import load_kernels, set_threads, worth_compiling
 from discreet.secure import RandomSource
 from discreet.types import Int64Array, UInt64Array, Vector
-
-Store = AnswerStore
 
 SAY_STEPS = " If these are steps, name the model: model='partial-credit' or model='rating-scale'."
 KEY_BYTES = 32
@@ -78,7 +72,7 @@ class SelectItems:
     columns: npt.NDArray[np.int64]
 
     def open(self) -> Callable[[Persons], Persons]:
-        return lambda persons: replace(persons, store=_select(persons.store, self.columns))
+        return lambda persons: replace(persons, store=select_columns(persons.store, self.columns))
 
 
 @dataclass(frozen=True)
@@ -95,11 +89,6 @@ class CapAnswers:
             return replace(persons, store=cap_store(persons.store, names, self.cap))
 
         return apply
-
-
-def _select(store: Store, columns: npt.NDArray[np.int64]) -> Store:
-    selected: Any = select_columns(store, columns)
-    return selected  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -160,7 +149,7 @@ class AskEach:
         _drain(batches)
 
 
-def ask_store(function: Callable[[Store], Any], persons: Persons) -> Any:
+def ask_store(function: Callable[[AnswerStore], Any], persons: Persons) -> Any:
     """Return a function of the answers of persons, whoever they are."""
     return function(persons.store)
 
@@ -170,7 +159,7 @@ def ask_drawn(job: Job[Any], persons: Persons) -> Any:
     return job.block(thin_persons(persons.store, persons.ids, 0, job.stand(persons.store)))
 
 
-def count_vector(store: Store, weighting: Weighting | None) -> npt.NDArray[np.int64]:
+def count_vector(store: AnswerStore, weighting: Weighting | None) -> npt.NDArray[np.int64]:
     """Return the pair counts, answers and right answers per node, and the number of persons."""
     answers, right = store.nodes.item_totals()
     pairs = count_store(store, weighting)
@@ -254,8 +243,7 @@ def cap_store(store: AnswerStore, persons: Sequence[bytes], cap: SparkCap) -> An
         return np.frombuffer(b"".join(keys), dtype="<u4")
 
     keep = keep_entries(starts, cap.limit, draw)
-    n_kept = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])
-    return SparseRows(n_kept[starts], rows.item[keep], rows.right[keep], rows.n_items)
+    return rows.keep(keep)
 
 
 def _expand(key: bytes, attempt: int, person: bytes, size: int) -> bytes:
@@ -310,12 +298,7 @@ def _as_rows(store: AnswerStore) -> SparseRows:
         return store
     if worth_compiling(PLAIN_CELL * store.n_persons * store.n_items):
         return list_rows(cast(BitPlanes, store))
-    cells = store.rows(0, store.n_persons)
-    person, item = np.nonzero(cells >= 0)
-    starts = np.zeros(store.n_persons + 1, dtype=np.int64)
-    np.cumsum(np.bincount(person, minlength=store.n_persons), out=starts[1:])
-    columns = narrow_items(item, store.n_items)
-    return SparseRows(starts, columns, cells[person, item] == 1, store.n_items)
+    return cast(SparseRows, store.take(np.arange(store.n_persons)))
 
 
 def encode_vector(part: int, vector: Vector) -> Iterator[Any]:

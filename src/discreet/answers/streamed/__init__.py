@@ -4,31 +4,27 @@ In: a source of any size. Out: :class:`StreamedAnswers`, which stay where they a
 in batches of whole persons, and fulfil :class:`discreet.answers.protocol.Answers`. Opening reads
 nothing. The first question goes through the source and learns its items and totals on the way,
 whatever it asks; `select` and `cap` read nothing either, and what they ask for happens in the next
-pass. What needs all answers at once reads them into memory (:func:`load_responses`).
+pass. What needs all answers at once reads them into memory
+(:func:`discreet.answers.reading.read_planned`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
-from functools import partial
 from os import PathLike
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-from discreet.answers.choices import take_choices
-from discreet.answers.intake import RawTable, WideTable, pack_table
-from discreet.answers.pairs import Weighting
-from discreet.answers.protocol import AnswerSource, Job, fold_blocks
-from discreet.answers.reading import name_answers, read_steps
-from discreet.answers.responses import Responses
-from discreet.answers.select import (
+from discreet.answers.protocol import (
     CELLS,
+    Answers,
+    Job,
     add_digests,
-    check_cap,
     digest_ids,
     digest_store,
+    fold_blocks,
 )
-from discreet.answers.streamed.blocks import plan_shards
+from discreet.answers.responses import Responses
+from discreet.answers.select import check_cap
 from discreet.answers.streamed.counting import (
     Accumulator,
     StreamedItemTotals,
@@ -40,13 +36,11 @@ from discreet.answers.streamed.counting import (
 from discreet.answers.streamed.passes import Passes, as_texts
 from discreet.counts import PairCounts
 from discreet.counts.folds import Tally
+from discreet.counts.pairs import Weighting
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadUsage, DiscreetError
 from discreet.secure import RandomSource
-from discreet.tables.columns import LongPlan, WidePlan
-from discreet.tables.dataset import Shard, no_rows, open_dataset, settle_reading
 from discreet.tables.ids import check_items
-from discreet.tables.opener import LongTable, Source
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import Detected
 from discreet.tables.resources import Progress, Resources
@@ -83,48 +77,6 @@ def open_stream(
     """
     passes = Passes(source, reading=reading, resources=resources, progress=progress)
     return StreamedAnswers(_Source(passes))
-
-
-def load_responses(source: str | PathLike[str], *, reading: Reading | None = None) -> Responses:
-    """Return the answers of any source that :func:`count_source` takes.
-
-    Parameters
-    ----------
-    source, reading
-        As in :func:`discreet.answers.streamed.counting.count_source`.
-
-    Examples
-    --------
-    >>> load_responses("SELECT 'ann' AS person, 'q1' AS item, true AS response")
-    <Responses: 1 persons, 1 items, 1 answers (100% filled)>
-    """
-    plan = settle_reading(source, reading or Reading())
-
-    def go_through(take: Callable[[Iterator[Source]], T], rules: Reading) -> T:
-        with closing(open_dataset(source, {}, Resources(), rules)) as dataset:
-            return take(shard.open() for shard in dataset.shards)
-
-    def make(rules: Reading) -> RawTable:
-        with closing(open_dataset(source, {}, Resources(), rules)) as dataset:
-            return _load(dataset.shards, rules)
-
-    plan, table = read_steps(plan, make, go_through)
-    choices = go_through(partial(take_choices, plan, table), plan) if plan.right else None
-    return name_answers(table, plan, choices)
-
-
-def _load(shards: Sequence[Shard], plan: Reading) -> RawTable:
-    plans, _ = plan_shards(shards, plan)
-    long, wide = LongTable(plan), WideTable(plan)
-    for shard, columns in zip(shards, cast(list[LongPlan | WidePlan], plans), strict=True):
-        before = long.n_rows + wide.n_rows
-        if isinstance(columns, LongPlan):
-            long.add_source(shard.open(), columns)
-        else:
-            wide.add_source(shard.open(), columns)
-        if long.n_rows + wide.n_rows == before:
-            raise no_rows(shard)
-    return pack_table(long if long.n_rows else wide, plan)
 
 
 # -- transforms: what every batch of a later pass goes through ------------------------------------
@@ -213,7 +165,7 @@ class _Source:
             )
 
 
-class StreamedAnswers(AnswerSource):
+class StreamedAnswers(Answers):
     """A source that can be gone through again and again, person by person.
 
     It is made by :func:`open_stream`. Persons come in the same order in every pass.

@@ -25,16 +25,15 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answers.folding import FoldSums
-from discreet.answers.pairs import Weighting, count_matrix
 from discreet.answers.responses import Responses
-from discreet.answers.streamed.batches import BatchPosition
 from discreet.answers.streamed.passes import Passes, Restart
+from discreet.answers.streamed.rows import BatchPosition
 from discreet.atomic import hold_lock, make_folder
 from discreet.counts import PairCounts, name_weighting
-from discreet.counts.folds import Tally
+from discreet.counts.folds import FoldSums, Tally
 from discreet.counts.matrix import add_into, add_matrices, grow_matrix, is_sparse, settle_matrix
 from discreet.counts.nodes import nodes_of
+from discreet.counts.pairs import Weighting, count_matrix
 from discreet.errors import BadUsage
 from discreet.names import settle_names
 from discreet.schema import SchemaError, read_fields
@@ -246,7 +245,7 @@ class Checkpoint:
 class StreamedItemTotals:
     """Items, how often each was answered and answered right, and how many persons there are.
 
-    With steps, answers and right ones are those to nodes (see :mod:`discreet.answers.steps`).
+    With steps, answers and right ones are those to nodes (see :mod:`discreet.answers.pack`).
     """
 
     items: tuple[str, ...] = ()

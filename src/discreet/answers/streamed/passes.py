@@ -26,15 +26,22 @@ import pyarrow as pa
 
 from discreet.answers.responses import Responses
 from discreet.answers.streamed.batches import (
-    BatchPosition,
-    OutOfOrder,
-    PersonBatch,
+    Buckets,
     bucket_batches,
+    choose_bits,
+    copy_dataset,
     ordered_batches,
 )
-from discreet.answers.streamed.blocks import ItemNames, LongRows, NotNumbers, plan_shards
-from discreet.answers.streamed.buckets import Buckets, choose_bits, copy_dataset
-from discreet.answers.streamed.wide import WideRows
+from discreet.answers.streamed.rows import (
+    BatchPosition,
+    ItemNames,
+    LongRows,
+    NotNumbers,
+    OutOfOrder,
+    PersonBatch,
+    WideRows,
+    plan_shards,
+)
 from discreet.atomic import make_temporary
 from discreet.errors import BadUsage
 from discreet.jit import load_kernels

@@ -13,11 +13,11 @@ import numpy as np
 
 from discreet.errors import NotConverged
 from discreet.models.conditional.patterns import Patterns
+from discreet.models.laplacian import centre_covariance
 from discreet.models.marginal.mixture import (
     MarginalFit,
     Mixture,
     Sums,
-    centre_covariance,
     evaluate_mixture,
     information_about_difficulty,
     score_difficulty,

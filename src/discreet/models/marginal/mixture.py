@@ -312,9 +312,3 @@ def _sum_by_pattern(values: FloatArray, patterns: Patterns) -> FloatArray:
         return values
     starts = np.searchsorted(patterns.pattern, np.arange(len(patterns.indptr) - 1))
     return np.add.reduceat(values, starts, axis=0)
-
-
-def centre_covariance(covariance: FloatArray) -> FloatArray:
-    """Covariance of values less their mean."""
-    rows = covariance - covariance.mean(axis=0)
-    return np.asarray(rows - rows.mean(axis=1, keepdims=True))

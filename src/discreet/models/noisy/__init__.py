@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigvalsh_tridiagonal
 from scipy.linalg.lapack import dormqr, dptsv, dsytrd, dsytrd_lwork, dtrtri
 
+from discreet.models.laplacian import centre_covariance
 from discreet.types import FloatArray
 
 SPREADS = np.exp(np.linspace(np.log(0.02), np.log(8), 61))
@@ -120,7 +121,9 @@ def solve_posterior(view: LinearView) -> DifficultyPosterior:
     difficulty = vectors @ (mean * score)
     covariance = (vectors * (honest + between)) @ vectors.T
     return DifficultyPosterior(
-        difficulty - difficulty.mean(), _centre(covariance), float(np.sqrt(weights @ SPREADS**2))
+        difficulty - difficulty.mean(),
+        centre_covariance(covariance),
+        float(np.sqrt(weights @ SPREADS**2)),
     )
 
 
@@ -192,8 +195,3 @@ def mean_variance(view: LinearView, spread: float) -> float:
     factor, _ = cho_factor(view.precision + np.eye(m) / spread**2 + constant / m, lower=True)
     inverse = np.tril(dtrtri(factor, lower=1)[0])
     return (float(np.vdot(inverse, inverse)) - 1 / (constant + 1 / spread**2)) / (m - 1)
-
-
-def _centre(covariance: FloatArray) -> FloatArray:
-    rows = covariance - covariance.mean(axis=0)
-    return np.asarray(rows - rows.mean(axis=1, keepdims=True))

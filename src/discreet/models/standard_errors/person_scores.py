@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.select import stand_for
+from discreet.answers.protocol import stand_for
 from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.types import FloatArray, IndexArray, Int64Array, UInt64Array
 
@@ -151,15 +151,11 @@ def score_persons(store: AnswerStore, plan: ScorePlan, weights: FloatArray) -> A
     """Return the corrected scores of all persons, ``[person, kept item]``, as a CSR array."""
     from scipy.sparse import csr_array, vstack
 
-    if isinstance(store, SparseRows):
-        return score_rows(store, plan, weights)
-    planes = cast(BitPlanes, store)
-    words = range(0, planes.right.shape[0] * planes.right.shape[2], chunk_words(planes, plan))
-    chunks = [csr_array(chunk.T) for chunk in score_planes(planes, plan, words, weights)]
+    chunks = [csr_array(chunk) for chunk in score_chunks(store, plan, weights)]
     return vstack(chunks, format="csr") if chunks else csr_array((0, len(plan.columns)))
 
 
-def score_chunks(store: BitPlanes | SparseRows, plan: ScorePlan, weights: FloatArray) -> Any:
+def score_chunks(store: AnswerStore, plan: ScorePlan, weights: FloatArray) -> Any:
     """Yield the corrected scores of some persons at a time, ``[person, kept item]``.
 
     Scores of bit planes are arrays. Those of sparse rows take little memory, so they come at once
@@ -168,8 +164,9 @@ def score_chunks(store: BitPlanes | SparseRows, plan: ScorePlan, weights: FloatA
     if isinstance(store, SparseRows):
         yield score_rows(store, plan, weights)
         return
-    words = range(0, store.right.shape[0] * store.right.shape[2], chunk_words(store, plan))
-    for chunk in score_planes(store, plan, words, weights):
+    planes = cast(BitPlanes, store)
+    words = range(0, planes.right.shape[0] * planes.right.shape[2], chunk_words(planes, plan))
+    for chunk in score_planes(planes, plan, words, weights):
         yield chunk.T
 
 

@@ -21,8 +21,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from discreet.answers.protocol import Contributions
-from discreet.answers.select import CELLS, ROWS
+from discreet.answers.protocol import CELLS, ROWS, Contributions
 from discreet.errors import BadUsage, LedgerError
 from discreet.hints import Guessable
 from discreet.privacy.accounting import Budget, Neighbours, as_neighbours

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answers.select import ID_BYTES, ROWS
+from discreet.answers.protocol import ID_BYTES, ROWS
 from discreet.errors import BadUsage, BudgetExceeded, LedgerError
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.spend import Allowance, BasicAllowance, GaussianAllowance, Spend

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from discreet.answers.select import SUM_BYTES, digest_rows
+from discreet.answers.protocol import SUM_BYTES, digest_rows
 from discreet.atomic import appearing
 from discreet.errors import BadUsage, LedgerError
 from discreet.privacy.ledger.populations import EVERYONE, Declaration
@@ -88,7 +88,7 @@ def seal(key: bytes, text: str) -> str:
 def seal_digest(key: bytes, total: int, count: int) -> str:
     """Return the fingerprint of a data set from the digests of its rows, all added up.
 
-    See :func:`discreet.answers.select.digest_rows`. The number of rows is sealed in as well,
+    See :func:`discreet.answers.protocol.digest_rows`. The number of rows is sealed in as well,
     because a sum of hashes alone could be met by another number of them.
     """
     body = total.to_bytes(SUM_BYTES, "little") + count.to_bytes(8, "little")

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.pairs import Weighting
 from discreet.counts.matrix import RELEASING, planning
+from discreet.counts.pairs import Weighting
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.protocol import NoiseCalibration, NoiselessValues, Public
 from discreet.privacy.wall import add_noise

@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.pack import pack_rows
-from discreet.answers.pairs import count_joint
 from discreet.answers.protocol import Answers, Job
+from discreet.counts.pairs import count_joint
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.accounting import Budget, Neighbours

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
 from starlette.requests import Request
@@ -11,9 +12,10 @@ from starlette.routing import Route
 
 from discreet.errors import BadUsage
 from discreet.html import HtmlColumn
+from discreet.report.svg import Sheet
 from discreet.scales.reported import parse_scale
 from discreet.studio.calibration import CalibrationSummary, calibrate
-from discreet.studio.forms import Field, read_fields, write_fields
+from discreet.studio.forms import load_fields, read_fields, write_fields, write_list
 from discreet.studio.frame import (
     Same,
     Secrecy,
@@ -24,45 +26,14 @@ from discreet.studio.frame import (
     write_call,
     write_same,
 )
+from discreet.studio.inspecting import ANSWERS
+from discreet.studio.inspecting import FIELDS as READING
 from discreet.studio.jobs import JobState
-from discreet.studio.look import ANSWERS
 from discreet.studio.pages.data import find_look
 from discreet.studio.session import CalibrationRun, StudioSession, Work
+from discreet.text import count_of, minus
 
-METHODS = {
-    "": "choose for me",
-    "conditional": "conditional likelihood (CML): what other programs report",
-    "marginal": "marginal likelihood (MML): for adaptive and routed tests",
-    "refined": "refined pairs: about as precise, for any size",
-    "spectral": "spectral: from pairs alone, the fastest",
-}
-
-FIELDS = (
-    Field(
-        "method",
-        "Method",
-        "How difficulties are computed. All of them estimate the same numbers; if in doubt, leave "
-        "the choice to the program, and the report says what it chose and why.",
-        METHODS,
-    ),
-    Field(
-        "model",
-        "Model",
-        "Partial credit lets every item have its own distances between the categories; a rating "
-        "scale gives all items the same ones. Right and wrong answers need no choice.",
-        {
-            "": "as the answers are",
-            "partial-credit": "partial credit",
-            "rating-scale": "rating scale",
-        },
-    ),
-    Field(
-        "scale",
-        "Reported scale",
-        "The numbers that your readers know: the mean and the spread that your persons shall have, "
-        "such as 500,100. Blank: logits alone.",
-    ),
-)
+FIELDS = load_fields("calibration")
 """What can be said about a calibration."""
 
 
@@ -71,19 +42,20 @@ def show_form(
 ) -> Response:
     """Show what can be chosen, and what was computed."""
     work = work_of(request)
-    look = find_look(work)
-    ready = look is not None and look.summary is not None
+    view = find_look(work)
     usual = {"model": work.options["model"]} if "model" in work.options else {}
     return show(
         "calibrate.html",
         {
             "problem": problem,
-            "ready": ready,
-            "found": look,
+            "view": view if view is not None and view.is_ready else None,
             "fields": FIELDS,
             "said": form_values or write_fields(FIELDS, usual),
-            "runs": [(run, describe(run), run.job.state.value) for run in reversed(work.runs)],
-            "done": [(run, describe(run)) for run in work.runs if run.job.state is JobState.DONE],
+            "runs": [
+                (run, describe(work, run), run.job.state.value) for run in reversed(work.runs)
+            ],
+            "done": [(run, describe(work, run)) for run in work.runs if run.is_done],
+            "earlier": [(_say_settings(one), one) for one in work.earlier] if view else [],
         },
         title=f"Calibrate {work.title}",
         secrecy=Secrecy.CONFIDENTIAL,
@@ -93,10 +65,33 @@ def show_form(
     )
 
 
-def describe(run: CalibrationRun) -> str:
-    """Return a calibration in a few words: what was asked of it."""
-    choices = [*run.settings.values()] or ["as the program chose"]
-    return f"{run.name.replace('job-', 'No. ')}: {', '.join(choices)}"
+def describe(work: Work, run: CalibrationRun) -> str:
+    """Return a calibration in a few words: its number, its settings, and what else is different."""
+    names = dict.fromkeys(name for other in work.runs for name in other.options)
+    different = {
+        name: run.options.get(name, "not stated")
+        for name in names
+        if any(other.options.get(name) != run.options.get(name) for other in work.runs)
+    }
+    read = [f"{READ.get(name, name)} {write_list(value)}" for name, value in different.items()]
+    return f"{work.runs.index(run) + 1}: {'; '.join([_say_settings(run.settings), *read])}"
+
+
+READ = {part.name: part.label.lower() for part in READING} | {
+    "reverse": "reversed", "ignore": "left out", "drop_rows": "rows left out",
+    "key_row": "row of the key", "group": "groups", "keep": "items", "lowest": "lowest category",
+}  # fmt: skip
+"""What a page calls the fields of a reading."""
+
+
+def _say_settings(settings: Mapping[str, Any]) -> str:
+    """Return the settings of a calibration in words."""
+    words = [
+        part.choices[settings[part.name]] if part.choices else f"scale {settings[part.name]}"
+        for part in FIELDS
+        if part.name in settings
+    ]
+    return ", ".join(word.partition(":")[0] for word in words) or "standard settings"
 
 
 async def begin(request: Request) -> Response:
@@ -114,23 +109,25 @@ async def begin(request: Request) -> Response:
 
 
 def _begin(session: StudioSession, work: Work, settings: Mapping[str, Any]) -> CalibrationRun:
-    look = find_look(work)
-    if look is None or look.summary is None or work.reading is None:
+    view = find_look(work)
+    if view is None or not view.is_ready or work.reading is None:
         raise BadUsage("These answers have not been read yet. Look at the data first.")
-    answers = work.reading.folder / ANSWERS
+    folder = work.reading.folder
 
     def start(now: Work) -> dict[str, Any]:
         if _find_same(now, settings):
             return {}
         title = f"Calibration of {now.title}"
-        arguments = {"answers": answers, "title": title, "settings": dict(settings)}
+        arguments = {"answers": folder / ANSWERS, "title": title, "settings": dict(settings)}
         job = session.jobs.start(title, calibrate, **arguments)
-        return {"runs": (*now.runs, CalibrationRun(job, dict(settings), dict(now.options)))}
+        run = CalibrationRun(job, dict(settings), dict(now.options), view.shown, folder)
+        return {"runs": (*now.runs, run)}
 
     changed = session.change(work.name, start)
     run = _find_same(changed, settings)
     if run is None:
         raise BadUsage("The file was read otherwise meanwhile. Begin again.")
+    session.keep(changed)
     return run
 
 
@@ -151,17 +148,18 @@ def compare(request: Request) -> Response:
     """Show two calibrations side by side."""
     work = work_of(request)
     names = (request.query_params.get("first", ""), request.query_params.get("second", ""))
-    pair = [
-        run for name in names if (run := work.find_run(name)) and run.job.state is JobState.DONE
-    ]
+    pair = [run for name in names if (run := work.find_run(name)) and run.is_done]
     if len(pair) < 2:
         return show_form(request, "Choose two calibrations that are done.")
     summaries: list[CalibrationSummary] = [run.job.outcome.value for run in pair]
     return show(
         "compare.html",
         {
-            "pair": list(zip(pair, map(describe, pair), summaries, strict=True)),
-            "columns": _set_side_by_side(*summaries),
+            "pair": [
+                (run, describe(work, run), one) for run, one in zip(pair, summaries, strict=True)
+            ],
+            "columns": (columns := _set_side_by_side(*summaries)),
+            "scatter": draw_scatter(columns),
             "same": _write_same(work, pair),
         },
         title="Two calibrations side by side",
@@ -190,6 +188,26 @@ def _set_side_by_side(first: CalibrationSummary, second: CalibrationSummary) -> 
     ]
 
 
+def draw_scatter(columns: list[HtmlColumn]) -> Sheet | None:
+    """Draw the numbers of one calibration against those of the other."""
+    names, first, second = columns[0].values, columns[1].values, columns[3].values
+    dots = [dot for dot in zip(names, first, second, strict=True) if all(map(isfinite, dot[1:]))]
+    if not dots:
+        return None
+    numbers = [number for dot in dots for number in dot[1:]]
+    ends = min(numbers) - 0.2, max(numbers) + 0.2
+    sheet = Sheet(
+        ends, ends, f"Two calibrations of {count_of(len(dots))}, one against the other; the table "
+        "has the numbers", height=420, top=24,
+    )  # fmt: skip
+    sheet.x_axis("first, in logits")
+    sheet.y_axis("second, in logits")
+    sheet.line("axis", ends, ends)
+    for name, x, y in dots:
+        sheet.dot("ring", x, y, tip=minus(f"{name}: {x:.2f} and {y:.2f}"))
+    return sheet
+
+
 COMPARE = """
 differences = dict(zip(second.items, second.difficulty))
 for item, difficulty in zip(first.items, first.difficulty):
@@ -203,7 +221,7 @@ def _write_same(work: Work, pair: list[CalibrationRun]) -> Same:
     """Return what gives the numbers of the page: each calibration reads the file in its own way."""
     code = ["import discreet\n"]
     for name, run in zip(("first", "second"), pair, strict=True):
-        code.append(f"answers = {write_call(work.shown, run.options)}")
+        code.append(f"answers = {write_call(work.shown, run.shown)}")
         code.append(f"{name} = {_call(run)}")
     first, second = (write_run(work, run) for run in pair)
     return Same(
@@ -221,11 +239,11 @@ def _call(run: CalibrationRun) -> str:
 
 def write_run(work: Work, run: CalibrationRun) -> Same:
     """Return what does the same as a calibration."""
-    look = find_look(work)
-    items = [column.name for column in look.columns if column.role == "item"] if look else []
+    view = find_look(work)
+    items = view.items if view else []
     code = f"calibration = {_call(run)}\nprint(calibration.summary())\n"
     more = {**run.settings, "out": f"results-{run.name.removeprefix('job-')}"}
-    return write_same("fit", work.shown, run.options, items, more=more, then=code)
+    return write_same("fit", work.shown, run.shown, items, more=more, then=code)
 
 
 ROUTES = (

@@ -1,18 +1,18 @@
-"""Data: what a file holds as it was understood, and how to have it understood otherwise."""
+"""Data: what a file holds as it was understood, and the form that changes it."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from discreet.errors import BadUsage
-from discreet.studio.forms import read_fields, read_index, write_fields
+from discreet.studio.forms import taking_form, write_fields
 from discreet.studio.frame import (
     KEY_FILE,
     Secrecy,
@@ -24,26 +24,27 @@ from discreet.studio.frame import (
     work_of,
     write_same,
 )
-from discreet.studio.jobs import JobState, StudioJob
-from discreet.studio.look import ITEM, MOST_WORDS, Look, look
-from discreet.studio.options import (
+from discreet.studio.inspecting import (
     FIELDS,
+    REVERSED,
     ROLES,
-    apply_remedy,
-    change_roles,
-    choose_key,
-    toggle_missing,
+    ROWS,
+    Look,
+    look,
+    say_answer,
+    say_finding,
+    state_reading,
 )
+from discreet.studio.jobs import JobState, StudioJob
 from discreet.studio.session import StudioSession, Work
 from discreet.text import spreadsheet_cell
 
-MOST_VALUES = 40
-"""Values of all items that can be clicked on."""
-
-Options = dict[str, Any]
+LETTERS = "ABCDEFGH"
 
 
-def show_data(request: Request, problem: str = "") -> Response:
+def show_data(
+    request: Request, problem: str = "", sent: Mapping[str, str] | None = None
+) -> Response:
     """Show what was found in the file; begin to read it where nobody has."""
     session = session_of(request)
     work = begin_reading(session, work_of(request))
@@ -53,7 +54,7 @@ def show_data(request: Request, problem: str = "") -> Response:
         values = _describe(work, job)
     return show(
         "data.html",
-        {**show_job(job), "found": None, "refused": problem, **values},
+        {**show_job(job), "view": None, "refused": problem, "sent": sent or {}, **values},
         title=work.title,
         secrecy=Secrecy.CONFIDENTIAL,
         work=work,
@@ -84,125 +85,84 @@ def reading_of(work: Work) -> StudioJob:
 def find_look(work: Work) -> Look | None:
     """Return what was found in a file, once it was looked at."""
     job = work.reading
-    inspection: Look | None = job.outcome.value if job and job.state is JobState.DONE else None
-    return inspection
+    view: Look | None = job.outcome.value if job and job.state is JobState.DONE else None
+    return view
 
 
 def _describe(work: Work, job: StudioJob) -> Mapping[str, Any]:
-    inspection: Look = job.outcome.value
-    items = [one.name for one in inspection.columns if one.role == ITEM]
-    key = work.options.get("key")
-    remedies = inspection.problem.remedies if inspection.problem else ()
+    view: Look = job.outcome.value
+    questions = [(n, one) for n, one in enumerate(view.findings) if one.is_open]
+    asked = {remedy.asks for _, one in questions for remedy in one.answers if remedy.asks}
+    roles = [role for role in ROLES[view.is_long] if role != REVERSED or _has_steps(view)]
     return {
-        "found": inspection,
+        "view": view,
+        "preview": view.inspection and view.inspection.preview,
+        "questions": questions,
+        "answerable": any(one.answers for _, one in questions),
+        "notes": [(n, one) for n, one in enumerate(view.findings) if not one.is_open],
+        "say_answer": say_answer,
+        "say_finding": say_finding,
         "warnings": [one.replace(str(work.source), work.shown) for one in job.outcome.warnings],
-        "roles": ROLES[inspection.is_long],
-        "values": _list_values(inspection),
-        "missing": [str(one) for one in work.options.get("missing", [])],
-        "key": key if isinstance(key, Mapping) else {},
-        "fields": FIELDS,
-        "said": write_fields(FIELDS, _without_key(work.options)),
-        "remedies": [(one, _preview(work, one, items)) for one in remedies],
-        "choosing": bool(key) or any(one.asks == "key" for one in remedies),
-        "same": write_same("fit", work.shown, work.options, items),
+        "roles": roles,
+        "row_roles": ROWS,
+        "asked": [part for part in FIELDS if part.name in asked],
+        "fields": [part for part in FIELDS if part.name not in asked],
+        "said": write_fields(FIELDS, view.shown),
+        "key": view.shown.get("key") if isinstance(view.shown.get("key"), Mapping) else {},
+        "letters": _list_letters(view) if "key" in asked else "",
+        "same": write_same("fit", work.shown, view.shown, view.items),
     }
 
 
-def _without_key(options: Mapping[str, Any]) -> Options:
-    """Leave out a key that was chosen item by item: it was not typed."""
-    return {k: v for k, v in options.items() if k != "key" or isinstance(v, str)}
+def _has_steps(view: Look) -> bool:
+    has_steps = view.summary is not None and view.summary.steps > 1
+    return has_steps or bool(view.shown.keys() & {"reverse", "categories", "lowest"})
 
 
-def _preview(work: Work, remedy: Any, items: list[str]) -> str:
-    """Return the command line that a remedy leads to."""
-    return write_same("fit", work.shown, apply_remedy(work.options, remedy), items).command
+def _list_letters(view: Look) -> str:
+    """Return the options of a multiple-choice test in order, as far as the first rows have them."""
+    rows = view.inspection.preview.rows if view.inspection else ()
+    cells = {cell.strip().upper() for row in rows for cell in row}
+    last = max(
+        (LETTERS.index(cell) for cell in cells if len(cell) == 1 and cell in LETTERS), default=3
+    )
+    return LETTERS[: max(3, last) + 1]
 
 
-def _list_values(inspection: Look) -> list[tuple[str, int]]:
-    """Return the values of all items, but for right and wrong, the most frequent first."""
-    counted: dict[str, int] = {}
-    for column in inspection.items or inspection.columns:
-        # A column of names or numbers of persons says nothing about answers.
-        word_counts = column.words if len(column.words) <= MOST_WORDS else {}
-        for word, times in word_counts.items():
-            counted[word] = counted.get(word, 0) + times
-    others = [(word, times) for word, times in counted.items() if word not in ("0", "1")]
-    return sorted(others, key=lambda pair: -pair[1])[:MOST_VALUES]
-
-
-async def change(request: Request) -> Response:
-    """Read the file again, otherwise."""
-    work, form = work_of(request), await request.form()
-    sent = {name: str(value) for name, value in form.items()}
-    action = CHANGES.get(sent.get("change", ""))
-    inspection = find_look(work)
-    if action is None or inspection is None:
+def change_reading(request: Request, sent: dict[str, str]) -> Response:
+    """Read the file as the form says; a script that asks is told by which job."""
+    session, work = session_of(request), work_of(request)
+    job = session.jobs.find(sent.get("look", ""))
+    if job is None or job.state is not JobState.DONE:
         return go(f"/data/{work.name}")
+    is_live = sent.pop("live", "") == "yes"
     try:
-        options = action(work.options, inspection, sent)
+        options = {} if "forget" in sent else state_reading(job.outcome.value, sent)
     except BadUsage as error:
-        return show_data(request, str(error))
-    session_of(request).change(work.name, lambda now: _start_again(now, options))
+        if is_live:
+            return JSONResponse({"problem": str(error)})
+        return show_data(request, str(error), sent)
+    work = session.change(work.name, lambda now: _start_again(now, options))
+    session.keep(work)
+    if is_live:
+        return JSONResponse({"job": reading_of(begin_reading(session, work)).name})
     return go(f"/data/{work.name}")
 
 
-def _start_again(work: Work, options: Options) -> dict[str, Any]:
-    if work.reading is not None:
-        work.reading.cancel()
+def _start_again(work: Work, options: dict[str, Any]) -> dict[str, Any]:
+    """Return what changes where a file is read otherwise; nothing where it is read so already."""
+    job = work.reading
+    if job is not None and options == work.options and job.state is not JobState.CANCELLED:
+        return {}
+    if job is not None:
+        job.cancel()
     return {"options": options, "reading": None}
-
-
-def _take_remedy(options: Mapping[str, Any], inspection: Look, sent: Mapping[str, str]) -> Options:
-    remedies = inspection.problem.remedies if inspection.problem else ()
-    number = read_index(sent.get("number", ""), len(remedies))
-    if number is None:
-        raise BadUsage("This remedy belongs to an earlier look at the file.")
-    return apply_remedy(options, remedies[number], sent.get("value", ""))
-
-
-def _take_code(options: Mapping[str, Any], _: Look, sent: Mapping[str, str]) -> Options:
-    return toggle_missing(options, sent.get("code", ""))
-
-
-def _take_roles(options: Mapping[str, Any], inspection: Look, sent: Mapping[str, str]) -> Options:
-    return change_roles(options, inspection, _strip(sent, "role:"))
-
-
-def _take_key(options: Mapping[str, Any], inspection: Look, sent: Mapping[str, str]) -> Options:
-    changed = change_roles(options, inspection, _strip(sent, "role:"))
-    return choose_key(changed, inspection, _strip(sent, "key:"))
-
-
-def _take_settings(options: Mapping[str, Any], _: Look, sent: Mapping[str, str]) -> Options:
-    settings = {form_field.name for form_field in FIELDS}
-    other_options = {name: value for name, value in options.items() if name not in settings}
-    chosen = {} if "key" in sent and sent["key"].strip() else _chosen_key(options)
-    return {**other_options, **chosen, **read_fields(FIELDS, sent)}
-
-
-def _chosen_key(options: Mapping[str, Any]) -> Options:
-    return {"key": options["key"]} if isinstance(options.get("key"), Mapping) else {}
-
-
-def _strip(sent: Mapping[str, str], start: str) -> dict[str, str]:
-    return {name.removeprefix(start): one for name, one in sent.items() if name.startswith(start)}
-
-
-CHANGES: Mapping[str, Callable[[Mapping[str, Any], Look, Mapping[str, str]], Options]] = {
-    "remedy": _take_remedy,
-    "code": _take_code,
-    "roles": _take_roles,
-    "key": _take_key,
-    "settings": _take_settings,
-    "nothing": lambda *_: {},
-}
-"""What a button of the page asks for, by its value."""
 
 
 async def read_again(request: Request) -> Response:
     """Read a file again after it was cancelled."""
     work = work_of(request)
-    session_of(request).change(work.name, lambda now: _start_again(now, dict(now.options)))
+    session_of(request).change(work.name, lambda _: {"reading": None})
     return go(f"/data/{work.name}")
 
 
@@ -219,7 +179,7 @@ def send_key(request: Request) -> Response:
 
 ROUTES = (
     Route("/data/{work}", show_data),
-    Route("/data/{work}", change, methods=["POST"]),
+    Route("/data/{work}", taking_form(change_reading), methods=["POST"]),
     Route("/data/{work}/again", read_again, methods=["POST"]),
     Route(f"/data/{{work}}/{KEY_FILE}", send_key),
 )

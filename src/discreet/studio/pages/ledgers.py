@@ -31,94 +31,21 @@ from discreet.report.spending import (
     write_spending_text,
 )
 from discreet.studio.forms import (
-    Field,
+    LIST,
+    NUMBER,
     find_path,
+    load_fields,
     read_fields,
-    read_list,
-    read_number,
     taking_form,
     write_fields,
-    write_list,
-    write_number,
 )
-from discreet.studio.frame import Same, Secrecy, go, send_text, session_of, show
+from discreet.studio.frame import Same, Secrecy, go, own_page, send_text, session_of, show
 from discreet.studio.session import StudioSession
 
-RELATIONS = {
-    "replace-one": "the same number of persons, one with other answers",
-    "add-remove": "one person more or less",
-}
-"""What a promise compares, in words."""
-
-FIELDS = (
-    Field(
-        "name",
-        "Name",
-        "What you will look for next year, such as Mathematics grade 8. It becomes the name of a "
-        "file.",
-    ),
-    Field(
-        "epsilon",
-        "Limit: epsilon",
-        "How much all releases about one person may reveal together. With 1, a guess about "
-        "somebody's answers that is right half of the time becomes right 73% of the time at most; "
-        "smaller is stricter. It can never be raised.",
-        read=read_number,
-        write=write_number,
-    ),
-    Field(
-        "delta",
-        "Limit: delta",
-        "What a probability may change by beyond epsilon. Keep it far below one divided by the "
-        "number of persons.",
-        read=read_number,
-        write=write_number,
-    ),
-    Field(
-        "neighbours",
-        "What the promise compares",
-        "All releases of a ledger have to compare the same. If in doubt, leave it.",
-        {"": "as the first release does", **RELATIONS},
-    ),
-    Field(
-        "populations",
-        "Whom the data will be about",
-        "Names of groups that are released separately, parted by commas, such as north, south. "
-        "Blank: everyone is counted together, which is always safe.",
-        read=read_list,
-        write=write_list,
-    ),
-    Field(
-        "apart",
-        "Can somebody be in two of these groups?",
-        "Say no only if you are sure: groups that share nobody do not use up each other's limit.",
-        {"": "perhaps", "no": "no, nobody is in two of them"},
-    ),
-    Field(
-        "policy",
-        "Rules of your house",
-        "Where a file with rules is that every release must keep, such as /home/ann/policy.toml. "
-        "They cannot be changed later. Blank: none.",
-    ),
-)
+FIELDS = load_fields("ledger", epsilon=NUMBER, delta=NUMBER, populations=LIST)
 """What can be said about a new ledger."""
 
-DECLARED = (
-    Field("population", "Population", "A new name, or one that is declared already."),
-    Field(
-        "contains",
-        "It contains",
-        "Declared populations that are parts of it, parted by commas.",
-        read=read_list,
-    ),
-    Field(
-        "disjoint",
-        "It shares nobody with",
-        "Declared populations of which nobody is in this one too. What is not said here counts as "
-        "overlapping, which costs budget and never privacy.",
-        read=read_list,
-    ),
-)
+DECLARED = load_fields("population", contains=LIST, disjoint=LIST)
 """What can be said about a population."""
 
 USUAL = {"delta": "1e-6"}
@@ -168,6 +95,7 @@ def show_ledgers(
             "fields": FIELDS,
             "said": {**write_fields(FIELDS, {}), **(USUAL if form_values is None else form_values)},
             "opened": session.books.paths(),
+            "back": own_page((form_values or request.query_params).get("back", "")),
         },
         title="Ledgers",
         secrecy=Secrecy.LEDGER,
@@ -182,9 +110,10 @@ def create(request: Request, sent: dict[str, str]) -> Response:
     try:
         path = _create(session, read_fields(FIELDS, sent))
     except DiscreetError as error:
-        form_values = {form_field.name: sent.get(form_field.name, "") for form_field in FIELDS}
+        form_values = {name: sent.get(name, "") for name in ("back", *(one.name for one in FIELDS))}
         return show_ledgers(request, str(error), form_values)
-    return go(f"/ledgers/{session.know_ledger(path)}")
+    back = own_page(sent.get("back", ""))
+    return go(f"/ledgers/{session.know_ledger(path)}{back and f'?back={back}'}")
 
 
 def _create(session: StudioSession, keywords: dict[str, Any]) -> Path:
@@ -254,6 +183,7 @@ def show_ledger(request: Request, problem: str = "") -> Response:
             "title": listed.title,
             "layout": "studio/frame.html",
             "problem": problem,
+            "back": own_page(request.query_params.get("back", "")),
             "listed": listed,
             "policy": [] if ledger.policy is None else ledger.policy.describe(),
             "waiting_for": [

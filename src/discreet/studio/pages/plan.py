@@ -22,12 +22,13 @@ from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms import MECHANISMS
 from discreet.report.drawings import draw_epsilons
 from discreet.studio.forms import (
-    Field,
+    NUMBER,
+    WHOLE,
+    FieldKind,
+    load_fields,
     read_fields,
     read_number,
-    read_whole,
     write_fields,
-    write_number,
 )
 from discreet.studio.frame import Same, Secrecy, go, session_of, show
 from discreet.tables.remedies import spell_command
@@ -46,114 +47,20 @@ SLIDERS = {
 }
 """Where sliders begin and end; one ends where another field says."""
 
-STUDY = (
-    Field(
-        "persons",
-        "Persons",
-        "How many persons answer. A number that is public or that you plan for, not one that you "
-        "counted in the answers.",
-        read=read_whole,
-    ),
-    Field(
-        "items",
-        "Items",
-        "How many items are on the list that you will release.",
-        read=read_whole,
-    ),
-    Field(
-        "answers",
-        "Answers per person",
-        "The cap: how many answers of each person count at most. A lower one needs less noise, and "
-        "leaves answers unused. Blank: everybody answers every item.",
-        read=read_whole,
-    ),
-    Field(
-        "epsilon",
-        "Epsilon",
-        "How much one person's answers may change what readers can conclude: the smaller, the "
-        "stronger the promise and the larger the error. 1 is a good start; above 5 means little.",
-        read=read_number,
-        write=write_number,
-    ),
-    Field(
-        "delta",
-        "Delta",
-        "What a probability may change by beyond epsilon. Keep it far below one divided by the "
-        "number of persons; 0 needs a mechanism with Laplace noise.",
-        read=read_number,
-        write=lambda value: f"{value:.12f}".rstrip("0").rstrip("."),
-    ),
-    Field(
-        "neighbours",
-        "What is protected",
-        "Replaced: nobody can tell what a person answered; how many took part is public. Taken "
-        "out: nobody can tell whether a person took part at all.",
-        {"": "a person's answers may be replaced", "add-remove": "a person may be taken out"},
-    ),
-    Field(
-        "mechanism",
-        "Mechanism",
-        "How noise is added. The table below shows what each would give for this study; if in "
-        "doubt, leave it.",
-        {"": "the usual one"} | {name: name for name in plannable(Neighbours.REPLACE_ONE)},
-    ),
-    Field(
-        "steps",
-        "Steps of an item",
-        "Right and wrong is one step. A question from never to always in five categories has four.",
-        {"": "right and wrong"} | {str(n): f"{n} steps, scored 0 to {n}" for n in range(2, 10)},
-        read=int,
-    ),
-    Field(
-        "design",
-        "Who answers which items",
-        "Only where nobody answers all of them. Booklets: each person gets two neighbouring blocks "
-        "of items.",
-        {"": "items drawn at random", "booklets": "booklets"},
-    ),
+STUDY = load_fields(
+    "study",
+    persons=WHOLE,
+    items=WHOLE,
+    answers=WHOLE,
+    epsilon=NUMBER,
+    delta=FieldKind(read_number, lambda value: f"{value:.12f}".rstrip("0").rstrip(".")),
+    steps=FieldKind(int),
+    mechanism=FieldKind(choices={name: name for name in plannable(Neighbours.REPLACE_ONE)}),
 )
 """The study and its promise."""
 
-MORE = (
-    Field(
-        "target_rmse",
-        "Wanted error, in logits",
-        "Instead of predicting the error: say which one you need, such as 0.2, and leave persons, "
-        "items or epsilon blank. That one is then computed.",
-        read=read_number,
-        write=write_number,
-    ),
-    Field(
-        "top",
-        "Hardest items to find",
-        "Where readers will look at the hardest ones: how many. The plan then says how many of "
-        "them the release finds.",
-        read=read_whole,
-    ),
-    Field(
-        "difficulty_spread",
-        "Spread of the difficulties",
-        "What you expect from similar tests: the standard deviation of the difficulties in logits. "
-        "Blank: 1.",
-        read=read_number,
-        write=write_number,
-    ),
-    Field(
-        "ability_spread",
-        "Spread of the abilities",
-        "The standard deviation of the persons' abilities in logits. Blank: 1.",
-        read=read_number,
-        write=write_number,
-    ),
-    Field(
-        "ability_mean",
-        "Persons above the items",
-        "How far the average person is above the average item, in logits; below 0 for a test that "
-        "is too hard. Blank: 0.",
-        read=read_number,
-        write=write_number,
-    ),
-)
+SPREADS = dict.fromkeys(("difficulty_spread", "ability_spread", "ability_mean"), NUMBER)
+MORE = load_fields("assumptions", target_rmse=NUMBER, top=WHOLE, **SPREADS)
 """What else can be said."""
 
 FIELDS = (*STUDY, *MORE)
@@ -224,6 +131,7 @@ def _check(keywords: Mapping[str, Any]) -> None:
 
 def _list_facts(study: Plan, top: int | None) -> Iterator[tuple[str, str]]:
     """Yield what a plan predicts: its name, and the number as it is shown."""
+    yield "Mechanism that would be taken", study.mechanism
     yield "Typical error of a released difficulty", f"{study.rmse:.3f} logits"
     if study.threshold_rmse is not None:
         yield "The same of its thresholds", f"{study.threshold_rmse:.3f} logits"
@@ -243,7 +151,9 @@ def _list_facts(study: Plan, top: int | None) -> Iterator[tuple[str, str]]:
 def _compare(study: Plan) -> list[HtmlColumn]:
     plans = study.compare()
     return [
-        HtmlColumn("mechanism", list(plans)),
+        HtmlColumn(
+            "mechanism", [f"{name} (taken)" if name == study.mechanism else name for name in plans]
+        ),
         HtmlColumn("typical error", [each.rmse for each in plans.values()], 3),
         HtmlColumn("worth, in persons", [each.equivalent_persons for each in plans.values()]),
         HtmlColumn("what it does", [MECHANISMS[name].help for name in plans]),

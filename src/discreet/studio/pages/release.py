@@ -48,15 +48,21 @@ from discreet.studio.frame import (
     write_same,
 )
 from discreet.studio.jobs import JobState
-from discreet.studio.look import ITEM
 from discreet.studio.pages.data import find_look
 from discreet.studio.pages.ledgers import ListedLedger, list_ledgers
 from discreet.studio.releasing import (
     ABOUT,
     ACCOUNT,
+    ASKED,
+    EDITION,
     FIELDS,
+    FILE,
+    KIND,
+    NOT_RELEASED,
+    PERSON_FIELD,
     PROTECTION,
     STUDY,
+    WRITTEN,
     ListedItems,
     ReleaseForm,
     finish,
@@ -71,7 +77,7 @@ from discreet.text import count_of, show_predicted_share
 from discreet.words import speak
 
 ITEMS_FILE = "items.csv"
-BESIDE = {"account": "", "items_path": "", "kept": ""}
+BESIDE = {"account": "", "items_path": "", "kept": "", "kind": "right", "edition": "new"}
 """What the form holds beside its fields."""
 USUAL = {"delta": "1e-6", "neighbours": "replace-one"}
 
@@ -86,17 +92,21 @@ def show_form(
     session, work = session_of(request), work_of(request)
     ledgers = list_ledgers(session)
     accounts = _list_accounts(ledgers)
-    changed = form_values or _say_before(session, request.query_params)
+    changed = form_values or _say_before(session, work, request.query_params)
     return show(
         "release.html",
         {
             "problem": problem,
             "looked": say_looked(session, work),
+            "first": (KIND, EDITION),
+            "person": PERSON_FIELD,
+            "written": WRITTEN,
             "sections": (("How it protects", PROTECTION), ("What is public about the study", STUDY),
                          ("Who it is", ABOUT)),
+            "marks": {name: mark for mark, names in ASKED.items() for name in names},
             "account": replace(ACCOUNT, choices={name: one[2] for name, one in accounts.items()}),
             "signed": [one.title for one in ledgers if one.ledger and one.ledger.approvals],
-            "said": {**write_fields(FIELDS, {}), **BESIDE, **changed},
+            "said": {**write_fields((*FIELDS, *FILE), {}), **BESIDE, **changed},
             "kept": session.lists.get(changed.get("kept", "")),
         },
         title=f"Release {work.title}",
@@ -120,11 +130,14 @@ def _list_accounts(ledgers: list[ListedLedger]) -> dict[str, tuple[Path, str, st
     return accounts
 
 
-def _say_before(session: StudioSession, query: Mapping[str, str]) -> dict[str, str]:
-    """Return what the form begins with: a ticket to be changed, or what a plan brings along."""
+def _say_before(session: StudioSession, work: Work, query: Mapping[str, str]) -> Mapping[str, str]:
+    """Return what the form begins with: a ticket to be changed, a draft, or what a plan says."""
     ticket = session.tickets.get(query.get("from", ""))
     if ticket is None or ticket.terms is None:
-        return {**USUAL, **{part.name: query[part.name] for part in FIELDS if part.name in query}}
+        view = find_look(work)
+        read = write_fields(FILE, view.shown if view else work.options)
+        planned = {part.name: query[part.name] for part in FIELDS if part.name in query}
+        return {**USUAL, **read, **session.drafts.get(work.name, {}), **planned}
     terms = ticket.terms
     return {
         **write_form(terms),
@@ -148,10 +161,12 @@ def _take(request: Request, sent: Upload) -> Response:
     form_values = dict(sent.fields)
     ledgers = list_ledgers(session)
     accounts = {name: account[:2] for name, account in _list_accounts(ledgers).items()}
+    session.drafts[work.name] = form_values
     try:
         listed = _find_items(session, work, sent)
         form_values["kept"] = session.keep_list(listed)
-        terms = read_form(form_values, listed, accounts, list_words(work.options))
+        words = list_words(work.options, form_values)
+        terms = read_form(form_values, listed, accounts, words)
         terms.preview()
     except DiscreetError as error:
         return show_form(request, str(error), form_values)
@@ -265,15 +280,18 @@ def _review(work: Work, terms: ReleaseForm) -> dict[str, Any]:
     study = predict(terms, preview.order)
     statement = make_statement(preview.record)
     names = list(preview.order.public.items)
+    before = Ledger.open(terms.ledger).history().left(terms.spec.identity.population)[0]
     return {
         "facts": {
             "answers": work.title,
             "items": f"{len(names):,}",
             "epsilon": f"{terms.spec.budget.epsilon:g}",
+            "left before": f"{before:.3g}",
             "left after it": f"{preview.left:.3g}",
             "charged to": f"{terms.ledger.stem}, {terms.spec.identity.population}",
         },
         "names": names,
+        "sum": _say_sum(before, terms.spec.budget.epsilon, preview.left),
         "alike": _list_alike(terms, preview.order),
         "choice": preview.order.choice,
         "costs": None if study is None else list_costs(study),
@@ -285,6 +303,17 @@ def _review(work: Work, terms: ReleaseForm) -> dict[str, Any]:
         "language": speak(preview.record).language,
         "points": list_nist_points(preview.record),
     }
+
+
+def _say_sum(before: float, epsilon: float, after: float) -> str:
+    """Say why more is left than a subtraction gives; empty where nothing is to be said."""
+    if after <= 1.001 * (before - epsilon):
+        return ""
+    return (
+        f"{before:.3g} less {epsilon:g} would be {max(0.0, before - epsilon):.3g}. {after:.3g} is "
+        "left because the noise of several releases hides a person better than each alone: their "
+        "epsilons together count for less than their sum."
+    )
 
 
 ALIKE = ("name", "items", "steps", "max_answers", "lowest", "model")
@@ -317,7 +346,9 @@ def start_release(session: StudioSession, ticket: Ticket) -> Any:
     """Begin the job of a ticket."""
     arguments = {"reservation": ticket.name, "ledger": ticket.ledger, "out": ticket.place}
     work, terms = ticket.work, ticket.terms
-    arguments |= {"source": work and work.source, "options": dict(work.options) if work else {}}
+    stated = terms.spec.reading if terms else work.options if work else {}
+    words = {name: value for name, value in stated.items() if name not in NOT_RELEASED}
+    arguments |= {"source": work and work.source, "options": words}
     if terms is None:
         return session.jobs.start("Fetching a release that was paid for", finish, **arguments)
     return session.jobs.start("Making the release", make, **arguments, terms=terms)
@@ -365,9 +396,8 @@ def write_release(ticket: Ticket) -> Same | None:
     public = {"epsilon": budget.epsilon, "delta": budget.delta, **relation}
     destination = {"ledger": str(terms.ledger), "out": ticket.place.name}
     more = {"items": ITEMS_FILE, **public, **keywords, **about, **destination}
-    look = find_look(work)
-    columns = [column.name for column in look.columns if column.role == ITEM] if look else []
-    command = write_same("release", work.shown, words, columns, more=more)
+    view = find_look(work)
+    command = write_same("release", work.shown, words, view.items if view else [], more=more)
     python = _write_python(work, terms, {**words, **destination})
     typed = f"{command.command} --looked" if terms.spec.identity.looked else command.command
     return replace(command, command=typed, python=python)
@@ -437,7 +467,7 @@ def list_costs(study: Plan) -> list[HtmlColumn]:
     return [
         HtmlColumn("what", [row[0] for row in rows]),
         HtmlColumn("epsilon", [f"{row[1]:g}" for row in rows]),
-        HtmlColumn("typical standard error, logits", [row[2] for row in rows], 3),
+        HtmlColumn("typical error, logits", [row[2] for row in rows], 3),
     ]
 
 

@@ -23,7 +23,11 @@ from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.balance import LedgerEntry
 from discreet.publishing.delivery import list_waiting
 from discreet.publishing.verification import check_bundle, read_published
+from discreet.report.drawings import draw_difficulties
+from discreet.report.pictures import difficulty_rows
 from discreet.report.statement import make_statement
+from discreet.report.svg import Sheet
+from discreet.results.estimate import Estimate
 from discreet.studio.forms import find_path, taking_form
 from discreet.studio.frame import Same, Secrecy, go, send_bytes, session_of, show
 from discreet.studio.jobs import JobState
@@ -118,6 +122,7 @@ def open_unseen(request: Request, sent: dict[str, str]) -> Response:
         find_files(path)
     except BadUsage as error:
         return show_releases(request, str(error))
+    session.recent.add(path)
     return go(f"/release/{session.open(path).name}")
 
 
@@ -173,6 +178,7 @@ def show_bundle(request: Request) -> Response:
             "statement": make_statement(bundle.record),
             "language": speak(bundle.record).language,
             "columns": [HtmlColumn(name, columns[name]) for name in kind.columns[:-1]],
+            "picture": _draw(published.result),
             "warnings": outcome.warnings if outcome else (),
             "ticket": ticket,
             "same": (ticket and write_release(ticket)) or _write_same(path),
@@ -182,6 +188,13 @@ def show_bundle(request: Request) -> Response:
         work=ticket.work if ticket else None,
         here="releases",
     )
+
+
+def _draw(result: Any) -> Sheet | None:
+    """Draw released numbers with their intervals, where some have one."""
+    if not isinstance(result, Estimate) or not result.estimated.any():
+        return None
+    return draw_difficulties(difficulty_rows(result))
 
 
 def _find_ticket(session: StudioSession, path: Path) -> Ticket | None:

@@ -16,7 +16,36 @@
     setTimeout(ask, 150);
   }
 
-  // A file that is dropped is a file that was chosen; a large one shows how much of it was sent.
+  // The form of a file's reading: every change is kept and read at once, and only the line above it
+  // changes; the form itself stays as it is.
+  const reading = document.getElementById("reading");
+  if (reading) {
+    const line = document.getElementById("line");
+    let waiting = 0, turn = 0;
+    const say = words => { line.querySelector(".lead").textContent = words; };
+    const follow = async (name, mine) => {
+      const told = await (await fetch("/jobs/" + name)).json();
+      if (mine !== turn) return;
+      if (told.state === "running") { setTimeout(() => follow(name, mine), 250); return; }
+      const page = new DOMParser().parseFromString(await (await fetch(location.pathname)).text(), "text/html");
+      const now = page.getElementById("line");
+      if (now && mine === turn) { line.replaceChildren(...now.childNodes); line.className = now.className; }
+    };
+    const send = async () => {
+      const mine = ++turn, body = new URLSearchParams(new FormData(reading));
+      body.set("live", "yes");
+      say("Reading …");
+      try {
+        const told = await (await fetch(reading.action, { method: "POST", body })).json();
+        if (mine !== turn) return;
+        if (told.problem) say(told.problem); else follow(told.job, mine);
+      } catch { say("The studio does not answer. Was it stopped?"); }
+    };
+    reading.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(send, 500); });
+    reading.addEventListener("submit", () => { clearTimeout(waiting); turn++; });
+  }
+
+  // A file that is dropped or chosen is sent at once; a large one shows how much of it was sent.
   const form = document.getElementById("upload");
   if (form) {
     const file = document.getElementById("file"), bar = document.getElementById("upload-bar");
@@ -43,6 +72,7 @@
       request.send(new FormData(form));
     };
     form.addEventListener("submit", event => { event.preventDefault(); send(); });
+    file.addEventListener("change", () => { if (file.files.length) send(); });
     for (const name of ["dragover", "dragleave", "drop"]) {
       form.addEventListener(name, event => {
         event.preventDefault();

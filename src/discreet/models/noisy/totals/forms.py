@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answers.steps import store_codes
+from discreet.answers.pack import store_codes
 from discreet.privacy.mechanisms.totals import (
     GRID,
     MOMENT_GRID,

@@ -1,15 +1,21 @@
-"""Read long rows block by block, checked and turned into numbers.
+"""Read the rows of tables of any size, checked and turned into numbers.
 
-In: the shards of a dataset. Out: blocks of person ids, item codes and answers in the order of
-the rows. The rules and the messages are those of the readers in :mod:`discreet.answers.responses`.
+In: the shards of a dataset. Out: of long tables, blocks of person ids, item codes and answers in
+the order of the rows; of wide tables, batches of whole persons. The rules and the messages are
+those of the readers in :mod:`discreet.answers.reading`.
+
 Whole-number ids stay numbers, because comparing and hashing them is ten times faster than text;
-"007" or "a7" makes the whole run fall back to text (:class:`NotNumbers`).
+"007" or "a7" makes the whole run fall back to text (:class:`NotNumbers`). Every row of a wide table
+is a whole person unless ids come back further down; DuckDB finds that out on the id column alone,
+out of core. Persons who do come back are taken apart into long rows, which then go the way of long
+tables.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +23,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.errors import BadResponses
+from discreet.answers.reading import WideTable, refuse_mixture, refuse_numbering
+from discreet.answers.responses import Responses
+from discreet.counts.planes import AnswerStore
+from discreet.errors import BadResponses, BadUsage, DiscreetError, OutOfReach
 from discreet.jit import worth_compiling
 from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.dataset import Shard, no_rows
@@ -25,10 +34,69 @@ from discreet.tables.ids import encode_ids, find_numbers, read_ids, spell_ids
 from discreet.tables.inspection.refusals import refuse_long
 from discreet.tables.opener import RowPlaces, Source, detect_reading, plan_source
 from discreet.tables.reading import Reading
-from discreet.tables.remedies import Detected, join_detected
+from discreet.tables.remedies import DeclaredSource, Detected, join_detected
+from discreet.tables.resources import Resources, explain_query, run_ahead
 from discreet.tables.separators import OrderKeys, no_order
 from discreet.tables.values import BAD, MISSING, read_integers, score_value
 from discreet.types import FloatArray, Int8Array, Int32Array
+
+
+class OutOfOrder(Exception):
+    """An id was followed by a smaller one."""
+
+
+@dataclass(frozen=True)
+class BatchPosition:
+    """How far a pass has come: what the batches so far hold.
+
+    Attributes
+    ----------
+    phase
+        "ordered": the rows before ``row``. "buckets": the buckets in ``done``.
+    row, finished, last
+        First row that is still to come; rows of finished shards; the last person so far.
+    bits, sizes, done, as_text
+        How many buckets there are (a power of two), their rows, which of them are done; the kind
+        of ids. Sizes are kept of buckets on disk only: others cannot be come back to.
+    rows
+        Rows done so far, for progress.
+    """
+
+    phase: str = "ordered"
+    row: int = 0
+    finished: tuple[int, ...] = ()
+    last: int | str | None = None
+    bits: int = 0
+    sizes: tuple[int, ...] = ()
+    done: tuple[int, ...] = ()
+    as_text: bool = False
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class PersonBatch:
+    """Whole persons.
+
+    Attributes
+    ----------
+    items
+        Items known so far: a beginning of the final list.
+    persons
+        Ids, as numbers or texts; None where rows are numbered.
+    store
+        The answers.
+    rows
+        Rows behind the batch.
+    position
+        Where the pass stands behind this batch.
+    """
+
+    items: tuple[str, ...]
+    persons: Any
+    store: AnswerStore
+    rows: int
+    position: BatchPosition = BatchPosition()
+
 
 _WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 """Texts that are one-to-one with 64-bit numbers: no leading zeros, no plus sign."""
@@ -88,11 +156,7 @@ def plan_shards(
         source = shard.open()
         plan = plan_source(source, reading)
         if plans and type(plan) is not type(plans[0]):
-            ours, theirs = ("long", "wide") if isinstance(plan, LongPlan) else ("wide", "long")
-            raise BadResponses(
-                f"{shard.name} is a {ours} table but {shards[0].name} is a {theirs} one. Read them "
-                "one by one, or say layout='long' or layout='wide' (--layout) if this is a mistake."
-            )
+            raise refuse_mixture(shard.name, shards[0].name, plan)
         plans.append(plan)
         detected = join_detected([detected, detect_reading(source, plan, reading)])
     return plans, detected
@@ -152,7 +216,7 @@ class AnswerCodes:
             return None
         if not worth_compiling(PLAIN_ROW * len(column)):
             return None
-        from discreet.answers.streamed.kernels import look_up_answers
+        from discreet.counts.pack_kernels import look_up_answers
 
         self._learn(names[len(self._table) :])
         codes = np.empty(len(item), dtype=np.int8)
@@ -204,12 +268,7 @@ class LongRows:
     def blocks(self, skip: int = 0, finished: Sequence[int] = ()) -> Iterator[Block]:
         """Yield all rows from number ``skip`` on.
 
-        Parameters
-        ----------
-        skip
-            Rows that were read before.
-        finished
-            Rows of the shards that lie wholly before ``skip``: they are not opened.
+        ``finished`` are the rows of the shards that lie wholly before it: they are not opened.
         """
         done = lie_before(skip, finished)
         for shard, rows in zip(self._shards, done, strict=False):
@@ -276,7 +335,7 @@ class LongRows:
         """Return the codes of items that are known small numbers; None if one is not."""
         if not worth_compiling(PLAIN_ROW * len(numbers)):
             return None
-        from discreet.answers.streamed.kernels import look_up
+        from discreet.counts.pack_kernels import look_up
 
         codes = np.empty(len(numbers), dtype=np.int32)
         return codes if look_up(numbers, self._numbers, codes) else None
@@ -350,3 +409,191 @@ def _equals(column: Any, text: str) -> npt.NDArray[np.bool_]:
     ids = encode_ids(column)
     same = np.array([name == text for name in ids.dictionary.to_pylist()], dtype=np.bool_)
     return np.asarray(same[read_integers(ids.indices)])
+
+
+CELLS = 1 << 24
+"""Cells packed together: 16 MB before packing."""
+
+
+class WideRows:
+    """The rows of a wide table of any size; the counterpart of ``LongRows``."""
+
+    as_text = True
+
+    def __init__(
+        self, shards: Sequence[Shard], plans: Sequence[WidePlan], reading: Reading, items: ItemNames
+    ) -> None:
+        self._shards, self._plans, self._reading = shards, plans, reading
+        self.items, self._is_numbered = items, plans[0].person is None
+        # The rows that `blocks` yields have turned right and wrong around where that was asked for.
+        self.reading = replace(reading, one_means="right")
+        self.width = max(len(plan.items) for plan in plans)
+        for shard, plan in zip(shards, plans, strict=True):
+            names = shard.open().names
+            items.encode([names[number] for number in plan.items])
+            if (plan.person is None) != self._is_numbered:
+                raise refuse_numbering(shard.name, not self._is_numbered)
+
+    def check_order(self, resources: Resources) -> None:
+        """Raise ``OutOfOrder`` where an id stands in more than one row."""
+        if self._is_numbered:
+            return
+        schema = pa.schema([("person", pa.string())])
+        failures: list[Exception] = []
+        ids = _keep_failure(self._ids(schema), failures)
+        connection = resources.connect(None)
+        try:
+            with closing(connection), explain_query("the search for persons who come back"):
+                connection.register("ids", pa.RecordBatchReader.from_batches(schema, ids))
+                repeated = connection.execute(
+                    "SELECT 1 FROM ids GROUP BY person HAVING count(*) > 1 LIMIT 1"
+                ).fetchall()
+        except BadUsage as error:
+            lost = DiscreetError(f"the persons of a wide table could not be compared: {error}")
+            raise (failures[0] if failures else lost) from None
+        if repeated:
+            raise OutOfOrder
+
+    def _ids(self, schema: Any) -> Iterator[Any]:
+        places = RowPlaces()
+        for shard, plan in zip(self._shards, self._plans, strict=True):
+            source = shard.open()
+            places.begin(source)
+            for (column,) in source.batches((plan.person or 0,)):
+                ids = read_ids(column, source.names[plan.person or 0], "person", places)
+                places.n_rows += len(ids)
+                yield pa.record_batch([ids.dictionary.take(ids.indices)], schema=schema)
+
+    def batches(self, position: BatchPosition) -> Iterator[PersonBatch]:
+        """Yield the rows from a place on, each of them a whole person."""
+        items = tuple(self.items.names)
+        with closing(run_ahead(self._slabs(position))) as slabs:
+            for answers, behind in slabs:
+                table = answers if answers.items == items else answers.select(items)
+                persons = None if self._is_numbered else answers.persons
+                store: Any = table.store
+                yield PersonBatch(items, persons, store, behind.rows - position.rows, behind)
+                position = behind
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield all rows as long ones: every answer, and one row for who has none."""
+        if self.reading.order_by is not None:
+            raise OutOfReach(
+                "a wide table in which persons come back cannot be put in the order of a column "
+                "out of memory: which of their rows comes last is known of whole rows only. Read "
+                "it in memory (engine='memory'), or write it as a long table."
+            )
+        for answers, position in self._slabs(BatchPosition()):
+            cells = answers.select(self.items.names).to_array()
+            cells[(cells < 0).all(axis=1), 0] = -3
+            row, item = np.nonzero(cells != -1)
+            value = np.maximum(cells[row, item], -1).astype(np.int8)
+            ids = pa.DictionaryArray.from_arrays(
+                pa.array(row, pa.int32()), pa.array(answers.persons, pa.string())
+            )
+            yield Block(
+                ids, item.astype(np.int32), value, len(self.items.names), position.row, (),
+                no_order(len(value)),
+            )  # fmt: skip
+
+    def _slabs(self, position: BatchPosition) -> Iterator[tuple[Responses, BatchPosition]]:
+        """Yield some rows, and the place behind them."""
+        done = lie_before(position.row, position.finished)
+        at = sum(done)
+        left = zip(self._shards[len(done) :], self._plans[len(done) :], strict=True)
+        for shard, plan in left:
+            source, first = shard.open(), at
+            for batch, n_rows in _gather(source, plan):
+                at += n_rows
+                if at > position.row:
+                    # A checkpoint lies between two slabs, and slabs fall the same way again.
+                    answers = self._pack(source, plan, batch, at - n_rows - first)
+                    position = replace(
+                        position, row=at, finished=tuple(done), rows=position.rows + n_rows
+                    )
+                    yield answers, position
+            done.append(at - first)
+            if at == first:
+                raise no_rows(shard)
+
+    def _pack(self, source: Source, plan: WidePlan, batch: list[list[Any]], at: int) -> Responses:
+        columns = list_column_numbers(plan)
+        local = WidePlan(
+            None if plan.person is None else columns.index(plan.person),
+            tuple(columns.index(number) for number in plan.items),
+            (),
+            tuple(columns.index(number) for number in plan.order),
+        )
+        table = WideTable(self._reading)
+        table.add_source(_Rows(source, columns, batch, at), local)
+        raw = table.finish()
+        return Responses(raw.items, raw.persons, raw.store, raw.groups)
+
+    def find_answer(self, person: str, item: str, number: int) -> str:
+        """Return the place of a person's first, second, ... answer to an item, for a message."""
+        for shard, plan in zip(self._shards, self._plans, strict=True):
+            source, rows = shard.open(), 0
+            for batch, n_rows in _gather(source, plan):
+                answers = self._pack(source, plan, batch, rows)
+                cells = answers.select([item]).to_array()[:, 0]
+                hits = np.flatnonzero((answers.persons == person) & (cells >= 0))
+                if len(hits) >= number:
+                    # Rows that were joined into one person no longer stand at their own number.
+                    joined = answers.n_persons < n_rows
+                    return source.name if joined else source.place(rows + int(hits[number - 1]))
+                number -= len(hits)
+                rows += n_rows
+        return "a row that is no longer there"
+
+
+def _keep_failure(batches: Iterator[Any], failures: list[Exception]) -> Iterator[Any]:
+    """Yield on, and note what goes wrong, of which DuckDB would pass on the words only."""
+    try:
+        yield from batches
+    except Exception as error:
+        failures.append(error)
+        raise
+
+
+def _gather(source: Source, plan: WidePlan) -> Iterator[tuple[list[list[Any]], int]]:
+    """Yield a source's batches, several small ones together."""
+    columns = list_column_numbers(plan)
+    target = max(1, CELLS // len(columns))
+    held: list[list[Any]] = []
+    rows = 0
+    for batch in source.batches(columns):
+        held.append(batch)
+        rows += len(batch[0])
+        if rows >= target:
+            yield held, rows
+            held, rows = [], 0
+    if rows:
+        yield held, rows
+
+
+@dataclass(frozen=True)
+class _Rows(DeclaredSource):
+    """Some batches of a source, as a source of their own; rows keep their places.
+
+    What was detected is said by the whole source.
+    """
+
+    source: Source
+    columns: list[int]
+    held: list[list[Any]]
+    offset: int
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    @property
+    def names(self) -> list[str]:
+        return [self.source.names[number] for number in self.columns]
+
+    def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
+        for batch in self.held:
+            yield [batch[number] for number in columns]
+
+    def place(self, row: int) -> str:
+        return self.source.place(self.offset + row)

@@ -1,0 +1,416 @@
+"""What a file holds: an inspection, the answers as they would be read, and changes by a form.
+
+In: a file and what is stated about its reading; or a look at it and what a browser sent. Out: a
+:class:`Look` for the page, and beside it the answers for whoever calibrates them; or what is stated
+from then on. Looking runs in a worker.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.answers.reading import read_planned
+from discreet.answers.responses import Responses
+from discreet.errors import BadResponses, BadUsage, DiscreetError, Remedy
+from discreet.studio.forms import (
+    LIST,
+    NUMBER,
+    FieldKind,
+    load_fields,
+    read_fields,
+    read_index,
+    write_fields,
+)
+from discreet.studio.jobs import TaskProgress, keep
+from discreet.tables.inspection import Inspection, inspect_table
+from discreet.tables.paths import find_files
+from discreet.tables.remedies import TableFinding, merge_options
+from discreet.tables.values import letter_column
+from discreet.tables.vocabulary import NAMES, plain
+
+BLOCK = 50_000
+"""Persons whose answers are counted at a time."""
+MOST_LABELS = 30
+"""Groups of a column that are shown."""
+ANSWERS, LABELS = "answers", "labels"
+"""The files beside the result that hold the answers, and the names of persons."""
+
+ITEM, REVERSED, PERSON, ANSWER = "item", "item, reversed", "person", "answer"
+GROUP, LEFT_OUT = "group", "left out"
+ROLES = {
+    False: (ITEM, REVERSED, PERSON, GROUP, LEFT_OUT),
+    True: (PERSON, ITEM, ANSWER, GROUP, LEFT_OUT),
+}
+"""What a column may be, of wide and of long tables."""
+ROWS = ("person", "key", "left out", "names")
+"""What a row may be."""
+_NAMED = {PERSON: "person", ITEM: "item", ANSWER: "response"}
+_FORM = ("sheet", "delimiter", "layout")
+"""What stays stated where another row holds the names."""
+_STEPS = ("model", "steps", "lowest", "reverse", "categories", "merge")
+_RIGHT = ("key", "at_least", "one_means")
+"""What makes answers right and wrong; it goes without what is said about steps."""
+
+
+def read_key(text: str) -> str:
+    r"""Return a key as a reading takes it; a row of a spreadsheet may be pasted.
+
+    Examples
+    --------
+    >>> read_key("B\tA\td"), read_key("b a d c"), read_key("B, A|C")
+    ('BAD', 'BADC', 'B,A|C')
+    """
+    parts = [part for part in re.split(r"[\s,;]+", text.upper()) if part]
+    return ("" if all(len(part) == 1 for part in parts) else ",").join(parts)
+
+
+def read_texts(text: str) -> list[list[str]]:
+    """Return texts from the lowest to the highest, of which each line is one scale."""
+    lines = [re.split(r"\s*[<,]\s*", line.strip()) for line in text.splitlines() if line.strip()]
+    return [[word for word in line if word] for line in lines]
+
+
+def write_texts(lists: Any) -> str:
+    """Return lists of texts, one on a line."""
+    return "\n".join(" < ".join(texts) for texts in lists)
+
+
+FIELDS = load_fields(
+    "reading",
+    key=FieldKind(read_key, lambda key: key if isinstance(key, str) else ""),
+    missing=LIST,
+    at_least=NUMBER,
+    categories=FieldKind(read_texts, write_texts),
+    sheet=LIST,
+    header=FieldKind(lambda text: text != "no", lambda value: "" if value else "no"),
+)
+"""What can be stated about a table beyond its columns and rows."""
+
+
+# -- looking at a file -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AnsweredItem:
+    """How many answered an item, and the mean of their scores."""
+
+    name: str
+    answers: int
+    mean: float
+
+
+@dataclass(frozen=True)
+class AnswersSummary:
+    """What was read; ``steps`` is the highest score of an item, ``groups`` who is where."""
+
+    persons: int
+    items: tuple[AnsweredItem, ...]
+    steps: int
+    keyed: bool
+    groups: Mapping[str, Mapping[str, int]]
+
+    @property
+    def missing(self) -> int:
+        """How many cells hold no answer."""
+        return self.persons * len(self.items) - sum(item.answers for item in self.items)
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a file holds.
+
+    Attributes
+    ----------
+    options
+        What was stated about its reading.
+    inspection
+        Of the table; None where there is no table.
+    findings
+        Of the inspection, and why the answers could not be read.
+    summary
+        The answers as they were read; with open findings, by the proposed answers to them.
+    """
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    inspection: Inspection | None = None
+    findings: tuple[TableFinding, ...] = ()
+    summary: AnswersSummary | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the answers can be calibrated."""
+        return self.summary is not None and not any(one.is_open for one in self.findings)
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """What the page shows as stated: the whole proposal."""
+        return dict(self.options) if self.inspection is None else self.inspection.options
+
+    @property
+    def is_long(self) -> bool:
+        """Whether each row is one answer."""
+        return self.inspection is not None and ANSWER in self.inspection.preview.roles
+
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        """Label and role of each column; a column without a name goes by its letter."""
+        if self.inspection is None:
+            return []
+        preview = self.inspection.preview
+        turned = self.shown.get("reverse", ())
+        labels = [name or f"column {letter_column(n)}" for n, name in enumerate(preview.names)]
+        return [
+            (label, REVERSED if role == ITEM and label in turned else role)
+            for label, role in zip(labels, preview.roles, strict=True)
+        ]
+
+    @property
+    def items(self) -> list[str]:
+        """The columns that are items."""
+        return [label for label, role in self.columns if role in (ITEM, REVERSED)]
+
+
+def look(progress: TaskProgress, source: Path, name: str, options: Mapping[str, Any]) -> Look:
+    """Inspect a file, and read it as far as that is possible."""
+    progress.begin("Looking at the first rows")
+    view = Look(options)
+    try:
+        inspection = inspect_table(source, **options)
+        view = replace(view, inspection=inspection, findings=inspection.findings)
+        if any(one.answers and one.answers[0].asks for one in inspection.questions):
+            return view
+        progress.begin("Reading the answers")
+        reading = inspection.take_sure() if inspection.is_sure else inspection.proposal
+        responses = read_planned(source, reading, counting(progress, source))
+    except (BadResponses, BadUsage) as error:
+        return replace(view, findings=(*view.findings, _explain(error, source, name)))
+    keep(progress.folder / ANSWERS, responses)
+    if label := _find_label(view):
+        labelled = read_planned(source, replace(reading, group=(label,)))
+        keep(progress.folder / LABELS, [*map(str, labelled.groups[label])])
+    progress.begin("Counting what is missing and what is right")
+    return replace(view, summary=_summarise(responses))
+
+
+def counting(progress: TaskProgress, source: Path) -> Any:
+    """Return what a reader of a file tells how far it is."""
+    total = sum(path.stat().st_size for path in find_files(source))
+    return lambda done: progress.count(min(done, total), total)
+
+
+PICTURE, DOCUMENT = "a picture", "a text document"
+NO_TABLES = dict.fromkeys((".jpg", ".jpeg", ".png", ".gif", ".heic", ".tif", ".bmp"), PICTURE)
+NO_TABLES |= dict.fromkeys((".doc", ".docx", ".odt", ".rtf", ".pages", ".pdf"), DOCUMENT)
+"""What files are that hold no table, by their endings."""
+
+
+def _explain(error: DiscreetError, source: Path, name: str) -> TableFinding:
+    """Return a refusal as a question; the path of a copy is called as the user calls the file."""
+    if kind := NO_TABLES.get(source.suffix.lower()):
+        words = (
+            f"{name} is {kind} and cannot be read as a table. Save the answers as a spreadsheet."
+        )
+        return TableFinding("", words)
+    message = str(error).replace(str(source), name)
+    for remedy in error.remedies:
+        message = message.replace(f"{remedy.words[0].upper()}{remedy.words[1:]}.", "").strip()
+    return TableFinding("", message, error.remedies)
+
+
+def _find_label(view: Look) -> str | None:
+    """Return the column that names persons beside the one that tells them apart."""
+    roles = dict(view.columns)
+    if view.is_long or plain(str(view.shown.get("person", ""))) in NAMES:
+        return None
+    labels = [label for label, role in roles.items() if role == LEFT_OUT and plain(label) in NAMES]
+    return labels[0] if labels else None
+
+
+def _summarise(responses: Responses) -> AnswersSummary:
+    answers = np.zeros(responses.n_items, dtype=np.int64)
+    score = np.zeros(responses.n_items, dtype=np.int64)
+    for start in range(0, responses.n_persons, BLOCK):
+        block = responses.rows(start, min(start + BLOCK, responses.n_persons))
+        answers += (block >= 0).sum(axis=0)
+        score += np.maximum(block, 0).sum(axis=0, dtype=np.int64)
+    means = np.divide(score, answers, where=answers > 0, out=np.full(len(answers), np.nan))
+    items = zip(responses.items, answers.tolist(), means.tolist(), strict=True)
+    return AnswersSummary(
+        responses.n_persons,
+        tuple(AnsweredItem(*item) for item in items),
+        max(responses.steps),
+        responses.choices is not None,
+        {
+            name: dict(Counter(map(str, labels)).most_common(MOST_LABELS))
+            for name, labels in responses.groups.items()
+        },
+    )
+
+
+_SYNTAX = re.compile(
+    r",?( say| state it with| give)? \w+=['\[\d({A-Z-].*|:? \(--.*|, (or )?--\w.*| with \w+=.*"
+)
+"""Keywords and options at the end of a remedy, which a page does not show."""
+
+
+def say_answer(remedy: Remedy) -> str:
+    """Return an answer in the words of a person.
+
+    Examples
+    --------
+    >>> say_answer(Remedy("if 9 is missing, say missing=[9] (--missing 9)"))
+    '9 is missing'
+    """
+    words = _SYNTAX.sub("", remedy.words.replace("\n", " ")).strip(" :").removeprefix("if ")
+    return f"{words[:1].upper()}{words[1:]}"
+
+
+def say_finding(finding: TableFinding) -> str:
+    """Return a question without options of the command line."""
+    return re.sub(r" ?\(--[^)]*\)", "", finding.question)
+
+
+# -- changing what is stated -----------------------------------------------------------------
+
+
+def state_reading(view: Look, sent: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a form states: the reading that its page showed, with all that was changed."""
+    options = dict(view.shown)
+    header = _find_header(view, sent)
+    if header is not None:
+        return {name: options[name] for name in _FORM if name in options} | {"skip_rows": header}
+    for number, finding in enumerate(view.findings):
+        options = _take_answer(options, finding, sent, number)
+    if options.get("sheet") != view.shown.get("sheet"):
+        return {"sheet": options["sheet"]}
+    options = _take_fields(options, view, sent)
+    for number, (label, role) in enumerate(view.columns):
+        wanted = sent.get(f"role:{number}", role)
+        if wanted != role and wanted in ROLES[view.is_long]:
+            options = _give_role(options, label, wanted, is_long=view.is_long)
+    return _tidy(_take_rows(options, view, sent))
+
+
+def _find_header(view: Look, sent: Mapping[str, str]) -> int | None:
+    """Return how many rows are above the row that is marked to hold the names."""
+    above = len(view.inspection.preview.above) if view.inspection else 0
+    marks = [name for name, mark in sent.items() if mark == "names"]
+    for kind, number in (mark.split(":") for mark in marks if re.fullmatch(r"\w+:\d{1,6}", mark)):
+        return int(number) if kind == "above" else above + int(number)
+    return None
+
+
+def _take_answer(
+    options: dict[str, Any], finding: TableFinding, sent: Mapping[str, str], number: int
+) -> dict[str, Any]:
+    choice = sent.get(f"answer:{number}", "")
+    chosen = read_index(choice, len(finding.answers))
+    if chosen is None:
+        if choice:
+            raise BadUsage("This answer belongs to an earlier look at the file.")
+        return options
+    if finding.is_open and finding.field and chosen:
+        options = _take_back(options, finding.answers[0].options)
+    remedy = finding.answers[chosen]
+    for name, value in remedy.options.items():
+        if name in ("keep", "ignore", "group"):
+            for label in [value] if isinstance(value, str) else value:
+                role = {"keep": ITEM, "ignore": LEFT_OUT, "group": GROUP}[name]
+                options = _give_role(options, label, role)
+        else:
+            options = merge_options(options, {name: value})
+    return options
+
+
+def _take_back(options: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options without what an answer had set."""
+    changed = dict(options)
+    for name, value in change.items():
+        if isinstance(changed.get(name), list):
+            changed[name] = [entry for entry in changed[name] if entry not in value]
+        elif changed.get(name) == value:
+            del changed[name]
+    return {name: value for name, value in changed.items() if value != []}
+
+
+def _take_fields(options: dict[str, Any], view: Look, sent: Mapping[str, str]) -> dict[str, Any]:
+    """Return the options with the fields that were changed."""
+    before = write_fields(FIELDS, view.shown)
+    typed = [one for one in FIELDS if _flat(sent.get(one.name, "")) != _flat(before[one.name])]
+    changed = [one for one in typed if one.name in sent]
+    values = read_fields(changed, sent)
+    rest = {name: value for name, value in options.items() if name not in {c.name for c in changed}}
+    chosen = {name.removeprefix("key:"): v for name, v in sent.items() if name.startswith("key:")}
+    if chosen and "key" not in values:
+        values["key"] = {label: chosen[label] for label in view.items if label in chosen}
+    dropped = _STEPS if values.keys() & set(_RIGHT) else _RIGHT if "categories" in values else ()
+    return {name: value for name, value in rest.items() if name not in dropped} | values
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _give_role(
+    options: Mapping[str, Any], label: str, role: str, *, is_long: bool = False
+) -> dict[str, Any]:
+    """Take a column out of every list, and put it where it belongs."""
+    changed = dict(options)
+    for name in ("ignore", "group", "keep", "reverse"):
+        changed[name] = [column for column in changed.get(name, ()) if column != label]
+    for name in _NAMED.values():
+        if changed.get(name) == label:
+            del changed[name]
+    if role == PERSON or (is_long and role in _NAMED):
+        changed[_NAMED[role]] = label
+    else:
+        name = {GROUP: "group", LEFT_OUT: "ignore"}.get(role, "keep")
+        changed[name] = [*changed[name], label]
+    if role == REVERSED:
+        changed["reverse"] = [*changed["reverse"], label]
+    for name in ("ignore", "group", "keep"):
+        if not changed[name]:
+            del changed[name]
+    if not changed["reverse"] and label not in options.get("reverse", ()):
+        del changed["reverse"]
+    return changed
+
+
+def _take_rows(options: dict[str, Any], view: Look, sent: Mapping[str, str]) -> dict[str, Any]:
+    """Return the options with the rows that were marked: all of them are stated then."""
+    preview = None if view.inspection is None else view.inspection.preview
+    rows = zip(preview.numbers, preview.row_roles, preview.rows, strict=True) if preview else ()
+    dropped: list[Any] = list(options.get("drop_rows", ()))
+    for number, role, cells in rows:
+        wanted = sent.get(f"row:{number}", role)
+        if wanted == role or wanted not in ROWS:
+            continue
+        if role == "key":
+            options = {name: value for name, value in options.items() if name != "key_row"}
+        dropped = [row for row in dropped if not _names_row(row, number, cells)]
+        if wanted == "key":
+            options = {k: v for k, v in options.items() if k != "key"} | {"key_row": number}
+        elif wanted == "left out":
+            dropped.append(number)
+        options = {**options, "drop_rows": dropped}
+    return options
+
+
+def _names_row(row: int | str, number: int, cells: tuple[str, ...]) -> bool:
+    """Say whether an entry of ``drop_rows`` stands for a row."""
+    words = {cell.casefold() for cell in cells if cell}
+    return row == number or str(row).casefold() in words or (row == "blank" and not words)
+
+
+def _tidy(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what says nothing. An empty list says that there are no such rows or items."""
+    kept = ("drop_rows", "reverse")
+    empty: tuple[Any, ...] = ([], {}, "", None)
+    return {name: value for name, value in options.items() if name in kept or value not in empty}
