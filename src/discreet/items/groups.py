@@ -203,8 +203,8 @@ def take_group(responses: Responses, chosen: BoolArray) -> Responses:
     positions = np.flatnonzero(chosen)
     store = responses.store.pick(positions)
     sample = None if responses.sample is None else responses.sample.take(positions)
-    about = {"lowest": responses.lowest, "sample": sample}
-    return Responses(responses.items, responses.persons[chosen], store, **about)
+    persons, lowest = responses.persons[chosen], responses.lowest
+    return Responses(responses.items, persons, store, lowest=lowest, sample=sample)
 
 
 ADJUSTMENTS: tuple[str, ...] = get_args(Adjustment)

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack, cast
+from typing import Any, Unpack
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from discreet.answers.opening import load_answers, name_model
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
+from discreet.items.design_tests import compare_step_distances, compare_thresholds
 from discreet.items.groups import (
     Split,
-    calibrate_groups,
     chi_squared_tail,
-    fit_group,
     load_grouped,
     split_groups,
     take_group,
@@ -41,7 +39,7 @@ from discreet.models.item_parameters import (
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tables.reading import FitWords, ReadingWords
-from discreet.tables.survey import PSEUDO_LIKELIHOOD, apply_rao_scott, refuse_weights
+from discreet.tables.survey import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.tabular import Tabular
 from discreet.text import count_of, name_some
 from discreet.types import FloatArray, Int64Array, Model
@@ -142,63 +140,46 @@ def run_andersen(
     source = source if chosen == RATING_SCALE else leave_unused(source)
     split = split_groups(source, groups)
     items = _comparable_items(split, source.items, chosen)
-    if source.sample is not None:
-        return _compare_by_design(source, split.select(items), groups, chosen)
-    together = find_maximum(_join(source, split, items), chosen)
-    apart = [_maximise_group(part.select(items), chosen, label) for label, part in split.pairs]
-    statistic = 2 * (sum(fit.log_likelihood for fit in apart) - together.log_likelihood)
-    degrees = (len(apart) - 1) * together.free
+    answers = split.select(items)
+    if source.sample is None:
+        parts = _compare_likelihoods(_join(source, split, items), answers, chosen)
+    else:
+        parts = _compare_by_design(answers, chosen)
     excluded = _list_excluded(source, items)
     warnings = (*split.warnings, *_tell_not_compared(excluded, chosen))
     warn_of_dropped(warnings)
     return AndersenTest(
-        statistic=statistic,
-        degrees=degrees,
-        p_value=chi_squared_tail(statistic, degrees),
+        **parts,
         groups=split.labels,
         persons=tuple(part.n_persons for part in split.parts),
         items=items,
-        difficulty=np.stack([fit.location for fit in apart]),
         excluded=excluded,
-        log_likelihood=together.log_likelihood,
-        log_likelihoods=tuple(fit.log_likelihood for fit in apart),
         warnings=warnings,
         split=groups if isinstance(groups, str) else "given labels",
     )
 
 
-def _compare_by_design(source: Responses, split: Split, groups: Any, model: str) -> AndersenTest:
-    """Compare thresholds of the groups under the sampling design."""
-    name: Model = "auto" if model == RASCH else cast("Model", model)
-    fits = [fit.design for fit in calibrate_groups(split, "conditional", name)]
-    designs = [fit for fit in fits if fit is not None]
-    value = [fit.estimate.thresholds[np.isfinite(fit.estimate.thresholds)] for fit in designs]
-    deviation = [fit.sample.deviate(fit.threshold) for fit in designs]
-    simple = [fit.sample.take_as_simple(fit.threshold) for fit in designs]
-    first, *others = [scores.T @ scores for scores in simple]
-    working = np.tile(first, (len(others), len(others))) + block_diag(*others)
-    test = apply_rao_scott(
-        np.concatenate([part - value[0] for part in value[1:]]),
-        np.hstack([part - deviation[0] for part in deviation[1:]]),
-        working,
-        designs[0].estimate.degrees or 1,
-    )
-    items = split.parts[0].items
-    excluded = _list_excluded(source, items)
-    warnings = (*split.warnings, *_tell_not_compared(excluded, model))
-    warn_of_dropped(warnings)
-    return AndersenTest(
-        **vars(test),
-        groups=split.labels,
-        persons=tuple(part.n_persons for part in split.parts),
-        items=items,
-        difficulty=np.stack([fit.estimate.difficulty for fit in designs]),
-        excluded=excluded,
-        log_likelihood=float("nan"),
-        log_likelihoods=(float("nan"),) * len(designs),
-        warnings=warnings,
-        split=groups if isinstance(groups, str) else "given labels",
-    )
+def _compare_likelihoods(everybody: Responses, split: Split, model: str) -> dict[str, Any]:
+    together = find_maximum(everybody, model)
+    apart = [_maximise_group(part, model, label) for label, part in split.pairs]
+    statistic = 2 * (sum(fit.log_likelihood for fit in apart) - together.log_likelihood)
+    degrees = (len(apart) - 1) * together.free
+    return {
+        "statistic": statistic,
+        "degrees": degrees,
+        "p_value": chi_squared_tail(statistic, degrees),
+        "difficulty": np.stack([fit.location for fit in apart]),
+        "log_likelihood": together.log_likelihood,
+        "log_likelihoods": tuple(fit.log_likelihood for fit in apart),
+    }
+
+
+def _compare_by_design(split: Split, model: str) -> dict[str, Any]:
+    """Compare thresholds of the groups, where persons have weights."""
+    test, difficulty = compare_thresholds(split, model)
+    nothing = float("nan")
+    likelihoods = {"log_likelihood": nothing, "log_likelihoods": (nothing,) * len(split.labels)}
+    return {**vars(test), **likelihoods, "difficulty": difficulty}
 
 
 def _maximise_group(part: Responses, model: str, label: str) -> ConditionalFit:
@@ -598,7 +579,7 @@ def compare_step_models(responses: Any, **reading: Unpack[ReadingWords]) -> Step
     excluded = _list_excluded(source, items)
     models = (PARTIAL_CREDIT, RATING_SCALE)
     if chosen.sample is not None and len(set(chosen.steps)) == 1:
-        parts = _compare_steps_by_design(chosen)
+        parts = compare_step_distances(chosen)
     else:
         parts = _compare_step_likelihoods(chosen, models)
     sentence = (
@@ -621,26 +602,3 @@ def _compare_step_likelihoods(answers: Responses, models: Sequence[str]) -> dict
         "log_likelihoods": tuple(fit.log_likelihood for fit in fits),
         "free": tuple(fit.free for fit in fits),
     }
-
-
-def _compare_steps_by_design(answers: Responses) -> dict[str, Any]:
-    """Test under the sampling design whether all items have the same distances of steps."""
-    fitted = fit_group(answers, "conditional", PARTIAL_CREDIT).design
-    if fitted is None:
-        raise BadUsage("these answers have no weights")
-    items, steps = answers.n_items, answers.steps[0]
-
-    def leave_distances(nodes: FloatArray) -> FloatArray:
-        table = nodes.reshape(-1, items, steps)
-        table = table - table.mean(axis=2, keepdims=True)
-        return np.asarray(table - table.mean(axis=1, keepdims=True)).reshape(len(table), -1)
-
-    simple = leave_distances(fitted.sample.take_as_simple(fitted.threshold))
-    test = apply_rao_scott(
-        leave_distances(fitted.estimate.thresholds.reshape(1, -1))[0],
-        leave_distances(fitted.sample.deviate(fitted.threshold)),
-        simple.T @ simple,
-        fitted.estimate.degrees or 1,
-    )
-    free = items * steps - 1, items - 1 + steps - 1
-    return {**vars(test), "log_likelihoods": (float("nan"),) * 2, "free": free}
