@@ -190,9 +190,12 @@ def _say_extremes(test: Diagnosis) -> str:
 
 def name_files(summary: CalibrationSummary) -> dict[str, str]:
     """Return what each file to take away is, by its name."""
-    titles = {f"{name}.confidential.csv": one.title for name, one in summary.tables.items()}
-    known = {WORKBOOK: "Everything as a workbook", REPORT: "The report as a page"} | titles
-    return {name: known.get(name, name) for name in summary.files}
+    titles = {f"{name}.confidential.csv": table.title for name, table in summary.tables.items()}
+    titles_of_files = {
+        WORKBOOK: "Everything as a workbook",
+        REPORT: "The report as a page",
+    } | titles
+    return {name: titles_of_files.get(name, name) for name in summary.files}
 
 
 def done_run(request: Request) -> tuple[CalibrationRun, CalibrationSummary]:
@@ -460,9 +463,9 @@ def _expect_answers(
     return [
         HtmlColumn("item", [estimate.items[i] for i in order]),
         HtmlColumn(words_for(estimate).number, [float(estimate.difficulty[i]) for i in order], 2),
-        HtmlColumn("answer", ["missing" if one < 0 else str(one) for one in answers]),
+        HtmlColumn("answer", ["missing" if value < 0 else str(value) for value in answers]),
         HtmlColumn("expected", [float(expected[i]) for i in order], 2),
-        HtmlColumn("remark", [_say_surprise(one) for one in surprise]),
+        HtmlColumn("remark", [_say_surprise(value) for value in surprise]),
     ]
 
 
