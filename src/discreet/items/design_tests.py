@@ -16,12 +16,12 @@ from discreet.errors import BadUsage
 from discreet.items.groups import GroupFit, Split, calibrate_groups, fit_group
 from discreet.models.item_parameters import RASCH
 from discreet.models.weighted import DesignFit
-from discreet.tables.survey import DesignTest, apply_rao_scott
+from discreet.tables.survey import apply_rao_scott
 from discreet.types import FloatArray, Model
 
 
-def compare_thresholds(split: Split, model: str) -> tuple[DesignTest, FloatArray]:
-    """Test that all groups have the same thresholds; return the difficulties ``[group, item]`` too.
+def compare_thresholds(split: Split, model: str) -> dict[str, Any]:
+    """Test that all groups have the same thresholds; there are no likelihoods.
 
     The items have numbers in all groups, and the same categories.
     """
@@ -36,7 +36,10 @@ def compare_thresholds(split: Split, model: str) -> tuple[DesignTest, FloatArray
         np.tile(first, (len(others), len(others))) + block_diag(*others),
         fits[0].estimate.degrees or 1,
     )
-    return test, np.stack([fit.estimate.difficulty for fit in fits])
+    nothing = float("nan")
+    likelihoods = {"log_likelihood": nothing, "log_likelihoods": (nothing,) * len(fits)}
+    difficulty = np.stack([fit.estimate.difficulty for fit in fits])
+    return {**vars(test), **likelihoods, "difficulty": difficulty}
 
 
 def compare_step_distances(answers: Responses) -> dict[str, Any]:

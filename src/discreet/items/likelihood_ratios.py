@@ -144,7 +144,7 @@ def run_andersen(
     if source.sample is None:
         parts = _compare_likelihoods(_join(source, split, items), answers, chosen)
     else:
-        parts = _compare_by_design(answers, chosen)
+        parts = compare_thresholds(answers, chosen)
     excluded = _list_excluded(source, items)
     warnings = (*split.warnings, *_tell_not_compared(excluded, chosen))
     warn_of_dropped(warnings)
@@ -172,14 +172,6 @@ def _compare_likelihoods(everybody: Responses, split: Split, model: str) -> dict
         "log_likelihood": together.log_likelihood,
         "log_likelihoods": tuple(fit.log_likelihood for fit in apart),
     }
-
-
-def _compare_by_design(split: Split, model: str) -> dict[str, Any]:
-    """Compare thresholds of the groups, where persons have weights."""
-    test, difficulty = compare_thresholds(split, model)
-    nothing = float("nan")
-    likelihoods = {"log_likelihood": nothing, "log_likelihoods": (nothing,) * len(split.labels)}
-    return {**vars(test), **likelihoods, "difficulty": difficulty}
 
 
 def _maximise_group(part: Responses, model: str, label: str) -> ConditionalFit:
