@@ -118,6 +118,8 @@ def fit_ratings(
             print_columns(cells, shown)
         say()
         print_columns(estimate.to_dict(), ("item", "difficulty", "se", "lower", "upper", "status"))
+        if estimate.item_effect is not None:
+            say(f"Do persons differ by item? {estimate.item_effect}")
     conclude(estimate.warnings, written, choice=estimate.choice)
 
 
