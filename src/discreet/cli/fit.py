@@ -237,6 +237,8 @@ def _print_severities(ratings: Ratings, estimate: Estimate) -> None:
         print_columns(cells, (name, "severity", "se", "lower", "upper", "ratings", "status"))
     say()
     print_columns(estimate.to_dict(), ("item", "difficulty", "se", "lower", "upper", "status"))
+    if estimate.item_effect is not None:
+        say(f"Do persons differ by item? {estimate.item_effect}")
 
 
 def _list_bias(study: RatingStudy, options: RaterOptions) -> list[BiasTable]:
