@@ -304,11 +304,11 @@ def check(
 
 def _print_inspection(inspection: Inspection) -> None:
     """Print what is proposed and asked; nothing of a table that is plain."""
-    shown = [one for one in inspection.decisions if not one.is_public]
-    if not shown and inspection.is_sure:
+    decisions = [decision for decision in inspection.decisions if not decision.is_public]
+    if not decisions and inspection.is_sure:
         return
     say("How the table is read")
-    for reason in dict.fromkeys(one.reason for one in shown if one.is_sure):
+    for reason in dict.fromkeys(decision.reason for decision in decisions if decision.is_sure):
         say(f"- {reason}")
     for number, finding in enumerate(inspection.questions, start=1):
         say(f"Question {number}: {finding.question}")

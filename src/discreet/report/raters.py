@@ -95,9 +95,9 @@ def _find_ends(facet: FacetLevels) -> list[Finding]:
         if levels:
             names = f"{facet.name} {name_some(levels)}"
             title = _capital(f"{names} gave the {word} score in every comparison")
-            found = "Their severity has no finite estimate, and their ratings were left out."
+            evidence = "Their severity has no finite estimate, and their ratings were left out."
             advice = "Ask whether they used the scale; have their persons rated again."
-            findings.append(Finding(Severity.SERIOUS, title, found, advice))
+            findings.append(Finding(Severity.SERIOUS, title, evidence, advice))
     return findings
 
 
@@ -127,12 +127,12 @@ def _find_severe(facet: FacetLevels, fit: LevelFit, study: RatingStudy) -> list[
     usual = _fair_mean(study)
     sentences = [_tell_severity(facet, row, usual - float(fit.fair[row])) for row in rows.tolist()]
     more = len(sentences) - MOST_NAMES
-    found = "; ".join(sentences[:MOST_NAMES]) + (f"; and {more} more" if more > 0 else "") + "."
+    evidence = "; ".join(sentences[:MOST_NAMES]) + (f"; and {more} more" if more > 0 else "") + "."
     advice = (
         "Report measures or fair averages, which are adjusted, instead of raw scores; train raters "
         "who differ most."
     )
-    return [Finding(Severity.LOOK, _capital(sentences[0]), _capital(found), advice)]
+    return [Finding(Severity.LOOK, _capital(sentences[0]), _capital(evidence), advice)]
 
 
 def _tell_severity(facet: FacetLevels, row: int, lost: float) -> str:
@@ -158,7 +158,7 @@ def _find_misfits(facet: FacetLevels, fit: LevelFit) -> list[Finding]:
     usable = fit.ratings >= FEW_RATINGS
     with np.errstate(invalid="ignore"):
         noisy, muted = usable & (fit.infit > FIT_HIGH), usable & (fit.infit < FIT_LOW)
-    for rows, title, found in (
+    for rows, title, evidence in (
         (noisy, "erratic", "differ from what the model expects more than they should"),
         (muted, "too predictable", "vary less than they should, as where a rater avoids ends"),
     ):
@@ -169,7 +169,7 @@ def _find_misfits(facet: FacetLevels, fit: LevelFit) -> list[Finding]:
                 Finding(
                     Severity.LOOK,
                     _capital(f"{facet.name} {name_some(levels)}: ratings are {title}"),
-                    f"Their ratings {found} (infit {values}; 1 is expected).",
+                    f"Their ratings {evidence} (infit {values}; 1 is expected).",
                     "Look at their largest residuals; ask how they understood the scale.",
                 )
             )
