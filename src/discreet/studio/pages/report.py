@@ -383,9 +383,9 @@ def _list_percent(summary: CalibrationSummary, table: AnalysisTable) -> list[flo
     steps = set(summary.estimate.steps)
     if len(steps) != 1:
         return []
-    (most,) = steps
+    (top,) = steps
     pairs = zip(table.columns["score"], table.columns["answered"], strict=True)
-    return [100.0 * score / (most * answered) if answered else nan for score, answered in pairs]
+    return [100.0 * score / (top * answered) if answered else nan for score, answered in pairs]
 
 
 def draw_histogram(abilities: Sequence[float]) -> Sheet | None:
@@ -423,7 +423,7 @@ def show_person(request: Request) -> Response:
         raise HTTPException(404, "There is no such person.")
     start = f"/persons/{work.name}/{run.name}"
     row = {name: cells[number : number + 1] for name, cells in table.columns.items()}
-    shown = list_html_columns(replace(table, columns=row), PERSON_COLUMNS[1:], summary.scale)
+    columns = list_html_columns(replace(table, columns=row), PERSON_COLUMNS[1:], summary.scale)
     name = names[number] if len(names) == table.rows else str(table.columns["person"][number])
     return show(
         "person.html",
@@ -431,7 +431,7 @@ def show_person(request: Request) -> Response:
             "start": start,
             "before": f"{start}/{number - 1}" if number else "",
             "after": f"{start}/{number + 1}" if number + 1 < table.rows else "",
-            "facts": {one.title: one.show(0) for one in shown if one.show(0)},
+            "facts": {column.title: column.show(0) for column in columns if column.show(0)},
             "columns": _expect_answers(summary, run, number, table.columns["ability"][number]),
             "same": _write_same(write_run(work, run)),
         },
@@ -448,14 +448,14 @@ def _expect_answers(
 ) -> list[HtmlColumn]:
     """Return the items from the hardest to the easiest with answer, expectation and remark."""
     responses: Responses = load_kept(run.answers / ANSWERS)
-    estimate, given = (
+    estimate, answer_of = (
         summary.estimate,
         dict(zip(responses.items, responses.rows(number, number + 1)[0], strict=True)),
     )
     moments = score_moments([ability], estimate.thresholds)
     expected, spread = moments.mean[0], np.sqrt(moments.variance[0])
     order = [i for i in np.argsort(-estimate.difficulty) if estimate.estimated[i]]
-    answers = [given[estimate.items[i]] for i in order]
+    answers = [answer_of[estimate.items[i]] for i in order]
     surprise = [
         (answer - expected[i]) / spread[i] if answer >= 0 and spread[i] > 0 else 0.0
         for i, answer in zip(order, answers, strict=True)
