@@ -422,6 +422,26 @@ def test_the_command_line_weighs_persons(tmp_path):
     assert not np.allclose(direct.difficulty, discreet.fit(path, ignore=["w", *copies]).difficulty)
 
 
+def test_the_command_line_compares_groups_with_weights(tmp_path):
+    cells, rng = draw_answers(persons=240), np.random.default_rng(6)
+    about = {"w": rng.uniform(0.5, 2.0, 240), "g": ["a", "b"] * 120, "c": np.arange(240) // 6}
+    path, results = tmp_path / "survey.csv", tmp_path / "results"
+    csv.write_csv(make_table(cells, **about), path)
+    design = ["--weight", "w", "--cluster", "c"]
+    answers = discreet.read_responses(path, group=["w", "g", "c"]).weigh(weight="w", cluster="c")
+    document = run("dif", str(path), "--group", "g", *design, "--json").document
+    found = discreet.find_dif(answers, "g").se
+    np.testing.assert_allclose([row["se"] for row in document["items"]], found, rtol=1e-6)
+    run("fit", str(path), "--group", "g", *design, "--out", str(results))
+    options = ["--with", str(results), "--means", "g", *design, "--json"]
+    document = run("score", str(path), *options).document
+    means = find_group_means(answers, discreet.fit(answers), "g")
+    rows = document["means"]["groups"]
+    np.testing.assert_allclose([row["se"] for row in rows], means.se, rtol=1e-6)
+    refused = run("dif", str(path), "--group", "g", "--cluster", "c", "--ignore", "w")
+    assert "say --weight COL" in refused.err
+
+
 R_DIFFICULTY = [
     *[-1.303426103611, -0.738939393713, -0.251814650795],
     *[0.351239111486, 0.707759023023, 1.235182013610],
