@@ -246,7 +246,7 @@ def _fit_sparsely(
     from discreet.models.facets.fit import FacetRequest, fit_facets  # loads SciPy and numba
 
     is_plain = request.anchors is None and not request.regularisation
-    if not is_plain or request.method not in (AUTO, "refined") or isinstance(data, Answers):
+    if not is_plain or request.method != AUTO or isinstance(data, Answers):
         raise refusal
     question = FacetRequest(model=request.model, standard_errors=request.standard_errors)
     try:
