@@ -367,12 +367,20 @@ def test_statistics_without_a_weighted_form_are_refused():
         discreet.count_pairs(answers)
 
 
-def test_a_distribution_of_abilities_is_refused_with_weights_and_single_abilities_are_not():
-    answers = weigh(draw_answers())
-    calibration = discreet.fit(answers)
-    assert len(discreet.score(answers, calibration).ability) == len(answers.persons)
-    with pytest.raises(BadUsage, match="a distribution of abilities is refused"):
-        discreet.score(answers, calibration, plausible=2)
+def test_a_regression_of_abilities_is_that_of_repeated_persons():
+    weighted, repeated = repeat_persons(steps=2)
+    calibration = discreet.fit(weighted)
+    assert len(discreet.score(weighted, calibration).ability) == len(weighted.persons)
+    first, second = (
+        discreet.score(part, calibration, regress="g", plausible=2).regression
+        for part in (weighted, repeated)
+    )
+    np.testing.assert_allclose(first.coefficient, second.coefficient, atol=1e-8)
+    np.testing.assert_allclose(first.se, second.se, atol=1e-8)
+    np.testing.assert_allclose(
+        [first.sd, first.sd_se, first.explained], [second.sd, second.sd_se, second.explained],
+        atol=1e-8,
+    )  # fmt: skip
 
 
 def test_a_release_refuses_weights_with_the_reason():
