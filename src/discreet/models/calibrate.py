@@ -232,7 +232,10 @@ def fit(
     try:
         estimate = _fit(data, request, engine, reading)
     except NoRoom as refusal:
-        return _fit_sparsely(data, request, engine, reading, refusal)
+        sparse = _fit_sparsely(data, request, engine, reading)
+        if sparse is None:
+            raise OutOfReach(str(refusal)) from None
+        return sparse
     numbers = int(estimate.estimated.sum()), len(estimate.items), estimate.persons, estimate.method
     LOG.info("fitted %d of %d items, %d persons, method %s", *numbers)
     warn_of_dropped(estimate.warnings)
@@ -240,19 +243,19 @@ def fit(
 
 
 def _fit_sparsely(
-    data: Any, request: FitRequest, engine: Engine, reading: FitWords, refusal: NoRoom
-) -> Estimate:
-    """Fit a long table by pairs of answers that occur, where the pairs of all items do not fit."""
+    data: Any, request: FitRequest, engine: Engine, reading: FitWords
+) -> Estimate | None:
+    """Fit a long table by pairs of answers that occur; None if it is none, or asks for more."""
     from discreet.models.facets.fit import FacetRequest, fit_facets  # loads SciPy and numba
 
     is_plain = request.anchors is None and not request.regularisation
     if not is_plain or request.method != AUTO or isinstance(data, Answers):
-        raise refusal
+        return None
     question = FacetRequest(model=request.model, standard_errors=request.standard_errors)
     try:
         estimate = fit_facets(data, question, engine=engine, reading=reading)
     except (BadUsage, BadResponses):
-        raise refusal from None  # a wide table, or scored in a way that ratings do not have
+        return None  # a wide table, or scored in a way that ratings do not have
     choice = (
         f"Refined, with the sparse solver for ratings: the pairs of all {len(estimate.items):,} "
         "items would not fit into memory. Repeated answers all count."
