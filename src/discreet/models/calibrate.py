@@ -22,7 +22,7 @@ from discreet.counts import PairCounts, holds_counts, name_weighting
 from discreet.counts.folds import FoldCounts, PersonWeight, Tally, explain_folds
 from discreet.counts.matrix import DENSE_FITTING, FITTING, NoRoom, planning
 from discreet.counts.nodes import Recoding
-from discreet.errors import BadResponses, BadUsage, OutOfReach
+from discreet.errors import BadUsage, OutOfReach
 from discreet.log import LOG, name_source
 from discreet.models.anchors import (
     Released,
@@ -246,21 +246,13 @@ def _fit_sparsely(
     data: Any, request: FitRequest, engine: Engine, reading: FitWords
 ) -> Estimate | None:
     """Fit a long table by pairs of answers that occur; None if it is none, or asks for more."""
-    from discreet.models.facets.fit import FacetRequest, fit_facets  # loads SciPy and numba
+    from discreet.models.facets.fit import FacetRequest, fit_long_table  # loads SciPy and numba
 
     is_plain = request.anchors is None and not request.regularisation
     if not is_plain or request.method != AUTO or isinstance(data, Answers):
         return None
     question = FacetRequest(model=request.model, standard_errors=request.standard_errors)
-    try:
-        estimate = fit_facets(data, question, engine=engine, reading=reading)
-    except (BadUsage, BadResponses):
-        return None  # a wide table, or scored in a way that ratings do not have
-    choice = (
-        f"Refined, with the sparse solver for ratings: the pairs of all {len(estimate.items):,} "
-        "items would not fit into memory. Repeated answers all count."
-    )
-    return replace(estimate, choice=choice)
+    return fit_long_table(data, question, engine=engine, reading=reading)
 
 
 def _hold(

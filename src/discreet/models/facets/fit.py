@@ -19,7 +19,7 @@ import numpy as np
 import scipy.linalg as linalg
 
 from discreet.answers.ratings import Ratings, RatingSource, open_ratings
-from discreet.errors import BadUsage, DisconnectedItems, NotConverged
+from discreet.errors import BadResponses, BadUsage, DisconnectedItems, NotConverged
 from discreet.log import LOG
 from discreet.models.facets import kernels
 from discreet.models.facets.existence import LevelLinks, drop_runaways, link_design
@@ -112,6 +112,21 @@ def fit_facets(
     warnings = (*_warn_categories(design), *_warn_levels(estimate))
     warn_of_dropped(warnings)
     return replace(estimate, method=method, choice=choice, warnings=warnings)
+
+
+def fit_long_table(
+    data: Any, request: FacetRequest, *, engine: str, reading: Mapping[str, Any]
+) -> Estimate | None:
+    """Fit a long table of answers without facets; None if it is none, or scored otherwise."""
+    try:
+        estimate = fit_facets(data, request, engine=engine, reading=reading)
+    except (BadUsage, BadResponses):
+        return None
+    choice = (
+        f"Refined, with the sparse solver for ratings: the pairs of all {len(estimate.items):,} "
+        "items would not fit into memory. Repeated answers all count."
+    )
+    return replace(estimate, choice=choice)
 
 
 def _check_request(request: FacetRequest) -> None:
