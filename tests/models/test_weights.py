@@ -11,9 +11,9 @@ import discreet
 from commandline import discreet as run
 from discreet.analysis import compare_step_models, measure_fit, run_andersen, run_martin_loef
 from discreet.answers.responses import Responses
+from discreet.answers.survey import Replication
 from discreet.errors import BadResponses, BadUsage
 from discreet.secure import SystemSource
-from discreet.tables.survey import Replication
 
 METHODS = ["conditional", "refined", "spectral", "marginal"]
 

@@ -47,12 +47,24 @@ from discreet.counts.planes import (
 )
 from discreet.errors import BadResponses, Remedy
 from discreet.log import LOG, log_answers, name_source
+from discreet.resources import Resources
 from discreet.tables.columns import LongPlan, WidePlan, name_items, plan_columns
-from discreet.tables.ids import BadIds, IdCodes, encode_ids, find_numbers, plain_column, read_ids
+from discreet.tables.ids import (
+    BadIds,
+    IdCodes,
+    OrderKeys,
+    encode_ids,
+    find_numbers,
+    plain_column,
+    read_ids,
+    sort_keys,
+)
 from discreet.tables.inspection import refer_to_proposal
-from discreet.tables.inspection.refusals import BadAnswer, refuse_wide
+from discreet.tables.inspection.refusals import BadAnswer, refuse_wide, settle_after, settle_scale
+from discreet.tables.inspection.rows import tell_odd_rows
 from discreet.tables.lists import check_named_items, settle_key
 from discreet.tables.opener import (
+    MOST_BY_HAND,
     LongTable,
     Progress,
     RowPlaces,
@@ -62,14 +74,12 @@ from discreet.tables.opener import (
     name_groups,
     plan_source,
     read_tables,
+    settle_key_row,
+    trim_table,
 )
 from discreet.tables.reading import Reading, ReadingWords, check_words, join_words
 from discreet.tables.remedies import Detected, join_detected, make_remedy
-from discreet.tables.resources import Resources
-from discreet.tables.rows import MOST_BY_HAND, settle_key_row, tell_odd_rows, trim_table
-from discreet.tables.separators import OrderKeys, sort_keys
 from discreet.tables.sources import FrameSource, as_arrow
-from discreet.tables.tally import settle_after, settle_scale
 from discreet.tables.values import BAD, ValueScoring, score_array
 from discreet.tables.vocabulary import is_label
 from discreet.types import FloatArray, Int8Array

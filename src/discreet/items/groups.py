@@ -15,12 +15,12 @@ import numpy.typing as npt
 
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
+from discreet.answers.survey import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.models.calibrate import fit
 from discreet.results.dropped import saying_it_otherwise
 from discreet.results.estimate import Estimate, FitWarning, WarningKind
 from discreet.tables.reading import ReadingWords
-from discreet.tables.survey import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.types import (
     Adjustment,
     BoolArray,

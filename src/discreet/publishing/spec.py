@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from discreet.answers.judges import read_comparisons
+from discreet.answers.survey import RAKED
 from discreet.errors import BadUsage, NotAllowed
 from discreet.models.noisy.released import check_estimator
 from discreet.names import name_id
@@ -45,7 +46,6 @@ from discreet.tables.columns import RATED
 from discreet.tables.lists import Key, make_key, read_form_list, read_items, read_list
 from discreet.tables.reading import DESIGN_WORDS, READING_DEFAULTS, Reading
 from discreet.tables.scales import list_scale
-from discreet.tables.survey import RAKED
 from discreet.types import MODELS, Design, Estimator, ScaleModel
 from discreet.words import KINDS
 
