@@ -55,9 +55,9 @@ from discreet.tables.ids import (
     OrderKeys,
     encode_ids,
     find_numbers,
+    keep_one,
     plain_column,
     read_ids,
-    sort_keys,
 )
 from discreet.tables.inspection import refer_to_proposal
 from discreet.tables.inspection.refusals import BadAnswer, refuse_wide, settle_after, settle_scale
@@ -156,17 +156,6 @@ def number_rows(column: str, reading: Reading) -> Remedy:
     if reading.person is None:
         return remedy
     return Remedy(f"{remedy.words} instead of person=", {**remedy.options, "person": None})
-
-
-def keep_one(
-    keys: npt.NDArray[np.int64], which: str, when: FloatArray | None = None
-) -> npt.NDArray[np.int64]:
-    """Return the entries to keep, in order: the first or last of each key."""
-    order = sort_keys(keys, when)
-    differs = np.diff(keys[order]) != 0
-    edge = np.ones(min(1, len(keys)), dtype=np.bool_)
-    chosen = np.concatenate([edge, differs] if which == "first" else [differs, edge])
-    return np.sort(order[chosen])
 
 
 _BLOCK = 64 * BLOCK_WORDS
