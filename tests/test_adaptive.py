@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 import discreet
 from discreet import adaptive
 from discreet.adaptive import Exposure, Rules, item_information, next_item, shrink, start
+from discreet.answers.pack import store_codes
 from discreet.errors import BadUsage
 from discreet.persons.measures import NormalPrior
+from discreet.scales.bank import create_bank
 
 LADDER = {f"q{k}": b for k, b in enumerate(np.linspace(-3, 3, 61))}
 
@@ -208,3 +210,63 @@ def test_a_session_saves_questions_against_a_random_order_and_its_error_is_true(
         print("\n", found)
     assert found.adaptive_items < 0.8 * found.random_items
     assert 0.92 < found.adaptive_coverage < 0.98
+
+
+# -- items with steps ----------------------------------------------------------------------------
+
+ITEMS = {"one": 0.3, "two": [-1.0, 1.5], "three": [-0.5, 0.0, 0.8]}
+
+
+def chances(ability, thresholds):
+    share = np.exp(np.concatenate([[0.0], np.cumsum(ability - np.asarray(thresholds))]))
+    return share / share.sum()
+
+
+def test_the_information_of_an_item_is_the_variance_of_its_score():
+    found = adaptive.item_information(ITEMS, [0.4, -2.0])
+    for row, ability in zip(found, (0.4, -2.0), strict=True):
+        for value, own in zip(row, ITEMS.values(), strict=True):
+            share, score = chances(ability, np.atleast_1d(own)), np.arange(np.size(own) + 1)
+            assert value == pytest.approx(share @ score**2 - (share @ score) ** 2)
+    assert adaptive.item_information(ITEMS, 0.4).shape == (3,)
+
+
+def test_the_next_item_has_the_most_information():
+    for ability in (-3.0, 0.0, 1.0, 4.0):
+        best = np.argmax(adaptive.item_information(ITEMS, ability))
+        assert adaptive.next_item(ITEMS, ability) == list(ITEMS)[best]
+
+
+def test_a_session_scores_categories_as_score_does(tmp_path):
+    session = adaptive.start(ITEMS)
+    answers = {"one": 1, "two": 2, "three": 1}
+    while session.item is not None:
+        session = session.answer(answers[session.item])
+    codes = np.array([[answers[name] for name in ITEMS]])
+    responses = discreet.Responses.from_store(store_codes(codes, [1, 2, 3]), list(ITEMS))
+    expected = discreet.score(responses, ITEMS)
+    assert session.ability == pytest.approx(expected.ability[0])
+    assert session.se == pytest.approx(expected.se[0])
+    assert session.to_dict()["right"] == [answers[name] for name in session.items]
+    session.save(tmp_path / "session.json")
+    assert adaptive.AdaptiveSession.load(tmp_path / "session.json").ability == session.ability
+
+
+def test_a_session_takes_the_categories_that_the_answers_had():
+    drawn = discreet.simulate(600, 5, steps=3, rng=np.random.default_rng(1))
+    codes = drawn.responses.to_array()
+    codes[codes[:, 2] == 1, 2] = 0  # nobody is in category 1
+    estimate = discreet.fit(discreet.Responses.from_store(store_codes(codes, [3] * 5)))
+    session = adaptive.start(create_bank(estimate, scale="s", source="one"))
+    with pytest.raises(BadUsage, match="item '2' has the categories 0, 2, 3, found 1"):
+        session.answer(1, "2")
+    low, high = session.answer(2, "2").ability, session.answer(3, "2").ability
+    assert low < high
+
+
+def test_an_answer_that_an_item_does_not_have_is_refused():
+    session = adaptive.start(ITEMS)
+    with pytest.raises(BadUsage, match=r"right \(True\) or wrong"):
+        session.answer(2, "one")
+    with pytest.raises(BadUsage, match="categories 0, 1, 2, found 3"):
+        session.answer(3, "two")

@@ -12,26 +12,35 @@ from difflib import get_close_matches
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from discreet.errors import BadUsage
+
 Called = TypeVar("Called", bound=Callable[..., Any])
 
 
-def _read_table(text: str) -> dict[str, str]:
-    """Return what is meant by each of the words that are indented below it."""
-    table: dict[str, str] = {}
+def _list_guesses(text: str) -> list[tuple[str, str]]:
+    """Return guessed words, each with what is meant: the line without indentation above it."""
+    guesses: list[tuple[str, str]] = []
     call = ""
     for line in text.strip().splitlines():
         if line.startswith(" "):
-            table |= dict.fromkeys(line.split(), call)
+            guesses += [(word, call) for word in line.split()]
         else:
             call = line.removesuffix(":")
-    return table
+    return guesses
 
 
-ATTRIBUTES = _read_table("""
+ATTRIBUTES = _list_guesses("""
 to_pandas():
     frame df dataframe table as_frame to_frame to_df as_dataframe pandas rows
+to_dataframe():
+    head tail table frame df iloc loc to_csv to_pandas to_numpy
 to_pandas(), and its own {name}():
-    to_csv to_excel to_parquet to_json to_sql export
+    to_csv to_excel to_parquet to_json to_sql export to_latex to_markdown to_html sort_values query
+    groupby
+to_pandas(), and its own {name}:
+    iloc loc shape values dtypes
+n_persons and n_items:
+    shape size
 to_polars():
     polars pl
 to_arrow():
@@ -60,6 +69,8 @@ summary():
     head tail info print show
 plot():
     draw figure chart
+solution:
+    converged iterations n_iter
 save(path):
     write dump to_file to_pickle
 load(path):
@@ -68,20 +79,27 @@ guarantee:
     epsilon eps budget privacy rho sigma
 persons:
     n nobs n_obs n_persons num_persons
-spent:
-    remaining left balance
+left():
+    remaining balance remaining_budget available
+spent():
+    spend used
 """)
-"""What other programs call the attributes of a result."""
+"""What other programs call the attributes of a result; what the result lacks does not count."""
 
-CALLS = _read_table("""
+CALLS = dict(
+    _list_guesses("""
 discreet.read_responses(path), or discreet.fit(path) at once:
     read read_csv read_data read_table read_file read_excel read_parquet load_data load_csv
-    from_csv load_responses open
+    read_spss read_sav read_stata read_json from_csv load_responses open
 discreet.fit(frame), or discreet.Responses:
     from_pandas from_dataframe from_frame from_array
 discreet.fit(answers), or discreet.Rasch() for scikit-learn:
     RaschModel rasch Model IRT OnePL OneParameterLogistic onepl PCM pcm RSM calibrate
-    estimate train irt fit_rasch fit_model
+    estimate train irt fit_rasch fit_model RM tam mirt eRm OPLM
+discreet.fit(answers, facets=["rater"]):
+    facets mfrm LLTM many_facet raters
+discreet.fit(answers, anchors=calibration):
+    anchor anchors fix fixed_items
 estimate.predict_proba(ability, item) of discreet.fit(answers):
     predict predict_proba probability probabilities icc irf
 estimate.plot(), or one of discreet.figures:
@@ -93,20 +111,29 @@ discreet.find_drift(a, b):
 discreet.link_calibrations(a, b):
     link equate equating align scale_link linking
 discreet.find_dif(answers, groups):
-    dif detect_dif test_dif dif_analysis find_dif differential_item_functioning
+    dif detect_dif test_dif dif_analysis find_dif differential_item_functioning mantel_haenszel
 discreet.analysis.measure_fit(answers, estimate):
-    item_fit fit_statistics fit_stats infit outfit itemfit
+    item_fit fit_statistics fit_stats infit outfit itemfit person_fit personfit misfit separation
+    reliability person_reliability
+discreet.analysis.analyse_distractors(answers, estimate):
+    distractors distractor_analysis options
+discreet.analysis.run_andersen(answers):
+    andersen andersen_test lrtest lr_test likelihood_ratio_test
+discreet.analysis.correlate_residuals(answers, estimate):
+    q3 local_dependence residual_correlations residuals
 discreet.release(answers, epsilon=1.0, items=[...]):
     private_fit dp_fit fit_private privatize privatise publish private anonymize fit_dp
 discreet.score(answers, estimate):
     score abilities ability theta scores person_scores score_persons estimate_ability transform
     estimate_abilities person_estimates
+discreet.score(answers, estimate, plausible=5):
+    plausible_values pv
 discreet.rank(estimate, top=10):
     top hardest easiest top_k rank_items ranking sort
 discreet.rank_comparisons(comparisons):
     bradley_terry bt elo arena leaderboard rank_models
 discreet.analysis.measure_alpha(answers):
-    alpha cronbach cronbach_alpha reliability
+    alpha cronbach cronbach_alpha
 discreet.analysis.find_dimensions(answers, estimate):
     pca dimensionality
 discreet.simulate(persons, items):
@@ -122,15 +149,19 @@ discreet.datasets.lsat():
 discreet.analysis.find_mislabelled(answers, estimate):
     mislabeled find_mislabeled label_errors
 discreet.analysis.check_model(answers):
-    test check validate check_fit model_fit
+    test check validate check_fit model_fit loglik log_likelihood aic bic
+discreet.create_bank(estimate, scale=..., source=...):
+    bank item_bank itembank
 discreet.count_pairs(answers):
     count pairs
 discreet.item_information(bank, ability):
     information test_information
 """)
+)
 """What other programs call the public functions."""
 
-KEYWORDS = _read_table("""
+KEYWORDS = dict(
+    _list_guesses("""
 response:
     correct answer answers value values score scores right is_correct outcome y label target
     rating ratings grade result
@@ -146,13 +177,62 @@ at_least:
     threshold cutoff cut
 by (fits of groups) or group:
     groups groupby group_by
+ignore (columns that are no items) or keep:
+    items columns item_columns cols
+weight:
+    weights w sample_weight
+standard_errors:
+    se std_errors compute_se
+anchors:
+    anchor fixed fixed_items
+method:
+    estimator solver algorithm
 """)
-"""What other programs call the keywords that say how a table is read."""
+)
+"""What other programs call the keywords of functions that read a table."""
+
+CHOICES = dict(
+    _list_guesses("""
+rasch:
+    1pl rm dichotomous 2pl 3pl
+partial-credit:
+    pcm gpcm grm partial graded polytomous
+rating-scale:
+    rsm likert andrich
+conditional:
+    cml cmle jml jmle uml joint
+marginal:
+    mml mmle em bock-aitkin
+refined:
+    pairwise pair pmle pml
+""")
+)
+"""What other programs call models and methods; a near one where they have another."""
+
+
+def check_choice_name(what: str, name: str, choices: Iterable[str]) -> None:
+    """Refuse a name that is none of the choices, and say which one may be meant.
+
+    Examples
+    --------
+    >>> check_choice_name("model", "PCM", ("rasch", "partial-credit"))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    discreet.errors.BadUsage: there is no model called 'PCM'; did you mean 'partial-credit'? ...
+    """
+    listed = list(choices)
+    if name in listed:
+        return
+    word = str(name).lower().replace("_", "-")
+    near = [CHOICES.get(word, word), *get_close_matches(word, listed, 1)]
+    meant = next((one for one in near if one in listed), "")
+    ask = f"did you mean {meant!r}? Choose" if meant else "choose"
+    raise BadUsage(f"there is no {what} called {name!r}; {ask} one of: {', '.join(listed)}")
 
 
 def is_there(call: str, names: Iterable[str]) -> bool:
     """Say whether a call begins with one of these names."""
-    return call.partition("(")[0] in names
+    return call.partition("(")[0].partition(" ")[0] in names
 
 
 def suggest(name: str, names: Iterable[str], guesses: Mapping[str, str]) -> str:
@@ -160,7 +240,7 @@ def suggest(name: str, names: Iterable[str], guesses: Mapping[str, str]) -> str:
 
     Examples
     --------
-    >>> suggest("difficulties", ["difficulty", "se"], ATTRIBUTES)
+    >>> suggest("difficulties", ["difficulty", "se"], {"difficulties": "difficulty"})
     'Use difficulty.'
     """
     there = [each for each in names if not each.startswith("_")]
@@ -178,11 +258,13 @@ class Guessable:
     if not TYPE_CHECKING:  # a type checker finds misspelt names itself
 
         def __getattr__(self, name: str) -> Any:
+            if isinstance(refusing := getattr(type(self), name, None), property):
+                return refusing.fget(self)  # raises again what it raised before we were asked
             kind = type(self).__name__
             message = f"{kind!r} object has no attribute {name!r}."
             if not name.startswith("_"):
                 names = list(dict.fromkeys([*getattr(self, "__dict__", ()), *dir(type(self))]))
-                calls = {**CALLS, **{k: v for k, v in ATTRIBUTES.items() if is_there(v, names)}}
+                calls = CALLS | {word: call for word, call in ATTRIBUTES if is_there(call, names)}
                 public = [each for each in names if not each.startswith("_")]
                 hint = suggest(name, names, calls) or f"It has {', '.join(public)}."
                 message = f"{message} {hint}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import shutil
@@ -105,9 +106,15 @@ class Resources:
         # DuckDB lets everybody read what it spills, so it does so in a folder that nobody else
         # can open.
         private = make_temporary(self.folder, "discreet-duckdb-")
-        weakref.finalize(connection, shutil.rmtree, private, ignore_errors=True)
+        weakref.finalize(connection, _remove_spilled, private)
         connection.execute("SET temp_directory = ?", [str(private / "spilled")])
         return connection
+
+
+def _remove_spilled(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():  # Windows removes no open file; at the end all of them are closed
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 
 def load_duckdb() -> Any:

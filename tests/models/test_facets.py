@@ -10,9 +10,11 @@ import pytest
 import discreet
 from discreet.answers.ratings import Ratings
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems, ItemsLeftOut
+from discreet.models.facets import existence
 from discreet.models.facets.fit import maximise_given_totals
 from discreet.models.facets.standard_errors import redraw_ratings
 from discreet.models.facets.structure import PairedBatches, describe_structure, plan_design
+from discreet.report.raters import find_rater_problems
 
 REFERENCES = Path(__file__).parents[2].parent / "shared" / "data" / "raters"
 
@@ -193,6 +195,50 @@ def test_raters_at_the_ends_and_subsets_are_named_and_have_no_number():
     assert {name for name, number in has_number.items() if number} == {"ann", "bob", "cid"}
     assert np.isnan(facet.se[~np.isfinite(facet.measure)]).all()
     assert {kind.items for kind in estimate.warnings} >= {("floor",), ("top",), ("dan", "eve")}
+
+
+def plant_mixed_direction():
+    """Rater 3 and item 3 move apart without end, though comparisons link both both ways.
+
+    Rater 3 on item 3 is compared with the others in both directions; on other items rater 3 gives
+    zeros only, and item 3 gets ones only from the other raters.
+    """
+    rng, rows = np.random.default_rng(0), []
+    for person in range(200):
+        for item in range(3):
+            pool = rng.choice(3, 2, replace=False)
+            rows += [(person, item, rater, rng.integers(2)) for rater in pool]
+        extra = [(3, 3, rng.integers(2)), (3, rng.integers(3), 1), (rng.integers(3), 3, 0)]
+        rows += [(person, *cells) for cells in extra[person % 4 : person % 4 + 1]]
+    person, item, rater, score = np.array(rows).T
+    return Ratings.from_codes(person, item, score, facets={"rater": rater})
+
+
+@pytest.mark.parametrize("most_pairs", [existence.MOST_PAIRS, 0])
+def test_a_direction_over_items_and_raters_without_a_maximum_is_found(most_pairs, monkeypatch):
+    ratings = plant_mixed_direction()
+    design = plan_design(ratings.batches(), describe_structure(None, ["rater"]))
+    keeps_node, links = existence._link_graphs(design, ratings.batches(), None)
+    assert keeps_node.all()
+    assert links[0].keeps.all()
+    monkeypatch.setattr(existence, "MOST_PAIRS", most_pairs)
+    with pytest.warns(ItemsLeftOut, match="no bound"):
+        estimate = discreet.fit(ratings, within=None)
+    assert list(estimate.facets["rater"].status) == [*["estimated"] * 3, "unbounded"]
+    assert list(np.isfinite(estimate.difficulty)) == [True, True, True, False]
+    assert np.nanmax(np.abs(estimate.facets["rater"].measure)) < 1
+    study = discreet.analysis.study_ratings(ratings, estimate)
+    titles = [finding.title for finding in find_rater_problems(study)]
+    assert any("do not bound" in title for title in titles)
+
+
+def test_the_linear_programme_adds_rows_until_they_suffice(monkeypatch):
+    monkeypatch.setattr(existence, "ROWS_AT_ONCE", 10)
+    ratings, _, _ = simulate_ratings(15)
+    assert (np.array(discreet.fit(ratings).facets["rater"].status) == "estimated").all()
+    with pytest.warns(ItemsLeftOut):
+        status = discreet.fit(plant_mixed_direction(), within=None).facets["rater"].status
+    assert list(status) == [*["estimated"] * 3, "unbounded"]
 
 
 def test_raters_whom_nothing_compares_are_refused():

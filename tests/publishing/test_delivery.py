@@ -478,6 +478,8 @@ def test_a_failure_after_the_bundle_appeared_says_that_it_is_there(
     answers, ledger, tmp_path, monkeypatch, kind, moment
 ):
     out = tmp_path / "out"
+    if moment == "unlock" and kind is OSError and atomic.fcntl is None:
+        pytest.skip("Windows leaves the file of a lock where it cannot be removed, and goes on")
 
     def fail_late(real):
         def wrapped(*given, **named):

@@ -833,7 +833,7 @@ def test_the_command_refuses_a_file_that_is_not_there(tmp_path):
 
 
 def test_the_command_names_the_extra_that_it_needs(monkeypatch):
-    monkeypatch.setattr("discreet.cli.studio.find_spec", lambda name: None)
+    monkeypatch.setattr("discreet.cli.app.find_spec", lambda name: None)
     ended = discreet("studio", "--no-browser")
     assert ended.code == 2
     assert "[studio]" in ended.err

@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import re
+import shlex
 import stat
 from html import unescape
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 from test_studio import ANSWERS, HOST, ORIGIN, PORT, enter
 
+from commandline import discreet
 from discreet.studio.kept_files import Home, Recent
 from discreet.studio.safety import Keys
 from discreet.studio.server import build_app
@@ -235,3 +237,51 @@ def test_what_workers_write_is_for_their_owner_alone(session, browser, tmp_path)
         one.name for one in files
     }
     assert {stat.S_IMODE(one.stat().st_mode) for one in files} == {0o600}
+
+
+def test_what_programmers_copy_from_a_report_gives_its_numbers(
+    browser, tmp_path, monkeypatch, write_survey
+):
+    monkeypatch.chdir(tmp_path)
+    path = write_survey(tmp_path / "survey.csv")
+    look = re.search(r'name="look" value="([^"]+)"', open_file(browser, path).text)[1]
+    said = {"look": look, "role:1": "item, reversed", "missing": "9"}
+    browser.post("/data/work-1", data=said, headers=ORIGIN)
+    assert "2 cells missing" in browser.get("/data/work-1").text
+    report = calibrate(browser, model="rating-scale")
+    table = browser.get(f"{report}/files/items.confidential.csv").text.splitlines()[1:]
+    shown = {row.split(",")[0]: float(row.split(",")[1]) for row in table}
+    page = unescape(browser.get(report).text)
+    command = re.search(r'<pre id="same-command">(.*?)</pre>', page)[1]
+    ended = discreet(*shlex.split(command)[1:])
+    assert ended.code == 0, ended.err
+    (written,) = tmp_path.glob("results-*/items.confidential.csv")
+    lines = written.read_text().splitlines()[1:]
+    assert {row.split(",")[0]: float(row.split(",")[1]) for row in lines} == pytest.approx(shown)
+    for address in (report, report.replace("report", "persons")):
+        page = unescape(browser.get(address).text)
+        code = re.search(r'<pre id="same-python">(.*?)</pre>', page, re.S)[1]
+        known = {}
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(code, known)  # noqa: S102
+        assert printed.getvalue()
+        fitted = known["calibration"]
+        assert dict(zip(fitted.items, fitted.difficulty, strict=True)) == pytest.approx(shown)
+
+
+@pytest.fixture
+def write_survey():
+    """A questionnaire with a reversed item and a code for missing answers."""
+
+    def write(path):
+        lines = ["a,b,c,d"]
+        for p in range(80):
+            mood = p * 7 % 5
+            row = [mood, 4 - mood, (mood + p % 3) % 5, min(4, mood + p % 2)]
+            lines.append(
+                ",".join(str(9 if p in (3, 30) and i == 2 else v) for i, v in enumerate(row))
+            )
+        path.write_text("\n".join(lines) + "\n")
+        return path
+
+    return write

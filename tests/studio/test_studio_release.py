@@ -705,3 +705,55 @@ def test_the_same_elsewhere_runs(session, asked, in_place, tmp_path, monkeypatch
         assert ours[name] == theirs[name]
     first, *others = [one.order for one in list_spent(session)]
     assert others == [first] * 2
+
+
+# -- the form --------------------------------------------------------------------------------
+
+
+def test_the_person_column_is_asked_and_other_columns_are_left_out(session, browser, tmp_path):
+    make_ledger(browser)
+    path = tmp_path / "national.csv"
+    rows = "".join(f"p{n},N,{n % 2},{n // 2 % 2}\n" for n in range(400))
+    path.write_text(f"pupil,region,M1,M2\n{rows}")
+    post(browser, "/releases/unseen", path=str(path))
+    session.__dict__["jobs"] = InPlace(session.folder)
+    ticket = get_ticket(browser, items="M1\nM2", persons="400", person="pupil")
+    assert "--person pupil" in browser.get(ticket).text
+    confirm(browser, ticket)
+    assert "Download everything" in fetch(browser, ticket).text
+    assert session.works["work-1"].reading is None  # nobody has looked
+    assert str(path) in session.recent.paths()
+
+
+def test_a_refused_form_is_still_there(session, asked):
+    refused = ask(asked, items="", title="My title", epsilon="many", person="who")
+    assert refused.status_code == 400
+    form = asked.get("/release/work-1").text
+    for typed in ("My title", "many", "who"):
+        assert f'value="{typed}"' in form
+    lead = asked.get("/ledgers?back=/release/work-1").text
+    assert 'name="back" value="/release/work-1"' in lead
+    made = make_ledger(asked, name="Other", back="/release/work-1")
+    assert 'href="/release/work-1">Back to the release' in asked.get(made.headers["location"]).text
+    away = make_ledger(asked, name="Third", back="//evil.example")
+    assert "evil" not in away.headers["location"]
+
+
+def test_only_fields_that_were_asked_for_count(session, asked):
+    ticket = get_ticket(asked, kind="right", edition="new", supersedes="1", reason="typo")
+    terms = session.tickets[ticket.rpartition("/")[2]].terms
+    assert not terms.spec.identity.to_dict().get("supersedes")
+    refused = ask(asked, items="item,steps\nItem1,2\nItem2,2\n", name="steps.csv", kind="right")
+    assert "Choose points or categories" in unescape(refused.text)
+
+
+def test_rows_that_are_no_persons_are_taken_out_of_the_file_before_a_release(session, asked):
+    session.change("work-1", lambda _: {"options": {"drop_rows": ["Total"]}})
+    refused = ask(asked)
+    assert refused.status_code == 400
+    assert "A release reads every row" in unescape(refused.text)
+
+
+def test_the_review_says_why_more_is_left_than_a_subtraction_gives(asked):
+    page = unescape(asked.get(get_ticket(asked)).text)
+    assert "2 less 1 would be 1. 1.67 is left because" in page

@@ -140,7 +140,9 @@ def answer(guess: Guess, word: str, world: SimpleNamespace) -> str:
         guess(world)
     except Exception as error:
         # What follows the first sentence: that repeats the guess itself.
+        # A list of everything that there is names no call.
         advice = str(error).partition("'.")[2] if isinstance(error, AttributeError) else str(error)
+        advice = advice.partition(" It has ")[0]
         return "named" if word and word in advice else f"{type(error).__name__}: {error}"
     return "works"
 

@@ -54,6 +54,16 @@ def test_every_public_name_loads_and_is_documented(name):
     assert inspect.getdoc(value), f"discreet.{name} has no docstring"
 
 
+def test_every_public_name_has_an_example():
+    def has_example(value):
+        parts = vars(value).values() if inspect.isclass(value) else ()
+        return any(">>>" in (inspect.getdoc(part) or "") for part in (value, *parts))
+
+    values = {name: getattr(discreet, name) for name in discreet.__all__ if name != "__version__"}
+    callables = {name: value for name, value in values.items() if callable(value)}
+    assert not {name for name, value in callables.items() if not has_example(value)}
+
+
 def test_every_public_name_has_a_home_and_nothing_else_has():
     modules = {name for name in discreet.__all__ if inspect.ismodule(getattr(discreet, name))}
     assert set(discreet._HOME) == set(discreet.__all__) - {"__version__"} - modules

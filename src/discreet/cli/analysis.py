@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
-from discreet.cli.answers import AnswersFile, ReadingOptions, read_answers
+from discreet.cli.answers import AnswersFile, ReadingOptions, read_answers, split_names
 from discreet.cli.calibrations import (
     ScaleText,
     add_scaled,
@@ -16,9 +16,8 @@ from discreet.cli.calibrations import (
     read_wanted,
     stored_scale,
 )
-from discreet.cli.options import AsJson, Force, Method, OutFolder, flag, option
+from discreet.cli.options import AsJson, Method, ResultOptions, flag, option
 from discreet.cli.output import (
-    check_writable,
     conclude,
     confidential,
     list_rows,
@@ -27,7 +26,6 @@ from discreet.cli.output import (
     print_json,
     say,
     working,
-    write_tables,
 )
 from discreet.errors import BadUsage
 
@@ -52,14 +50,12 @@ def mislabelled(
     *,
     level: Annotated[float, option("P", "Expected share of sound items among the flagged.")] = 0.05,
     method: Method = "refined",
-    out: OutFolder = None,
-    force: Force = False,
-    as_json: AsJson = False,
+    output: ResultOptions,
     reading: ReadingOptions,
 ) -> None:
     """Find items that abler persons get wrong: wrong keys, reversed items. Confidential."""
     check_method(method)
-    check_writable(out, [LABELS_FILE], force=force)
+    output.check(LABELS_FILE)
     responses = read_answers(file, reading)
     from discreet.items.mislabelled import find_mislabelled
     from discreet.models.calibrate import fit
@@ -70,12 +66,9 @@ def mislabelled(
         )
         screen = find_mislabelled(responses, estimate, level=level)
     columns = screen.to_dict()
-    written = [] if out is None else write_tables(out, {LABELS_FILE: confidential(columns)})
-    if as_json:
-        about = {"share": screen.share, "level": screen.level, "suspects": list(screen.suspects)}
-        print_json({**about, "items": list_rows(columns)})
-    else:
-        _print_suspects(screen)
+    written = output.write({LABELS_FILE: confidential(columns)})
+    about = {"share": screen.share, "level": screen.level, "suspects": list(screen.suspects)}
+    output.show({**about, "items": list_rows(columns)}, lambda: _print_suspects(screen))
     conclude(estimate.warnings, written)
 
 
@@ -116,18 +109,16 @@ def score(
     regress: Annotated[
         str, option("COLS", "Abilities may depend on these columns, such as grade,sex.")
     ] = "",
-    seed: Annotated[int, option("S", "Starts the plausible values: another S, others.", min=0)] = 0,
+    seed: Annotated[int, option("S", "Random seed of the plausible values.", min=0)] = 0,
     scale: ScaleText = None,
-    out: OutFolder = None,
-    force: Force = False,
-    as_json: AsJson = False,
+    output: ResultOptions,
     reading: ReadingOptions,
 ) -> None:
     """Estimate abilities with known difficulties. The results are about persons: confidential."""
     target = read_wanted(scale)
-    check_writable(out, (ABILITIES_FILE, TABLE_FILE, REGRESSION_FILE), force=force)
+    output.check(ABILITIES_FILE, TABLE_FILE, REGRESSION_FILE)
     item_parameters = read_calibration(calibration)
-    columns = [column.strip() for column in regress.split(",") if column.strip()]
+    columns = split_names(regress)
     groups = list(dict.fromkeys([*(reading.group or []), *columns]))
     responses = read_answers(file, replace(reading, group=groups or None))
     import numpy as np
@@ -144,12 +135,10 @@ def score(
             rng=np.random.default_rng(seed),
         )
     turned = stored_scale(calibration) if target is None else target.settle(_spread_of(scores))
-    written = [] if out is None else _write_scores(out, scores, item_parameters, turned)
-    if as_json:
-        print_json(_describe_scores(scores, turned))
-    else:
-        _print_scores(scores, turned)
-    if plausible and out is None and not as_json:
+    tables = {} if output.out is None else _list_tables(scores, item_parameters, turned)
+    written = output.write(tables)
+    output.show(_describe_scores(scores, turned), lambda: _print_scores(scores, turned))
+    if plausible and output.out is None and not output.as_json:
         note("The plausible values are in the table that --out DIR writes, and in --json.")
     conclude(scores.warnings, written)
 
@@ -159,9 +148,10 @@ def _spread_of(scores: PersonScores) -> Any:
     return scores.plausible.reshape(-1) if scores.plausible.size else scores.ability
 
 
-def _write_scores(
-    folder: Path, scores: PersonScores, item_parameters: Any, scale: Scale | None
-) -> list[Path]:
+def _list_tables(
+    scores: PersonScores, item_parameters: Any, scale: Scale | None
+) -> dict[str, dict[str, list[Any]]]:
+    """Return the tables of a scoring by their files."""
     from discreet.persons.scoring import tabulate_scores
 
     tables = {ABILITIES_FILE: confidential(add_scaled(scores.to_dict(), scale))}
@@ -172,7 +162,7 @@ def _write_scores(
         method = cast("ScoreMethod", scores.method)
         table = tabulate_scores(item_parameters, method=method, prior=scores.prior)
         tables[TABLE_FILE] = add_scaled(table.to_dict(), scale)
-    return write_tables(folder, tables)
+    return tables
 
 
 def _describe_scores(scores: PersonScores, scale: Scale | None) -> dict[str, Any]:
@@ -231,9 +221,7 @@ def dif(
         bool, flag("Compare every step of the items instead of their locations.", "--by-step")
     ] = False,
     method: Method = "auto",
-    out: OutFolder = None,
-    force: Force = False,
-    as_json: AsJson = False,
+    output: ResultOptions,
     reading: ReadingOptions,
 ) -> None:
     """Compare groups of persons item by item. Needs one --group. Confidential."""
@@ -243,7 +231,7 @@ def dif(
             f"dif needs exactly one --group COL, the column with the groups, found {len(groups)}."
         )
     check_method(method)
-    check_writable(out, [DIF_FILE, OMNIBUS_FILE], force=force)
+    output.check(DIF_FILE, OMNIBUS_FILE)
     responses = read_answers(file, reading)
     from discreet.items.dif import find_dif
 
@@ -252,7 +240,7 @@ def dif(
             responses,
             groups[0],
             test=test,
-            anchors=[item.strip() for item in anchors.split(",") if item.strip()] or None,
+            anchors=split_names(anchors) or None,
             reference=reference,
             adjustment=adjustment,
             level=level,
@@ -263,17 +251,22 @@ def dif(
     tables = {DIF_FILE: confidential(table.to_dict())}
     if table.omnibus is not None:
         tables[OMNIBUS_FILE] = confidential(table.omnibus.to_dict())
-    written = [] if out is None else write_tables(out, tables)
-    if as_json:
-        names = ("reference", "persons", "adjustment", "level", "method", "choice", "test")
-        about = {"group": groups[0]} | {name: getattr(table, name) for name in names}
-        largest = None if table.largest != table.largest else table.largest
-        omnibus = [] if table.omnibus is None else list_rows(table.omnibus.to_dict())
-        more = {"largest": largest, "caveats": list(table.caveats), "omnibus": omnibus}
-        print_json({**about, **more, "items": list_rows(table.to_dict())})
-    else:
-        _print_differences(groups[0], table)
+    written = output.write(tables)
+    output.show(_describe_dif(groups[0], table), lambda: _print_differences(groups[0], table))
     conclude(table.warnings, written, choice=table.choice)
+
+
+def _describe_dif(group: str, table: DifTable) -> dict[str, Any]:
+    names = ("reference", "persons", "adjustment", "level", "method", "choice", "test")
+    omnibus = [] if table.omnibus is None else list_rows(table.omnibus.to_dict())
+    return {
+        "group": group,
+        **{name: getattr(table, name) for name in names},
+        "largest": table.largest,
+        "caveats": list(table.caveats),
+        "omnibus": omnibus,
+        "items": list_rows(table.to_dict()),
+    }
 
 
 def _print_differences(group: str, table: DifTable) -> None:
@@ -313,7 +306,7 @@ def compare_testlets(
     as_json: AsJson = False,
     reading: ReadingOptions,
 ) -> None:
-    """Say how much items that belong together overstate the reliability. Confidential."""
+    """Measure how much items that belong together overstate reliability. Confidential."""
     responses = read_answers(file, reading)
     from discreet.items.dimensionality import measure_testlets
     from discreet.tables.opener import read_columns
@@ -323,8 +316,9 @@ def compare_testlets(
         comparison = measure_testlets(
             responses, {str(item): str(name) for item, name in rows if name}
         )
+    document = {"overstated": comparison.overstated, "rows": list_rows(comparison.to_dict())}
     if as_json:
-        print_json({"overstated": comparison.overstated, "rows": list_rows(comparison.to_dict())})
+        print_json(document)
     else:
         say(f"Single items overstate the reliability by {comparison.overstated:.3f}.")
         say()

@@ -79,6 +79,8 @@ class TableOptions:
 class ReleaseReading(TableOptions):
     """How a release reads a table of answers; the item list says which steps items have."""
 
+    RARE: ClassVar[tuple[str, ...]] = ("ignore", "group", "order_by", "one_means", "header")
+
     layout: Annotated[Layout | None, declared("layout")] = None
     person: Annotated[Name, declared("person")] = None
     item: Annotated[Name, declared("item")] = None
@@ -107,6 +109,8 @@ class ReleaseReading(TableOptions):
 @dataclass(frozen=True)
 class ReadingOptions(ReleaseReading):
     """How to read a table of answers."""
+
+    RARE: ClassVar[tuple[str, ...]] = ()
 
     model: Annotated[Model, declared("model")] = "auto"
     lowest: Annotated[int | None, declared("lowest")] = None
@@ -141,23 +145,28 @@ class Limits:
 
     PANEL: ClassVar[str] = "Large data"
 
-    engine: Annotated[str, option("NAME", "auto (the default), memory or disk (any size).")] = (
-        "auto"
-    )
-    memory: Annotated[
-        float, option("GB", "Out of core: memory for answers, in GB (default 1).")
-    ] = 1.0
-    spill: Annotated[Path | None, option("DIR", "Out of core: where to put what does not fit.")] = (
-        None
-    )
+    engine: Annotated[str, option("NAME", "auto, memory or disk (any size).")] = "auto"
+    memory: Annotated[float, option("GB", "Out of core: memory for answers, in GB.")] = 1.0
+    spill: Annotated[Path | None, option("DIR", "Out of core: folder for temporary files.")] = None
+
+
+@dataclass(frozen=True)
+class ReleaseLimits(Limits):
+    """The same for a release, whose help does not list all of it."""
+
+    RARE: ClassVar[tuple[str, ...]] = ("memory", "spill")
 
 
 @dataclass(frozen=True)
 class WeightOptions:
     """Sampling weights, and the design of the sample."""
 
-    weight: Annotated[Name, option("COL", "Sampling weights; 0 is outside the domain.")] = None
-    strata: Annotated[Name, option("COL", "With --weight: the strata.")] = None
+    PANEL: ClassVar[str] = "Sampling weights"
+
+    weight: Annotated[
+        Name, option("COL", "Column with sampling weights; weight 0 is outside the domain.")
+    ] = None
+    strata: Annotated[Name, option("COL", "With --weight: column with the strata.")] = None
     cluster: Annotated[
         Name, option("COL", "With --weight: primary sampling units, such as schools.")
     ] = None
@@ -179,9 +188,47 @@ class WeightOptions:
         return [value for name, value in self.stated.items() if name != "replication"]
 
 
+@dataclass(frozen=True)
+class RaterOptions:
+    """Facets of ratings."""
+
+    PANEL: ClassVar[str] = "Ratings by raters"
+
+    rater: Annotated[
+        str | None, option("COL", "Column with the raters; the table has one rating per row.")
+    ] = None
+    facet: Annotated[
+        list[str] | None,
+        option("COL", "Column with a further facet, such as a task (may be repeated)."),
+    ] = None
+    structure: Annotated[
+        str | None,
+        option("TERMS", 'Terms whose sum is a threshold (default "item:step + rater").'),
+    ] = None
+    within: Annotated[
+        Literal["auto", "item", "none"],
+        option(
+            "KIND",
+            "auto, item (compare ratings of the same person and item) or none (all of a person).",
+        ),
+    ] = "auto"
+    drift_over: Annotated[
+        str | None, option("COL", "Column with periods: test whether severities change over them.")
+    ] = None
+
+    @property
+    def facets(self) -> list[str]:
+        """All facets, the rater first."""
+        return [*([self.rater] if self.rater else []), *(self.facet or [])]
+
+
 AnswersFile = Annotated[
     str,
     argument("FILE", "The answers: CSV, Excel, SPSS, Stata, SAS, Parquet or JSONL; long or wide."),
+]
+
+ComparisonsFile = Annotated[
+    str, argument("FILE", "The comparisons: CSV, TSV or Parquet, also .gz.")
 ]
 
 
@@ -220,18 +267,18 @@ def list_words(reading: ReleaseReading) -> dict[str, Any]:
     """Return the options as keywords of the readers."""
     parsed_options: dict[str, Any] = {
         "missing": _split_codes(reading.missing),
-        "reverse": _split_names(reading.reverse),
+        "reverse": split_names(reading.reverse),
     }
     if isinstance(reading, ReadingOptions):
         steps = {name: codes[-1] for name, codes in _split_codes(reading.steps).items()}
         merge = {name: ",".join(sets) for name, sets in _split_sets(reading.merge or []).items()}
         parsed_options |= {"steps": steps or None, "merge": merge or None}
-        parsed_options["drop_rows"] = _split_names(reading.drop_rows)
-        parsed_options["categories"] = [_split_names(text) for text in reading.categories or []]
+        parsed_options["drop_rows"] = split_names(reading.drop_rows)
+        parsed_options["categories"] = [split_names(text) for text in reading.categories or []]
     return {**vars(reading), **parsed_options}
 
 
-def _split_names(text: str) -> list[str]:
+def split_names(text: str) -> list[str]:
     """Return the names in a list; where a name has a comma, bars stand between them."""
     return [name.strip() for name in text.split("|" if "|" in text else ",") if name.strip()]
 

@@ -5,40 +5,40 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import cache
+from importlib.util import find_spec
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.main import get_command
 
-from discreet.cli.analysis import compare_testlets, dif, mislabelled, score
-from discreet.cli.answers import counts, merge
-from discreet.cli.approvals import approve, change_approver, correct, make_key, propose, withdraw
-from discreet.cli.check import check
-from discreet.cli.compare import propose as propose_ranking
-from discreet.cli.compare import rank
-from discreet.cli.compare import release as release_ranking
-from discreet.cli.failures import BY_SIGNAL, INTERRUPTED, USAGE, guard, heeding_signals
-from discreet.cli.fit import fit, report
-from discreet.cli.ledger import (
-    check_ledger,
-    create_ledger,
-    declare_population,
-    report_spending,
-    resume,
-    show_ledger,
+from discreet.cli import (
+    analysis,
+    answers,
+    approvals,
+    fit,
+    ledger,
+    linking,
+    plan,
+    ranks,
+    release,
+    simulate,
 )
-from discreet.cli.linking import add_to_bank, create_bank, drift, link, show_bank
-from discreet.cli.options import PanelGroup, add_family, register, spread
-from discreet.cli.output import speaking
-from discreet.cli.plan import audit, plan
-from discreet.cli.ranks import compare_items, top
-from discreet.cli.release import RARE_OPTIONS, release, translate, verify
-from discreet.cli.simulate import demo, simulate
-from discreet.cli.studio import studio
-from discreet.errors import looks_like_address, write_line
+from discreet.cli.failures import BY_SIGNAL, INTERRUPTED, USAGE, guard, heeding_signals
+from discreet.cli.options import (
+    PanelGroup,
+    add_family,
+    argument,
+    flag,
+    option,
+    register,
+    spread,
+)
+from discreet.cli.output import note, say, speaking
+from discreet.errors import MissingExtra, looks_like_address, write_line
 
 SETTINGS = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
 
@@ -63,59 +63,116 @@ def describe() -> None:
     """
 
 
+NEEDED = ("starlette", "uvicorn", "python_multipart")
+
+
+def studio(
+    file: Annotated[
+        Path | None, argument("FILE", "Answers to begin with; without it the page asks for them.")
+    ] = None,
+    *,
+    port: Annotated[
+        int,
+        option("N", "Where to listen on this machine (default: a free port).", min=0, max=65535),
+    ] = 0,
+    browser: Annotated[
+        bool, flag("Print the address and open no browser.", " /--no-browser")
+    ] = True,
+    keep: Annotated[
+        Path | None,
+        option("DIR", "Where ledgers and releases are kept (default: discreet in your home)."),
+    ] = None,
+) -> None:
+    """Work in the browser: answers, calibration, release. Nothing leaves this machine."""
+    if not all(map(find_spec, NEEDED)):
+        raise MissingExtra("discreet studio", "studio")
+    from discreet.studio.server import run_studio
+    from discreet.tables.paths import find_files
+
+    if file is not None:
+        find_files(file)
+    run_studio(file, port, _announce, note, browser=browser, keep=keep)
+
+
+def _announce(address: str) -> None:
+    say(address)
+    # The reader of the first line may be a program; it must not wait for a full buffer.
+    print(end="", flush=True)
+    note(
+        "The studio runs at this address, for you alone. The address works once; press Enter for a "
+        "new one. End the studio with Ctrl-C."
+    )
+
+
 ANALYSE, PUBLISH, MORE = "Analyse", "Publish with a privacy guarantee", "More"
 
+EXPLAINED = {
+    **dict.fromkeys((plan.plan, release.release, approvals.propose), "answers"),
+    **dict.fromkeys((release.release_ranking, approvals.propose_ranking), "comparisons"),
+    plan.audit: "answers comparisons",
+}
+"""Commands whose help explains mechanisms, and for which kinds of data."""
+
 app.callback()(spread(describe, is_root=True))
-for command in (demo, fit, check, top, score, dif, link, drift, simulate):
-    register(app, command, panel=ANALYSE)
-register(app, plan, panel=PUBLISH, mechanisms="answers")
-register(app, release, panel=PUBLISH, mechanisms="answers", rarely=RARE_OPTIONS)
-register(app, verify, panel=PUBLISH)
-register(app, audit, panel=PUBLISH, mechanisms="answers comparisons")
-ledger = add_family(app, "ledger", "Keep account of the privacy budget.", panel=PUBLISH)
-register(ledger, create_ledger, "create")
-register(ledger, declare_population, "population")
-register(ledger, change_approver, "approver")
-register(ledger, show_ledger, "show")
-register(ledger, report_spending, "report")
-register(ledger, resume)
-register(ledger, check_ledger, "check")
-steward = add_family(
-    app, "steward", "Propose, approve, translate, correct and withdraw releases.", panel=PUBLISH
-)
+for panel, commands in {
+    ANALYSE: (
+        *(simulate.demo, fit.fit, fit.check, ranks.top, analysis.score, analysis.dif),
+        *(linking.link, linking.drift, simulate.simulate),
+    ),
+    PUBLISH: (plan.plan, release.release, release.verify, plan.audit),
+}.items():
+    for command in commands:
+        register(app, command, panel=panel, mechanisms=EXPLAINED.get(command, ""))
+
+FAMILIES = {
+    "ledger": (PUBLISH, "Keep account of the privacy budget."),
+    "steward": (PUBLISH, "Propose, approve, translate, correct and withdraw releases."),
+    "table": (MORE, "Count tables of answers, and check their keys."),
+    "result": (MORE, "Read saved calibrations and releases."),
+    "bank": (MORE, "Keep difficulties from many calibrations on one scale."),
+    "compare": (MORE, "Rank objects from pairwise comparisons."),
+}
+families = {
+    name: add_family(app, name, about, panel=panel) for name, (panel, about) in FAMILIES.items()
+}
 register(app, studio, panel=MORE)
-table = add_family(app, "table", "Count tables of answers, and check their keys.", panel=MORE)
-result = add_family(app, "result", "Read saved calibrations and releases.", panel=MORE)
-bank = add_family(app, "bank", "Keep difficulties from many calibrations on one scale.", panel=MORE)
-register(bank, create_bank, "create")
-register(bank, add_to_bank, "add")
-register(bank, show_bank, "show")
-compare = add_family(app, "compare", "Rank objects from pairwise comparisons.", panel=MORE)
-register(compare, rank)
-register(compare, propose_ranking, "propose", mechanisms="comparisons")
-register(compare, release_ranking, mechanisms="comparisons")
 
-GROUPED: tuple[tuple[typer.Typer, str, str, Callable[..., None]], ...] = (
-    (steward, "propose", "propose", propose),
-    (steward, "approve", "approve", approve),
-    (steward, "key", "key", make_key),
-    (steward, "translate", "translate", translate),
-    (steward, "correct", "correct", correct),
-    (steward, "withdraw", "withdraw", withdraw),
-    (table, "counts", "counts", counts),
-    (table, "merge", "merge", merge),
-    (table, "mislabelled", "mislabelled", mislabelled),
-    (table, "testlets", "testlets", compare_testlets),
-    (result, "report", "report", report),
-    (result, "compare", "compare-items", compare_items),
-)
-"""Commands in families, and their spelling at the top level before, which still works."""
+GROUPED: dict[str, Callable[..., None]] = {
+    "ledger create": ledger.create_ledger,
+    "ledger population": ledger.declare_population,
+    "ledger approver": approvals.change_approver,
+    "ledger show": ledger.show_ledger,
+    "ledger report": ledger.report_spending,
+    "ledger resume": ledger.resume,
+    "ledger check": ledger.check_ledger,
+    "steward propose": approvals.propose,
+    "steward approve": approvals.approve,
+    "steward key": approvals.make_key,
+    "steward translate": release.translate,
+    "steward correct": approvals.correct,
+    "steward withdraw": approvals.withdraw,
+    "table counts": answers.counts,
+    "table merge": answers.merge,
+    "table mislabelled": analysis.mislabelled,
+    "table testlets": analysis.compare_testlets,
+    "result report": fit.report,
+    "result compare": ranks.compare_items,
+    "bank create": linking.create_bank,
+    "bank add": linking.add_to_bank,
+    "bank show": linking.show_bank,
+    "compare rank": ranks.rank_objects,
+    "compare propose": approvals.propose_ranking,
+    "compare release": release.release_ranking,
+}
+"""Commands in families."""
 
-for family, name, former, command in GROUPED:
-    explained = "answers" if command is propose else ""
-    hides = RARE_OPTIONS[:5] if command is propose else ()
-    register(family, command, name, mechanisms=explained, rarely=hides)
-    register(app, command, former, mechanisms=explained, rarely=hides, hidden=True)
+for path, command in GROUPED.items():
+    family, name = path.split()
+    explained = EXPLAINED.get(command, "")
+    register(families[family], command, name, mechanisms=explained)
+    if family in ("steward", "table", "result"):  # their spelling before, which still works
+        former = "compare-items" if command is ranks.compare_items else name
+        register(app, command, former, mechanisms=explained, hidden=True)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -144,14 +201,22 @@ def _has_streams() -> bool:
 
 
 @cache
-def _build() -> Callable[..., Any]:
-    # A tenth of a second, which one process need not pay twice.
-    return get_command(app)
+def _build(typed: str) -> Callable[..., Any]:
+    """Return the parser; of the command alone that was typed, where its name comes first."""
+    # All of them take a tenth of a second.
+    alone = copy(app)
+    alone.registered_commands = [one for one in app.registered_commands if one.name == typed]
+    alone.registered_groups = [
+        one for one in app.registered_groups if (one.typer_instance or app).info.name == typed
+    ]
+    return get_command(alone if alone.registered_commands or alone.registered_groups else app)
 
 
 def _parse_and_call(arguments: Sequence[str] | None) -> int:
     try:
-        code = _build()(args=arguments, prog_name="discreet", standalone_mode=False)
+        words = sys.argv[1:] if arguments is None else arguments
+        parse = _build(words[0] if words else "")
+        code = parse(args=arguments, prog_name="discreet", standalone_mode=False)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except Exception as error:

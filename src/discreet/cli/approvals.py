@@ -15,11 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet.atomic import write_text
-from discreet.cli.answers import ReleaseReading
+from discreet.cli.answers import Columns, ReleaseReading
 from discreet.cli.failures import drop_output
 from discreet.cli.options import Force, Language, argument, flag, option
 from discreet.cli.output import check_writable, note, say, say_field, say_lines
-from discreet.cli.release import ReleaseStudy, ReleaseTerms, need, state_release
+from discreet.cli.release import (
+    ComparisonStudy,
+    ReleaseStudy,
+    ReleaseTerms,
+    need,
+    state_ranking,
+    state_release,
+)
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -30,7 +37,7 @@ if TYPE_CHECKING:
 
 NewRequest = Annotated[Path, option("FILE", "The new request.")]
 _PLAIN = re.compile(r"[\w.-]+")
-Secret = Annotated[Path | None, option("FILE", "The key's passphrase; also /dev/stdin.")]
+Secret = Annotated[Path | None, option("FILE", "File with the key's passphrase, or /dev/stdin.")]
 
 
 def propose(
@@ -42,6 +49,13 @@ def propose(
 ) -> None:
     """Write down a release for others to approve. No data is touched."""
     write_request(state_release(terms, study, reading), terms.ledger, out)
+
+
+def propose_ranking(
+    *, terms: ReleaseTerms, study: ComparisonStudy, out: NewRequest, reading: Columns
+) -> None:
+    """Write down a release of comparisons for others to approve. No data is touched."""
+    write_request(state_ranking(terms, study, reading), terms.ledger, out)
 
 
 def write_request(spec: ReleaseSpec, ledger: Path | None, out: Path) -> None:
@@ -286,7 +300,7 @@ Notice = Annotated[
 ]
 REASON = ("--reason", "--because")
 """Both names of why."""
-Spoken = Annotated[Language | None, flag("Of the notice. Default: that of the release.")]
+Spoken = Annotated[Language | None, flag("Language of the notice. Default: that of the release.")]
 
 
 def correct(

@@ -16,6 +16,7 @@ from discreet.atomic import PRIVACY_FILE, staged
 from discreet.cli.options import option
 from discreet.cli.output import confidential, json_text, list_rows, note, print_columns
 from discreet.errors import BadUsage
+from discreet.hints import check_choice_name
 from discreet.names import spell_path
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ ScaleText = Annotated[
     str | None,
     option(
         "SCALE",
-        "Also on this scale: mean and SD of the persons (500,100) or two points (0=500,1=600).",
+        "Also on a scale: mean and SD of the persons (500,100), or two points (0=500,1=600).",
         "--scale",
     ),
 ]
@@ -242,11 +243,7 @@ def check_method(name: str) -> Method:
     """Return a known method; refuse another before a large file is read for nothing."""
     from discreet.models.methods import AUTO, METHODS
 
-    methods = (AUTO, *METHODS)
-    if name not in methods:
-        raise BadUsage(
-            f"--method {name}: there is no such method; choose one of: {', '.join(methods)}."
-        )
+    check_choice_name("method", name, (AUTO, *METHODS))
     return cast("Method", name)
 
 

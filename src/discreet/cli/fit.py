@@ -1,20 +1,29 @@
-"""``discreet fit``: difficulties without privacy. ``discreet result report``: a page to read.
+"""``discreet fit``, ``check`` and ``result report``: difficulties, tests of the model, a page.
 
-The page is made from answers, from a calibration that ``fit`` wrote, or from a release.
+``fit`` estimates without privacy, with ``--rater`` severities of raters too. ``check`` says what
+the inspection of a table proposes and asks; then it tests the model, and says what to do. The page
+is made from answers, from a calibration that ``fit`` wrote, or from a release.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
 
 from discreet.atomic import PRIVACY_FILE, staged, write_text
 from discreet.cli.answers import (
     AnswersFile,
     Limits,
+    RaterOptions,
     ReadingOptions,
     WeightOptions,
+    inspect_answers,
+    list_words,
     name_answers,
     open_answers,
     read_answers,
@@ -35,10 +44,11 @@ from discreet.cli.calibrations import (
     title_of,
     write_calibration,
 )
-from discreet.cli.options import AsJson, Force, Method, OutFolder, Title, argument, flag, option
+from discreet.cli.options import AsJson, Force, Method, ResultOptions, Title, argument, flag, option
 from discreet.cli.output import (
     check_writable,
     conclude,
+    confidential,
     list_rows,
     note,
     note_choice,
@@ -47,14 +57,17 @@ from discreet.cli.output import (
     say,
     working,
 )
-from discreet.cli.raters import RaterOptions, RatingPlaces, fit_ratings
-from discreet.errors import BadUsage
+from discreet.errors import AssumedReading, BadResponses, BadUsage
 
 if TYPE_CHECKING:
+    from discreet.answers.ratings import Ratings
+    from discreet.items.raters import BiasTable, RatingStudy
     from discreet.report.diagnosis import Diagnosis
     from discreet.report.summary import Diagnostics
+    from discreet.report.tests import ModelCheck, ModelTest
     from discreet.results.estimate import Estimate
     from discreet.scales.reported import Scale, ScaleTarget
+    from discreet.tables.inspection import Inspection
 
 
 PUBLIC_FILE = "report.html"
@@ -71,6 +84,9 @@ Regularisation = Annotated[
 ]
 
 
+ESTIMATE_FILE = "estimate.confidential.json"
+
+
 def fit(
     file: AnswersFile,
     *,
@@ -85,9 +101,7 @@ def fit(
     ] = None,
     scale: ScaleText = None,
     title: Title = None,
-    out: OutFolder = None,
-    force: Force = False,
-    as_json: AsJson = False,
+    output: ResultOptions,
     raters: RaterOptions,
     weights: WeightOptions,
     reading: ReadingOptions,
@@ -100,17 +114,22 @@ def fit(
                 "--anchors, --scale, --regularisation and --weight are not for ratings with "
                 "--rater or --facet; leave them out."
             )
-        name = title or f"Ratings: {name_answers(file)}"
-        places = RatingPlaces(out, name, force, as_json)
-        fit_ratings(file, raters, reading, method=method, places=places)
+        fit_ratings(
+            file,
+            raters,
+            reading,
+            method=method,
+            title=title or f"Ratings: {name_answers(file)}",
+            output=output,
+        )
         return
-    check_writable(out, CALIBRATION_FILES, force=force)
-    if title is not None and out is None:
+    output.check(*CALIBRATION_FILES)
+    if title is not None and output.out is None:
         raise BadUsage("--title is the headline of the report, which --out writes; add --out DIR.")
     check_method(method)
     # Diagnostics, anchors and abilities need all answers in memory; difficulties alone do not.
     has_design = bool(weights.stated)
-    alone = out is None and anchors is None and not (has_design or needs_persons(target))
+    alone = output.out is None and anchors is None and not (has_design or needs_persons(target))
     if has_design:
         reading = replace(reading, group=[*(reading.group or []), *weights.columns])
     limits = Limits() if alone else Limits(engine="memory")
@@ -133,18 +152,18 @@ def fit(
         )
         turned = settle_scale(target, responses, estimate)
     written = []
-    if out is not None:
+    if output.out is not None:
         with working("Writing the report"):
             title = title or title_of(name_answers(file))
             # Fit and abilities beside the difficulties would be those of the sample.
             lacks_persons = isinstance(responses, PairCounts) or has_design
             full_responses = None if lacks_persons else responses
-            written = write_calibration(out, estimate, full_responses, title=title, scale=turned)
-    if as_json:
-        held = {} if anchors is None else {"anchors": list_rows(estimate.anchors_to_dict())}
-        print_json(calibration_document(estimate, turned) | held)
-    else:
-        _print(estimate, turned)
+            written = write_calibration(
+                output.out, estimate, full_responses, title=title, scale=turned
+            )
+    held = {} if anchors is None else {"anchors": list_rows(estimate.anchors_to_dict())}
+    document = calibration_document(estimate, turned) | held
+    output.show(document, lambda: _print(estimate, turned))
     conclude(estimate.warnings, written, choice=estimate.choice)
 
 
@@ -162,6 +181,203 @@ def _print(estimate: Estimate, scale: Scale | None) -> None:
         print_columns(
             estimate.anchors_to_dict(), ("item", "anchor", "displacement", "se", "reason")
         )
+
+
+def fit_ratings(
+    file: str,
+    options: RaterOptions,
+    reading: ReadingOptions,
+    *,
+    method: Any,
+    title: str,
+    output: ResultOptions,
+) -> None:
+    """Fit ratings, print severities, write tables and the report."""
+    output.check(*CALIBRATION_FILES)
+    from discreet.answers.ratings import USEFUL_WORDS, read_ratings
+    from discreet.items.raters import study_ratings
+    from discreet.models.calibrate import fit
+    from discreet.tables.reading import READING_DEFAULTS
+
+    words = list_words(reading)
+    stated = {
+        name: value
+        for name, value in words.items()
+        if value and (name in USEFUL_WORDS or value != READING_DEFAULTS[name])
+    }
+    columns = [*options.facets, *([options.drift_over] if options.drift_over else [])]
+    with working("Estimating severities"):
+        ratings = read_ratings(file, facets=columns, **stated)
+        estimate = fit(
+            ratings,
+            facets=options.facets,
+            structure=options.structure,
+            within=None if options.within == "none" else options.within,
+            method=method,
+            model=reading.model,
+        )
+    written: list[Path] = []
+    if output.out is not None:
+        with working("Writing the report"):
+            study = study_ratings(ratings, estimate)
+            tables = _list_bias(study, options)
+            written = _write_study(output.out, study, tables, title)
+    rows = {name: list_rows(facet.to_dict()) for name, facet in estimate.facets.items()}
+    document = calibration_document(estimate) | {"facets": rows}
+    output.show(document, lambda: _print_severities(ratings, estimate))
+    conclude(estimate.warnings, written, choice=estimate.choice)
+
+
+def _print_severities(ratings: Ratings, estimate: Estimate) -> None:
+    say(f"{ratings!r}"[1:-1])
+    for name, facet in estimate.facets.items():
+        say()
+        cells = facet.to_dict()
+        cells = {**cells, "severity": [f"{value:.3f}" for value in cells["measure"]]}
+        print_columns(cells, (name, "severity", "se", "lower", "upper", "ratings", "status"))
+    say()
+    print_columns(estimate.to_dict(), ("item", "difficulty", "se", "lower", "upper", "status"))
+
+
+def _list_bias(study: RatingStudy, options: RaterOptions) -> list[BiasTable]:
+    """Test raters by items, and over time where that was asked for."""
+    pairs = [(name, "item") for name in options.facets if len(study.ratings.items) > 1]
+    if options.drift_over:
+        pairs += [(name, options.drift_over) for name in options.facets]
+    return [study.find_bias(*pair) for pair in pairs]
+
+
+def _write_study(
+    folder: Path, study: RatingStudy, tables: Sequence[BiasTable], title: str
+) -> list[Path]:
+    from discreet.report.formats import write_csv
+    from discreet.report.raters import write_rater_page
+
+    estimate = study.estimate
+    columns = {"items": study.facets["item"].to_dict(), "persons": study.persons.to_dict()}
+    columns["thresholds"] = estimate.thresholds_to_dict()
+    for name, facet in estimate.facets.items():
+        joined = {**study.facets[name].to_dict(), "status": list(map(str, facet.status))}
+        columns[f"facet_{name.replace(':', '_')}"] = joined
+    columns |= {f"bias_{table.names[0]}_{table.names[1]}": table.to_dict() for table in tables}
+    files = [f"{name}.confidential.csv" for name in columns]
+    written = [*files, ESTIMATE_FILE, REPORT_FILE]
+    with staged(folder, written) as stage:
+        for file, cells in zip(files, columns.values(), strict=True):
+            write_csv(stage / file, confidential(cells))
+        estimate.save(stage / ESTIMATE_FILE)
+        page = write_rater_page(study, tables, title=title)
+        (stage / REPORT_FILE).write_text(page, encoding="utf-8", newline="\n")
+    return [folder / file for file in written]
+
+
+def check(
+    file: AnswersFile,
+    *,
+    method: Method = "auto",
+    as_json: AsJson = False,
+    reading: ReadingOptions,
+) -> None:
+    """Show how a table is read, and test whether the model holds. Confidential."""
+    check_method(method)
+    inspection = inspect_answers(file, reading)
+    looked_at = {} if inspection is None else inspection.to_dict()
+    if inspection is not None and not as_json:
+        _print_inspection(inspection)
+    if inspection is not None and not inspection.is_sure:
+        if as_json:
+            print_json(looked_at)
+        raise typer.Exit(BadResponses.exit_code)
+    model_check = _run_check(file, method, reading)
+    change = _compare_merged(file, method, reading, model_check) if reading.merge else None
+    if as_json:
+        merged = {} if change is None else {"merged": list_rows(change)}
+        print_json(looked_at | _describe_check(model_check) | merged)
+    else:
+        _print_check(model_check, change)
+    for text in model_check.diagnostics.notes:
+        note(f"Note: {text}")
+    conclude(model_check.estimate.warnings, choice=model_check.estimate.choice)
+
+
+def _print_inspection(inspection: Inspection) -> None:
+    """Print what is proposed and asked; nothing of a table that is plain."""
+    shown = [one for one in inspection.decisions if not one.is_public]
+    if not shown and inspection.is_sure:
+        return
+    say("How the table is read")
+    for reason in dict.fromkeys(one.reason for one in shown if one.is_sure):
+        say(f"- {reason}")
+    for number, finding in enumerate(inspection.questions, start=1):
+        say(f"Question {number}: {finding.question}")
+        for remedy in finding.answers:
+            say(f"  - {remedy.words}")
+    say(f"To state all of it: {inspection.command}")
+    say()
+
+
+def _run_check(file: str, method: str, reading: ReadingOptions) -> ModelCheck:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=AssumedReading)  # it was printed above
+        responses = read_answers(file, reading)
+    from discreet.models.calibrate import fit
+    from discreet.report.tests import check_model
+
+    with working("Testing the model"):
+        estimate = fit(responses, method=check_method(method), model=reading.model)
+        return check_model(responses, estimate)
+
+
+def _compare_merged(
+    file: str, method: str, reading: ReadingOptions, model_check: ModelCheck
+) -> dict[str, list[Any]]:
+    """Return the fit before categories were merged beside that afterwards."""
+    from discreet.report.tests import compare_fit
+
+    return compare_fit(
+        _run_check(file, method, replace(reading, merge=None)), model_check
+    ).to_dict()
+
+
+def _describe_check(model_check: ModelCheck) -> dict[str, Any]:
+    return {
+        "persons": model_check.estimate.persons,
+        "items": len(model_check.estimate.items),
+        "method": model_check.estimate.method,
+        "choice": model_check.estimate.choice,
+        "tests": list_rows(model_check.to_dict()),
+        "notes": [*model_check.doubts, *model_check.diagnostics.notes],
+    }
+
+
+def _print_check(model_check: ModelCheck, change: dict[str, list[Any]] | None) -> None:
+    estimate = model_check.estimate
+    for doubt in model_check.doubts:
+        say(doubt)
+        say()
+    say(f"{len(estimate.items):,} items, {estimate.persons:,} persons, {estimate.method}")
+    say()
+    if change is not None:
+        say("Before and after merging categories")
+        say()
+        cells = {name: [*map(_write_number, change[name])] for name in ("before", "after")}
+        print_columns({"what": change["name"], **cells}, ("what", *cells))
+        say()
+    print_columns(model_check.to_dict(), ("name", "statistic", "degrees", "p_value", "verdict"))
+    for test in model_check.tests:
+        _explain_test(test)
+
+
+def _write_number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else f"{value:,}"
+
+
+def _explain_test(test: ModelTest) -> None:
+    say()
+    say(f"{test.name[:1].upper()}{test.name[1:]}: {test.verdict}. {test.asks}")
+    say(f"  {test.found}")
+    if test.advice:
+        say(f"  What to do: {test.advice}")
 
 
 def report(

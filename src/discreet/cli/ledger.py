@@ -14,6 +14,7 @@ from discreet.cli.answers import (
     ReadingOptions,
     check_engine,
     open_source,
+    split_names,
 )
 from discreet.cli.approvals import print_approvers
 from discreet.cli.options import (
@@ -129,9 +130,9 @@ def declare_population(
     ledger = Ledger.open(file)
     populations = ledger.declare(
         name,
-        contains=_split_names(contains),
-        overlaps=_split_names(overlaps),
-        disjoint=_split_names(disjoint),
+        contains=split_names(contains),
+        overlaps=split_names(overlaps),
+        disjoint=split_names(disjoint),
         correct=correct,
     )
     history = ledger.history()
@@ -143,10 +144,6 @@ def declare_population(
             "Disjoint means that nobody is in both and, under replace-one, that whoever replaces a "
             "person is in the same populations."
         )
-
-
-def _split_names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def show_ledger(file: LedgerFile, *, as_json: AsJson = False) -> None:
@@ -207,7 +204,7 @@ def report_spending(
         Path | None,
         option("FILE", "Write it: .html for a page, .md for a text, .json for a program."),
     ] = None,
-    language: Annotated[Language, flag("Of its sentences.")] = "en",
+    language: Annotated[Language, flag("Language of the report.")] = "en",
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:

@@ -17,7 +17,7 @@ from discreet.cli.calibrations import (
     read_calibration,
     write_calibration,
 )
-from discreet.cli.options import AsJson, Force, OutFolder, Title, argument, option
+from discreet.cli.options import AsJson, Force, ResultOptions, Title, argument, option
 from discreet.cli.output import (
     check_writable,
     conclude,
@@ -27,7 +27,6 @@ from discreet.cli.output import (
     print_json,
     say,
     working,
-    write_tables,
 )
 from discreet.errors import BadUsage
 from discreet.text import minus, name_some
@@ -58,9 +57,7 @@ def link(
     ] = None,
     flag_at: FlagAt = 2.576,
     title: Title = None,
-    out: OutFolder = None,
-    force: Force = False,
-    as_json: AsJson = False,
+    output: ResultOptions,
     reading: ReadingOptions,
 ) -> None:
     """Link calibration B to A through common items, or common persons, and check the link."""
@@ -68,7 +65,7 @@ def link(
         raise BadUsage(
             "a link by persons needs their answers to both tests: --answers-a and --answers-b."
         )
-    check_writable(out, (*CALIBRATION_FILES, LINK_FILE), force=force)
+    output.check(*CALIBRATION_FILES, LINK_FILE)
     first, second = read_calibration(base), read_calibration(new)
     from discreet.scales.linking import link_calibrations
 
@@ -82,16 +79,13 @@ def link(
         )
     linkage = link_calibrations(*pair, flag_at=flag_at)
     written = []
-    if out is not None:
+    if output.out is not None:
         names = name_calibration(base), name_calibration(new)
         headline = title or f"Calibration of {names[1]} on the scale of {names[0]}"
         about = _describe_link(linkage, names[0])
-        written += write_calibration(out, linkage.move(second), title=headline, about=about)
-        written += write_tables(out, {LINK_FILE: linkage.to_dict()})
-    if as_json:
-        print_json(_link_document(linkage))
-    else:
-        _print_link(linkage)
+        written += write_calibration(output.out, linkage.move(second), title=headline, about=about)
+        written += output.write({LINK_FILE: linkage.to_dict()})
+    output.show(_link_document(linkage), lambda: _print_link(linkage))
     conclude(linkage.warnings, written)
 
 
@@ -122,16 +116,12 @@ def drift(
         ),
     ],
     *,
-    level: Annotated[
-        float, option("P", "False-alarm rate when no item drifts (default 0.05).")
-    ] = 0.05,
-    out: OutFolder = None,
-    force: Force = False,
-    as_json: AsJson = False,
+    level: Annotated[float, option("P", "False-alarm rate when no item drifts.")] = 0.05,
+    output: ResultOptions,
     reading: ReadingOptions,
 ) -> None:
     """Find items that drift from one period to the next: days, weeks or months."""
-    check_writable(out, (DRIFT_FILE,), force=force)
+    output.check(DRIFT_FILE)
     names = tuple(name_calibration(file) for file in files)
     if len(set(names)) < len(names):
         names = tuple(map(str, files))
@@ -140,11 +130,8 @@ def drift(
     sources = [_read_period(file, reading) for file in files]
     with working("Comparing"):
         trends = find_drift(sources, periods=names, level=level)
-    written = [] if out is None else write_tables(out, {DRIFT_FILE: confidential(trends.to_dict())})
-    if as_json:
-        print_json(_drift_document(trends))
-    else:
-        _print_drift(trends)
+    written = output.write({DRIFT_FILE: confidential(trends.to_dict())})
+    output.show(_drift_document(trends), lambda: _print_drift(trends))
     conclude(trends.warnings, written, choice=trends.choice)
 
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from textwrap import fill
 from typing import Annotated, Any, Literal, get_type_hints
@@ -24,7 +25,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from discreet import __version__
 from discreet.cli.failures import guard
-from discreet.cli.output import be_quiet
+from discreet.cli.output import be_quiet, check_writable, show_result, write_tables
 from discreet.errors import refuse_address
 from discreet.privacy.mechanisms import MECHANISMS, mechanisms_for
 
@@ -94,17 +95,37 @@ Language = Literal["en", "de", "es"]
 
 AsJson = Annotated[bool, flag("Print one JSON document and nothing else.", "--json")]
 Force = Annotated[bool, flag("Replace what exists.", "--force")]
-OutFolder = Annotated[Path | None, option("DIR", "Also write the results into DIR.", "--out")]
 Title = Annotated[str | None, option("TEXT", "Headline of the report.")]
 Method = Annotated[
     str,
-    option("NAME", "auto (the default), conditional, refined, spectral (the paper's) or marginal."),
+    option("NAME", "auto, conditional, refined, spectral (the paper's) or marginal."),
 ]
 EPSILON_HELP = "Privacy loss: one person changes any probability by at most a factor e^E."
 EPSILON = option("E", EPSILON_HELP, "--epsilon")
 Epsilon = Annotated[float, EPSILON]
 Delta = Annotated[float, option("D", "Additive slack on that bound, 0 <= D < 1.", "--delta")]
 Neighbouring = Annotated[Relation, flag("Neighbouring relation.")]
+
+
+@dataclass(frozen=True)
+class ResultOptions:
+    """Where results go besides standard output, and how they are shown there."""
+
+    out: Annotated[Path | None, option("DIR", "Also write the results into DIR.")] = None
+    force: Force = False
+    as_json: AsJson = False
+
+    def check(self, *names: str) -> None:
+        """Refuse, before any work is done, a folder where these files could not be written."""
+        check_writable(self.out, names, force=self.force)
+
+    def write(self, tables: Mapping[str, dict[str, list[Any]]]) -> list[Path]:
+        """Write confidential tables where that was asked for, and return their paths."""
+        return [] if self.out is None else write_tables(self.out, tables)
+
+    def show(self, document: dict[str, Any], show: Callable[[], None]) -> None:
+        """Print the result: a JSON document, or for readers."""
+        show_result(document, show, as_json=self.as_json)
 
 
 def _print_version(is_requested: bool) -> None:
@@ -230,7 +251,6 @@ def register(
     mechanisms: str = "",
     panel: str | None = None,
     hidden: bool = False,
-    rarely: Collection[str] = (),
 ) -> None:
     """Make a function a command.
 
@@ -242,8 +262,6 @@ def register(
         The panel of the family's help that names it.
     hidden
         Whether it is only another spelling, which the help does not name.
-    rarely
-        Options that work and are not listed: a specification file says the same.
     """
     epilog = _explain_mechanisms(mechanisms.split()) if mechanisms else None
     command = app.command(
@@ -253,7 +271,7 @@ def register(
         rich_help_panel=panel,
         hidden=hidden,
     )
-    command(spread(function, rarely=rarely))
+    command(spread(function))
 
 
 def add_family(app: typer.Typer, name: str, about: str, *, panel: str | None = None) -> typer.Typer:
@@ -269,13 +287,11 @@ def add_family(app: typer.Typer, name: str, about: str, *, panel: str | None = N
     return family
 
 
-def spread(
-    function: Callable[..., None], *, rarely: Collection[str] = (), is_root: bool = False
-) -> Callable[..., None]:
+def spread(function: Callable[..., None], *, is_root: bool = False) -> Callable[..., None]:
     """Return ``function`` with the fields of its dataclass parameters as plain parameters.
 
     An option that stands in two groups is asked for once and given to both. What works everywhere
-    is listed by the root's help alone.
+    is listed by the root's help alone; options that a group calls ``RARE`` work and are not listed.
     """
     hints = get_type_hints(function, include_extras=True)
     parameters: dict[str, inspect.Parameter] = {}
@@ -289,7 +305,7 @@ def spread(
             parameters[parameter.name] = _keyword(parameter.name, hint, parameter.default)
     plain = [name for name in hints if name in parameters]
     parameters |= _options_of(Everywhere)
-    for name in (*rarely, *(() if is_root else EVERYWHERE)):
+    for name in () if is_root else EVERYWHERE:
         parameters[name] = _change_option(parameters[name], hidden=True)
 
     # The one place with **values: the parser calls with whatever the signature below lists.
@@ -322,13 +338,17 @@ def _keyword(name: str, hint: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, kind, default=default, annotation=hint)
 
 
+@cache
 def _options_of(group: type) -> dict[str, inspect.Parameter]:
+    """Return the options of a group, in its panel; those that it calls rare are hidden."""
     hints = get_type_hints(group, include_extras=True)
     options = {one.name: _keyword(one.name, hints[one.name], one.default) for one in fields(group)}
-    panel = getattr(group, "PANEL", None)
-    if panel is None:
-        return options
-    return {name: _change_option(one, rich_help_panel=panel) for name, one in options.items()}
+    panel, rare_names = getattr(group, "PANEL", None), getattr(group, "RARE", ())
+    for name in options if panel else ():
+        options[name] = _change_option(options[name], rich_help_panel=panel)
+    for name in rare_names:
+        options[name] = _change_option(options[name], hidden=True)
+    return options
 
 
 def _change_option(parameter: inspect.Parameter, **changes: Any) -> inspect.Parameter:

@@ -207,6 +207,14 @@ def without_nan(value: Any) -> Any:
     return value
 
 
+def show_result(document: dict[str, Any], show: Callable[[], None], *, as_json: bool) -> None:
+    """Print one JSON document, or call what prints the same for readers."""
+    if as_json:
+        print_json(document)
+    else:
+        show()
+
+
 def print_table(columns: Sequence[TableColumn]) -> None:
     """Print a table: drawn on a terminal, plain and complete everywhere else."""
     if sys.stdout.isatty():

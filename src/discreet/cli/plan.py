@@ -259,11 +259,11 @@ def audit(
     ] = None,
     power: Annotated[
         float,
-        option("P", "The chance with which a fault must be found out.", min=0.5, max=0.999),
+        option("P", "Probability that a fault of the noise is detected.", min=0.5, max=0.999),
     ] = 0.9,
     as_json: AsJson = False,
 ) -> None:
-    """Attack a mechanism on made-up data. Exit code 1 says that its promise was refuted."""
+    """Attack a mechanism on simulated data. Exit code 1: its guarantee was refuted."""
     from discreet.privacy.accounting import Budget
     from discreet.privacy.audit import Verdict, audit_mechanism
     from discreet.privacy.mechanisms import find_mechanism, set_typical

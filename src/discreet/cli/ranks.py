@@ -1,15 +1,21 @@
-"""``discreet top`` and ``compare-items``: which items are extreme, which can be told apart.
+"""``discreet top``, ``compare-items`` and ``compare rank``: what is extreme, what is told apart.
 
-In: answers, a calibration, a bank or a release. Out: names, ranks and differences as far as they
-are sure. What is said of a release may be said to everyone.
+In: answers, comparisons, a calibration, a bank or a release. Out: names, ranks and differences as
+far as they are sure. What is said of a release may be said to everyone.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from discreet.cli.answers import ReadingOptions, read_answers
+from discreet.cli.answers import (
+    Columns,
+    ComparisonsFile,
+    ReadingOptions,
+    read_answers,
+    read_votes,
+)
 from discreet.cli.calibrations import check_method, find_calibration
 from discreet.cli.fit import Regularisation
 from discreet.cli.options import AsJson, Method, argument, flag, option
@@ -17,6 +23,7 @@ from discreet.cli.output import (
     TableColumn,
     conclude,
     list_rows,
+    note,
     print_columns,
     print_json,
     print_table,
@@ -31,7 +38,7 @@ if TYPE_CHECKING:
     from discreet.results.ranks import ItemComparison, RankRanges
     from discreet.words import ReleaseKind
 
-Level = Annotated[float, option("P", "How sure 'surely' is.", "--level")]
+Level = Annotated[float, option("P", "Confidence level of 'surely' and of the ranks.", "--level")]
 
 
 def top(
@@ -199,3 +206,41 @@ def _print_comparison(
     say(f"Probability that {pair.first} is the {kind.scale} one, for this pair alone: {chance}")
     verdict = "can" if is_sure else "cannot"
     say(f"Among all {kind.items}, the two {verdict} be told apart at {pair.level:.0%}.")
+
+
+def rank_objects(
+    file: ComparisonsFile,
+    *,
+    k: Annotated[
+        int, option("K", "How many of the strongest objects to name.", "-k", "--count", min=0)
+    ] = 1,
+    method: Annotated[
+        Literal["refined", "spectral"],
+        flag("refined: Bradley-Terry likelihood. spectral: rank centrality."),
+    ] = "refined",
+    as_json: AsJson = False,
+    reading: Columns,
+) -> None:
+    """Estimate strengths, without privacy, and name the strongest objects. Confidential."""
+    data = read_votes(file, reading)
+    from discreet.models.compared import rank_comparisons
+
+    with working("Estimating strengths"):
+        strengths = rank_comparisons(data, method=method)
+        ranking = strengths.rank(min(k, int(strengths.estimate.estimated.sum())))
+    columns = strengths.to_dict()
+    for sentence in strengths.warnings:
+        note(sentence)
+    if as_json:
+        top = {name: list(getattr(ranking, name)) for name in ("top", "surely_in", "possibly_in")}
+        about = {"judges": strengths.judges, "method": strengths.method}
+        print_json({**about, **top, "items": list_rows(columns)})
+        return
+    say(f"{strengths.judges:,} judges, {data.n_comparisons:,} comparisons, {strengths.method}")
+    say()
+    names = ["item", "strength", "se", "lower", "upper", "compared", "won"]
+    print_columns(columns, names + ["status"] * (set(columns["status"]) != {"estimated"}))
+    say()
+    say(f"Top {len(ranking.top)}: {', '.join(ranking.top)}")
+    say(f"Surely in (95%): {', '.join(ranking.surely_in) or 'none'}")
+    say(f"Possibly in:     {', '.join(ranking.possibly_in)}")

@@ -18,7 +18,10 @@ import typer
 from discreet.atomic import check_place
 from discreet.cli.answers import (
     AnswersFile,
+    Columns,
+    ComparisonsFile,
     Limits,
+    ReleaseLimits,
     ReleaseReading,
     check_engine,
     list_words,
@@ -88,7 +91,9 @@ class ReleaseTerms:
         Path | None,
         option("TOML", "A file that says who the release is: title, version, body, contact, note."),
     ] = None
-    language: Annotated[Language | None, flag("Of page and statement. Default: en.")] = None
+    language: Annotated[Language | None, flag("Language of page and statement (default en).")] = (
+        None
+    )
     looked: Annotated[
         bool,
         flag(
@@ -102,7 +107,7 @@ class ReleaseTerms:
         option(
             "FILE",
             "TOML or JSON with any of these by their names in Python, and the tables about and "
-            "reading. Options count more.",
+            "reading. Options override it.",
         ),
     ] = None
     title: Annotated[str | None, rare("TEXT", "What the release is called.")] = None
@@ -171,6 +176,19 @@ class ReleaseStudy:
     weight: Annotated[str | None, rare("COL", "Refused: no release is made with weights.")] = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class ComparisonStudy:
+    """What is public about who compared what."""
+
+    max_comparisons: Annotated[
+        int | None, option("C", "Use at most C comparisons of each judge.", min=1)
+    ] = None
+    judges: Annotated[
+        int | None,
+        option("N", "The public number of judges, fixed in advance. Default: counted in the data."),
+    ] = None
+
+
 RequestFile = Annotated[
     Path | None,
     option(
@@ -198,12 +216,14 @@ class DeliveryOptions:
         return {"out": self.out, "force": self.force}
 
     def release(
-        self, source: Any, spec: ReleaseSpec, ledger: Any, request: Request | None = None
-    ) -> Published:
-        """Release what was stated, or approved."""
+        self, file: str, limits: Limits, spec: ReleaseSpec, ledger: Any, request: Request | None
+    ) -> None:
+        """Release what was stated, or approved, and show it."""
         from discreet.publishing.delivery import DeliveryTerms, release_spec
 
-        return release_spec(source, spec, DeliveryTerms(ledger, request=request, **self.place))
+        terms = DeliveryTerms(ledger, request=request, **self.place)
+        with self.showing() as show, open_source(file, limits) as source:
+            show(release_spec(source, spec, terms))
 
     @contextmanager
     def showing(self) -> Iterator[Callable[[Published], None]]:
@@ -238,9 +258,6 @@ def state_release(
     return read_spec(words, kind=kind, file=terms.spec)
 
 
-RARE_OPTIONS = ("ignore", "group", "order_by", "one_means", "header", "memory", "spill")
-"""Options about reading that the help of a release does not list."""
-
 TOLD = ("lowest", "model")
 """What a release is told about its items, and does not find by reading."""
 
@@ -270,19 +287,42 @@ def release(
     delivery: DeliveryOptions,
     request: RequestFile = None,
     reading: ReleaseReading,
-    limits: Limits,
+    limits: ReleaseLimits,
 ) -> None:
     """Release item difficulties with a privacy guarantee. Charges the ledger first."""
     check_place(delivery.out, force=delivery.force)
     check_engine(limits)
-    ledger, signed = terms.ledger, None
     if request is None:
-        spec = state_release(terms, study, reading)
-        need(ledger, "--ledger")
+        stated = state_release(terms, study, reading), need(terms.ledger, "--ledger"), None
     else:
-        spec, ledger, signed = open_request(context, request, terms, kind="answers")
-    with delivery.showing() as show, open_source(file, limits) as source:
-        show(delivery.release(source, spec, ledger, signed))
+        stated = open_request(context, request, terms, kind="answers")
+    delivery.release(file, limits, *stated)
+
+
+def release_ranking(
+    file: ComparisonsFile,
+    *,
+    context: typer.Context,
+    terms: ReleaseTerms,
+    study: ComparisonStudy,
+    delivery: DeliveryOptions,
+    request: RequestFile = None,
+    reading: Columns,
+) -> None:
+    """Release strengths with a privacy guarantee for each judge. Charges the ledger first."""
+    check_place(delivery.out, force=delivery.force)
+    if request is None:
+        stated = state_ranking(terms, study, reading), need(terms.ledger, "--ledger"), None
+    else:
+        stated = open_request(context, request, terms, kind="comparisons")
+    delivery.release(file, Limits(), *stated)
+
+
+def state_ranking(terms: ReleaseTerms, study: ComparisonStudy, reading: Columns) -> ReleaseSpec:
+    """Return the specification that options and the file of ``--spec`` make."""
+    if terms.spec is None:
+        need(study.max_comparisons, "--max-comparisons")
+    return state_release(terms, study, reading, kind="comparisons")
 
 
 def open_request(
@@ -380,7 +420,7 @@ def _columns(released: Published) -> dict[str, list[Any]]:
 def translate(
     bundle: Annotated[Path, argument("DIR", "What `release` wrote.")],
     *,
-    language: Annotated[Language, flag("Of page and statement.")],
+    language: Annotated[Language, flag("Language of page and statement.")],
     out: Annotated[Path, option("DIR", "The new folder to publish.")],
     force: Force = False,
 ) -> None:
@@ -393,7 +433,7 @@ def translate(
 
 
 def verify(bundle: Annotated[Path, argument("DIR", "What `release` wrote.")]) -> None:
-    """Say whether a release is whole: nothing missing, nothing changed."""
+    """Check that a release is complete and unmodified."""
     from discreet.publishing.verification import NO_CHECKSUMS, check_bundle
 
     files = check_bundle(bundle).get("files")

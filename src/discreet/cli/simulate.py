@@ -54,7 +54,9 @@ def simulate(
         flag("partial-credit: every item has thresholds of its own. rating-scale: all the same."),
     ] = "auto",
     layout: Annotated[Layout, flag("One answer per row, or one column per item.")] = "long",
-    seed: Annotated[int | None, option("S", "Makes the result repeatable.", min=0)] = None,
+    seed: Annotated[
+        int | None, option("S", "Random seed: the same seed draws the same answers.", min=0)
+    ] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:

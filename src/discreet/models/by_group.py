@@ -45,6 +45,15 @@ class FitsByGroup(Tabular, _Fits):
         Its values as text, in the order in which they first occur.
     estimates
         One for each group.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> frame = discreet.datasets.lsat().to_dataframe()
+    >>> frame["half"] = ["first" if int(row) % 2 else "second" for row in frame["person"]]
+    >>> fits = discreet.fit(frame, by="half")
+    >>> sorted(fits)
+    ['first', 'second']
     """
 
     by: str

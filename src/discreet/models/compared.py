@@ -16,7 +16,8 @@ import numpy as np
 
 from discreet.answers.judges import Comparisons, open_comparisons
 from discreet.counts import ComparisonCounts
-from discreet.errors import BadUsage, DisconnectedItems
+from discreet.errors import DisconnectedItems
+from discreet.hints import check_choice_name
 from discreet.models.connectivity import Chain, build_chain
 from discreet.models.laplacian import Laplacian, invert
 from discreet.models.methods import PAIR_METHODS, Method
@@ -48,6 +49,12 @@ def count_comparisons(data: Comparisons | str | PathLike[str] | Any) -> Comparis
     -------
     ComparisonCounts
         ``wins[i, j]`` is how often i beat j. Counts of different judges add up. Confidential.
+
+    Examples
+    --------
+    >>> votes = Comparisons.from_codes(judge=[0, 1], winner=[0, 0], loser=[1, 1], items=["a", "b"])
+    >>> count_comparisons(votes).wins.tolist()
+    [[0, 2], [0, 0]]
     """
     return open_comparisons(data).count()
 
@@ -91,11 +98,7 @@ def rank_comparisons(
     >>> float(np.round(result.strength[0] - result.strength[1], 6)), result.rank(1).top
     (1.098612, ('ash',))
     """
-    if method not in PAIR_METHODS:
-        raise BadUsage(
-            f"there is no method called {method!r} for comparisons; choose one of: "
-            f"{', '.join(PAIR_METHODS)}"
-        )
+    check_choice_name("method", method, PAIR_METHODS)
     source = data if isinstance(data, ComparisonCounts) else open_comparisons(data)
     counts = source if isinstance(source, ComparisonCounts) else source.count()
     chain = _build_chain(counts, regularisation)

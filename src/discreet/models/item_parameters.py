@@ -18,6 +18,7 @@ from discreet.answers.select import join_stores
 from discreet.counts.nodes import Recoding, keep_used
 from discreet.counts.planes import AnswerStore, StepStore
 from discreet.errors import BadResponses, BadUsage
+from discreet.hints import check_choice_name
 from discreet.results.calibrated import read_calibration
 from discreet.results.thresholds import pad_steps
 from discreet.text import count_of
@@ -45,9 +46,7 @@ def choose_model(model_name: str, steps: Sequence[int]) -> str:
     binary = all(step == 1 for step in steps)
     if model_name == "auto":
         return RASCH if binary else PARTIAL_CREDIT
-    if model_name not in MODELS:
-        choices = ", ".join(["auto", *MODELS])
-        raise BadUsage(f"there is no model called {model_name!r}; choose one of: {choices}")
+    check_choice_name("model", model_name, ("auto", *MODELS))
     if model_name == RASCH and not binary:
         raise BadUsage(
             "the model 'rasch' is for right and wrong answers, found answers with up to "

@@ -15,6 +15,7 @@ import numpy as np
 from discreet.answers.protocol import Answers
 from discreet.counts.folds import PersonWeight
 from discreet.errors import BadUsage
+from discreet.hints import check_choice_name
 from discreet.models.item_parameters import KnownItems
 from discreet.models.laplacian import Laplacian
 from discreet.models.refined import RefinedScoring, curvature, solve_refined, solve_within
@@ -159,8 +160,6 @@ OTHER_WORDS = MethodWords(
 
 def check_method_name(name: str, ability: str) -> None:
     """Refuse a method that is not in the table, and options that it does not have."""
-    if name not in (AUTO, *METHODS):
-        method_names = ", ".join([AUTO, *METHODS])
-        raise BadUsage(f"there is no method called {name!r}; choose one of: {method_names}")
+    check_choice_name("method", name, (AUTO, *METHODS))
     if ability != "normal" and name in (AUTO, *PAIR_METHODS):
         raise BadUsage(f"ability is an option of the method 'marginal' only, found {name!r}")

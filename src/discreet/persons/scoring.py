@@ -103,6 +103,14 @@ class PersonScores(Tabular):
     plausible
         Draws from each person's posterior, ``[person, draw]``, for statistics of groups: compute
         them from each draw, and take the mean. No columns where none were asked for.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet.datasets import lsat
+    >>> scores = discreet.score(lsat(), discreet.fit(lsat()))
+    >>> len(scores), scores.method
+    (1000, 'warm')
     """
 
     persons: Texts

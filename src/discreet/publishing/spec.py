@@ -19,6 +19,7 @@ from typing import Any, cast, get_args
 from discreet.answers.judges import read_comparisons
 from discreet.answers.survey import RAKED
 from discreet.errors import BadUsage, NotAllowed
+from discreet.hints import check_choice_name
 from discreet.models.noisy.released import check_estimator
 from discreet.names import name_id
 from discreet.privacy.accounting import Budget, Neighbours
@@ -357,9 +358,7 @@ def _read_persons(persons: Any, kind: str) -> tuple[int | None, tuple[str, ...]]
 
 
 def _check_model(model: str, *, has_steps: bool) -> ScaleModel:
-    if model not in ("auto", *MODELS):
-        models = ", ".join(("auto", *MODELS))
-        raise BadUsage(f"there is no model called {model!r}; choose one of: {models}")
+    check_choice_name("model", model, ("auto", *MODELS))
     if has_steps and model == "rasch":
         raise BadUsage("model='rasch' is for right and wrong answers, and the list names steps")
     if not has_steps and model in get_args(ScaleModel):

@@ -44,7 +44,7 @@ def find_rater_problems(study: RatingStudy, tables: Sequence[BiasTable] = ()) ->
     for name, facet in study.estimate.facets.items():
         fit = study.facets[name]
         findings += [*_find_subsets(facet), *_find_ends(facet), *_find_severe(facet, fit, study)]
-        findings += [*_find_misfits(facet, fit), *_find_equal(facet, fit)]
+        findings += [*_find_unbounded(facet), *_find_misfits(facet, fit), *_find_equal(facet, fit)]
     findings += [finding for table in tables for finding in _find_bias(table)]
     return sorted(findings, key=lambda finding: finding.severity)
 
@@ -80,6 +80,22 @@ def _find_ends(facet: FacetLevels) -> list[Finding]:
             advice = "Ask whether they used the scale; have their persons rated again."
             findings.append(Finding(Severity.SERIOUS, title, found, advice))
     return findings
+
+
+def _find_unbounded(facet: FacetLevels) -> list[Finding]:
+    rows = [n for n, status in enumerate(facet.status) if status is LevelStatus.UNBOUNDED]
+    if not rows:
+        return []
+    names = f"{facet.name} {name_some([facet.levels[n] for n in rows])}"
+    return [
+        Finding(
+            Severity.SERIOUS,
+            _capital(f"{names}: the ratings do not bound the severity"),
+            "The model fits the better, the farther they and some items or other levels move "
+            "apart. They have no number, and their ratings were left out.",
+            "Let them rate more persons together with others, on several items, and fit again.",
+        )
+    ]
 
 
 def _find_severe(facet: FacetLevels, fit: LevelFit, study: RatingStudy) -> list[Finding]:

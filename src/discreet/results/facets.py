@@ -35,6 +35,7 @@ class LevelStatus(StrEnum):
     ALWAYS_LOWEST = "always_lowest"
     ALWAYS_HIGHEST = "always_highest"
     NOT_CONNECTED = "not_connected"
+    UNBOUNDED = "unbounded"
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +55,8 @@ class FacetLevels(Tabular):
     status
         One :class:`LevelStatus` per level. ``always_lowest``: every comparison with another level
         was lost, as by a rater who gives zeros only; ``always_highest`` the other way round;
-        ``not_connected``: no person links the level to the largest subset.
+        ``not_connected``: no person links the level to the largest subset; ``unbounded``: together
+        with other levels or steps it fits the better, the farther it is out.
     subset
         Levels of one subset are linked by persons they have in common; 1 is the largest subset.
     ratings, persons

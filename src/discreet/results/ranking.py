@@ -72,6 +72,14 @@ class Ranking(Tabular):
         side.
     without_error
         Items whose standard error is not known, so that they are possibly in and never surely.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet.datasets import lsat
+    >>> ranking = discreet.rank(discreet.fit(lsat()), top=2)
+    >>> ranking.top, ranking.surely_in
+    (('Item3', 'Item2'), ('Item3', 'Item2'))
     """
 
     top: tuple[str, ...]
@@ -216,6 +224,15 @@ class Strengths(Tabular):
         The same with strengths as difficulties, for functions that take an estimate.
     warnings
         Sentences about objects that were left out.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> votes = discreet.Comparisons.from_codes(
+    ...     judge=[0, 1, 2, 3], winner=[0, 0, 0, 1], loser=[1, 1, 1, 0], items=["ash", "elm"]
+    ... )
+    >>> discreet.rank_comparisons(votes).rank(1).top
+    ('ash',)
     """
 
     estimate: Estimate

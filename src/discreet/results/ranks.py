@@ -58,6 +58,14 @@ class RankRanges(Tabular):
         Half-width of intervals of all differences at once, in standard errors.
     without_error
         Items whose standard error is not known, so that any rank is possible.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet.datasets import lsat
+    >>> ranges = discreet.rank_ranges(discreet.fit(lsat()))
+    >>> ranges["Item3"].first, ranges["Item3"].last
+    (1, 1)
     """
 
     items: tuple[str, ...]
@@ -181,6 +189,14 @@ class ItemComparison(Tabular):
     simultaneous
         Whether it holds for all pairs of items at once, as it must where the two were chosen
         by looking at the numbers.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet.datasets import lsat
+    >>> pair = discreet.compare_items(discreet.fit(lsat()), "Item3", "Item1")
+    >>> round(pair.difference, 2), pair.lower > 0
+    (2.49, True)
     """
 
     first: str

@@ -22,7 +22,8 @@ from scipy.special import expit, log_expit
 
 from discreet.counts.planes import MOST_STEPS
 from discreet.errors import BadUsage
-from discreet.types import FloatArray, Int8Array, Int64Array, Model
+from discreet.hints import check_choice_name
+from discreet.types import MODELS, FloatArray, Int8Array, Int64Array, Model
 
 Steps: TypeAlias = SupportsIndex | Sequence[SupportsIndex] | None
 
@@ -140,10 +141,7 @@ def accept_model(model: Model, steps: tuple[int, ...]) -> str:
     stepped = max(steps) > 1
     if model == "auto":
         return "partial-credit" if stepped else "rasch"
-    if model not in ("rasch", "partial-credit", "rating-scale"):
-        raise BadUsage(
-            f"there is no model {model!r}; choose one of auto, rasch, partial-credit, rating-scale"
-        )
+    check_choice_name("model", model, ("auto", *MODELS))
     if model == "rasch" and stepped:
         raise BadUsage(
             f"the model 'rasch' is of right and wrong answers, but items have up to {max(steps)} "

@@ -254,7 +254,9 @@ def _summarise(responses: Responses) -> AnswersSummary:
     )
 
 
-_SYNTAX = re.compile(r",?( say| state it with| give)? \w+=['\[\d({A-Z-].*|:? \(--.*|, (or )?--\w.*")
+_SYNTAX = re.compile(
+    r",?( say| state it with| give)? \w+=['\[\d({A-Z-].*|:? \(--.*|, (or )?--\w.*| with \w+=.*"
+)
 """Keywords and options at the end of a remedy, which a page does not show."""
 
 
@@ -264,9 +266,9 @@ def say_answer(remedy: Remedy) -> str:
     Examples
     --------
     >>> say_answer(Remedy("if 9 is missing, say missing=[9] (--missing 9)"))
-    'If 9 is missing'
+    '9 is missing'
     """
-    words = _SYNTAX.sub("", remedy.words.replace("\n", " ")).strip(" :")
+    words = _SYNTAX.sub("", remedy.words.replace("\n", " ")).strip(" :").removeprefix("if ")
     return f"{words[:1].upper()}{words[1:]}"
 
 

@@ -486,7 +486,14 @@ class FitWords(ListedWords, total=False):
 
 
 class ReadingWords(FitWords, total=False):
-    """The keywords of :func:`discreet.read_responses`, which whatever takes answers has too."""
+    """The keywords of :func:`discreet.read_responses`, which whatever takes answers has too.
+
+    Examples
+    --------
+    >>> words: ReadingWords = {"person": "student", "at_least": 3}
+    >>> Reading(**words).person
+    'student'
+    """
 
     model: Model
 

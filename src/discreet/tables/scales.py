@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from discreet.errors import BadResponses, BadUsage, Remedy
+from discreet.hints import check_choice_name
 from discreet.log import LOG
 from discreet.tables.remedies import Detected, capitalise, join_remedies, make_remedy
 from discreet.tables.values import EVERYWHERE, as_number, spell
@@ -142,9 +143,8 @@ def make_asked(
     """
     from discreet.types import MODELS
 
-    models = ("auto", *MODELS)
-    if model not in (None, *models):
-        raise BadUsage(f"there is no model called {model!r}; choose one of: {', '.join(models)}")
+    if model is not None:
+        check_choice_name("model", model, ("auto", *MODELS))
     options = AskedSteps(
         None if model == "auto" else model,
         _check_steps(steps),

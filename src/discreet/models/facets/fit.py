@@ -22,7 +22,8 @@ from discreet.answers.ratings import Ratings, RatingSource, open_ratings
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
 from discreet.log import LOG
 from discreet.models.facets import kernels
-from discreet.models.facets.pairs import maximise_pairs
+from discreet.models.facets.existence import LevelLinks, drop_runaways, link_design
+from discreet.models.facets.pairs import RunningAway, maximise_pairs
 from discreet.models.facets.standard_errors import (
     Centring,
     Stage,
@@ -34,10 +35,8 @@ from discreet.models.facets.standard_errors import (
 from discreet.models.facets.structure import (
     WITHIN_ITEM,
     FacetDesign,
-    LevelLinks,
     PairedBatches,
     describe_structure,
-    link_design,
     plan_design,
 )
 from discreet.results.dropped import warn_of_dropped
@@ -104,7 +103,7 @@ def fit_facets(
         if request.method == "conditional":
             numbers = _solve_conditional(design, ratings)
         else:
-            numbers = _solve_pairs(design, ratings, within, request)
+            design, links, numbers = _solve_bounded(design, links, ratings, within, request)
         estimate = _assemble(design, links, ratings, numbers)
     method = "conditional" if request.method == "conditional" else "refined"
     warnings = (*_warn_categories(design), *_warn_levels(estimate))
@@ -171,6 +170,25 @@ def _check_linked(design: FacetDesign) -> None:
 
 
 # --- estimation -----------------------------------------------------------------------------
+
+
+def _solve_bounded(
+    design: FacetDesign,
+    links: tuple[LevelLinks, ...],
+    ratings: RatingSource,
+    within: str | None,
+    request: FacetRequest,
+) -> tuple[FacetDesign, tuple[LevelLinks, ...], FacetNumbers]:
+    """Estimate from pairs; leave out levels that run away where nothing checked it before."""
+    while True:
+        try:
+            return design, links, _solve_pairs(design, ratings, within, request)
+        except RunningAway as stopped:
+            smaller, links = drop_runaways(design, links, stopped.thresholds)
+            if smaller is design:
+                raise
+            design = smaller
+            _check_linked(design)
 
 
 def _solve_pairs(
@@ -419,6 +437,7 @@ _REASONS = {
     LevelStatus.ALWAYS_LOWEST: "who gave the lowest score in every comparison with others",
     LevelStatus.ALWAYS_HIGHEST: "who gave the highest score in every comparison with others",
     LevelStatus.NOT_CONNECTED: "that no person links to the largest subset",
+    LevelStatus.UNBOUNDED: "whose estimate has no bound, together with other levels or steps",
 }
 
 

@@ -221,6 +221,8 @@ LONGEST_STEP = 3.0
 TOLERANCE = 1e-9
 """Logits that the last step may move any parameter; of many parameters ``LARGE_TOLERANCE``."""
 LARGE_TOLERANCE = 1e-7
+FARTHEST = 25.0
+"""Logits from zero at which a parameter counts as running away: far beyond what ratings tell."""
 SLOW = 0.1
 """The matrix is computed again where a step with an old one shrinks the gradient less than so."""
 
@@ -402,6 +404,14 @@ class PairSolution:
     steps: int
 
 
+class RunningAway(NotConverged):
+    """The ratings do not bound some parameter; ``thresholds`` are the last ones."""
+
+    def __init__(self, message: str, thresholds: FloatArray) -> None:
+        super().__init__(message)
+        self.thresholds = thresholds
+
+
 def maximise_pairs(
     batches: Iterable[RatingPairs],
     structure: LinearStructure,
@@ -445,9 +455,12 @@ def maximise_pairs(
             equations, is_new = None, False
         else:
             is_new = False
-    raise NotConverged(
-        f"after {NEWTON_STEPS} steps some parameter still moved by {length:.2g} logits: the "
-        "ratings do not determine a finite value. Look for raters or steps with very few ratings."
+        if np.abs(parameters).max(initial=0.0) > FARTHEST:
+            break
+    raise RunningAway(
+        f"after {number + 1} steps some parameter still moved by {length:.2g} logits: the "
+        "ratings do not determine a finite value. Look for raters or steps with very few ratings.",
+        thresholds,
     )
 
 

@@ -428,7 +428,7 @@ def show_person(request: Request) -> Response:
             "start": start,
             "before": f"{start}/{number - 1}" if number else "",
             "after": f"{start}/{number + 1}" if number + 1 < table.rows else "",
-            "facts": {column.title: column.show(0) for column in shown},
+            "facts": {one.title: one.show(0) for one in shown if one.show(0)},
             "columns": _expect_answers(summary, run, number, table.columns["ability"][number]),
             "same": _write_same(write_run(work, run)),
         },

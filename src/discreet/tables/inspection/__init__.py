@@ -98,6 +98,14 @@ class Inspection:
         What is unclear or looks wrong, and notes on what was left out.
     preview
         The first rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"Name": ["Ann", "Bob", "Eve"], "Q1": [1, 0, 1], "Q2": [0, 0, 1]})
+    >>> inspection = inspect_table(table)
+    >>> inspection.is_sure, inspection.proposal.person
+    (True, 'Name')
     """
 
     source: str

@@ -1,17 +1,26 @@
-"""Calibration as a scikit-learn estimator. What it learns is confidential."""
+"""Calibration and private release as scikit-learn estimators: glue only.
+
+In: an answer matrix as scikit-learn passes it. Out: fitted attributes and abilities. Importing this
+module imports scikit-learn; nothing else in the library does. What :class:`Rasch` learns is
+confidential, what :class:`PrivateRasch` learns may be published.
+"""
 
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Self
+from os import PathLike
+from typing import Any, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, issparse
 
+from discreet.answers.matrices import store_array
 from discreet.answers.responses import Responses
-from discreet.errors import BadUsage, MissingExtra
+from discreet.errors import BadResponses, BadUsage, MissingExtra
+from discreet.hints import Guessable
 from discreet.items.residuals import (
     describe_persons,
     log_likelihood,
@@ -23,10 +32,15 @@ from discreet.items.residuals import (
 from discreet.models.calibrate import fit
 from discreet.models.item_parameters import match_categories
 from discreet.persons.measures import NormalPrior, abilities
+from discreet.privacy.accounting import Budget
+from discreet.privacy.protocol import check_steps
+from discreet.publishing.release import release
 from discreet.results.estimate import Estimate
-from discreet.tables.reading import StepWords
+from discreet.tables.columns import find_role_names
+from discreet.tables.reading import Reading, StepWords
+from discreet.tables.scales import list_scale
 from discreet.tables.values import Codes, ValueScoring, make_scoring
-from discreet.types import Method, Model
+from discreet.types import AnswerMechanism, Design, Method, Model, Relation
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -34,13 +48,20 @@ try:
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "sklearn":
         raise
-    raise MissingExtra("discreet's scikit-learn estimators", "sklearn") from error
+    raise MissingExtra("the scikit-learn interface", "sklearn") from error
+
+__all__ = ["PrivateRasch", "Rasch"]
 
 BLOCK_CELLS = 1 << 22
 """Cells of a sparse matrix that are unfolded at a time: 4 MB."""
 
 
-class AnswerEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class AnswerEstimator(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+    Guessable,
+):
     """What both estimators share: checked answers in, abilities out."""
 
     at_least: float | None
@@ -115,6 +136,7 @@ class AnswerEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True  # a missing answer
         tags.input_tags.sparse = True
+        tags.input_tags.categorical = True  # right and wrong, or steps
         tags.transformer_tags.preserves_dtype = []  # abilities are float64 whatever X is
         return tags
 
@@ -126,6 +148,25 @@ def _score_values(values: npt.NDArray[Any], scoring: ValueScoring) -> npt.NDArra
     if scoring.at_least is None:
         return numbers
     return np.where(np.isnan(numbers), np.nan, numbers >= scoring.at_least)
+
+
+def _widen(X: Any, items: Sequence[str] | None) -> Any:
+    """Return a long frame as a wide one, a row for each person in order; anything else as it is.
+
+    ``items`` are the columns that it shall have; answers to others are left out.
+    """
+    roles = find_role_names([*map(str, getattr(X, "columns", ()))], Reading())
+    if len(roles) < 3:
+        return X
+    import pandas as pd
+
+    cells = pd.DataFrame({role: pd.Series(list(X[names[0]])) for role, names in roles.items()})
+    cells["item"] = cells["item"].astype(str)
+    if cells.duplicated(["person", "item"]).any():
+        raise BadResponses("X has two answers of a person to an item; keep one of them")
+    wide = cells.pivot(index="person", columns="item", values="response").astype(float)
+    columns = cells["item"].unique() if items is None else items
+    return wide.reindex(index=cells["person"].unique(), columns=columns)
 
 
 class Rasch(AnswerEstimator):
@@ -172,6 +213,15 @@ class Rasch(AnswerEstimator):
     >>> X = np.array([[1, 0, 0], [0, 1, 0], [1, 1, 0], [1, 0, 1], [0, 1, np.nan]])
     >>> Rasch().fit(X).transform(X).shape
     (5, 1)
+
+    Cross-validation of a long frame keeps each person whole:
+
+    >>> from sklearn.model_selection import GroupKFold, cross_val_score
+    >>> from discreet.datasets import lsat
+    >>> frame = lsat().to_dataframe()
+    >>> scores = cross_val_score(Rasch(), frame, groups=frame["person"], cv=GroupKFold(3))
+    >>> bool((scores > -0.6).all())
+    True
     """
 
     def __init__(
@@ -189,6 +239,11 @@ class Rasch(AnswerEstimator):
         self.missing = missing
         self.model = model
 
+    def _answers(self, X: Any, *, reset: bool) -> Any:
+        """Check X; a long frame is made wide first, with the items of ``fit``."""
+        items = None if reset else list(getattr(self, "feature_names_in_", ())) or None
+        return super()._answers(_widen(X, items), reset=reset)
+
     def _words(self, answers: Any, reset: bool) -> StepWords:
         """Say which answers there are: those that the persons of ``fit`` had."""
         if self.at_least is not None:
@@ -205,10 +260,12 @@ class Rasch(AnswerEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_persons, n_items)
+        X : array-like or sparse matrix of shape (n_persons, n_items), or a long frame
             1 right, 0 wrong, NaN missing; or steps, as whole numbers from 0 or from 1. In a sparse
             matrix the entries it holds are the answers: a held 0 is a wrong answer, what is not
-            held is missing.
+            held is missing. A long frame has a row for each answer, with columns for person, item
+            and response (named so, or ``user``, ``question``, ``correct`` and the like); results
+            have a row for each person. Cross-validate it with ``GroupKFold`` over the persons.
         y : ignored
             Present for pipelines.
         """
@@ -307,3 +364,145 @@ class Rasch(AnswerEstimator):
                 f"to {self.n_features_in_ - 1} or its name; found {pair!r}"
             )
         return row, column
+
+
+class PrivateRasch(AnswerEstimator):
+    """Rasch difficulties of the columns, released under differential privacy.
+
+    The columns of X are the public item list: they must be those of the test, not those that
+    somebody answered. Every call of ``fit`` is a release: cloning,
+    cross-validation and grid search release again and again. Without a ledger nothing adds that
+    up, and ``fit`` warns.
+
+    Parameters
+    ----------
+    epsilon : float
+        The privacy budget of one fit.
+    delta : float
+        The guarantee's delta; 0 for the pure mechanisms.
+    max_answers : int or None
+        Public cap on answers per person; ``None`` means every item.
+    mechanism : str
+        As in :func:`discreet.release`.
+    neighbours : {"replace-one", "add-remove"}
+        The neighbouring relation.
+    ledger : path or None
+        Where the spend is recorded and limited.
+    at_least : float or None
+        Turn numbers into answers, as in :class:`Rasch`.
+    missing : number or sequence of numbers
+        Codes that stand for a missing answer, besides NaN.
+    steps : int or sequence of int
+        How many steps each column has, or all of them: 1 for right and wrong. It is public.
+    lowest : int
+        The lowest category as X has it; it is told, never looked for.
+    design : {"unknown", "random", "complete"}
+        Who answered what, as in :func:`discreet.release`.
+
+    Attributes
+    ----------
+    difficulty_, se_ : ndarray of shape (n_features,)
+        The standard errors include the privacy noise.
+    guarantee_ : Guarantee
+        What is promised to each person.
+    published_ : Published
+        The whole release; ``published_.save(folder)`` writes the bundle.
+
+    Notes
+    -----
+    ``difficulty_``, ``se_`` and ``guarantee_`` may be published. ``transform`` returns abilities
+    of the rows it is given, which are confidential. There is no ``score``: it would not be
+    private, and in a cross-validation every fold would be one more release; scikit-learn refuses
+    to begin one. :func:`discreet.plan` says how precise a release will be, before any.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from discreet.datasets import lsat
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     model = PrivateRasch(epsilon=1.0).fit(lsat().to_array())
+    >>> model.difficulty_.shape, model.guarantee_.epsilon
+    ((5,), 1.0)
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 1e-6,
+        max_answers: int | None = None,
+        mechanism: AnswerMechanism = "auto",
+        neighbours: Relation = "replace-one",
+        ledger: str | PathLike[str] | None = None,
+        at_least: float | None = None,
+        missing: Codes = (),
+        steps: int | Sequence[int] = 1,
+        lowest: int = 0,
+        design: Design = "unknown",
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.max_answers = max_answers
+        self.mechanism = mechanism
+        self.neighbours = neighbours
+        self.ledger = ledger
+        self.at_least = at_least
+        self.missing = missing
+        self.steps = steps
+        self.lowest = lowest
+        self.design = design
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """Release the difficulty of every column; spends the budget once more.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_persons, n_items)
+            1 right, 0 wrong, NaN missing; with steps whole numbers from ``lowest``.
+        y : ignored
+            Present for pipelines.
+        """
+        responses = self._responses(X)
+        steps = self._list_steps(responses.n_items)
+        if self.ledger is None:
+            warnings.warn(
+                "PrivateRasch.fit without a ledger: every fit is another release about the same "
+                "persons, and nothing adds them up; give ledger=",
+                stacklevel=2,
+            )
+        self.published_ = release(
+            responses,
+            Budget(self.epsilon, self.delta, self.neighbours),
+            items=dict(zip(responses.items, steps, strict=True)),
+            lowest=self.lowest,
+            design=self.design,
+            max_answers=self.max_answers,
+            mechanism=self.mechanism,
+            ledger=self.ledger,
+        )
+        self.guarantee_ = self.published_.guarantee
+        return self._remember(self.published_.estimate)
+
+    def _list_steps(self, columns: int) -> tuple[int, ...]:
+        return (self.steps,) * columns if isinstance(self.steps, int) else tuple(self.steps)
+
+    def _store(self, answers: Any, items: Sequence[str] | None, reset: bool) -> Responses:
+        """Read categories as they were told; nothing is looked for in X."""
+        names = tuple(items or map(str, range(answers.shape[1])))
+        steps = self._list_steps(len(names))
+        check_steps(names, steps)
+        if self.lowest == 0 and max(steps) == 1:
+            return super()._store(answers, items, reset)
+        scale = list_scale(dict(zip(names, steps, strict=True)), self.lowest)
+        store, read = store_array(answers, names, (), None, scale)
+        return Responses.from_store(store, names, scale=read)
+
+    @property
+    def score(self) -> NoReturn:
+        """Refuse: absent for ``hasattr``, so that a cross-validation stops before any release."""
+        raise AttributeError(
+            "PrivateRasch has no score: computed from the answers it would not be private, and "
+            "every fold of a cross-validation is another release; discreet.plan tells the error "
+            "of a release beforehand, and Rasch has a score for confidential use"
+        )
