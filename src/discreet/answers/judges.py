@@ -16,7 +16,7 @@ from typing import Any, TypedDict, Unpack, get_args
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.pack import find_repeated
+from discreet.answers.pack import find_repeated, keep_one
 from discreet.answers.protocol import CELLS, ROWS, digest_ids, digest_rows
 from discreet.answers.select import check_cap
 from discreet.counts import ComparisonCounts
@@ -25,15 +25,7 @@ from discreet.errors import BadResponses, BadUsage
 from discreet.hints import Guessable
 from discreet.secure import RandomSource, random_ranks
 from discreet.tables.columns import check_column, choose_column, list_column_names, plain_name
-from discreet.tables.ids import (
-    IdCodes,
-    check_codes,
-    check_items,
-    keep_one,
-    make_ids,
-    read_ids,
-    spell_ids,
-)
+from discreet.tables.ids import IdCodes, check_codes, check_items, make_ids, read_ids, spell_ids
 from discreet.tables.opener import RowPlaces, Source, read_tables
 from discreet.tables.reading import REPEATS, Form, check_choice
 from discreet.tables.remedies import Detected, join_detected

@@ -28,6 +28,7 @@ from discreet.answers.pack import (
     BadCell,
     Repeated,
     compact,
+    keep_one,
     list_category_answers,
     pack_columns,
     pack_rows,
@@ -55,7 +56,6 @@ from discreet.tables.ids import (
     OrderKeys,
     encode_ids,
     find_numbers,
-    keep_one,
     plain_column,
     read_ids,
 )

@@ -366,15 +366,6 @@ def sort_keys(keys: Int64Array, when: FloatArray | None) -> Int64Array:
     return np.lexsort((when[:, 1], when[:, 0], keys))
 
 
-def keep_one(keys: Int64Array, which: str, when: FloatArray | None = None) -> Int64Array:
-    """Return the entries to keep, in order: the first or last of each key."""
-    order = sort_keys(keys, when)
-    differs = np.diff(keys[order]) != 0
-    edge = np.ones(min(1, len(keys)), dtype=np.bool_)
-    chosen = np.concatenate([edge, differs] if which == "first" else [differs, edge])
-    return np.sort(order[chosen])
-
-
 def no_order(entries: int) -> FloatArray:
     """Return the keys of entries that have none but their place."""
     return np.zeros((entries, 0))
