@@ -210,7 +210,7 @@ refined:
 """What other programs call models and methods; a near one where they have another."""
 
 
-def check_choice_name(what: str, name: str, choices: Iterable[str]) -> None:
+def check_choice_name(subject: str, name: str, choices: Iterable[str]) -> None:
     """Refuse a name that is none of the choices, and say which one may be meant.
 
     Examples
@@ -224,10 +224,10 @@ def check_choice_name(what: str, name: str, choices: Iterable[str]) -> None:
     if name in listed:
         return
     word = str(name).lower().replace("_", "-")
-    near = [CHOICES.get(word, word), *get_close_matches(word, listed, 1)]
-    meant = next((one for one in near if one in listed), "")
+    candidates = [CHOICES.get(word, word), *get_close_matches(word, listed, 1)]
+    meant = next((each for each in candidates if each in listed), "")
     ask = f"did you mean {meant!r}? Choose" if meant else "choose"
-    raise BadUsage(f"there is no {what} called {name!r}; {ask} one of: {', '.join(listed)}")
+    raise BadUsage(f"there is no {subject} called {name!r}; {ask} one of: {', '.join(listed)}")
 
 
 def is_there(call: str, names: Iterable[str]) -> bool:
@@ -243,13 +243,15 @@ def suggest(name: str, names: Iterable[str], guesses: Mapping[str, str]) -> str:
     >>> suggest("difficulties", ["difficulty", "se"], {"difficulties": "difficulty"})
     'Use difficulty.'
     """
-    there = [each for each in names if not each.startswith("_")]
+    public = [each for each in names if not each.startswith("_")]
     call = guesses.get(name) or guesses.get(name.lower().strip("_"), "")
     if call:
         return f"Use {call.format(name=name)}."
-    near = get_close_matches(name, there, 3, 0.6)
-    near += [each for each in there if len(name) > 2 and name in each and each not in near][:3]
-    return f"Did you mean {' or '.join(near)}?" if near else ""
+    matches = get_close_matches(name, public, 3, 0.6)
+    matches += [each for each in public if len(name) > 2 and name in each and each not in matches][
+        :3
+    ]
+    return f"Did you mean {' or '.join(matches)}?" if matches else ""
 
 
 class Guessable:
@@ -283,8 +285,10 @@ def explain_call(function: Called) -> Called:
                 raise  # from inside
             from inspect import signature
 
-            shown = ", ".join(map(_show_parameter, signature(function).parameters.values()))
-            raise TypeError(f"{error}. Call it as discreet.{function.__name__}({shown})") from None
+            parameters = ", ".join(map(_show_parameter, signature(function).parameters.values()))
+            raise TypeError(
+                f"{error}. Call it as discreet.{function.__name__}({parameters})"
+            ) from None
 
     return call  # type: ignore[return-value]
 

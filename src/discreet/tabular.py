@@ -140,11 +140,11 @@ class Tabular(Guessable, Kept):
             import numpy as np
 
             return np.array(columns[key])
-        near = get_close_matches(str(key), [*map(str, names), *columns], 3, 0.5)
-        near = near or [*map(str, names[:3]), "..."]
+        matches = get_close_matches(str(key), [*map(str, names), *columns], 3, 0.5)
+        matches = matches or [*map(str, names[:3]), "..."]
         title = next(iter(columns), "row")
         raise KeyError(
-            f"there is no {title} {key!r} here, and no such column; there is {', '.join(near)}"
+            f"there is no {title} {key!r} here, and no such column; there is {', '.join(matches)}"
         )
 
     def _repr_html_(self) -> str:

@@ -260,6 +260,37 @@ def test_same_item_pairs_keep_severities_apart_where_persons_have_strengths():
     assert across.choice == ""
 
 
+def test_persons_who_differ_by_item_are_found_and_others_are_not():
+    p = [discreet.fit(simulate_ratings(seed, persons=150)[0]).item_effect.p for seed in range(20)]
+    assert np.mean(np.array(p) < 0.05) <= 0.2
+    ratings, _, _ = simulate_ratings(4, persons=600, marks=3, effect=1.5)
+    estimate = discreet.fit(ratings)
+    test = estimate.item_effect
+    assert test.p < 1e-6
+    assert test.degrees == (4, 596)
+    assert test.slope < 0.75
+    study = discreet.analysis.study_ratings(ratings, estimate)
+    titles = [finding.title for finding in find_rater_problems(study)]
+    assert any("Persons differ by item" in title for title in titles)
+    assert discreet.fit(ratings, within=None).item_effect is None
+
+
+def test_the_covariance_of_the_differences_is_that_of_leaving_out_persons():
+    ratings, _, _ = simulate_ratings(16, persons=120, raters=2)
+    inside = discreet.fit(ratings)
+    moves = []
+    for number in range(ratings.n_persons):
+        rest = ratings.select(np.flatnonzero(ratings.person != number))
+        parts = [discreet.fit(rest, within=w, standard_errors=False) for w in ("item", None)]
+        severities = [part.facets["rater"].measure[0] for part in parts]
+        moves.append(severities[0] - severities[1])
+    everything = discreet.fit(ratings, within=None).facets["rater"].measure[0]
+    difference = inside.facets["rater"].measure[0] - everything
+    error = np.sqrt(np.sum((moves - np.mean(moves)) ** 2))
+    assert inside.item_effect.degrees[0] == 1
+    assert inside.item_effect.statistic == pytest.approx((difference / error) ** 2, rel=0.12)
+
+
 def test_all_pairs_serve_where_raters_mark_different_items():
     # Each rater marks one item only: no two ratings of a person are on the same item.
     rng = np.random.default_rng(5)
@@ -451,3 +482,4 @@ def test_an_estimate_with_facets_is_saved_and_read_back(tmp_path):
     again = discreet.Estimate.load(tmp_path / "estimate.json")
     np.testing.assert_array_equal(again.facets["rater"].measure, estimate.facets["rater"].measure)
     assert again.facets["rater"].status == estimate.facets["rater"].status
+    assert again.item_effect == estimate.item_effect

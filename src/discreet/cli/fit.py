@@ -237,6 +237,8 @@ def _print_severities(ratings: Ratings, estimate: Estimate) -> None:
         print_columns(cells, (name, "severity", "se", "lower", "upper", "ratings", "status"))
     say()
     print_columns(estimate.to_dict(), ("item", "difficulty", "se", "lower", "upper", "status"))
+    if estimate.item_effect is not None:
+        say(f"Do persons differ by item? {estimate.item_effect}")
 
 
 def _list_bias(study: RatingStudy, options: RaterOptions) -> list[BiasTable]:
@@ -302,11 +304,11 @@ def check(
 
 def _print_inspection(inspection: Inspection) -> None:
     """Print what is proposed and asked; nothing of a table that is plain."""
-    shown = [one for one in inspection.decisions if not one.is_public]
-    if not shown and inspection.is_sure:
+    decisions = [decision for decision in inspection.decisions if not decision.is_public]
+    if not decisions and inspection.is_sure:
         return
     say("How the table is read")
-    for reason in dict.fromkeys(one.reason for one in shown if one.is_sure):
+    for reason in dict.fromkeys(decision.reason for decision in decisions if decision.is_sure):
         say(f"- {reason}")
     for number, finding in enumerate(inspection.questions, start=1):
         say(f"Question {number}: {finding.question}")

@@ -531,9 +531,9 @@ class StepStore:
         new_node = np.full((2, nodes.n_items), -1, dtype=np.int64)
         new_node[0, wrong], new_node[1, right] = np.arange(len(wrong)), np.arange(len(right))
         item = new_node[nodes.right.astype(np.intp), nodes.item]
-        kept = nodes.keep(item >= 0)
+        inside = nodes.keep(item >= 0)
         items = narrow_items(item[item >= 0], len(right))
-        return step_store(replace(kept, item=items, n_items=len(right)), recoding.new_steps)
+        return step_store(replace(inside, item=items, n_items=len(right)), recoding.new_steps)
 
     def answered(self) -> Nodes:
         """Return who answered what: a right answer, whatever was answered."""

@@ -89,13 +89,13 @@ def label_rows(axes: Axes, names: Sequence[str]) -> None:
     axes.set_yticks(range(len(names)), short)
 
 
-def _say_hidden(estimate: Estimate, shown: int) -> str:
+def _say_hidden(estimate: Estimate, n_drawn: int) -> str:
     """Say how many items a picture leaves out, and which."""
-    known = int(estimate.estimated.sum())
-    left_out = len(estimate.items) - known
+    n_estimated = int(estimate.estimated.sum())
+    left_out = len(estimate.items) - n_estimated
     notes = [f"({left_out} without a number, not shown)"] if left_out else []
-    if shown < known:
-        notes.append(f"({shown} of {known:,} items, evenly chosen by rank)")
+    if n_drawn < n_estimated:
+        notes.append(f"({n_drawn} of {n_estimated:,} items, evenly chosen by rank)")
     return "".join(f"\n{note}" for note in notes)
 
 

@@ -179,14 +179,14 @@ def _name_points(axes: Axes, names: Sequence[str], points: Sequence[tuple[float,
 
 def _draw_items(axes: Axes, chart: WrightMap, largest: float) -> None:
     """Put items into the bins of their difficulty, side by side: names, dots, or for many bars."""
-    most = int(chart.level.max())
-    step = largest * min(DOT_STEP, ITEMS_WIDTH / most)
+    highest = int(chart.level.max())
+    step = largest * min(DOT_STEP, ITEMS_WIDTH / highest)
     for height in np.unique(chart.centre):
         mine = np.flatnonzero(chart.centre == height)
         if len(chart.items) <= LABELLED:
             text = _join_names([chart.names[i] for i in mine])
             axes.text(largest * 0.08, height, text, va="center", fontsize="small")
-        elif most * DOT_STEP > ITEMS_WIDTH:
+        elif highest * DOT_STEP > ITEMS_WIDTH:
             left, width = largest * 0.02, step * len(mine)
             axes.barh(height, width, BIN, left=left, color=ORANGE, alpha=0.55, edgecolor="white")
         else:

@@ -15,6 +15,7 @@ from discreet.items.curves import BIN
 from discreet.items.raters import BiasTable, LevelFit, RatingStudy, describe_study
 from discreet.report.page import judge
 from discreet.report.svg import Sheet, shorten_label, text_width
+from discreet.results.estimate import Estimate
 from discreet.results.facets import FacetLevels, LevelStatus
 from discreet.results.limits import FIT_HIGH, FIT_LOW, Finding, Severity
 from discreet.text import count_of, minus, name_some
@@ -22,6 +23,7 @@ from discreet.text import count_of, minus, name_some
 SEVERE = 0.5
 """Logits from which a rater who differs from the mean for sure is worth a word."""
 SURE_Z = 1.96
+SURE_P = 0.05
 TOO_EQUAL = 0.05
 """Agreement beyond what the model expects that is worth a word, with ``EQUAL_Z``."""
 EQUAL_Z = 4.0
@@ -40,13 +42,30 @@ _TITLES = {
 
 def find_rater_problems(study: RatingStudy, tables: Sequence[BiasTable] = ()) -> list[Finding]:
     """Return what is wrong with the ratings, the gravest first."""
-    findings: list[Finding] = []
+    findings = _find_item_effect(study.estimate)
     for name, facet in study.estimate.facets.items():
         fit = study.facets[name]
         findings += [*_find_subsets(facet), *_find_ends(facet), *_find_severe(facet, fit, study)]
         findings += [*_find_unbounded(facet), *_find_misfits(facet, fit), *_find_equal(facet, fit)]
     findings += [finding for table in tables for finding in _find_bias(table)]
     return sorted(findings, key=lambda finding: finding.severity)
+
+
+def _find_item_effect(estimate: Estimate) -> list[Finding]:
+    test = estimate.item_effect
+    if test is None or test.p >= SURE_P:
+        return []
+    return [
+        Finding(
+            Severity.LOOK,
+            "Persons differ by item: some are better at certain items than their level says",
+            "Severities from ratings of the same item differ from those of all ratings by more "
+            f"than chance ({test}). All ratings together would give {test.slope:.2f} times the "
+            "severities.",
+            "Severities and steps come from ratings of the same item and are not affected. Item "
+            "locations are too close together, and persons' standard errors too small.",
+        )
+    ]
 
 
 def _find_subsets(facet: FacetLevels) -> list[Finding]:
@@ -76,9 +95,9 @@ def _find_ends(facet: FacetLevels) -> list[Finding]:
         if levels:
             names = f"{facet.name} {name_some(levels)}"
             title = _capital(f"{names} gave the {word} score in every comparison")
-            found = "Their severity has no finite estimate, and their ratings were left out."
+            evidence = "Their severity has no finite estimate, and their ratings were left out."
             advice = "Ask whether they used the scale; have their persons rated again."
-            findings.append(Finding(Severity.SERIOUS, title, found, advice))
+            findings.append(Finding(Severity.SERIOUS, title, evidence, advice))
     return findings
 
 
@@ -108,12 +127,12 @@ def _find_severe(facet: FacetLevels, fit: LevelFit, study: RatingStudy) -> list[
     usual = _fair_mean(study)
     sentences = [_tell_severity(facet, row, usual - float(fit.fair[row])) for row in rows.tolist()]
     more = len(sentences) - MOST_NAMES
-    found = "; ".join(sentences[:MOST_NAMES]) + (f"; and {more} more" if more > 0 else "") + "."
+    evidence = "; ".join(sentences[:MOST_NAMES]) + (f"; and {more} more" if more > 0 else "") + "."
     advice = (
         "Report measures or fair averages, which are adjusted, instead of raw scores; train raters "
         "who differ most."
     )
-    return [Finding(Severity.LOOK, _capital(sentences[0]), _capital(found), advice)]
+    return [Finding(Severity.LOOK, _capital(sentences[0]), _capital(evidence), advice)]
 
 
 def _tell_severity(facet: FacetLevels, row: int, lost: float) -> str:
@@ -139,7 +158,7 @@ def _find_misfits(facet: FacetLevels, fit: LevelFit) -> list[Finding]:
     usable = fit.ratings >= FEW_RATINGS
     with np.errstate(invalid="ignore"):
         noisy, muted = usable & (fit.infit > FIT_HIGH), usable & (fit.infit < FIT_LOW)
-    for rows, title, found in (
+    for rows, title, evidence in (
         (noisy, "erratic", "differ from what the model expects more than they should"),
         (muted, "too predictable", "vary less than they should, as where a rater avoids ends"),
     ):
@@ -150,7 +169,7 @@ def _find_misfits(facet: FacetLevels, fit: LevelFit) -> list[Finding]:
                 Finding(
                     Severity.LOOK,
                     _capital(f"{facet.name} {name_some(levels)}: ratings are {title}"),
-                    f"Their ratings {found} (infit {values}; 1 is expected).",
+                    f"Their ratings {evidence} (infit {values}; 1 is expected).",
                     "Look at their largest residuals; ask how they understood the scale.",
                 )
             )

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from discreet.errors import BadUsage, escape_controls
 from discreet.privacy.accounting import Guarantee
-from discreet.results.facets import FacetLevels, find_reliability
+from discreet.results.facets import FacetLevels, ItemEffectTest, find_reliability
 from discreet.results.thresholds import Thresholds, category_chances, make_one_step
 from discreet.schema import Along, Count, Distinct, Within
 from discreet.tabular import Tabular, make_frame, make_table
@@ -178,6 +178,9 @@ class Estimate(Tabular):
         answers, one for each item, follow from the difficulties and are not passed.
     facets
         Of ratings: by the facet's name, the measures of its levels (the severities of raters).
+    item_effect
+        Of ratings compared on the same item: a test whether persons differ by item, which would
+        draw severities together if all pairs were compared. None where it was not made.
     design_effect
         Per item, where persons had weights: the variance of its difficulty over what it would be
         if as many persons were a simple random sample. None without weights.
@@ -207,6 +210,7 @@ class Estimate(Tabular):
     displacement_se: Annotated[FloatArray | None, Along("items")] = None
     displacement_reason: Annotated[tuple[str, ...], Along("items", may_be_empty=True)] = ()
     facets: Mapping[str, FacetLevels] = field(default_factory=dict)
+    item_effect: ItemEffectTest | None = None
     design_effect: Annotated[FloatArray | None, Along("items")] = None
     has_steps: bool = field(init=False)
 

@@ -38,6 +38,36 @@ class LevelStatus(StrEnum):
     UNBOUNDED = "unbounded"
 
 
+@dataclass(frozen=True)
+class ItemEffectTest:
+    """Whether persons differ by item: severities from same-item pairs against those from all pairs.
+
+    A person who is better at some items than at others does not move the first, and draws the
+    second together.
+
+    Attributes
+    ----------
+    statistic
+        Wald statistic of the differences, as an F value.
+    degrees
+        Of the F distribution: the differences that are free, and those of persons.
+    p
+        Probability of such differences where persons do not differ by item.
+    slope
+        Severities from all pairs as a share of those from same-item pairs.
+    """
+
+    statistic: float
+    degrees: tuple[int, int]
+    p: float
+    slope: float
+
+    def __str__(self) -> str:
+        free, persons = self.degrees
+        p = "p < .001" if self.p < 0.001 else f"p = {self.p:.3f}".replace("0.", ".")
+        return f"F({free:,}, {persons:,}) = {self.statistic:.2f}, {p}"
+
+
 @dataclass(frozen=True, eq=False)
 class FacetLevels(Tabular):
     """Severities of raters, or measures of another facet, in logits with mean zero.

@@ -146,7 +146,7 @@ class Look:
     @property
     def is_ready(self) -> bool:
         """Whether the answers can be calibrated."""
-        return self.summary is not None and not any(one.is_open for one in self.findings)
+        return self.summary is not None and not any(finding.is_open for finding in self.findings)
 
     @property
     def shown(self) -> dict[str, Any]:
@@ -184,7 +184,7 @@ def look(progress: TaskProgress, source: Path, name: str, options: Mapping[str, 
     try:
         inspection = inspect_table(source, **options)
         view = replace(view, inspection=inspection, findings=inspection.findings)
-        if any(one.answers and one.answers[0].asks for one in inspection.questions):
+        if any(question.answers and question.answers[0].asks for question in inspection.questions):
             return view
         progress.begin("Reading the answers")
         reading = inspection.take_sure() if inspection.is_sure else inspection.proposal
@@ -292,9 +292,9 @@ def state_reading(view: Look, sent: Mapping[str, str]) -> dict[str, Any]:
         return {"sheet": options["sheet"]}
     options = _take_fields(options, view, sent)
     for number, (label, role) in enumerate(view.columns):
-        wanted = sent.get(f"role:{number}", role)
-        if wanted != role and wanted in ROLES[view.is_long]:
-            options = _give_role(options, label, wanted, is_long=view.is_long)
+        marked = sent.get(f"role:{number}", role)
+        if marked != role and marked in ROLES[view.is_long]:
+            options = _give_role(options, label, marked, is_long=view.is_long)
     return _tidy(_take_rows(options, view, sent))
 
 
@@ -343,15 +343,19 @@ def _take_back(options: Mapping[str, Any], change: Mapping[str, Any]) -> dict[st
 def _take_fields(options: dict[str, Any], view: Look, sent: Mapping[str, str]) -> dict[str, Any]:
     """Return the options with the fields that were changed."""
     before = write_fields(FIELDS, view.shown)
-    typed = [one for one in FIELDS if _flat(sent.get(one.name, "")) != _flat(before[one.name])]
-    changed = [one for one in typed if one.name in sent]
+    typed = [
+        field for field in FIELDS if _flat(sent.get(field.name, "")) != _flat(before[field.name])
+    ]
+    changed = [field for field in typed if field.name in sent]
     values = read_fields(changed, sent)
-    rest = {name: value for name, value in options.items() if name not in {c.name for c in changed}}
+    unchanged = {
+        name: value for name, value in options.items() if name not in {c.name for c in changed}
+    }
     chosen = {name.removeprefix("key:"): v for name, v in sent.items() if name.startswith("key:")}
     if chosen and "key" not in values:
         values["key"] = {label: chosen[label] for label in view.items if label in chosen}
     dropped = _STEPS if values.keys() & set(_RIGHT) else _RIGHT if "categories" in values else ()
-    return {name: value for name, value in rest.items() if name not in dropped} | values
+    return {name: value for name, value in unchanged.items() if name not in dropped} | values
 
 
 def _flat(text: str) -> str:
@@ -389,15 +393,15 @@ def _take_rows(options: dict[str, Any], view: Look, sent: Mapping[str, str]) -> 
     rows = zip(preview.numbers, preview.row_roles, preview.rows, strict=True) if preview else ()
     dropped: list[Any] = list(options.get("drop_rows", ()))
     for number, role, cells in rows:
-        wanted = sent.get(f"row:{number}", role)
-        if wanted == role or wanted not in ROWS:
+        marked = sent.get(f"row:{number}", role)
+        if marked == role or marked not in ROWS:
             continue
         if role == "key":
             options = {name: value for name, value in options.items() if name != "key_row"}
         dropped = [row for row in dropped if not _names_row(row, number, cells)]
-        if wanted == "key":
+        if marked == "key":
             options = {k: v for k, v in options.items() if k != "key"} | {"key_row": number}
-        elif wanted == "left out":
+        elif marked == "left out":
             dropped.append(number)
         options = {**options, "drop_rows": dropped}
     return options
@@ -411,6 +415,8 @@ def _names_row(row: int | str, number: int, cells: tuple[str, ...]) -> bool:
 
 def _tidy(options: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out what says nothing. An empty list says that there are no such rows or items."""
-    kept = ("drop_rows", "reverse")
+    meaningful = ("drop_rows", "reverse")
     empty: tuple[Any, ...] = ([], {}, "", None)
-    return {name: value for name, value in options.items() if name in kept or value not in empty}
+    return {
+        name: value for name, value in options.items() if name in meaningful or value not in empty
+    }

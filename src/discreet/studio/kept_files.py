@@ -114,8 +114,10 @@ class Recent:
         with suppress(OSError, JSONDecodeError, UnicodeDecodeError):
             listed = loads(self.place.read_text("utf-8")) if self.place else []
             if isinstance(listed, list):
-                whole = [{"path": one} if isinstance(one, str) else one for one in listed]
-                return [one for one in whole if isinstance(one, dict) and _name_of(one)][:MOST]
+                entries = [{"path": entry} if isinstance(entry, str) else entry for entry in listed]
+                return [entry for entry in entries if isinstance(entry, dict) and _name_of(entry)][
+                    :MOST
+                ]
         return []
 
     def paths(self) -> list[str]:

@@ -244,9 +244,13 @@ class StudioSession:
     def find_seen(self, work: Work) -> Work | None:
         """Return the work under which the same file was looked at in this studio, if any."""
         works = [work, *self.works.values()]
-        same = (one for one in works if one.source == work.source)
-        seen = (one for one in same if one.reading is not None or one.runs or one.was_seen)
-        return next(seen, None)
+        same = (earlier for earlier in works if earlier.source == work.source)
+        looked_at = (
+            earlier
+            for earlier in same
+            if earlier.reading is not None or earlier.runs or earlier.was_seen
+        )
+        return next(looked_at, None)
 
     def was_seen(self, work: Work) -> bool:
         """Say whether somebody looked at a file here, or was told about it by a refusal."""

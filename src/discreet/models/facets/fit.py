@@ -11,7 +11,7 @@ and Patz et al. 2002 describe the effect). Item locations always come from all p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from discreet.models.facets.pairs import RunningAway, maximise_pairs
 from discreet.models.facets.standard_errors import (
     Centring,
     Stage,
+    compare_stages,
     draw_model_variances,
     draw_variances,
     find_covariance,
@@ -35,13 +36,14 @@ from discreet.models.facets.standard_errors import (
 from discreet.models.facets.structure import (
     WITHIN_ITEM,
     FacetDesign,
+    FacetTerm,
     PairedBatches,
     describe_structure,
     plan_design,
 )
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Estimate, FitWarning, Solution, Status, WarningKind
-from discreet.results.facets import FacetLevels, LevelStatus
+from discreet.results.facets import FacetLevels, ItemEffectTest, LevelStatus
 from discreet.results.thresholds import Thresholds, pad_steps
 from discreet.text import count_of, name_some
 from discreet.types import BoolArray, FloatArray, Int64Array, Within
@@ -78,6 +80,7 @@ class FacetNumbers:
     solution: Solution
     se_method: str
     is_model_based: BoolArray
+    item_effect: ItemEffectTest | None = None
 
 
 def fit_facets(
@@ -221,7 +224,28 @@ def _solve_pairs(
         se_method += (
             f" Levels with fewer than {FEW_PERSONS} persons: from scores drawn by the model."
         )
-    return FacetNumbers(thresholds, variance, covariance, solution, se_method, is_few)
+    effect = None
+    if covariance is not None and within == WITHIN_ITEM:
+        effect = _test_item_effect(stages[0], design, ratings)
+    return FacetNumbers(thresholds, variance, covariance, solution, se_method, is_few, effect)
+
+
+def _test_item_effect(
+    inside: Stage, design: FacetDesign, ratings: RatingSource
+) -> ItemEffectTest | None:
+    """Compare severities from same-item pairs with those from all pairs, where these exist."""
+    linked, _ = link_design(design, ratings.batches(), None)
+    if _list_kept(linked) != _list_kept(design):
+        return None
+    (everything,) = _run_stages(design, ratings, None)
+    kept = [np.flatnonzero(term.keeps) + low for term, low in _list_terms(design)]
+    columns = np.concatenate([np.zeros(0, np.intp), *kept])
+    return compare_stages(inside, everything, columns, ratings.n_persons)
+
+
+def _list_terms(design: FacetDesign) -> Iterator[tuple[FacetTerm, int]]:
+    """Give every facet with its first column."""
+    return zip(design.terms, design.first_column.tolist(), strict=False)
 
 
 def _find_few(design: FacetDesign, ratings: RatingSource) -> BoolArray:
@@ -276,8 +300,8 @@ def _compare_refit(design: FacetDesign, refitted: FloatArray, thresholds: FloatA
     bias = np.zeros_like(thresholds)
     nodes = np.flatnonzero(design.keeps_node)
     bias[nodes] = refitted[nodes] - thresholds[nodes]
-    for term, low in zip(design.terms, design.first_column, strict=False):
-        rows = int(low) + np.flatnonzero(term.keeps)
+    for term, low in _list_terms(design):
+        rows = low + np.flatnonzero(term.keeps)
         measure = thresholds[rows] - thresholds[rows].mean()
         slope = measure @ refitted[rows] / max(float(measure @ measure), 1e-12)
         bias[rows] = (slope - 1) * thresholds[rows]
@@ -343,6 +367,7 @@ def _assemble(
         se_method=numbers.se_method,
         ladder=ladder,
         facets=_list_facets(design, links, ratings, numbers),
+        item_effect=numbers.item_effect,
     )
 
 

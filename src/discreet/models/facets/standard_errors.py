@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sparse
+from scipy.special import fdtrc
 
 from discreet.answers.ratings import Ratings
 from discreet.models.facets import kernels
@@ -26,7 +27,8 @@ from discreet.models.facets.pairs import (
     sum_second_derivatives,
 )
 from discreet.models.facets.structure import FacetDesign
-from discreet.types import BoolArray, FloatArray
+from discreet.results.facets import ItemEffectTest
+from discreet.types import BoolArray, FloatArray, IndexArray
 
 DRAWS, FEW_DRAWS = 64, 24
 """Random signs per person; fewer where the matrix has more than ``MANY_ENTRIES``."""
@@ -34,6 +36,8 @@ MANY_ENTRIES = 50_000_000
 EXACT_WORK = 1e11
 """Persons x parameters^2 up to which the covariance is summed exactly."""
 PERSONS_AT_ONCE = 20_000
+PERSONS_PER_DEGREE = 5
+"""With fewer persons for each difference the test of an item effect is not made."""
 SOLVED = 1e-3
 """Relative accuracy of a solution for a draw, which is random anyway."""
 
@@ -79,6 +83,11 @@ class Stage:
     structure: LinearStructure
     solution: PairSolution
 
+    def move(self, scores: Any) -> FloatArray:
+        """Return how far each person's scores ``[person, column]`` move the thresholds."""
+        basis = self.structure.basis
+        return np.asarray(basis @ self.solution.equations.solve((scores @ basis).T.toarray()))
+
 
 def find_covariance(stages: Sequence[Stage], read: Centring, n_persons: int) -> FloatArray | None:
     """Return the covariance of what is read out, or None where there are too many columns."""
@@ -96,6 +105,35 @@ def find_covariance(stages: Sequence[Stage], read: Centring, n_persons: int) -> 
             effect = read(moved)
             total += effect @ effect.T
     return np.asarray(total * (n_persons / max(n_persons - 1, 1)))
+
+
+def compare_stages(
+    inside: Stage, everything: Stage, columns: IndexArray, n_persons: int
+) -> ItemEffectTest | None:
+    """Test whether columns differ between two fits to the same persons (Hausman's test).
+
+    The covariance of the differences is summed over what each person moves them.
+    """
+    stages = inside, everything
+    covariance: Any = 0.0
+    for parts in zip(inside.batches, everything.batches, strict=True):
+        moves = [
+            stage.move(pairs.person_scores(pairs.score_ratings(stage.solution.thresholds)))
+            for stage, pairs in zip(stages, parts, strict=True)
+        ]
+        effect = (moves[0] - moves[1])[columns]
+        covariance += effect @ effect.T
+    first, second = (stage.solution.thresholds[columns] for stage in stages)
+    values, vectors = np.linalg.eigh(covariance * (n_persons / max(n_persons - 1, 1)))
+    free = values > 1e-8 * max(values.max(initial=0.0), 1e-300)
+    rank = int(free.sum())
+    if not rank or n_persons < PERSONS_PER_DEGREE * rank:
+        return None
+    wald = float((((first - second) @ vectors[:, free]) ** 2 / values[free]).sum())
+    degrees = rank, n_persons - rank
+    statistic = wald / rank * degrees[1] / (n_persons - 1)
+    slope = float(first @ second / (first @ first))
+    return ItemEffectTest(statistic, degrees, float(fdtrc(*degrees, statistic)), slope)
 
 
 def draw_variances(stages: Sequence[Stage], read: Centring, rng: np.random.Generator) -> FloatArray:

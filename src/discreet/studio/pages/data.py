@@ -91,18 +91,18 @@ def find_look(work: Work) -> Look | None:
 
 def _describe(work: Work, job: StudioJob) -> Mapping[str, Any]:
     view: Look = job.outcome.value
-    questions = [(n, one) for n, one in enumerate(view.findings) if one.is_open]
-    asked = {remedy.asks for _, one in questions for remedy in one.answers if remedy.asks}
+    questions = [(n, finding) for n, finding in enumerate(view.findings) if finding.is_open]
+    asked = {remedy.asks for _, finding in questions for remedy in finding.answers if remedy.asks}
     roles = [role for role in ROLES[view.is_long] if role != REVERSED or _has_steps(view)]
     return {
         "view": view,
         "preview": view.inspection and view.inspection.preview,
         "questions": questions,
-        "answerable": any(one.answers for _, one in questions),
-        "notes": [(n, one) for n, one in enumerate(view.findings) if not one.is_open],
+        "answerable": any(finding.answers for _, finding in questions),
+        "notes": [(n, finding) for n, finding in enumerate(view.findings) if not finding.is_open],
         "say_answer": say_answer,
         "say_finding": say_finding,
-        "warnings": [one.replace(str(work.source), work.shown) for one in job.outcome.warnings],
+        "warnings": [text.replace(str(work.source), work.shown) for text in job.outcome.warnings],
         "roles": roles,
         "row_roles": ROWS,
         "asked": [part for part in FIELDS if part.name in asked],

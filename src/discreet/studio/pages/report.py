@@ -190,9 +190,12 @@ def _say_extremes(test: Diagnosis) -> str:
 
 def name_files(summary: CalibrationSummary) -> dict[str, str]:
     """Return what each file to take away is, by its name."""
-    titles = {f"{name}.confidential.csv": one.title for name, one in summary.tables.items()}
-    known = {WORKBOOK: "Everything as a workbook", REPORT: "The report as a page"} | titles
-    return {name: known.get(name, name) for name in summary.files}
+    titles = {f"{name}.confidential.csv": table.title for name, table in summary.tables.items()}
+    titles_of_files = {
+        WORKBOOK: "Everything as a workbook",
+        REPORT: "The report as a page",
+    } | titles
+    return {name: titles_of_files.get(name, name) for name in summary.files}
 
 
 def done_run(request: Request) -> tuple[CalibrationRun, CalibrationSummary]:
@@ -380,9 +383,9 @@ def _list_percent(summary: CalibrationSummary, table: AnalysisTable) -> list[flo
     steps = set(summary.estimate.steps)
     if len(steps) != 1:
         return []
-    (most,) = steps
+    (top,) = steps
     pairs = zip(table.columns["score"], table.columns["answered"], strict=True)
-    return [100.0 * score / (most * answered) if answered else nan for score, answered in pairs]
+    return [100.0 * score / (top * answered) if answered else nan for score, answered in pairs]
 
 
 def draw_histogram(abilities: Sequence[float]) -> Sheet | None:
@@ -420,7 +423,7 @@ def show_person(request: Request) -> Response:
         raise HTTPException(404, "There is no such person.")
     start = f"/persons/{work.name}/{run.name}"
     row = {name: cells[number : number + 1] for name, cells in table.columns.items()}
-    shown = list_html_columns(replace(table, columns=row), PERSON_COLUMNS[1:], summary.scale)
+    columns = list_html_columns(replace(table, columns=row), PERSON_COLUMNS[1:], summary.scale)
     name = names[number] if len(names) == table.rows else str(table.columns["person"][number])
     return show(
         "person.html",
@@ -428,7 +431,7 @@ def show_person(request: Request) -> Response:
             "start": start,
             "before": f"{start}/{number - 1}" if number else "",
             "after": f"{start}/{number + 1}" if number + 1 < table.rows else "",
-            "facts": {one.title: one.show(0) for one in shown if one.show(0)},
+            "facts": {column.title: column.show(0) for column in columns if column.show(0)},
             "columns": _expect_answers(summary, run, number, table.columns["ability"][number]),
             "same": _write_same(write_run(work, run)),
         },
@@ -445,14 +448,14 @@ def _expect_answers(
 ) -> list[HtmlColumn]:
     """Return the items from the hardest to the easiest with answer, expectation and remark."""
     responses: Responses = load_kept(run.answers / ANSWERS)
-    estimate, given = (
+    estimate, answer_of = (
         summary.estimate,
         dict(zip(responses.items, responses.rows(number, number + 1)[0], strict=True)),
     )
     moments = score_moments([ability], estimate.thresholds)
     expected, spread = moments.mean[0], np.sqrt(moments.variance[0])
     order = [i for i in np.argsort(-estimate.difficulty) if estimate.estimated[i]]
-    answers = [given[estimate.items[i]] for i in order]
+    answers = [answer_of[estimate.items[i]] for i in order]
     surprise = [
         (answer - expected[i]) / spread[i] if answer >= 0 and spread[i] > 0 else 0.0
         for i, answer in zip(order, answers, strict=True)
@@ -460,9 +463,9 @@ def _expect_answers(
     return [
         HtmlColumn("item", [estimate.items[i] for i in order]),
         HtmlColumn(words_for(estimate).number, [float(estimate.difficulty[i]) for i in order], 2),
-        HtmlColumn("answer", ["missing" if one < 0 else str(one) for one in answers]),
+        HtmlColumn("answer", ["missing" if value < 0 else str(value) for value in answers]),
         HtmlColumn("expected", [float(expected[i]) for i in order], 2),
-        HtmlColumn("remark", [_say_surprise(one) for one in surprise]),
+        HtmlColumn("remark", [_say_surprise(value) for value in surprise]),
     ]
 
 

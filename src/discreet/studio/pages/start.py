@@ -90,9 +90,9 @@ def _say_kept(entry: Mapping[str, Any]) -> str:
     options, runs = entry.get("options") or {}, entry.get("runs") or ()
     words = ["its answer key"] if "key" in options else ["how it is read"] if options else []
     words += [count_of(len(runs), "calibration")] if runs else []
-    kept = f"kept: {', '.join(words)}" if words else ""
-    again = "" if "path" in entry else "send the file again to go on"
-    return "; ".join(filter(None, (kept, again)))
+    summary = f"kept: {', '.join(words)}" if words else ""
+    remark = "" if "path" in entry else "send the file again to go on"
+    return "; ".join(filter(None, (summary, remark)))
 
 
 async def upload(request: Request) -> Response:
