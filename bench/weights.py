@@ -5,7 +5,9 @@ often intervals contain the census value, the fit of the whole population:
 
 * ``ability``: the model holds, and the weights depend on the ability of the stratum;
 * ``dif``: two items are easier in the oversampled stratum, so that only the weighted fit estimates
-  the census.
+  the census;
+* ``means``: the mean abilities of two language groups; the second is larger in the stratum that is
+  oversampled. The target is the mean of the whole population.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 import discreet
+from discreet.analysis import find_group_means
+from discreet.answers.responses import Responses
 
 SCHOOLS = (400, 1600)
 """Schools of the two strata of the population."""
@@ -71,6 +75,38 @@ def measure_coverage(shift: np.ndarray, samples: int, method: str) -> tuple[floa
     return float(weighted), float(plain)
 
 
+def measure_mean_coverage(samples: int) -> tuple[float, float]:
+    """Return the coverage of group means with weights and without."""
+    rng = np.random.default_rng(21)
+    right, stratum = draw_population(rng, 0 * SHIFT)
+    share = np.where(stratum == 0, 0.6, 0.2)[:, None]
+    language = np.where(rng.random(right.shape[:2]) < share, "b", "a")
+    answers = _name_languages(right, stratum, np.ones(len(right)), language)
+    census = find_group_means(answers, discreet.fit(answers), "language").mean
+    hits = np.zeros((2, samples))
+    for sample in range(samples):
+        chosen = [
+            rng.choice(np.flatnonzero(stratum == h), number, replace=False)
+            for h, number in enumerate(SAMPLED)
+        ]
+        weight = np.repeat([SCHOOLS[h] / SAMPLED[h] for h in (0, 1)], SAMPLED)
+        rows = np.concatenate(chosen)
+        for number, values in enumerate((weight, np.ones(len(rows)))):
+            answers = _name_languages(right[rows], stratum[rows], values, language[rows])
+            means = find_group_means(answers, discreet.fit(answers), "language")
+            hits[number, sample] = np.mean((means.lower <= census) & (census <= means.upper))
+    weighted, plain = hits.mean(axis=1)
+    return float(weighted), float(plain)
+
+
+def _name_languages(
+    right: np.ndarray, stratum: np.ndarray, weight: np.ndarray, language: np.ndarray
+) -> Responses:
+    table = make_table(right, stratum, weight).append_column("language", [language.ravel()])
+    answers = Responses.from_dataframe(table, group=["s", "school", "w", "language"])
+    return answers.weigh(weight="w", strata="s", cluster="school")
+
+
 def main(samples: int) -> None:
     """Print a table."""
     print("setting  method       weighted  unweighted")
@@ -78,6 +114,8 @@ def main(samples: int) -> None:
         for method in ("conditional", "refined", "spectral", "marginal"):
             weighted, plain = measure_coverage(shift, samples, method)
             print(f"{setting:8} {method:12} {weighted:.3f}     {plain:.3f}", flush=True)
+    weighted, plain = measure_mean_coverage(samples)
+    print(f"means    {'warm':12} {weighted:.3f}     {plain:.3f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from discreet.items.fit import (
     Reliability,
     measure_fit,
 )
+from discreet.items.group_means import GroupMeans, find_group_means
 from discreet.items.groups import ADJUSTMENTS, adjust
 from discreet.items.likelihood_ratios import (
     AndersenTest,
@@ -61,6 +62,7 @@ __all__ = [
     "FitChange",
     "FitCutoffs",
     "FitStatistics",
+    "GroupMeans",
     "InformationCurve",
     "ItemFit",
     "LatentRegression",
@@ -87,6 +89,7 @@ __all__ = [
     "correlate_residuals",
     "find_dif",
     "find_dimensions",
+    "find_group_means",
     "find_mislabelled",
     "measure_alpha",
     "measure_fit",

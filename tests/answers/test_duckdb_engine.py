@@ -472,12 +472,12 @@ def test_ctrl_c_leaves_nothing_behind(small, tmp_path, order):
 
 KILLED = """
 import sys, time
-from discreet.answers.streamed import batches, buckets, counting as checkpoint
+from discreet.answers.streamed import batches, counting as checkpoint
 from discreet.answers.streamed.counting import count_source
 from discreet import resources as settings
 checkpoint.INTERVAL = 0.0
 settings.REPORT_INTERVAL = 0.0
-batches.TARGET_ROWS, buckets.BYTES_A_ROW, buckets.MOST_BITS, buckets.SLAB_ROWS = 7, 1 << 26, 3, 11
+batches.TARGET_ROWS, batches.BYTES_A_ROW, batches.MOST_BITS, batches.SLAB_ROWS = 7, 1 << 26, 3, 11
 def progress(now):
     print(now.rows, flush=True)
     time.sleep(0 if now.rows < int(sys.argv[3]) else 600)  # until it is killed

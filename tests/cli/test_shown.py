@@ -187,7 +187,7 @@ def test_a_fault_of_the_program_is_told_without_what_it_holds(monkeypatch):
     def fail(*_args, **_options):
         raise KeyError("\x1b[2J\nWrote everything")
 
-    monkeypatch.setattr(fit, "check_writable", fail)
+    monkeypatch.setattr(fit, "check_method", fail)
     ended = run("fit", "x.csv")
     assert (ended.code, ended.err.count("\n")) == (1, 1)
     assert not steering(ended.err)

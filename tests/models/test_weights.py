@@ -9,7 +9,13 @@ from pyarrow import csv
 
 import discreet
 from commandline import discreet as run
-from discreet.analysis import compare_step_models, measure_fit, run_andersen, run_martin_loef
+from discreet.analysis import (
+    compare_step_models,
+    find_group_means,
+    measure_fit,
+    run_andersen,
+    run_martin_loef,
+)
 from discreet.answers.responses import Responses
 from discreet.answers.survey import Replication
 from discreet.errors import BadResponses, BadUsage
@@ -245,18 +251,112 @@ def weigh(cells):
     return Responses.from_dataframe(table, group="w").weigh(weight="w")
 
 
-@pytest.mark.parametrize(
-    "test",
-    [
-        lambda answers: run_andersen(answers, "median"),
-        lambda answers: run_martin_loef(answers, ["q0", "q1"]),
-        lambda answers: compare_step_models(answers),
-        lambda answers: discreet.find_dif(answers, ["a", "b"] * 60),
-    ],
-)
-def test_chi_squared_is_refused_with_weights(test):
+def test_chi_squared_is_refused_with_weights():
+    answers = weigh(draw_answers(steps=3))
     with pytest.raises(BadUsage, match="a weighted likelihood is no likelihood"):
-        test(weigh(draw_answers(steps=3)))
+        run_martin_loef(answers, ["q0", "q1"])
+    for test in ("mantel-haenszel", "likelihood-ratio"):
+        with pytest.raises(BadUsage, match="Take test='wald'"):
+            discreet.find_dif(answers, ["a", "b"] * 60, test=test)
+
+
+def repeat_persons(persons=240, steps=1, seed=8):
+    """Return answers with whole weights and groups, and the same with repeated persons.
+
+    In both, what a person stands for is one cluster. Nobody has the weight zero, so that both
+    designs have the same clusters.
+    """
+    cells = draw_answers(persons=persons, steps=steps)
+    rng = np.random.default_rng(seed)
+    weight = rng.integers(1, 4, persons)
+    again = np.repeat(np.arange(persons), weight)
+    about = {"g": np.array(["a", "b", "c"])[np.arange(persons) % 3], "c": np.arange(persons) // 4}
+    parts = []
+    for rows, weights in ((np.arange(persons), weight), (again, np.ones(len(again)))):
+        columns = {name: values[rows] for name, values in about.items()}
+        table = make_table(cells[rows], w=weights, **columns)
+        answers = Responses.from_dataframe(table, group=["w", "g", "c"])
+        parts.append(answers.weigh(weight="w", cluster="c"))
+    return parts
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_whole_weights_are_repeated_persons_in_tests_of_groups(steps):
+    weighted, repeated = repeat_persons(steps=steps)
+    first, second = (discreet.find_dif(answers, "g") for answers in (weighted, repeated))
+    for name in ("difference", "se", "p_value"):
+        np.testing.assert_allclose(getattr(first, name), getattr(second, name), atol=1e-8)
+    np.testing.assert_allclose(first.omnibus.p_value, second.omnibus.p_value, atol=1e-8)
+    bounds = [
+        discreet.find_dif(answers, "g", anchors=["q0", "q1", "q2"]).largest
+        for answers in (weighted, repeated)
+    ]
+    np.testing.assert_allclose(*bounds, rtol=1e-6)
+    for split in ("g", "mean score", "median score"):
+        tests = [run_andersen(answers, split) for answers in (weighted, repeated)]
+        np.testing.assert_allclose(tests[0].difficulty, tests[1].difficulty, atol=1e-8)
+        np.testing.assert_allclose(tests[0].p_value, tests[1].p_value, atol=1e-8)
+        assert tests[0].degrees == tests[1].degrees
+    if steps > 1:
+        models = [compare_step_models(answers) for answers in (weighted, repeated)]
+        np.testing.assert_allclose(models[0].p_value, models[1].p_value, atol=1e-8)
+        assert models[0].degrees == 10
+
+
+def test_groups_that_share_schools_are_not_independent():
+    """Two groups with nearly the same answers in the same schools hardly differ."""
+    cells = np.repeat(draw_answers(), 2, axis=0)
+    cells[:20] = draw_answers(seed=9, persons=20)
+    table = make_table(cells, w=[1.0] * 240, g=["a", "b"] * 120, c=np.arange(240) // 8)
+    answers = Responses.from_dataframe(table, group=["w", "g", "c"])
+    answers = answers.weigh(weight="w", cluster="c")
+    together = discreet.find_dif(answers, "g", anchors=["q0", "q1"])
+    alone = answers.weigh(weight="w")  # every person a unit
+    assert (together.se < 0.7 * discreet.find_dif(alone, "g", anchors=["q0", "q1"]).se).all()
+
+
+def test_equal_weights_test_as_without_weights_where_the_model_holds():
+    cells = draw_answers(persons=2000, steps=2, missing=0.0)
+    table = make_table(cells, w=[1.0] * 2000, g=["a", "b"] * 1000)
+    answers = Responses.from_dataframe(table, group=["w", "g"])
+    weighted = answers.weigh(weight="w")
+    for test in (lambda part: run_andersen(part, "g"), compare_step_models):
+        plain, corrected = test(answers), test(weighted)
+        assert plain.degrees == corrected.degrees
+        np.testing.assert_allclose(corrected.statistic, plain.statistic, rtol=0.1)
+        np.testing.assert_allclose(corrected.p_value, plain.p_value, atol=0.05)
+
+
+def test_group_means_are_those_of_repeated_persons():
+    weighted, repeated = repeat_persons(steps=2)
+    calibration = discreet.fit(weighted)
+    means = [find_group_means(part, calibration, "g") for part in (weighted, repeated)]
+    for name in ("mean", "se", "share", "covariance"):
+        np.testing.assert_allclose(*(getattr(one, name) for one in means), atol=1e-8)
+    assert means[0].degrees == 59
+
+
+R_MEANS = [-0.21016304118067, 0.41029988682322, 0.03217035262892]
+R_MEAN_SE = [0.2297147913492, 0.2831861474332, 0.2203983109019]
+R_DIFFERENCE = [0.6204629280039, 0.3320911735756]
+"""R 4.2.2, survey 4.1.1, on the abilities that this library wrote:
+``svyby(~ability, ~g, svydesign(~school, strata = ~s, weights = ~w, nest = TRUE), svymean, covmat =
+TRUE)`` and ``svycontrast(means, c(-1, 1, 0))``."""
+
+
+def test_group_means_have_the_numbers_of_the_survey_package():
+    cells, weight = draw_answers(), 1 + np.arange(120) % 5 * 0.75
+    table = make_table(cells, w=weight, g=["a", "b", "c"] * 40, **describe_schools(120))
+    answers = Responses.from_dataframe(table, group=["w", "g", "s", "school"])
+    answers = answers.weigh(weight="w", strata="s", cluster="school")
+    calibration = {f"q{i}": b for i, b in enumerate(np.linspace(-1.1, 1.4, 6))}
+    means = find_group_means(answers, calibration, "g")
+    np.testing.assert_allclose(means.mean, R_MEANS, atol=1e-8)
+    np.testing.assert_allclose(means.se, R_MEAN_SE, rtol=1e-7)
+    np.testing.assert_allclose(means.compare("a", "b")[:2], R_DIFFERENCE, rtol=1e-7)
+    assert means.test.degrees == 2
+    with pytest.raises(BadUsage, match="there is no group 'd'"):
+        means.compare("a", "d")
 
 
 def test_statistics_without_a_weighted_form_are_refused():
@@ -267,12 +367,20 @@ def test_statistics_without_a_weighted_form_are_refused():
         discreet.count_pairs(answers)
 
 
-def test_a_distribution_of_abilities_is_refused_with_weights_and_single_abilities_are_not():
-    answers = weigh(draw_answers())
-    calibration = discreet.fit(answers)
-    assert len(discreet.score(answers, calibration).ability) == len(answers.persons)
-    with pytest.raises(BadUsage, match="a distribution of abilities is refused"):
-        discreet.score(answers, calibration, plausible=2)
+def test_a_regression_of_abilities_is_that_of_repeated_persons():
+    weighted, repeated = repeat_persons(steps=2)
+    calibration = discreet.fit(weighted)
+    assert len(discreet.score(weighted, calibration).ability) == len(weighted.persons)
+    first, second = (
+        discreet.score(part, calibration, regress="g", plausible=2).regression
+        for part in (weighted, repeated)
+    )
+    np.testing.assert_allclose(first.coefficient, second.coefficient, atol=1e-8)
+    np.testing.assert_allclose(first.se, second.se, atol=1e-8)
+    np.testing.assert_allclose(
+        [first.sd, first.sd_se, first.explained], [second.sd, second.sd_se, second.explained],
+        atol=1e-8,
+    )  # fmt: skip
 
 
 def test_a_release_refuses_weights_with_the_reason():
@@ -320,6 +428,26 @@ def test_the_command_line_weighs_persons(tmp_path):
     errors = [row["se"] for row in document["items"]]
     np.testing.assert_allclose(errors, direct.se, rtol=1e-6)
     assert not np.allclose(direct.difficulty, discreet.fit(path, ignore=["w", *copies]).difficulty)
+
+
+def test_the_command_line_compares_groups_with_weights(tmp_path):
+    cells, rng = draw_answers(persons=240), np.random.default_rng(6)
+    about = {"w": rng.uniform(0.5, 2.0, 240), "g": ["a", "b"] * 120, "c": np.arange(240) // 6}
+    path, results = tmp_path / "survey.csv", tmp_path / "results"
+    csv.write_csv(make_table(cells, **about), path)
+    design = ["--weight", "w", "--cluster", "c"]
+    answers = discreet.read_responses(path, group=["w", "g", "c"]).weigh(weight="w", cluster="c")
+    document = run("dif", str(path), "--group", "g", *design, "--json").document
+    found = discreet.find_dif(answers, "g").se
+    np.testing.assert_allclose([row["se"] for row in document["items"]], found, rtol=1e-6)
+    run("fit", str(path), "--group", "g", *design, "--out", str(results))
+    options = ["--with", str(results), "--means", "g", *design, "--json"]
+    document = run("score", str(path), *options).document
+    means = find_group_means(answers, discreet.fit(answers), "g")
+    rows = document["means"]["groups"]
+    np.testing.assert_allclose([row["se"] for row in rows], means.se, rtol=1e-6)
+    refused = run("dif", str(path), "--group", "g", "--cluster", "c", "--ignore", "w")
+    assert "say --weight COL" in refused.err
 
 
 R_DIFFICULTY = [

@@ -149,6 +149,7 @@ def public_results():
         analysis.analyse_distractors(chosen),
         analysis.run_wald(answers),
         analysis.run_andersen(answers),
+        analysis.find_group_means(answers, estimate, "mean score"),
         analysis.run_martin_loef(answers), analysis.measure_alpha(answers),
         analysis.order_answers(small, discreet.fit(small)),
         discreet.score(answers, estimate, plausible=1).regression,

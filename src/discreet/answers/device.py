@@ -162,7 +162,7 @@ def _load_torch() -> Any:
 def _as_tensor(source: Any) -> Any:
     torch = _load_torch()
     cells = source if isinstance(source, torch.Tensor) else torch.from_dlpack(source)
-    return check_shape(cells)
+    return check_shape(cells, "a tensor")
 
 
 # --- slabs: the ones of "right" and of "wrong" for some persons, both [item, person] -------------

@@ -222,12 +222,12 @@ def _as_array(X: Any) -> npt.NDArray[Any]:
         ) from None
 
 
-def check_shape(cells: Matrix) -> Matrix:
+def check_shape(cells: Matrix, kind: str = "an array") -> Matrix:
     """Return a matrix ``[person, item]``, an array or a tensor; refuse other shapes."""
     if cells.ndim != 2 or cells.shape[1] == 0:
         raise BadResponses(
             "Answers must be a matrix with one row per person and one column per item; found "
-            f"an array of shape {tuple(cells.shape)}."
+            f"{kind} of shape {tuple(cells.shape)}."
         )
     return cells
 

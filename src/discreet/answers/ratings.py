@@ -383,7 +383,9 @@ class _RatingTable:
         for source in sources:
             yield from self._read(source)
         if not self._range:
-            raise BadResponses("The table has no row with a score, so there are no ratings in it.")
+            raise BadResponses(
+                "The table has column names but no rows, so there are no ratings in it."
+            )
 
     def _read(self, source: Source) -> Iterator[Int32Array]:
         columns = _find_columns(source.names, self._facets, self._reading, source.name)

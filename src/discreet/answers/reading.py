@@ -1,11 +1,9 @@
 """From files, data frames and arrays to :class:`discreet.Responses`.
 
 In: a path, a folder, a pattern or a frame, and how to read it. Out: one table. Every format is
-opened by :mod:`discreet.tables.opener` and hands its batches to the same two tables, long and wide;
-plain number and truth-value columns of a wide frame are packed as they are. The columns of a wide
-table (one row per person, one column per item) are packed to 2 bits a cell, 16,384 persons at a
-time, so that a file of any length needs little memory. Where persons come back or files have
-different items, the packed answers are put together as long rows.
+opened by :mod:`discreet.tables.opener` and hands its batches to the same two tables, long and wide.
+Wide tables are packed to 2 bits a cell, 16,384 persons at a time; where persons come back or files
+have different items, the packed answers are put together as long rows.
 """
 
 from __future__ import annotations
@@ -88,10 +86,9 @@ Codes = npt.NDArray[np.int32]
 
 
 class RawTable(NamedTuple):
-    """Items, persons (Arrow ids, or None for those in order), answers, groups.
+    """Items, persons (Arrow ids, or None for those in order), answers, groups, what was detected.
 
-    ``detected`` is what the data decided about how they are read, ``joined`` a sentence about
-    persons who stand in several rows of a wide table and lost answers by that.
+    ``joined`` is a sentence about persons who lost answers by standing in several rows.
     """
 
     items: tuple[str, ...]
@@ -119,12 +116,9 @@ def store_answers(
     ----------
     person, item, code, persons, items
         One entry per answer: who, to what, the category; and the names behind the codes.
-    reading, locate
-        Gives ``repeats``, ``one_means`` and steps; from an entry's number to its row's words.
-    when
-        What says which of repeated answers is the last; by default their order here.
-    column
-        The column of persons of a wide table, in which two persons may have one name.
+    locate, when, column
+        From an entry's number to its row's words; what repeated answers are in order of; the
+        column of persons of a wide table, in which two persons may have one name.
     """
     try:
         store = store_steps(person, item, code, len(persons), reading.steps_of(items))
@@ -386,7 +380,7 @@ def read_responses(
     reading = join_words(words)
     LOG.info("reading answers of %s", name_source(path))
     try:
-        return log_answers(read_planned(path, reading, progress))
+        return log_answers(_read_all(path, reading, progress, is_file=True))
     except BadResponses as refusal:
         raise refer_to_proposal(refusal, path, words) from None
 
@@ -399,9 +393,16 @@ def read_planned(
     path: str | os.PathLike[str], reading: Reading | None = None, progress: Progress | None = None
 ) -> Responses:
     """Do as :func:`read_responses` with a reading that was made before, for databases too."""
-    from discreet.tables.dataset import is_query, names_database, open_dataset, settle_reading
+    from discreet.tables.dataset import is_query, names_database
 
     is_file = not (is_query(path) or names_database(path))
+    return _read_all(path, reading or Reading(), progress, is_file=is_file)
+
+
+def _read_all(
+    path: str | os.PathLike[str], reading: Reading, progress: Progress | None, *, is_file: bool
+) -> Responses:
+    from discreet.tables.dataset import open_dataset, settle_reading
 
     def read(take: Callable[[Iterator[Source]], Any], rules: Reading) -> Any:
         if is_file:
@@ -409,7 +410,7 @@ def read_planned(
         with closing(open_dataset(path, {}, Resources(), rules)) as dataset:
             return take(shard.open() for shard in dataset.shards)
 
-    rules, table = read_steps(settle_reading(path, reading or Reading()), _take, read)
+    rules, table = read_steps(settle_reading(path, reading), _take, read)
     if is_file:
         _check_rows(table, rules, read)
     return _name_answers(table, rules, read)

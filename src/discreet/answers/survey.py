@@ -128,6 +128,11 @@ class SurveyDesign:
         parts = self.weight[positions], self.unit[positions], self.stratum_of
         return SurveyDesign(*parts, rows, self.replication)
 
+    @classmethod
+    def simple(cls, persons: int) -> SurveyDesign:
+        """Return a simple random sample: everybody counts alike, and is a PSU."""
+        return cls(np.ones(persons), np.arange(persons), np.zeros(persons, dtype=np.intp))
+
     @property
     def degrees(self) -> int:
         """Degrees of freedom of a variance: PSUs less strata, or those of the replicates."""
@@ -153,6 +158,32 @@ class SurveyDesign:
         PSUs count as drawn with replacement: the totals of the PSUs of a stratum vary about their
         mean, with n / (n - 1) for its n PSUs.
         """
+        deviation = self.deviate(moves)
+        return np.asarray(deviation.T @ deviation)
+
+    def deviate(self, moves: FloatArray) -> FloatArray:
+        """Return deviations whose squares add up to the design's variance.
+
+        Parameters
+        ----------
+        moves
+            As for :meth:`linearise`.
+
+        Returns
+        -------
+        deviation
+            ``[PSU, parameter]``, or ``[replicate, parameter]`` with replicate weights: ``a' b`` is
+            the covariance of two estimates, also where they are about different persons of one
+            sample, such as groups that share schools. Replicates are linear: what an estimate moves
+            by where persons get their replicate weights.
+        """
+        if self.replicates is not None and self.replication is not None:
+            nothing = np.ones_like(self.replicates)
+            ratio = np.divide(
+                self.replicates, self.weight[:, None], out=nothing, where=self.weight[:, None] > 0
+            )
+            factor = self.replication.find_factor(self.replicates.shape[1])
+            return np.asarray(np.sqrt(factor) * ((ratio - 1).T @ moves))
         stratum = self.stratum_of
         size = np.bincount(stratum)
         total = np.zeros((len(stratum), moves.shape[1]))
@@ -161,17 +192,16 @@ class SurveyDesign:
         np.add.at(mean, stratum, total)
         mean /= np.maximum(size, 1)[:, None]
         scale = np.sqrt(size / np.maximum(size - 1, 1))[stratum]
-        centred = (total - mean[stratum]) * scale[:, None]
-        return np.asarray(centred.T @ centred)
+        return np.asarray((total - mean[stratum]) * scale[:, None])
 
     def take_as_simple(self, moves: FloatArray) -> FloatArray:
-        """Return the variances of a simple random sample with as many persons."""
+        """Return scores whose squares add up to the variance of a simple random sample."""
         chosen = self.in_domain
         weight = self.weight[chosen]
         score = moves[chosen] / weight[:, None]
         share = weight / weight.sum()
-        variance = share @ (score - share @ score) ** 2
-        return np.asarray(variance * weight.sum() ** 2 / max(len(chosen) - 1, 1))
+        centred = (score - share @ score) * np.sqrt(share)[:, None]
+        return np.asarray(centred * weight.sum() / np.sqrt(max(len(chosen) - 1, 1)))
 
     def replicate(
         self, estimate: FloatArray, solve: Callable[[FloatArray], FloatArray]
@@ -181,6 +211,61 @@ class SurveyDesign:
             raise BadUsage("there are no replicate weights")
         moved = np.stack([solve(column) for column in self.replicates.T]) - estimate
         return np.asarray(moved.T @ moved) * self.replication.find_factor(len(moved))
+
+
+@dataclass(frozen=True)
+class DesignTest:
+    """A test that some numbers are all zero: chi-squared as corrected for the design."""
+
+    statistic: float
+    degrees: int
+    p_value: float
+
+
+def apply_rao_scott(
+    value: FloatArray, deviation: FloatArray, working: FloatArray, degrees: int
+) -> DesignTest:
+    """Test that numbers are zero under a sampling design.
+
+    Parameters
+    ----------
+    value
+        The numbers.
+    deviation
+        From :meth:`SurveyDesign.deviate`, ``[PSU, number]``.
+    working
+        Their covariance in a simple random sample. It is the metric of the test, and need not be
+        right: what it lacks is in the correction.
+    degrees
+        Degrees of freedom of the design.
+
+    Notes
+    -----
+    ``X = value' working^-1 value`` is a sum of chi-squares with the eigenvalues of ``working^-1
+    covariance`` as weights. X over the sum t of the weights is compared with the F distribution
+    with f and f times ``degrees`` degrees of freedom, ``f = t^2 / sum of squared weights``. Of one
+    number that is Student's test. The design may have fewer degrees of freedom than there are
+    numbers, unlike for a Wald test.
+
+    References
+    ----------
+    Rao, J. N. K. and Scott, A. J. (1984). On chi-squared tests for multiway contingency tables with
+    cell proportions estimated from survey data. Annals of Statistics 12(1), 46-60. Thomas, D. R.
+    and Rao, J. N. K. (1987). Small-sample comparisons of level and power for simple goodness-of-fit
+    statistics under cluster sampling. Journal of the American Statistical Association 82, 630-636.
+    """
+    from scipy.special import fdtrc
+
+    inverse = np.linalg.pinv(working, rcond=1e-10, hermitian=True)
+    rank = int(np.linalg.matrix_rank(working, rtol=1e-10, hermitian=True))
+    effects = inverse @ (deviation.T @ deviation)
+    total = float(np.trace(effects))
+    if not (rank and total > 0):
+        return DesignTest(float("nan"), 0, float("nan"))
+    ratio = float(value @ inverse @ value) / total
+    freedom = total**2 / float((effects * effects.T).sum())
+    p_value = float(fdtrc(freedom, freedom * degrees, ratio))
+    return DesignTest(ratio * rank, rank, p_value)
 
 
 def make_sample(
@@ -321,12 +406,17 @@ def _number_texts(
     return values, number.reshape(-1)
 
 
+UNWEIGHTED_TEST = (
+    "its chi-squared counts persons, who here have weights and clusters. Take test='wald' (--test "
+    "wald), whose errors know the design"
+)
+"""Why tests of equal scores and of likelihoods between groups are refused."""
 PSEUDO_LIKELIHOOD = (
     "a weighted likelihood is no likelihood, so that twice its gain is not chi-squared (Binder "
     "1983; Rao & Scott 1984). Test the answers without weights, which tests the model in the "
     "sample and not in the population"
 )
-"""Why tests by chi-squared are refused."""
+"""Why likelihood ratios are refused that no difference of thresholds replaces."""
 OF_SAMPLE = (
     "it would describe the persons of the sample, not the population. Give the answers without "
     "weights if that is meant"

@@ -6,7 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
-from discreet.cli.answers import AnswersFile, ReadingOptions, read_answers, split_names
+from discreet.cli.answers import (
+    AnswersFile,
+    ReadingOptions,
+    WeightOptions,
+    read_answers,
+    read_weighted,
+    split_names,
+)
 from discreet.cli.calibrations import (
     ScaleText,
     add_scaled,
@@ -31,6 +38,7 @@ from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.items.dif import DifTable
+    from discreet.items.group_means import GroupMeans
     from discreet.items.mislabelled import Mislabelled
     from discreet.persons.scoring import PersonScores
     from discreet.scales.reported import Scale
@@ -40,6 +48,7 @@ if TYPE_CHECKING:
 ABILITIES_FILE = "abilities.confidential.csv"
 TABLE_FILE = "score_table.confidential.csv"
 REGRESSION_FILE = "regression.confidential.csv"
+MEANS_FILE = "group_means.confidential.csv"
 DIF_FILE = "dif.confidential.csv"
 OMNIBUS_FILE = "dif_omnibus.confidential.csv"
 LABELS_FILE = "mislabelled.confidential.csv"
@@ -109,18 +118,22 @@ def score(
     regress: Annotated[
         str, option("COLS", "Abilities may depend on these columns, such as grade,sex.")
     ] = "",
+    means: Annotated[
+        str | None, option("COL", "Also estimate the mean ability of each group of this column.")
+    ] = None,
     seed: Annotated[int, option("S", "Random seed of the plausible values.", min=0)] = 0,
     scale: ScaleText = None,
     output: ResultOptions,
+    weights: WeightOptions,
     reading: ReadingOptions,
 ) -> None:
     """Estimate abilities with known difficulties. The results are about persons: confidential."""
     target = read_wanted(scale)
-    output.check(ABILITIES_FILE, TABLE_FILE, REGRESSION_FILE)
+    output.check(ABILITIES_FILE, TABLE_FILE, REGRESSION_FILE, MEANS_FILE)
     item_parameters = read_calibration(calibration)
     columns = split_names(regress)
-    groups = list(dict.fromkeys([*(reading.group or []), *columns]))
-    responses = read_answers(file, replace(reading, group=groups or None))
+    groups = list(dict.fromkeys([*(reading.group or []), *columns, *([means] if means else [])]))
+    responses = read_weighted(file, replace(reading, group=groups or None), weights)
     import numpy as np
 
     from discreet.persons.scoring import score as estimate_abilities
@@ -136,11 +149,23 @@ def score(
         )
     turned = stored_scale(calibration) if target is None else target.settle(_spread_of(scores))
     tables = {} if output.out is None else _list_tables(scores, item_parameters, turned)
+    document = _describe_scores(scores, turned)
+    group_means = None if means is None else _find_means(responses, item_parameters, means)
+    if group_means is not None:
+        tables[MEANS_FILE] = confidential(group_means.to_dict())
+        test = vars(group_means.test)
+        document["means"] = {"groups": list_rows(group_means.to_dict()), "equal": test}
     written = output.write(tables)
-    output.show(_describe_scores(scores, turned), lambda: _print_scores(scores, turned))
+    output.show(document, lambda: _print_scores(scores, turned, group_means))
     if plausible and output.out is None and not output.as_json:
         note("The plausible values are in the table that --out DIR writes, and in --json.")
     conclude(scores.warnings, written)
+
+
+def _find_means(responses: Any, item_parameters: Any, column: str) -> GroupMeans:
+    from discreet.items.group_means import find_group_means
+
+    return find_group_means(responses, item_parameters, column)
 
 
 def _spread_of(scores: PersonScores) -> Any:
@@ -178,7 +203,9 @@ def _describe_scores(scores: PersonScores, scale: Scale | None) -> dict[str, Any
     }
 
 
-def _print_scores(scores: PersonScores, scale: Scale | None) -> None:
+def _print_scores(
+    scores: PersonScores, scale: Scale | None, means: GroupMeans | None = None
+) -> None:
     say(f"{len(scores.persons):,} persons, {len(scores.items):,} items, {scores.method}")
     if scores.prior is not None:
         say(f"Abilities: normal, mean {scores.prior.mean:.3f}, SD {scores.prior.sd:.3f}")
@@ -188,6 +215,10 @@ def _print_scores(scores: PersonScores, scale: Scale | None) -> None:
         print_columns(scores.regression.to_dict(), ("term", "coefficient", "se"))
     if scale is not None:
         say(f"Scale: {scale}")
+    if means is not None:
+        say(f"Mean abilities of groups, in logits; p-value of equal means {means.test.p_value:.3f}")
+        say()
+        print_columns(means.to_dict(), ("group", "persons", "mean", "se", "lower", "upper"))
     say()
     scaled = ("scaled_ability", "scaled_se")
     names = ("person", "ability", "se", *scaled, "score", "answered", "status")
@@ -222,6 +253,7 @@ def dif(
     ] = False,
     method: Method = "auto",
     output: ResultOptions,
+    weights: WeightOptions,
     reading: ReadingOptions,
 ) -> None:
     """Compare groups of persons item by item. Needs one --group. Confidential."""
@@ -232,7 +264,7 @@ def dif(
         )
     check_method(method)
     output.check(DIF_FILE, OMNIBUS_FILE)
-    responses = read_answers(file, reading)
+    responses = read_weighted(file, reading, weights)
     from discreet.items.dif import find_dif
 
     with working("Comparing groups"):

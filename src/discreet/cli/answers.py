@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 from discreet.cli.options import (
     AsJson,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from discreet.answers.judges import Comparisons
     from discreet.answers.protocol import Answers
     from discreet.answers.responses import Responses
+    from discreet.answers.survey import DesignWords
     from discreet.counts import PairCounts
     from discreet.resources import Resources
     from discreet.tables.inspection import Inspection
@@ -387,6 +388,17 @@ def name_answers(source: str) -> str:
 def read_answers(source: str, reading: ReadingOptions) -> Responses:
     """Return the answers in a file, folder or pattern, in a database, or of a query."""
     return _read_planned(source, decide_plan(source, reading))
+
+
+def read_weighted(source: str, reading: ReadingOptions, weights: WeightOptions) -> Responses:
+    """Return answers with the sampling design that is stated, if any."""
+    if not weights.stated:
+        return read_answers(source, reading)
+    if weights.weight is None:
+        raise BadUsage("a sampling design needs weights; say --weight COL.")
+    groups = list(dict.fromkeys([*(reading.group or []), *weights.columns]))
+    answers = read_answers(source, replace(reading, group=groups))
+    return answers.weigh(**cast("DesignWords", weights.stated))
 
 
 def _read_planned(source: str, plan: Reading) -> Responses:

@@ -15,6 +15,7 @@ import numpy as np
 
 from discreet.answers.opening import name_model
 from discreet.answers.responses import Responses
+from discreet.answers.survey import UNWEIGHTED_TEST, refuse_weights
 from discreet.errors import BadUsage
 from discreet.items.group_differences import (
     Contrasts,
@@ -285,11 +286,11 @@ def run_wald(
             f"Wald tests compare two groups, found {len(split.labels)} "
             f"({', '.join(split.labels)}); find_dif compares several"
         )
-    estimates = calibrate_groups(split, method, model)
-    places, points = list_compared_points(estimates, split, by_step)
+    fits = calibrate_groups(split, method, model)
+    places, points = list_compared_points(fits, split, by_step)
     everything = np.ones(len(places.item), dtype=bool)
     contrasts, status = contrast(points[0], points[1], everything)
-    first = estimates[0]
+    first = fits[0].estimate
     return WaldTest(
         groups=(split.labels[0], split.labels[1]),
         persons=(split.parts[0].n_persons, split.parts[1].n_persons),
@@ -351,6 +352,12 @@ def find_dif(
         Whether to compare every step of the items instead of their locations (Wald only): an item
         may be as hard as a whole while one of its steps is not.
 
+    Notes
+    -----
+    Where the answers have weights, tests are by ``"wald"``. Groups of one sample share primary
+    sampling units: the errors come from the design, p-values from Student's distribution, and the
+    tests of all groups together from Rao and Scott's correction.
+
     Returns
     -------
     DifTable
@@ -387,19 +394,21 @@ def find_dif(
     adjust([], adjustment)
     source = load_grouped(responses, groups, name_model(responses, model, reading))
     split = split_groups(source, groups)
+    if test != "wald":
+        refuse_weights(source.sample, f"the test {test!r}", UNWEIGHTED_TEST)
     base = _find_reference(split, reference)
     anchor = _find_anchors(source.items, anchors)
     if test == "wald":
-        estimates = calibrate_groups(split, method, model)
-        places, points = list_compared_points(estimates, split, by_step)
+        fits = calibrate_groups(split, method, model)
+        places, points = list_compared_points(fits, split, by_step)
         chosen = None if anchor is None else anchor[places.item]
         compared = _compare_points(points, base, chosen, level)
         items = tuple(source.items[i] for i in places.item)
         table = _tabulate(items, split, base, compared, adjustment, level)
         return replace(
             table,
-            method=estimates[base].method,
-            choice=estimates[base].choice,
+            method=fits[base].estimate.method,
+            choice=fits[base].estimate.choice,
             step=places.step * (len(split.labels) - 1),
         )
     compare = _compare_scores if test == "mantel-haenszel" else _compare_likelihoods
@@ -428,12 +437,14 @@ class _Compared:
     """Every focal group against the reference, and all groups together.
 
     ``factor`` is how many errors wide intervals are that hold for all rows: NaN where they cannot,
-    infinite where the rows' number decides (Bonferroni).
+    infinite where the rows' number decides (Bonferroni). ``tested`` are p-values of all groups
+    together, where they do not come from chi-squared.
     """
 
     rows: list[tuple[Contrasts, tuple[str, ...]]]
     statistic: FloatArray
     degrees: Int64Array
+    tested: FloatArray | None = None
     factor: float = float("nan")
 
 
@@ -466,7 +477,7 @@ def _compare_scores(
         status = tuple("compared" if np.isfinite(one.log_odds) else NO_STRATA for one in odds)
         rows.append((Contrasts(difference, se, anchors, p_value), status))
     tests = [compare_all(table) for table in tables]
-    return _Compared(rows, *_columns_of(tests), BONFERRONI)
+    return _Compared(rows, *_columns_of(tests), factor=BONFERRONI)
 
 
 def _compare_likelihoods(
@@ -494,7 +505,7 @@ def _compare_likelihoods(
         difference, se = np.array(pairs).T
         only = _chances(statistic, degrees) if len(split.labels) == 2 else None
         rows.append((Contrasts(difference, se, anchors, only), status))
-    return _Compared(rows, statistic, degrees, BONFERRONI)
+    return _Compared(rows, statistic, degrees, factor=BONFERRONI)
 
 
 def _subtract(split: ItemSplit | str, focal: int, base: int) -> tuple[float, float]:
@@ -523,7 +534,9 @@ def _chances(statistic: FloatArray, degrees: Int64Array) -> FloatArray:
 
 def _find_reference(split: Split, reference: str | None) -> int:
     if reference is None:
-        return int(np.argmax([part.n_persons for part in split.parts]))
+        samples = [(part.sample, part.n_persons) for part in split.parts]
+        sizes = [number if one is None else one.weight.sum() for one, number in samples]
+        return int(np.argmax(sizes))
     if reference not in split.labels:
         raise BadUsage(
             f"there is no group {reference!r}; choose the reference among {', '.join(split.labels)}"
@@ -560,7 +573,9 @@ def _tabulate(
     number = max(int(np.isfinite(columns["se"]).sum()), 1)
     is_known = compared.factor != BONFERRONI
     half = (compared.factor if is_known else two_sided_quantile(level / number)) * columns["se"]
-    p_value = _chances(compared.statistic, compared.degrees)
+    p_value = compared.tested
+    if p_value is None:
+        p_value = _chances(compared.statistic, compared.degrees)
     omnibus = OmnibusDif(
         items, compared.statistic, compared.degrees, p_value, adjust(p_value, adjustment)
     )

@@ -19,20 +19,24 @@ it, empty for the others; all other items are the same for everybody, and hold t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import astuple, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
+from discreet.answers.survey import apply_rao_scott
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
-from discreet.items.groups import Split
+from discreet.items.groups import GroupFit, Split
 from discreet.models.conditional.estimator import find_maximum
 from discreet.models.conditional.maximise import ConditionalFit
 from discreet.models.conditional.patterns import group_patterns
 from discreet.results.estimate import Estimate, Status, draw_errors
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
+
+if TYPE_CHECKING:
+    from discreet.models.weighted import DesignFit
 
 SMALLEST = 1e-12
 """Variances below are rounding errors: that of the only anchor, say."""
@@ -54,16 +58,29 @@ class Points:
         Of all points, zero where there is no number.
     status
         Why a point has a number, or none.
+    deviation
+        With weights, ``[PSU, point]``: what the covariance of two groups is made of. Groups of one
+        sample share PSUs, so that they are not independent.
+    degrees
+        With weights, the degrees of freedom of the design.
     """
 
     label: str
     value: FloatArray
     covariance: FloatArray
     status: tuple[str, ...]
+    deviation: FloatArray | None = None
+    degrees: int = 0
 
     @property
     def known(self) -> BoolArray:
         return np.isfinite(self.value)
+
+    def centre_deviation(self, anchors: BoolArray) -> FloatArray:
+        """Return the deviations of the points less the mean of the anchors."""
+        if self.deviation is None:
+            raise BadUsage("these points have no design")
+        return np.asarray(self.deviation - self.deviation[:, anchors].mean(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,11 +115,12 @@ class Places:
 
 
 def list_compared_points(
-    estimates: list[Estimate], split: Split, by_step: bool
+    fits: list[GroupFit], split: Split, by_step: bool
 ) -> tuple[Places, list[Points]]:
     """Return what is compared, in every group."""
+    estimates = [group_fit.estimate for group_fit in fits]
     lacking = [_find_lacking(estimate, estimates) for estimate in estimates]
-    grouped = list(zip(split.labels, estimates, lacking, strict=True))
+    grouped = list(zip(split.labels, fits, lacking, strict=True))
     if not by_step:
         item = np.arange(len(estimates[0].items))
         return Places(item), [_locate(*group) for group in grouped]
@@ -126,27 +144,41 @@ def _find_lacking(estimate: Estimate, all_groups: list[Estimate]) -> list[str]:
     ]
 
 
-def _locate(label: str, estimate: Estimate, lacking: list[str]) -> Points:
+def _locate(label: str, fitted: GroupFit, lacking: list[str]) -> Points:
+    estimate, design = fitted.estimate, fitted.design
     usable = estimate.estimated & np.array([not one for one in lacking])
     covariance = _spread_covariance(estimate, estimate.covariance, estimate.estimated)
     status = [_explain(one, word) for one, word in zip(estimate.status, lacking, strict=True)]
-    return Points(label, np.where(usable, estimate.difficulty, np.nan), covariance, tuple(status))
+    value = np.where(usable, estimate.difficulty, np.nan)
+    points = Points(label, value, covariance, tuple(status))
+    return points if design is None else _add(points, design, design.location, estimate.estimated)
 
 
 def _spread_steps(
-    label: str, estimate: Estimate, lacking: list[str], item: IndexArray, step: Any
+    label: str, fitted: GroupFit, lacking: list[str], item: IndexArray, step: Any
 ) -> Points:
     """Put thresholds at their points; an item that lacks a category has none."""
+    estimate, design = fitted.estimate, fitted.design
     inside = step <= np.array(estimate.steps)[item]
     value = np.full(len(item), np.nan)
     value[inside] = estimate.thresholds[item[inside], step[inside] - 1]
-    covariance = _spread_covariance(estimate, estimate.threshold_covariance, np.isfinite(value))
+    has_number = np.isfinite(value)
+    covariance = _spread_covariance(estimate, estimate.threshold_covariance, has_number)
     status = [
         _explain(estimate.ladder.status[i][k - 1] if is_inside else Status.ESTIMATED, lacking[i])
         for i, k, is_inside in zip(item, step, inside, strict=True)
     ]
     value[[bool(lacking[i]) for i in item]] = np.nan
-    return Points(label, value, covariance, tuple(status))
+    points = Points(label, value, covariance, tuple(status))
+    return points if design is None else _add(points, design, design.threshold, has_number)
+
+
+def _add(points: Points, design: DesignFit, moves: FloatArray, has_number: BoolArray) -> Points:
+    """Add what the design says of the points that have a number."""
+    deviation = design.sample.deviate(moves)
+    full = np.zeros((len(deviation), len(has_number)))
+    full[:, has_number] = deviation
+    return replace(points, deviation=full, degrees=max(design.sample.degrees, 1))
 
 
 def _explain(status: str, lacking: str) -> str:
@@ -183,46 +215,87 @@ def contrast(first: Points, second: Points, anchor: BoolArray) -> tuple[Contrast
             "with a difficulty in common; a comparison needs two or more"
         )
     difference = np.zeros(len(common))
-    variance = np.zeros(len(common))
     for points, sign in ((second, 1.0), (first, -1.0)):
         b = np.where(common, points.value, 0.0)
         difference += sign * (b - b[anchors].mean())
-        variance += _centred_variance(points.covariance, anchors)
     difference[~common] = np.nan
     with np.errstate(invalid="ignore"):
-        se = np.where(common, np.sqrt(variance), np.nan)
-    return Contrasts(difference, se, anchors), _statuses(first, second)
+        se = np.where(common, np.sqrt(_find_variance(first, second, anchors)), np.nan)
+    contrasts = Contrasts(difference, se, anchors)
+    if first.deviation is not None:
+        from scipy.special import stdtr
+
+        tested = 2 * stdtr(first.degrees, -np.abs(contrasts.z))
+        contrasts = replace(contrasts, tested=np.asarray(tested))
+    return contrasts, _statuses(first, second)
 
 
-def compare_points(points: list[Points], anchor: BoolArray) -> tuple[FloatArray, Int64Array]:
+def _find_variance(first: Points, second: Points, anchors: BoolArray) -> FloatArray:
+    """Return variances of differences; without weights groups are other persons, independent."""
+    if first.deviation is not None:
+        moved = second.centre_deviation(anchors) - first.centre_deviation(anchors)
+        return np.asarray((moved**2).sum(axis=0))
+    variances = [_centred_variance(points.covariance, anchors) for points in (second, first)]
+    return np.asarray(variances[0] + variances[1])
+
+
+def compare_points(
+    points: list[Points], anchor: BoolArray
+) -> tuple[FloatArray, Int64Array, FloatArray | None]:
     """Return chi-squared of equal points in all groups, each centred on the anchors, and degrees.
 
-    Groups are other persons, so that their estimates are independent.
+    Groups are other persons, so that their estimates are independent. With weights that is not so:
+    the statistic is then corrected for the design, and its p-values are the third result.
     """
     common, anchors = _find_anchors(points, anchor)
     value = np.stack([np.where(common, group.value, 0.0) for group in points])
     value -= value[:, anchors].mean(axis=1, keepdims=True)
+    if points[0].deviation is not None:
+        return _compare_by_design(points, value, common, anchors)
     variance = np.stack([_centred_variance(group.covariance, anchors) for group in points])
     weight = 1 / np.where(common, np.maximum(variance, SMALLEST), 1.0)
     mean = (weight * value).sum(axis=0) / weight.sum(axis=0)
     statistic = (weight * (value - mean) ** 2).sum(axis=0)
     degrees = np.full(len(common), len(points) - 1)
-    return np.where(common, statistic, np.nan), np.where(common, degrees, 0)
+    return np.where(common, statistic, np.nan), np.where(common, degrees, 0), None
+
+
+def _compare_by_design(
+    points: list[Points], value: FloatArray, common: BoolArray, anchors: BoolArray
+) -> tuple[FloatArray, Int64Array, FloatArray]:
+    """Test every point for equal numbers in all groups under the sampling design."""
+    deviation = np.stack([group.centre_deviation(anchors) for group in points])
+    moved = deviation[1:] - deviation[0]
+    tests = []
+    for point in range(len(common)):
+        spread = np.maximum((deviation[:, :, point] ** 2).sum(axis=1), SMALLEST)
+        working = np.diag(spread[1:]) + spread[0]
+        difference = value[1:, point] - value[0, point]
+        test = apply_rao_scott(difference, moved[:, :, point].T, working, points[0].degrees)
+        tests.append(astuple(test) if common[point] else (np.nan, 0, np.nan))
+    statistic, degrees, p_value = np.array(tests).T
+    return statistic, degrees.astype(np.int64), p_value
 
 
 def find_largest_error(points: list[Points], base: int, anchor: BoolArray, level: float) -> float:
     """Return how many errors wide intervals of all contrasts are that hold together (max-t)."""
     common, anchors = _find_anchors(points, anchor)
+    if points[0].deviation is not None:
+        deviation = np.stack([group.centre_deviation(anchors)[:, common] for group in points])
+        moved = np.hstack(list(np.delete(deviation, base, axis=0) - deviation[base]))
+        errors = draw_errors(moved.T @ moved, np.random.default_rng(0), points[0].degrees)
+        spread = np.maximum(np.sqrt((moved**2).sum(axis=0)), np.sqrt(SMALLEST))
+        return float(np.quantile(np.abs(errors / spread).max(axis=1), 1 - level))
     centring = np.eye(len(common))[common]
     centring[:, anchors] -= 1 / anchors.sum()
-    errors = [
+    by_group = [
         draw_errors(centring @ group.covariance @ centring.T, np.random.default_rng(number))
         for number, group in enumerate(points)
     ]
-    largest = np.zeros(len(errors[base]))
-    for number, group_errors in enumerate(errors):
+    largest = np.zeros(len(by_group[base]))
+    for number, group_errors in enumerate(by_group):
         if number != base:
-            difference = group_errors - errors[base]
+            difference = group_errors - by_group[base]
             spread = np.maximum(difference.std(axis=0), np.sqrt(SMALLEST))
             largest = np.maximum(largest, np.abs(difference / spread).max(axis=1))
     return float(np.quantile(largest, 1 - level))

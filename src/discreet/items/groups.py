@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
-from discreet.answers.survey import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.models.calibrate import fit
+from discreet.models.methods import FitRequest
 from discreet.results.dropped import saying_it_otherwise
 from discreet.results.estimate import Estimate, FitWarning, WarningKind
 from discreet.tables.reading import ReadingWords
@@ -31,6 +31,9 @@ from discreet.types import (
     Model,
     Texts,
 )
+
+if TYPE_CHECKING:
+    from discreet.models.weighted import DesignFit
 
 SCORE_SPLITS = ("mean score", "median score")
 LOW_HIGH = ("low score", "high score")
@@ -108,6 +111,8 @@ def split_groups(responses: Responses, groups: Any) -> Split:
     number = np.full(len(labels), -1)
     for position, name in enumerate(names):
         number[labels == name] = position
+    if responses.sample is not None:
+        number[responses.sample.weight == 0] = -1  # outside the domain
     parts = tuple(take_group(responses, number == position) for position in range(len(names)))
     return Split(names, parts, missing, warnings, number)
 
@@ -115,9 +120,7 @@ def split_groups(responses: Responses, groups: Any) -> Split:
 def load_grouped(responses: Any, groups: Any, words: ReadingWords) -> Responses:
     """Return answers in memory, with the group column that is asked for."""
     is_column = isinstance(groups, str) and groups not in SCORE_SPLITS
-    source = load_answers(responses, words, group=groups if is_column else ())
-    refuse_weights(source.sample, "a test of group differences by chi-squared", PSEUDO_LIKELIHOOD)
-    return source
+    return load_answers(responses, words, group=groups if is_column else ())
 
 
 def _label_persons(responses: Responses, groups: Any) -> Texts:
@@ -155,10 +158,21 @@ def _label_by_score(responses: Responses, split: str) -> Texts:
     """Label low and high scorers; a person without answers gets no label."""
     value = _mean_item_scores(responses)
     scored = ~np.isnan(value)
-    middle = np.mean(value[scored]) if split == SCORE_SPLITS[0] else np.median(value[scored])
+    sample = responses.sample
+    weight = np.ones(len(value)) if sample is None else sample.weight
+    find_middle = np.average if split == SCORE_SPLITS[0] else _find_median
+    middle = find_middle(value[scored], weights=weight[scored])
     labels = np.array(LOW_HIGH, dtype=object)[(value > middle).astype(np.intp)]
     labels[~scored] = ""
     return labels
+
+
+def _find_median(value: FloatArray, *, weights: FloatArray) -> float:
+    """Return the middle of some numbers, each of which counts as often as its weight says."""
+    order = np.argsort(value)
+    below = np.cumsum(weights[order])
+    ends = [np.searchsorted(below, below[-1] / 2, side) for side in ("left", "right")]
+    return float(value[order][np.minimum(ends, len(value) - 1)].mean())
 
 
 def _mean_item_scores(responses: Responses) -> FloatArray:
@@ -186,8 +200,11 @@ def _count_points(responses: Responses, steps: IndexArray) -> Int64Array:
 
 def take_group(responses: Responses, chosen: BoolArray) -> Responses:
     """Return the answers of some of the persons."""
-    store = responses.store.pick(np.flatnonzero(chosen))
-    return Responses(responses.items, responses.persons[chosen], store, lowest=responses.lowest)
+    positions = np.flatnonzero(chosen)
+    store = responses.store.pick(positions)
+    sample = None if responses.sample is None else responses.sample.take(positions)
+    persons, lowest = responses.persons[chosen], responses.lowest
+    return Responses(responses.items, persons, store, lowest=lowest, sample=sample)
 
 
 ADJUSTMENTS: tuple[str, ...] = get_args(Adjustment)
@@ -252,27 +269,48 @@ def warn_of_small_groups(split: Split) -> tuple[FitWarning, ...]:
     return (FitWarning(WarningKind.SMALL_GROUP, sentence),)
 
 
-def calibrate_groups(split: Split, method: Method, model: Model) -> list[Estimate]:
+@dataclass(frozen=True, eq=False)
+class GroupFit:
+    """The calibration of a group; with weights, how its persons move it."""
+
+    estimate: Estimate
+    design: DesignFit | None = None
+
+
+def calibrate_groups(split: Split, method: Method, model: Model) -> list[GroupFit]:
     """Calibrate the groups apart, all by one method."""
-    estimates = _fit_each(split, method, model)
-    others = [estimate for estimate in estimates if estimate.method != estimates[0].method]
-    if not others:
-        return estimates
+    fits = _fit_each(split, method, model)
+    methods = {group_fit.estimate.method for group_fit in fits}
+    if len(methods) == 1:
+        return fits
     # Left alone, each group found its own method: take the one that serves them all.
-    (choice,) = {estimate.choice for estimate in estimates if estimate.method == "refined"}
-    return [replace(estimate, choice=choice) for estimate in _fit_each(split, "refined", model)]
+    (choice,) = {one.estimate.choice for one in fits if one.estimate.method == "refined"}
+    return [
+        replace(group_fit, estimate=replace(group_fit.estimate, choice=choice))
+        for group_fit in _fit_each(split, "refined", model)
+    ]
 
 
-def _fit_each(split: Split, method: Method, model: Model) -> list[Estimate]:
-    estimates = []
+def fit_group(part: Responses, method: Method, model: Model) -> GroupFit:
+    """Calibrate the answers of one group."""
+    if part.sample is None:
+        return GroupFit(fit(part, method=method, model=model))
+    from discreet.models.weighted import fit_weighted  # loads SciPy
+
+    fitted = fit_weighted(part, FitRequest(method, True, 0.0, "normal", model))
+    return GroupFit(fitted.estimate, fitted)
+
+
+def _fit_each(split: Split, method: Method, model: Model) -> list[GroupFit]:
+    fits = []
     for label, part in zip(split.labels, split.parts, strict=True):
         try:
             with saying_it_otherwise():
-                estimates.append(fit(part, method=method, model=model))
+                fits.append(fit_group(part, method, model))
         except DisconnectedItems as error:
             raise DisconnectedItems(
                 f"the group {label!r} ({part.n_persons} persons) cannot be calibrated on its "
                 f"own: {error}. A group needs some {FEW_PERSONS} persons: join small groups, or "
                 "leave their labels blank"
             ) from error
-    return estimates
+    return fits

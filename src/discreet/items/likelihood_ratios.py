@@ -14,10 +14,11 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from discreet.answers.opening import count_pairs, load_answers, name_model
+from discreet.answers.opening import load_answers, name_model
 from discreet.answers.responses import Responses
 from discreet.answers.survey import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.errors import BadUsage, DisconnectedItems
+from discreet.items.design_tests import compare_step_distances, compare_thresholds
 from discreet.items.groups import (
     Split,
     chi_squared_tail,
@@ -52,7 +53,9 @@ class AndersenTest(Tabular):
     ----------
     statistic, degrees, p_value
         Chi-squared when the model holds, with ``(groups - 1) (items - 1)`` degrees of freedom;
-        with steps there are as many as numbers that are free, in each group but one.
+        with steps there are as many as numbers that are free, in each group but one. With weights
+        the thresholds are compared instead of likelihoods, with Rao and Scott's correction for the
+        design; log-likelihoods are then NaN.
     groups, persons
         Labels and sizes of the groups.
     split
@@ -137,27 +140,38 @@ def run_andersen(
     source = source if chosen == RATING_SCALE else leave_unused(source)
     split = split_groups(source, groups)
     items = _comparable_items(split, source.items, chosen)
-    together = find_maximum(_join(source, split, items), chosen)
-    apart = [_maximise_group(part.select(items), chosen, label) for label, part in split.pairs]
-    statistic = 2 * (sum(fit.log_likelihood for fit in apart) - together.log_likelihood)
-    degrees = (len(apart) - 1) * together.free
+    answers = split.select(items)
+    if source.sample is None:
+        parts = _compare_likelihoods(_join(source, split, items), answers, chosen)
+    else:
+        parts = compare_thresholds(answers, chosen)
     excluded = _list_excluded(source, items)
     warnings = (*split.warnings, *_tell_not_compared(excluded, chosen))
     warn_of_dropped(warnings)
     return AndersenTest(
-        statistic=statistic,
-        degrees=degrees,
-        p_value=chi_squared_tail(statistic, degrees),
+        **parts,
         groups=split.labels,
         persons=tuple(part.n_persons for part in split.parts),
         items=items,
-        difficulty=np.stack([fit.location for fit in apart]),
         excluded=excluded,
-        log_likelihood=together.log_likelihood,
-        log_likelihoods=tuple(fit.log_likelihood for fit in apart),
         warnings=warnings,
         split=groups if isinstance(groups, str) else "given labels",
     )
+
+
+def _compare_likelihoods(everybody: Responses, split: Split, model: str) -> dict[str, Any]:
+    together = find_maximum(everybody, model)
+    apart = [_maximise_group(part, model, label) for label, part in split.pairs]
+    statistic = 2 * (sum(fit.log_likelihood for fit in apart) - together.log_likelihood)
+    degrees = (len(apart) - 1) * together.free
+    return {
+        "statistic": statistic,
+        "degrees": degrees,
+        "p_value": chi_squared_tail(statistic, degrees),
+        "difficulty": np.stack([fit.location for fit in apart]),
+        "log_likelihood": together.log_likelihood,
+        "log_likelihoods": tuple(fit.log_likelihood for fit in apart),
+    }
 
 
 def _maximise_group(part: Responses, model: str, label: str) -> ConditionalFit:
@@ -198,7 +212,7 @@ def _list_full(answers: Responses, model: str) -> tuple[str, ...]:
 
 
 def _linked_items(part: Responses, label: str) -> set[str]:
-    counts = count_pairs(part)
+    counts = part.count()
     _, linked, _ = classify(counts)
     if len(linked) < 2:
         raise DisconnectedItems(
@@ -468,7 +482,8 @@ class StepModelTest(Tabular):
     ----------
     statistic, degrees, p_value
         Chi-squared when the rating scale model holds, with as many degrees of freedom as partial
-        credit has more free numbers.
+        credit has more free numbers. With weights the distances of steps are compared, with Rao and
+        Scott's correction for the design; log-likelihoods are then NaN.
     models, log_likelihoods, free
         Partial credit, then rating scale: their conditional log-likelihoods, and how many numbers
         are free in each.
@@ -539,9 +554,8 @@ def compare_step_models(responses: Any, **reading: Unpack[ReadingWords]) -> Step
     True
     """
     source = load_answers(responses, reading)
-    refuse_weights(
-        source.sample, "the test of partial credit against rating scale", PSEUDO_LIKELIHOOD
-    )
+    if source.sample is not None:
+        source = source.select_persons(source.sample.in_domain)
     if max(source.steps) == 1:
         raise BadUsage(
             "partial credit and rating scale are models of answers with steps; of right and wrong "
@@ -556,23 +570,27 @@ def compare_step_models(responses: Any, **reading: Unpack[ReadingWords]) -> Step
     chosen = source.select(items)
     excluded = _list_excluded(source, items)
     models = (PARTIAL_CREDIT, RATING_SCALE)
-    fits = [find_maximum(chosen, model) for model in models]
-    statistic = 2 * (fits[0].log_likelihood - fits[1].log_likelihood)
-    degrees = fits[0].free - fits[1].free
+    if chosen.sample is not None and len(set(chosen.steps)) == 1:
+        parts = compare_step_distances(chosen)
+    else:
+        parts = _compare_step_likelihoods(chosen, models)
     sentence = (
         f"{len(excluded)} items were not compared, because nobody is in one of their categories: "
         f"{name_some(list(excluded))}"
     )
     warnings = _tell_excluded(sentence, excluded)
     warn_of_dropped(warnings)
-    return StepModelTest(
-        statistic=statistic,
-        degrees=degrees,
-        p_value=chi_squared_tail(statistic, degrees),
-        models=models,
-        log_likelihoods=tuple(fit.log_likelihood for fit in fits),
-        free=tuple(fit.free for fit in fits),
-        items=items,
-        excluded=excluded,
-        warnings=warnings,
-    )
+    return StepModelTest(**parts, models=models, items=items, excluded=excluded, warnings=warnings)
+
+
+def _compare_step_likelihoods(answers: Responses, models: Sequence[str]) -> dict[str, Any]:
+    fits = [find_maximum(answers, model) for model in models]
+    statistic = 2 * (fits[0].log_likelihood - fits[1].log_likelihood)
+    degrees = fits[0].free - fits[1].free
+    return {
+        "statistic": statistic,
+        "degrees": degrees,
+        "p_value": chi_squared_tail(statistic, degrees),
+        "log_likelihoods": tuple(fit.log_likelihood for fit in fits),
+        "free": tuple(fit.free for fit in fits),
+    }

@@ -272,7 +272,7 @@ def _fit(data: Any, request: FitRequest, engine: Engine, reading: FitWords) -> E
         if isinstance(answers, Responses) and answers.sample is not None:
             from discreet.models.weighted import fit_weighted  # loads SciPy
 
-            return fit_weighted(answers, request)
+            return fit_weighted(answers, request).estimate
         request = _decide(request, answers)
         way = _fit_pairs if answers.lasts else _fit_once
         estimate = (_fit_answers if request.method in ANSWER_METHODS else way)(answers, request)

@@ -93,7 +93,28 @@ class WeightedTask:
     fit: Callable[[FloatArray], WeightedFit]
 
 
-def fit_weighted(answers: Responses, request: FitRequest) -> Estimate:
+@dataclass(frozen=True, eq=False)
+class DesignFit:
+    """An estimate, and how persons move it.
+
+    Attributes
+    ----------
+    estimate
+        With standard errors of the design.
+    sample
+        Weights and design of the persons in the domain.
+    location, threshold
+        ``[person, item]`` and ``[person, node]``: the weight times the person's influence on
+        the locations and the thresholds that have a number.
+    """
+
+    estimate: Estimate
+    sample: SurveyDesign
+    location: FloatArray
+    threshold: FloatArray
+
+
+def fit_weighted(answers: Responses, request: FitRequest) -> DesignFit:
     """Fit with weights.
 
     Parameters
@@ -132,10 +153,11 @@ def fit_weighted(answers: Responses, request: FitRequest) -> Estimate:
         choice=choice,
         degrees=max(weights.degrees, 1),
     )
-    located = _locate(plan, task.nodes, fitted.moves)
-    effect = _find_design_effect(estimate, weights, *located)
+    items, location, threshold = _locate(plan, task.nodes, fitted.moves)
+    effect = _find_design_effect(estimate, weights, items, location)
     estimate = replace(estimate, se_method=tell_design(weights), design_effect=effect)
-    return call_categories(estimate, answers.steps, answers.lowest)
+    named = call_categories(estimate, answers.steps, answers.lowest)
+    return DesignFit(named, weights, location, threshold)
 
 
 def tell_design(sample: SurveyDesign) -> str:
@@ -151,12 +173,14 @@ def tell_design(sample: SurveyDesign) -> str:
     )
 
 
-def _locate(plan: StepPlan, nodes: IndexArray, moves: FloatArray) -> tuple[IndexArray, FloatArray]:
-    """Return the items that have a location, and how persons move these."""
+def _locate(
+    plan: StepPlan, nodes: IndexArray, moves: FloatArray
+) -> tuple[IndexArray, FloatArray, FloatArray]:
+    """Return the items that have a location, and how persons move these and the thresholds."""
     locations = plan.locate(nodes)
     if locations is None:
-        return nodes, moves
-    return locations.whole, locations.find(moves.T).T
+        return nodes, moves, moves
+    return locations.whole, locations.find(moves.T).T, locations.centre(moves.T).T
 
 
 def _find_design_effect(
@@ -164,7 +188,7 @@ def _find_design_effect(
 ) -> FloatArray:
     """Return the variance of each location over that of a simple random sample."""
     simple = np.full(len(estimate.items), np.nan)
-    simple[items] = sample.take_as_simple(moves)
+    simple[items] = (sample.take_as_simple(moves) ** 2).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(simple > 0, estimate.se**2 / simple, np.nan))
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.answers.survey import SurveyDesign
 from discreet.errors import BadUsage, NotConverged
 from discreet.models.conditional.patterns import Patterns
 from discreet.persons.measures import ROUNDS, TOL, estimate_prior, sum_pattern_rows
@@ -45,7 +46,8 @@ class LatentRegression(Tabular):
     ----------
     terms, coefficient, se
         The intercept is the mean of the first group of every column; the others are differences
-        from it, in logits. Standard errors take the difficulties as known.
+        from it, in logits. Standard errors take the difficulties as known; with weights they are
+        those of the sampling design.
     sd, sd_se
         Standard deviation of abilities around that mean.
     explained
@@ -176,7 +178,7 @@ class _Grid:
     log_likelihood
         Of the answers, ``[entry of the patterns, node]``.
     entry, design, persons
-        Per kind: its answers, its terms, how many persons with answers it has.
+        Per kind: its answers, its terms, how many persons with answers it has, or their weights.
     kind
         The kind of every person.
     """
@@ -186,7 +188,7 @@ class _Grid:
     log_likelihood: FloatArray
     entry: Int64Array
     design: FloatArray
-    persons: Int64Array
+    persons: Int64Array | FloatArray
     kind: IndexArray
 
     def chunks(self) -> Iterator[slice]:
@@ -203,9 +205,11 @@ class _Grid:
         return np.asarray(post / post.sum(axis=1, keepdims=True))
 
 
-def _lay_grid(patterns: Patterns, b: FloatArray, design: FloatArray) -> tuple[_Grid, float]:
+def _lay_grid(
+    patterns: Patterns, b: FloatArray, design: FloatArray, weight: FloatArray | None
+) -> tuple[_Grid, float]:
     """Return kinds and grid, and the spread of all abilities to start from."""
-    prior = estimate_prior(patterns, b)
+    prior = estimate_prior(patterns if weight is None else patterns.weigh(weight), b)
     # The variance of a score from 0 to M is at most M^2 / 4.
     squared_steps = int(patterns.highest(count_item_steps(b) ** 2).max(initial=1))
     narrow = 1 / np.sqrt(1 / prior.sd**2 + squared_steps / 4)
@@ -222,7 +226,7 @@ def _lay_grid(patterns: Patterns, b: FloatArray, design: FloatArray) -> tuple[_G
         log_likelihood=patterns.score[:, None] * nodes - load[patterns.pattern],
         entry=entry,
         design=rows[code % len(rows)],
-        persons=np.bincount(kind.reshape(-1), minlength=len(code)) * answered,
+        persons=np.bincount(kind.reshape(-1), weight, minlength=len(code)) * answered,
         kind=kind.reshape(-1),
     )
     return grid, prior.sd
@@ -236,6 +240,7 @@ def fit_posterior(
     *,
     draws: int,
     rng: np.random.Generator,
+    sample: SurveyDesign | None = None,
 ) -> AbilityPosterior:
     """Fit the latent regression, and draw from every person's posterior.
 
@@ -252,12 +257,20 @@ def fit_posterior(
         How many values for each person.
     rng
         Source of the draws.
+    sample
+        Weights and sampling design of the persons, by which the regression is that of the
+        population, and its errors those of the design.
     """
     _check_rank(patterns, design, terms)
-    grid, sd = _lay_grid(patterns, b, design)
+    grid, sd = _lay_grid(patterns, b, design, None if sample is None else sample.weight)
     beta, sd = _climb(grid, sd)
     mean, spread = _moments(grid, beta, sd)
     covariance = _covariance(grid, beta, sd)
+    if sample is not None:
+        score = np.column_stack([grid.design * (mean / sd**2)[:, None], spread / sd**2 - 1])
+        moves = (score @ covariance)[grid.kind] * sample.weight[:, None]
+        moves[patterns.lengths[patterns.pattern[patterns.entry]] == 0] = 0.0
+        covariance = sample.linearise(moves)
     values = [
         _draw(grid, *_vary(beta, sd, covariance, grid.spacing, rng), rng) for _ in range(draws)
     ]
@@ -269,17 +282,21 @@ def fit_posterior(
         mean=np.where(answered, (fitted + mean)[grid.kind], np.nan),
         sd=np.where(answered, np.sqrt(spread - mean**2)[grid.kind], np.nan),
         draws=plausible,
-        regression=_describe(terms, beta, sd, covariance, np.repeat(fitted, grid.persons)),
+        regression=_describe(terms, beta, sd, covariance, _find_spread(fitted, grid.persons)),
     )
 
 
 def _describe(
-    terms: tuple[str, ...], beta: FloatArray, sd: float, covariance: FloatArray, fitted: FloatArray
+    terms: tuple[str, ...], beta: FloatArray, sd: float, covariance: FloatArray, between: float
 ) -> LatentRegression:
     error = np.sqrt(covariance.diagonal())
-    between = float(fitted.var())
     explained = between / (between + sd**2)
     return LatentRegression(terms, beta, error[:-1], sd, sd * float(error[-1]), explained)
+
+
+def _find_spread(value: FloatArray, weight: Int64Array | FloatArray) -> float:
+    """Return the variance of values, each of which counts as often as its weight says."""
+    return float(np.average((value - np.average(value, weights=weight)) ** 2, weights=weight))
 
 
 def _check_rank(patterns: Patterns, design: FloatArray, terms: tuple[str, ...]) -> None:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
-from discreet.answers.survey import OF_SAMPLE, refuse_weights
+from discreet.answers.survey import SurveyDesign
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadUsage
 from discreet.log import LOG
@@ -236,8 +236,6 @@ def score(
         _check_latent(method, prior, plausible)
     _refuse_swapped(responses)
     source = load_answers(responses, reading, group=() if isinstance(regress, Mapping) else regress)
-    if latent:
-        refuse_weights(source.sample, "a distribution of abilities", OF_SAMPLE)
     columns = take_columns(source.groups, regress)
     _check_draws(plausible, source.n_persons)
     calibrated = known_thresholds(calibration)
@@ -251,7 +249,7 @@ def score(
         patterns = group_patterns(chosen.store, np.arange(len(b)))
         measures = _describe_entries(patterns, b)
         if latent:
-            measures |= _solve_latent(patterns, b, columns, plausible, rng)
+            measures |= _solve_latent(patterns, b, columns, plausible, rng, source.sample)
         else:
             measures |= _solve_grouped(patterns, b, method, prior)
     LOG.info("scored %d persons on %d items, method %s", source.n_persons, len(b), method)
@@ -352,10 +350,13 @@ def _solve_latent(
     columns: Mapping[str, Sequence[Any]],
     plausible: int,
     rng: np.random.Generator | None,
+    sample: SurveyDesign | None,
 ) -> dict[str, Any]:
     terms, design = code_columns(columns, len(patterns.entry))
     source = np.random.default_rng(0) if rng is None else rng
-    posterior = fit_posterior(patterns, b, terms, design, draws=plausible, rng=source)
+    posterior = fit_posterior(
+        patterns, b, terms, design, draws=plausible, rng=source, sample=sample
+    )
     regression = posterior.regression
     # Without columns the regression is a normal distribution, which serves new persons too.
     mean = float(regression.coefficient[0])
