@@ -9,7 +9,13 @@ import pytest
 
 import discreet
 from discreet.answers.ratings import Ratings
-from discreet.errors import BadResponses, BadUsage, DisconnectedItems, ItemsLeftOut
+from discreet.errors import (
+    BadResponses,
+    BadUsage,
+    DisconnectedItems,
+    ItemsLeftOut,
+    OutOfReach,
+)
 from discreet.models.facets import existence
 from discreet.models.facets.fit import maximise_given_totals
 from discreet.models.facets.standard_errors import redraw_ratings
@@ -483,3 +489,22 @@ def test_an_estimate_with_facets_is_saved_and_read_back(tmp_path):
     np.testing.assert_array_equal(again.facets["rater"].measure, estimate.facets["rater"].measure)
     assert again.facets["rater"].status == estimate.facets["rater"].status
     assert again.item_effect == estimate.item_effect
+
+
+def test_a_long_table_whose_pairs_do_not_fit_into_memory_takes_the_sparse_solver(
+    tmp_path, monkeypatch
+):
+    drawn = discreet.simulate_ratings(300, 6, 1, rng=np.random.default_rng(3), marks=1, steps=3)
+    ratings, path = drawn.ratings, tmp_path / "answers.csv"
+    rows = np.column_stack([ratings.person, ratings.item, ratings.score])
+    path.write_text("person,item,response\n" + "\n".join(",".join(map(str, row)) for row in rows))
+    plain = discreet.fit(path, method="refined")
+    monkeypatch.setattr("discreet.counts.matrix.SPARSE_ITEMS", 1)
+    monkeypatch.setattr("discreet.counts.SPARSE_ITEMS", 1, raising=False)
+    monkeypatch.setattr("discreet.counts.matrix.available_memory", lambda: 0)
+    estimate = discreet.fit(path)
+    assert "sparse solver" in estimate.choice
+    order = [estimate.items.index(item) for item in plain.items]
+    np.testing.assert_allclose(estimate.thresholds[order], plain.thresholds, atol=0.05)
+    with pytest.raises(OutOfReach):
+        discreet.fit(path, method="spectral")

@@ -223,6 +223,10 @@ def fits_dense(nodes: int) -> bool:
     return 8 * COUNTING.arrays * nodes**2 <= available_memory()
 
 
+class NoRoom(OutOfReach):
+    """Pairs of all items would not fit into memory."""
+
+
 def check_room(steps: Sequence[int], pairs: int, held: int = 0) -> None:
     """Refuse counts that would not fit into memory.
 
@@ -237,7 +241,7 @@ def check_room(steps: Sequence[int], pairs: int, held: int = 0) -> None:
 
     Raises
     ------
-    OutOfReach
+    NoRoom
         If what the counts are for needs more memory than there is.
     """
     nodes, use = sum(steps), _use.get()
@@ -245,7 +249,7 @@ def check_room(steps: Sequence[int], pairs: int, held: int = 0) -> None:
         return
     needed, free = use.find_bytes(nodes, pairs), available_memory() + held
     if needed > free:
-        raise OutOfReach(_explain_room(use, steps, pairs, needed, free))
+        raise NoRoom(_explain_room(use, steps, pairs, needed, free))
 
 
 def _explain_room(

@@ -14,7 +14,7 @@ from scipy.linalg import block_diag
 from discreet.answers.responses import Responses
 from discreet.answers.survey import apply_rao_scott
 from discreet.errors import BadUsage
-from discreet.items.groups import GroupFit, Split, calibrate_groups, fit_group
+from discreet.items.groups import GroupCalibration, Split, calibrate_groups, fit_group
 from discreet.models.item_parameters import RASCH
 from discreet.models.weighted import DesignFit
 from discreet.types import FloatArray, Model
@@ -63,7 +63,7 @@ def compare_step_distances(answers: Responses) -> dict[str, Any]:
     return {**vars(test), "log_likelihoods": (float("nan"),) * 2, "free": free}
 
 
-def _take_design(fitted: GroupFit) -> DesignFit:
+def _take_design(fitted: GroupCalibration) -> DesignFit:
     if fitted.design is None:
         raise BadUsage("these answers have no weights")
     return fitted.design

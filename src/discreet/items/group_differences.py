@@ -28,7 +28,7 @@ from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
 from discreet.answers.survey import apply_rao_scott
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
-from discreet.items.groups import GroupFit, Split
+from discreet.items.groups import GroupCalibration, Split
 from discreet.models.conditional.estimator import find_maximum
 from discreet.models.conditional.maximise import ConditionalFit
 from discreet.models.conditional.patterns import group_patterns
@@ -115,7 +115,7 @@ class Places:
 
 
 def list_compared_points(
-    fits: list[GroupFit], split: Split, by_step: bool
+    fits: list[GroupCalibration], split: Split, by_step: bool
 ) -> tuple[Places, list[Points]]:
     """Return what is compared, in every group."""
     estimates = [group_fit.estimate for group_fit in fits]
@@ -144,7 +144,7 @@ def _find_lacking(estimate: Estimate, all_groups: list[Estimate]) -> list[str]:
     ]
 
 
-def _locate(label: str, fitted: GroupFit, lacking: list[str]) -> Points:
+def _locate(label: str, fitted: GroupCalibration, lacking: list[str]) -> Points:
     estimate, design = fitted.estimate, fitted.design
     usable = estimate.estimated & np.array([not one for one in lacking])
     covariance = _spread_covariance(estimate, estimate.covariance, estimate.estimated)
@@ -155,7 +155,7 @@ def _locate(label: str, fitted: GroupFit, lacking: list[str]) -> Points:
 
 
 def _spread_steps(
-    label: str, fitted: GroupFit, lacking: list[str], item: IndexArray, step: Any
+    label: str, fitted: GroupCalibration, lacking: list[str], item: IndexArray, step: Any
 ) -> Points:
     """Put thresholds at their points; an item that lacks a category has none."""
     estimate, design = fitted.estimate, fitted.design

@@ -270,14 +270,14 @@ def warn_of_small_groups(split: Split) -> tuple[FitWarning, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class GroupFit:
+class GroupCalibration:
     """The calibration of a group; with weights, how its persons move it."""
 
     estimate: Estimate
     design: DesignFit | None = None
 
 
-def calibrate_groups(split: Split, method: Method, model: Model) -> list[GroupFit]:
+def calibrate_groups(split: Split, method: Method, model: Model) -> list[GroupCalibration]:
     """Calibrate the groups apart, all by one method."""
     fits = _fit_each(split, method, model)
     methods = {group_fit.estimate.method for group_fit in fits}
@@ -291,17 +291,17 @@ def calibrate_groups(split: Split, method: Method, model: Model) -> list[GroupFi
     ]
 
 
-def fit_group(part: Responses, method: Method, model: Model) -> GroupFit:
+def fit_group(part: Responses, method: Method, model: Model) -> GroupCalibration:
     """Calibrate the answers of one group."""
     if part.sample is None:
-        return GroupFit(fit(part, method=method, model=model))
+        return GroupCalibration(fit(part, method=method, model=model))
     from discreet.models.weighted import fit_weighted  # loads SciPy
 
     fitted = fit_weighted(part, FitRequest(method, True, 0.0, "normal", model))
-    return GroupFit(fitted.estimate, fitted)
+    return GroupCalibration(fitted.estimate, fitted)
 
 
-def _fit_each(split: Split, method: Method, model: Model) -> list[GroupFit]:
+def _fit_each(split: Split, method: Method, model: Model) -> list[GroupCalibration]:
     fits = []
     for label, part in zip(split.labels, split.parts, strict=True):
         try:

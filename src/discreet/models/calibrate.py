@@ -21,9 +21,9 @@ from discreet.answers.responses import Responses
 from discreet.answers.survey import state_design
 from discreet.counts import PairCounts, holds_counts, name_weighting
 from discreet.counts.folds import FoldCounts, PersonWeight, Tally, explain_folds
-from discreet.counts.matrix import DENSE_FITTING, FITTING, planning
+from discreet.counts.matrix import DENSE_FITTING, FITTING, NoRoom, planning
 from discreet.counts.nodes import Recoding
-from discreet.errors import BadUsage, OutOfReach
+from discreet.errors import BadResponses, BadUsage, OutOfReach
 from discreet.log import LOG, name_source
 from discreet.models.anchors import (
     Released,
@@ -229,11 +229,38 @@ def fit(
         reading = FitWords()
     if anchors is not None:
         data, request, reading = _hold(data, anchors, request, reading)
-    estimate = _fit(data, request, engine, reading)
+    try:
+        estimate = _fit(data, request, engine, reading)
+    except NoRoom as refusal:
+        sparse = _fit_sparsely(data, request, engine, reading)
+        if sparse is None:
+            raise OutOfReach(str(refusal)) from None
+        return sparse
     numbers = int(estimate.estimated.sum()), len(estimate.items), estimate.persons, estimate.method
     LOG.info("fitted %d of %d items, %d persons, method %s", *numbers)
     warn_of_dropped(estimate.warnings)
     return estimate if model != "auto" else replace(estimate, choice=_tell_model(estimate))
+
+
+def _fit_sparsely(
+    data: Any, request: FitRequest, engine: Engine, reading: FitWords
+) -> Estimate | None:
+    """Fit a long table by pairs of answers that occur; None if it is none, or asks for more."""
+    from discreet.models.facets.fit import FacetRequest, fit_facets  # loads SciPy and numba
+
+    is_plain = request.anchors is None and not request.regularisation
+    if not is_plain or request.method != AUTO or isinstance(data, Answers):
+        return None
+    question = FacetRequest(model=request.model, standard_errors=request.standard_errors)
+    try:
+        estimate = fit_facets(data, question, engine=engine, reading=reading)
+    except (BadUsage, BadResponses):
+        return None  # a wide table, or scored in a way that ratings do not have
+    choice = (
+        f"Refined, with the sparse solver for ratings: the pairs of all {len(estimate.items):,} "
+        "items would not fit into memory. Repeated answers all count."
+    )
+    return replace(estimate, choice=choice)
 
 
 def _hold(
