@@ -15,8 +15,8 @@ from discreet.answers.streamed.counting import count_source
 from discreet.atomic import make_folder, make_temporary, staged, write_text
 from discreet.report.formats import write_jsonl, write_table, write_warehouse
 from discreet.report.winsteps import write_item_file
+from discreet.resources import Resources
 from discreet.tables.reading import Reading
-from discreet.tables.resources import Resources
 
 UMASKS = [0o000, 0o022, 0o077, 0o777]
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_duckdb_engine import Stop, make_small, same, stop_after
 
+from discreet import resources as limits
 from discreet.answers.opening import count_pairs
 from discreet.answers.reading import read_responses
 from discreet.answers.streamed import counting as checkpoint
@@ -19,7 +20,6 @@ from discreet.answers.streamed.counting import count_source, count_stream
 from discreet.answers.streamed.passes import stream_responses
 from discreet.errors import BadResponses
 from discreet.tables import dataset
-from discreet.tables import resources as limits
 from discreet.tables.formats import jsonl
 from discreet.tables.reading import Reading
 

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from test_duckdb_engine import Stop, long_tables, make_small, same, stop_after, weigh, wide_tables
 
 from commandline import discreet
+from discreet import resources as limits
 from discreet.answers.opening import count_pairs
 from discreet.answers.reading import read_planned, read_responses
 from discreet.answers.responses import Responses
@@ -31,13 +32,12 @@ from discreet.counts.sql import read_counts, write_query
 from discreet.errors import BadResponses, BadUsage, DiscreetError, MissingExtra
 from discreet.models.calibrate import fit
 from discreet.publishing.release import release
+from discreet.resources import Resources
 from discreet.simulation import simulate
-from discreet.tables import resources as limits
 from discreet.tables.dataset import is_too_large, open_dataset
 from discreet.tables.formats import postgres
 from discreet.tables.formats.postgres import parse_address
 from discreet.tables.reading import Reading
-from discreet.tables.resources import Resources
 from postgres_server import ENCODED, PASSWORD, running_server
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"

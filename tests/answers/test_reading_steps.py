@@ -16,10 +16,10 @@ from discreet.answers.streamed import batches
 from discreet.answers.streamed import rows as blocks
 from discreet.answers.streamed.counting import count_source
 from discreet.errors import BadResponses, BadUsage
+from discreet.tables.inspection.answers import Tallied
 from discreet.tables.reading import Reading
 from discreet.tables.scales import CategoryScale
 from discreet.tables.sources import FrameSource
-from discreet.tables.tally import Tallied
 from stepped import draw_codes
 
 STEPS = (4, 3, 2, 4, 1, 4)

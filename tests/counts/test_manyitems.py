@@ -214,10 +214,10 @@ def test_counting_out_of_core_gives_the_identical_sparse_counts(many, answer_fil
 def test_a_sparse_run_that_stops_goes_on_without_counting_twice(
     many, answer_file, monkeypatch, order
 ):
+    from discreet import resources as limits
     from discreet.answers.streamed import batches
     from discreet.answers.streamed import batches as buckets
     from discreet.answers.streamed import counting as checkpoint
-    from discreet.tables import resources as limits
 
     monkeypatch.setattr(checkpoint, "INTERVAL", 0.0)
     monkeypatch.setattr(limits, "REPORT_INTERVAL", 0.0)

@@ -11,12 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 import discreet
+from discreet import resources
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
 from discreet.cli.app import app
 from discreet.counts import matrix, pairs
 from discreet.errors import OutOfReach
-from discreet.tables import resources
 from stepped import draw_codes, hold
 
 STEPS = [3, 1, 4, 2] * 6
@@ -235,7 +235,7 @@ def test_the_command_line_refuses_with_exit_code_2(free, tmp_path):
 def test_limits_of_the_process_count_as_memory():
     script = """
         import resource
-        from discreet.tables.resources import available_memory
+        from discreet.resources import available_memory
         before = available_memory()
         pages = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (pages + 100_000_000, resource.RLIM_INFINITY))

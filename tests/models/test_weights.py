@@ -17,9 +17,9 @@ from discreet.analysis import (
     run_martin_loef,
 )
 from discreet.answers.responses import Responses
+from discreet.answers.survey import Replication
 from discreet.errors import BadResponses, BadUsage
 from discreet.secure import SystemSource
-from discreet.tables.survey import Replication
 
 METHODS = ["conditional", "refined", "spectral", "marginal"]
 

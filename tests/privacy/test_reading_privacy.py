@@ -27,7 +27,7 @@ from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.mechanisms.pairs import DensePairs
 from discreet.publishing.delivery import DataSource, open_listed
 from discreet.publishing.spec import make_spec
-from discreet.tables import remedies, scales, separators, sources
+from discreet.tables import ids, remedies, scales, sources
 from discreet.tables.formats import jsonl, labelled, workbook
 from discreet.tables.reading_fields import READING_FIELDS
 from spreadsheet_files import write_xlsx
@@ -854,7 +854,7 @@ FAULTS = {
         lambda folder: test_records_of_one_person_do_not_decide_how_others_are_read(True, folder),
     ),
     "times that are rounded": (
-        separators,
+        ids,
         "_split_texts",
         nothing,
         check_option("order_by", "long"),

@@ -38,9 +38,9 @@ from discreet.privacy.mechanisms import mechanisms_for
 from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.privacy.noise import ExactNoise
 from discreet.publishing import delivery
+from discreet.resources import Resources
 from discreet.secure import SeededSource
 from discreet.tables import dataset
-from discreet.tables.resources import Resources
 
 MECHANISMS = mechanisms_for("answers")
 

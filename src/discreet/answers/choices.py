@@ -15,10 +15,9 @@ import numpy as np
 
 from discreet.errors import BadResponses
 from discreet.tables.columns import LongPlan, WidePlan
-from discreet.tables.ids import encode_ids, spell_ids
+from discreet.tables.ids import OrderKeys, encode_ids, no_order, sort_keys, spell_ids
 from discreet.tables.opener import RowPlaces, Source, plan_source
 from discreet.tables.reading import Reading
-from discreet.tables.separators import OrderKeys, no_order, sort_keys
 from discreet.tables.values import (
     MISSING,
     ValueScoring,

@@ -16,9 +16,8 @@ from typing import Any, TypedDict, Unpack, get_args
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.pack import find_repeated
+from discreet.answers.pack import find_repeated, keep_one
 from discreet.answers.protocol import CELLS, ROWS, digest_ids, digest_rows
-from discreet.answers.reading import keep_one
 from discreet.answers.select import check_cap
 from discreet.counts import ComparisonCounts
 from discreet.counts.pairs import Weighting

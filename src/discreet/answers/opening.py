@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
 import numpy as np
 
 from discreet.answers.protocol import Answers
+from discreet.answers.survey import DesignWords, refuse_weights
 from discreet.counts import PairCounts, holds_counts
 from discreet.counts.folds import PersonWeight, Tally, explain_folds
 from discreet.counts.pairs import Weighting
@@ -31,12 +32,11 @@ from discreet.tables.reading import (
     join_words,
 )
 from discreet.tables.sources import is_records, is_spark
-from discreet.tables.survey import DesignWords, refuse_weights
 from discreet.types import Engine, WeightingName
 
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
-    from discreet.tables.resources import Progress, Resources
+    from discreet.resources import Progress, Resources
 
 ENGINES = ("memory", "disk", "gpu", "spark")
 SYNONYMS = {"duckdb": "disk"}

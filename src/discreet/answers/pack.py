@@ -29,7 +29,8 @@ from discreet.counts.planes import (
     step_store,
 )
 from discreet.jit import map_tasks, worth_compiling
-from discreet.types import IndexArray, Int8Array, UInt64Array
+from discreet.tables.ids import sort_keys
+from discreet.types import FloatArray, IndexArray, Int8Array, Int64Array, UInt64Array
 
 PLAIN_CELL = 5e-9
 """Seconds that NumPy needs to pack one cell."""
@@ -466,3 +467,12 @@ def list_category_answers(store: AnswerStore) -> tuple[IndexArray, IndexArray, I
     cells = store.rows(0, store.n_persons)
     person, item = np.nonzero(cells >= 0)
     return person, item, cells[person, item]
+
+
+def keep_one(keys: Int64Array, which: str, when: FloatArray | None = None) -> Int64Array:
+    """Return the entries to keep, in order: the first or last of each key."""
+    order = sort_keys(keys, when)
+    differs = np.diff(keys[order]) != 0
+    edge = np.ones(min(1, len(keys)), dtype=np.bool_)
+    chosen = np.concatenate([edge, differs] if which == "first" else [differs, edge])
+    return np.sort(order[chosen])

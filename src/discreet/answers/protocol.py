@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.survey import SurveyDesign
 from discreet.counts.planes import (
     AnswerStore,
     BitPlanes,
@@ -28,7 +29,6 @@ from discreet.counts.planes import (
 from discreet.errors import BadUsage, OutOfReach
 from discreet.secure import RandomSource
 from discreet.tables.remedies import Detected
-from discreet.tables.survey import SurveyDesign
 from discreet.types import BoolArray, IndexArray, Int64Array, UInt64Array
 
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ from discreet.answers.pack import (
     BadCell,
     Repeated,
     compact,
+    keep_one,
     list_category_answers,
     pack_columns,
     pack_rows,
@@ -45,12 +46,23 @@ from discreet.counts.planes import (
 )
 from discreet.errors import BadResponses, Remedy
 from discreet.log import LOG, log_answers, name_source
+from discreet.resources import Resources
 from discreet.tables.columns import LongPlan, WidePlan, name_items, plan_columns
-from discreet.tables.ids import BadIds, IdCodes, encode_ids, find_numbers, plain_column, read_ids
+from discreet.tables.ids import (
+    BadIds,
+    IdCodes,
+    OrderKeys,
+    encode_ids,
+    find_numbers,
+    plain_column,
+    read_ids,
+)
 from discreet.tables.inspection import refer_to_proposal
-from discreet.tables.inspection.refusals import BadAnswer, refuse_wide
+from discreet.tables.inspection.refusals import BadAnswer, refuse_wide, settle_after, settle_scale
+from discreet.tables.inspection.rows import tell_odd_rows
 from discreet.tables.lists import check_named_items, settle_key
 from discreet.tables.opener import (
+    MOST_BY_HAND,
     LongTable,
     Progress,
     RowPlaces,
@@ -60,14 +72,12 @@ from discreet.tables.opener import (
     name_groups,
     plan_source,
     read_tables,
+    settle_key_row,
+    trim_table,
 )
 from discreet.tables.reading import Reading, ReadingWords, check_words, join_words
 from discreet.tables.remedies import Detected, join_detected, make_remedy
-from discreet.tables.resources import Resources
-from discreet.tables.rows import MOST_BY_HAND, settle_key_row, tell_odd_rows, trim_table
-from discreet.tables.separators import OrderKeys, sort_keys
 from discreet.tables.sources import FrameSource, as_arrow
-from discreet.tables.tally import settle_after, settle_scale
 from discreet.tables.values import BAD, ValueScoring, score_array
 from discreet.tables.vocabulary import is_label
 from discreet.types import FloatArray, Int8Array
@@ -140,17 +150,6 @@ def number_rows(column: str, reading: Reading) -> Remedy:
     if reading.person is None:
         return remedy
     return Remedy(f"{remedy.words} instead of person=", {**remedy.options, "person": None})
-
-
-def keep_one(
-    keys: npt.NDArray[np.int64], which: str, when: FloatArray | None = None
-) -> npt.NDArray[np.int64]:
-    """Return the entries to keep, in order: the first or last of each key."""
-    order = sort_keys(keys, when)
-    differs = np.diff(keys[order]) != 0
-    edge = np.ones(min(1, len(keys)), dtype=np.bool_)
-    chosen = np.concatenate([edge, differs] if which == "first" else [differs, edge])
-    return np.sort(order[chosen])
 
 
 _BLOCK = 64 * BLOCK_WORDS

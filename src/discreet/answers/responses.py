@@ -16,6 +16,7 @@ import numpy.typing as npt
 from discreet.answers.pack import Repeated, store_long
 from discreet.answers.protocol import CELLS, Answers, Job, digest_store, fold_blocks
 from discreet.answers.select import ABSENT, cap_answers, check_cap, select_columns
+from discreet.answers.survey import DesignWords, SurveyDesign, make_sample
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses
 from discreet.hints import Guessable
@@ -25,7 +26,6 @@ from discreet.tables.ids import check_codes, check_groups, check_items, check_pe
 from discreet.tables.reading import Reading, ReadingWords, StepWords
 from discreet.tables.remedies import Detected
 from discreet.tables.scales import CategoryScale
-from discreet.tables.survey import DesignWords, SurveyDesign, make_sample
 from discreet.tables.values import Codes
 from discreet.types import Layout, Texts
 

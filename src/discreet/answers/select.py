@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from discreet.answers.choices import join_choices
 from discreet.answers.pack import store_long, store_steps
+from discreet.answers.survey import refuse_weights
 from discreet.counts.nodes import nodes_of
 from discreet.counts.planes import (
     CHUNK_CELLS,
@@ -36,7 +37,6 @@ from discreet.jit import worth_compiling
 from discreet.names import restore_ids
 from discreet.secure import RandomSource
 from discreet.tables.remedies import join_detected
-from discreet.tables.survey import refuse_weights
 from discreet.tabular import make_frame
 from discreet.text import name_some
 from discreet.types import IndexArray, Int64Array, Layout, Texts, UInt64Array

@@ -41,11 +41,11 @@ if TYPE_CHECKING:
     from discreet.answers.judges import Comparisons
     from discreet.answers.protocol import Answers
     from discreet.answers.responses import Responses
+    from discreet.answers.survey import DesignWords
     from discreet.counts import PairCounts
+    from discreet.resources import Resources
     from discreet.tables.inspection import Inspection
     from discreet.tables.reading import Reading
-    from discreet.tables.resources import Resources
-    from discreet.tables.survey import DesignWords
 
 
 GIGABYTE = 1e9
@@ -324,7 +324,7 @@ def goes_out_of_core(source: str, limits: Limits, plan: Reading) -> bool:
 
 def make_resources(limits: Limits) -> Resources:
     """Return the limits as the engine wants them."""
-    from discreet.tables.resources import Resources
+    from discreet.resources import Resources
 
     if not isfinite(limits.memory * GIGABYTE):
         raise BadUsage(f"--memory must be a number of gigabytes, found {limits.memory}")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rich.status import Status
     from rich.text import Text
 
-    from discreet.tables.resources import Progress as Rows
+    from discreet.resources import Progress as Rows
 
 
 TERMINAL_ROWS = 50

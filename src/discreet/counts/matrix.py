@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from discreet.atomic import staged
 from discreet.errors import BadUsage, OutOfReach
+from discreet.resources import available_memory
 from discreet.schema import Along, Count, Distinct, SchemaError, Within, read_as
-from discreet.tables.resources import available_memory
 from discreet.types import Int64Array
 
 PairMatrix = Any

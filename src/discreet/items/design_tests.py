@@ -12,11 +12,11 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from discreet.answers.responses import Responses
+from discreet.answers.survey import apply_rao_scott
 from discreet.errors import BadUsage
 from discreet.items.groups import GroupCalibration, Split, calibrate_groups, fit_group
 from discreet.models.item_parameters import RASCH
 from discreet.models.weighted import DesignFit
-from discreet.tables.survey import apply_rao_scott
 from discreet.types import FloatArray, Model
 
 

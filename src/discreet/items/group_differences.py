@@ -26,13 +26,13 @@ import numpy as np
 
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
+from discreet.answers.survey import apply_rao_scott
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
 from discreet.items.groups import GroupCalibration, Split
 from discreet.models.conditional.estimator import find_maximum
 from discreet.models.conditional.maximise import ConditionalFit
 from discreet.models.conditional.patterns import group_patterns
 from discreet.results.estimate import Estimate, Status, draw_errors
-from discreet.tables.survey import apply_rao_scott
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 
 if TYPE_CHECKING:

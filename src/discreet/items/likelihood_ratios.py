@@ -16,6 +16,7 @@ import numpy as np
 
 from discreet.answers.opening import load_answers, name_model
 from discreet.answers.responses import Responses
+from discreet.answers.survey import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.design_tests import compare_step_distances, compare_thresholds
 from discreet.items.groups import (
@@ -39,7 +40,6 @@ from discreet.models.item_parameters import (
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tables.reading import FitWords, ReadingWords
-from discreet.tables.survey import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.tabular import Tabular
 from discreet.text import count_of, name_some
 from discreet.types import FloatArray, Int64Array, Model

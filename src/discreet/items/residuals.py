@@ -17,6 +17,7 @@ from scipy.special import expit, logsumexp
 
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
+from discreet.answers.survey import OF_SAMPLE, refuse_weights
 from discreet.errors import BadUsage, escape_controls
 from discreet.models.conditional.patterns import GroupPatterns
 from discreet.models.item_parameters import KnownItems, known_thresholds, refuse_steps
@@ -25,7 +26,6 @@ from discreet.persons.scoring import PersonScores, PersonStatus, score
 from discreet.results.thresholds import category_chances, log_totals, score_moments
 from discreet.schema import Along, Count, Within
 from discreet.tables.reading import ReadingWords
-from discreet.tables.survey import OF_SAMPLE, refuse_weights
 from discreet.tabular import Tabular, list_field_columns
 from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array, ScoreMethod
 

@@ -18,6 +18,7 @@ from discreet.answers.opening import load_answers, name_model, opened, plan_word
 from discreet.answers.protocol import Answers, Job
 from discreet.answers.ratings import Ratings, StoredRatings
 from discreet.answers.responses import Responses
+from discreet.answers.survey import state_design
 from discreet.counts import PairCounts, holds_counts, name_weighting
 from discreet.counts.folds import FoldCounts, PersonWeight, Tally, explain_folds
 from discreet.counts.matrix import DENSE_FITTING, FITTING, NoRoom, planning
@@ -64,7 +65,6 @@ from discreet.models.structure import StepPlan, Structure, plan_steps
 from discreet.results.dropped import warn_of_dropped, warn_of_missing_errors
 from discreet.results.estimate import Estimate, FitWarning, Solution, WarningKind
 from discreet.tables.reading import FitWords, ReadingWords
-from discreet.tables.survey import state_design
 from discreet.text import count_of
 from discreet.types import Ability, Engine, FloatArray, Method, Model, Within
 

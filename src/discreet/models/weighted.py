@@ -1,6 +1,6 @@
 """Fits with sampling weights: the census fit, estimated from a sample, and its standard errors.
 
-In: answers with a :class:`~discreet.tables.survey.SurveyDesign`. Out: an estimate by any method,
+In: answers with a :class:`~discreet.answers.survey.SurveyDesign`. Out: an estimate by any method,
 whose standard errors know the design. Every method solves ``sum of scores of persons = 0``; with
 weights it solves ``sum of weight times score = 0``, which estimates what a fit of the whole
 population would give (Binder 1983), whether or not the model is exactly true. A weighted likelihood
@@ -16,6 +16,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from discreet.answers.responses import Responses
+from discreet.answers.survey import SurveyDesign
 from discreet.counts import PairCounts
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadUsage
@@ -35,7 +36,6 @@ from discreet.models.standard_errors.person_scores import ScorePlan, score_perso
 from discreet.models.standard_errors.sandwich import COVARIANCE_LIMIT
 from discreet.models.structure import StepPlan, Structure, plan_steps
 from discreet.results.estimate import Estimate, FitWarning, Solution, Status
-from discreet.tables.survey import SurveyDesign
 from discreet.text import count_of
 from discreet.types import FloatArray, IndexArray
 

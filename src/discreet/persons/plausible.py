@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from discreet.answers.survey import SurveyDesign
 from discreet.errors import BadUsage, NotConverged
 from discreet.models.conditional.patterns import Patterns
 from discreet.persons.measures import ROUNDS, TOL, estimate_prior, sum_pattern_rows
 from discreet.results.thresholds import count_item_steps, log_totals
-from discreet.tables.survey import SurveyDesign
 from discreet.tabular import Tabular, brief_repr
 from discreet.types import FloatArray, IndexArray, Int64Array
 

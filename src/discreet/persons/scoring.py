@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
+from discreet.answers.survey import SurveyDesign
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadUsage
 from discreet.log import LOG
@@ -41,7 +42,6 @@ from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.results.thresholds import as_thresholds, count_item_steps
 from discreet.tables.reading import ReadingWords
-from discreet.tables.survey import SurveyDesign
 from discreet.tabular import Tabular, brief_repr, list_field_columns
 from discreet.text import name_some
 from discreet.types import FloatArray, Int64Array, ScoreMethod, Texts

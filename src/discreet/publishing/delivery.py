@@ -35,6 +35,7 @@ from discreet.answers.judges import Comparisons, open_comparisons
 from discreet.answers.opening import opened, plan_words
 from discreet.answers.protocol import Answers, Contributions
 from discreet.answers.responses import Responses
+from discreet.answers.survey import RAKED, refuse_weights
 from discreet.atomic import StagedFolder, hold_place
 from discreet.counts import PairCounts
 from discreet.errors import BadResponses, BadUsage, DiscreetError
@@ -64,12 +65,11 @@ from discreet.publishing.bundle import (
     describe_release,
 )
 from discreet.publishing.spec import ReleaseSpec, check_spec, restrict_reading
+from discreet.resources import Progress, Resources
 from discreet.results.ranks import PAIRED_ITEMS
 from discreet.tables.columns import refuse_misspelt
 from discreet.tables.reading import ListedWords
 from discreet.tables.remedies import refuse_detected
-from discreet.tables.resources import Progress, Resources
-from discreet.tables.survey import RAKED, refuse_weights
 from discreet.types import Engine
 from discreet.words import KINDS
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from discreet.answers.judges import read_comparisons
+from discreet.answers.survey import RAKED
 from discreet.errors import BadUsage, NotAllowed
 from discreet.hints import check_choice_name
 from discreet.models.noisy.released import check_estimator
@@ -46,7 +47,6 @@ from discreet.tables.columns import RATED
 from discreet.tables.lists import Key, make_key, read_form_list, read_items, read_list
 from discreet.tables.reading import DESIGN_WORDS, READING_DEFAULTS, Reading
 from discreet.tables.scales import list_scale
-from discreet.tables.survey import RAKED
 from discreet.types import MODELS, Design, Estimator, ScaleModel
 from discreet.words import KINDS
 

@@ -26,8 +26,8 @@ from typing import Any
 
 from discreet.atomic import create_private, replace_file
 from discreet.errors import BadUsage, DiscreetError
+from discreet.resources import machine_memory
 from discreet.results.dropped import saying_it_otherwise
-from discreet.tables.resources import machine_memory
 
 PROGRESS, RESULT, FAILURE = "progress.json", "result", "failure"
 CLAIM = "claimed"

@@ -1,8 +1,8 @@
 """Which column is what: long or wide, person, item, answer.
 
 In: the column names of a table and its :class:`~discreet.tables.reading.Reading`. Out: a plan with
-column numbers, or an error that names the columns and the option that decides. Values are not
-looked at here.
+column numbers, or an error that names the columns and the option that decides. Of the values only
+a first row is looked at that may hold answers instead of names.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import make_remedy
+from discreet.tables.values import BAD, ValueScoring, score_value
 
 _PERSON = frozenset({"person", "id", "subject", "user", "student"})
 _ITEM = frozenset({"item", "question", "problem"})
@@ -43,6 +44,8 @@ _SUBSTITUTES = {_PERSON: frozenset({"model"}), _ITEM: frozenset({"prompt"})}
 models often has the text of a prompt beside the id of its question."""
 _ID_SUFFIX = re.compile(r"(?<=.)[ _.-]?id$")
 _MARKS = re.compile(r"[\s_.-]")
+_LETTER = re.compile(r"[A-Za-z]")
+_NUMBER = re.compile(r"[0-9]+(\.0)?")
 
 _LONG_ORDER = ("person", "item", "response")
 """The columns of a long table that has no row of names."""
@@ -347,3 +350,53 @@ class _Columns:
                     f"'{name}'. Items must have different names; rename or remove one."
                 )
             number_of[name] = number
+
+
+# -- first rows that hold no names -------------------------------------------------------------
+
+
+def has_row_names(names: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
+    """Say whether rows begin with a name that the header lacks, as R's ``write.table`` does it."""
+    firsts = {record[0] for record in records if record}
+    return (
+        bool(records)
+        and all(len(record) == len(names) + 1 and record[-1].strip() for record in records)
+        and len(firsts) == len(records)
+    )
+
+
+def refuse_answers_as_names(names: Sequence[str], layout: str | None, location: str) -> None:
+    """Refuse a first row that holds answers: one person or answer would be lost as names."""
+    if not (is_wide_row(names) or (layout != "wide" and is_long_row(names))):
+        return
+    listed = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+    raise BadResponses(
+        f"{location}: the first row ({listed}) looks like answers, not like column names, and "
+        "would be lost. If the file has no row of names, say header=False (--no-header): its "
+        "columns are then called 1, 2, 3, ...; for a long table add layout='long' (--layout long), "
+        "for a column of persons person='1' (--person 1)."
+    ).offering(make_remedy("the file has no row of names:", {"header": False}))
+
+
+def is_wide_row(names: Sequence[str]) -> bool:
+    """Say whether names are 0 and 1, or letters, and repeat: names of items differ."""
+    parts = [names, names[1:]] if len(names) > 2 else [names]
+    if any(_is_answers(part) and _repeats(part) for part in parts):
+        return True
+    scored = all(score_value(name, ValueScoring()) != BAD for name in names[1:])
+    return scored and len(names) > 2 and bool(_NUMBER.fullmatch(names[0]))
+
+
+def _is_answers(names: Sequence[str]) -> bool:
+    scored = all(score_value(name, ValueScoring()) != BAD for name in names)
+    return scored or all(not name or _LETTER.fullmatch(name) for name in names)
+
+
+def _repeats(names: Sequence[str]) -> bool:
+    filled = [name for name in names if name]
+    return len(set(filled)) < len(filled)
+
+
+def is_long_row(names: Sequence[str]) -> bool:
+    """Say whether three names are a person, an item and a 0 or 1."""
+    return len(names) == 3 and names[2] in ("0", "1") and not _NUMBER.fullmatch(names[1])

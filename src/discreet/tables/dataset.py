@@ -17,10 +17,17 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadResponses, BadUsage, DiscreetError
+from discreet.resources import Resources, available_memory, explain_query, load_duckdb
 from discreet.tables.columns import LongPlan, name_items
 from discreet.tables.formats.jsonl import JsonLinesSource
 from discreet.tables.lists import settle_key
-from discreet.tables.opener import Encodings, Source, open_table_file, plan_source
+from discreet.tables.opener import (
+    Encodings,
+    Source,
+    open_table_file,
+    plan_source,
+    settle_key_row,
+)
 from discreet.tables.paths import (
     find_files,
     names_server,
@@ -31,8 +38,6 @@ from discreet.tables.paths import (
 )
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import DeclaredSource
-from discreet.tables.resources import Resources, available_memory, explain_query, load_duckdb
-from discreet.tables.rows import settle_key_row
 from discreet.tables.sources import open_arrow
 
 _QUERY = re.compile(r"\s*(select|with|from|values|table)\s", re.IGNORECASE)

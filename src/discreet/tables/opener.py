@@ -13,26 +13,41 @@ from __future__ import annotations
 import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from discreet.errors import BadResponses, BadUsage, DiscreetWarning
-from discreet.tables.columns import LongPlan, WidePlan, plan_columns
+from discreet.tables.columns import (
+    LongPlan,
+    WidePlan,
+    plan_columns,
+    refuse_answers_as_names,
+)
 from discreet.tables.formats.evaluations import KINDS as LOGS
 from discreet.tables.formats.evaluations import EvaluationSource, name_score
 from discreet.tables.formats.jsonl import JsonLinesSource
-from discreet.tables.ids import IdCodes, read_ids, spell_ids
+from discreet.tables.ids import IdCodes, OrderKeys, plain_column, read_ids, spell_ids
+from discreet.tables.lists import Key, split_key_cell
 from discreet.tables.paths import find_files, read_head, sniff, warn_encoding
 from discreet.tables.reading import Form, Reading
 from discreet.tables.remedies import Detected, join_detected, refuse_detected
-from discreet.tables.separators import OrderKeys, refuse_answers_as_names
 from discreet.tables.sources import DelimitedSource, FrameSource, NotUtf8, ParquetSource, as_arrow
-from discreet.tables.values import BAD, label_columns, write_cell
-from discreet.types import FloatArray, Int8Array, Int32Array, Int64Array, Texts
+from discreet.tables.values import (
+    BAD,
+    MISSING_WORDS,
+    label_columns,
+    plain_dictionary,
+    read_integers,
+    spell,
+    write_cell,
+)
+from discreet.types import BoolArray, FloatArray, Int8Array, Int32Array, Int64Array, Texts
 
 
 class Source(Protocol):
@@ -191,7 +206,7 @@ def open_table_file(
     if kind == "parquet":
         return ParquetSource(file, progress)
     if kind == "winsteps":
-        from discreet.tables.formats.winsteps import WinstepsSource
+        from discreet.tables.formats.labelled import WinstepsSource
 
         return WinstepsSource(file, progress)
     if kind not in ("text", "workbook"):
@@ -216,11 +231,8 @@ def _trim(source: Source, reading: Reading) -> Source:
     for number, label in enumerate(label_columns(source.names)):
         if label in stated:
             cast("list[str]", source.names)[number] = label
-    if reading.listed or not reading.rows_aside:
-        return source
-    from discreet.tables.rows import TrimmedSource
-
-    return TrimmedSource(source, reading)
+    is_whole = bool(reading.listed) or not reading.rows_aside
+    return source if is_whole else TrimmedSource(source, reading)
 
 
 def _open_workbook(file: Path, form: Form, progress: Progress | None) -> Source:
@@ -460,3 +472,117 @@ def assign_groups(
     groups = np.empty(len(persons), dtype=object)
     groups[:] = [words[code] if code >= 0 else "" for code in group.tolist()]
     return groups
+
+
+# -- rows that are no persons ----------------------------------------------------------------
+
+BLANK = "blank"
+"""The word for rows without any entry."""
+MOST_BY_HAND = 20_000
+"""Rows up to which a table may be made by hand."""
+
+
+class TrimmedSource:
+    """A source without the rows that a reading drops; see :mod:`discreet.tables.opener`."""
+
+    def __init__(self, source: Source, reading: Reading) -> None:
+        self._source, self.name, self.names = source, source.name, source.names
+        self._rows = reading.rows_aside
+        self._kept: list[int] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+    def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
+        """Yield columns without the rows that are dropped."""
+        before, every = 0, range(len(self.names))
+        for batch in self._source.batches(every):
+            keeps = ~match_rows(batch, self._rows, before)
+            before += len(keeps)
+            yield [_keep(batch[number], keeps) for number in columns]
+
+    def place(self, row: int) -> str:
+        """Say where a row is in the whole table."""
+        if self._kept is None:
+            self._kept, before = [], 0
+            for batch in self._source.batches(range(len(self.names))):
+                keeps = ~match_rows(batch, self._rows, before)
+                self._kept += (before + np.flatnonzero(keeps)).tolist()
+                before += len(keeps)
+        return self._source.place(self._kept[row])
+
+    def detect(self, columns: Sequence[int], *, has_ids: bool) -> tuple[Detected, ...]:
+        """Return what the source itself detected."""
+        return self._source.detect(columns, has_ids=has_ids)
+
+
+def _keep(column: Any, keeps: BoolArray) -> Any:
+    """Return the kept cells; a dictionary would still hold the ids of rows that are gone."""
+    return column if keeps.all() else plain_column(column.filter(pa.array(keeps)))
+
+
+def match_rows(batch: Sequence[Any], rows: Sequence[int | str], before: int = 0) -> BoolArray:
+    """Say which rows of a batch are named by number, by the text of a cell, or as blank.
+
+    Parameters
+    ----------
+    batch
+        All columns.
+    rows
+        What names them.
+    before
+        Rows before this batch.
+    """
+    hits = np.zeros(len(batch[0]), dtype=np.bool_)
+    labels = {str(row).casefold() for row in rows if not isinstance(row, int)} - {BLANK}
+    for row in rows:
+        if isinstance(row, int) and before < row <= before + len(hits):
+            hits[row - before - 1] = True
+    if labels:
+        for column in batch:
+            hits |= _match(column, labels)
+    if BLANK in rows:
+        hits |= np.logical_and.reduce([_match(column, {""}) for column in batch])
+    return hits
+
+
+def _match(column: Any, words: set[str]) -> BoolArray:
+    """Say which cells hold one of these texts; nulls hold the empty one."""
+    coded = plain_dictionary(column)
+    is_match = [_text(value) in words for value in coded.dictionary.to_pylist()]
+    index = read_integers(coded.indices.cast("int64").fill_null(len(is_match)))
+    return np.asarray(np.array([*is_match, "" in words])[index])
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else spell(value).casefold()
+
+
+def settle_key_row(reading: Reading, source: Source) -> Reading:
+    """Return a reading with the key that a row of the table holds."""
+    row = reading.key_row
+    if row is None or reading.right:
+        return reading
+    plan = plan_columns(source.names, reading, source.name)
+    before = 0
+    for batch in source.batches(range(len(source.names))):
+        hits = np.flatnonzero(match_rows(batch, (row,), before))
+        if hits.size and isinstance(plan, WidePlan):
+            cells = {source.names[n]: _text(batch[n][int(hits[0])].as_py()) for n in plan.items}
+            right = {
+                item: split_key_cell(cell)
+                for item, cell in cells.items()
+                if cell not in MISSING_WORDS
+            }
+            return replace(reading, key=Key(right))
+        before += len(batch[0])
+    raise BadResponses(
+        f"{source.name} has no row {row!r}, from which key_row= (--key-row) takes the right "
+        "answers. Name it by the text of one of its cells, or by its number below the names."
+    )
+
+
+def trim_table(table: Any, reading: Reading) -> Any:
+    """Return an Arrow table without the rows that a reading drops."""
+    columns = [column.combine_chunks() for column in table.columns]
+    return table.filter(pa.array(~match_rows(columns, reading.rows_aside)))

@@ -1,4 +1,4 @@
-"""Find and open files: which ones, packed or not, in which encoding.
+"""Find and open files: which ones, packed or not, in which encoding, with which field separator.
 
 In: a path, folder or pattern. Out: paths, byte streams, and errors that say what is wrong with
 a file before anything tries to read answers from it.
@@ -7,6 +7,7 @@ a file before anything tries to read answers from it.
 from __future__ import annotations
 
 import codecs
+import csv
 import errno
 import glob
 import gzip
@@ -15,12 +16,14 @@ import os
 import re
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, AnyStr
 
 from discreet.errors import BadResponses, BadUsage, DiscreetWarning, refuse_address
+from discreet.tables.remedies import make_remedy
 
 _SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson")
 _LOGS = (".eval", ".json")
@@ -325,3 +328,100 @@ def open_text(path: Path, encoding: str) -> Any:
     """Open a file as text, line ends untouched, for the second look that messages need."""
     codec = "utf-8-sig" if encoding == "utf-8" else encoding
     return io.TextIOWrapper(open_bytes(path), encoding=codec, errors="replace", newline="")
+
+
+# -- field separators --------------------------------------------------------------------------
+
+DELIMITERS = {",": "a comma", "\t": "a tab", ";": "a semicolon", "|": "a pipe", " ": "a space"}
+"""Recognised by themselves, the likeliest first."""
+
+_SAMPLE = 6
+"""Lines looked at."""
+_DECIMAL_COMMA = re.compile(r"(?<=[0-9]),(?=[0-9])")
+_RARE = re.compile(r"[:~^#&*!/\\]")
+_SEP_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
+"""With this first line Excel is told what parts the fields."""
+
+
+def name_delimiter(delimiter: str) -> str:
+    """Return a delimiter in words."""
+    return DELIMITERS.get(delimiter, repr(delimiter))
+
+
+def declared_delimiter(text: str, path: Path) -> str:
+    """Return the delimiter that the rows do not decide on: by the name, a first line, or a comma.
+
+    Files called .tsv have tabs; a first line such as ``sep=;`` names the delimiter.
+    """
+    if path.name.lower().removesuffix(".gz").endswith((".tsv", ".tab")):
+        return "\t"
+    match = _SEP_LINE.fullmatch(_first_line(text))
+    return match[1] if match else ","
+
+
+def _first_line(text: str) -> str:
+    """Return the first line that is not blank."""
+    match = re.search(r"\S[^\r\n]*", text)
+    return "" if match is None else match[0].strip()
+
+
+def find_delimiter(text: str, path: Path) -> str:
+    """Return the delimiter that the first lines of a file agree on."""
+    declared = declared_delimiter(text, path)
+    if declared != "," or _SEP_LINE.fullmatch(_first_line(text)):
+        return declared
+    lines = [line for line in islice(_whole_lines(text), _SAMPLE) if line.strip()]
+    bare = _without_quotes(lines[0])
+    if any(sign in bare for sign in "\t;|"):
+        bare = _DECIMAL_COMMA.sub("", bare)
+    candidates = [sign for sign in (",", "\t", ";", "|") if sign in bare]
+    if candidates:
+        return max(candidates, key=lambda sign: (_agree(lines, sign), bare.count(sign)))
+    return _look_closer(lines, path)
+
+
+def _look_closer(lines: Sequence[str], path: Path) -> str:
+    """Return a space where it parts the fields; refuse other signs until they are named."""
+    bare = [_without_quotes(line.strip()) for line in lines]
+    if " " in lines[0].strip() and len(lines) > 1:
+        fields = csv.reader([line.strip() for line in lines], delimiter=" ")
+        if _agree(lines, " ") and all(field for record in fields for field in record):
+            return " "
+        if len({len(line.split()) for line in bare}) == 1:
+            raise BadResponses(
+                f"{path}: fields seem to be parted by several blanks at a time. Put one delimiter "
+                "between them: a comma, semicolon, tab, pipe or a single space."
+            )
+    rare = sorted({sign for sign in _RARE.findall(bare[0]) if _agree(lines, sign)})
+    if rare and len(lines) > 1:
+        raise BadResponses(
+            f"{path} has one column, '{bare[0]}', because it has no comma, semicolon, tab, pipe or "
+            f"space. If {rare[0]!r} parts its fields, say delimiter={rare[0]!r} "
+            f"(--delimiter '{rare[0]}')."
+        ).offering(make_remedy(f"{rare[0]} parts the fields:", {"delimiter": rare[0]}))
+    return ","
+
+
+def _whole_lines(text: str) -> list[str]:
+    """Return lines of the head; the last one may be cut off and is left out of several."""
+    lines = list(islice(io.StringIO(text, newline=""), _SAMPLE + 1))
+    return lines[:-1] if len(lines) > 2 and not lines[-1].endswith(("\n", "\r")) else lines
+
+
+def _without_quotes(line: str) -> str:
+    return "".join(line.split('"')[::2])
+
+
+def _agree(lines: Sequence[str], delimiter: str) -> bool:
+    """Say whether lines have as many fields as the first, or each one more (R's row names)."""
+    try:
+        records = list(csv.reader([line.rstrip("\r\n") for line in lines], delimiter=delimiter))
+    except csv.Error:
+        return False
+    counts = {len(record) for record in records[1:]}
+    return len(records[0]) > 1 and counts in (set(), {len(records[0])}, {len(records[0]) + 1})
+
+
+def is_sep_line(record: Sequence[str]) -> bool:
+    """Say whether a record is the line that tells Excel about the delimiter."""
+    return record[0].strip().lower() == "sep=" or bool(_SEP_LINE.fullmatch(record[0].strip()))

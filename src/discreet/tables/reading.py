@@ -499,7 +499,7 @@ class ReadingWords(FitWords, total=False):
 
 
 DESIGN_WORDS = frozenset({"weight", "strata", "cluster", "replicates", "replication"})
-"""Columns of a sampling design; see :class:`discreet.tables.survey.DesignWords`."""
+"""Columns of a sampling design; see :class:`discreet.answers.survey.DesignWords`."""
 
 
 def check_words(words: Mapping[str, Any]) -> None:

@@ -26,26 +26,24 @@ import pyarrow.csv as pacsv
 
 from discreet.errors import BadResponses, BadUsage, OutOfReach, Remedy
 from discreet.names import NumberName, name_id
+from discreet.tables.columns import has_row_names
 from discreet.tables.ids import plain_column
 from discreet.tables.paths import (
     bad_encoding,
+    declared_delimiter,
     decode,
     explain_read_errors,
+    find_delimiter,
     find_encoding,
     is_gzip,
+    is_sep_line,
     limit_lines,
+    name_delimiter,
     open_bytes,
     open_text,
 )
 from discreet.tables.reading import Form
 from discreet.tables.remedies import DeclaredSource, Detected, state_option
-from discreet.tables.separators import (
-    declared_delimiter,
-    find_delimiter,
-    has_row_names,
-    is_sep_line,
-    name_delimiter,
-)
 from discreet.tables.values import write_cell
 from discreet.tabular import Tabular
 

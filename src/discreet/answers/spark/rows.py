@@ -29,14 +29,14 @@ from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage, MissingExtra, OutOfReach
 from discreet.tables.columns import LongPlan, WidePlan, name_items, plan_columns
 from discreet.tables.dataset import Shard
-from discreet.tables.ids import IdCodes, find_numbers, plain_column, read_ids, spell_ids
+from discreet.tables.ids import IdCodes, find_numbers, plain_column, read_ids, sort_keys, spell_ids
+from discreet.tables.inspection.answers import Tallied
+from discreet.tables.inspection.refusals import settle_scale
 from discreet.tables.lists import settle_key
 from discreet.tables.opener import RowPlaces
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import DeclaredSource
 from discreet.tables.scales import MOST_CATEGORIES
-from discreet.tables.separators import sort_keys
-from discreet.tables.tally import Tallied, settle_scale
 from discreet.tables.values import MISSING_WORDS, read_integers
 from discreet.types import FloatArray
 

@@ -39,11 +39,11 @@ from discreet.counts.folds import Tally
 from discreet.counts.pairs import Weighting
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadUsage, DiscreetError
+from discreet.resources import Progress, Resources
 from discreet.secure import RandomSource
 from discreet.tables.ids import check_items
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import Detected
-from discreet.tables.resources import Progress, Resources
 
 T = TypeVar("T")
 

@@ -53,12 +53,12 @@ from discreet.counts.planes import (
 )
 from discreet.errors import BadResponses, BadUsage
 from discreet.jit import worth_compiling
+from discreet.resources import load_duckdb, run_ahead
 from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.dataset import Dataset, Shard
+from discreet.tables.ids import no_order
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import DeclaredSource
-from discreet.tables.resources import load_duckdb, run_ahead
-from discreet.tables.separators import no_order
 from discreet.tables.values import read_integers
 from discreet.types import FloatArray, Int8Array, Int32Array, UInt64Array
 
@@ -73,7 +73,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 WHEN = ("when", "rest")
-"""Columns of what repeated answers are in order of; see :mod:`discreet.tables.separators`."""
+"""Columns of what repeated answers are in order of; see :mod:`discreet.tables.ids`."""
 
 
 def choose_bits(rows: int, memory: int) -> int:

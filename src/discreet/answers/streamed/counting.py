@@ -36,9 +36,9 @@ from discreet.counts.nodes import nodes_of
 from discreet.counts.pairs import Weighting, count_matrix
 from discreet.errors import BadUsage
 from discreet.names import settle_names
+from discreet.resources import Progress, Resources
 from discreet.schema import SchemaError, read_fields
 from discreet.tables.reading import Reading
-from discreet.tables.resources import Progress, Resources
 from discreet.tables.scales import CategoryScale
 from discreet.types import Int64Array
 

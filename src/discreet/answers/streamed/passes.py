@@ -45,18 +45,17 @@ from discreet.answers.streamed.rows import (
 from discreet.atomic import make_temporary
 from discreet.errors import BadUsage
 from discreet.jit import load_kernels
+from discreet.resources import Progress, Reporter, Resources, run_ahead
 from discreet.tables.columns import WidePlan
 from discreet.tables.dataset import Dataset, describe_source, open_dataset, settle_reading
 from discreet.tables.ids import check_items
-from discreet.tables.inspection.refusals import BadAnswer
+from discreet.tables.inspection.refusals import BadAnswer, settle_after, settle_scale
 from discreet.tables.opener import Encodings, Source
 from discreet.tables.paths import warn_encoding
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import Detected, join_detected
-from discreet.tables.resources import Progress, Reporter, Resources, run_ahead
 from discreet.tables.scales import CategoryScale
 from discreet.tables.sources import NotUtf8
-from discreet.tables.tally import settle_after, settle_scale
 
 T = TypeVar("T")
 Total = TypeVar("Total")

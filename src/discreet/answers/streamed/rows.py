@@ -28,15 +28,14 @@ from discreet.answers.responses import Responses
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage, DiscreetError, OutOfReach
 from discreet.jit import worth_compiling
+from discreet.resources import Resources, explain_query, run_ahead
 from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.dataset import Shard, no_rows
-from discreet.tables.ids import encode_ids, find_numbers, read_ids, spell_ids
+from discreet.tables.ids import OrderKeys, encode_ids, find_numbers, no_order, read_ids, spell_ids
 from discreet.tables.inspection.refusals import refuse_long
 from discreet.tables.opener import RowPlaces, Source, detect_reading, plan_source
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import DeclaredSource, Detected, join_detected
-from discreet.tables.resources import Resources, explain_query, run_ahead
-from discreet.tables.separators import OrderKeys, no_order
 from discreet.tables.values import BAD, MISSING, read_integers, score_value
 from discreet.types import FloatArray, Int8Array, Int32Array
 

@@ -1,25 +1,32 @@
 """What the answers are: right and wrong, steps, chosen options or texts, and codes for no answer.
 
 In: the columns of answers, or a tally by item of a long table. Out: decisions and questions about
-missing codes, the key, categories, the lowest value and items that run the other way round.
+missing codes, the key, categories, the lowest value and items that run the other way round. Of
+whole tables: how often every value of every item occurs; no person is looked at.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from discreet.errors import Remedy
+from discreet.tables.columns import LongPlan
+from discreet.tables.ids import encode_ids
 from discreet.tables.inspection.columns import LARGEST, Column, bound_number
+from discreet.tables.opener import Source, plan_source
+from discreet.tables.reading import Reading
 from discreet.tables.remedies import Findings, make_remedy
 from discreet.tables.scales import BadScale, CategoryScale, Tally, find_scale, make_asked
-from discreet.tables.values import MISSING_WORDS, spell
+from discreet.tables.values import MISSING_WORDS, plain_dictionary, read_integers, spell
 from discreet.tables.vocabulary import NO_ANSWER, SCALES, order_codes, order_texts
+from discreet.types import Int64Array
 
 RUNS_AGAINST = -0.2
 """Correlation with the other items below which an item may be worded the other way round."""
@@ -356,3 +363,107 @@ def find_reversed(scores: np.ndarray[Any, Any]) -> list[int]:
         if r < RUNS_AGAINST and r * np.sqrt(n_persons) < -3:
             against.append(item)
     return against
+
+
+# -- all answers -----------------------------------------------------------------------------
+
+SMALL_ITEMS, SMALL_VALUES = 1 << 14, 16
+"""Items and answers that are numbers below these are counted in a table, without making words."""
+TABLE = 1 << 16
+"""Pairs of items and values that are counted in a table, however few rows there are."""
+MOST_VALUES = 50
+"""Different values of an item from which on it is no scale, and nobody counts them."""
+
+
+class Tallied:
+    """Values of items as they come in."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._small = np.zeros(0, dtype=np.int64)
+        self.by_item: dict[str, dict[str, int]] = {}
+
+    def take(self, sources: Iterator[Source]) -> dict[str, dict[str, int]]:
+        """Go through all tables."""
+        for source in sources:
+            plan = plan_source(source, self._reading)
+            if isinstance(plan, LongPlan):
+                for items, answers in source.batches((plan.item, plan.response)):
+                    self.add_long(items, answers)
+            else:
+                for batch in source.batches(plan.items):
+                    for number, column in zip(plan.items, batch, strict=True):
+                        self.add(source.names[number], column)
+        for code in np.flatnonzero(self._small).tolist():
+            item, value = divmod(code, SMALL_VALUES)
+            self._count(str(item), value, int(self._small[code]))
+        return self.by_item
+
+    def add_long(self, items: Any, answers: Any) -> None:
+        """Add the answers of a long table."""
+        if self._add_numbers(items, answers):
+            return
+        names, words = encode_ids(items), plain_dictionary(answers)
+        known_words = words.dictionary.to_pylist()
+        item = read_integers(names.indices.fill_null(len(names.dictionary)))
+        answer = read_integers(words.indices.cast("int64").fill_null(len(known_words)))
+        width = len(known_words) + 1
+        listed = names.dictionary.to_pylist()
+        pairs, times = _count_codes(item.astype(np.int64) * width + answer, width * len(listed))
+        for pair, count in zip(pairs.tolist(), times.tolist(), strict=True):
+            if pair // width < len(listed) and pair % width < len(known_words):
+                self._count(listed[pair // width], known_words[pair % width], count)
+
+    def _add_numbers(self, items: Any, answers: Any) -> bool:
+        """Add answers that are small numbers to items that are numbers; say whether they are."""
+        if not (_is_whole(items) and _is_whole(answers)):
+            return False
+        item, value = read_integers(items), read_integers(answers)
+        if item.min(initial=0) < 0 or item.max(initial=0) >= SMALL_ITEMS:
+            return False
+        if value.min(initial=0) < 0 or value.max(initial=0) >= SMALL_VALUES:
+            return False
+        code = item.astype(np.int64) * SMALL_VALUES
+        code += value.astype(np.int64, copy=False)
+        times = np.bincount(code, minlength=len(self._small))
+        times[: len(self._small)] += self._small
+        self._small = times
+        return True
+
+    def add_counted(self, items: Any, answers: Any, times: Any) -> None:
+        """Add values that were counted elsewhere; ``items`` is a dictionary of names."""
+        names = items.dictionary.take(items.indices).to_pylist()
+        counted = zip(names, answers.to_pylist(), times.to_pylist(), strict=True)
+        for item, value, count in counted:
+            self._count(str(item), value, count)
+
+    def add(self, item: str, column: Any) -> None:
+        """Add the answers to one item."""
+        words = plain_dictionary(column)
+        known_words = words.dictionary.to_pylist()
+        answer = read_integers(words.indices.cast("int64").fill_null(len(known_words)))
+        times = np.bincount(answer, minlength=len(known_words) + 1)
+        for word, count in zip(known_words, times.tolist(), strict=False):
+            self._count(item, word, count)
+
+    def _count(self, item: str, value: Any, times: int) -> None:
+        scoring = self._reading.scoring_of(item)
+        word_counts = self.by_item.setdefault(item, {})
+        word = spell(value).lower()
+        no_answer = value is None or word in MISSING_WORDS or word in scoring.missing
+        if no_answer or not times or scoring.right is not None or len(word_counts) > MOST_VALUES:
+            return
+        word_counts[word] = word_counts.get(word, 0) + times
+
+
+def _is_whole(column: Any) -> bool:
+    return bool(pa.types.is_integer(column.type)) and not column.null_count
+
+
+def _count_codes(codes: Int64Array, size: int) -> tuple[Int64Array, Int64Array]:
+    """Return the different codes, ascending, and how often each occurs."""
+    if size > max(len(codes), TABLE):
+        return np.unique(codes, return_counts=True)
+    times = np.bincount(codes, minlength=size)
+    distinct = np.flatnonzero(times)
+    return distinct, times[distinct]

@@ -1,24 +1,27 @@
-"""Refusals of a cell that is no answer: what was found, where, why, and what to do first.
+"""Values that are neither right nor wrong: steps of a scale, or refused with what to do first.
 
-In: the cell and the columns of answers around it. Out: one error, whose advice is what the
-inspection makes of these columns. The first advice gives the right analysis where the guess is
-right, and none can turn a code for a missing answer into a right one: no threshold is ever made of
-the value found.
+In: the cell and the columns of answers around it; or all tables. Out: one error, whose advice is
+what the inspection makes of these columns; or a reading with the scale that the tally of all values
+shows. The first advice gives the right analysis where the guess is right, and none can turn a code
+for a missing answer into a right one: no threshold is ever made of the value found.
 """
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from discreet.errors import BadResponses, Remedy
-from discreet.tables.inspection.answers import give_key, judge_answers
+from discreet.tables.columns import LongPlan
+from discreet.tables.ids import encode_ids
+from discreet.tables.inspection.answers import Tallied, give_key, judge_answers
 from discreet.tables.inspection.columns import (
     Column,
     ColumnRoles,
@@ -26,9 +29,20 @@ from discreet.tables.inspection.columns import (
     is_code,
     limit_rows,
 )
+from discreet.tables.opener import Source, plan_source
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import Findings, join_remedies, make_remedy
-from discreet.tables.scales import GAP, LARGEST, find_shared_run
+from discreet.tables.scales import (
+    GAP,
+    LARGEST,
+    AskedSteps,
+    BadScale,
+    CategoryScale,
+    Tally,
+    find_scale,
+    find_shared_run,
+    find_without_words,
+)
 from discreet.tables.values import (
     ANSWERS,
     BAD,
@@ -36,12 +50,14 @@ from discreet.tables.values import (
     WHOLE,
     ValueScoring,
     as_number,
+    plain_dictionary,
+    read_integers,
     show,
     spell,
     write_cell,
 )
 from discreet.tables.vocabulary import GROUPS, IDS, NAMES, NUMBERS
-from discreet.types import Int8Array
+from discreet.types import BoolArray, Int8Array
 
 _ACCEPTED = (
     "Answers must be 0, 1, true or false, steps (whole numbers from 0 or 1 with at most ten "
@@ -400,3 +416,116 @@ def _find_numbers(words: Iterable[str]) -> list[Any]:
     """Return the numbers among words, in order."""
     spelt = {number for word in words if (number := as_number(word)) is not None}
     return sorted(value for value in spelt if -LARGEST < value < LARGEST)
+
+
+# -- values that may be steps ----------------------------------------------------------------
+
+_TRUTH = {word: str(answer) for word, answer in ANSWERS.items()}
+
+
+def locate_cell(
+    reading: Reading, cells: Mapping[str, frozenset[int]], sources: Iterator[Source]
+) -> RefusedCell | None:
+    """Return the first cell of the tables that holds one of these values, by item."""
+    for source in sources:
+        plan, before = plan_source(source, reading), 0
+        long = isinstance(plan, LongPlan)
+        columns = (plan.response, plan.item) if isinstance(plan, LongPlan) else plan.items
+        for batch in source.batches(columns):
+            names = [source.names[number] for number in columns]
+            position = _find_long(batch, cells) if long else _find_wide(batch, names, cells)
+            if position is not None:
+                row, index = position
+                value, where = batch[index][row].as_py(), source.place(before + row)
+                return RefusedCell(where, names[index], value, is_wide=not long)
+            before += len(batch[0])
+    return None
+
+
+def _find_wide(
+    batch: Sequence[Any], names: Sequence[str], cells: Mapping[str, frozenset[int]]
+) -> tuple[int, int] | None:
+    """Return row and column of the first cell of a batch."""
+    hits = [
+        (int(rows[0]), index)
+        for index, (name, column) in enumerate(zip(names, batch, strict=True))
+        if name in cells and len(rows := np.flatnonzero(_hold(column, cells[name])))
+    ]
+    return min(hits, default=None)
+
+
+def _find_long(batch: Sequence[Any], cells: Mapping[str, frozenset[int]]) -> tuple[int, int] | None:
+    items = encode_ids(batch[1])
+    code, hit = read_integers(items.indices), np.zeros(len(batch[0]), dtype=np.bool_)
+    for number, name in enumerate(items.dictionary.to_pylist()):
+        if cells.get(name):
+            hit |= (code == number) & _hold(batch[0], cells[name])
+    return (int(np.argmax(hit)), 0) if hit.any() else None
+
+
+def _hold(column: Any, values: frozenset[int]) -> BoolArray:
+    """Say which cells of a column hold one of these numbers."""
+    words = plain_dictionary(column)
+    is_match = [_spells(word, values) for word in words.dictionary.to_pylist()]
+    answer = read_integers(words.indices.cast("int64").fill_null(len(is_match)))
+    return np.asarray(np.array([*is_match, False])[answer])
+
+
+def _spells(word: Any, values: frozenset[int]) -> bool:
+    number = None if word is None else as_number(_TRUTH.get(spell(word).lower(), spell(word)))
+    return number is not None and number in values
+
+
+def settle_after(refusal: BadAnswer, reading: Reading, read: Any) -> Reading:
+    """Return the reading with the scale of answers of which one was refused, or refuse it still.
+
+    Where some values are no numbers, the scale is that of the others: the reader then stops at the
+    first of those values.
+    """
+    settled = settle_scale(reading, read, find_without_words)
+    if settled is None:
+        raise refusal
+    return settled
+
+
+def settle_scale(
+    reading: Reading,
+    read: Any,
+    otherwise: Callable[[Tally, AskedSteps], CategoryScale | None] | None = None,
+    *,
+    has_rows: bool = True,
+) -> Reading | None:
+    """Return the reading with the scale of the answers; None where they are no steps.
+
+    Parameters
+    ----------
+    reading
+        What the user said.
+    read
+        Called with a function of tables and a reading; goes through the tables with both.
+    otherwise
+        Finds a scale where not all values are steps.
+    has_rows
+        Whether tables have rows that can be named.
+    """
+    looking = replace(reading, looking=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what there is to say is said when answers are read
+        tally = read(Tallied(looking).take, looking)
+    try:
+        scale = find_scale(tally, reading.asked)
+        if scale is None and otherwise is not None:
+            scale = otherwise(tally, reading.asked)
+    except BadScale as reason:
+        if has_rows and reason.cells:
+            raise _point_at(reason, looking, read) from None
+        raise
+    return None if scale is None else replace(reading, scale=scale)
+
+
+def _point_at(reason: BadScale, looking: Reading, read: Any) -> BadResponses:
+    """Return a refusal that begins with the first cell that it is about."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cell = read(partial(locate_cell, looking, reason.cells), looking)
+    return reason if cell is None else refuse_cell(cell, reason.reason, reason.remedies)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from os import PathLike
@@ -19,6 +19,13 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from discreet.errors import BadResponses, Remedy
+from discreet.tables.columns import (
+    LongPlan,
+    has_row_names,
+    is_long_row,
+    is_wide_row,
+    plan_columns,
+)
 from discreet.tables.formats.evaluations import KINDS as LOGS
 from discreet.tables.inspection.columns import (
     LEAST_ROWS,
@@ -28,25 +35,29 @@ from discreet.tables.inspection.columns import (
     limit_rows,
 )
 from discreet.tables.opener import Source, open_table_file
-from discreet.tables.paths import decode, find_encoding, find_files, read_head, sniff
+from discreet.tables.paths import (
+    declared_delimiter,
+    decode,
+    find_delimiter,
+    find_encoding,
+    find_files,
+    is_sep_line,
+    read_head,
+    sniff,
+)
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import Findings, make_remedy
-from discreet.tables.rows import find_labels
-from discreet.tables.separators import (
-    declared_delimiter,
-    find_delimiter,
-    has_row_names,
-    is_long_row,
-    is_sep_line,
-    is_wide_row,
-)
 from discreet.tables.sources import FrameSource, as_arrow
 from discreet.tables.values import MISSING_WORDS, label_columns, spell, write_cell
-from discreet.tables.vocabulary import KEYS, NO_ANSWER, plain
+from discreet.tables.vocabulary import KEYS, NO_ANSWER, is_label, plain
 from discreet.text import name_some
+from discreet.types import BoolArray
 
 _MOST_LOGS = 20
 """Logs of evaluations that are looked at."""
+_FEW = 2
+"""Rows that may have the same label: a class or a group is no key and no total."""
+_SHOWN = 5
 Row = list[str | None]
 
 
@@ -409,3 +420,69 @@ def ask_to_number_rows(column: Column, findings: Findings) -> None:
     ]
     reason = f"{listed} occur more than once in '{column.name}', so every row is another person."
     findings.note("ignore", [column.name], reason, [column.name], undo)
+
+
+# -- rows that are read as persons ------------------------------------------------------------
+
+
+def find_labels(columns: Iterable[Sequence[str | None]]) -> dict[int, str]:
+    """Return, by row, what says beside the answers that it is a key or totals."""
+    labels: dict[int, str] = {}
+    for column in columns:
+        for row, word in enumerate(column):
+            if word is not None and is_label(word) and column.count(word) <= _FEW:
+                labels.setdefault(row, word)
+    return dict(sorted(labels.items()))
+
+
+def tell_odd_rows(
+    reading: Reading, is_empty: BoolArray | None, sources: Iterator[Source]
+) -> list[str]:
+    """Tell of blank rows, and of rows with the label of a key or of totals.
+
+    Parameters
+    ----------
+    reading
+        How the tables were read.
+    is_empty
+        By row of all tables, whether it has no answer; None where rows have ids.
+    sources
+        The tables.
+    """
+    blank: list[str] = []
+    labelled: list[str] = []
+    for source in sources:
+        plan, texts = (
+            plan_columns(source.names, reading, source.name),
+            list[tuple[str | None, ...]](),
+        )
+        if isinstance(plan, LongPlan):
+            return []
+        for batch in source.batches(range(len(source.names))):
+            columns = [
+                [None if cell is None else spell(cell) or None for cell in part.to_pylist()]
+                for part in batch
+            ]
+            texts += zip(*columns, strict=True)
+        items = {*plan.items, *plan.order}
+        turned = enumerate(zip(*texts, strict=True))
+        beside = (list(column) for number, column in turned if number not in items)
+        labelled += [f"{source.place(row)} ('{word}')" for row, word in find_labels(beside).items()]
+        if is_empty is not None and is_empty.any():
+            blank += [source.place(n) for n, row in enumerate(texts) if not any(row)]
+    return [*_tell(blank, _BLANK_ROWS), *_tell(labelled, _LABELLED_ROWS)]
+
+
+_BLANK_ROWS = "Rows without any entry count", "Delete them if nobody belongs to them."
+_LABELLED_ROWS = (
+    "Rows that look like a key or like totals count",
+    "Delete them if they are no persons; a key goes into key= (--key).",
+)
+
+
+def _tell(places: Sequence[str], words: tuple[str, str]) -> list[str]:
+    if not places:
+        return []
+    more = len(places) - _SHOWN
+    listed = "; ".join(places[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+    return [f"{words[0]} as persons, {len(places)} of them: {listed}. {words[1]}"]
