@@ -112,7 +112,8 @@ def test_timss_equals_the_reference():
     assert away.max() < 2e-4
     assert np.abs(estimate.se - se).max() < 1e-4
     patterns = group_patterns(responses.store, np.arange(len(b)))
-    observed = estimate.right - patterns.item_sums(patterns.perfect)
+    all_right = patterns.score == patterns.lengths[patterns.pattern]
+    observed = estimate.right - patterns.item_sums(all_right & (patterns.score > 0))
 
     def look(where):
         where = where[:, None]
