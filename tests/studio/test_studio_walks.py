@@ -118,6 +118,22 @@ def test_a_table_with_titles_totals_and_names_needs_no_answer(walker):
     assert walker.clicks <= 6
 
 
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("with totals.csv", "30 persons, 10 items"),
+        ("drei Klassen.xlsx", "60 persons, 10 items"),
+    ],
+)
+def test_totals_and_a_sheet_for_each_class_need_no_answer(walker, name, line):
+    walker.choose("file", TABLES / name)
+    walker.see(line)
+    walker.go("Calibrate these answers")
+    walker.go("Start the calibration")
+    walker.see("reliability")
+    assert walker.clicks <= 6
+
+
 def test_choosing_another_answer_is_read_at_once(walker):
     walker.choose("file", TABLES / "test with gender.csv")
     walker.see("Is 'gender'")
