@@ -93,6 +93,7 @@ FUNCTIONS = {
         test.p_value for test in analysis.check_model(x, CALIBRATION, **w).tests[:1]
     ],
     "find_dif": lambda x, **w: analysis.find_dif(x, SEX, **w).difference,
+    "find_group_means": lambda x, **w: analysis.find_group_means(x, CALIBRATION, SEX, **w).mean,
     "run_wald": lambda x, **w: analysis.run_wald(x, **w).z,
     "run_andersen": lambda x, **w: analysis.run_andersen(x, **w).statistic,
     "run_martin_loef": lambda x, **w: analysis.run_martin_loef(x, **w).statistic,
