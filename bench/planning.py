@@ -26,13 +26,7 @@ from discreet.planning.forecast import (
     predict_square,
     predict_square_without_noise,
 )
-from discreet.planning.study import (
-    Setting,
-    check_setting,
-    draw_study,
-    released_error,
-    summarise,
-)
+from discreet.planning.study import Setting, check_setting, draw_study, released_error, summarise
 
 # persons, items, answers per person
 DESIGNS = [

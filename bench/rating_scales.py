@@ -37,11 +37,7 @@ from bench import conditional
 from discreet.answers.pack import store_codes
 from discreet.models.methods import PAIR_METHODS
 
-DESIGNS = {
-    (1000, 10, 2, 1.0): 1.10,
-    (3000, 20, 4, 1.0): 1.05,
-    (2000, 40, 3, 0.3): None,
-}
+DESIGNS = {(1000, 10, 2, 1.0): 1.10, (3000, 20, 4, 1.0): 1.05, (2000, 40, 3, 0.3): None}
 """Persons, items, steps, share answered: the largest error of refined over that of conditional."""
 SPARSE_GOAL = 0.155
 COVERAGE = (0.93, 0.97)

@@ -119,10 +119,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--setting", type=int, action="append", help="only these, from 0")
     given = parser.parse_args()
-    limit, released.FLOOR_LIMIT = (
-        released.FLOOR_LIMIT,
-        1.0,
-    )  # to see what the limit is there for
+    limit, released.FLOOR_LIMIT = (released.FLOOR_LIMIT, 1.0)  # to see what the limit is there for
     writer: csv.DictWriter[str] | None = None
     for number, setting in enumerate(SETTINGS):
         if given.setting and number not in given.setting:

@@ -79,8 +79,7 @@ def expected_failures(estimator):
 # scikit-learn marks the expected ones xfail; with xfail_strict one that passes is a failure, so
 # the list above can only shrink.
 @parametrize_with_checks(
-    [Rasch(), Striped(), Striped("spectral")],
-    expected_failed_checks=expected_failures,
+    [Rasch(), Striped(), Striped("spectral")], expected_failed_checks=expected_failures
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_checks(estimator, check):

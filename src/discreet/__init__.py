@@ -32,12 +32,7 @@ if TYPE_CHECKING:
     from discreet.publishing.bundle import Published, PublishedRanking
     from discreet.publishing.delivery import resume_release
     from discreet.publishing.notices import correction_notice, withdrawal_notice
-    from discreet.publishing.release import (
-        propose,
-        release,
-        release_comparisons,
-        release_request,
-    )
+    from discreet.publishing.release import propose, release, release_comparisons, release_request
     from discreet.publishing.verification import (
         check_ledger,
         read_release,
@@ -47,12 +42,7 @@ if TYPE_CHECKING:
     )
     from discreet.results.estimate import Estimate
     from discreet.results.ranking import Ranking, Strengths, rank
-    from discreet.results.ranks import (
-        ItemComparison,
-        RankRanges,
-        compare_items,
-        rank_ranges,
-    )
+    from discreet.results.ranks import ItemComparison, RankRanges, compare_items, rank_ranges
     from discreet.saving import load
     from discreet.scales.bank import Bank, create_bank, grow_bank, read_bank, write_bank
     from discreet.scales.drift import Drift, find_drift
@@ -65,6 +55,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
+#: Modules and the public names that each holds.
 _NAMES = {
     "adaptive": "item_information next_item",
     "scales.bank": "Bank create_bank grow_bank read_bank write_bank",
@@ -100,7 +91,6 @@ _NAMES = {
     "tables.inspection": "Inspection inspect_table",
     "tables.reading": "Reading ReadingWords",
 }
-"""Modules and the public names that each holds."""
 
 _HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
 

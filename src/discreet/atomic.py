@@ -36,8 +36,8 @@ except ImportError:  # Windows
 
     fcntl = None  # type: ignore[assignment]
 
+#: Windows forbids others to read what is locked: a byte that no file here has.
 LOCKED_BYTE = 1 << 30
-"""Windows forbids others to read what is locked: a byte that no file here has."""
 
 
 @contextmanager
@@ -251,8 +251,8 @@ def sync_folder(folder: Path) -> None:
             os.fsync(handle)
 
 
+#: How long to wait, again and again, for a program that has a file open: scanners soon let go.
 WAITING_SECONDS = (0.01, 0.05, 0.2, 0.5, 1.0)
-"""How long to wait, again and again, for a program that has a file open: scanners soon let go."""
 
 
 def replace_file(part: Path, target: Path) -> None:
@@ -306,6 +306,7 @@ def refuse_name(path: PurePath) -> None:
 
 
 PRIVACY_FILE = "privacy.json"
+#: Every file that a release has had: what ``force`` may replace.
 RELEASE_FILES = {
     PRIVACY_FILE,
     "difficulties.csv",
@@ -317,7 +318,6 @@ RELEASE_FILES = {
     "report.html",
     "noisy.npz",
 }
-"""Every file that a release has had: what ``force`` may replace."""
 
 BLOCK = 1 << 20
 

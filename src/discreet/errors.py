@@ -60,8 +60,8 @@ def hide_passwords(text: str) -> str:
     return _NAMED.sub(r"\1***", _BEFORE_HOST.sub(r"\1:***@", text))
 
 
+#: The marks that we put around names in scripts that run from right to left.
 ISOLATES = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
-"""The marks that we put around names in scripts that run from right to left."""
 _JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 
 
@@ -89,8 +89,8 @@ def escape_controls(text: str) -> str:
     return "".join(signs)
 
 
+#: Characters of a message: names in files may have millions.
 LONGEST_LINE = 4_000
-"""Characters of a message: names in files may have millions."""
 
 
 def write_line(message: str) -> str:

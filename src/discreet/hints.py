@@ -29,6 +29,7 @@ def _list_guesses(text: str) -> list[tuple[str, str]]:
     return guesses
 
 
+#: What other programs call the attributes of a result; what the result lacks does not count.
 ATTRIBUTES = _list_guesses("""
 to_pandas():
     frame df dataframe table as_frame to_frame to_df as_dataframe pandas rows
@@ -84,8 +85,8 @@ left():
 spent():
     spend used
 """)
-"""What other programs call the attributes of a result; what the result lacks does not count."""
 
+#: What other programs call the public functions.
 CALLS = dict(
     _list_guesses("""
 discreet.read_responses(path), or discreet.fit(path) at once:
@@ -158,8 +159,8 @@ discreet.item_information(bank, ability):
     information test_information
 """)
 )
-"""What other programs call the public functions."""
 
+#: What other programs call the keywords of functions that read a table.
 KEYWORDS = dict(
     _list_guesses("""
 response:
@@ -189,8 +190,8 @@ method:
     estimator solver algorithm
 """)
 )
-"""What other programs call the keywords of functions that read a table."""
 
+#: What other programs call models and methods; a near one where they have another.
 CHOICES = dict(
     _list_guesses("""
 rasch:
@@ -207,7 +208,6 @@ refined:
     pairwise pair pmle pml
 """)
 )
-"""What other programs call models and methods; a near one where they have another."""
 
 
 def check_choice_name(subject: str, name: str, choices: Iterable[str]) -> None:

@@ -24,10 +24,10 @@ from discreet.words import ENGLISH
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+#: Pages, their parts, styles and scripts.
 TEMPLATES = Path(__file__).with_name("templates")
-"""Pages, their parts, styles and scripts."""
+#: By this a report of ours is recognised: it may be replaced by a newer one.
 GENERATOR = '<meta name="generator" content="discreet'
-"""By this a report of ours is recognised: it may be replaced by a newer one."""
 
 
 @dataclass(frozen=True)

@@ -79,13 +79,13 @@ def _can_write(folder: Path) -> bool:
 # spent about as long in it as loading costs, then load. Nobody waits more than twice as long as
 # the best choice in hindsight.
 
+#: Price of loading, so that counting goes to NumPy up to about persons x items^2 = 1e10.
 LOADING_SECONDS = 1.0
-"""Price of loading, so that counting goes to NumPy up to about persons x items^2 = 1e10."""
+#: Price where loops cannot be kept, and each process compiles those that it needs.
 COMPILING_SECONDS = 6.0
-"""Price where loops cannot be kept, and each process compiles those that it needs."""
 
+#: Below this a compiled call is not faster, even when loaded.
 CALL_SECONDS = 5e-5
-"""Below this a compiled call is not faster, even when loaded."""
 
 
 class _State:
@@ -119,8 +119,8 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 VARIABLE = "DISCREET_THREADS"
+#: More than any machine has, and few enough to start.
 MOST_THREADS = 4096
-"""More than any machine has, and few enough to start."""
 _chosen: ContextVar[int | None] = ContextVar("discreet_threads", default=None)
 
 
@@ -190,10 +190,10 @@ def map_tasks(function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iter
 # our own, they cost more than they bring: on busy cores the sum over persons took twenty times
 # as long, and so did a Newton step over a hundred items.
 
+#: OpenBLAS itself uses one thread up to about 2^18 multiplications: 64 items.
 FEWEST_ITEMS = 40
-"""OpenBLAS itself uses one thread up to about 2^18 multiplications: 64 items."""
+#: Up to here a factorisation takes about a millisecond on one core.
 SMALL_ITEMS = 500
-"""Up to here a factorisation takes about a millisecond on one core."""
 
 
 def threads_for(items: int) -> AbstractContextManager[Any]:

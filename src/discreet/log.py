@@ -21,8 +21,8 @@ LOG.addHandler(logging.NullHandler())
 
 Held = TypeVar("Held")
 
+#: Without a colon, but for the letter of a drive.
 _PATH = re.compile(r"([A-Za-z]:)?[^\s:]+")
-"""Without a colon, but for the letter of a drive."""
 
 
 def name_source(source: Any) -> str:

@@ -14,8 +14,8 @@ from numbers import Integral
 from os import PathLike
 from typing import Any
 
+#: Texts that are one-to-one with whole numbers: no leading zeros, no plus sign.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
-"""Texts that are one-to-one with whole numbers: no leading zeros, no plus sign."""
 _LARGEST = (1 << 63) - 1
 
 

@@ -25,8 +25,8 @@ from discreet.names import spell_path
 
 GIBIBYTE = 1 << 30
 LEAST_MEMORY, MOST_MEMORY = 1 << 24, 1 << 60
+#: Seconds between two reports: as often as a person can read them.
 REPORT_INTERVAL = 0.2
-"""Seconds between two reports: as often as a person can read them."""
 
 
 @dataclass(frozen=True)
@@ -212,11 +212,11 @@ def _left_of_process() -> int:
         return MOST_MEMORY
 
 
+#: Where Linux says what a container may use and does use, in both versions of control groups.
 CONTAINERS = (
     (Path("/sys/fs/cgroup"), "memory.max", "memory.current"),
     (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.usage_in_bytes"),
 )
-"""Where Linux says what a container may use and does use, in both versions of control groups."""
 
 
 def _left_of_container() -> int:
@@ -233,8 +233,8 @@ def _left_of_container() -> int:
 
 Step = TypeVar("Step")
 
+#: Enough to smooth out a slow step, few enough to bound memory.
 STEPS_AHEAD = 3
-"""Enough to smooth out a slow step, few enough to bound memory."""
 
 
 def run_ahead(steps: Iterator[Step], ahead: int = STEPS_AHEAD) -> Generator[Step, None, None]:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:  # results load NumPy; the command line, which shows help, doe
     import numpy as np
 
 FORMAT, VERSION = "discreet-result", 2
+#: Version 1 is read too: parts that it does not hold have their defaults.
 READ_VERSIONS = (1, 2)
-"""Version 1 is read too: parts that it does not hold have their defaults."""
 
 CONFIDENTIAL = (
     "confidential: computed from persons' answers without privacy protection; do not publish"
@@ -36,23 +36,23 @@ CONFIDENTIAL = (
 RELEASED = "released with privacy: may be shown to everyone"
 PUBLIC = "public: made of public parameters only"
 
+#: What files of version 0.2.0 call some kinds, and their names today.
 _FORMER = {
     "Kind": "WarningKind",
     "Notice": "FitWarning",
     "Session": "AdaptiveSession",
     "Table": "AnalysisTable",
 }
-"""What files of version 0.2.0 call some kinds, and their names today."""
 
+#: What JSON has no numbers for.
 _NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-"""What JSON has no numbers for."""
 
 
 class Kept:
     """A result that can be saved and loaded."""
 
+    #: Whether persons' answers are behind it.
     from_answers = True
-    """Whether persons' answers are behind it."""
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the result to one file of JSON that only its owner may read.

@@ -23,14 +23,14 @@ from enum import Enum
 from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+#: Whole numbers of a document fit into 64 bits.
 LARGEST_INT = (1 << 63) - 1
-"""Whole numbers of a document fit into 64 bits."""
+#: Larger numbers overflow in the next step of a computation; none of ours comes near.
 HUGE = 1e300
-"""Larger numbers overflow in the next step of a computation; none of ours comes near."""
+#: No item is so hard; squares and sums of larger numbers lose all digits or overflow.
 LARGEST_LOGIT = 1e6
-"""No item is so hard; squares and sums of larger numbers lose all digits or overflow."""
+#: Characters of a wrong value that a message repeats.
 SHOWN = 60
-"""Characters of a wrong value that a message repeats."""
 
 
 class SchemaError(ValueError):

@@ -52,8 +52,8 @@ except ModuleNotFoundError as error:
 
 __all__ = ["PrivateRasch", "Rasch"]
 
+#: Cells of a sparse matrix that are unfolded at a time: 4 MB.
 BLOCK_CELLS = 1 << 22
-"""Cells of a sparse matrix that are unfolded at a time: 4 MB."""
 
 
 class AnswerEstimator(

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+#: Rows of a table in a notebook: more would bury the next cell.
 PREVIEW_ROWS = 12
-"""Rows of a table in a notebook: more would bury the next cell."""
 
 
 class _Brief(Repr):

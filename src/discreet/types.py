@@ -17,59 +17,59 @@ Texts = npt.NDArray[np.object_]
 UInt64Array = npt.NDArray[np.uint64]
 Vector = npt.NDArray[Any]
 
+#: Names of models of answers.
 NamedModel = Literal["rasch", "partial-credit", "rating-scale"]
-"""Names of models of answers."""
 MODELS: tuple[str, ...] = get_args(NamedModel)
 Model = Literal["auto", NamedModel]
+#: Those of answers with steps.
 ScaleModel = Literal["partial-credit", "rating-scale"]
-"""Those of answers with steps."""
+#: Who answered what, as far as that is public: everybody everything, a part that does not depend on
+#: ability, or nobody knows.
 Design = Literal["complete", "random", "unknown"]
-"""Who answered what, as far as that is public: everybody everything, a part that does not depend on
-ability, or nobody knows."""
 
+#: Names of estimators of difficulties.
 Method = Literal["auto", "conditional", "refined", "spectral", "marginal"]
-"""Names of estimators of difficulties."""
 
+#: Those that need pair counts only.
 PairMethod = Literal["refined", "spectral"]
-"""Those that need pair counts only."""
+#: What marginal likelihood assumes about abilities.
 Ability = Literal["normal", "empirical"]
-"""What marginal likelihood assumes about abilities."""
+#: Names of estimators of abilities.
 ScoreMethod = Literal["warm", "ml", "posterior"]
-"""Names of estimators of abilities."""
+#: Which ratings are compared: of the same person and item, or all of a person (None).
 Within = Literal["auto", "item"] | None
-"""Which ratings are compared: of the same person and item, or all of a person (None)."""
+#: Where pairs are counted; "duckdb" is another name for "disk".
 Engine = Literal["auto", "memory", "disk", "duckdb", "gpu", "spark"]
-"""Where pairs are counted; "duckdb" is another name for "disk"."""
+#: How persons are weighted where pairs are counted.
 WeightingName = Literal["refined", "none"]
-"""How persons are weighted where pairs are counted."""
+#: One row for each answer, or one for each person.
 Layout = Literal["long", "wide"]
-"""One row for each answer, or one for each person."""
+#: What to do with a second answer of a person to an item.
 Repeats = Literal["error", "first", "last"]
-"""What to do with a second answer of a person to an item."""
 OneMeans = Literal["right", "wrong"]
+#: What to do with comparisons that nobody won.
 Ties = Literal["error", "drop"]
-"""What to do with comparisons that nobody won."""
+#: How single items are compared between groups.
 DifTest = Literal["wald", "mantel-haenszel", "likelihood-ratio"]
-"""How single items are compared between groups."""
+#: How p-values are adjusted for their number.
 Adjustment = Literal["benjamini-hochberg", "holm", "none"]
-"""How p-values are adjusted for their number."""
+#: Who gets which items in a simulation.
 DesignName = Literal["uniform", "booklets", "targeted", "adaptive", "two-stage"]
-"""Who gets which items in a simulation."""
+#: Those that plans predict the error of.
 PlannedDesign = Literal["uniform", "booklets"]
-"""Those that plans predict the error of."""
+#: Which two sets of answers are neighbours.
 Relation = Literal["replace-one", "add-remove"]
-"""Which two sets of answers are neighbours."""
+#: How spends add up.
 Composition = Literal["gaussian", "basic"]
-"""How spends add up."""
+#: Who chose the mechanism of a release: somebody by its name, the library from public parameters,
+#: or a request of the first format, which does not say.
 Chooser = Literal["steward", "auto", "unknown"]
-"""Who chose the mechanism of a release: somebody by its name, the library from public parameters,
-or a request of the first format, which does not say."""
 NamedMechanism = Literal[
     "margins", "laplace-margins", "pairs", "sparse-pairs", "laplace-pairs", "randomized-response",
     "totals",
 ]  # fmt: skip
 AnswerMechanism = Literal["auto", NamedMechanism]
+#: How released values become difficulties.
 Estimator = Literal["noise-aware", "spectral"]
-"""How released values become difficulties."""
+#: The mechanisms of :mod:`discreet.privacy.mechanisms`, for programs that check types.
 ComparisonMechanism = Literal["auto", "net-wins", "win-pairs"]
-"""The mechanisms of :mod:`discreet.privacy.mechanisms`, for programs that check types."""

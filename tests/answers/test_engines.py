@@ -15,12 +15,8 @@ from discreet.answers.opening import count_pairs
 from discreet.answers.pack import build_rows, pack_rows
 from discreet.answers.responses import Responses
 from discreet.counts import PairCounts
-from discreet.counts import (
-    bit_planes as dense,
-)
-from discreet.counts import (
-    bit_planes as weighted,
-)
+from discreet.counts import bit_planes as dense
+from discreet.counts import bit_planes as weighted
 from discreet.counts import pairs as memory
 from discreet.counts import pairs as sparse
 from discreet.counts import planes as store

@@ -190,11 +190,7 @@ def class_test(path, extra):
 
 
 def test_a_key_totals_and_blank_rows_are_warned_about_with_their_rows(tmp_path):
-    extra = {
-        2: ["KEY", None, *"BADC"],
-        30: [None] * 6,
-        64: ["Total:", None, 20, 21, 22, 23],
-    }
+    extra = {2: ["KEY", None, *"BADC"], 30: [None] * 6, 64: ["Total:", None, 20, 21, 22, 23]}
     path = class_test(tmp_path / "class.xlsx", extra)
     words = {"ignore": ["Name", "Class"], "key": "BADC"}
     with pytest.warns(UserWarning, match="count as persons") as warned:

@@ -282,7 +282,7 @@ def test_a_model_that_is_typed_is_the_model_that_is_fitted(tmp_path, codes):
         for name in ("auto", "partial-credit", "rating-scale")
     }
     assert [one["model"] for one in found.values()] == [
-        *("partial-credit", "partial-credit", "rating-scale"),
+        *("partial-credit", "partial-credit", "rating-scale")
     ]
     assert found["auto"]["choice"].startswith("The model is partial-credit: answers have up to 4")
     assert "model" not in found["partial-credit"]["choice"]

@@ -55,13 +55,7 @@ def place(tmp_path_factory):
 
 def test_every_kind_of_calibration_scores(place):
     write_item_file(place / "items.txt", library.fit(place / "spring.csv"))
-    kinds = [
-        "spring",
-        "spring/calibration.confidential.json",
-        "release",
-        "bank.csv",
-        "items.txt",
-    ]
+    kinds = ["spring", "spring/calibration.confidential.json", "release", "bank.csv", "items.txt"]
     for kind in kinds:
         ended = discreet("score", place / "spring.csv", "--with", place / kind, "--json")
         assert ended.code == 0, ended.err

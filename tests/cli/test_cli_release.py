@@ -324,13 +324,7 @@ def test_the_item_list_keeps_its_order_and_skips_empty_lines(tmp_path):
     assert read_list(path) == ["b", "a", "#3"]
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"a\nb\na\n", "line 3"),
-        (b"\n \n", "no item"),
-    ],
-)
+@pytest.mark.parametrize(("content", "words"), [(b"a\nb\na\n", "line 3"), (b"\n \n", "no item")])
 def test_a_list_that_cannot_be_meant_is_refused(tmp_path, content, words):
     path = tmp_path / "items.txt"
     path.write_bytes(content)

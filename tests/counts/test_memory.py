@@ -82,10 +82,7 @@ def test_every_method_is_refused(free, uncounted, method):
 
 def test_the_refusal_names_sizes_and_remedies(free):
     free(6e9)
-    with (
-        matrix.planning(matrix.FITTING),
-        pytest.raises(OutOfReach) as refusal,
-    ):
+    with matrix.planning(matrix.FITTING), pytest.raises(OutOfReach) as refusal:
         matrix.check_room([4] * 5000, 20_000**2)
     said = str(refusal.value)
     assert "5,000 items with 20,000 steps in all make 20,000 x 20,000 pairs." in said

@@ -324,13 +324,7 @@ def test_objects_without_a_strength_say_why():
     rows = [(0, 0, 1), (1, 1, 0), (0, 2, 0), (0, 1, 3)]
     data = votes(rows, items=(*NAMES, "fir"))
     found = rank_comparisons(data)
-    assert found.status == (
-        "estimated",
-        "estimated",
-        "always_won",
-        "always_lost",
-        "no_comparisons",
-    )
+    assert found.status == ("estimated", "estimated", "always_won", "always_lost", "no_comparisons")
     assert np.isnan(found.strength[2:]).all()
     assert "no strength for 1 object that never lost: oak" in found.warnings
     assert not np.isnan(rank_comparisons(data, regularisation=0.5).strength[:4]).any()

@@ -130,9 +130,7 @@ def test_missing_answers_give_the_maximum_of_the_definition():
     answers = with_gaps(np.random.default_rng(5), 150, 6, 0.3)
     found = discreet.fit(answers, method="conditional")
     best = minimize(
-        lambda free: -log_likelihood(answers, np.append(free, -free.sum())),
-        np.zeros(5),
-        tol=1e-12,
+        lambda free: -log_likelihood(answers, np.append(free, -free.sum())), np.zeros(5), tol=1e-12
     )
     assert found.difficulty[:5] == pytest.approx(best.x, abs=1e-4)
     fit = find_maximum(discreet.Responses.from_array(answers))

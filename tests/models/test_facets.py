@@ -9,13 +9,7 @@ import pytest
 
 import discreet
 from discreet.answers.ratings import Ratings
-from discreet.errors import (
-    BadResponses,
-    BadUsage,
-    DisconnectedItems,
-    ItemsLeftOut,
-    OutOfReach,
-)
+from discreet.errors import BadResponses, BadUsage, DisconnectedItems, ItemsLeftOut, OutOfReach
 from discreet.models.facets import existence
 from discreet.models.facets.fit import maximise_given_totals
 from discreet.models.facets.standard_errors import redraw_ratings
@@ -127,13 +121,7 @@ def test_conditional_likelihood_is_that_of_all_ratings_with_the_same_total():
     assert solution.gradient < 1e-8
 
 
-SETS = {
-    "guilford": "rsm",
-    "ratings1": "pcm",
-    "ratings2": "pcm",
-    "cqc03": "pcm",
-    "cqc04": "pcm",
-}
+SETS = {"guilford": "rsm", "ratings1": "pcm", "ratings2": "pcm", "cqc03": "pcm", "cqc04": "pcm"}
 
 
 @pytest.mark.parametrize("name", SETS)

@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 import discreet
 from discreet.models.conditional import maximise as groups
 from discreet.models.conditional import moments
-from discreet.models.conditional.maximise import (
-    conditional_work,
-    find_tilt,
-    plan_batches,
-)
+from discreet.models.conditional.maximise import conditional_work, find_tilt, plan_batches
 from discreet.models.conditional.moments import (
     AbilityBatch,
     ConditionalSums,

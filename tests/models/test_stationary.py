@@ -276,9 +276,7 @@ def test_corrected_starts_that_end_apart_are_not_accepted(slow_chain, monkeypatc
     exact = solve_by_elimination(slow_chain.toarray())[0]
     wrong = exact + np.linspace(-gap, gap, len(exact))
     monkeypatch.setattr(
-        spectral,
-        "correct_from_two_starts",
-        lambda *_: (wrong, Solution("planted", 1, gap)),
+        spectral, "correct_from_two_starts", lambda *_: (wrong, Solution("planted", 1, gap))
     )
     found, solution = solve_stationary(slow_chain)
     assert solution.solver.startswith("elimination")

@@ -90,10 +90,7 @@ def test_shapes_that_do_not_match_are_refused():
         abilities([[1, 0]], [0.0, 0.0, 0.0])
 
 
-@given(
-    b=st.lists(st.floats(-30, 30), min_size=1, max_size=15),
-    data=st.data(),
-)
+@given(b=st.lists(st.floats(-30, 30), min_size=1, max_size=15), data=st.data())
 def test_abilities_are_finite_and_rise_with_the_score(b, data):
     order = data.draw(st.permutations(range(len(b))))
     answers = np.zeros((len(b) + 1, len(b)))

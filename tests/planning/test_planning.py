@@ -22,11 +22,7 @@ from discreet.planning.forecast import (
     predict_threshold_rmse,
 )
 from discreet.planning.plan import clear_gap, order_probability, plannable, top_overlap
-from discreet.planning.study import (
-    Setting,
-    check_setting,
-    expect_margins_noise,
-)
+from discreet.planning.study import Setting, check_setting, expect_margins_noise
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms.margins import (
     BINS,

@@ -23,12 +23,7 @@ from discreet.privacy.attack_statistics import (
     prove_factor,
 )
 from discreet.privacy.audit import MISTAKES, Size, Verdict, audit_mechanism, make_attacks
-from discreet.privacy.mechanisms import (
-    MECHANISMS,
-    find_mechanism,
-    set_typical,
-    totals,
-)
+from discreet.privacy.mechanisms import MECHANISMS, find_mechanism, set_typical, totals
 from discreet.privacy.mechanisms.comparisons import NetWins
 from discreet.privacy.mechanisms.pairs import DensePairs, SparsePairs
 from discreet.privacy.mechanisms.totals import GRID, MOMENT_GRID, Totals, totals_l2_sensitivity

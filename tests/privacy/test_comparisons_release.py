@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 
 from discreet.answers.judges import Comparisons
-from discreet.errors import (
-    BadBudget,
-    BadResponses,
-    BadUsage,
-    BudgetExceeded,
-    DiscreetError,
-)
+from discreet.errors import BadBudget, BadResponses, BadUsage, BudgetExceeded, DiscreetError
 from discreet.models.compared import rank_comparisons
 from discreet.models.noisy import observations as comparison_fit
 from discreet.models.noisy.observations import fit_net_wins

@@ -200,11 +200,7 @@ def test_cells_are_the_totals_and_disagreements_of_the_weighted_counts():
     cells = Margins().cells(counts, calibration)
     assert cells["total"].tolist() == [0, -6, 6]
     assert cells["total"].sum() == 0
-    assert fill_symmetric(cells["disagreement"], 3).tolist() == [
-        [0, 7, 5],
-        [7, 0, 3],
-        [5, 3, 0],
-    ]
+    assert fill_symmetric(cells["disagreement"], 3).tolist() == [[0, 7, 5], [7, 0, 3], [5, 3, 0]]
 
 
 def test_unknown_typical_answers_are_refused():

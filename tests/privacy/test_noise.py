@@ -21,12 +21,7 @@ from scipy import stats
 from discreet import secure
 from discreet.errors import BadUsage
 from discreet.privacy import noise
-from discreet.privacy.noise import (
-    LARGEST_SCALE,
-    ExactNoise,
-    discrete_gaussian,
-    discrete_laplace,
-)
+from discreet.privacy.noise import LARGEST_SCALE, ExactNoise, discrete_gaussian, discrete_laplace
 from discreet.secure import SeededSource, SystemSource, flip_coins
 
 Draws = NDArray[np.int64]

@@ -130,10 +130,7 @@ def test_a_graph_chosen_to_suit_the_answers_would_break_the_promise():
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.integers(1, 120),
-    st.sampled_from([1, 2]),
-    st.floats(0.05, 8),
-    st.integers(2 * 16, 60 * 16),
+    st.integers(1, 120), st.sampled_from([1, 2]), st.floats(0.05, 8), st.integers(2 * 16, 60 * 16)
 )
 def test_the_curve_is_convex_and_above_exact_accounting(touched, step, epsilon, sixteenths):
     moves = GraphSensitivity(touched, step, Fraction(1, 2))

@@ -208,10 +208,7 @@ WIDE_CASES = {
     "repeats": [wide(words={"repeats": one}) for one in ("error", "first", "last")],
     "one_means": [wide(words={"one_means": "wrong"})],
     "at_least": [wide(names=("id", "q1", "q2"), rows=SCORES, words={"at_least": 2})],
-    "missing": [
-        wide(words={"missing": [9, "x"]}),
-        stepped(words={"missing": {"q1": 9, "*": "A"}}),
-    ],
+    "missing": [wide(words={"missing": [9, "x"]}), stepped(words={"missing": {"q1": 9, "*": "A"}})],
     "key": [
         replace(LETTERS, words={"key": {"q1": "A", "q2": ["B", "C"]}}),
         replace(LETTERS, words={"key": "AB"}),
@@ -289,10 +286,7 @@ WIDE_CASES["order_by"] = [
 NAMED = ("who", "what", "how")
 LONG_CASES = {
     "layout": [unfold(wide(words={"layout": "long"})), unfold(wide())],
-    "person": [
-        unfold(wide(words={"person": "who"}), ("who", "item", "response")),
-        unfold(wide()),
-    ],
+    "person": [unfold(wide(words={"person": "who"}), ("who", "item", "response")), unfold(wide())],
     "item": [unfold(wide(words={"item": "what"}), ("id", "what", "response"))],
     "response": [
         unfold(wide(words={"person": "who", "item": "what", "response": "how"}), NAMED),
@@ -853,12 +847,7 @@ FAULTS = {
         *(sources, "_records_to_arrow", take_first_columns),
         lambda folder: test_records_of_one_person_do_not_decide_how_others_are_read(True, folder),
     ),
-    "times that are rounded": (
-        ids,
-        "_split_texts",
-        nothing,
-        check_option("order_by", "long"),
-    ),
+    "times that are rounded": (ids, "_split_texts", nothing, check_option("order_by", "long")),
     "a quotation mark that is not closed": (
         *(sources.DelimitedSource, "_check_quotes", nothing),
         check_option("layout"),

@@ -125,10 +125,7 @@ def test_items_that_nobody_answered_are_released():
 
 @pytest.mark.parametrize(
     ("items", "cap", "message"),
-    [
-        (("a",), 2, "at least 2 items"),
-        (("a", "b", "a"), 2, "names 'a' more than once"),
-    ],
+    [(("a",), 2, "at least 2 items"), (("a", "b", "a"), 2, "names 'a' more than once")],
 )
 def test_a_list_that_means_nothing_is_refused(items, cap, message):
     with pytest.raises(BadUsage, match=message):

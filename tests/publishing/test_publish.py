@@ -17,13 +17,7 @@ import discreet
 from commandline import discreet as commandline
 from discreet import datasets
 from discreet.answers.responses import Responses
-from discreet.errors import (
-    BadBudget,
-    BadResponses,
-    BadUsage,
-    BudgetExceeded,
-    LedgerError,
-)
+from discreet.errors import BadBudget, BadResponses, BadUsage, BudgetExceeded, LedgerError
 from discreet.privacy.mechanisms import mechanisms_for
 from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.privacy.noise import ExactNoise

@@ -343,10 +343,7 @@ def test_the_watch_would_notice_noise_before_the_charge(tmp_path, ledger, monkey
 
 @pytest.mark.parametrize(
     ("rows", "message"),
-    [
-        ([*table(), (3, "q1", 1)], "more than once"),
-        ([*table(), (41, "q1", 5)], "5"),
-    ],
+    [([*table(), (3, "q1", 1)], "more than once"), ([*table(), (41, "q1", 5)], "5")],
 )
 def test_a_mistake_in_a_stream_charges_nothing(tmp_path, ledger, rows, message):
     folder = write(tmp_path / "answers", rows)

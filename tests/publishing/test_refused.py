@@ -71,8 +71,7 @@ def test_keywords_of_weights_and_raters_are_refused_with_the_reason(table, ledge
 
 
 @pytest.mark.parametrize(
-    ("options", "reason"),
-    [(["--rater", "rater"], RATED), (["--weight", "w"], RAKED), ([], RATED)],
+    ("options", "reason"), [(["--rater", "rater"], RATED), (["--weight", "w"], RAKED), ([], RATED)]
 )
 def test_the_command_line_gives_the_same_reasons(table, ledger, tmp_path, options, reason):
     items = tmp_path / "items.txt"

@@ -33,7 +33,7 @@ STATED = {
 
 def test_a_specification_has_four_parts():
     assert [part.name for part in fields(ReleaseSpec)] == [
-        *("public", "budget", "reading", "identity"),
+        *("public", "budget", "reading", "identity")
     ]
 
 

@@ -84,10 +84,7 @@ def test_items_with_other_categories_take_no_part_in_a_link_and_are_warned_of():
     first = discreet.simulate(400, 5, rng=np.random.default_rng(1))
     other = discreet.simulate(400, 5, steps=[1, 1, 1, 1, 3], rng=np.random.default_rng(2))
     known = [discreet.fit(one.responses) for one in (first, other)]
-    for act in (
-        lambda: discreet.link_calibrations(*known),
-        lambda: discreet.find_drift(known),
-    ):
+    for act in (lambda: discreet.link_calibrations(*known), lambda: discreet.find_drift(known)):
         (said,) = found_when(act)
         assert "other categories" in str(said.message)
         assert said.filename == __file__

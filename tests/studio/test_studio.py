@@ -160,8 +160,7 @@ def test_a_new_address_opens_another_session_and_ends_the_one_before_it(session,
 
 
 @pytest.mark.parametrize(
-    "host",
-    ["evil.example", "evil.example:8765", "127.0.0.1", "127.0.0.1:80", "127.0.0.1:87650"],
+    "host", ["evil.example", "evil.example:8765", "127.0.0.1", "127.0.0.1:80", "127.0.0.1:87650"]
 )
 def test_a_name_that_was_made_to_point_here_is_refused(browser, keys, host):
     assert browser.get("/", headers={"Host": host}).status_code == 421

@@ -335,10 +335,7 @@ def test_moving_a_slider_shows_what_the_library_predicts(driver, address):
 
 DRAWN = ["color-contrast", "link-in-text-block", "scrollable-region-focusable", "target-size"]
 """Rules of axe that depend on width or colours."""
-LOOKS = {
-    (1400, "light"): {},
-    (400, "dark"): {"runOnly": DRAWN},
-}
+LOOKS = {(1400, "light"): {}, (400, "dark"): {"runOnly": DRAWN}}
 """How pages are looked at, and by which rules; the others see the same page each time."""
 FEW_ROWS = {"exclude": [["tbody tr:nth-child(n+6)"]]}
 """Further rows of a table are like the first."""

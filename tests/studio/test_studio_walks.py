@@ -9,15 +9,7 @@ from discreet.privacy.ledger import Ledger
 
 pytest.importorskip("selenium.webdriver")
 from selenium.webdriver.common.by import By
-from tools.browsing import (
-    CHROMIUM,
-    DRIVER,
-    await_new,
-    await_words,
-    browsing,
-    run_studio,
-    words_of,
-)
+from tools.browsing import CHROMIUM, DRIVER, await_new, await_words, browsing, run_studio, words_of
 
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None or DRIVER is None, reason="no Chromium or no chromedriver on this machine"
@@ -120,10 +112,7 @@ def test_a_table_with_titles_totals_and_names_needs_no_answer(walker):
 
 @pytest.mark.parametrize(
     ("name", "line"),
-    [
-        ("with totals.csv", "30 persons, 10 items"),
-        ("drei Klassen.xlsx", "60 persons, 10 items"),
-    ],
+    [("with totals.csv", "30 persons, 10 items"), ("drei Klassen.xlsx", "60 persons, 10 items")],
 )
 def test_totals_and_a_sheet_for_each_class_need_no_answer(walker, name, line):
     walker.choose("file", TABLES / name)

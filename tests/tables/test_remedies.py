@@ -95,5 +95,5 @@ def test_options_are_spelt_as_a_shell_reads_them():
         "header": True,
     }
     assert spell_command(options) == [
-        *("--group", "age", "--group", "'the class'", "--at-least", "2.5", "--merge", "Q1:2+3"),
+        *("--group", "age", "--group", "'the class'", "--at-least", "2.5", "--merge", "Q1:2+3")
     ]

@@ -102,8 +102,7 @@ def test_conditional_estimates_and_fit_are_those_of_erm(answers):
     fit = measure_fit(answers, estimate).items
     shown = numbers("| item | eRm")
     difficulty, se, *theirs = known(
-        "erm_lsat6_items.csv",
-        *("difficulty", "se", "infit", "infit_t", "outfit", "outfit_t"),
+        "erm_lsat6_items.csv", *("difficulty", "se", "infit", "infit_t", "outfit", "outfit_t")
     )
     (psychotools,) = known("reference_lsat6.csv", "psychotools_difficulty")
     ours = [fit.infit, fit.infit_t, fit.outfit, fit.outfit_t]

@@ -45,10 +45,7 @@ GUESSES: dict[str, tuple[Guess, str]] = {
         lambda w: discreet.simulate(n_persons=100, n_items=5),
         "persons",
     ),
-    "simulate(..., seed=1)": (
-        lambda w: discreet.simulate(persons=50, items=5, seed=1),
-        "rng",
-    ),
+    "simulate(..., seed=1)": (lambda w: discreet.simulate(persons=50, items=5, seed=1), "rng"),
     "plan(n=, items=, eps=)": (lambda w: discreet.plan(n=1000, items=20, eps=1), "persons"),
     # Functions by the names of other programs
     "RM(df)": (lambda w: discreet.RM(w.wide), "discreet.fit"),

@@ -40,11 +40,7 @@ TAKING = {
 @pytest.mark.parametrize("name", TAKING)
 def test_the_table_of_an_estimate_is_a_calibration_everywhere(name):
     wanted = TAKING[name](ESTIMATE)
-    for frame in (
-        ESTIMATE.to_dataframe(),
-        pl.from_arrow(ESTIMATE.to_arrow()),
-        ESTIMATE.to_arrow(),
-    ):
+    for frame in (ESTIMATE.to_dataframe(), pl.from_arrow(ESTIMATE.to_arrow()), ESTIMATE.to_arrow()):
         # Without the covariance of the items a ranking is a little less sure; the gap is the same.
         np.testing.assert_allclose(TAKING[name](frame), wanted, rtol=1e-6, atol=1e-9)
 

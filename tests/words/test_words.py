@@ -119,11 +119,7 @@ def releases(tmp_path_factory):
             votes, budget, items=objects, max_comparisons=5, about={"version": "V"}
         ),
         "steps": discreet.release(
-            pd.DataFrame(table),
-            budget,
-            items=named,
-            forms=[list(named)],
-            design="complete",
+            pd.DataFrame(table), budget, items=named, forms=[list(named)], design="complete"
         ),
         "folder": folder,
         "book": book,

@@ -25,17 +25,12 @@ import numpy.typing as npt
 
 from discreet.answers.protocol import SumJob
 from discreet.counts.nodes import item_of_nodes
-from discreet.counts.planes import (
-    PLAIN_PERSON_WORD,
-    AnswerStore,
-    SparseRows,
-    add_up_bits,
-)
+from discreet.counts.planes import PLAIN_PERSON_WORD, AnswerStore, SparseRows, add_up_bits
 from discreet.jit import map_tasks, worth_compiling
 from discreet.types import BoolArray, IndexArray, Int64Array, UInt64Array
 
+#: Entries of sparse rows that are looked at together.
 ENTRIES = 1 << 20
-"""Entries of sparse rows that are looked at together."""
 
 
 @dataclass(frozen=True)
@@ -214,8 +209,8 @@ def _cut_rows(rows: SparseRows, store: AnswerStore, cells: Cells) -> Iterator[Ro
         yield RowChunk(starts, item_of[node[tells]], category, cells)
 
 
+#: What is counted of all persons: how many, those without answers, those who fit no form.
 FACTS = ("persons", "silent", "misfits")
-"""What is counted of all persons: how many, those without answers, those who fit no form."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,15 +347,15 @@ def _sum_moments(form: FormTable, answered: Int64Array, products: Int64Array) ->
 
 
 ONE_BITS = 30
+#: What stands for 1 in means and products: two of them can be multiplied in 64 bits.
 ONE = 1 << ONE_BITS
-"""What stands for 1 in means and products: two of them can be multiplied in 64 bits."""
 
+#: Further bits of a factor, so that twelve rounded ones stay far below half a grid step.
 FACTOR_BITS = 6
-"""Further bits of a factor, so that twelve rounded ones stay far below half a grid step."""
 
 PRODUCTS = ("1", "a", "b", "c", "d", "aa", "ab", "ac", "bb", "aaa", "aab", "aaaa")
+#: How far each product can be off, in units of 2^-30 (docs/privacy.md).
 PRODUCT_ERRORS = (0, 1, 1, 1, 1, 3, 3, 3, 3, 5, 5, 7)
-"""How far each product can be off, in units of 2^-30 (docs/privacy.md)."""
 
 MOMENTS = 3
 

@@ -31,10 +31,10 @@ from discreet.types import FloatArray, Int8Array, Int64Array
 if TYPE_CHECKING:
     from discreet.answers.reading import RawTable
 
+#: Stands for no answer.
 NONE = -1
-"""Stands for no answer."""
+#: Stands for the answers beyond the first hundred of an item: those are texts, not options.
 OTHER = "(other)"
-"""Stands for the answers beyond the first hundred of an item: those are texts, not options."""
 _MOST = 100
 
 

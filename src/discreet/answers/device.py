@@ -34,14 +34,14 @@ from discreet.types import Int64Array
 if TYPE_CHECKING:
     from discreet.tables.reading import Reading
 
+#: Persons of one product: long enough for full speed, short enough for sums of 7-bit digits.
 SLAB_PERSONS = 1 << 17
-"""Persons of one product: long enough for full speed, short enough for sums of 7-bit digits."""
 
+#: Bits of a weight that one product takes: 2^7 times 2^17 persons is 2^24.
 DIGIT_BITS = 7
-"""Bits of a weight that one product takes: 2^7 times 2^17 persons is 2^24."""
 
+#: Cells of one product: a few gigabytes with both planes and what they are made from.
 SLAB_CELLS = 1 << 28
-"""Cells of one product: a few gigabytes with both planes and what they are made from."""
 
 
 class DeviceAnswers(Responses):

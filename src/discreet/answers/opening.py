@@ -39,16 +39,16 @@ if TYPE_CHECKING:
     from discreet.resources import Progress, Resources
 
 ENGINES = ("memory", "disk", "gpu", "spark")
+#: Other names of engines.
 SYNONYMS = {"duckdb": "disk"}
-"""Other names of engines."""
 
+#: Words about answers that need no names of columns.
 MATRIX_WORDS = {"missing", "model", "steps", "lowest", "reverse", "merge"}
-"""Words about answers that need no names of columns."""
 
 WHOLE_NUMBERS = "counts are of whole persons. Give the answers without weights, or fit them"
 
+#: DLPack's number for it.
 MAIN_MEMORY = 1
-"""DLPack's number for it."""
 
 
 def count_pairs(

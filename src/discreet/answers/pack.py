@@ -32,14 +32,14 @@ from discreet.jit import map_tasks, worth_compiling
 from discreet.tables.ids import sort_keys
 from discreet.types import FloatArray, IndexArray, Int8Array, Int64Array, UInt64Array
 
+#: Seconds that NumPy needs to pack one cell.
 PLAIN_CELL = 5e-9
-"""Seconds that NumPy needs to pack one cell."""
 
+#: Seconds that NumPy needs to sort one long row.
 PLAIN_ROW = 2e-7
-"""Seconds that NumPy needs to sort one long row."""
 
+#: Answers of one person up to which insertion is the fastest way to sort them.
 INSERTION_LIMIT = 256
-"""Answers of one person up to which insertion is the fastest way to sort them."""
 
 Codes = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
@@ -257,14 +257,14 @@ def sort_rows(
     return SparseRows(indptr, narrow_items(item[order], n_items), right[order], n_items)
 
 
+#: Seconds that NumPy needs to pack one number of a column.
 COLUMN_CELL = 2e-9
-"""Seconds that NumPy needs to pack one number of a column."""
 
+#: Types with a compiled loop; other integers are rare and take the NumPy path.
 COMPILED_TYPES = {np.dtype(kind).str for kind in "?bBqfd"}
-"""Types with a compiled loop; other integers are rare and take the NumPy path."""
 
+#: No bad cells, and none possible.
 _NONE: Bits = np.empty(0, dtype=np.uint8)
-"""No bad cells, and none possible."""
 
 
 def pack_columns(columns: Sequence[Any]) -> BitPlanes:

@@ -21,11 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.survey import SurveyDesign
-from discreet.counts.planes import (
-    AnswerStore,
-    BitPlanes,
-    join_sparse,
-)
+from discreet.counts.planes import AnswerStore, BitPlanes, join_sparse
 from discreet.errors import BadUsage, OutOfReach
 from discreet.secure import RandomSource
 from discreet.tables.remedies import Detected
@@ -42,8 +38,8 @@ ROWS = "rows"
 
 SUM_BYTES = 64
 
+#: Cells looked at together: at most about 30 MB.
 BLOCK = 1 << 20
-"""Cells looked at together: at most about 30 MB."""
 
 
 def digest_rows(key: bytes, rows: Iterable[Any]) -> tuple[int, int]:
@@ -255,8 +251,8 @@ def _answered_any(planes: BitPlanes, items: BoolArray) -> BoolArray:
 
 T = TypeVar("T")
 
+#: Runs of neighbouring persons that make a sample: from all over, because files are sorted.
 RUNS = 8
-"""Runs of neighbouring persons that make a sample: from all over, because files are sorted."""
 
 
 class Job(Generic[T]):
@@ -411,11 +407,11 @@ class Answers(Contributions):
 
     __slots__ = ()
 
+    #: Whether persons can be gone through again; those of a query come once.
     lasts = True
-    """Whether persons can be gone through again; those of a query come once."""
 
+    #: Whether all persons are in the memory of this process, so that passes cost little.
     in_memory = False
-    """Whether all persons are in the memory of this process, so that passes cost little."""
 
     @property
     def lowest(self) -> int:

@@ -27,17 +27,17 @@ from discreet.tables.values import MISSING_WORDS, plain_dictionary, read_integer
 from discreet.text import count_of
 from discreet.types import Int32Array, Int64Array, Texts
 
+#: More categories are hardly a rating; a column of ids or of seconds looks like this.
 MOST_STEPS = 100
-"""More categories are hardly a rating; a column of ids or of seconds looks like this."""
 
+#: Keywords of reading that mean something for ratings.
 USEFUL_WORDS = (
     "layout", "person", "item", "response", "missing", "lowest", "model",
     "sheet", "delimiter", "header",
 )  # fmt: skip
-"""Keywords of reading that mean something for ratings."""
 
+#: Ratings of a batch on disk: about 100 MB.
 BATCH_RATINGS = 1 << 23
-"""Ratings of a batch on disk: about 100 MB."""
 
 _ALIASES = {
     "person": {"person", "id", "subject", "user", "student", "essay", "examinee"},

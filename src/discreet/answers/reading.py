@@ -342,10 +342,7 @@ def _stack(planes: list[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]:
 
 
 def read_responses(
-    path: str | os.PathLike[str],
-    *,
-    progress: Progress | None = None,
-    **words: Unpack[ReadingWords],
+    path: str | os.PathLike[str], *, progress: Progress | None = None, **words: Unpack[ReadingWords]
 ) -> Responses:
     r"""Read answers from CSV, Parquet, JSON lines, workbooks, SPSS, Stata or SAS, long or wide.
 
@@ -385,8 +382,8 @@ def read_responses(
         raise refer_to_proposal(refusal, path, words) from None
 
 
+#: Goes through the tables: hands their sources to a function, and returns what it returns.
 Read = Callable[[Callable[[Iterator[Source]], Any], Reading], Any]
-"""Goes through the tables: hands their sources to a function, and returns what it returns."""
 
 
 def read_planned(

@@ -233,11 +233,7 @@ class Responses(Guessable, Answers):
         return cls.from_store(store, items, None if isinstance(persons, int) else persons)
 
     @classmethod
-    def from_dataframe(
-        cls,
-        frame: Any,
-        **reading: Unpack[ReadingWords],
-    ) -> Responses:
+    def from_dataframe(cls, frame: Any, **reading: Unpack[ReadingWords]) -> Responses:
         """Take a long or wide data frame: pandas, polars, pyarrow, duckdb and others.
 
         The keywords are those of :func:`discreet.read_responses`. Null and NaN are missing,

@@ -46,17 +46,17 @@ if TYPE_CHECKING:
 
     from discreet.answers.responses import Responses
 
+#: Cells looked at together in capping: 16 megabytes of random keys.
 _CELLS = 1 << 22
-"""Cells looked at together in capping: 16 megabytes of random keys."""
 
+#: Seconds that NumPy needs to draw and sort one key.
 PLAIN_KEY = 2e-7
-"""Seconds that NumPy needs to draw and sort one key."""
 
+#: Caps the listed persons by their keys and returns those whose keys do not decide.
 Cap = Callable[[Int64Array, npt.NDArray[np.uint32]], Int64Array]
-"""Caps the listed persons by their keys and returns those whose keys do not decide."""
 
+#: Gives uniform keys for all answers of the listed persons, one person after the other.
 Draw = Callable[[Int64Array], npt.NDArray[np.uint32]]
-"""Gives uniform keys for all answers of the listed persons, one person after the other."""
 
 ABSENT = -1
 

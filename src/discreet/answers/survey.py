@@ -406,28 +406,28 @@ def _number_texts(
     return values, number.reshape(-1)
 
 
+#: Why tests of equal scores and of likelihoods between groups are refused.
 UNWEIGHTED_TEST = (
     "its chi-squared counts persons, who here have weights and clusters. Take test='wald' (--test "
     "wald), whose errors know the design"
 )
-"""Why tests of equal scores and of likelihoods between groups are refused."""
+#: Why likelihood ratios are refused that no difference of thresholds replaces.
 PSEUDO_LIKELIHOOD = (
     "a weighted likelihood is no likelihood, so that twice its gain is not chi-squared (Binder "
     "1983; Rao & Scott 1984). Test the answers without weights, which tests the model in the "
     "sample and not in the population"
 )
-"""Why likelihood ratios are refused that no difference of thresholds replaces."""
+#: Why statistics without a weighted form are refused.
 OF_SAMPLE = (
     "it would describe the persons of the sample, not the population. Give the answers without "
     "weights if that is meant"
 )
-"""Why statistics without a weighted form are refused."""
+#: Why a release is refused.
 RAKED = (
     "weights are functions of the whole sample (they are raked to totals of the population), so "
     "that one person changes the weights of everybody, and no bound on what one person contributes "
     "holds. Release the answers without weights, and say so"
 )
-"""Why a release is refused."""
 
 
 def refuse_weights(sample: SurveyDesign | None, feature: str, reason: str) -> None:

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
 GIGABYTE = 1e9
 
+#: Both names of the engine for data of any size.
 DISK = ("disk", "duckdb")
-"""Both names of the engine for data of any size."""
 
 Name = str | None
 
@@ -203,8 +203,7 @@ class RaterOptions:
         option("COL", "Column with a further facet, such as a task (may be repeated)."),
     ] = None
     structure: Annotated[
-        str | None,
-        option("TERMS", 'Terms whose sum is a threshold (default "item:step + rater").'),
+        str | None, option("TERMS", 'Terms whose sum is a threshold (default "item:step + rater").')
     ] = None
     within: Annotated[
         Literal["auto", "item", "none"],
@@ -440,8 +439,7 @@ Kept = Annotated[
 
 
 Folds = Annotated[
-    int,
-    option("N", "Count persons in N folds, for standard errors from counts alone (try 32)."),
+    int, option("N", "Count persons in N folds, for standard errors from counts alone (try 32).")
 ]
 PairWeighting = Annotated[
     Literal["refined", "none"] | None,

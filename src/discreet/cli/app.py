@@ -28,15 +28,7 @@ from discreet.cli import (
     simulate,
 )
 from discreet.cli.failures import BY_SIGNAL, INTERRUPTED, USAGE, guard, heeding_signals
-from discreet.cli.options import (
-    PanelGroup,
-    add_family,
-    argument,
-    flag,
-    option,
-    register,
-    spread,
-)
+from discreet.cli.options import PanelGroup, add_family, argument, flag, option, register, spread
 from discreet.cli.output import note, say, speaking
 from discreet.errors import MissingExtra, looks_like_address, write_line
 
@@ -106,12 +98,12 @@ def _announce(address: str) -> None:
 
 ANALYSE, PUBLISH, MORE = "Analyse", "Publish with a privacy guarantee", "More"
 
+#: Commands whose help explains mechanisms, and for which kinds of data.
 EXPLAINED = {
     **dict.fromkeys((plan.plan, release.release, approvals.propose), "answers"),
     **dict.fromkeys((release.release_ranking, approvals.propose_ranking), "comparisons"),
     plan.audit: "answers comparisons",
 }
-"""Commands whose help explains mechanisms, and for which kinds of data."""
 
 app.callback()(spread(describe, is_root=True))
 for panel, commands in {
@@ -137,6 +129,7 @@ families = {
 }
 register(app, studio, panel=MORE)
 
+#: Commands in families.
 GROUPED: dict[str, Callable[..., None]] = {
     "ledger create": ledger.create_ledger,
     "ledger population": ledger.declare_population,
@@ -164,7 +157,6 @@ GROUPED: dict[str, Callable[..., None]] = {
     "compare propose": approvals.propose_ranking,
     "compare release": release.release_ranking,
 }
-"""Commands in families."""
 
 for path, command in GROUPED.items():
     family, name = path.split()

@@ -41,11 +41,7 @@ Secret = Annotated[Path | None, option("FILE", "File with the key's passphrase, 
 
 
 def propose(
-    *,
-    study: ReleaseStudy,
-    terms: ReleaseTerms,
-    out: NewRequest,
-    reading: ReleaseReading,
+    *, study: ReleaseStudy, terms: ReleaseTerms, out: NewRequest, reading: ReleaseReading
 ) -> None:
     """Write down a release for others to approve. No data is touched."""
     write_request(state_release(terms, study, reading), terms.ledger, out)
@@ -298,8 +294,8 @@ Notice = Annotated[
     Path | None,
     option("FILE", "Where the notice goes: .md for Markdown, .html for a page.", "--out"),
 ]
+#: Both names of why.
 REASON = ("--reason", "--because")
-"""Both names of why."""
 Spoken = Annotated[Language | None, flag("Language of the notice. Default: that of the release.")]
 
 

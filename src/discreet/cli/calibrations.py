@@ -90,8 +90,8 @@ def name_scale(scale: Scale | None) -> dict[str, Any]:
     return {} if scale is None else {"scale": vars(scale)}
 
 
+#: Items, or thresholds, up to which the covariance is kept: below 200 kB.
 COVARIANCE_ITEMS = 100
-"""Items, or thresholds, up to which the covariance is kept: below 200 kB."""
 
 CONFIDENTIAL = (
     "confidential: computed from persons' answers without privacy protection; "
@@ -193,6 +193,7 @@ def _list_ladder(estimate: Estimate) -> list[dict[str, Any]]:
 CALIBRATION_FILE = "calibration.confidential.json"
 REPORT_FILE = "report.confidential.html"
 WORKBOOK_FILE = "analysis.confidential.xlsx"
+#: Files of the tables of an analysis, by their names.
 TABLE_FILES = {
     name: f"{name}.confidential.csv"
     for name in (
@@ -201,9 +202,8 @@ TABLE_FILES = {
         *("dimensions", "contrast", "groups", "options", "reliability", "labels"),
     )
 }
-"""Files of the tables of an analysis, by their names."""
+#: All that may be written; which of the tables there are depends on the answers.
 CALIBRATION_FILES = (*TABLE_FILES.values(), WORKBOOK_FILE, CALIBRATION_FILE, REPORT_FILE)
-"""All that may be written; which of the tables there are depends on the answers."""
 
 
 def print_calibration(estimate: Estimate, scale: Scale | None = None) -> None:

@@ -28,8 +28,8 @@ from discreet.errors import DiscreetError, write_line
 
 USAGE = 2
 INTERRUPTED = 130
+#: A program that a signal ended has this code plus the signal's number, as in a shell.
 BY_SIGNAL = 128
-"""A program that a signal ended has this code plus the signal's number, as in a shell."""
 
 # Paths that the user can put right by typing another one.
 _WRONG_PATH = {

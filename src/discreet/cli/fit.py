@@ -274,11 +274,7 @@ def _write_study(
 
 
 def check(
-    file: AnswersFile,
-    *,
-    method: Method = "auto",
-    as_json: AsJson = False,
-    reading: ReadingOptions,
+    file: AnswersFile, *, method: Method = "auto", as_json: AsJson = False, reading: ReadingOptions
 ) -> None:
     """Show how a table is read, and test whether the model holds. Confidential."""
     check_method(method)
@@ -395,8 +391,7 @@ def report(
     out: Annotated[
         Path | None,
         option(
-            "DIR",
-            "Where the page goes: by default the given folder, for answers the current one.",
+            "DIR", "Where the page goes: by default the given folder, for answers the current one."
         ),
     ] = None,
     tables: Annotated[

@@ -49,8 +49,7 @@ def link(
     new: Annotated[Path, argument("B", "The calibration to put on that scale.")],
     *,
     answers_a: Annotated[
-        str | None,
-        option("FILE", "Answers to A's items, to link by persons instead of items."),
+        str | None, option("FILE", "Answers to A's items, to link by persons instead of items.")
     ] = None,
     answers_b: Annotated[
         str | None, option("FILE", "Answers to B's items, by some of the same persons.")

@@ -97,8 +97,7 @@ AsJson = Annotated[bool, flag("Print one JSON document and nothing else.", "--js
 Force = Annotated[bool, flag("Replace what exists.", "--force")]
 Title = Annotated[str | None, option("TEXT", "Headline of the report.")]
 Method = Annotated[
-    str,
-    option("NAME", "auto, conditional, refined, spectral (the paper's) or marginal."),
+    str, option("NAME", "auto, conditional, refined, spectral (the paper's) or marginal.")
 ]
 EPSILON_HELP = "Privacy loss: one person changes any probability by at most a factor e^E."
 EPSILON = option("E", EPSILON_HELP, "--epsilon")

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from discreet.resources import Progress as Rows
 
 
+#: Rows of a table on a terminal: more scroll away before anyone can read them.
 TERMINAL_ROWS = 50
-"""Rows of a table on a terminal: more scroll away before anyone can read them."""
 
+#: Work shorter than this shows no progress.
 PATIENCE_SECONDS = 1.0
-"""Work shorter than this shows no progress."""
 
+#: Whether this command line was asked for results and errors only.
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
-"""Whether this command line was asked for results and errors only."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ def say_lines(text: str) -> None:
         say(line)
 
 
+#: Width of the names of fields, with the blank behind them.
 FIELD = 13
-"""Width of the names of fields, with the blank behind them."""
 
 
 def say_field(name: str, values: Iterable[str]) -> None:
@@ -235,16 +235,16 @@ NUMBERS = (
     "difference",
 )
 MORE_NUMBERS = ("anchor", "displacement", "statistic", "coefficient", "discrimination", "change")
+#: Digits of the columns that are no whole numbers.
 DIGITS = dict.fromkeys((*NUMBERS, *MORE_NUMBERS), 3) | {"z": 2}
 DIGITS |= dict.fromkeys(("p_value", "p_adjusted", "epsilon", "spent", "left", "probability"), 4)
-"""Digits of the columns that are no whole numbers."""
+#: What columns are called on paper, where they have another name in files.
 TITLES = {"lower": "95% from", "upper": "to", "focal": "group", "reason": "why not"}
 TITLES |= {"p_value": "p", "p_adjusted": "adjusted", "ets": "ETS"}
 TITLES |= {"number": "release", "reserved_at": "reserved at"}
 TITLES |= {"name": "test", "degrees": "df"}
 TITLES |= {f"threshold_{step}": f"threshold {step}" for step in range(1, 10)}
 TITLES |= {"scaled_difficulty": "scaled", "scaled_ability": "scaled", "scaled_se": "scaled se"}
-"""What columns are called on paper, where they have another name in files."""
 
 
 def print_columns(

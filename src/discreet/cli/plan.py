@@ -176,8 +176,8 @@ def _show(study: Plan, top: int | None) -> None:
     )
 
 
+#: How a plan says who answers which items.
 GIVEN_OUT = {"uniform": "at random", "booklets": "in booklets of two neighbouring blocks"}
-"""How a plan says who answers which items."""
 
 
 def _show_comparison(plans: dict[str, Plan]) -> None:
@@ -236,8 +236,7 @@ def audit(
         option("FILE", "Its forms, as for `discreet release`; they name the items. For totals."),
     ] = None,
     design: Annotated[
-        Design,
-        flag("For totals: as for `discreet release`.", "--item-selection"),
+        Design, flag("For totals: as for `discreet release`.", "--item-selection")
     ] = "unknown",
     typical: Annotated[
         float | None,
@@ -252,14 +251,11 @@ def audit(
     runs: Annotated[
         int | None,
         option(
-            "R",
-            "Releases per attack and data set (default: enough for the wanted power).",
-            min=100,
+            "R", "Releases per attack and data set (default: enough for the wanted power).", min=100
         ),
     ] = None,
     power: Annotated[
-        float,
-        option("P", "Probability that a fault of the noise is detected.", min=0.5, max=0.999),
+        float, option("P", "Probability that a fault of the noise is detected.", min=0.5, max=0.999)
     ] = 0.9,
     as_json: AsJson = False,
 ) -> None:

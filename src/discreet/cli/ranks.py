@@ -9,13 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from discreet.cli.answers import (
-    Columns,
-    ComparisonsFile,
-    ReadingOptions,
-    read_answers,
-    read_votes,
-)
+from discreet.cli.answers import Columns, ComparisonsFile, ReadingOptions, read_answers, read_votes
 from discreet.cli.calibrations import check_method, find_calibration
 from discreet.cli.fit import Regularisation
 from discreet.cli.options import AsJson, Method, argument, flag, option

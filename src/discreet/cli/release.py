@@ -129,11 +129,11 @@ class ReleaseTerms:
         return {**words, "about": make_identity(self.about).add(texts)}
 
 
+#: Options for texts of the identity, and what these are called in its file.
 TEXTS = {
     **{"title": "title", "edition": "version", "supersedes": "supersedes"},
     **{"because": "reason", "language": "language"},
 }
-"""Options for texts of the identity, and what these are called in its file."""
 
 
 def _list_stated(options: Any) -> dict[str, Any]:
@@ -258,8 +258,8 @@ def state_release(
     return read_spec(words, kind=kind, file=terms.spec)
 
 
+#: What a release is told about its items, and does not find by reading.
 TOLD = ("lowest", "model")
-"""What a release is told about its items, and does not find by reading."""
 
 
 def state_reading(reading: Any) -> dict[str, Any]:
@@ -339,11 +339,11 @@ def open_request(
     return spec, ledger, request
 
 
+#: What a request does not say: where the data is, who pays, where the release goes.
 FREE_BESIDE = {
     *("file", "request", "ledger", "out", "force", "as_json"),
     *("engine", "memory", "spill", "quiet", "threads", "version"),
 }
-"""What a request does not say: where the data is, who pays, where the release goes."""
 
 
 def _refuse_beside(context: typer.Context) -> None:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
+#: Cells turned into text at a time: some tens of megabytes, whatever the number of persons.
 CHUNK_CELLS = 1 << 22
-"""Cells turned into text at a time: some tens of megabytes, whatever the number of persons."""
 
 
 def simulate(

@@ -65,12 +65,12 @@ __all__ = [
 
 UNKNOWN = "unknown"
 
+#: What is said where counts share persons.
 COUNTED_TWICE = (
     "some persons are in more than one of the counts that are added (`repeated` says about how "
     "many). Where these are other answers of the same persons, all that is lost is the pairs "
     "between; where they are the same answers, they count twice"
 )
-"""What is said where counts share persons."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,28 +20,28 @@ from discreet.counts.planes import BitPlanes
 from discreet.jit import map_tasks, thread_count
 from discreet.types import IndexArray, Int64Array, UInt64Array
 
+#: Blocks counted at a time: fewer passes over the matrix, and still in cache.
 SPAN_BLOCKS = 2
-"""Blocks counted at a time: fewer passes over the matrix, and still in cache."""
 
+#: Rows of the count matrix that one task owns (a multiple of the padding), so that a
+#: thread's own copy stays small when there are thousands of items.
 PANEL_ROWS = 1008
-"""Rows of the count matrix that one task owns (a multiple of the padding), so that a
-thread's own copy stays small when there are thousands of items."""
 
+#: Rows mirrored at a time, so that the columns that are read stay in cache.
 MIRROR_ROWS = 64
-"""Rows mirrored at a time, so that the columns that are read stay in cache."""
 
+#: Items are padded with empty ones to a multiple of both sides of a tile (4 x 6).
 PAD = 12
-"""Items are padded with empty ones to a multiple of both sides of a tile (4 x 6)."""
 
+#: Rows of bits made at one time. The more persons, the fuller the words.
 CHUNK_BYTES = 1 << 26
-"""Rows of bits made at one time. The more persons, the fuller the words."""
 
+#: Words counted at a time: as many as in cache, and 63 cache lines, because rows that are a
+#: multiple of 64 lines apart would compete for the same places in the cache.
 SPAN_WORDS = 504
-"""Words counted at a time: as many as in cache, and 63 cache lines, because rows that are a
-multiple of 64 lines apart would compete for the same places in the cache."""
 
+#: Rows of the count matrix, and the blocks or words to count.
 Task = tuple[range, range]
-"""Rows of the count matrix, and the blocks or words to count."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ class _Span:
         return gathered[self.rows.start : self.rows.start + padded_items(len(self.rows))]
 
 
+#: Adds the counts of a span to one of the panels, and says to which.
 CountSpan = Callable[[_Span, list[Int64Array]], int]
-"""Adds the counts of a span to one of the panels, and says to which."""
 
 
 def count_planes(planes: BitPlanes) -> Int64Array:

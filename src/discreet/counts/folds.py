@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 UNWEIGHTED = "none"
 
+#: Memory for the matrices of all folds: 32 folds of 2,048 items, 8 folds of 4,096.
 FOLD_BYTES = 1 << 30
-"""Memory for the matrices of all folds: 32 folds of 2,048 items, 8 folds of 4,096."""
+#: With fewer, standard errors from folds would say next to nothing.
 FEWEST_FOLDS = 8
-"""With fewer, standard errors from folds would say next to nothing."""
 MOST_FOLDS = 1024
+#: Ids in a sketch: persons in common are noticed from about half a percent of all on.
 SKETCH_SIZE = 1024
-"""Ids in a sketch: persons in common are noticed from about half a percent of all on."""
 
 
 @dataclass(frozen=True)

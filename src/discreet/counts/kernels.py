@@ -25,11 +25,11 @@ from discreet.jit import compiled_loop
 # ruff: noqa: ARG001 - numba reads the arguments of an intrinsic from its signature
 
 
+#: Items whose words stay in the second-level cache while the columns pass by.
 CACHED_ROWS = 48
-"""Items whose words stay in the second-level cache while the columns pass by."""
 DIGITS = 32
+#: Places in the first table of weights; a table that fills up is made again, larger.
 FIRST_ROOM = 1 << 12
-"""Places in the first table of weights; a table that fills up is made again, larger."""
 TILE_ROWS, TILE_COLUMNS = 4, 6
 
 

@@ -27,16 +27,16 @@ from discreet.resources import available_memory
 from discreet.schema import Along, Count, Distinct, SchemaError, Within, read_as
 from discreet.types import Int64Array
 
+#: ``int64[m, m]``, or the same as a scipy.sparse.csr_array with sorted columns and no zeros.
 PairMatrix = Any
-"""``int64[m, m]``, or the same as a scipy.sparse.csr_array with sorted columns and no zeros."""
 
+#: Items above which counts may be sparse; a dense matrix is 32 MB here.
 SPARSE_ITEMS = 2000
-"""Items above which counts may be sparse; a dense matrix is 32 MB here."""
+#: Share of cells with a count below which sparse counts are smaller and faster to solve.
 SPARSE_FILL = 0.15
-"""Share of cells with a count below which sparse counts are smaller and faster to solve."""
+#: Items above which memory decides (a dense matrix is 3.2 GB): a sparse cell takes 12 bytes
+#: instead of 8, so that sparse counts are smaller up to two thirds of the cells.
 LARGE_ITEMS = 20_000
-"""Items above which memory decides (a dense matrix is 3.2 GB): a sparse cell takes 12 bytes
-instead of 8, so that sparse counts are smaller up to two thirds of the cells."""
 LARGE_FILL = 0.6
 
 
@@ -170,9 +170,9 @@ class MatrixUse:
 COUNTING = MatrixUse("Counting them", arrays=4, pair=20)
 FITTING = MatrixUse("The fit", arrays=7, pair=60, cell=4)
 DENSE_FITTING = MatrixUse("The fit", arrays=7, pair=60, is_dense=True)
+#: Measured with 4,000 items and steps: 3.6 arrays for counting, 6.4 for a fit; docs/scale.md has
+#: the bytes of sparse counts. A release is refused by the number of items alone, which is public.
 RELEASING = MatrixUse("A release", arrays=4, pair=20, is_dense=True)
-"""Measured with 4,000 items and steps: 3.6 arrays for counting, 6.4 for a fit; docs/scale.md has
-the bytes of sparse counts. A release is refused by the number of items alone, which is public."""
 
 _use: ContextVar[MatrixUse] = ContextVar("use", default=COUNTING)
 
@@ -303,10 +303,10 @@ FORMAT_VERSION = 3
 READABLE = (1, 2, 3)
 SPARSE_PARTS = ("indptr", "indices", "data")
 FOLD_ARRAYS = ("fold_right_wrong", "fold_answers", "fold_persons")
+#: Of the arrays that are more than a list.
 DIMENSIONS = {"right_wrong": 2, "fold_right_wrong": 3, "fold_answers": 2}
-"""Of the arrays that are more than a list."""
+#: Compression level: higher ones took several times as long for a tenth less on counts.
 QUICK = 1
-"""Compression level: higher ones took several times as long for a tenth less on counts."""
 
 Arrays = dict[str, npt.NDArray[Any]]
 

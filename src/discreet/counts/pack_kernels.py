@@ -173,8 +173,8 @@ def write_lines(_typing, lines, item, plane, word):
     return types.void(lines, types.int64, plane, types.int64), generate
 
 
+#: Binary digits of a number of items.
 DIGITS = 32
-"""Binary digits of a number of items."""
 
 
 @compiled_loop

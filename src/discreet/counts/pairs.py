@@ -26,37 +26,31 @@ from discreet.counts.bit_planes import (
 )
 from discreet.counts.matrix import check_room, expect_pairs, fits_dense, prefers_sparse
 from discreet.counts.nodes import clear_within
-from discreet.counts.planes import (
-    AnswerStore,
-    BitPlanes,
-    SparseRows,
-    mark_planes,
-    narrow_items,
-)
+from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows, mark_planes, narrow_items
 from discreet.errors import BadUsage
 from discreet.jit import map_tasks, worth_compiling
 from discreet.types import Int8Array, Int64Array
 
 Store = BitPlanes | SparseRows
+#: Integer weight per person from (answered, right); picklable.
 Weighting = Callable[[Int64Array, Int64Array], Int64Array]
-"""Integer weight per person from (answered, right); picklable."""
 
+#: Persons per matrix product: sums of up to 2^14 weights of 2^30 are exact in float64.
 SLAB_PERSONS = 16_384
-"""Persons per matrix product: sums of up to 2^14 weights of 2^30 are exact in float64."""
 
 LARGEST_WEIGHT = 1 << 30
 
+#: Seconds that NumPy's matrix product needs per person and pair of items.
 PLAIN_PAIR = 1e-10
-"""Seconds that NumPy's matrix product needs per person and pair of items."""
 
+#: Sparse counting wins when its pairs are fewer than this share of the dense words.
 SPARSE_SHARE = 0.035
-"""Sparse counting wins when its pairs are fewer than this share of the dense words."""
 
+#: Runs of persons that are looked at to see whether the answers are thin.
 SAMPLES, SAMPLE_PERSONS = 4, 16_384
-"""Runs of persons that are looked at to see whether the answers are thin."""
 
+#: Bit planes made from sparse rows at one time.
 SLICE_BYTES = 1 << 26
-"""Bit planes made from sparse rows at one time."""
 
 
 def count_matrix(store: AnswerStore, weighting: Weighting | None = None, share: float = 1.0) -> Any:
@@ -237,16 +231,16 @@ def _count_joint_plain(cells: Int8Array) -> Int64Array:
     return np.stack(products).astype(np.int64)
 
 
+#: Cells of the matrix in a strip, 4 MB of 32-bit counts. Narrower strips fit the second-level
+#: cache, but then the wrong answers of each person are fetched more often: 2^18 was no faster.
 STRIP_CELLS = 1 << 20
-"""Cells of the matrix in a strip, 4 MB of 32-bit counts. Narrower strips fit the second-level
-cache, but then the wrong answers of each person are fetched more often: 2^18 was no faster."""
+#: Cells that a block of rows may fill: 48 MB until it is known how many it does fill.
 BLOCK_PAIRS = 1 << 22
-"""Cells that a block of rows may fill: 48 MB until it is known how many it does fill."""
+#: Seconds that scipy's sparse product needs per pair of a right and a wrong answer.
 PLAIN_PRODUCT = 3e-8
-"""Seconds that scipy's sparse product needs per pair of a right and a wrong answer."""
 
+#: Columns and values of some rows of a sparse matrix.
 Cells = tuple[npt.NDArray[np.int32], Int64Array]
-"""Columns and values of some rows of a sparse matrix."""
 
 
 def count_rows(rows: SparseRows, weights: Int64Array | None = None) -> Int64Array:

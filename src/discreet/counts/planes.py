@@ -28,19 +28,19 @@ from discreet.types import BoolArray, IndexArray, Int8Array, Int32Array, Int64Ar
 
 Numbers = TypeVar("Numbers", bound=npt.NDArray[Any])
 
+#: Words of 64 persons in a block: 16,384 persons, so that a tile of items stays in cache.
 BLOCK_WORDS = 256
-"""Words of 64 persons in a block: 16,384 persons, so that a tile of items stays in cache."""
 
+#: Cells unpacked together when planes become rows: 16 MB.
 CHUNK_CELLS = 1 << 24
-"""Cells unpacked together when planes become rows: 16 MB."""
 
 MISSING = np.int8(-1)
 
+#: Seconds that NumPy needs to count the bits of one word and add them up.
 PLAIN_WORD = 3e-9
-"""Seconds that NumPy needs to count the bits of one word and add them up."""
 
+#: Seconds that NumPy needs to add one word to the totals of its 64 persons.
 PLAIN_PERSON_WORD = 2e-8
-"""Seconds that NumPy needs to add one word to the totals of its 64 persons."""
 
 
 class AnswerStore(Protocol):
@@ -429,8 +429,8 @@ def narrow_items(
 
 Nodes = BitPlanes | SparseRows
 
+#: Categories 0 to 9: one digit each, in digests of persons too.
 MOST_STEPS = 9
-"""Categories 0 to 9: one digit each, in digests of persons too."""
 
 
 @dataclass(frozen=True, eq=False)

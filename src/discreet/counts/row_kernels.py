@@ -18,8 +18,8 @@ from discreet.jit import compiled_loop
 # ruff: noqa: ARG001 - numba reads the arguments of an intrinsic from its signature
 
 
+#: Squares that are turned together: a vector of eight words.
 LANES = 8
-"""Squares that are turned together: a vector of eight words."""
 
 SIDE = 64
 

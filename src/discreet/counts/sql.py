@@ -51,6 +51,7 @@ class Dialect:
 
 _STANDARD = (('"', '""'),)
 
+#: Name of each dialect; adding one is one line.
 DIALECTS: dict[str, Dialect] = {
     "duckdb": Dialect('"', _STANDARD, "VARCHAR"),
     "postgresql": Dialect('"', _STANDARD, "VARCHAR"),
@@ -66,12 +67,11 @@ DIALECTS: dict[str, Dialect] = {
         "STRPOS({1}, {0})",
     ),
 }
-"""Name of each dialect; adding one is one line."""
 
 _COLUMNS = ("kind", "first_item", "second_item", "number")
 _KINDS = ("pair", "answers", "right", "persons", "repeated", "bad", "without_id")
+#: Of these, three are followed by a blank and the number of the fold.
 _FOLD_KINDS = ("folds", "weighted", "fold_answers", "fold_persons", "sketch")
-"""Of these, three are followed by a blank and the number of the fold."""
 
 # The names of the parts begin with discreet_, so that no table in the warehouse has the same.
 # Every name in braces is quoted by the dialect or one of its own words; nothing else is put in.

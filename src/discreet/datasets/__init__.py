@@ -42,6 +42,7 @@ __all__ = [
     "wellbeing",
 ]
 
+#: What to cite, by the name of the function that loads the data.
 CITATIONS = {
     "lsat": (
         "Bock, R. D. and Lieberman, M. (1970). Fitting a response model for n dichotomously "
@@ -68,7 +69,6 @@ CITATIONS = {
         "no commercial use, no redistribution without permission."
     ),
 }
-"""What to cite, by the name of the function that loads the data."""
 
 
 def citation(name: str) -> str:
@@ -84,16 +84,16 @@ def citation(name: str) -> str:
     return CITATIONS[name]
 
 
+#: Names under which pattern tables in circulation give section 6's frequencies.
 FREQUENCY_COLUMNS = ("persons", "freq", "ob6", "wt6", "n")
-"""Names under which pattern tables in circulation give section 6's frequencies."""
+#: Row numbers, and the frequencies of section 7, which share the table in some copies.
 OTHER_COLUMNS = ("", "index", "ob7", "wt7")
-"""Row numbers, and the frequencies of section 7, which share the table in some copies."""
 
 GRADES = ("G1", "G2", "G3")
 RESULTS = ("tnp", "twp", "iap", "esp")
 GOOD_RESULTS = ("best", "vg")
+#: The article behind the data, and the figures after it, use this many; the file has more.
 STUDENTS = 131
-"""The article behind the data, and the figures after it, use this many; the file has more."""
 
 
 def lsat(path: str | PathLike[str] | None = None) -> Responses:
@@ -254,6 +254,7 @@ def _whole_numbers(cells: Sequence[Sequence[str]], source: str) -> npt.NDArray[n
         raise BadResponses(f"{source}: a cell is not a whole number ({error})") from error
 
 
+#: What the items of :func:`wellbeing` say, about the past two weeks.
 WELLBEING_TEXTS = {
     "cheerful": "I was cheerful and in good spirits.",
     "calm": "I felt calm and relaxed.",
@@ -268,10 +269,9 @@ WELLBEING_TEXTS = {
     "laughed": "I laughed heartily.",
     "exercised": "I moved enough to be out of breath.",
 }
-"""What the items of :func:`wellbeing` say, about the past two weeks."""
 
+#: What the scores 0 to 4 of :func:`wellbeing` mean.
 WELLBEING_ANSWERS = ("never", "rarely", "sometimes", "often", "always")
-"""What the scores 0 to 4 of :func:`wellbeing` mean."""
 
 
 def wellbeing() -> Responses:

@@ -21,13 +21,13 @@ from discreet.errors import BadResponses, BadUsage
 from discreet.tabular import brief_repr
 from discreet.types import FloatArray, Int64Array
 
+#: The file of ratings in ml-latest-small and in ml-100k.
 MEMBERS = ("ratings.csv", "u.data")
-"""The file of ratings in ml-latest-small and in ml-100k."""
 
+#: Of the matrix estimate. The paper gives none. Of 1, 2, 5, 10 to 16, 20 and 50 this one was chosen
+#: because it came nearest to the printed figure. The authors' script takes 30 sparse non-negative
+#: factors.
 RANK = 11
-"""Of the matrix estimate. The paper gives none. Of 1, 2, 5, 10 to 16, 20 and 50 this one was chosen
-because it came nearest to the printed figure. The authors' script takes 30 sparse non-negative
-factors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,12 +145,7 @@ def binarise_ratings(ratings: FilmRatings, *, rank: int = RANK, rounds: int = 1)
 
 
 def prepare_ratings(
-    ratings: FilmRatings,
-    items: int,
-    *,
-    rng: np.random.Generator,
-    rank: int = RANK,
-    rounds: int = 1,
+    ratings: FilmRatings, items: int, *, rng: np.random.Generator, rank: int = RANK, rounds: int = 1
 ) -> Responses:
     """Prepare ratings as the paper does: estimate, split at the mean, draw items.
 

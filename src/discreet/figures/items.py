@@ -36,28 +36,28 @@ if TYPE_CHECKING:
     from discreet.items.dif import DifTable
     from discreet.results.ranking import Ranking
 
+#: Okabe and Ito (2008), Color Universal Design.
 BLUE, ORANGE, VERMILLION, GREEN = "#0072B2", "#E69F00", "#D55E00", "#009E73"
-"""Okabe and Ito (2008), Color Universal Design."""
 GREY = "#767676"
 
+#: Up to this many items each get their name beside a picture of pairs; more would overlap.
 NAMED = 30
-"""Up to this many items each get their name beside a picture of pairs; more would overlap."""
+#: Characters of a name beside a row; longer ones would leave no room for the picture.
 LONGEST_NAME = 36
-"""Characters of a name beside a row; longer ones would leave no room for the picture."""
 
+#: Marker, colour and filling of every rung of a ladder.
 RUNG_STYLES = (
     ("o", BLUE, BLUE),
     ("o", BLUE, "white"),
     ("s", VERMILLION, VERMILLION),
     ("x", GREY, GREY),
 )
-"""Marker, colour and filling of every rung of a ladder."""
+#: Marker, colour, filling and label of every class.
 ETS_STYLES = {
     "C": ("s", VERMILLION, VERMILLION, "C: large"),
     "B": ("D", ORANGE, ORANGE, "B: moderate"),
     "A": ("o", BLUE, "white", "A: negligible or not significant"),
 }
-"""Marker, colour, filling and label of every class."""
 
 
 def new_axes(width: float = 6.5, height: float = 4.0) -> Axes:
@@ -287,10 +287,10 @@ def pair_plot(counts: PairCounts, *, ax: Axes | None = None) -> Axes:
     return axes
 
 
+#: Colours and markers of categories; after so many they come again, dashed.
 CATEGORY_LINES = ((BLUE, "o"), (VERMILLION, "s"), (GREEN, "D"), (ORANGE, "^"), ("black", "v"))
-"""Colours and markers of categories; after so many they come again, dashed."""
+#: A marker for every step.
 STEP_MARKERS = ("o", "s", "D", "^", "v", "P", "X", "<", ">")
-"""A marker for every step."""
 
 
 def category_plot(

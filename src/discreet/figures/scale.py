@@ -13,26 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.errors import BadUsage
-from discreet.figures.items import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    VERMILLION,
-    clean,
-    new_axes,
-)
+from discreet.figures.items import BLUE, GREEN, GREY, ORANGE, VERMILLION, clean, new_axes
 from discreet.items.curves import BIN, GROUPS, bin_abilities, item_curves
 from discreet.items.distractors import option_map
 from discreet.items.residuals import trace_information
 from discreet.persons.scoring import PersonScores
-from discreet.report.pictures import (
-    WrightMap,
-    contrast_map,
-    error_ceiling,
-    fit_map,
-    wright_map,
-)
+from discreet.report.pictures import WrightMap, contrast_map, error_ceiling, fit_map, wright_map
 from discreet.report.summary import align_column
 from discreet.results.estimate import Estimate
 from discreet.results.limits import FIT_HIGH, FIT_LOW
@@ -47,20 +33,20 @@ if TYPE_CHECKING:
     from discreet.items.fit import FitStatistics
 
 
+#: Up to this many items the Wright map writes names; more are drawn as dots.
 LABELLED = 45
-"""Up to this many items the Wright map writes names; more are drawn as dots."""
+#: Distance of two items and room for all of them, in widths of the persons' half.
 DOT_STEP, ITEMS_WIDTH = 0.05, 1.35
-"""Distance of two items and room for all of them, in widths of the persons' half."""
+#: Height of a line of small text.
 LINE_INCHES = 0.14
-"""Height of a line of small text."""
+#: Signs of item names that fit on one line of the map.
 NAMES_WIDTH = 44
-"""Signs of item names that fit on one line of the map."""
+#: How many misfitting items are named.
 OUTLIERS = 12
-"""How many misfitting items are named."""
+#: Wrong options that nothing is wrong with.
 WRONG_LINES = ((GREY, "D-."), (ORANGE, "^:"), (GREEN, "v-"), ("black", "P--"))
-"""Wrong options that nothing is wrong with."""
+#: Colours and markers: one kind of line for each mechanism or item.
 LINES = ((BLUE, "o-"), (VERMILLION, "s--"), (GREEN, "D-."), (ORANGE, "^:"), ("black", "v-"))
-"""Colours and markers: one kind of line for each mechanism or item."""
 
 
 def wright_plot(estimate: Estimate, scores: PersonScores, *, ax: Axes | None = None) -> Axes:

@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from discreet.persons.scoring import PersonScores
     from discreet.report.summary import Diagnostics
 
+#: Item curves that one picture can hold and still be read.
 CURVES = 5
-"""Item curves that one picture can hold and still be read."""
+#: Logits from the mean that every item curve shows at least, so that curves compare.
 CURVE_REACH = 3.5
-"""Logits from the mean that every item curve shows at least, so that curves compare."""
+#: Points along a curve of a category, which bends more than that of an expected score.
 CURVE_POINTS = 121
-"""Points along a curve of a category, which bends more than that of an expected score."""
 
+#: Groups of persons: enough to see a shape, few enough that each has answers to each item.
 GROUPS = 8
-"""Groups of persons: enough to see a shape, few enough that each has answers to each item."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,16 +258,16 @@ def mark_disordered(thresholds: FloatArray) -> tuple[bool, ...]:
     return tuple((np.concatenate([edge, falls]) | np.concatenate([falls, edge])).tolist())
 
 
+#: Points of an observed curve: mean ability of a group, its mean score, its answers. The mean
+#: score on a right/wrong item is the share right.
 Curve: TypeAlias = tuple[tuple[Logit, NonNegative, Count], ...]
-"""Points of an observed curve: mean ability of a group, its mean score, its answers. The mean
-score on a right/wrong item is the share right."""
+#: Per point of an observed curve, the share of every category.
 Shares: TypeAlias = tuple[tuple[Proportion, ...], ...]
-"""Per point of an observed curve, the share of every category."""
 
+#: Width in logits of a bar of abilities: about half a standard error of an ability.
 BIN = 0.25
-"""Width in logits of a bar of abilities: about half a standard error of an ability."""
+#: Answers looked at together (one byte each).
 CHUNK_CELLS = 1 << 22
-"""Answers looked at together (one byte each)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,19 +46,19 @@ from discreet.tables.reading import ReadingWords
 from discreet.tabular import Tabular
 from discreet.types import BoolArray, FloatArray, IndexArray, Int8Array, Int64Array
 
+#: Share of reports with an alarm where the model holds.
 LEVEL = 0.05
-"""Share of reports with an alarm where the model holds."""
+#: Replications: of small data, of larger ones, and of the largest.
 MANY, FEW, FEWEST = 999, 199, 99
-"""Replications: of small data, of larger ones, and of the largest."""
+#: Answers drawn in all replications together up to which there are so many: 2, 4 and 8 seconds.
 MANY_CELLS, FEW_CELLS, MOST_CELLS = 50_000_000, 100_000_000, 200_000_000
-"""Answers drawn in all replications together up to which there are so many: 2, 4 and 8 seconds."""
+#: Replications times persons times items squared, and times pairs, up to which Q3 is simulated:
+#: some seconds, and 100 MB.
 PAIR_WORK, PAIR_VALUES = 30_000_000_000, 25_000_000
-"""Replications times persons times items squared, and times pairs, up to which Q3 is simulated:
-some seconds, and 100 MB."""
+#: Persons who answered both items below whom a residual correlation is not looked at.
 FEW_TOGETHER = 50
-"""Persons who answered both items below whom a residual correlation is not looked at."""
+#: Logits by which an ability moves at most in a replication.
 LONGEST_STEP = 1.0
-"""Logits by which an ability moves at most in a replication."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,10 +372,10 @@ def _conclude(
 
 Float32Array = npt.NDArray[np.float32]
 
+#: Entries of the tables of chances that are kept at a time: 16 MB.
 TABLE_CELLS = 1 << 22
-"""Entries of the tables of chances that are kept at a time: 16 MB."""
+#: Answers that are drawn at a time: 8 MB.
 DRAW_CELLS = 1 << 23
-"""Answers that are drawn at a time: 8 MB."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,24 +50,24 @@ from discreet.types import Adjustment, BoolArray, DifTest, FloatArray, Int64Arra
 DIF_TESTS: tuple[str, ...] = get_args(DifTest)
 BONFERRONI = float("inf")
 NO_STRATA = "no persons of both groups with equal scores and different answers"
+#: Units of the ETS delta scale in a logit (Holland and Thayer 1988).
 DELTA = 2.35
-"""Units of the ETS delta scale in a logit (Holland and Thayer 1988)."""
+#: Limits of the ETS classes A | B | C in logits: 0.43 and 0.64 (Zwick 2012).
 NEGLIGIBLE, LARGE = 1.0 / DELTA, 1.5 / DELTA
-"""Limits of the ETS classes A | B | C in logits: 0.43 and 0.64 (Zwick 2012)."""
+#: 95% point of the normal distribution: class C must be significantly above ``NEGLIGIBLE``.
 ONE_SIDED = 1.6448536269514722
-"""95% point of the normal distribution: class C must be significantly above ``NEGLIGIBLE``."""
+#: What to know about a test, where its anchors were not stated.
 CAVEATS = {
     "wald": "The anchors were chosen by looking at the answers (purification). P-values hold for "
     "each row, but the error rate of all rows together is not kept: state anchors for that.",
     "mantel-haenszel": "Where items differ in slope and the groups differ in ability, "
     "Mantel-Haenszel raises more alarms than its level says.",
 }
-"""What to know about a test, where its anchors were not stated."""
+#: Columns of the table, after item and reference group.
 TOLD = (
     *("focal", "difference", "se", "lower", "upper", "z", "p_value", "p_adjusted"),
     *("flagged", "confirmed", "ets", "anchor", "status"),
 )
-"""Columns of the table, after item and reference group."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,16 +37,16 @@ from discreet.tabular import Tabular
 from discreet.text import count_of
 from discreet.types import BoolArray, FloatArray, Int8Array
 
+#: Eigenvalues that are looked at.
 COMPONENTS = 5
-"""Eigenvalues that are looked at."""
+#: Simulated sets of answers; p-values are multiples of 1 / (sets + 1).
 SIMULATIONS, FEWEST = 99, 39
-"""Simulated sets of answers; p-values are multiples of 1 / (sets + 1)."""
+#: Cells (persons times items) of one set; above, an even sample of the persons is looked at.
 CELL_LIMIT = 250_000
-"""Cells (persons times items) of one set; above, an even sample of the persons is looked at."""
+#: Cells of all sets together, some seconds; above, there are fewer sets.
 WORK_LIMIT = 10_000_000
-"""Cells of all sets together, some seconds; above, there are fewer sets."""
+#: Sum of squares below which a column of residuals is all the same.
 NO_SPREAD = 1e-9
-"""Sum of squares below which a column of residuals is all the same."""
 
 
 @dataclass(frozen=True)
@@ -234,10 +234,10 @@ class _Design:
     answered: BoolArray
     code: Int8Array
     expected: FloatArray
+    #: One over the standard deviation of an answer; zero where there is none.
     weight: FloatArray
-    """One over the standard deviation of an answer; zero where there is none."""
+    #: The same persons, to be drawn again.
     draws: ScoreDraws
-    """The same persons, to be drawn again."""
 
     def standardise(self, code: Any) -> FloatArray:
         """Return residuals with mean zero and variance one per item; missing ones are zero."""
@@ -333,8 +333,8 @@ def _correlate_ends(
     return float(np.clip(plain / float(np.sqrt(shared)), -1.0, 1.0))
 
 
+#: The name of a column of a long table, or a mapping from item to testlet.
 Testlets = str | Mapping[str, str]
-"""The name of a column of a long table, or a mapping from item to testlet."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,21 +25,21 @@ from discreet.tabular import Tabular, list_field_columns
 from discreet.text import name_some
 from discreet.types import FloatArray
 
+#: Groups of persons of similar ability in a curve of shares.
 GROUPS = 5
-"""Groups of persons of similar ability in a curve of shares."""
+#: An option chosen by fewer is never flagged: their mean ability is chance.
 FEW_CHOOSERS = 5
-"""An option chosen by fewer is never flagged: their mean ability is chance."""
+#: 95% point of the normal distribution.
 ONE_SIDED = 1.6448536269514722
-"""95% point of the normal distribution."""
 
+#: Cells looked at together: 8 MB of float64.
 CHUNK_CELLS = 1 << 20
-"""Cells looked at together: 8 MB of float64."""
+#: Below, a person answered nothing else.
 NO_INFORMATION = 1e-9
-"""Below, a person answered nothing else."""
 
 ABLER = "attracts abler persons"
+#: Of groups of persons: mean ability, share who chose the option, persons.
 Share = tuple[tuple[Logit, Proportion, Count], ...]
-"""Of groups of persons: mean ability, share who chose the option, persons."""
 
 
 @dataclass(frozen=True)

@@ -38,10 +38,10 @@ from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 if TYPE_CHECKING:
     from discreet.models.weighted import DesignFit
 
+#: Variances below are rounding errors: that of the only anchor, say.
 SMALLEST = 1e-12
-"""Variances below are rounding errors: that of the only anchor, say."""
+#: Rounds of choosing anchors; two or three are usual.
 ROUNDS = 10
-"""Rounds of choosing anchors; two or three are usual."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +90,8 @@ class Contrasts:
     difference: FloatArray
     se: FloatArray
     anchor: BoolArray
+    #: P-values, where they do not come from z.
     tested: FloatArray | None = None
-    """P-values, where they do not come from z."""
 
     @property
     def z(self) -> FloatArray:

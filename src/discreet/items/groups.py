@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 SCORE_SPLITS = ("mean score", "median score")
 LOW_HIGH = ("low score", "high score")
+#: How missing labels look as text.
 MISSING = ("", "nan", "None", "NaN", "<NA>", "NaT")
-"""How missing labels look as text."""
+#: Cells looked at together: 4 MB.
 CHUNK_CELLS = 1 << 22
-"""Cells looked at together: 4 MB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,8 +252,8 @@ def chi_squared_tail(statistic: float, degrees: int) -> float:
     return float(chdtrc(degrees, max(statistic, 0.0)))
 
 
+#: A group of fewer is warned about: the standard error of a difficulty is then 0.4 or more.
 FEW_PERSONS = 30
-"""A group of fewer is warned about: the standard error of a difficulty is then 0.4 or more."""
 
 
 def warn_of_small_groups(split: Split) -> tuple[FitWarning, ...]:

@@ -19,13 +19,7 @@ from discreet.answers.responses import Responses
 from discreet.answers.survey import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.design_tests import compare_step_distances, compare_thresholds
-from discreet.items.groups import (
-    Split,
-    chi_squared_tail,
-    load_grouped,
-    split_groups,
-    take_group,
-)
+from discreet.items.groups import Split, chi_squared_tail, load_grouped, split_groups, take_group
 from discreet.models.conditional.estimator import find_maximum
 from discreet.models.conditional.maximise import ConditionalFit
 from discreet.models.connectivity import classify
@@ -254,11 +248,11 @@ def _tell_not_compared(excluded: tuple[str, ...], model: str) -> tuple[FitWarnin
     return _tell_excluded(sentence, excluded)
 
 
+#: Splits the items into an easier and a harder half.
 MEDIAN = "median difficulty"
-"""Splits the items into an easier and a harder half."""
 EASY_HARD = ("easier", "harder")
+#: Persons per degree of freedom below which the chi-squared law is rough.
 FEW = 5
-"""Persons per degree of freedom below which the chi-squared law is rough."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,13 +27,7 @@ from discreet.errors import BadUsage
 from discreet.items.groups import take_group
 from discreet.models.item_parameters import refuse_steps
 from discreet.persons.scoring import PersonScores, score
-from discreet.results.limits import (
-    ENOUGH_ANSWERS,
-    NAMED,
-    WEAK_CORRELATION,
-    Finding,
-    Severity,
-)
+from discreet.results.limits import ENOUGH_ANSWERS, NAMED, WEAK_CORRELATION, Finding, Severity
 from discreet.schema import ItemName
 from discreet.tables.reading import ReadingWords
 from discreet.tabular import Tabular, list_field_columns
@@ -44,29 +38,29 @@ if TYPE_CHECKING:
     from discreet.report.summary import Diagnostics
     from discreet.results.estimate import Estimate
 
+#: Expected share of false alarms among the items that are flagged.
 LEVEL = 0.05
-"""Expected share of false alarms among the items that are flagged."""
+#: No item is flagged that is more likely sound, however sure the others are.
 LIKELY = 0.5
-"""No item is flagged that is more likely sound, however sure the others are."""
+#: Groups of persons of like ability; with fewer persons everybody is a group.
 PERSON_GROUPS = 64
-"""Groups of persons of like ability; with fewer persons everybody is a group."""
+#: From a ninth of the model's slope to four times it; steps of half a usual error or less.
 LOG_SLOPES = np.linspace(-2.2, 1.4, 19)
-"""From a ninth of the model's slope to four times it; steps of half a usual error or less."""
+#: As much as that many items say, slopes are beforehand 1, give or take a third.
 FEWEST_ITEMS, USUAL_SPREAD = 10, 0.3
-"""As much as that many items say, slopes are beforehand 1, give or take a third."""
+#: And so many items of either kind are added: one in fifty, where the answers say nothing.
 SOUND, MISLABELLED = 49, 1
-"""And so many items of either kind are added: one in fifty, where the answers say nothing."""
+#: Weak prior of an item's intercept, in logits: keeps it finite for any slope.
 INTERCEPT_SD = 3.0
-"""Weak prior of an item's intercept, in logits: keeps it finite for any slope."""
+#: Newton steps for the first slope, and from each slope to the next.
 FIRST_STEPS, STEPS = 8, 4
-"""Newton steps for the first slope, and from each slope to the next."""
+#: Items up to which an item is left out of the ability that it is compared with.
 SHORT = 40
-"""Items up to which an item is left out of the ability that it is compared with."""
+#: Of a short test; more would change nothing that is shown.
 MOST_PERSONS = 5000
-"""Of a short test; more would change nothing that is shown."""
 CHUNK_CELLS = 1 << 22
+#: Item, discrimination, its error, the probability that it is negative.
 Suspect = tuple[ItemName, float, float, float]
-"""Item, discrimination, its error, the probability that it is negative."""
 ROUNDS, TOL = 500, 1e-8
 CHUNK_ITEMS = 4096
 

@@ -23,10 +23,10 @@ from discreet.text import count_of
 from discreet.types import Adjustment, FloatArray, Int64Array, Texts
 
 ITEM = "item"
+#: Newton steps for a person's measure, at most.
 ROUNDS = 50
-"""Newton steps for a person's measure, at most."""
+#: Ratings whose chances are computed together.
 AT_ONCE = 1 << 20
-"""Ratings whose chances are computed together."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

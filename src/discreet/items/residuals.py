@@ -29,10 +29,10 @@ from discreet.tables.reading import ReadingWords
 from discreet.tabular import Tabular, list_field_columns
 from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array, ScoreMethod
 
+#: Cells worked on at a time: 8 MB of float64 per array.
 CHUNK_CELLS = 1 << 20
-"""Cells worked on at a time: 8 MB of float64 per array."""
+#: Correlations between all items are a dense matrix: 200 MB here.
 ITEM_LIMIT = 5000
-"""Correlations between all items are a dense matrix: 200 MB here."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +69,8 @@ class Prepared:
     responses: Responses
     item_parameters: KnownItems
     scores: PersonScores
+    #: All items of the answers, also those without a difficulty.
     source_items: tuple[str, ...]
-    """All items of the answers, also those without a difficulty."""
 
     @property
     def thresholds(self) -> FloatArray:
@@ -287,12 +287,12 @@ def trace_information(calibration: Any, ability: npt.ArrayLike | None = None) ->
     return InformationCurve(theta, information, 1 / np.sqrt(information), moments.mean.sum(axis=1))
 
 
+#: Larger tables cannot be read at one look.
 MOST_ITEMS, MOST_ROWS = 40, 120
-"""Larger tables cannot be read at one look."""
+#: Standardised residual from which on an answer is hardly expected: odds of 4 to 1 against it.
 SURPRISING = 2.0
-"""Standardised residual from which on an answer is hardly expected: odds of 4 to 1 against it."""
+#: How answers are written.
 SIGNS = {1: "1", 0: "0", -1: "."}
-"""How answers are written."""
 
 
 @dataclass(frozen=True)
@@ -436,15 +436,15 @@ def _reproduce(rows: Any, number: Any) -> float:
     return float(1 - (errors * number).sum() / (answered.sum(axis=1) * number).sum())
 
 
+#: Answers ``[person, item]``: 1 right, 0 wrong, -1 missing.
 Codes = npt.NDArray[np.int8]
-"""Answers ``[person, item]``: 1 right, 0 wrong, -1 missing."""
 
+#: Persons from whom mean and SD of abilities are estimated: the SD is then known to 1 or 2%, and
+#: predictions depend on it only by the square of that.
 PRIOR_PERSONS = 4000
-"""Persons from whom mean and SD of abilities are estimated: the SD is then known to 1 or 2%, and
-predictions depend on it only by the square of that."""
 
+#: Cells predicted at a time: 8 MB of float64.
 BLOCK_CELLS = 1 << 20
-"""Cells predicted at a time: 8 MB of float64."""
 
 
 def describe_persons(responses: Responses, difficulty: FloatArray) -> NormalPrior:

@@ -26,12 +26,12 @@ from discreet.tables.sources import is_data_frame
 from discreet.text import name_some, read_cell
 from discreet.types import FloatArray, Int64Array
 
+#: Logits beyond which a displacement is worth a warning, as Winsteps users know it.
 LARGE_DISPLACEMENT = 0.5
-"""Logits beyond which a displacement is worth a warning, as Winsteps users know it."""
+#: And standard errors; 99.3% of sound anchors stay below.
 LARGE_Z = 2.7
-"""And standard errors; 99.3% of sound anchors stay below."""
+#: Logits; the error that is left is a small part of the last step.
 STEP_TOL = 1e-9
-"""Logits; the error that is left is a small part of the last step."""
 CHORD_ROUNDS = 40
 
 
@@ -148,8 +148,8 @@ def _check_value(name: str, value: float, earlier: float) -> None:
 
 # -- displacements -----------------------------------------------------------------------------
 
+#: Frees one anchored item of a plan: how far its location moves, and the standard error.
 Release = Callable[[int], tuple[float, float]]
-"""Frees one anchored item of a plan: how far its location moves, and the standard error."""
 
 
 def add_displacements(

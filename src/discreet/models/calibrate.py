@@ -25,12 +25,7 @@ from discreet.counts.matrix import DENSE_FITTING, FITTING, NoRoom, planning
 from discreet.counts.nodes import Recoding
 from discreet.errors import BadUsage, OutOfReach
 from discreet.log import LOG, name_source
-from discreet.models.anchors import (
-    Released,
-    accept_anchors,
-    add_displacements,
-    explain_untied,
-)
+from discreet.models.anchors import Released, accept_anchors, add_displacements, explain_untied
 from discreet.models.by_group import fits_groups
 from discreet.models.conditional.patterns import GroupPatterns
 from discreet.models.connectivity import (
@@ -50,9 +45,7 @@ from discreet.models.methods import (
     FitRequest,
     check_method_name,
 )
-from discreet.models.methods import (
-    Method as PairEstimator,
-)
+from discreet.models.methods import Method as PairEstimator
 from discreet.models.standard_errors.sandwich import (
     COVARIANCE_LIMIT,
     Sandwich,
@@ -68,11 +61,11 @@ from discreet.tables.reading import FitWords, ReadingWords
 from discreet.text import count_of
 from discreet.types import Ability, Engine, FloatArray, Method, Model, Within
 
+#: Items up to which the answer methods may build a matrix between all items (3.2 GB).
 MATRIX_ITEMS = 20_000
-"""Items up to which the answer methods may build a matrix between all items (3.2 GB)."""
 
+#: Folds of persons who can be gone through only once.
 FOLDS = 32
-"""Folds of persons who can be gone through only once."""
 
 NEEDS_PERSONS = (
     "the method {!r} needs the answers of all persons here ('refined' and 'spectral' do not)"

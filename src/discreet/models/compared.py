@@ -27,9 +27,9 @@ from discreet.results.estimate import Estimate, FitWarning, Solution, WarningKin
 from discreet.results.ranking import STATUS_WORDS, Strengths, explain_left_out
 from discreet.types import FloatArray, PairMethod
 
+#: A judge without whom an object would hang in the air has leverage one; the correction for
+#: small samples stops here.
 LARGEST_LEVERAGE = 0.9
-"""A judge without whom an object would hang in the air has leverage one; the correction for
-small samples stops here."""
 
 INDEPENDENT = (
     "standard errors take all comparisons as independent: counts do not say which ones are by "

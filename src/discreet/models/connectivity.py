@@ -310,9 +310,9 @@ def _explain_disconnected(counts: PairTable, status: tuple[Status, ...]) -> str:
     )
 
 
+#: From so many items, and so many for each person, on a table may lie on its side. Roll calls of
+#: 100 members with 520 votes do not.
 MANY_ITEMS, ITEMS_PER_PERSON = 100, 10
-"""From so many items, and so many for each person, on a table may lie on its side. Roll calls of
-100 members with 520 votes do not."""
 
 
 def doubt_shape(items: int, persons: int) -> str:

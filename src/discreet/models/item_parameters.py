@@ -176,9 +176,9 @@ def _check_categories(
         )
 
 
+#: Logits beyond which no answer can ever be surprising in floating point, so that nothing can be
+#: estimated against them: they are on another scale.
 FAR = 50.0
-"""Logits beyond which no answer can ever be surprising in floating point, so that nothing can be
-estimated against them: they are on another scale."""
 
 
 def known_difficulties(calibration: Any) -> tuple[tuple[str, ...], FloatArray]:

@@ -21,27 +21,27 @@ from discreet.errors import NotConverged
 from discreet.types import FloatArray
 
 LabelArray = npt.NDArray[np.int32]
+#: From right-hand sides to solutions.
 Solve = Callable[[FloatArray], FloatArray]
-"""From right-hand sides to solutions."""
 
+#: Relative residual of a conjugate gradient solve; Newton's outer loop corrects the rest.
 CG_TOL = 1e-6
-"""Relative residual of a conjugate gradient solve; Newton's outer loop corrects the rest."""
 CG_ROUNDS = 2000
+#: Rounds with diagonal scaling that well linked items need at most; they cost less than a dense
+#: factorisation above ``CG_ITEMS``, and about as much as making groups of sparse items.
 FEW_ROUNDS = 100
-"""Rounds with diagonal scaling that well linked items need at most; they cost less than a dense
-factorisation above ``CG_ITEMS``, and about as much as making groups of sparse items."""
+#: Items up to which a dense matrix is always factorised.
 CG_ITEMS = 2000
-"""Items up to which a dense matrix is always factorised."""
+#: Columns of a large matrix changed together, to keep temporary arrays small.
 BLOCK_COLUMNS = 256
-"""Columns of a large matrix changed together, to keep temporary arrays small."""
+#: Up to here NumPy solves within a millisecond; scipy.linalg takes 0.2 s to import.
 PLAIN_ITEMS = 200
-"""Up to here NumPy solves within a millisecond; scipy.linalg takes 0.2 s to import."""
+#: Relative size of rounding errors in sums of counts.
 ROUNDING = 1e-14
-"""Relative size of rounding errors in sums of counts."""
+#: Groups that are few enough to be solved for directly.
 COARSEST = 1000
-"""Groups that are few enough to be solved for directly."""
+#: Groups that are still solved for directly where they cannot be joined any further.
 DIRECT_LIMIT = 3000
-"""Groups that are still solved for directly where they cannot be joined any further."""
 
 
 @dataclass(frozen=True, eq=False)

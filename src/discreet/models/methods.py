@@ -19,12 +19,7 @@ from discreet.hints import check_choice_name
 from discreet.models.item_parameters import KnownItems
 from discreet.models.laplacian import Laplacian
 from discreet.models.refined import RefinedScoring, curvature, solve_refined, solve_within
-from discreet.models.spectral import (
-    SpectralScoring,
-    balance,
-    project_within,
-    solve_stationary,
-)
+from discreet.models.spectral import SpectralScoring, balance, project_within, solve_stationary
 from discreet.models.standard_errors.person_scores import PairContribution
 from discreet.models.structure import Structure
 from discreet.results.estimate import Estimate, Solution
@@ -39,8 +34,8 @@ class Method:
     laplacian: Callable[[Any, FloatArray], Laplacian]
     scoring: Callable[[FloatArray], PairContribution]
     weighting: PersonWeight | None
+    #: The same among the thresholds of a structure: for a rating scale, or beside anchors.
     solve_within: Callable[[Any, Structure], tuple[FloatArray, Solution]]
-    """The same among the thresholds of a structure: for a rating scale, or beside anchors."""
 
     def find_solution(self, rates: Any, structure: Structure) -> tuple[FloatArray, Solution]:
         """Solve for the thresholds of a structure."""
@@ -111,11 +106,11 @@ def _marginal(
 
 ANSWER_METHODS: dict[str, AnswerMethod] = {"conditional": _conditional, "marginal": _marginal}
 
+#: Choose a method automatically; see :mod:`discreet.models.conditional.estimator`.
 AUTO = "auto"
-"""Choose a method automatically; see :mod:`discreet.models.conditional.estimator`."""
 
+#: Every method by name.
 METHODS: dict[str, Method | AnswerMethod] = {**PAIR_METHODS, **ANSWER_METHODS}
-"""Every method by name."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +124,7 @@ class MethodWords:
 _SANDWICH = "Standard errors are sandwich estimates over persons"
 _INFORMATION = "Standard errors come from the information matrix"
 
+#: Words for every method whose estimates this library makes or reads.
 METHOD_WORDS: dict[str, MethodWords] = {
     "refined": MethodWords(
         "pairwise conditional maximum likelihood, each person weighted by one over the number of "
@@ -150,12 +146,11 @@ METHOD_WORDS: dict[str, MethodWords] = {
         "Winsteps, whose item file was read", "Standard errors are those of that file"
     ),
 }
-"""Words for every method whose estimates this library makes or reads."""
 
+#: Words for estimates of other makers.
 OTHER_WORDS = MethodWords(
     "a method called {name}", "How their standard errors were estimated is not known here"
 )
-"""Words for estimates of other makers."""
 
 
 def check_method_name(name: str, ability: str) -> None:

@@ -22,21 +22,21 @@ from discreet.models.structure import Structure
 from discreet.results.estimate import Solution
 from discreet.types import FloatArray
 
+#: Rounds of the jump chain for the start; Newton needs a direction, not digits.
 START_ROUNDS = 8
-"""Rounds of the jump chain for the start; Newton needs a direction, not digits."""
+#: Stop after a step this small (logits): Newton squares it, so the error left is below 1e-15.
 STEP_TOL = 1e-9
-"""Stop after a step this small (logits): Newton squares it, so the error left is below 1e-15."""
+#: A step below this that no longer shrinks is rounding, which bad links magnify.
 ROUNDING_STEP = 1e-7
-"""A step below this that no longer shrinks is rounding, which bad links magnify."""
 NEWTON_ROUNDS = 100
+#: Largest difference in logits between two starts: far below any standard error.
 AGREEMENT = 1e-6
-"""Largest difference in logits between two starts: far below any standard error."""
+#: Largest range of difficulties, in logits, whose exponentials all are normal doubles.
 EXP_RANGE = 600.0
-"""Largest range of difficulties, in logits, whose exponentials all are normal doubles."""
+#: Pairs evaluated together: the arrays of 1.6 MB stay in cache.
 PIECE_PAIRS = 200_000
-"""Pairs evaluated together: the arrays of 1.6 MB stay in cache."""
+#: Range of a step, in logits, below which it is taken in full. See :func:`_damping`.
 FULL_STEP = 1.0
-"""Range of a step, in logits, below which it is taken in full. See :func:`_damping`."""
 
 
 @dataclass(frozen=True)

@@ -36,25 +36,25 @@ from discreet.results.estimate import FitWarning, WarningKind
 from discreet.results.thresholds import as_thresholds, category_chances
 from discreet.types import FloatArray, IndexArray
 
+#: Persons that are looked at: enough to see what matters, and a few hundredths of a second
+#: however many persons there are.
 SAMPLE = 2000
-"""Persons that are looked at: enough to see what matters, and a few hundredths of a second
-however many persons there are."""
 FEWEST_PERSONS = 200
+#: Of one person; with fewer there is nothing to route by.
 FEWEST_ANSWERS = 4
-"""Of one person; with fewer there is nothing to route by."""
+#: Standard errors below 1 that the dispersion must be; a chance of 1e-3 even where it is 1.
 ERRORS = 3.0
-"""Standard errors below 1 that the dispersion must be; a chance of 1e-3 even where it is 1."""
+#: Share of persons who answered an item that counts as answered by everybody.
 CORE_SHARE = 0.995
-"""Share of persons who answered an item that counts as answered by everybody."""
 FEWEST_CORE = 3
 CORE_LEVEL = 1e-5
 GRID = np.linspace(-8.0, 8.0, 65)
 ROUNDS, ROUNDS_AT_ONCE = 2000, 50
+#: A p-value only rises from round to round; from here on no further rounds are made.
 INNOCENT = 0.05
-"""A p-value only rises from round to round; from here on no further rounds are made."""
 NEWTON_STEPS = 12
+#: Logits.
 SMALL_STEP = 1e-6
-"""Logits."""
 
 
 @dataclass(frozen=True)

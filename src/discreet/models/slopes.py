@@ -22,27 +22,27 @@ from discreet.models.marginal.maximise import normal_grid
 from discreet.models.marginal.mixture import find_chances
 from discreet.types import BoolArray, FloatArray, IndexArray, Int8Array, Int64Array
 
+#: Numbers per work array: 16 MB.
 CHUNK_CELLS = 1 << 21
-"""Numbers per work array: 16 MB."""
+#: Precision of weak normal priors for slopes (about 1) and log standard deviations (about 0).
+#: They keep numbers finite where a handful of persons answered.
 PRIOR = 1.0
-"""Precision of weak normal priors for slopes (about 1) and log standard deviations (about 0).
-They keep numbers finite where a handful of persons answered."""
+#: Steps of the climb; about 7 are taken.
 STEPS = 200
-"""Steps of the climb; about 7 are taken."""
+#: Squared distance from the maximum in standard errors, per parameter, at which steps stop to sum
+#: outer products again.
 NEAR = 0.1
-"""Squared distance from the maximum in standard errors, per parameter, at which steps stop to sum
-outer products again."""
+#: The same for all parameters together, at which steps end.
 TOLERANCE = 1e-4
-"""The same for all parameters together, at which steps end."""
+#: Persons who are enough to find where to start.
 THIN = 10_000
-"""Persons who are enough to find where to start."""
+#: Logits that one step may move a parameter.
 LONGEST = 2.0
-"""Logits that one step may move a parameter."""
+#: Right or wrong answers, whichever are rarer, from which on chi-squared describes a test.
 LEAST = 5.0
-"""Right or wrong answers, whichever are rarer, from which on chi-squared describes a test."""
+#: Steps to the locations of an item in every group; where all answers of a group are right, there
+#: is no end to them.
 FREE_STEPS = 3
-"""Steps to the locations of an item in every group; where all answers of a group are right, there
-is no end to them."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,45 +31,45 @@ from discreet.models.structure import Structure
 from discreet.results.estimate import Solution
 from discreet.types import FloatArray, Int64Array
 
+#: Items up to which sparse rates that mix slowly become dense at once (32 MB).
 SMALL_SPARSE = 2000
-"""Items up to which sparse rates that mix slowly become dense at once (32 MB)."""
+#: Largest dense matrix that elimination may build from sparse rates (3.2 GB).
 DENSE_LIMIT = 20_000
-"""Largest dense matrix that elimination may build from sparse rates (3.2 GB)."""
+#: Rounds that cost about as much as elimination at 1000 items.
 DENSE_ROUNDS = 100
-"""Rounds that cost about as much as elimination at 1000 items."""
+#: Sparse rounds cost little, so they are tried for longer; what is slower is solved otherwise.
 SPARSE_ROUNDS = 500
-"""Sparse rounds cost little, so they are tried for longer; what is slower is solved otherwise."""
+#: Largest difference in logits between two starts that were corrected: far below any standard
+#: error, and above the rounding that badly linked items leave in the balance equations.
 CORRECTED_AGREEMENT = 1e-7
-"""Largest difference in logits between two starts that were corrected: far below any standard
-error, and above the rounding that badly linked items leave in the balance equations."""
+#: Largest difference in logits between the two starts of the jump chain.
 AGREEMENT = 1e-11
-"""Largest difference in logits between the two starts of the jump chain."""
+#: Rounds between two comparisons of the starts.
 CHECK_EVERY = 4
-"""Rounds between two comparisons of the starts."""
+#: How far, in logits, the second start goes up and down from the uniform one.
 START_SPREAD = 3.0
-"""How far, in logits, the second start goes up and down from the uniform one."""
+#: Enough to make a random vector nearly constant inside each well linked group.
 SMOOTHING_ROUNDS = 8
-"""Enough to make a random vector nearly constant inside each well linked group."""
+#: Up to here elimination is faster than anything that must be checked.
 PLAIN_LIMIT = 500
-"""Up to here elimination is faster than anything that must be checked."""
+#: States eliminated together; the trailing update is then one matrix product.
 PANEL = 64
-"""States eliminated together; the trailing update is then one matrix product."""
+#: Cells of a band that may be built: 1 GB.
 BAND_CELLS = 125_000_000
-"""Cells of a band that may be built: 1 GB."""
+#: Multiplications, items times the square of the width, that may be made: about two minutes.
 BAND_STEPS = 2e11
-"""Multiplications, items times the square of the width, that may be made: about two minutes."""
 CORRECTIONS = 30
+#: Relative residual of one correction; the next one corrects the rest.
 INNER_TOL = 1e-6
-"""Relative residual of one correction; the next one corrects the rest."""
+#: Vectors that GMRES keeps, and how often it starts again within a correction.
 RESTART, RESTARTS = 40, 5
-"""Vectors that GMRES keeps, and how often it starts again within a correction."""
 SMALL_STEP = 1e-12
+#: A step below this (logits) that no longer shrinks is rounding.
 ROUNDING_STEP = 1e-7
-"""A step below this (logits) that no longer shrinks is rounding."""
+#: A correction may be too long while the answer is rough; no weight may become negative.
 SMALLEST_FACTOR = 0.1
-"""A correction may be too long while the answer is rough; no weight may become negative."""
+#: After a correction as large as this the flow is another one, and so are the groups.
 REBUILD_STEP = 0.2
-"""After a correction as large as this the flow is another one, and so are the groups."""
 
 
 def solve_stationary(rates: Any) -> tuple[FloatArray, Solution]:

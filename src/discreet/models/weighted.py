@@ -39,10 +39,10 @@ from discreet.results.estimate import Estimate, FitWarning, Solution, Status
 from discreet.text import count_of
 from discreet.types import FloatArray, IndexArray
 
+#: Persons whose answers are looked at together.
 PERSONS_AT_ONCE = 1 << 14
-"""Persons whose answers are looked at together."""
+#: Logarithms kept at a time while expectations given the score are found: 16 MB.
 TABLE_CELLS = 1 << 21
-"""Logarithms kept at a time while expectations given the score are found: 16 MB."""
 
 LINEARISED = (
     "Standard errors are linearised under the sampling design ({units} in {strata}; {degrees} "

@@ -23,10 +23,10 @@ from discreet.persons.measures import NEWTON_STEPS, STEPS, TOLERANCE
 from discreet.results.limits import FIT_BOUND
 from discreet.types import BoolArray, FloatArray, Int64Array
 
+#: Answers from which on this is faster than tables, the loading of compiled loops included.
 MANY_ANSWERS = 1_000_000
-"""Answers from which on this is faster than tables, the loading of compiled loops included."""
+#: Cells of bit planes turned into rows together: at most 200 MB.
 SLAB_CELLS = 1 << 26
-"""Cells of bit planes turned into rows together: at most 200 MB."""
 TASK_PERSONS = 4096
 ITEM_SUMS, PERSON_SUMS = 19, 6
 

@@ -20,21 +20,21 @@ from discreet.results.limits import ANDERSEN_LEVEL, ERRORS_LARGE
 from discreet.results.thresholds import as_thresholds, count_item_steps, log_totals, score_moments
 from discreet.types import FloatArray, Int8Array, Int64Array
 
+#: Cells worked on at a time: 8 MB of float64.
 PIECE_CELLS = 1 << 20
-"""Cells worked on at a time: 8 MB of float64."""
 
+#: Far above need: halving a bracket of 100 logits takes 47 steps to the tolerance.
 STEPS = 200
-"""Far above need: halving a bracket of 100 logits takes 47 steps to the tolerance."""
 
+#: After 8 halvings the bracket is a fraction of a logit and Newton's method takes about 4 steps;
+#: where it has not settled by step 50, halving finishes.
 NEWTON_STEPS = range(8, 50)
-"""After 8 halvings the bracket is a fraction of a logit and Newton's method takes about 4 steps;
-where it has not settled by step 50, halving finishes."""
 
+#: Logits; many orders below any standard error.
 TOLERANCE = 1e-12
-"""Logits; many orders below any standard error."""
 
+#: Persons and items below which nothing is said about standard errors of abilities.
 FEWEST_COMPARED, FEWEST_HALVED = 30, 8
-"""Persons and items below which nothing is said about standard errors of abilities."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,10 +279,10 @@ def compare_halves(
     return HalvesTest(z, 2 * NormalDist().cdf(-abs(z)), times)
 
 
+#: In standard deviations of the prior; posteriors down to a tenth of its width are resolved.
 GRID = np.linspace(-6.5, 6.5, 131)
-"""In standard deviations of the prior; posteriors down to a tenth of its width are resolved."""
+#: Sets of items worked on at a time: about 10 MB for each array.
 CHUNK_PATTERNS = 10_000
-"""Sets of items worked on at a time: about 10 MB for each array."""
 ROUNDS = 1000
 TOL = 1e-7
 SMALLEST_SD = 1e-3

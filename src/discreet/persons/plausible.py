@@ -23,19 +23,19 @@ from discreet.results.thresholds import count_item_steps, log_totals
 from discreet.tabular import Tabular, brief_repr
 from discreet.types import FloatArray, IndexArray, Int64Array
 
+#: Half-width of the grid in standard deviations of all abilities.
 REACH = 6.5
-"""Half-width of the grid in standard deviations of all abilities."""
+#: Nodes within the narrowest posterior's standard deviation; draws between nodes are even, which
+#: adds 1 / 192 of that variance.
 FINE = 4.0
-"""Nodes within the narrowest posterior's standard deviation; draws between nodes are even, which
-adds 1 / 192 of that variance."""
+#: Fewest and most nodes.
 NODES = (131, 2001)
-"""Fewest and most nodes."""
+#: Numbers worked on at a time: 16 MB.
 CHUNK_CELLS = 1 << 21
-"""Numbers worked on at a time: 16 MB."""
+#: Values up to which a column is a set of groups; numbers beyond enter as numbers.
 MOST_LEVELS = 30
-"""Values up to which a column is a set of groups; numbers beyond enter as numbers."""
+#: How missing values of a column look as text; together they are a group of their own.
 UNKNOWN = ("", "nan", "None", "NaN", "<NA>", "NaT")
-"""How missing values of a column look as text; together they are a group of their own."""
 
 
 @dataclass(frozen=True, eq=False)

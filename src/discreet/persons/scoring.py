@@ -32,12 +32,7 @@ from discreet.persons.measures import (
     find_highest,
     solve_entries,
 )
-from discreet.persons.plausible import (
-    LatentRegression,
-    code_columns,
-    fit_posterior,
-    take_columns,
-)
+from discreet.persons.plausible import LatentRegression, code_columns, fit_posterior, take_columns
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.results.thresholds import as_thresholds, count_item_steps
@@ -47,16 +42,16 @@ from discreet.text import name_some
 from discreet.types import FloatArray, Int64Array, ScoreMethod, Texts
 
 SCORINGS: tuple[str, ...] = get_args(ScoreMethod)
+#: Cells solved together: 8 MB of float64.
 CHUNK_CELLS = 1 << 20
-"""Cells solved together: 8 MB of float64."""
+#: Persons by whom easier and harder items are compared. With more of them the test would see what
+#: it neglects itself, terms of the order of one over the number of items.
 MOST_COMPARED = 2000
-"""Persons by whom easier and harder items are compared. With more of them the test would see what
-it neglects itself, terms of the order of one over the number of items."""
 
+#: Plausible values per person; surveys publish 5 to 20.
 MOST_PLAUSIBLE = 1_000
-"""Plausible values per person; surveys publish 5 to 20."""
+#: Plausible values of all persons together: 0.8 GB.
 MOST_DRAWN = 100_000_000
-"""Plausible values of all persons together: 0.8 GB."""
 
 
 class PersonStatus(StrEnum):

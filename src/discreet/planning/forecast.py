@@ -19,13 +19,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from discreet.models.noisy import (
-    PRIOR_ITEMS,
-    PRIOR_SPREAD,
-    SPREADS,
-    laplacian,
-    tanh_differences,
-)
+from discreet.models.noisy import PRIOR_ITEMS, PRIOR_SPREAD, SPREADS, laplacian, tanh_differences
 from discreet.models.noisy.disagreements import MISFIT
 from discreet.models.noisy.iterate import Around
 from discreet.models.noisy.totals.fit import TotalsForecast
@@ -34,14 +28,14 @@ from discreet.privacy.mechanisms.pairs import draw_connected_graph
 from discreet.secure import SeededSource
 from discreet.types import FloatArray
 
+#: An epsilon at which there is next to no noise.
 NO_NOISE = 1e6
-"""An epsilon at which there is next to no noise."""
 
+#: Rounds of the expected fit, from the truth; more change the prediction by less than 1%.
 ROUNDS = 4
-"""Rounds of the expected fit, from the truth; more change the prediction by less than 1%."""
 
+#: Square of an eigenvalue over that of the noise beyond which the fit sees it.
 SEEN_STRENGTH = 1.5
-"""Square of an eigenvalue over that of the noise beyond which the fit sees it."""
 
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
@@ -229,9 +223,9 @@ LEFT_OUT = {
     "pairs": (0.063, -0.869, 1.713, -0.882, -0.021),
 }
 LEFT_OUT_PLAIN = 0.05
+#: Constants of the factors by what is fitted, printed by ``bench/planning.py --fit``; and the
+#: factor where some pairs are given out more often than others (``bench/planning.py --booklets``).
 UNEVEN = 1.03
-"""Constants of the factors by what is fitted, printed by ``bench/planning.py --fit``; and the
-factor where some pairs are given out more often than others (``bench/planning.py --booklets``)."""
 
 
 def predict_square(setting: Setting) -> float:
@@ -422,13 +416,13 @@ def _expected_spread(full: _Equations, items: int) -> float:
     return sqrt(float(weight @ SPREADS**2) / float(weight.sum()))
 
 
+#: Items at which a longer list is looked at: the error per item depends on the sums over the
+#: other items, which quantiles give as well with 24 as with 500 (at most 6%
+#: lower, tested; the fitted factor knows).
 THIN_ITEMS = 24
-"""Items at which a longer list is looked at: the error per item depends on the sums over the
-other items, which quantiles give as well with 24 as with 500 (at most 6%
-lower, tested; the fitted factor knows)."""
+#: In booklets so many, if there are more: as many blocks as there are, because what links distant
+#: ones goes through all between, and at least two items in each.
 BOOKLET_ITEMS, BOOKLET_BLOCKS, BLOCK_ITEMS = 120, 150, 2
-"""In booklets so many, if there are more: as many blocks as there are, because what links distant
-ones goes through all between, and at least two items in each."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -166,12 +166,7 @@ def measure_interpolation(
         answers = 1 + round((items - 1) ** rng.uniform(0, 1))
         name = names[int(rng.integers(len(names)))]
         here = replace(
-            setting,
-            persons=persons,
-            items=items,
-            answers=answers,
-            epsilon=epsilon,
-            mechanism=name,
+            setting, persons=persons, items=items, answers=answers, epsilon=epsilon, mechanism=name
         )
         guess = table.interpolate(name, persons, items, answers, epsilon)
         off.append(abs(log(guess / predict_rmse(here))))
@@ -179,16 +174,11 @@ def measure_interpolation(
     return float(median), float(ninth_decile), float(worst)
 
 
+#: Budgets for which the page says what they promise.
 SHOWN_EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
-"""Budgets for which the page says what they promise."""
 
 
-def make_page(
-    plan: Plan,
-    *,
-    grid: Grid | None = None,
-    checked: int = CHECKED_POINTS,
-) -> str:
+def make_page(plan: Plan, *, grid: Grid | None = None, checked: int = CHECKED_POINTS) -> str:
     """Return the page; its sliders start at ``plan``."""
     table = tabulate(plan.setting, grid or Grid())
     off = measure_interpolation(table, plan.setting, checked)

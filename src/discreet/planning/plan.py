@@ -34,11 +34,11 @@ MOST_PERSONS = 10**9
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-3, 50.0
 MOST_ITEMS = 1000
 GRID_POINTS = 10
+#: Relative error of a solution, far below that of the prediction itself.
 CLOSE = 1e-3
-"""Relative error of a solution, far below that of the prediction itself."""
 
+#: The predicted error at a value of the quantity that is solved for.
 ErrorAt = Callable[[Any], float]
-"""The predicted error at a value of the quantity that is solved for."""
 
 
 def solve_persons(error_at: ErrorAt, target: float) -> int:
@@ -123,20 +123,20 @@ ACCURACY = (
     "ones, margins with few answers each and widely spread items, the error is up to half as "
     "large again as predicted."
 )
+#: Share of the spread of the difficulties: an error above it leaves a quarter of their variance
+#: explained, and most items cannot be told from the average one.
 HOPELESS = 0.85
-"""Share of the spread of the difficulties: an error above it leaves a quarter of their variance
-explained, and most items cannot be told from the average one."""
 
 LARGE_EPSILON = 5.0
 ORDERED_GAP = 0.5
+#: How often two items shall come out in the right order to be called clearly apart.
 CLEARLY = 0.95
-"""How often two items shall come out in the right order to be called clearly apart."""
+#: What a plan says as plain values, in this order.
 PLAIN = (
     *("persons", "items", "answers", "epsilon", "delta", "mechanism", "rmse"),
     *("rmse_without_privacy", "equivalent_persons", "neighbours", "solved", "order_probability"),
     *("design", "warnings", "accuracy"),
 )
-"""What a plan says as plain values, in this order."""
 
 
 @dataclass(frozen=True)

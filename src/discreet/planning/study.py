@@ -33,12 +33,12 @@ from discreet.secure import SeededSource
 from discreet.simulation import Simulation, simulate
 from discreet.types import FloatArray, PlannedDesign
 
+#: `sparse-pairs` draws a public graph; plans look at one typical draw.
 GRAPH_SEED = 7
-"""`sparse-pairs` draws a public graph; plans look at one typical draw."""
+#: Logits: below, all items are alike; above, hardly any answer is uncertain.
 LEAST_SPREAD, MOST_SPREAD = 0.001, 5.0
-"""Logits: below, all items are alike; above, hardly any answer is uncertain."""
+#: More items take minutes and gigabytes; there are fewer people.
 MOST_ITEMS, MOST_PERSONS = 100_000, 10**12
-"""More items take minutes and gigabytes; there are fewer people."""
 
 
 @dataclass(frozen=True)
@@ -288,10 +288,10 @@ class NoiseForecast:
 
 
 SIMILAR_ANSWERS = 40
+#: Between these caps the noise of `margins` is similar to itself: with c times the answers the
+#: totals need sqrt(c) times the noise and the disagreements the same (within .5%, tested).
+#: Comparing all kinds of persons at 40 answers takes a thousandth of the time that it takes at 200.
 LARGEST_SIMILAR = 200
-"""Between these caps the noise of `margins` is similar to itself: with c times the answers the
-totals need sqrt(c) times the noise and the disagreements the same (within .5%, tested). Comparing
-all kinds of persons at 40 answers takes a thousandth of the time that it takes at 200."""
 
 
 def forecast_margins(setting: Setting) -> NoiseForecast:
@@ -348,9 +348,9 @@ def forecast_flipped_answers(setting: Setting) -> NoiseForecast:
     )
 
 
+#: Items at which plans look at a longer list: what is released about an item does not depend on the
+#: number of the others. The error of 300 items so found is within 4% (tested).
 THIN_ITEMS = 48
-"""Items at which plans look at a longer list: what is released about an item does not depend on the
-number of the others. The error of 300 items so found is within 4% (tested)."""
 
 
 def forecast_released_totals(setting: Setting) -> TotalsForecast:
@@ -370,6 +370,7 @@ def forecast_released_totals(setting: Setting) -> TotalsForecast:
     )
 
 
+#: What plans know about each mechanism for answers, by its name.
 FORECASTS: dict[str, Callable[[Setting], NoiseForecast | TotalsForecast]] = {
     "margins": forecast_margins,
     "laplace-margins": forecast_margins,
@@ -379,7 +380,6 @@ FORECASTS: dict[str, Callable[[Setting], NoiseForecast | TotalsForecast]] = {
     "randomized-response": forecast_flipped_answers,
     "totals": forecast_released_totals,
 }
-"""What plans know about each mechanism for answers, by its name."""
 
 
 def forecast_noise(setting: Setting) -> NoiseForecast | TotalsForecast:

@@ -30,16 +30,15 @@ NeighbourCells = Mapping[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]]
 Separation = Callable[[float], float]
 Values = Mapping[str, npt.NDArray[Any]]
 
+#: Noise that is too small by this factor makes epsilon a tenth larger than promised.
+#:
+#: The smallest mistakes that are made with sensitivities are as large: a cap of ten that lets an
+#: eleventh answer pass (1.1), replace-one noise from an add-remove bound (1.41).
 MATTERS = 1.1
-"""Noise that is too small by this factor makes epsilon a tenth larger than promised.
-
-The smallest mistakes that are made with sensitivities are as large: a cap of ten that lets an
-eleventh answer pass (1.1), replace-one noise from an add-remove bound (1.41).
-"""
 
 FACTORS = np.array([0, 0.7, 0.9, 1, 1.1, 1.2, 1.5, 2.5, 5])
+#: Many times the runs of an audit, so that its own chance is what counts.
 TABLE_RUNS = 40_000
-"""Many times the runs of an audit, so that its own chance is what counts."""
 
 DRAWN_AT_ONCE = 2_000_000
 
@@ -195,8 +194,8 @@ def _mistakes(
 # --- what a number of mistakes proves -------------------------------------------------------------
 
 LARGEST_FACTOR = 64.0
+#: Where the number is chosen, and the most that may be asked for: hours of a core.
 FEWEST_RUNS, MOST_RUNS, ALLOWED_RUNS = 200, 20_000, 1_000_000
-"""Where the number is chosen, and the most that may be asked for: hours of a core."""
 
 
 @dataclass(frozen=True)

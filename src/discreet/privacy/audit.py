@@ -58,14 +58,14 @@ from discreet.secure import RandomSource
 from discreet.types import Design, FloatArray, Int64Array
 from discreet.words import mark
 
+#: Items answered right and items answered wrong, which is the highest and the lowest category; or
+#: winners and losers of comparisons.
 Contribution = tuple[Sequence[int], Sequence[int]]
-"""Items answered right and items answered wrong, which is the highest and the lowest category; or
-winners and losers of comparisons."""
 
 NOTHING: Contribution = ((), ())
 
+#: In standard deviations. A factor on the noise then has the smallest relative error.
 WANTED_SEPARATION = 3.0
-"""In standard deviations. A factor on the noise then has the smallest relative error."""
 
 LARGEST_GROUP = 10_000
 SIZES_TRIED = 12
@@ -203,6 +203,7 @@ def stretch_comparisons(size: int, public: Public) -> Iterator[tuple[Contributio
         yield (first, second), NOTHING
 
 
+#: By the kind of data.
 DOMAINS: dict[str, Domain] = {
     "answers": Domain(
         gather_answers,
@@ -215,7 +216,6 @@ DOMAINS: dict[str, Domain] = {
         lambda public: len(public.items) * (len(public.items) - 1) // 2,
     ),
 }
-"""By the kind of data."""
 
 
 def make_attacks(
@@ -344,8 +344,8 @@ class _Stage:
 
 # --- the audit ------------------------------------------------------------------------------------
 
+#: A number without noise is seen in far fewer runs than noise that is too small.
 CRUDE_RUNS = 200
-"""A number without noise is seen in far fewer runs than noise that is too small."""
 
 
 class Verdict(StrEnum):
@@ -485,8 +485,8 @@ def _compare_declared(attack: Attack) -> tuple[float, str]:
     return attack.statistic.epsilon(excess), "the declared noise, by arithmetic"
 
 
+#: Of the floating-point arithmetic with which declared noise is compared.
 ROUNDING = 1e-9
-"""Of the floating-point arithmetic with which declared noise is compared."""
 
 
 def _check_effort(runs: int | None, power: float) -> None:
@@ -585,5 +585,5 @@ def count_telltale_mistakes(inside: FloatArray, outside: FloatArray) -> tuple[in
     return len(inside), len(inside)  # no better than a coin
 
 
+#: How often an honest mechanism may be refuted: in one of a thousand audits.
 MISTAKES = 0.001
-"""How often an honest mechanism may be refuted: in one of a thousand audits."""

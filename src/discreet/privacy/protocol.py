@@ -28,8 +28,8 @@ from discreet.secure import RandomSource
 from discreet.types import Chooser, Design, Estimator, Int64Array, ScaleModel
 from discreet.words import KINDS
 
+#: The estimator of every mechanism, unless another was asked for.
 NOISE_AWARE: Estimator = "noise-aware"
-"""The estimator of every mechanism, unless another was asked for."""
 
 
 @dataclass(frozen=True)
@@ -130,11 +130,11 @@ class Public:
         return cls(**{**plain, "neighbours": Neighbours(values["neighbours"]), **more})
 
 
+#: What is public about the data itself; mechanism and estimator are written elsewhere.
 DATA_FIELDS = (
     *("items", "max_answers", "neighbours", "persons", "is_fixed"),
     *("steps", "forms", "design", "lowest", "model"),
 )
-"""What is public about the data itself; mechanism and estimator are written elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -263,8 +263,8 @@ class NoiseCalibration:
     conditions: tuple[str, ...] = ()
 
 
+#: What everybody may know before a release, by the kind of data.
 PUBLIC: dict[str, type[Public]] = {"answers": Public, "comparisons": ComparedPublic}
-"""What everybody may know before a release, by the kind of data."""
 
 
 @dataclass(frozen=True)

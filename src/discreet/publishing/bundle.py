@@ -54,11 +54,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NOISY_FILE = "noisy.npz"
+#: Items, or steps of items, up to which the covariance is published: 32 MB.
 COVARIANCE_ITEMS = 2_000
-"""Items, or steps of items, up to which the covariance is published: 32 MB."""
 VALUE = "value/"
+#: A date for all files in the archive: two archives of one release are equal byte for byte.
 EPOCH = (1980, 1, 1, 0, 0, 0)
-"""A date for all files in the archive: two archives of one release are equal byte for byte."""
 
 
 def may_show_values(release: Release) -> bool:
@@ -299,8 +299,8 @@ class PublishedRanking(Published):
         return self.strengths
 
 
+#: What a release of each kind hands out.
 PUBLISHED = {"answers": Published, "comparisons": PublishedRanking}
-"""What a release of each kind hands out."""
 
 
 def describe_release(release: Release, estimate: Estimate, order: Order) -> dict[str, Any]:
@@ -366,8 +366,8 @@ def hash_source() -> str:
     return digest.hexdigest()
 
 
+#: Files of the library that are written by hand.
 SOURCES = (".py", ".html", ".css", ".js", ".toml", ".json", ".po", ".pot")
-"""Files of the library that are written by hand."""
 
 
 def _describe_items(public: Public) -> dict[str, Any]:

@@ -34,10 +34,10 @@ from discreet.privacy.ledger import EVERYONE
 from discreet.schema import Count, NonNegative, Positive, SchemaError, read_as
 from discreet.words import check_language, check_own
 
+#: Largest file: a page with its logo should open at once.
 LOGO_BYTES = 100_000
-"""Largest file: a page with its logo should open at once."""
+#: Largest side and area of a picture: a small file can unpack to gigabytes.
 LOGO_SIDE, LOGO_PIXELS = 4_000, 8_000_000
-"""Largest side and area of a picture: a small file can unpack to gigabytes."""
 PNG, JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
 UNKNOWN = "it is neither PNG nor JPEG nor SVG"
 _ADDRESS = re.compile(r"data:(image/(?:png|jpeg|svg\+xml));base64,([A-Za-z0-9+/]+={0,2})")
@@ -92,10 +92,11 @@ def _find_in_size(width: int, height: int) -> Iterator[str]:
 # --- PNG (ISO/IEC 15948) --------------------------------------------------------------------------
 
 DAMAGED = "it is a damaged PNG; save it again"
+#: Samples of a pixel, by the type of colour.
 CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
-"""Samples of a pixel, by the type of colour."""
+#: Bits of a sample, by the type of colour.
 DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
-"""Bits of a sample, by the type of colour."""
+#: First column, columns apart, first row and rows apart of the passes of an interlaced picture.
 PASSES = (
     (0, 8, 0, 8),
     (4, 8, 0, 8),
@@ -105,7 +106,6 @@ PASSES = (
     (1, 2, 0, 2),
     (0, 1, 1, 2),
 )
-"""First column, columns apart, first row and rows apart of the passes of an interlaced picture."""
 
 
 def _find_in_png(content: bytes) -> Iterator[str]:
@@ -164,8 +164,8 @@ def _unpacks_to(packed: bytes, lines: list[int]) -> bool:
 
 # --- JPEG (ITU-T T.81) ----------------------------------------------------------------------------
 
+#: Markers of frames that browsers show: baseline, extended and progressive.
 FRAMES = (0xC0, 0xC1, 0xC2)
-"""Markers of frames that browsers show: baseline, extended and progressive."""
 SCAN, END = 0xDA, b"\xff\xd9"
 
 
@@ -208,11 +208,12 @@ def _list_words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+#: Elements that draw, or say what is drawn.
 ELEMENTS = _list_words(
     "svg g defs symbol use title desc style path rect circle ellipse line polyline polygon text "
     "tspan linearGradient radialGradient stop clipPath mask pattern"
 )
-"""Elements that draw, or say what is drawn."""
+#: Properties, as attributes and in styles.
 STYLES = _list_words(
     "fill fill-opacity fill-rule clip-path clip-rule mask stroke stroke-width stroke-opacity "
     "stroke-linecap stroke-linejoin stroke-miterlimit stroke-dasharray stroke-dashoffset opacity "
@@ -221,15 +222,14 @@ STYLES = _list_words(
     "letter-spacing word-spacing text-anchor text-rendering shape-rendering color-interpolation "
     "dominant-baseline baseline-shift enable-background vector-effect"
 )
-"""Properties, as attributes and in styles."""
 ATTRIBUTES = STYLES | _list_words(
     "d points x y x1 y1 x2 y2 dx dy cx cy fx fy fr r rx ry width height offset "
     "transform viewBox preserveAspectRatio pathLength gradientUnits gradientTransform "
     "spreadMethod patternUnits patternContentUnits patternTransform clipPathUnits maskUnits "
     "maskContentUnits textLength lengthAdjust rotate aria-hidden type"
 )
+#: Attributes that are words and not drawn from.
 TEXTS = _list_words("aria-label role version baseProfile id class") | {f"{XML}space", f"{XML}lang"}
-"""Attributes that are words and not drawn from."""
 FUNCTIONS = _list_words("matrix translate scale rotate skewx skewy rgb rgba hsl hsla url")
 _ENCODING = re.compile(r"<\?xml[^>]*?encoding\s*=\s*['\"]([^'\"]*)")
 _VALUE = re.compile(r"[-\w\s.,#%()+*/'\"!]*")
@@ -316,8 +316,8 @@ def _bare(name: str) -> str:
 
 # --- identity -------------------------------------------------------------------------------------
 
+#: Longest text of one field; a page is no place for a report.
 MOST_LETTERS = 2_000
-"""Longest text of one field; a page is no place for a report."""
 
 
 @dataclass(frozen=True)
@@ -423,11 +423,11 @@ class Identity:
             )
 
 
+#: What is no text of the identity; the record has it elsewhere.
 UNPUBLISHED = ("population", "looked", "audit")
-"""What is no text of the identity; the record has it elsewhere."""
 NAMES = tuple(part.name for part in fields(Identity) if part.name not in UNPUBLISHED)
+#: What is given as a file, and kept as what was in it.
 FILES = ("logo", "words")
-"""What is given as a file, and kept as what was in it."""
 
 
 def _is_line(value: object) -> bool:
@@ -443,8 +443,8 @@ def _check_date(text: str) -> None:
         raise BadUsage(f"the date of a release is written as 2026-11-16, found {text!r}")
 
 
+#: Who a release is, in words or in a file.
 About = Identity | Mapping[str, Any] | str | PathLike[str] | None
-"""Who a release is, in words or in a file."""
 
 
 def make_identity(about: About, *, folder: Path | None = None) -> Identity:

@@ -408,8 +408,8 @@ def release_request(
 
 # -- what it will be, before it is made --------------------------------------------------------
 
+#: Stands for a number of persons that is published and not known yet.
 COUNTED = "as counted in the data"
-"""Stands for a number of persons that is published and not known yet."""
 
 
 @dataclass(frozen=True)

@@ -36,13 +36,7 @@ from discreet.privacy.ledger.request import (
 from discreet.privacy.mechanisms import MECHANISMS, check_mechanism, choose_mechanism
 from discreet.privacy.mechanisms.base import CompleteMechanism
 from discreet.privacy.protocol import NOISE_AWARE, PUBLIC, Mechanism, Public
-from discreet.publishing.identity import (
-    About,
-    Identity,
-    make_identity,
-    read_audit,
-    read_word_file,
-)
+from discreet.publishing.identity import About, Identity, make_identity, read_audit, read_word_file
 from discreet.tables.columns import RATED
 from discreet.tables.lists import Key, make_key, read_form_list, read_items, read_list
 from discreet.tables.reading import DESIGN_WORDS, READING_DEFAULTS, Reading
@@ -50,14 +44,14 @@ from discreet.tables.scales import list_scale
 from discreet.types import MODELS, Design, Estimator, ScaleModel
 from discreet.words import KINDS
 
+#: A list of items, or each with its number of steps.
 ItemList = Sequence[str] | Mapping[str, int]
-"""A list of items, or each with its number of steps."""
+#: A list of items, or the file of one.
 Items = ItemList | PathLike[str]
-"""A list of items, or the file of one."""
+#: Lists of items, by the name of their form or without, or the file of such lists.
 Forms = Mapping[str, Sequence[str]] | Sequence[Sequence[str]] | PathLike[str]
-"""Lists of items, by the name of their form or without, or the file of such lists."""
+#: Keywords of a reader.
 Words = Mapping[str, Any]
-"""Keywords of a reader."""
 
 
 @dataclass(frozen=True)
@@ -261,8 +255,8 @@ def _read_spec_file(path: Path, kind: str) -> dict[str, Any]:
 SPEC_NAMES = tuple(
     name for name in inspect.signature(make_spec).parameters if name not in ("budget", "kind")
 )
+#: What a specification file may say.
 BUDGET_NAMES = ("epsilon", "delta", "neighbours")
-"""What a specification file may say."""
 
 
 def check_spec(spec: ReleaseSpec, book: Ledger | None) -> None:
@@ -385,8 +379,8 @@ def _list_forms(forms: Any) -> tuple[tuple[str, ...], ...]:
 # -- how the data is read -----------------------------------------------------------------
 
 
+#: Keywords that say which columns hold raters.
 RATING_WORDS = frozenset({"facets", "rater"})
-"""Keywords that say which columns hold raters."""
 
 
 def refuse_reading(words: Words) -> None:
@@ -428,6 +422,7 @@ def restrict_reading(public: Public, reading: Reading | None) -> Reading:
     return replace(reading, reverse=(), scale=scale, listed=listed)
 
 
+#: What every keyword is where nobody says it.
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "answers": dict(READING_DEFAULTS),
     "comparisons": {
@@ -436,7 +431,6 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
         if parameter.default is not inspect.Parameter.empty
     },
 }
-"""What every keyword is where nobody says it."""
 
 
 def _pack_reading(public: Public, words: Words) -> dict[str, Any]:

@@ -23,12 +23,7 @@ import numpy as np
 from discreet.atomic import PRIVACY_FILE, RELEASE_FILES
 from discreet.counts.planes import MOST_STEPS
 from discreet.errors import BadResponses, BadUsage, DiscreetError, DiscreetWarning
-from discreet.models.noisy.released import (
-    SIMULATED,
-    count_raised,
-    estimate_release,
-    warn_floored,
-)
+from discreet.models.noisy.released import SIMULATED, count_raised, estimate_release, warn_floored
 from discreet.names import read_names
 from discreet.privacy.accounting import Guarantee, Neighbours
 from discreet.privacy.ledger import AnyLedger, LedgerEntry, as_ledger
@@ -405,8 +400,8 @@ def _check_files(folder: Path, record: Mapping[str, Any]) -> None:
 
 
 Names = Annotated[tuple[str, ...], AtLeast(2), Distinct()]
+#: Fields of a record and their types.
 Kinds = Mapping[str, Any]
-"""Fields of a record and their types."""
 
 GUARANTEE: Kinds = {
     "epsilon": Positive,
@@ -479,10 +474,11 @@ class Floor:
         return "more counts were raised than released" if self.raised > self.counts else ""
 
 
+#: What the record of a spectral estimate says besides.
 FLOOR: Kinds = {"floor": Floor}
-"""What the record of a spectral estimate says besides."""
 
 
+#: What a record says about its release, besides the promise.
 ABOUT: Kinds = {
     "identity": Mapping[Annotated[str, Among("parts")], str],
     "account": Account | None,
@@ -490,9 +486,8 @@ ABOUT: Kinds = {
     "approval": Approval | None,
     "source_sha256": str,
 }
-"""What a record says about its release, besides the promise."""
+#: What a record says nothing of where there is nothing to say.
 LEFT_OUT: Mapping[str, Any] = {"identity": {}, "audit": None, "approval": None}
-"""What a record says nothing of where there is nothing to say."""
 
 
 @dataclass(frozen=True)
@@ -504,14 +499,15 @@ class Charge:
     values: str
 
 
+#: What a record says since schema version 3: how its parameters came about, and its charge.
 CHOICES: Kinds = {
     "chosen_by": Chooser,
     "looked": bool,
     "reading": Mapping[str, object],
     "charge": Charge | None,
 }
-"""What a record says since schema version 3: how its parameters came about, and its charge."""
 
+#: What a record says about items besides their names, since there are items with steps.
 STEPS: Kinds = {
     "steps": tuple[Annotated[int, Within(1, MOST_STEPS)], ...],
     "lowest": int,
@@ -519,7 +515,6 @@ STEPS: Kinds = {
     "forms": tuple[Names, ...],
     "design": Design,
 }
-"""What a record says about items besides their names, since there are items with steps."""
 
 
 def _check_values(source: str, values: Mapping[str, Any], kinds: Kinds) -> None:

@@ -44,16 +44,16 @@ from discreet.results.estimate import Estimate, Status
 from discreet.results.limits import ROUGH_SE, Finding
 from discreet.types import BoolArray
 
+#: What the table says of items without a number.
 WORDS = {
     Status.NOT_CONNECTED: "not linked",
     Status.ALWAYS_RIGHT: "always right",
     Status.ALWAYS_WRONG: "always wrong",
     Status.NO_ANSWERS: "no answers",
 }
-"""What the table says of items without a number."""
 
+#: Item curves shown: those of the items that fit worst.
 CURVES = 12
-"""Item curves shown: those of the items that fit worst."""
 
 
 @dataclass(frozen=True, eq=False)

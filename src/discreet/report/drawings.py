@@ -34,14 +34,14 @@ from discreet.text import count_of, isolate, minus, name_some
 from discreet.types import FloatArray
 from discreet.words import ENGLISH, KINDS, Language, ReleaseKind
 
+#: Outliers whose names a picture writes; more would cover each other.
 NAMED_DOTS = 12
-"""Outliers whose names a picture writes; more would cover each other."""
+#: More dots than this are drawn small, or they hide each other.
 MANY_DOTS = 100
-"""More dots than this are drawn small, or they hide each other."""
+#: Height of a line of text.
 LINE = 13
-"""Height of a line of text."""
+#: Line and dots of a wrong option that nothing is wrong with.
 OTHER = ("other", "mute")
-"""Line and dots of a wrong option that nothing is wrong with."""
 
 
 def draw_difficulties(
@@ -64,10 +64,7 @@ def say_thinned(count: int, kind: ReleaseKind = KINDS["answers"], tell: Language
     if count <= PICTURE_ITEMS:
         return ""
     return tell.of(
-        kind,
-        "{shown} of {count} {items}, evenly chosen by rank.",
-        shown=PICTURE_ITEMS,
-        count=count,
+        kind, "{shown} of {count} {items}, evenly chosen by rank.", shown=PICTURE_ITEMS, count=count
     )
 
 
@@ -290,8 +287,8 @@ def _name_ends(sheet: Sheet, ends: list[tuple[float, str]]) -> None:
         sheet.text(shorten_label(name, sheet.right - 8), sheet.width - sheet.right + 6, below)
 
 
+#: Those of the picture, beside the plan's own: few, because exact noise takes its time.
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-"""Those of the picture, beside the plan's own: few, because exact noise takes its time."""
 
 
 def draw_epsilons(plan: Plan) -> Sheet:
@@ -316,14 +313,14 @@ def draw_epsilons(plan: Plan) -> Sheet:
     return sheet
 
 
+#: Where bars of persons end, bars of items begin, their names begin, and the map ends.
 SCALE, ITEMS, NAMES, WIDTH = 124.0, 158.0, 206.0, 480.0
-"""Where bars of persons end, bars of items begin, their names begin, and the map ends."""
+#: Where a wide map begins and ends, in the same units.
 WIDER = (-260.0, 840.0)
-"""Where a wide map begins and ends, in the same units."""
+#: Rows of the height of a line of text; more of them are a little lower.
 MOST_ROWS = 40
-"""Rows of the height of a line of text; more of them are a little lower."""
+#: Stands between names: it is rare within them.
 BETWEEN = " · "
-"""Stands between names: it is rare within them."""
 
 
 def draw_wright(chart: WrightMap, *, wide: bool = False) -> Sheet:
@@ -421,12 +418,12 @@ def _count_fitting(names: Sequence[str], room: float) -> int:
     return len(names)
 
 
+#: Colours of categories; after so many they come again.
 COLOURS = 5
-"""Colours of categories; after so many they come again."""
+#: Height of an item's row with a circle for each threshold.
 ROW = 28
-"""Height of an item's row with a circle for each threshold."""
+#: Of such a circle.
 RADIUS = 7.5
-"""Of such a circle."""
 
 
 def _lay_small(

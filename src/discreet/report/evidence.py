@@ -40,18 +40,18 @@ from discreet.results.dropped import saying_it_otherwise
 from discreet.results.estimate import Estimate, WarningKind
 from discreet.types import Model
 
+#: Cells (persons times items) that are looked at; above, an even sample of the persons is. That
+#: takes some seconds, and more persons would hardly change the two digits shown.
 CELL_LIMIT = 4_000_000
-"""Cells (persons times items) that are looked at; above, an even sample of the persons is. That
-takes some seconds, and more persons would hardly change the two digits shown."""
 
+#: Persons times items squared up to which residual correlations are worth their wait.
 PAIR_LIMIT = 40_000_000_000
-"""Persons times items squared up to which residual correlations are worth their wait."""
 
+#: Foretold seconds of one conditional fit up to which groups of persons are tested.
 TEST_SECONDS = 10.0
-"""Foretold seconds of one conditional fit up to which groups of persons are tested."""
 
+#: Groups of one column that are compared: a column of schools or of ages says nothing here.
 MOST_GROUPS = 12
-"""Groups of one column that are compared: a column of schools or of ages says nothing here."""
 
 RIGHT_WRONG_ONLY = (
     "left out with steps: the answers in order (scalogram), because a score does not say which "

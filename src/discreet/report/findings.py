@@ -62,6 +62,7 @@ _EXTREME_ADVICE = (
     "Check the answer key and the wording. If both are right, replace the item or give it to a "
     "group it suits."
 )
+#: What is said of items without a number, by the reason.
 _MISSING: dict[Status, Finding] = {
     Status.NOT_CONNECTED: Finding(
         Severity.SERIOUS,
@@ -90,8 +91,8 @@ _MISSING: dict[Status, Finding] = {
         "Check that the item names in the answers and in the item list agree.",
     ),
 }
-"""What is said of items without a number, by the reason."""
 
+#: What is said instead of items with steps.
 _ONE_CATEGORY = Finding(
     Severity.SERIOUS,
     "{count} always answered in the same category",
@@ -99,7 +100,6 @@ _ONE_CATEGORY = Finding(
     "Check the coding and the wording. If both are right, replace the item or give it to a group "
     "it suits.",
 )
-"""What is said instead of items with steps."""
 
 
 def _check_missing(estimate: Estimate, *reasons: Status) -> Iterator[Finding]:
@@ -437,15 +437,15 @@ TEST_CHECKS: dict[str, Callable[[Diagnostics], Iterable[Finding]]] = {
 }
 
 CAUSES = ("reversed items", "labels of items")
+#: Checks of items that run against the others, and those whose findings such items explain.
 EXPLAINED = (
     *("direction of items", "item fit", "dimensionality", "errors of abilities", "reliability"),
     *("dependent items", "equal difficulties", "easier and harder", "unexpected persons"),
     *("order of categories", "order of thresholds", "distances of steps"),
 )
-"""Checks of items that run against the others, and those whose findings such items explain."""
 
+#: Checks of items with steps.
 STEP_CHECKS = ("order of thresholds", "rare categories", "order of categories")
-"""Checks of items with steps."""
 
 
 def find_problems(

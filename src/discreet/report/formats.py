@@ -42,16 +42,7 @@ from discreet.report.tables import AnalysisTable
 from discreet.results.estimate import Estimate, FitWarning, Solution, Status, WarningKind
 from discreet.results.thresholds import pad_steps
 from discreet.scales.reported import Scale
-from discreet.schema import (
-    Along,
-    AtLeast,
-    Count,
-    Logit,
-    NonNegative,
-    SchemaError,
-    Within,
-    read_as,
-)
+from discreet.schema import Along, AtLeast, Count, Logit, NonNegative, SchemaError, Within, read_as
 from discreet.tables.reading import StepWords
 from discreet.tables.values import Codes
 from discreet.tabular import Tabular
@@ -95,8 +86,8 @@ def _is_nan(value: Any) -> bool:
     return isinstance(value, float) and isnan(value)
 
 
+#: Cells turned into rows at a time: some tens of megabytes.
 CHUNK_CELLS = 1 << 22
-"""Cells turned into rows at a time: some tens of megabytes."""
 
 
 def read_warehouse(
@@ -140,10 +131,7 @@ def read_warehouse(
 def write_warehouse(path: str | PathLike[str], responses: Responses) -> None:
     """Write answers as ``id, item, resp``; the ending ``.csv`` or ``.parquet`` says how."""
     target = _check_ending(path)
-    with (
-        staged(target.parent, [target.name]) as stage,
-        _open_writer(stage / target.name) as writer,
-    ):
+    with staged(target.parent, [target.name]) as stage, _open_writer(stage / target.name) as writer:
         for batch in _batches(responses):
             writer.write_batch(batch)
 
@@ -231,14 +219,14 @@ def read_parameters(path: str | PathLike[str]) -> dict[str, float]:
     return values
 
 
+#: Rows of a sheet below its heading; what is beyond stands in the CSV file alone.
 MOST_ROWS = 1_048_575
-"""Rows of a sheet below its heading; what is beyond stands in the CSV file alone."""
+#: Characters that a cell can hold.
 LONGEST = 32_767
-"""Characters that a cell can hold."""
+#: Characters that a column is wide at most.
 WIDEST = 60
-"""Characters that a column is wide at most."""
+#: Rows by which the width of a column is chosen.
 LOOKED_AT = 200
-"""Rows by which the width of a column is chosen."""
 
 
 def can_write_workbooks() -> bool:
@@ -313,9 +301,9 @@ def _width(name: str, values: Sequence[Any]) -> int:
 
 
 FORMAT, VERSION = "discreet-calibration", 3
+#: Version 1 has no model, choice of the method, steps, thresholds and covariance, version 2 no
+#: ``reading``: how the answers were stated to be read.
 READ_VERSIONS = (1, 2, 3)
-"""Version 1 has no model, choice of the method, steps, thresholds and covariance, version 2 no
-``reading``: how the answers were stated to be read."""
 
 
 @dataclass(frozen=True)
@@ -408,8 +396,8 @@ class CalibrationDocument:
         return None if self.diagnostics is None else read_diagnostics(self.diagnostics, self.names)
 
 
+#: What an estimate and its document call by the same name.
 COPIED = ("method", "choice", "model", "covariance", "solution", "persons", "degrees", "se_method")
-"""What an estimate and its document call by the same name."""
 
 
 def _list_numbers(values: Iterable[float | None]) -> FloatArray:

@@ -349,8 +349,8 @@ def check_threshold_order(estimate: Estimate) -> Iterator[Finding]:
     )
 
 
+#: Item, category between the two thresholds, how far they are apart, whether beyond chance.
 Disordered = tuple[int, int, float, bool]
-"""Item, category between the two thresholds, how far they are apart, whether beyond chance."""
 
 
 def list_disordered(estimate: Estimate) -> list[Disordered]:
@@ -449,9 +449,9 @@ def check_averages(diagnostics: Diagnostics) -> Iterator[Finding]:
     )
 
 
+#: Item, the lower category, the upper one, the mean abilities of those in them, and whether enough
+#: persons are in both.
 Fall = tuple[str, Any, Any, float, float, bool]
-"""Item, the lower category, the upper one, the mean abilities of those in them, and whether enough
-persons are in both."""
 
 
 def list_falls(columns: Mapping[str, list[Any]]) -> list[Fall]:

@@ -44,13 +44,14 @@ from discreet.results.thresholds import THRESHOLD_COLUMNS
 from discreet.scales.reported import Scale
 from discreet.text import count_of, isolate, minus
 
+#: Dependent pairs shown.
 PAIRS = 12
-"""Dependent pairs shown."""
+#: Options shown in the table; of more only the flagged ones.
 OPTIONS = 400
-"""Options shown in the table; of more only the flagged ones."""
+#: Rows of a table beside that of the items; the files of ``fit --out`` have all of them.
 MOST_ROWS = 300
-"""Rows of a table beside that of the items; the files of ``fit --out`` have all of them."""
 
+#: Columns of the tables that a report shows, by the name of the table.
 SHOWN: dict[str, tuple[str, ...]] = {
     "categories": (
         *("item", "category", "answers", "share", "answers_without_extremes"),
@@ -66,7 +67,6 @@ SHOWN: dict[str, tuple[str, ...]] = {
         *("infit", "infit_t", "outfit", "outfit_t"),
     ),
 }
-"""Columns of the tables that a report shows, by the name of the table."""
 SCORE_COLUMNS = ("score", "ability", "se", "scaled_ability", "scaled_se", "status")
 
 

@@ -29,10 +29,10 @@ from discreet.text import count_of, markdown_text, minus, name_some
 
 WARNING = "Confidential: computed from answers of persons without privacy protection."
 STAR = r"\*"
+#: Heads of columns that hold names from the data.
 NAMES = {"Item", "Group"}
-"""Heads of columns that hold names from the data."""
+#: Heads of columns that are symbols, which APA sets in italics.
 LETTERS = {"df", "p", "b", "SE", "n", "r", "M"}
-"""Heads of columns that are symbols, which APA sets in italics."""
 
 
 @dataclass(frozen=True)
@@ -263,8 +263,8 @@ def _draw_lines(cell: Any, *sides: str) -> None:
     cell._tc.get_or_add_tcPr().append(borders)
 
 
+#: Items that a test left out which the text names.
 MOST_NAMED = 20
-"""Items that a test left out which the text names."""
 
 MEAN_ZERO = ", and the items' locations (means of their thresholds) have mean zero"
 
@@ -289,13 +289,13 @@ def write_methods(test: Diagnosis, about: str = "") -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
+#: Why an item has no difficulty, as a paper would say.
 REASONS = {
     Status.NOT_CONNECTED: "not linked to the others",
     Status.ALWAYS_RIGHT: "always in the highest category",
     Status.ALWAYS_WRONG: "always in the lowest category",
     Status.NO_ANSWERS: "without answers",
 }
-"""Why an item has no difficulty, as a paper would say."""
 
 
 def _describe_left_out(estimate: Estimate) -> str:
@@ -375,11 +375,7 @@ def _describe_tests(diagnostics: Diagnostics) -> list[str]:
             "persons who answered all of them,",
             left_out.get("Martin-Löf", ""),
         ),
-        (
-            diagnostics.step_models,
-            "Partial credit against rating scale",
-            left_out.get("steps", ""),
-        ),
+        (diagnostics.step_models, "Partial credit against rating scale", left_out.get("steps", "")),
     )
     return [
         f"{name} gave chi-squared({numbers[1]}) = {numbers[0]:.2f}, "

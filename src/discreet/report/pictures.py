@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from discreet.items.residuals import InformationCurve
     from discreet.results.ranking import Ranking
 
+#: More rows than this would make a picture longer than anyone scrolls.
 PICTURE_ITEMS = 60
-"""More rows than this would make a picture longer than anyone scrolls."""
+#: Items of a ladder below the last one that is possibly in the top.
 CONTEXT = 5
-"""Items of a ladder below the last one that is possibly in the top."""
+#: Items that a picture of loadings names, half of them at either end.
 CONTRAST_NAMED = 16
-"""Items that a picture of loadings names, half of them at either end."""
+#: Kinds of items on a ladder.
 RUNGS = ("surely in", "in, not surely", "outside, possibly in", "out")
-"""Kinds of items on a ladder."""
 
 
 @dataclass(frozen=True)

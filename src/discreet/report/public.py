@@ -32,13 +32,7 @@ from discreet.report.statement import (
     warn,
 )
 from discreet.results.estimate import Estimate
-from discreet.results.ranks import (
-    ItemOrder,
-    find_standing,
-    list_groups,
-    say_extremes,
-    show_ranks,
-)
+from discreet.results.ranks import ItemOrder, find_standing, list_groups, say_extremes, show_ranks
 from discreet.text import markdown_text, show_probability
 from discreet.words import Language, find_kind, mark, speak, translate_record
 
@@ -242,17 +236,17 @@ def _name_model(record: Mapping[str, Any]) -> str:
     return tell.of(find_kind(record), "{model}")
 
 
+#: What the promise compares, in the words of the registry.
 METRICS = {
     Neighbours.REPLACE_ONE: "change-one distance: one {person}'s {answers} differ, the number of "
     "{person}s is public",
     Neighbours.ADD_REMOVE: "symmetric distance: one {person} is added or removed",
 }
-"""What the promise compares, in the words of the registry."""
 
+#: What only the steward knows, in the draft for the registry.
 BLANK = "TO FILL IN"
-"""What only the steward knows, in the draft for the registry."""
+#: The registry takes dates only; its own template has this one for a date to fill in.
 NO_DATE = "1900-01-01"
-"""The registry takes dates only; its own template has this one for a date to fill in."""
 LIMIT = "The ledger's limit on one person, for all releases together, is epsilon"
 SECTORS = "Technology, Healthcare, Education, Government, Energy or Finance"
 
@@ -300,10 +294,7 @@ def _describe_product(record: Mapping[str, Any]) -> dict[str, Any]:
     dated = (
         {"publication_date": identity["date"]}
         if "date" in identity
-        else {
-            "# publication_date": f"{BLANK}: the day of publication",
-            "publication_date": NO_DATE,
-        }
+        else {"# publication_date": f"{BLANK}: the day of publication", "publication_date": NO_DATE}
     )
     return {
         "name": identity.get("title", f"{BLANK}: name of the test or data set"),

@@ -20,15 +20,15 @@ from discreet.results.facets import FacetLevels, LevelStatus
 from discreet.results.limits import FIT_HIGH, FIT_LOW, Finding, Severity
 from discreet.text import count_of, minus, name_some
 
+#: Logits from which a rater who differs from the mean for sure is worth a word.
 SEVERE = 0.5
-"""Logits from which a rater who differs from the mean for sure is worth a word."""
 SURE_Z = 1.96
 SURE_P = 0.05
+#: Agreement beyond what the model expects that is worth a word, with ``EQUAL_Z``.
 TOO_EQUAL = 0.05
-"""Agreement beyond what the model expects that is worth a word, with ``EQUAL_Z``."""
 EQUAL_Z = 4.0
+#: Below so many ratings the fit of a level says little.
 FEW_RATINGS = 30
-"""Below so many ratings the fit of a level says little."""
 MOST_ROWS = 500
 MOST_NAMES = 5
 
@@ -273,12 +273,12 @@ def _list_columns(columns: dict[str, list[Any]], name: str) -> list[HtmlColumn]:
 
 
 RULER_ROW = 18.0
+#: Where the bars of persons end, and where the scale does.
 PERSONS, SCALE = 120.0, 150.0
-"""Where the bars of persons end, and where the scale does."""
+#: Width of a page, which the columns of names share, and of a column at least.
 WIDE, NARROW = 960.0, 150.0
-"""Width of a page, which the columns of names share, and of a column at least."""
+#: Between columns, and names that one row can hold at most.
 GAP, MOST_JOINED = 12.0, 30
-"""Between columns, and names that one row can hold at most."""
 
 
 def draw_ruler(study: RatingStudy) -> Sheet:

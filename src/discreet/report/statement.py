@@ -21,6 +21,7 @@ from discreet.privacy.ledger import EVERYONE
 from discreet.text import markdown_table, markdown_text
 from discreet.words import Language, find_kind, mark, mark_of, speak
 
+#: What the promise compares, in the words of the statement.
 RELATION = {
     "replace-one": mark_of(
         "It was made with differential privacy: nothing in it would look much different if any one "
@@ -42,16 +43,15 @@ RELATION = {
         "{person} had not taken part."
     ),
 }
-"""What the promise compares, in the words of the statement."""
 
+#: What the steward stated about the design; intervals rely on it, the promise does not.
 DESIGNS = {
     "complete": mark("everybody answered every item that was given to them"),
     "random": mark("which items somebody answered did not depend on ability"),
 }
-"""What the steward stated about the design; intervals rely on it, the promise does not."""
 
+#: The file with the statement in English, beside one in another language.
 REFERENCE = "statement.en.md"
-"""The file with the statement in English, beside one in another language."""
 
 
 @dataclass(frozen=True)
@@ -231,9 +231,7 @@ def _facts(record: Mapping[str, Any]) -> dict[str, str]:
         facts[tell.of(kind, "{persons}")] = str(record[kind.persons])
     if record.get("forms"):
         facts[tell("forms")] = tell.of(
-            kind,
-            "{count}; every {person} was given one of them",
-            count=len(record["forms"]),
+            kind, "{count}; every {person} was given one of them", count=len(record["forms"])
         )
     if record.get("design", "unknown") != "unknown":
         inspected = record.get("looked")
@@ -246,13 +244,13 @@ def _facts(record: Mapping[str, Any]) -> dict[str, str]:
     return facts
 
 
+#: Where the sensitivity of a mechanism is proved; else in docs/privacy.md.
 PROOFS = {
     "margins": "docs/margins.md",
     "laplace-margins": "docs/margins.md",
     "net-wins": "docs/comparisons.md",
     "win-pairs": "docs/comparisons.md",
 }
-"""Where the sensitivity of a mechanism is proved; else in docs/privacy.md."""
 
 IDENTITY = {
     "title": mark("title"),
@@ -546,10 +544,7 @@ def list_unprotected(record: Mapping[str, Any]) -> list[str]:
         )
     elif record[kind.persons] is not None:
         facts.append(
-            tell.of(
-                kind,
-                "the number of {persons} (and with it whether somebody took part at all)",
-            )
+            tell.of(kind, "the number of {persons} (and with it whether somebody took part at all)")
         )
     if has_step_items(record):
         facts.append(tell("how many steps each item has"))

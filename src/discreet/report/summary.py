@@ -67,22 +67,22 @@ from discreet.schema import (
 from discreet.tables.reading import ReadingWords
 from discreet.types import FloatArray, Int64Array
 
+#: Item, group column, group, reference group, logits harder for the group, ETS class.
 Difference = tuple[ItemName, str, str, str, Finite, str]
-"""Item, group column, group, reference group, logits harder for the group, ETS class."""
 
 PerItem = Annotated[tuple[Finite | None, ...], Along("items")]
 PerItemOrNone = Annotated[tuple[Finite | None, ...], Along("items", may_be_empty=True)]
+#: Statistic, degrees of freedom, p-value.
 TestResult = tuple[Finite, Count, Proportion]
-"""Statistic, degrees of freedom, p-value."""
 
+#: Pairs with the largest residual correlations that are kept.
 DEPENDENT_SHOWN = 50
-"""Pairs with the largest residual correlations that are kept."""
 
+#: Different rows of answers that a page shows.
 SCALOGRAM_ROWS = 60
-"""Different rows of answers that a page shows."""
 
+#: Below, chance alone makes a correlation that would look like a design.
 FEW_PERSONS = 175
-"""Below, chance alone makes a correlation that would look like a design."""
 
 
 @dataclass(frozen=True)

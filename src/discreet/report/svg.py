@@ -14,13 +14,13 @@ from math import ceil, floor, log10
 
 from discreet.text import minus
 
+#: Room for a name beside a dot or an axis.
 NAME_ROOM = 104
-"""Room for a name beside a dot or an axis."""
+#: About how many labelled ticks an axis gets.
 TICKS = 6
-"""About how many labelled ticks an axis gets."""
 
+#: Letters that are much thinner and much broader than others.
 THIN, BROAD = frozenset("iljtfrI.,:;|!'()[]/· "), frozenset("MWmw@%…—")
-"""Letters that are much thinner and much broader than others."""
 
 
 def text_width(words: str) -> float:

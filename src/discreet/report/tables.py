@@ -30,22 +30,22 @@ if TYPE_CHECKING:
     from discreet.report.summary import Diagnostics
     from discreet.scales.reported import Scale
 
+#: What is said of the fit of an item.
 FIT_COLUMNS = (
     *("infit", "infit_t", "outfit", "outfit_t", "outfit_bounded", "outfit_bounded_t"),
     *("outfit_without_one", "point_measure", "point_measure_expected", "discrimination"),
 )
-"""What is said of the fit of an item."""
+#: Where it lies when the model holds.
 LIMIT_COLUMNS = ("infit_low", "infit_high", "outfit_low", "outfit_high")
-"""Where it lies when the model holds."""
 
+#: Rows of the table of pairs: those with the largest residual correlations.
 MOST_PAIRS = 50_000
-"""Rows of the table of pairs: those with the largest residual correlations."""
 
+#: Items of a test that somebody might answer as a whole.
 MOST_SCORED = 1000
-"""Items of a test that somebody might answer as a whole."""
 
+#: Misfitting persons that a report shows; the table of persons has them all.
 MOST_MISFITS = 30
-"""Misfitting persons that a report shows; the table of persons has them all."""
 
 
 class ColumnText(NamedTuple):
@@ -56,6 +56,7 @@ class ColumnText(NamedTuple):
     meaning: str = ""
 
 
+#: Columns whose name alone does not say it, or whose digits are not two.
 COLUMN_WORDS = {
     "difficulty": ColumnText("difficulty", 2, "logits; harder is larger"),
     "se": ColumnText("SE", 2, "standard error"),
@@ -99,12 +100,12 @@ COLUMN_WORDS = {
     "found": ColumnText("what was found"),
     "advice": ColumnText("what to do"),
 }
-"""Columns whose name alone does not say it, or whose digits are not two."""
 
 
+#: What a table of an analysis holds.
 Cell = str | bool | int | float | None
-"""What a table of an analysis holds."""
 _NUMBER = Finite | None
+#: Columns of the tables that a calibration keeps, and what their cells are.
 KEPT_COLUMNS: dict[str, dict[str, Any]] = {
     "categories": {
         **{"item": str, "category": int, "answers": Count},
@@ -120,7 +121,6 @@ KEPT_COLUMNS: dict[str, dict[str, Any]] = {
         **dict.fromkeys(("score", "answered"), Count),
     },
 }
-"""Columns of the tables that a calibration keeps, and what their cells are."""
 
 
 @dataclass(frozen=True)
@@ -179,12 +179,7 @@ def tabulate_items(
         columns |= {name: values for name, values in fit_columns.items() if values}
     if remarks is not None:
         columns["remarks"] = [", ".join(texts) for texts in remarks]
-    return AnalysisTable(
-        "items",
-        "All items",
-        words_for(estimate).items,
-        columns,
-    )
+    return AnalysisTable("items", "All items", words_for(estimate).items, columns)
 
 
 def _name_scores(estimate: Estimate, columns: dict[str, list[Any]]) -> dict[str, list[Any]]:

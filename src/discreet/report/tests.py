@@ -20,13 +20,7 @@ from discreet.atomic import staged, write_text
 from discreet.errors import BadUsage
 from discreet.items.mislabelled import tell_suspects
 from discreet.models.calibrate import fit
-from discreet.report.findings import (
-    ITEM_CHECKS,
-    TEST_CHECKS,
-    say_limits,
-    say_pair_limit,
-    tell_few,
-)
+from discreet.report.findings import ITEM_CHECKS, TEST_CHECKS, say_limits, say_pair_limit, tell_few
 from discreet.report.model_findings import (
     check_distances,
     check_enough_persons,
@@ -43,18 +37,14 @@ from discreet.report.summary import Diagnostics, diagnose
 from discreet.report.tables import AnalysisTable
 from discreet.results.calibrated import as_estimate
 from discreet.results.estimate import Estimate
-from discreet.results.limits import (
-    ANDERSEN_LEVEL,
-    Finding,
-    say_test,
-)
+from discreet.results.limits import ANDERSEN_LEVEL, Finding, say_test
 from discreet.tables.reading import ReadingWords
 from discreet.tabular import Tabular
 from discreet.text import count_of
 
 HOLDS, UNTESTED, TOO_FEW = "holds", "not tested", "too few persons"
+#: Verdicts where there is no finding; the others are words of its severity.
 NEEDS_STEPS = "partial credit needed"
-"""Verdicts where there is no finding; the others are words of its severity."""
 
 
 @dataclass(frozen=True)
@@ -397,8 +387,8 @@ def _groups(_: Estimate, diagnostics: Diagnostics) -> ModelTest | None:
     return _tell("groups", asks, numbers, fine, TEST_CHECKS["groups"](diagnostics))
 
 
+#: What a number is, and its values before and after.
 Row = tuple[str, float | None, float | None]
-"""What a number is, and its values before and after."""
 
 
 @dataclass(frozen=True)

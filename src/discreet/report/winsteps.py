@@ -183,6 +183,7 @@ def _add_steps(
 
 Row = dict[str, str]
 
+#: Labels that mean the same in other versions of Winsteps.
 SYNONYMS = {
     "STATUS": "ST STTS",
     "ERROR": "MODLSE REALSE SE S.E.",
@@ -194,26 +195,25 @@ SYNONYMS = {
     "PTMA": "PTME PTMEA",
     "PTBSE": "PTBS",
 }
-"""Labels that mean the same in other versions of Winsteps."""
 OTHER_NAMES = {other: label for label, others in SYNONYMS.items() for other in others.split()}
 
+#: The standard field selection in its order, for files without a heading.
 STANDARD = (
     *("ENTRY", "MEASURE", "STATUS", "COUNT", "SCORE", "ERROR", "IN.MSQ", "IN.ZSTD"),
     *("OUT.MSQ", "OUT.ZSTD", "DISPL", "PTMA", "WEIGHT", "OBSMA", "EXPMA", "NAME"),
 )
-"""The standard field selection in its order, for files without a heading."""
 
+#: Columns that may be added to the ones that are always written.
 FIT_LABELS = ("IN.MSQ", "IN.ZSTD", "OUT.MSQ", "OUT.ZSTD", "DISPL", "PTMA", "WEIGHT")
-"""Columns that may be added to the ones that are always written."""
 
+#: As in the manual, the others 7; a column with longer numbers is as wide as it needs.
 WIDTHS = {"ENTRY": 6, "MEASURE": 8, "STATUS": 3, "COUNT": 8, "SCORE": 9}
-"""As in the manual, the others 7; a column with longer numbers is as wide as it needs."""
 WRITTEN_AS = {"STATUS": "ST", "ERROR": "MODLSE"}
 
+#: What Winsteps shows where there is no measure (NOMEASURE=).
 NO_MEASURE = 9999.0
-"""What Winsteps shows where there is no measure (NOMEASURE=)."""
+#: No item is this hard: the measures were rescaled.
 LARGEST_LOGIT = 30.0
-"""No item is this hard: the measures were rescaled."""
 
 ITEM_CODES = {
     Status.ESTIMATED: 1,

@@ -23,8 +23,8 @@ from discreet.tables.sources import as_arrow, is_data_frame
 from discreet.text import read_cell
 from discreet.types import FloatArray
 
+#: Columns that say what was answered; a calibration need not have them.
 TOTALS = ("answers", "right")
-"""Columns that say what was answered; a calibration need not have them."""
 
 
 def as_estimate(calibration: Any, purpose: str) -> Estimate:

@@ -24,17 +24,17 @@ import numpy as np
 from discreet.results.estimate import ERROR_DRAWS, Estimate, draw_errors, two_sided_quantile
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array, Vector
 
+#: Differences looked at together: 32 MB.
 BLOCK_CELLS = 4_000_000
-"""Differences looked at together: 32 MB."""
+#: Items up to which the law of the largest error comes from draws, and claims set the bar anew.
 EXACT_ITEMS = 2_000
-"""Items up to which the law of the largest error comes from draws, and claims set the bar anew."""
 DRAWN_CELLS = 5_000_000
+#: Above 500 items there are fewer draws, in the same memory. The largest of more errors varies
+#: less, so that its quantile is as sure.
 FEWEST_DRAWS = 2_000
-"""Above 500 items there are fewer draws, in the same memory. The largest of more errors varies
-less, so that its quantile is as sure."""
 PILOT_DRAWS = 100
+#: Share of two variances below which that of their difference is rounding.
 SAME = 1e-8
-"""Share of two variances below which that of their difference is rounding."""
 
 
 @dataclass(frozen=True, eq=False)

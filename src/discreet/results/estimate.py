@@ -63,13 +63,13 @@ class WarningKind(StrEnum):
     UNKNOWN = "unknown"  # read from a file that does not say
 
 
+#: Kinds of warnings about items that took no part.
 DROPPED = (
     WarningKind.LEFT_OUT,
     WarningKind.NOT_LINKED,
     WarningKind.NOT_COMPARED,
     WarningKind.IGNORED,
 )
-"""Kinds of warnings about items that took no part."""
 
 
 class FitWarning(str):
@@ -123,8 +123,8 @@ class Solution:
     notes: tuple[str, ...] = ()
 
 
+#: Gaussian draws behind a simultaneous quantile; its 95% point is then known to about 1%.
 ERROR_DRAWS = 10_000
-"""Gaussian draws behind a simultaneous quantile; its 95% point is then known to about 1%."""
 
 
 @dataclass(frozen=True, eq=False)

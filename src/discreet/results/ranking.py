@@ -191,6 +191,7 @@ def _gap(differences: Differences, top: int) -> tuple[float, float]:
     return float(last - following), float(error)
 
 
+#: What the chain calls an item, said of an object.
 STATUS_WORDS = {
     Status.ESTIMATED: "estimated",
     Status.ANCHORED: "anchored",
@@ -199,10 +200,9 @@ STATUS_WORDS = {
     Status.NO_ANSWERS: "no_comparisons",
     Status.NOT_CONNECTED: "not_connected",
 }
-"""What the chain calls an item, said of an object."""
 
+#: The columns that have other names than an estimate's.
 COLUMNS = {"difficulty": "strength", "answers": "compared", "right": "won"}
-"""The columns that have other names than an estimate's."""
 
 REASONS = {
     "always_won": "never lost",

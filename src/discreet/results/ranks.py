@@ -300,8 +300,8 @@ def find_probability(difference: float, se: float, degrees: int | None = None) -
 
 
 LEVEL = 0.95
+#: Items up to which a page holds the standard error of every difference: half a megabyte.
 PAIRED_ITEMS = 500
-"""Items up to which a page holds the standard error of every difference: half a megabyte."""
 SHOWN_GROUPS = 40
 
 

@@ -16,12 +16,12 @@ import numpy.typing as npt
 from discreet.schema import Count
 from discreet.types import BoolArray, FloatArray, Int64Array
 
+#: The column of the categories that an item's steps lie between, as in "0 1 2".
 CATEGORIES = "categories"
-"""The column of the categories that an item's steps lie between, as in "0 1 2"."""
 
 
+#: Of a table of thresholds.
 THRESHOLD_COLUMNS = ("item", "step", "threshold", "se", "lower", "upper", "status")
-"""Of a table of thresholds."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,9 +44,8 @@ FORMAT = "discreet-bank"
 VERSION, WITH_STEPS = 1, 2
 UNIT = "logit"
 COLUMNS = ("item", "difficulty", "se", "n", "source", "status")
+#: Logits by which the mean of an item's thresholds may differ from its difficulty in a file.
 SAME_LOCATION = 1e-6
-"""Logits by which the mean of an item's thresholds may differ from its difficulty in a file."""
-"""The column that a bank with steps has: which answers an item's steps lie between, as "0 1 2"."""
 ACTIVE, DRIFTED = "active", "drifted"
 CONFIDENTIAL, PUBLIC = "confidential", "public"
 
@@ -416,8 +415,8 @@ def _check_rows(path: Path, rows: list[dict[str, str]]) -> None:
         raise BadResponses(f"{path}: the bank has no items")
 
 
+#: Between which numbers a column of a bank lies.
 LIMITS = {"difficulty": (-LARGEST_LOGIT, LARGEST_LOGIT), "se": (0.0, LARGEST_LOGIT), "n": (0, 1e15)}
-"""Between which numbers a column of a bank lies."""
 
 
 def _number(path: Path, row: dict[str, str], name: str) -> float:

@@ -52,22 +52,17 @@ from discreet.results.calibrated import read_calibration
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.scales.linking import FEWEST, differ_in_steps, find_guarantee, tell_other_steps
-from discreet.scales.placing import (
-    align_medians,
-    compare_periods,
-    find_usable,
-    gather_periods,
-)
+from discreet.scales.placing import align_medians, compare_periods, find_usable, gather_periods
 from discreet.tables.reading import ReadingWords
 from discreet.tables.sources import as_arrow, is_data_frame
 from discreet.tabular import Tabular, list_field_columns
 from discreet.text import count_of, name_some
 from discreet.types import BoolArray, FloatArray, IndexArray
 
+#: Items whose change is less likely than this without drift do not help to find the scale.
 STILL_AT = 0.01
-"""Items whose change is less likely than this without drift do not help to find the scale."""
+#: Bytes that the outer products of the persons' scores may take.
 MEMORY = 2e9
-"""Bytes that the outer products of the persons' scores may take."""
 
 ANSWERS, CALIBRATIONS = "answers", "calibrations"
 

@@ -33,24 +33,24 @@ from discreet.tabular import Tabular, list_field_columns
 from discreet.text import name_some
 from discreet.types import BoolArray, FloatArray
 
+#: Standardised drift beyond which an item is left out. At most one sound item in a hundred is: the
+#: two-sided 1% point of the normal law (docs/linking.md).
 FLAG_AT = 2.576
-"""Standardised drift beyond which an item is left out. At most one sound item in a hundred is: the
-two-sided 1% point of the normal law (docs/linking.md)."""
+#: With one common item nothing can be checked, and its drift would move the whole scale.
 FEWEST = 2
-"""With one common item nothing can be checked, and its drift would move the whole scale."""
+#: Standard deviation of a normal variable over its median absolute deviation.
 MAD_TO_SD = 1.4826
-"""Standard deviation of a normal variable over its median absolute deviation."""
+#: Variance of a difference between two values that count as exactly known.
 EXACT = 1e-12
-"""Variance of a difference between two values that count as exactly known."""
 ROUNDS = 50
 ITEMS, PERSONS = "items", "persons"
 CORRELATION = 0.95
+#: Usual limits for the correlation and the ratio of standard deviations of the common items
+#: (Huynh and Meyer 2010, Practical Assessment, Research and Evaluation 15).
 SPREAD = (0.9, 1.1)
-"""Usual limits for the correlation and the ratio of standard deviations of the common items
-(Huynh and Meyer 2010, Practical Assessment, Research and Evaluation 15)."""
+#: Share of sound links whose numbers are beyond these limits and yet warned about: chance alone
+#: exceeds the limits more often where common items are few or alike.
 CHANCE = 0.05
-"""Share of sound links whose numbers are beyond these limits and yet warned about: chance alone
-exceeds the limits more often where common items are few or alike."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -405,8 +405,8 @@ class _Agreement:
     scatter: float
 
 
+#: Values and their standard errors.
 Column = tuple[FloatArray, FloatArray]
-"""Values and their standard errors."""
 
 
 def _test_agreement(first: Column, second: Column, used: BoolArray) -> _Agreement:

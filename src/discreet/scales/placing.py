@@ -23,18 +23,18 @@ from discreet.results.thresholds import expected_scores
 from discreet.scales.linking import FEWEST, usable_items
 from discreet.types import BoolArray, FloatArray
 
+#: Standard errors from the median beyond which an item does not help to find the scale at first.
 FAR = 4.0
-"""Standard errors from the median beyond which an item does not help to find the scale at first."""
+#: Larger differences between slopes are not believed: any drift between nearly equal cohorts
+#: would pass for them.
 LARGEST_TAU = 1.0
-"""Larger differences between slopes are not believed: any drift between nearly equal cohorts
-would pass for them."""
+#: Standard deviations at which rates of change are cut off where their spread is estimated: up to
+#: a third of the items may drift by any amount.
 CUT = 1.5
-"""Standard deviations at which rates of change are cut off where their spread is estimated: up to
-a third of the items may drift by any amount."""
+#: Mean square of a standard normal variable that is cut off there.
 CUT_SQUARE = 0.7784652
-"""Mean square of a standard normal variable that is cut off there."""
+#: Logits from all difficulties within which a mean ability is looked for.
 FARTHEST = 30.0
-"""Logits from all difficulties within which a mean ability is looked for."""
 
 
 @dataclass(frozen=True, eq=False)

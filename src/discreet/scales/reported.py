@@ -21,14 +21,14 @@ from discreet.hints import Guessable
 from discreet.saving import Kept
 from discreet.types import FloatArray
 
+#: Columns of tables that are places on the scale.
 PLACES = ("difficulty", "ability", "lower", "upper")
-"""Columns of tables that are places on the scale."""
+#: Columns of plausible values, which are places too.
 DRAWN = re.compile(r"pv\d+")
-"""Columns of plausible values, which are places too."""
+#: Columns that are distances: a scale stretches them and does not move them.
 DISTANCES = ("se", "difference")
-"""Columns that are distances: a scale stretches them and does not move them."""
+#: Before the names of turned columns; the logits stay beside them.
 PREFIX = "scaled_"
-"""Before the names of turned columns; the logits stay beside them."""
 
 
 @dataclass(frozen=True)

@@ -55,14 +55,14 @@ __all__ = ["SimulatedComparisons", "Simulation", "simulate", "simulate_compariso
 
 Vector: TypeAlias = Sequence[float] | npt.NDArray[np.floating] | None
 
+#: Persons drawn before they are packed: one full block of bit planes.
 BLOCK_PERSONS = 64 * BLOCK_WORDS
-"""Persons drawn before they are packed: one full block of bit planes."""
 
+#: Cells that can be counted in floating point, and addressed.
 MOST_CELLS = 1 << 53
-"""Cells that can be counted in floating point, and addressed."""
 
+#: Cells drawn at a time: 16 MB of float64, so that temporaries stay near the cache.
 PIECE_CELLS = 1 << 21
-"""Cells drawn at a time: 16 MB of float64, so that temporaries stay near the cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -395,10 +395,10 @@ def simulate_comparisons(
     return SimulatedComparisons(data, truth)
 
 
+#: Persons drawn together, so that many of them do not fill the memory.
 _AT_ONCE = 20_000
-"""Persons drawn together, so that many of them do not fill the memory."""
+#: Up to here the raters of a person are all different.
 _FEW_RATERS = 1000
-"""Up to here the raters of a person are all different."""
 
 
 @dataclass(frozen=True, eq=False)

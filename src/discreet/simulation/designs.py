@@ -27,11 +27,11 @@ from discreet.types import MODELS, FloatArray, Int8Array, Int64Array, Model
 
 Steps: TypeAlias = SupportsIndex | Sequence[SupportsIndex] | None
 
+#: Logits between neighbouring thresholds of a drawn item, on average: with so much, each category
+#: is the most likely one somewhere.
 APART = 0.8
-"""Logits between neighbouring thresholds of a drawn item, on average: with so much, each category
-is the most likely one somewhere."""
+#: Standard deviation of a drawn partial credit threshold around its place.
 UNEVEN = 0.3
-"""Standard deviation of a drawn partial credit threshold around its place."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,16 +190,16 @@ def nodes_per_answer(steps: tuple[int, ...]) -> float:
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 
+#: Logits; how far from the person's ability a targeted item typically lies.
 TARGET_WIDTH = 0.75
-"""Logits; how far from the person's ability a targeted item typically lies."""
 
+#: Abilities for the running posterior mean of an adaptive test; steps of a quarter logit are
+#: far below its standard error after 20 items (about half a logit).
 GRID = np.linspace(-5.0, 5.0, 41)
-"""Abilities for the running posterior mean of an adaptive test; steps of a quarter logit are
-far below its standard error after 20 items (about half a logit)."""
 
+#: An adaptive test draws among this many best items, the usual guard against giving everyone
+#: the same test.
 EXPOSURE = 5
-"""An adaptive test draws among this many best items, the usual guard against giving everyone
-the same test."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,6 +305,7 @@ def _two_stage(
 
 Design: TypeAlias = Callable[[FloatArray, Items, float, np.random.Generator], SimulatedAnswers]
 
+#: Who gets which items, by name. To add one: a function above and a line here.
 DESIGNS: dict[str, Design] = {
     "uniform": _uniform,
     "booklets": _booklets,
@@ -312,7 +313,6 @@ DESIGNS: dict[str, Design] = {
     "adaptive": _adaptive,
     "two-stage": _two_stage,
 }
-"""Who gets which items, by name. To add one: a function above and a line here."""
 
 
 def _largest(key: FloatArray, k: int) -> IntArray:

@@ -131,8 +131,8 @@ def find_path(text: str) -> Path:
     return settle_path(plain)
 
 
+#: A number of persons as offices write it: 10000, 10,000, 10.000 or 10 000.
 _WHOLE = re.compile(r"\d{1,15}|\d{1,3}([.,' \u00a0\u2019\u202f]\d{3}){1,4}", re.ASCII)
-"""A number of persons as offices write it: 10000, 10,000, 10.000 or 10 000."""
 
 
 def read_whole(text: str) -> int:

@@ -35,28 +35,28 @@ from discreet.tables.remedies import TableFinding, merge_options
 from discreet.tables.values import letter_column
 from discreet.tables.vocabulary import NAMES, plain
 
+#: Persons whose answers are counted at a time.
 BLOCK = 50_000
-"""Persons whose answers are counted at a time."""
+#: Groups of a column that are shown.
 MOST_LABELS = 30
-"""Groups of a column that are shown."""
+#: The files beside the result that hold the answers, and the names of persons.
 ANSWERS, LABELS = "answers", "labels"
-"""The files beside the result that hold the answers, and the names of persons."""
 
 ITEM, REVERSED, PERSON, ANSWER = "item", "item, reversed", "person", "answer"
 GROUP, LEFT_OUT = "group", "left out"
+#: What a column may be, of wide and of long tables.
 ROLES = {
     False: (ITEM, REVERSED, PERSON, GROUP, LEFT_OUT),
     True: (PERSON, ITEM, ANSWER, GROUP, LEFT_OUT),
 }
-"""What a column may be, of wide and of long tables."""
+#: What a row may be.
 ROWS = ("person", "key", "left out", "names")
-"""What a row may be."""
 _NAMED = {PERSON: "person", ITEM: "item", ANSWER: "response"}
+#: What stays stated where another row holds the names.
 _FORM = ("sheet", "delimiter", "layout")
-"""What stays stated where another row holds the names."""
 _STEPS = ("model", "steps", "lowest", "reverse", "categories", "merge")
+#: What makes answers right and wrong; it goes without what is said about steps.
 _RIGHT = ("key", "at_least", "one_means")
-"""What makes answers right and wrong; it goes without what is said about steps."""
 
 
 def read_key(text: str) -> str:
@@ -82,6 +82,7 @@ def write_texts(lists: Any) -> str:
     return "\n".join(" < ".join(texts) for texts in lists)
 
 
+#: What can be stated about a table beyond its columns and rows.
 FIELDS = load_fields(
     "reading",
     key=FieldKind(read_key, lambda key: key if isinstance(key, str) else ""),
@@ -91,7 +92,6 @@ FIELDS = load_fields(
     sheet=LIST,
     header=FieldKind(lambda text: text != "no", lambda value: "" if value else "no"),
 )
-"""What can be stated about a table beyond its columns and rows."""
 
 
 # -- looking at a file -----------------------------------------------------------------------
@@ -206,9 +206,9 @@ def counting(progress: TaskProgress, source: Path) -> Any:
 
 
 PICTURE, DOCUMENT = "a picture", "a text document"
+#: What files are that hold no table, by their endings.
 NO_TABLES = dict.fromkeys((".jpg", ".jpeg", ".png", ".gif", ".heic", ".tif", ".bmp"), PICTURE)
 NO_TABLES |= dict.fromkeys((".doc", ".docx", ".odt", ".rtf", ".pages", ".pdf"), DOCUMENT)
-"""What files are that hold no table, by their endings."""
 
 
 def _explain(error: DiscreetError, source: Path, name: str) -> TableFinding:
@@ -254,10 +254,10 @@ def _summarise(responses: Responses) -> AnswersSummary:
     )
 
 
+#: Keywords and options at the end of a remedy, which a page does not show.
 _SYNTAX = re.compile(
     r",?( say| state it with| give)? \w+=['\[\d({A-Z-].*|:? \(--.*|, (or )?--\w.*| with \w+=.*"
 )
-"""Keywords and options at the end of a remedy, which a page does not show."""
 
 
 def say_answer(remedy: Remedy) -> str:

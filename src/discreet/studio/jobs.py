@@ -30,11 +30,11 @@ from discreet.resources import machine_memory
 from discreet.results.dropped import saying_it_otherwise
 
 PROGRESS, RESULT, FAILURE = "progress.json", "result", "failure"
+#: Made once, by whoever comes first: a task that may no longer be cancelled, or its end.
 CLAIM = "claimed"
-"""Made once, by whoever comes first: a task that may no longer be cancelled, or its end."""
 
+#: Seconds between two notes of progress.
 _OFTEN = 0.1
-"""Seconds between two notes of progress."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ def claim(folder: Path) -> bool:
     return True
 
 
+#: Called with a :class:`TaskProgress` and its own keywords.
 Task = Callable[..., Any]
-"""Called with a :class:`TaskProgress` and its own keywords."""
 
 
 def run_task(folder: Path, task: Task, arguments: Mapping[str, Any], memory: int | None) -> None:
@@ -187,8 +187,8 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
+#: Bytes of addresses below which the libraries do not even load.
 _LEAST_MEMORY = 4 << 30
-"""Bytes of addresses below which the libraries do not even load."""
 
 
 class JobState(StrEnum):

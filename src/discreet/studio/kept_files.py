@@ -87,8 +87,8 @@ def _written_at(path: Path) -> float:
 
 
 VARIABLE = "DISCREET_STUDIO_RECENT"
+#: Paths that are kept.
 MOST = 12
-"""Paths that are kept."""
 
 
 def find_place(name: str = "studio.json") -> Path | None:
@@ -178,6 +178,7 @@ def _write_wellbeing(path: Path) -> None:
         path.write_bytes(bundled.read())
 
 
+#: By the names of their files.
 EXAMPLES = {
     one.name: one
     for one in (
@@ -196,7 +197,6 @@ EXAMPLES = {
         ),
     )
 }
-"""By the names of their files."""
 
 
 EXAMPLES_FOLDER = "examples"

@@ -111,29 +111,27 @@ class ReleaseForm:
 
 COUNTED, FIXED = "counted", "fixed"
 STEPS, CORRECTION = "steps", "correction"
-ASKED = {
-    STEPS: ("design", "lowest", "model"),
-    CORRECTION: ("supersedes", "reason"),
-}
-"""Fields that only answers with steps, or a correction, need."""
+#: Fields that only answers with steps, or a correction, need.
+ASKED = {STEPS: ("design", "lowest", "model"), CORRECTION: ("supersedes", "reason")}
 
+#: What decides how much is revealed, and how exact the numbers are.
 PROTECTION = load_fields(
     "protection", epsilon=NUMBER, delta=NUMBER, persons=WHOLE, max_answers=WHOLE
 )
-"""What decides how much is revealed, and how exact the numbers are."""
 
 (PERSON_FIELD,) = load_fields("person")
+#: How the file is written, from its code book: nothing is found out by looking.
 WRITTEN = (
     *(part for part in READING if part.name in ("key", "missing", "delimiter", "sheet")),
     *load_fields("written", skip_rows=WHOLE),
 )
-"""How the file is written, from its code book: nothing is found out by looking."""
 FILE = (PERSON_FIELD, *WRITTEN)
 
+#: What is asked first; the rest of the form follows from it.
 KIND, EDITION = load_fields("first")
 
-"""What is asked first; the rest of the form follows from it."""
 
+#: What is public about the study.
 STUDY = load_fields(
     "public",
     lowest=WHOLE,
@@ -141,11 +139,10 @@ STUDY = load_fields(
         choices={name: f"{name}: {one.help}" for name, one in mechanisms_for("answers").items()}
     ),
 )
-"""What is public about the study."""
 
 OTHER_LANGUAGES = {name: words for name, words in LANGUAGES.items() if name != "en"}
+#: Who the release is; all of it is published as it is typed.
 ABOUT = load_fields("identity", language=FieldKind(choices=OTHER_LANGUAGES))
-"""Who the release is; all of it is published as it is typed."""
 
 FIELDS = (*PROTECTION, *STUDY, *ABOUT)
 NEEDED = ("account", "epsilon", "delta", "persons")
@@ -153,8 +150,8 @@ NEEDED = ("account", "epsilon", "delta", "persons")
 (ACCOUNT,) = load_fields("account")
 
 
+#: What is stated about a reading that a release is told by its list of items and its form.
 NOT_RELEASED = {"model", "lowest", "keep", "steps", "categories", "merge"}
-"""What is stated about a reading that a release is told by its list of items and its form."""
 
 
 def list_words(options: Mapping[str, Any], sent: Mapping[str, str]) -> dict[str, Any]:

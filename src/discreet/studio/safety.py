@@ -22,9 +22,10 @@ from discreet.html import render
 from discreet.secure import SystemSource
 
 LOOPBACK = "127.0.0.1"
+#: Random words of 64 bits in a token.
 _WORDS = 4
-"""Random words of 64 bits in a token."""
 
+#: Sent with every answer.
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
@@ -38,8 +39,9 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""Sent with every answer."""
 
+#: Sent with the page of a release, whose style and script are in it. It is nobody's then: it has no
+#: cookie, reaches nothing of the studio, and its own policy names the one script that it runs.
 SANDBOX = {
     "Content-Security-Policy": (
         "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; "
@@ -47,8 +49,6 @@ SANDBOX = {
         "base-uri 'none'"
     )
 }
-"""Sent with the page of a release, whose style and script are in it. It is nobody's then: it has no
-cookie, reaches nothing of the studio, and its own policy names the one script that it runs."""
 
 
 class Keys:

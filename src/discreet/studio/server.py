@@ -33,23 +33,15 @@ from discreet.html import TEMPLATES, render
 from discreet.studio.frame import Secrecy, go, job_of, own_page, show
 from discreet.studio.jobs import explain, usual_memory
 from discreet.studio.kept_files import Home, private_folder
-from discreet.studio.pages import (
-    calibrate,
-    data,
-    ledgers,
-    plan,
-    release,
-    releases,
-    report,
-    start,
-)
+from discreet.studio.pages import calibrate, data, ledgers, plan, release, releases, report, start
 from discreet.studio.safety import LOOPBACK, Guard, Keys
 from discreet.studio.session import StudioSession
 from discreet.tables.paths import settle_path
 
+#: A page is a module with ``ROUTES``; another one is added here.
 PAGES = (start, data, calibrate, report, plan, ledgers, releases, release)
-"""A page is a module with ``ROUTES``; another one is added here."""
 
+#: Files that pages load; nothing else is served by its name.
 FILES = {
     "style.css": "text/css",
     "steps.css": "text/css",
@@ -58,7 +50,6 @@ FILES = {
     "studio/studio.js": "text/javascript",
     "studio/live.js": "text/javascript",
 }
-"""Files that pages load; nothing else is served by its name."""
 
 
 def build_app(session: StudioSession, keys: Keys) -> ASGIApp:

@@ -19,10 +19,10 @@ from discreet.studio.jobs import JobState, JobTable, StudioJob
 from discreet.studio.kept_files import EXAMPLES_FOLDER, Home, Recent, find_place
 from discreet.studio.releasing import ListedItems, ReleaseForm
 
+#: Calibrations of earlier runs whose settings are kept.
 MOST_RUNS = 8
-"""Calibrations of earlier runs whose settings are kept."""
+#: How large a file may be that a browser sends; larger ones are read where they are.
 MOST_BYTES = 2_000_000_000
-"""How large a file may be that a browser sends; larger ones are read where they are."""
 
 
 @dataclass(frozen=True)

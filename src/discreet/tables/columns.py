@@ -33,25 +33,25 @@ _RESPONSE = frozenset(
     }
 )
 _RATER = frozenset({"rater", "raters", "rated_by", "grader", "judge"})
+#: Why a release of ratings is refused.
 RATED = (
     "with raters of unequal severity its totals would estimate a mixture over raters, not the "
     "thresholds of items; and raters are persons too, whom it would not protect. Release "
     "right/wrong answers, or scores without raters"
 )
-"""Why a release of ratings is refused."""
+#: What else the columns may be called where no column has a name of these: a table of language
+#: models often has the text of a prompt beside the id of its question.
 _SUBSTITUTES = {_PERSON: frozenset({"model"}), _ITEM: frozenset({"prompt"})}
-"""What else the columns may be called where no column has a name of these: a table of language
-models often has the text of a prompt beside the id of its question."""
 _ID_SUFFIX = re.compile(r"(?<=.)[ _.-]?id$")
 _MARKS = re.compile(r"[\s_.-]")
 _LETTER = re.compile(r"[A-Za-z]")
 _NUMBER = re.compile(r"[0-9]+(\.0)?")
 
+#: The columns of a long table that has no row of names.
 _LONG_ORDER = ("person", "item", "response")
-"""The columns of a long table that has no row of names."""
 
+#: Column names listed in a message; a wide table may have thousands.
 _SHOWN = 12
-"""Column names listed in a message; a wide table may have thousands."""
 
 
 @dataclass(frozen=True)

@@ -21,13 +21,7 @@ from discreet.resources import Resources, available_memory, explain_query, load_
 from discreet.tables.columns import LongPlan, name_items
 from discreet.tables.formats.jsonl import JsonLinesSource
 from discreet.tables.lists import settle_key
-from discreet.tables.opener import (
-    Encodings,
-    Source,
-    open_table_file,
-    plan_source,
-    settle_key_row,
-)
+from discreet.tables.opener import Encodings, Source, open_table_file, plan_source, settle_key_row
 from discreet.tables.paths import (
     find_files,
     names_server,
@@ -41,16 +35,16 @@ from discreet.tables.remedies import DeclaredSource
 from discreet.tables.sources import open_arrow
 
 _QUERY = re.compile(r"\s*(select|with|from|values|table)\s", re.IGNORECASE)
+#: Bytes 8 to 12 of every DuckDB database file.
 _MAGIC = b"DUCK"
-"""Bytes 8 to 12 of every DuckDB database file."""
 _BATCH_ROWS = 1 << 17
 
+#: Bytes in memory of a row of a long table, of a person's id, and of a cell of a wide table.
 LONG_ROW, WIDE_ROW, WIDE_CELL = 9, 40, 0.25
-"""Bytes in memory of a row of a long table, of a person's id, and of a cell of a wide table."""
+#: Bytes of a row in a workbook or a file of a statistical program, roughly.
 _PACKED_ROW = 100
-"""Bytes of a row in a workbook or a file of a statistical program, roughly."""
+#: Bytes of files that are never looked into: even at a byte a row they make 300 MB.
 SURELY_SMALL = 1 << 25
-"""Bytes of files that are never looked into: even at a byte a row they make 300 MB."""
 
 
 @dataclass(frozen=True)

@@ -26,15 +26,15 @@ from discreet.types import FloatArray, Int64Array, Texts
 if TYPE_CHECKING:
     from discreet.tables.opener import RowPlaces
 
+#: Distinct ids that may wait for unification: about 20 MB. Past that, work is done at once.
 _ENTRIES = 1 << 20
-"""Distinct ids that may wait for unification: about 20 MB. Past that, work is done at once."""
 
+#: Up to here every whole number has its own float64, so "7.0" can safely become "7".
 _EXACT_FLOAT = float(1 << 53)
-"""Up to here every whole number has its own float64, so "7.0" can safely become "7"."""
 
 _TEXT = pa.string()
+#: Texts that are one-to-one with whole numbers: no leading zeros, no plus sign.
 _WHOLE = r"^(0|-?[1-9][0-9]{0,18})$"
-"""Texts that are one-to-one with whole numbers: no leading zeros, no plus sign."""
 
 
 def _make_texts(words: list[str]) -> Any:

@@ -52,8 +52,8 @@ class Key:
         return bool(self.by_item or self.in_order)
 
 
+#: What users give for a key.
 KeyLike = str | os.PathLike[str] | Mapping[str, Any] | Key | None
-"""What users give for a key."""
 
 
 def make_key(source: Any) -> Key:

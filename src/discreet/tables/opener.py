@@ -23,12 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.errors import BadResponses, BadUsage, DiscreetWarning
-from discreet.tables.columns import (
-    LongPlan,
-    WidePlan,
-    plan_columns,
-    refuse_answers_as_names,
-)
+from discreet.tables.columns import LongPlan, WidePlan, plan_columns, refuse_answers_as_names
 from discreet.tables.formats.evaluations import KINDS as LOGS
 from discreet.tables.formats.evaluations import EvaluationSource, name_score
 from discreet.tables.formats.jsonl import JsonLinesSource
@@ -105,8 +100,8 @@ class RowPlaces:
 
 
 Made = TypeVar("Made")
+#: Of files that are not UTF-8, as far as known.
 Encodings = dict[Path, str]
-"""Of files that are not UTF-8, as far as known."""
 Progress = Callable[[int], None]
 
 
@@ -476,10 +471,10 @@ def assign_groups(
 
 # -- rows that are no persons ----------------------------------------------------------------
 
+#: The word for rows without any entry.
 BLANK = "blank"
-"""The word for rows without any entry."""
+#: Rows up to which a table may be made by hand.
 MOST_BY_HAND = 20_000
-"""Rows up to which a table may be made by hand."""
 
 
 class TrimmedSource:

@@ -31,6 +31,7 @@ _WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 _PROGRAMS = {
     ".sav": "spss", ".zsav": "spss", ".dta": "stata", ".xpt": "xport", ".sas7bdat": "sas7bdat",
 }  # fmt: skip
+#: First bytes of files of statistical programs.
 _STARTS = {
     b"$FL2": "spss",
     b"$FL3": "spss",
@@ -38,23 +39,22 @@ _STARTS = {
     b"HEADER RECORD*******LIB": "xport",
     b"\0" * 12 + b"\xc2\xea\x81\x60": "sas7bdat",
 }
-"""First bytes of files of statistical programs."""
+#: First byte of Stata's files before version 13.
 _OLD_STATA = frozenset(range(0x66, 0x74))
-"""First byte of Stata's files before version 13."""
 _ZIP, _OLE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 _INSPECT = re.compile(rb'\s*\{\s*"version":\s*\d+,\s*"status":\s*"')
+#: First bytes of logs of evaluations of language models.
 _HARNESS = re.compile(rb'\s*\{\s*"doc_id":')
-"""First bytes of logs of evaluations of language models."""
+#: A control file of Winsteps.
 _CONTROL = re.compile(rb"(?im)^\s*&?\s*(?:NI|ITEM1)\s*=.*^\s*&END", re.DOTALL)
-"""A control file of Winsteps."""
+#: Bytes looked at to find names and encoding: 4 MB hold the names of 100,000 columns.
 _HEAD = 1 << 22
-"""Bytes looked at to find names and encoding: 4 MB hold the names of 100,000 columns."""
+#: 64 MB: a row of several million columns.
 LONGEST_LINE = 1 << 26
-"""64 MB: a row of several million columns."""
+#: How much answers shrink under gzip, roughly.
 _GZIP_FACTOR = 6
-"""How much answers shrink under gzip, roughly."""
+#: With one slash: that is what becomes of two in a ``pathlib.Path``.
 _SERVER = re.compile(r"\s*postgres(ql)?:/", re.IGNORECASE)
-"""With one slash: that is what becomes of two in a ``pathlib.Path``."""
 
 
 def names_server(source: object) -> bool:
@@ -332,15 +332,15 @@ def open_text(path: Path, encoding: str) -> Any:
 
 # -- field separators --------------------------------------------------------------------------
 
+#: Recognised by themselves, the likeliest first.
 DELIMITERS = {",": "a comma", "\t": "a tab", ";": "a semicolon", "|": "a pipe", " ": "a space"}
-"""Recognised by themselves, the likeliest first."""
 
+#: Lines looked at.
 _SAMPLE = 6
-"""Lines looked at."""
 _DECIMAL_COMMA = re.compile(r"(?<=[0-9]),(?=[0-9])")
 _RARE = re.compile(r"[:~^#&*!/\\]")
+#: With this first line Excel is told what parts the fields.
 _SEP_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
-"""With this first line Excel is told what parts the fields."""
 
 
 def name_delimiter(delimiter: str) -> str:

@@ -382,14 +382,14 @@ class Reading:
         return drop_ignored(codes, items, self.ignores) if self.listed else codes
 
 
+#: What every field is if nobody states it.
 READING_DEFAULTS: Mapping[str, Any] = {
     entry.name: entry.default for entry in fields(Reading) if entry.name in READING_FIELDS
 }
-"""What every field is if nobody states it."""
 
 
+#: The column that says from which sheet of a workbook a row is.
 SHEET = "sheet"
-"""The column that says from which sheet of a workbook a row is."""
 
 
 _DROPPED = Detected(
@@ -418,11 +418,11 @@ def _names(value: str | Sequence[str] | None) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
+#: Words for delimiters, which shells and people find hard to type.
 _DELIMITERS = {
     "tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " ",
     "blank": " ",
 }  # fmt: skip
-"""Words for delimiters, which shells and people find hard to type."""
 
 
 def _check_delimiter(text: str) -> str:
@@ -498,8 +498,8 @@ class ReadingWords(FitWords, total=False):
     model: Model
 
 
+#: Columns of a sampling design; see :class:`discreet.answers.survey.DesignWords`.
 DESIGN_WORDS = frozenset({"weight", "strata", "cluster", "replicates", "replication"})
-"""Columns of a sampling design; see :class:`discreet.answers.survey.DesignWords`."""
 
 
 def check_words(words: Mapping[str, Any]) -> None:

@@ -36,6 +36,7 @@ class Declared(NamedTuple):
 
 
 # fmt: off
+#: The fields that a user states, in order, with what is said about each.
 READING_FIELDS: Mapping[str, Declared] = {
     "layout": Declared("names", "", "long: one answer per row. wide: one column per item. Default: "
                        "detected from the column names."),
@@ -83,4 +84,3 @@ READING_FIELDS: Mapping[str, Declared] = {
                       "*:2+3 (may be repeated).", release=False),
 }
 # fmt: on
-"""The fields that a user states, in order, with what is said about each."""

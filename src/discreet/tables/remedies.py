@@ -14,8 +14,8 @@ from typing import Any
 
 from discreet.errors import BadResponses, Remedy
 
+#: Options that are given once for every value; others join their values with commas.
 REPEATED = ("ignore", "group", "keep", "sheet")
-"""Options that are given once for every value; others join their values with commas."""
 
 
 def make_remedy(
@@ -165,8 +165,8 @@ def capitalise(words: str) -> str:
 
 # -- what an inspection says -------------------------------------------------------------------
 
+#: Fields that hold several values: an answer adds to them.
 LISTS = ("ignore", "group", "missing", "drop_rows", "keep", "reverse")
-"""Fields that hold several values: an answer adds to them."""
 
 
 @dataclass(frozen=True)

@@ -24,16 +24,16 @@ from discreet.tables.values import EVERYWHERE, as_number, spell
 from discreet.text import name_some
 
 MOST_CATEGORIES = 10
+#: Share of an item's answers below which a category may be a slip of the pen.
 RARE = 0.001
-"""Share of an item's answers below which a category may be a slip of the pen."""
 
+#: Distance from a scale from which on a value stands apart, as codes for missing answers do.
 GAP = 2
-"""Distance from a scale from which on a value stands apart, as codes for missing answers do."""
+#: Numbers beyond this are no categories, and some are too long to be written down.
 LARGEST = 10**9
-"""Numbers beyond this are no categories, and some are too long to be written down."""
 
+#: By item, how often each value occurs, as :func:`discreet.tables.values.spell` writes it.
 Tally = Mapping[str, Mapping[str, int]]
-"""By item, how often each value occurs, as :func:`discreet.tables.values.spell` writes it."""
 
 
 @dataclass(frozen=True)

@@ -48,20 +48,19 @@ from discreet.tables.values import write_cell
 from discreet.tabular import Tabular
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
+#: Smallest and largest block: 2 MB, which stays in cache, for few columns, up to 32 MB so that a
+#: block of a table with 10,000 columns has a thousand rows and a column's overhead is paid rarely.
 _BLOCK_BYTES = (1 << 21, 1 << 25)
-"""Smallest and largest block: 2 MB, which stays in cache, for few columns, up to 32 MB so that a
-block of a table with 10,000 columns has a thousand rows and a column's overhead is paid rarely.
-"""
 
 
+#: Delimiters that are hard to type, as options name them.
 _DELIMITER_WORDS = {"\t": "tab", " ": "space"}
-"""Delimiters that are hard to type, as options name them."""
 
+#: Stands behind the last line, where no quoted text may reach.
 _END = "\x1fend of the file"
-"""Stands behind the last line, where no quoted text may reach."""
 
+#: To see whether rows have a name more than the header has.
 _ROWS_LOOKED_AT = 5
-"""To see whether rows have a name more than the header has."""
 
 
 class NotUtf8(Exception):
@@ -299,8 +298,8 @@ def _read_header(lines: Any, delimiter: str, path: Path) -> tuple[list[str], int
         raise BadResponses(f"{path} has no row of column names.") from None
 
 
+#: Cells of a batch: with few columns many rows, with 10,000 columns some hundred.
 _CELLS = 1 << 22
-"""Cells of a batch: with few columns many rows, with 10,000 columns some hundred."""
 
 
 class FrameSource(DeclaredSource):
@@ -322,8 +321,8 @@ class FrameSource(DeclaredSource):
         return f"{self.name}, row {row} (counted from 0)"
 
 
+#: Marks columns of a pandas frame whose labels are numbers; Arrow knows names only.
 _NUMBER = {b"discreet": b"number"}
-"""Marks columns of a pandas frame whose labels are numbers; Arrow knows names only."""
 
 
 def _name_field(name: str, array: Any) -> Any:

@@ -27,27 +27,27 @@ from discreet.types import Int8Array
 MISSING = -1
 BAD = -2
 
+#: Spellings of "no answer", in lower case and without blanks around them.
 MISSING_WORDS = frozenset({"", "na", "nan", ".", "null"})
-"""Spellings of "no answer", in lower case and without blanks around them."""
 
 ANSWERS = {"true": 1, "false": 0}
 _TRUTH = {word: str(answer) for word, answer in ANSWERS.items()}
+#: How 0 and 1 are spelt. Nothing is rounded: 0.99999999999999999 is not 1.
 _ANSWER = re.compile(r"[01](\.0+)?")
-"""How 0 and 1 are spelt. Nothing is rounded: 0.99999999999999999 is not 1."""
 
 # ASCII digits only, and exponents that Decimal can hold; float() would also take "1_0" and "nan".
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,6})?", re.IGNORECASE)
 WHOLE = re.compile(r"(-?[0-9]+)\.0+")
+#: A decimal comma. With three digits behind it, it could as well part the thousands.
 _COMMA = re.compile(r"[+-]?[0-9]+,([0-9]{1,2}|[0-9]{4,})")
-"""A decimal comma. With three digits behind it, it could as well part the thousands."""
 
 # pandas' own marks for "no value", recognised by name so that pandas is not imported.
 _MISSING_TYPES = frozenset({"NAType", "NaTType"})
 
 LARGEST = float_info.max
 
+#: Pairs of items and values that are looked up in a table, however few rows there are.
 _TABLE = 1 << 16
-"""Pairs of items and values that are looked up in a table, however few rows there are."""
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
@@ -86,11 +86,11 @@ class ValueScoring:
         return None if self.at_least is None else Decimal(repr(self.at_least))
 
 
+#: One code for a missing answer, or several; or codes by column, with "*" for all columns.
 Codes = str | float | Iterable[str | float] | Mapping[str, Any]
-"""One code for a missing answer, or several; or codes by column, with "*" for all columns."""
 
+#: Stands for all columns where codes are given by column.
 EVERYWHERE = "*"
-"""Stands for all columns where codes are given by column."""
 
 
 def make_scoring(at_least: float | None, missing: Codes) -> ValueScoring:
@@ -376,8 +376,8 @@ def as_number(value: object) -> float | Decimal | None:
     return number
 
 
+#: Up to here every whole number has its own float64, so that 7.0 can safely become "7".
 _EXACT = float(1 << 53)
-"""Up to here every whole number has its own float64, so that 7.0 can safely become "7"."""
 
 
 def make_column(cells: Sequence[Any]) -> Any:

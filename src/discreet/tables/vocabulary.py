@@ -26,12 +26,13 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+#: Columns that hold names of people, which two persons may share.
 NAMES = _words(
     "name names nachname vorname surname lastname firstname fullname nombre nombres apellido "
     "apellidos alumno alumna estudiante schüler schueler schülerin pupil learner student students "
     "candidate kandidat examinee participantname"
 )
-"""Columns that hold names of people, which two persons may share."""
+#: Columns that tell persons apart.
 IDS = _words(
     "id ids pid sid uid vp vpn vpnr case casenr fall fallnr fallnummer code kennung matrikel "
     "matrikelnr matrikelnummer matnr matriculation person personid respondent participant "
@@ -41,11 +42,11 @@ IDS = _words(
     "interviewid caseid lehrling schülerid schuelerid schülernr testperson persönlichercode sisid "
     "studentnumber studentno candidateno candidatenumber zeichen initials kürzel"
 )
-"""Columns that tell persons apart."""
+#: Columns that number the rows.
 NUMBERS = _words(
     "nr no num number nummer lfd lfdnr laufnr laufnummer index row zeile número numero"
 )
-"""Columns that number the rows."""
+#: Columns that part persons into groups.
 GROUPS = _words(
     "sex gender geschlecht geschl sexo género genero group gruppe grupo class klasse clase curso "
     "grade grades jahrgang stufe klassenstufe school schule escuela colegio country land país pais "
@@ -53,8 +54,8 @@ GROUPS = _words(
     "teacher lehrer lehrkraft site section course kurs cohort kohorte condition bedingung semester "
     "schulform ethnicity education bildung abschluss beruf treatment arm wave welle"
 )
-"""Columns that part persons into groups."""
 AGES = _words("age alter edad birthyear geburtsjahr yearofbirth ageinyears")
+#: Sums, means and marks, as columns or as rows.
 TOTALS = _words(
     "total totals totalscore gesamt gesamtpunkte gesamtpunktzahl insgesamt sum sums summe summen "
     "suma puntos puntaje puntuación puntuacion points pointspossible punkte punktzahl score "
@@ -64,7 +65,7 @@ TOTALS = _words(
     "finalgrade grade result resultat ergebnis numcorrect sd stdev median maxpoints maxpunkte "
     "possiblepoints maxpoints maxpunkte"
 )
-"""Sums, means and marks, as columns or as rows."""
+#: Labels of rows of totals: narrower than names of columns, because Max and Mark are people.
 SUMMARIES = _words(
     "total totals totalscore gesamt gesamtpunkte insgesamt sum sums summe summen suma percent "
     "prozent percentcorrect average averages mean means mittelwert mittel durchschnitt media "
@@ -72,14 +73,13 @@ SUMMARIES = _words(
     "somme overallaverage classaverage overallmean anzahlrichtig richtig sd stdev median maxpoints "
     "maxpunkte maximalpunkte pointspossible possiblepoints difficulty schwierigkeit klassenschnitt"
 )
-"""Labels of rows of totals: narrower than names of columns, because Max and Mark are people."""
+#: Labels of the row with the right answers.
 KEYS = _words(
     "key answerkey keys solution solutions answers correct correctanswer correctanswers lösung "
     "lösungen loesung musterlösung schlüssel lösungsschlüssel clave respuestacorrecta "
     "respuestascorrectas solución solucion soluciones corrigé corrige richtigeantwort "
     "richtigeantworten"
 )
-"""Labels of the row with the right answers."""
 
 
 def is_label(word: object) -> bool:
@@ -87,6 +87,7 @@ def is_label(word: object) -> bool:
     return plain(word) in KEYS or plain(word) in SUMMARIES
 
 
+#: Columns about the survey itself, not about answers.
 ABOUT = _words(
     "startdate enddate status progress durationinseconds duration finished recordeddate ipaddress "
     "recipientlastname recipientfirstname recipientemail externalreference locationlatitude "
@@ -95,7 +96,7 @@ ABOUT = _words(
     "remarks weight gewicht gewichtung peso started completed begonnen beendet dauer submitdate "
     "lastpage startlanguage seed interviewdate testtermin"
 )
-"""Columns about the survey itself, not about answers."""
+#: What is written where somebody gave no answer.
 NO_ANSWER = frozenset(
     ["n/a", "na", "n.a.", "-", "--", "---", "–", "—", "?", "#n/a", "none", "missing", "(missing)",
      "(blank)", "blank", "invalid", "omitted", "omit", "skipped", "absent", "no answer",
@@ -107,7 +108,6 @@ NO_ANSWER = frozenset(
      "nicht vorgelegt", "weiß nicht", "weiss nicht", "entfällt", "ns/nc", "nsnc", "ns", "nc",
      "no contesta", "no sabe", "no sabe/no contesta", "sin respuesta", "no aplica", "no responde"]
 )  # fmt: skip
-"""What is written where somebody gave no answer."""
 
 
 def _rank(text: str) -> dict[str, int]:
@@ -119,6 +119,7 @@ def _rank(text: str) -> dict[str, int]:
     return {word.strip(): rank for rank, line in enumerate(lines) for word in line.split("|")}
 
 
+#: Ordered answers: ranks by text, one mapping for each kind of question.
 SCALES: tuple[Mapping[str, int], ...] = tuple(
     map(
         _rank,
@@ -281,12 +282,11 @@ SCALES: tuple[Mapping[str, int], ...] = tuple(
         ],
     )
 )
-"""Ordered answers: ranks by text, one mapping for each kind of question."""
+#: Labels of right and of wrong answers.
 RIGHT, WRONG = (
     frozenset(word for ranks in SCALES[:2] for word, rank in ranks.items() if rank == end(ranks))
     for end in (lambda ranks: max(ranks.values()), lambda _: 0)
 )
-"""Labels of right and of wrong answers."""
 _CODED = re.compile(r"([A-Za-z]+)0*(\d{1,2})")
 _NUMBERED = re.compile(r"[(\[]?\s*(-?\d{1,2})\s*[)\].:=–-](?!\s*\d)|.*[(\[]\s*(-?\d{1,2})\s*[)\]]$")
 

@@ -109,6 +109,7 @@ class ReleaseKind:
         return ("item", self.number, "se", "lower", "upper", "status")
 
 
+#: The kinds by name; a record that does not say is about answers.
 KINDS = {
     one.answers: one
     for one in (
@@ -148,7 +149,6 @@ KINDS = {
         ),
     )
 }
-"""The kinds by name; a record that does not say is about answers."""
 
 
 def find_kind(record: Mapping[str, Any]) -> ReleaseKind:
@@ -157,14 +157,14 @@ def find_kind(record: Mapping[str, Any]) -> ReleaseKind:
 
 
 FOLDER = Path(__file__).parent
+#: Every sentence, without a translation.
 SOURCE = FOLDER / "words.pot"
-"""Every sentence, without a translation."""
+#: The languages of pages and statements, by their codes.
 LANGUAGES = {"en": "English", "de": "Deutsch", "es": "Español"}
-"""The languages of pages and statements, by their codes."""
+#: What a sentence with nouns of its kind is about: it is translated once for each.
 CONTEXTS = tuple(KINDS)
-"""What a sentence with nouns of its kind is about: it is translated once for each."""
+#: What a kind has words for; whole sentences in other languages need none of them.
 NOUNS = frozenset(KINDS["answers"].nouns)
-"""What a kind has words for; whole sentences in other languages need none of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -411,6 +411,7 @@ def placeholders(text: str) -> set[str]:
 
 # --- an agency's own wording ----------------------------------------------------------------------
 
+#: Where the sentences of the promise are said.
 FIXED = (
     "report/statement_points.py",
     "report/spending.py",
@@ -418,9 +419,8 @@ FIXED = (
     "privacy/",
     "publishing/",
 )
-"""Where the sentences of the promise are said."""
+#: Longest catalogue of an agency.
 OWN_LETTERS = 100_000
-"""Longest catalogue of an agency."""
 
 
 @cache

@@ -42,23 +42,23 @@ from discreet.types import FloatArray
 
 NAME = "The Spark data frame"
 
+#: Items up to which tasks keep a dense matrix of counts (3.2 GB there).
 MOST_ITEMS = 20_000
-"""Items up to which tasks keep a dense matrix of counts (3.2 GB there)."""
+#: Answers of a task, about: 20 MB of codes, and a second or two of work.
 TASK_CELLS = 2_000_000
-"""Answers of a task, about: 20 MB of codes, and a second or two of work."""
+#: Answers from which on compiled loops are worth their loading time at once.
 MANY_CELLS = 5_000_000
-"""Answers from which on compiled loops are worth their loading time at once."""
 
+#: Answers of a wide frame that are looked at to see whether they may be steps.
 HEAD_CELLS = 100_000
-"""Answers of a wide frame that are looked at to see whether they may be steps."""
+#: How Spark writes right and wrong answers.
 _PLAIN = ("0", "1", "0.0", "1.0", "true", "false")
-"""How Spark writes right and wrong answers."""
 _WHOLE_TYPES = frozenset({"tinyint", "smallint", "int", "bigint"})
 _FLOAT_TYPES = frozenset({"float", "double"})
 
+#: Everything that may be taken off an id. Characters too many here do no harm: persons whose
+#: ids differ only by them go to the same task, where they are told apart.
 BLANKS = "".join(chr(n) for n in range(sys.maxunicode + 1) if chr(n).isspace()) + "\u180e\ufeff"
-"""Everything that may be taken off an id. Characters too many here do no harm: persons whose
-ids differ only by them go to the same task, where they are told apart."""
 
 
 @dataclass(frozen=True)
@@ -337,10 +337,10 @@ def _refuse_many(items: int) -> None:
         )
 
 
+#: Cells read together: Spark's own batches of 10,000 rows would cost more in calls than in work.
 GATHER_CELLS = 1 << 20
-"""Cells read together: Spark's own batches of 10,000 rows would cost more in calls than in work."""
+#: Cells of whole rows that are counted together: 16 MB before packing.
 SLAB_CELLS = 1 << 24
-"""Cells of whole rows that are counted together: 16 MB before packing."""
 
 
 @dataclass(frozen=True)

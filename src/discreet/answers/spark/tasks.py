@@ -41,18 +41,18 @@ from discreet.types import Int64Array, UInt64Array, Vector
 
 SAY_STEPS = " If these are steps, name the model: model='partial-credit' or model='rating-scale'."
 KEY_BYTES = 32
+#: Seconds that NumPy needs to list one cell of bit planes.
 PLAIN_CELL = 1e-8
-"""Seconds that NumPy needs to list one cell of bit planes."""
 
 SCHEMA = "part int, block int, payload binary"
 _ARROW = pa.schema([("part", pa.int32()), ("block", pa.int32()), ("payload", pa.binary())])
 
+#: Numbers in a block: half a megabyte at most, so that a batch of blocks stays small.
 BLOCK = 1 << 16
-"""Numbers in a block: half a megabyte at most, so that a batch of blocks stays small."""
+#: Parts that are added directly. With more, they are first added in so many groups.
 FAN = 32
-"""Parts that are added directly. With more, they are first added in so many groups."""
+#: Tasks that add, at most; each block is added by one of them.
 REDUCERS = 64
-"""Tasks that add, at most; each block is added by one of them."""
 FAILURE = -1
 RESULT = -2
 

@@ -62,18 +62,18 @@ from discreet.tables.remedies import DeclaredSource
 from discreet.tables.values import read_integers
 from discreet.types import FloatArray, Int8Array, Int32Array, UInt64Array
 
+#: Memory that a row of a bucket takes at most while it is counted (measured, text ids).
 BYTES_A_ROW = 64
-"""Memory that a row of a bucket takes at most while it is counted (measured, text ids)."""
+#: 512 buckets: half as many files as a process may usually have open.
 MOST_BITS = 9
-"""512 buckets: half as many files as a process may usually have open."""
+#: Rows distributed together, so that a bucket's share is worth a write.
 SLAB_ROWS = 1 << 20
-"""Rows distributed together, so that a bucket's share is worth a write."""
+#: 2^64 divided by the golden ratio: multiplying by it spreads neighbouring ids evenly.
 _ODD = np.uint64(0x9E3779B97F4A7C15)
-"""2^64 divided by the golden ratio: multiplying by it spreads neighbouring ids evenly."""
 
 
+#: Columns of what repeated answers are in order of; see :mod:`discreet.tables.ids`.
 WHEN = ("when", "rest")
-"""Columns of what repeated answers are in order of; see :mod:`discreet.tables.ids`."""
 
 
 def choose_bits(rows: int, memory: int) -> int:
@@ -298,11 +298,11 @@ class _Copy(DeclaredSource):
         return f"{self.name}, row {row + 1} of its result"
 
 
+#: Rows of a batch in person order: enough to make counting efficient, some 20 MB.
 TARGET_ROWS = 1 << 20
-"""Rows of a batch in person order: enough to make counting efficient, some 20 MB."""
 
+#: Seconds that NumPy needs per row to find persons, and to store answers.
 PLAIN_RUN, PLAIN_STORE = 1e-8, 2e-8
-"""Seconds that NumPy needs per row to find persons, and to store answers."""
 
 
 class Rows(Protocol):

@@ -42,16 +42,16 @@ from discreet.tables.reading import Reading
 from discreet.tables.scales import CategoryScale
 from discreet.types import Int64Array
 
+#: Seconds between two checkpoints: a crash costs no more work than that.
 INTERVAL = 5.0
-"""Seconds between two checkpoints: a crash costs no more work than that."""
 
+#: A save that takes longer than this many seconds (very many items) happens less often, so that
+#: saving takes at most a tenth of the time.
 SLOW_SAVE, SHARE = 0.5, 10.0
-"""A save that takes longer than this many seconds (very many items) happens less often, so that
-saving takes at most a tenth of the time."""
 
 STATE_VERSION = 2
+#: What a file of partial counts says beside them.
 NOTE = {"fingerprint": str, "state": BatchPosition, "scale": CategoryScale | None}
-"""What a file of partial counts says beside them."""
 
 _NONE = np.zeros(0, dtype=np.int64)
 

@@ -60,8 +60,8 @@ from discreet.tables.sources import NotUtf8
 T = TypeVar("T")
 Total = TypeVar("Total")
 
+#: Rows from which on the compiled loops are worth their loading time at once.
 MANY_ROWS = 5_000_000
-"""Rows from which on the compiled loops are worth their loading time at once."""
 
 
 @dataclass(frozen=True)

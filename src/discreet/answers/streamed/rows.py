@@ -97,16 +97,16 @@ class PersonBatch:
     position: BatchPosition = BatchPosition()
 
 
+#: Texts that are one-to-one with 64-bit numbers: no leading zeros, no plus sign.
 _WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
-"""Texts that are one-to-one with 64-bit numbers: no leading zeros, no plus sign."""
 
 
+#: Items that are numbers below this are looked up in a table of one megabyte, not hashed.
 LOOKUP_SIZE = 1 << 18
-"""Items that are numbers below this are looked up in a table of one megabyte, not hashed."""
+#: Answers that are numbers below this are looked up as well: a power of two above 10 categories.
 SMALL_NUMBERS = 16
-"""Answers that are numbers below this are looked up as well: a power of two above 10 categories."""
+#: Seconds that hashing an item takes per row.
 PLAIN_ROW = 1e-8
-"""Seconds that hashing an item takes per row."""
 
 
 class NotNumbers(Exception):
@@ -410,8 +410,8 @@ def _equals(column: Any, text: str) -> npt.NDArray[np.bool_]:
     return np.asarray(same[read_integers(ids.indices)])
 
 
+#: Cells packed together: 16 MB before packing.
 CELLS = 1 << 24
-"""Cells packed together: 16 MB before packing."""
 
 
 class WideRows:

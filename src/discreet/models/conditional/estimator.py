@@ -39,10 +39,10 @@ from discreet.results.estimate import Estimate, FitWarning, Status
 from discreet.text import name_some
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 
+#: The information matrix is dense: 800 MB here.
 NODE_LIMIT = 10_000
-"""The information matrix is dense: 800 MB here."""
+#: Seconds.
 WORK_LIMIT = 3600.0
-"""Seconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -370,10 +370,10 @@ def _choose_task(answers: Answers, model_name: str, anchors: KnownItems | None) 
 # with them.
 
 
+#: Foretold seconds on one core up to which conditional likelihood is taken.
 WORK_SECONDS = 2.0
-"""Foretold seconds on one core up to which conditional likelihood is taken."""
+#: Cells of a sample of persons; if all their patterns differ, it alone is too much work.
 SAMPLE_CELLS = 4_000_000
-"""Cells of a sample of persons; if all their patterns differ, it alone is too much work."""
 FEWEST_SAMPLED = 2000
 
 TOOK_CONDITIONAL = (

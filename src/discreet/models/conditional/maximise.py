@@ -41,35 +41,35 @@ from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 # answered few of many items are looked at over their own items only.
 
 
+#: Complex numbers per work array, [row, angle, node]: 4 MB.
 BATCH_CELLS = 1 << 18
-"""Complex numbers per work array, [row, angle, node]: 4 MB."""
+#: At least a person for so many nodes in a batch, as its matrix product has to be added up.
 BATCH_NODES = 64
-"""At least a person for so many nodes in a batch, as its matrix product has to be added up."""
+#: Angles with a weight, for sizes of batches.
 USUAL_ANGLES = 16
-"""Angles with a weight, for sizes of batches."""
+#: Enough to halve any bracket to a small part of a logit.
 HALVINGS = 60
-"""Enough to halve any bracket to a small part of a logit."""
+#: Standard deviations by which the expected score may miss the score it is meant for.
 CLOSE = 0.1
-"""Standard deviations by which the expected score may miss the score it is meant for."""
+#: Width, in standard deviations, of the neighbouring scores of one pattern in a block.
 STACKED = 2.0
-"""Width, in standard deviations, of the neighbouring scores of one pattern in a block."""
+#: Pairs of nodes, summed over the blocks of a pattern, that are worth a batch of their own.
 OWN_PAIRS = 200_000
-"""Pairs of nodes, summed over the blocks of a pattern, that are worth a batch of their own."""
+#: Ratio of the standard deviations of scores within one class.
 ALIKE = 1.2
-"""Ratio of the standard deviations of scores within one class."""
+#: Persons for whom shared tables, which need logarithms, are cheaper than products of each.
 WORTH_SHARING = 16
-"""Persons for whom shared tables, which need logarithms, are cheaper than products of each."""
+#: Of a whole fit, per combination of answered items and score.
 ENTRY_SECONDS = 1e-5
-"""Of a whole fit, per combination of answered items and score."""
+#: Per person and angle, for each node and each pair of nodes: one matrix product.
 WIDE_CELL, WIDE_PAIR = 6e-8, 2.4e-10
-"""Per person and angle, for each node and each pair of nodes: one matrix product."""
+#: The same with tables of one's own, and with small products added at their places.
 NARROW_CELL, NARROW_PAIR = 6e-7, 3e-9
-"""The same with tables of one's own, and with small products added at their places."""
+#: How much more items with several steps take: wider scores need more angles, a start from
+#: frequencies needs more second derivatives.
 STEP_FACTOR = 3.0
-"""How much more items with several steps take: wider scores need more angles, a start from
-frequencies needs more second derivatives."""
+#: Per cube of the nodes: factorisations and the covariance matrix.
 SOLVE_SECONDS = 3e-10
-"""Per cube of the nodes: factorisations and the covariance matrix."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,21 +275,21 @@ def _fill_blocks(
     return AbilityBatch(items, None, entries.score[row], entries.persons[row] * inside, tilt)
 
 
+#: Logits; a step with second derivatives of its own point squares the error.
 NEWTON_TOL = 1e-6
-"""Logits; a step with second derivatives of its own point squares the error."""
+#: Other steps are repeated until they are this small; then comes one of the kind above.
 STEP_TOL = 1e-9
-"""Other steps are repeated until they are this small; then comes one of the kind above."""
+#: From the refined estimate 4 to 8 steps are taken; 100 means that something is wrong.
 STEPS = 100
-"""From the refined estimate 4 to 8 steps are taken; 100 means that something is wrong."""
+#: Part of the step before above which the second derivatives are renewed.
 SLOW = 0.3
-"""Part of the step before above which the second derivatives are renewed."""
+#: A step of so many logits that gains no more likelihood than this: the maximum is at infinity.
+#: At a maximum every set of items is crossed by at least one answer, so steps like this gain 1e-3.
 LONG, NO_GAIN = 0.1, 1e-7
-"""A step of so many logits that gains no more likelihood than this: the maximum is at infinity.
-At a maximum every set of items is crossed by at least one answer, so steps like this gain 1e-3."""
+#: Part of a parameter's information, all others given, below which nothing is known of it.
 SINGULAR = 1e-12
-"""Part of a parameter's information, all others given, below which nothing is known of it."""
+#: Up to here NumPy inverts within some milliseconds; scipy.linalg takes 0.2 s to import.
 SMALL_NODES = 200
-"""Up to here NumPy inverts within some milliseconds; scipy.linalg takes 0.2 s to import."""
 
 
 class Undetermined(NotConverged):

@@ -34,22 +34,22 @@ from discreet.types import BoolArray, FloatArray, IndexArray
 
 ComplexArray = npt.NDArray[np.complex128]
 
+#: Minus the logarithm of what is neglected, relative to the probability of the score: 1e-13.
 LOG_TOL = 30.0
-"""Minus the logarithm of what is neglected, relative to the probability of the score: 1e-13."""
+#: Variances of scores below this are not told apart.
 SMALL_VARIANCE = 1e-12
-"""Variances of scores below this are not told apart."""
+#: Largest shift of the ability that bounds a tail, in logits.
 MOST_BEND = 20.0
-"""Largest shift of the ability that bounds a tail, in logits."""
+#: With no more scores to either side all of them are told apart, without a bound.
 FEW_SCORES = 30
-"""With no more scores to either side all of them are told apart, without a bound."""
+#: Weight of an angle that is left out.
 NEGLIGIBLE = 1e-16
-"""Weight of an angle that is left out."""
+#: Pairs of nodes, summed over blocks, whose products take about a millisecond.
 CHEAP_PAIRS = 1_000_000
-"""Pairs of nodes, summed over blocks, whose products take about a millisecond."""
+#: Width, in standard deviations of the score, of the classes of abilities that share tables.
 SHARED = 1.0
-"""Width, in standard deviations of the score, of the classes of abilities that share tables."""
+#: Up to here every thread has second derivatives of its own: 32 MB each.
 SHARED_NODES = 2000
-"""Up to here every thread has second derivatives of its own: 32 MB each."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,8 @@ from discreet.answers.protocol import Job
 from discreet.counts.planes import AnswerStore, SparseRows
 from discreet.types import FloatArray, IndexArray, Int64Array, UInt64Array
 
+#: Cells of the answer matrix looked at together: 4 MB, and 32 MB of hashes.
 CHUNK_CELLS = 1 << 22
-"""Cells of the answer matrix looked at together: 4 MB, and 32 MB of hashes."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,15 +29,15 @@ from discreet.models.facets.structure import WITHIN_ITEM, FacetDesign, FacetTerm
 from discreet.results.facets import LevelStatus
 from discreet.types import BoolArray, FloatArray, Int64Array
 
+#: Pairs up to which the linear programme is set up: about a second.
 MOST_PAIRS = 3_000_000
-"""Pairs up to which the linear programme is set up: about a second."""
 MOST_PARAMETERS = 1_500
+#: Moves that differ by less are the same: the linear programme is solved to 1e-7.
 SAME_MOVE = 1e-5
-"""Moves that differ by less are the same: the linear programme is solved to 1e-7."""
+#: Rows that the linear programme begins with, and gets in addition where they do not suffice.
 ROWS_AT_ONCE = 5_000
-"""Rows that the linear programme begins with, and gets in addition where they do not suffice."""
+#: How far apart ratings are that are looked at first.
 NEIGHBOURS = 2
-"""How far apart ratings are that are looked at first."""
 
 
 @dataclass(frozen=True, eq=False)

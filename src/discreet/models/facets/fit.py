@@ -48,8 +48,8 @@ from discreet.results.thresholds import Thresholds, pad_steps
 from discreet.text import count_of, name_some
 from discreet.types import BoolArray, FloatArray, Int64Array, Within
 
+#: A level with fewer persons has a model-based standard error.
 FEW_PERSONS = 5
-"""A level with fewer persons has a model-based standard error."""
 
 
 @dataclass(frozen=True)
@@ -342,10 +342,7 @@ def _solve_conditional(design: FacetDesign, ratings: RatingSource) -> FacetNumbe
 
 
 def _assemble(
-    design: FacetDesign,
-    links: Sequence[LevelLinks],
-    ratings: RatingSource,
-    numbers: FacetNumbers,
+    design: FacetDesign, links: Sequence[LevelLinks], ratings: RatingSource, numbers: FacetNumbers
 ) -> Estimate:
     n_nodes, n_items = design.n_nodes, len(design.items)
     nodes = np.where(design.keeps_node, numbers.thresholds[:n_nodes], np.nan)
@@ -398,10 +395,7 @@ def _split_covariance(
 
 
 def _list_facets(
-    design: FacetDesign,
-    links: Sequence[LevelLinks],
-    ratings: RatingSource,
-    numbers: FacetNumbers,
+    design: FacetDesign, links: Sequence[LevelLinks], ratings: RatingSource, numbers: FacetNumbers
 ) -> dict[str, FacetLevels]:
     tables = {}
     n_ratings, n_persons = count_levels(design, ratings)
@@ -488,8 +482,8 @@ _REASONS = {
 # ratings.
 
 
+#: Additions per step: about five minutes.
 MOST_WORK = 2e11
-"""Additions per step: about five minutes."""
 STEPS = 100
 LONGEST_STEP = 2.0
 

@@ -27,8 +27,8 @@ from discreet.log import LOG
 from discreet.models.facets import kernels
 from discreet.types import BoolArray, FloatArray, IndexArray, Int32Array, Int64Array
 
+#: Thresholds beyond it would overflow; a fit never needs them.
 LARGEST_LOGIT = 250.0
-"""Thresholds beyond it would overflow; a fit never needs them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,20 +211,20 @@ class RatingPairs:
 # where the gradient is zero, and the solver of the last matrix for standard errors.
 
 
+#: Up to here the matrix is factorised: a second at most.
 DENSE_PARAMETERS = 1500
-"""Up to here the matrix is factorised: a second at most."""
+#: Columns of the block that preconditions conjugate gradients: items, where they are so few.
 BLOCK_PARAMETERS = 2000
-"""Columns of the block that preconditions conjugate gradients: items, where they are so few."""
 NEWTON_STEPS = 60
+#: Logits; a longer Newton step is shortened.
 LONGEST_STEP = 3.0
-"""Logits; a longer Newton step is shortened."""
+#: Logits that the last step may move any parameter; of many parameters ``LARGE_TOLERANCE``.
 TOLERANCE = 1e-9
-"""Logits that the last step may move any parameter; of many parameters ``LARGE_TOLERANCE``."""
 LARGE_TOLERANCE = 1e-7
+#: Logits from zero at which a parameter counts as running away: far beyond what ratings tell.
 FARTHEST = 25.0
-"""Logits from zero at which a parameter counts as running away: far beyond what ratings tell."""
+#: The matrix is computed again where a step with an old one shrinks the gradient less than so.
 SLOW = 0.1
-"""The matrix is computed again where a step with an old one shrinks the gradient less than so."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -413,9 +413,7 @@ class RunningAway(NotConverged):
 
 
 def maximise_pairs(
-    batches: Iterable[RatingPairs],
-    structure: LinearStructure,
-    start: FloatArray | None = None,
+    batches: Iterable[RatingPairs], structure: LinearStructure, start: FloatArray | None = None
 ) -> PairSolution:
     """Find the parameters at which the gradient of the pairs' likelihood is zero.
 

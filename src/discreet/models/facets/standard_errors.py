@@ -30,16 +30,16 @@ from discreet.models.facets.structure import FacetDesign
 from discreet.results.facets import ItemEffectTest
 from discreet.types import BoolArray, FloatArray, IndexArray
 
+#: Random signs per person; fewer where the matrix has more than ``MANY_ENTRIES``.
 DRAWS, FEW_DRAWS = 64, 24
-"""Random signs per person; fewer where the matrix has more than ``MANY_ENTRIES``."""
 MANY_ENTRIES = 50_000_000
+#: Persons x parameters^2 up to which the covariance is summed exactly.
 EXACT_WORK = 1e11
-"""Persons x parameters^2 up to which the covariance is summed exactly."""
 PERSONS_AT_ONCE = 20_000
+#: With fewer persons for each difference the test of an item effect is not made.
 PERSONS_PER_DEGREE = 5
-"""With fewer persons for each difference the test of an item effect is not made."""
+#: Relative accuracy of a solution for a draw, which is random anyway.
 SOLVED = 1e-3
-"""Relative accuracy of a solution for a draw, which is random anyway."""
 
 
 class Centring:
@@ -250,11 +250,7 @@ def redraw_ratings(
 
 
 def draw_model_variances(
-    stage: Stage,
-    design: FacetDesign,
-    ratings: Ratings,
-    within: str | None,
-    is_few: BoolArray,
+    stage: Stage, design: FacetDesign, ratings: Ratings, within: str | None, is_few: BoolArray
 ) -> FloatArray:
     """Return variances of all columns, model-based for those of few persons.
 

@@ -54,11 +54,7 @@ class Description:
 
 
 def describe_structure(
-    text: str | None,
-    facets: Sequence[str],
-    *,
-    model: str = "auto",
-    features: Sequence[str] = (),
+    text: str | None, facets: Sequence[str], *, model: str = "auto", features: Sequence[str] = ()
 ) -> Description:
     """Read a description; by default every facet is a term of its own.
 

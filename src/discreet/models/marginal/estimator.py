@@ -34,8 +34,8 @@ from discreet.text import name_some
 from discreet.types import FloatArray, IndexArray, Int64Array
 
 DISTRIBUTIONS = ("normal", "empirical")
+#: The information matrix is dense, and is built once for every node of the grid.
 ITEM_LIMIT = 5000
-"""The information matrix is dense, and is built once for every node of the grid."""
 
 
 def fit_marginal(

@@ -27,28 +27,28 @@ from discreet.models.structure import Structure
 from discreet.results.estimate import Solution
 from discreet.types import FloatArray, Int64Array
 
+#: Half-width of the normal grid in standard deviations: 1e-10 of the mass lies outside.
 REACH = 6.5
-"""Half-width of the normal grid in standard deviations: 1e-10 of the mass lies outside."""
+#: Logits, far below any standard error.
 STEP_TOL = 1e-7
-"""Logits, far below any standard error."""
+#: Newton steps; about 10 are taken.
 STEPS = 200
-"""Newton steps; about 10 are taken."""
+#: A step that is not this much shorter than the last asks for new second derivatives.
 REFRESH = 0.2
-"""A step that is not this much shorter than the last asks for new second derivatives."""
+#: Below this the answers hardly tell persons apart and the estimate is at its boundary.
 SMALL_SD = 0.02
-"""Below this the answers hardly tell persons apart and the estimate is at its boundary."""
 NODES_EMPIRICAL = 61
+#: EM rounds for the weights between two steps for the difficulties.
 WEIGHT_ROUNDS = 30
-"""EM rounds for the weights between two steps for the difficulties."""
 EMPIRICAL_ROUNDS = 300
+#: Logits.
 EMPIRICAL_TOL = 1e-6
-"""Logits."""
 FLAT_STEP = 1e-4
+#: A step of ``FLAT_STEP`` logits is accepted as the last one where a round gains less than this.
+#: Log-likelihood of all answers; a standard error away from the maximum it is lower by 1/2.
 GAIN = 1e-3
-"""A step of ``FLAT_STEP`` logits is accepted as the last one where a round gains less than this.
-Log-likelihood of all answers; a standard error away from the maximum it is lower by 1/2."""
+#: Information relative to its median in a direction that the answers hardly determine.
 FLAT = 1e-3
-"""Information relative to its median in a direction that the answers hardly determine."""
 
 
 def maximise_marginal(

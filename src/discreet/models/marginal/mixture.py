@@ -20,12 +20,12 @@ from discreet.results.estimate import Solution
 from discreet.results.thresholds import log_weights
 from discreet.types import FloatArray, IndexArray, Int64Array
 
+#: Numbers per work array: 16 MB.
 CHUNK_CELLS = 1 << 21
-"""Numbers per work array: 16 MB."""
+#: Share of answered items below which sparse products beat dense ones (about 1/400 pairs).
 SPARSE_FILL = 0.05
-"""Share of answered items below which sparse products beat dense ones (about 1/400 pairs)."""
+#: Nodes with less than this share of all persons are left out of second derivatives.
 NEGLIGIBLE = 1e-12
-"""Nodes with less than this share of all persons are left out of second derivatives."""
 
 
 @dataclass(frozen=True, eq=False)

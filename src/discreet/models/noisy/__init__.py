@@ -28,12 +28,12 @@ PRIOR_SPREAD = 0.9
 # estimate costs nothing, but a short interval around it would be a claim.
 HONEST_SPREAD = 1.05
 
+#: From here on a tridiagonal form is cheaper than all eigenvectors.
 TRIDIAGONAL_ITEMS = 200
-"""From here on a tridiagonal form is cheaper than all eigenvectors."""
 
+#: Beyond this the term that all spreads share hides their differences by rounding (2e-9 of
+#: the spread at this limit).
 LARGEST_EXPLAINED = 1e10
-"""Beyond this the term that all spreads share hides their differences by rounding (2e-9 of
-the spread at this limit)."""
 
 
 @dataclass(frozen=True, eq=False)

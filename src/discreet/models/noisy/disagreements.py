@@ -32,23 +32,23 @@ _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 ABILITY_MEANS = (-1.5, -0.75, 0.0, 0.75, 1.5)
 ABILITY_SPREADS = (0.4, 0.8, 1.2, 1.8, 2.6)
 
+#: Below this many items a surface over (b_i, b_j) has too few pairs behind each coefficient.
 SMOOTH_ITEMS = 12
-"""Below this many items a surface over (b_i, b_j) has too few pairs behind each coefficient."""
 
 SMOOTH_TERMS = 8
 
+#: A surface coefficient is kept from sqrt(5) standard errors on (non-negative garrote).
 KEEP = 5.0
-"""A surface coefficient is kept from sqrt(5) standard errors on (non-negative garrote)."""
 
 LOW_RANK_ITEMS = 8
+#: Below this many items too few pairs are behind each row to tell its effect from noise.
 ROW_ITEMS = 8
-"""Below this many items too few pairs are behind each row to tell its effect from noise."""
 
+#: Row effects vary by no more than this share of their mean, however loud the noise is.
 ROW_SPREAD = 0.7
-"""Row effects vary by no more than this share of their mean, however loud the noise is."""
 
+#: Relative misfit of the model that is expected before looking: carries few pairs (m = 3).
 MISFIT = 0.15
-"""Relative misfit of the model that is expected before looking: carries few pairs (m = 3)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,22 +24,22 @@ from discreet.models.noisy import (
 from discreet.models.noisy.disagreements import Disagreements, PairLayout, denoise_disagreements
 from discreet.types import FloatArray
 
+#: From here on four rounds instead of eight: with 500 items no difficulty moved by more than a
+#: tenth of its standard error after the fourth, and the error not at all.
 MANY_ITEMS = 400
-"""From here on four rounds instead of eight: with 500 items no difficulty moved by more than a
-tenth of its standard error after the fourth, and the error not at all."""
 
+#: Difficulties and posterior mean differ in size by a tenth at most while the loop contracts.
+#:
+#: Where noise hides the disagreements the loop can feed on itself (one release in 50 with 200
+#: items, 200 persons and epsilon .1); then the posterior mean, which counts sampling in full,
+#: stands.
 RUNAWAY = 1.3
-"""Difficulties and posterior mean differ in size by a tenth at most while the loop contracts.
 
-Where noise hides the disagreements the loop can feed on itself (one release in 50 with 200 items,
-200 persons and epsilon .1); then the posterior mean, which counts sampling in full, stands.
-"""
-
+#: The loop rests when no difficulty moves by more than 2% of its standard error, or .001.
 SETTLED, SMALLEST_CHANGE = 0.02, 1e-3
-"""The loop rests when no difficulty moves by more than 2% of its standard error, or .001."""
 
+#: No difficulty moves by more than this in one step: tanh is linear about that far.
 LONGEST_STEP = 1.0
-"""No difficulty moves by more than this in one step: tanh is linear about that far."""
 
 
 @dataclass(frozen=True)
@@ -179,8 +179,8 @@ def _limit(old: FloatArray, new: FloatArray) -> FloatArray:
 # errors with the covariance. Errors are pooled over items as a smooth function of the difficulty,
 # so a few draws are enough.
 
+#: Squared errors to pool: the ratio is then good to about 8%.
 POOLED_ERRORS = 500
-"""Squared errors to pool: the ratio is then good to about 8%."""
 
 FEWEST_DRAWS, MOST_DRAWS = 1, 25
 SMALLEST_RATIO, LARGEST_RATIO = 0.5, 9.0

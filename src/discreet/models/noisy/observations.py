@@ -18,13 +18,7 @@ import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
 from discreet.errors import BadUsage
-from discreet.models.noisy import (
-    HONEST_SPREAD,
-    LinearView,
-    NoiseFit,
-    laplacian,
-    tanh_differences,
-)
+from discreet.models.noisy import HONEST_SPREAD, LinearView, NoiseFit, laplacian, tanh_differences
 from discreet.models.noisy.disagreements import Disagreements, PairLayout
 from discreet.models.noisy.iterate import (
     Around,
@@ -211,8 +205,8 @@ def _bootstrap_covariance(
     return covariance, float(ratio.mean())
 
 
+#: Post-processing is reproducible: this seed is public and has nothing to do with any noise.
 PUBLIC_SEED = 20240229
-"""Post-processing is reproducible: this seed is public and has nothing to do with any noise."""
 
 
 def check_matrix_shape(matrix: FloatArray, m: int) -> None:
@@ -234,8 +228,8 @@ def check_matrix_shape(matrix: FloatArray, m: int) -> None:
 # disagreements simply weighs little.
 
 
+#: The least count that the chain takes, as printed in the paper.
 FLOOR = 1.0
-"""The least count that the chain takes, as printed in the paper."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -377,17 +371,17 @@ def fit_noisy_pairs(
 # ``D_ij (1 - tanh^2)``, twice its slope, where the pairs of one person hang together. And a judge's
 # weight is one, or less where the noise asked for it, so twice the slope is an upper bound.
 
+#: Sampling variance of a comparison's outcome over the slope of its mean.
 SAMPLING_RATIO = 2.0
-"""Sampling variance of a comparison's outcome over the slope of its mean."""
 
+#: Smallest eigenvalue of the normalised Laplacian of the comparisons: 1 for random pairs, also
+#: where some objects are drawn more often (.88 to 1.03 on average over releases with 20 or 50
+#: objects and epsilon 1 or 3); .35 to .5 where only objects of like strength meet and the noise
+#: lets it show.
 WEAK_LINK, FIRM_LINK = 0.5, 0.8
-"""Smallest eigenvalue of the normalised Laplacian of the comparisons: 1 for random pairs, also
-where some objects are drawn more often (.88 to 1.03 on average over releases with 20 or 50 objects
-and epsilon 1 or 3); .35 to .5 where only objects of like strength meet and the noise lets it
-show."""
 
+#: With fewer the eigenvalues of random pairs spread too far to tell a design from chance.
 FEWEST_OBJECTS = 8
-"""With fewer the eigenvalues of random pairs spread too far to tell a design from chance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -453,11 +447,7 @@ def fit_net_wins(
 
 
 def fit_win_pairs(
-    wins: FloatArray,
-    *,
-    variance: float,
-    ceiling: float | None = None,
-    standard_errors: bool = True,
+    wins: FloatArray, *, variance: float, ceiling: float | None = None, standard_errors: bool = True
 ) -> NoiseFit:
     """Fit strengths to noisy wins ``wins[i, j]``: i beat j.
 

@@ -52,17 +52,17 @@ from discreet.types import Estimator, FloatArray
 # drawn from the noise-aware fit, noise added, counts floored, the chain solved again.
 
 
+#: Largest share of raised counts with standard errors (docs/paper.md has coverage by share).
 FLOOR_LIMIT = 0.02
-"""Largest share of raised counts with standard errors (docs/paper.md has coverage by share)."""
 
+#: Simulated releases: a standard error is then good to 5%.
 DRAWS = 200
-"""Simulated releases: a standard error is then good to 5%."""
 
+#: Simulated persons; the deviations of more are scaled up from those of so many.
 MOST_PERSONS = 1_000
-"""Simulated persons; the deviations of more are scaled up from those of so many."""
 
+#: Rounds of the fixed point that splits an item's counts into factors.
 MATCH_ROUNDS = 20
-"""Rounds of the fixed point that splits an item's counts into factors."""
 
 DrawNoise = Callable[[int, np.random.Generator], FloatArray]
 
@@ -121,12 +121,7 @@ def fit_spectral(pairs: PairMatrix) -> SpectralFit:
 
 
 def simulate_covariance(
-    pairs: PairMatrix,
-    fit: NoiseFit,
-    *,
-    draw_noise: DrawNoise,
-    persons: int | None,
-    answers: int,
+    pairs: PairMatrix, fit: NoiseFit, *, draw_noise: DrawNoise, persons: int | None, answers: int
 ) -> FloatArray:
     """Mean square error matrix of the spectral estimate over simulated releases.
 
@@ -305,9 +300,9 @@ def estimate_release(
     return estimate
 
 
+#: Variance that noise is credited with at least: far below that of sampling, and the equations
+#: stay solvable at an epsilon in the hundreds, where next to no noise is drawn.
 LEAST_VARIANCE = 1e-6
-"""Variance that noise is credited with at least: far below that of sampling, and the equations
-stay solvable at an epsilon in the hundreds, where next to no noise is drawn."""
 
 
 def fit_released_margins(release: Release, standard_errors: bool) -> NoiseFit:
@@ -463,6 +458,7 @@ def fit_released_totals(release: Release, standard_errors: bool) -> TotalsFit:
     )
 
 
+#: The noise-aware fit of each mechanism's released values, by the mechanism's name.
 FITS: dict[str, Callable[[Release, bool], NoiseFit | TotalsFit]] = {
     "margins": fit_released_margins,
     "laplace-margins": fit_released_margins,
@@ -474,7 +470,6 @@ FITS: dict[str, Callable[[Release, bool], NoiseFit | TotalsFit]] = {
     "net-wins": fit_released_net_wins,
     "win-pairs": fit_released_wins,
 }
-"""The noise-aware fit of each mechanism's released values, by the mechanism's name."""
 
 
 def fill_matrix(values: npt.NDArray[Any], items: int) -> FloatArray:

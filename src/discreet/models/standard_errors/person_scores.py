@@ -17,19 +17,19 @@ from discreet.answers.protocol import stand_for
 from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.types import FloatArray, IndexArray, Int64Array, UInt64Array
 
+#: Cells of a chunk of persons: the few arrays of 1.6 MB stay in cache.
 CHUNK_CELLS = 200_000
-"""Cells of a chunk of persons: the few arrays of 1.6 MB stay in cache."""
+#: At least 512 persons in a chunk, so that with many items the matrix products stay efficient.
 CHUNK_WORDS = 8
-"""At least 512 persons in a chunk, so that with many items the matrix products stay efficient."""
+#: Items up to which a table of all pairs is kept (32 MB).
 TABLE_ITEMS = 2000
-"""Items up to which a table of all pairs is kept (32 MB)."""
+#: With more items the table is made anew for every chunk, in slices of so many rows.
 TABLE_ROWS = 256
-"""With more items the table is made anew for every chunk, in slices of so many rows."""
+#: Takers of an item whose scores are enough: a standard error has then a relative error of about
+#: 1 / sqrt(2 ENOUGH) = 0.5%.
 ENOUGH = 20_000
-"""Takers of an item whose scores are enough: a standard error has then a relative error of about
-1 / sqrt(2 ENOUGH) = 0.5%."""
+#: A person who is nearly the only link of an item would otherwise get an unbounded factor.
 MAX_LEVERAGE = 0.5
-"""A person who is nearly the only link of an item would otherwise get an unbounded factor."""
 
 
 class PairContribution(Protocol):

@@ -35,11 +35,11 @@ from discreet.models.standard_errors.person_scores import (
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.types import FloatArray
 
+#: Energy of an error relative to that of its solution, as the approximate inverse measures it:
+#: far below the sampling error of a standard error.
 COLUMN_TOL = 1e-4
-"""Energy of an error relative to that of its solution, as the approximate inverse measures it:
-far below the sampling error of a standard error."""
+#: Rounds with diagonal scaling that well linked items need at most.
 FEW_ROUNDS = 40
-"""Rounds with diagonal scaling that well linked items need at most."""
 MANY_ROUNDS = 1000
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -103,30 +103,30 @@ def _inner(left: FloatArray, right: FloatArray) -> FloatArray:
 
 Solver = Callable[[FloatArray], FloatArray]
 
+#: Persons up to which large problems are solved exactly, one column a person.
 EXACT_PERSONS = 5000
-"""Persons up to which large problems are solved exactly, one column a person."""
+#: Items up to which a dense matrix may be factorised: 1.6 GB in single precision.
 FACTOR_ITEMS = 20_000
-"""Items up to which a dense matrix may be factorised: 1.6 GB in single precision."""
+#: Draws of signs, at most and at least. Without the control variate a standard error from N
+#: draws has a relative error of 1/sqrt(2 N): 2.2% and 12.5%.
 DRAWS, FEWEST_DRAWS = 1000, 32
-"""Draws of signs, at most and at least. Without the control variate a standard error from N
-draws has a relative error of 1/sqrt(2 N): 2.2% and 12.5%."""
+#: Cells of all mixed columns: 160 MB. With 200,000 items that is 100 draws.
 DRAW_CELLS = 20_000_000
-"""Cells of all mixed columns: 160 MB. With 200,000 items that is 100 draws."""
+#: Relative error of a standard error at which drawing stops.
 ENOUGH = 0.02
-"""Relative error of a standard error at which drawing stops."""
+#: Conjugate gradients beat a factorisation (m^3 / 3) while 30 rounds a column (2 m^2 each) are
+#: fewer, that is with fewer than one column in about 200 items.
 ITERATIVE_SHARE = 200
-"""Conjugate gradients beat a factorisation (m^3 / 3) while 30 rounds a column (2 m^2 each) are
-fewer, that is with fewer than one column in about 200 items."""
+#: Columns on which a factorisation in single precision is checked.
 PROBES = 16
-"""Columns on which a factorisation in single precision is checked."""
+#: Relative residual that it may leave: far below the sampling error of a standard error.
 ROUGH_TOL = 1e-4
-"""Relative residual that it may leave: far below the sampling error of a standard error."""
+#: Cells of the right-hand sides that are solved for together: 16 MB.
 COLUMN_CELLS = 2_000_000
-"""Cells of the right-hand sides that are solved for together: 16 MB."""
+#: Signs that are drawn together: 32 MB.
 SIGN_CELLS = 4_000_000
-"""Signs that are drawn together: 32 MB."""
+#: A product of two cells takes so many times as long in a sparse matrix product as in a dense.
 SPARSE_GAIN = 32
-"""A product of two cells takes so many times as long in a sparse matrix product as in a dense."""
 
 
 @dataclass(frozen=True, eq=False)

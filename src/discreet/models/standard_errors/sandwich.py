@@ -54,8 +54,8 @@ from discreet.results.estimate import FitWarning, WarningKind
 from discreet.text import count_of, name_some
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 
+#: Items up to which the full covariance is kept (32 MB); above, standard errors only.
 COVARIANCE_LIMIT = 2000
-"""Items up to which the full covariance is kept (32 MB); above, standard errors only."""
 NO_COVARIANCE = f"no covariance above {COVARIANCE_LIMIT:,} items: "
 NO_STEP_COVARIANCE = (
     f"no covariance of thresholds above {COVARIANCE_LIMIT:,} steps, only that of locations: "
@@ -244,8 +244,8 @@ def sum_item_products(store: AnswerStore, plan: ScorePlan) -> FloatArray:
 # answers the counts still give the mean and the variance of the raw scores exactly, hence a
 # normal ability distribution, and the model says what the scores of such persons would be.
 
+#: Simulated persons: the standard errors have a relative error of about 0.5%.
 SIMULATED = 20_000
-"""Simulated persons: the standard errors have a relative error of about 0.5%."""
 CHUNK = 2000
 NODES = 41
 

@@ -30,8 +30,8 @@ SEEDED_NOISE = mark("not private: the noise came from a seeded source, which exi
 
 # Below this the tail arithmetic would come near the smallest floats; no release needs it.
 SMALLEST_DELTA = 1e-200
+#: Below this the noise is a billion times the counts, and ratios of it leave the floats.
 SMALLEST_EPSILON = 1e-9
-"""Below this the noise is a billion times the counts, and ratios of it leave the floats."""
 
 
 class Neighbours(StrEnum):

@@ -359,10 +359,7 @@ def _check_sigmas(sigmas: Sequence[Fraction]) -> None:
 
 
 def calibrate_laplace(
-    l1: int,
-    budget: Budget,
-    *,
-    mechanism: str = "discrete Laplace noise",
+    l1: int, budget: Budget, *, mechanism: str = "discrete Laplace noise"
 ) -> tuple[Fraction, Spend]:
     """Return the scale of discrete Laplace noise, L1 sensitivity over epsilon, and its spend.
 

@@ -110,11 +110,7 @@ class Spend:
         return 0.0 if self.is_pure else tail_probability(self.bound, self.epsilon, self.neighbours)
 
     def guarantee(
-        self,
-        *,
-        is_private: bool,
-        ledger: str | None = None,
-        conditions: tuple[str, ...] = (),
+        self, *, is_private: bool, ledger: str | None = None, conditions: tuple[str, ...] = ()
     ) -> Guarantee:
         """Return the promise that goes with this spend.
 

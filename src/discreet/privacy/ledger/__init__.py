@@ -528,8 +528,8 @@ class Ledger(Guessable):
         return read_history(connection, self.path, self.key, *settings)
 
 
+#: A ledger, or its file.
 AnyLedger = Ledger | str | PathLike[str]
-"""A ledger, or its file."""
 
 
 def as_ledger(source: AnyLedger) -> Ledger:

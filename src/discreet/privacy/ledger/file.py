@@ -61,9 +61,9 @@ CREATE TABLE ledger (settings TEXT NOT NULL, key BLOB NOT NULL, head TEXT NOT NU
 {PERSONS};
 {NOISY};
 """
+#: What happens to a release, each at most once: the ledger is charged, the noisy values are
+#: committed, the release is delivered; or its values were lost, and it never will be.
 CHARGED, STORED, COMPLETED, VOID = "charged", "stored", "completed", "void"
-"""What happens to a release, each at most once: the ledger is charged, the noisy values are
-committed, the release is delivered; or its values were lost, and it never will be."""
 
 
 class MissingLedger(BadUsage, LedgerError):

@@ -37,8 +37,8 @@ from discreet.types import ComparisonMechanism, NamedMechanism
 
 AUTO = "auto"
 RELATIONS = tuple(map(str, Neighbours))
+#: Every name that a rule about mechanisms may have; "auto" is no mechanism.
 MECHANISMS = (*get_args(NamedMechanism), *get_args(ComparisonMechanism))
-"""Every name that a rule about mechanisms may have; "auto" is no mechanism."""
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from discreet.errors import BadUsage
 
 EVERYONE = "everyone"
 
+#: Steps after which the search for all sets of populations gives way to a bound.
 STEPS = 4096
-"""Steps after which the search for all sets of populations gives way to a bound."""
 
 Names = frozenset[str]
 

@@ -187,8 +187,8 @@ def _public_text(key: Any) -> str:
 # --- requests -------------------------------------------------------------------------------------
 
 FORMAT = "discreet request 2"
+#: Formats that are read too, and what requests of each do not hold yet.
 FORMER = {"discreet request 1": ("estimator", "chosen_by", "looked")}
-"""Formats that are read too, and what requests of each do not hold yet."""
 
 
 @dataclass(frozen=True)
@@ -201,13 +201,14 @@ class ExactDecimal:
         return "" if is_decimal else "which is no exact decimal"
 
 
+#: Characters of a decimal: those of the smallest number that a computer has are fewer.
 LONGEST = 800
-"""Characters of a decimal: those of the smallest number that a computer has are fewer."""
 _DECIMAL = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 Number = Annotated[str, ExactDecimal()]
+#: A value in a request; see :func:`pack`.
 Packed = str | bool | int | None | Mapping[Literal["decimal"], Number]
-"""A value in a request; see :func:`pack`."""
 COMMON = {"format": str, "purpose": str, "ledger": str, "nonce": str, "date": str}
+#: What a request holds, by what it is for; all of it, and nothing else.
 TERMS: dict[str, dict[str, Any]] = {
     "release": {
         "kind": Literal["answers", "comparisons"],
@@ -233,9 +234,8 @@ TERMS: dict[str, dict[str, Any]] = {
     },
     "approver": {"name": str, "public_key": str, "retires": bool},
 }
-"""What a request holds, by what it is for; all of it, and nothing else."""
+#: A keyword of a reader: a value, several, or several for each column.
 ReadingTerm = Packed | tuple[Packed, ...] | Mapping[str, tuple[Packed, ...]]
-"""A keyword of a reader: a value, several, or several for each column."""
 
 
 @dataclass(frozen=True)
@@ -246,11 +246,11 @@ class RightAnswers:
     in_order: tuple[tuple[str, ...], ...]
 
 
+#: What a release's order in the ledger says in the same words.
 IN_ORDER = (
     *("kind", "items", "steps", "forms", "design", "lowest", "max_answers"),
     *("estimator", "chosen_by", "looked"),
 )
-"""What a release's order in the ledger says in the same words."""
 
 
 @dataclass(frozen=True)
@@ -333,10 +333,7 @@ class Request:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
-        return {
-            "request": dict(self.body),
-            "signatures": [vars(one) for one in self.signatures],
-        }
+        return {"request": dict(self.body), "signatures": [vars(one) for one in self.signatures]}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Request:

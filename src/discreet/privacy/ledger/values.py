@@ -22,16 +22,16 @@ from discreet.atomic import create_private, make_folder, naming, sync_file, sync
 from discreet.errors import BadUsage
 
 NOISY = "CREATE TABLE noisy (reservation TEXT PRIMARY KEY, content BLOB NOT NULL)"
+#: Values up to this size are kept in the ledger itself, larger ones in a file of their own.
 INSIDE_BYTES = 64 << 20
-"""Values up to this size are kept in the ledger itself, larger ones in a file of their own."""
 
+#: Stands in the place of a reservation; none has a blank in its name.
 ROOM = "room for values"
-"""Stands in the place of a reservation; none has a blank in its name."""
 
 _RESERVATION = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_-]{0,63}")
 
+#: What an event says about values: ``sha256``, ``size``, and whether they are ``inside``.
 Facts = Mapping[str, Any]
-"""What an event says about values: ``sha256``, ``size``, and whether they are ``inside``."""
 
 
 def check_reservation(name: object) -> str:

@@ -47,6 +47,7 @@ class MechanismEntry:
         return mechanism
 
 
+#: Every mechanism by its name.
 MECHANISMS: dict[str, MechanismEntry] = {
     "margins": MechanismEntry(
         "answers", "margins.Margins", "Noise on each item's total and on the pairs that disagree."
@@ -80,14 +81,13 @@ MECHANISMS: dict[str, MechanismEntry] = {
         "comparisons", "comparisons.WinPairs", "Noise on the wins of every pair of objects."
     ),
 }
-"""Every mechanism by its name."""
 
 AUTO = "auto"
 
+#: Up to this many items, all of which a person may answer, ``pairs`` is 0 to 8% more accurate than
+#: ``margins`` on complete data; from 100 items on it is 3 to 5% less accurate, and with missing
+#: answers far less (docs/decisions/0005-margins.md).
 AUTO_PAIRS = 60
-"""Up to this many items, all of which a person may answer, ``pairs`` is 0 to 8% more accurate
-than ``margins`` on complete data; from 100 items on it is 3 to 5% less accurate, and with missing
-answers far less (docs/decisions/0005-margins.md)."""
 
 
 def mechanisms_for(kind: str) -> dict[str, MechanismEntry]:
@@ -113,8 +113,8 @@ def find_mechanism(name: str) -> CompleteMechanism:
     return MECHANISMS[name]()
 
 
+#: Settings with the typical number of what a person contributes.
 TYPICAL = ("answers", "comparisons")
-"""Settings with the typical number of what a person contributes."""
 
 
 def set_typical(mechanism: CompleteMechanism, typical: float | None) -> CompleteMechanism:

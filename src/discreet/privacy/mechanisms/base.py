@@ -29,19 +29,19 @@ if TYPE_CHECKING:  # statistics of attacks take long to load, and only audits ne
 class CompleteMechanism(ABC):
     """A mechanism with all that the library asks of it."""
 
+    #: The data it releases: ``"answers"`` or ``"comparisons"``.
     kind: ClassVar[str] = "answers"
-    """The data it releases: ``"answers"`` or ``"comparisons"``."""
+    #: Between which data sets it can promise anything.
     relations: ClassVar[frozenset[Neighbours]] = frozenset(Neighbours)
-    """Between which data sets it can promise anything."""
+    #: Whether the promise also covers which items a person answered.
     hides_pattern: ClassVar[bool] = True
-    """Whether the promise also covers which items a person answered."""
+    #: Whether items may have more than one step.
     takes_steps: ClassVar[bool] = False
-    """Whether items may have more than one step."""
+    #: Whether what is released depends on forms and on the stated design.
     takes_forms: ClassVar[bool] = False
-    """Whether what is released depends on forms and on the stated design."""
+    #: How far a group can be told apart grows with this power of its size: with the root where
+    #: everybody's answers get noise of their own.
     growth: ClassVar[float] = 1.0
-    """How far a group can be told apart grows with this power of its size: with the root where
-    everybody's answers get noise of their own."""
 
     name: str
 

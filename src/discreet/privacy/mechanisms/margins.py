@@ -48,33 +48,31 @@ from discreet.types import Int64Array
 
 Norm = Literal["euclidean", "absolute"]
 
+#: Grid steps per unit of a total. Weights are rounded to it, contributions never are.
 GRID = 2**20
-"""Grid steps per unit of a total. Weights are rounded to it, contributions never are."""
 
+#: Longest contribution, as a share of that of a person with half of ``answers`` right.
+#:
+#: Below it everybody weighs 1 / answered, which is best without noise; above it weights shrink so
+#: that contributions have equal length, which is best with noise. Between .6 and .8 no error in
+#: docs/decisions/0005-margins.md changes by more than 3%; 1 costs up to 20%.
 CLIP = 0.7
-"""Longest contribution, as a share of that of a person with half of ``answers`` right.
 
-Below it everybody weighs 1 / answered, which is best without noise; above it weights shrink so
-that contributions have equal length, which is best with noise. Between .6 and .8 no error in
-docs/decisions/0005-margins.md changes by more than 3%; 1 costs up to 20%.
-"""
-
+#: Variance ratio of a total to a disagreement, per answer, at epsilon 1.
+#:
+#: Joint differences make .15 free. It goes with the root of epsilon, from half to twice this value:
+#: the less noise there is, the less a model of the disagreements has to add to their raw values.
 SHARE = 0.3
-"""Variance ratio of a total to a disagreement, per answer, at epsilon 1.
-
-Joint differences make .15 free. It goes with the root of epsilon, from half to twice this value:
-the less noise there is, the less a model of the disagreements has to add to their raw values.
-"""
 
 FULL_ANSWERS = 0.8
+#: Where people answer at least .8 of the list, answered numbers vary little, so clipping gains
+#: little, and every pair is answered together, so that the share need not grow with epsilon.
 FULL_CLIP, FULL_SHARE = 0.85, 0.35
-"""Where people answer at least .8 of the list, answered numbers vary little, so clipping gains
-little, and every pair is answered together, so that the share need not grow with epsilon."""
 
 SHORT_LIST = 10
+#: With up to ten items too little is left to learn a model from: more for the raw values; with
+#: three, where clipping gains nothing, as much as is free when all answer (ratio 1).
 SHORT_CLIP, SHORT_SHARE = 0.85, 0.6
-"""With up to ten items too little is left to learn a model from: more for the raw values; with
-three, where clipping gains nothing, as much as is free when all answer (ratio 1)."""
 
 
 @dataclass(frozen=True)
@@ -228,18 +226,18 @@ laplace_margins = partial(Margins, "laplace-margins", "laplace")
 Weighting = Callable[[Int64Array, Int64Array], Int64Array]
 SquaredLengths = list[tuple[int, int]]
 
+#: Up to this many items every overlap of two persons is tried: a second at most.
 EXACT_ITEMS = 10
-"""Up to this many items every overlap of two persons is tried: a second at most."""
 
+#: Up to this cap every two kinds of persons are compared: 10^8 pairs, about a second.
 LARGEST_PAIRED_CAP = 200
-"""Up to this cap every two kinds of persons are compared: 10^8 pairs, about a second."""
 
+#: Up to this cap NumPy compares every two kinds of persons: a twentieth of a second, where the
+#: compiled loop has to be loaded first (half a second) or even compiled (seconds).
 PLAIN_CAP = 40
-"""Up to this cap NumPy compares every two kinds of persons: a twentieth of a second, where the
-compiled loop has to be loaded first (half a second) or even compiled (seconds)."""
 
+#: Differences are kept by the length of their totals, to 1/8192 of the longest; rounded up.
 BINS = 16384
-"""Differences are kept by the length of their totals, to 1/8192 of the longest; rounded up."""
 
 
 def margins_l2_sensitivity(

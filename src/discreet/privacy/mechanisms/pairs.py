@@ -286,8 +286,8 @@ def _accepted(items: int, coin: Fraction) -> float:
 
 
 GRAPHS = 1000
+#: The accountant knows no curve of counts below; the epsilon at 2 is then a smaller bound.
 SMALLEST_SIGMA = 2
-"""The accountant knows no curve of counts below; the epsilon at 2 is then a smaller bound."""
 
 
 def _edge_cells(calibration: NoiseCalibration, items: int) -> npt.NDArray[np.int64]:
@@ -356,8 +356,8 @@ def draw_connected_graph(m: int, probability: float, source: RandomSource) -> In
     )
 
 
+#: Up to this many items the probability of a connected graph is computed in fractions.
 EXACT_ITEMS = 24
-"""Up to this many items the probability of a connected graph is computed in fractions."""
 
 
 def connection_probability(m: int, probability: Fraction) -> float:
@@ -403,8 +403,8 @@ def _connect_exactly(m: int, probability: Fraction) -> Fraction:
     return connected[m]
 
 
+#: Up to here walking a dense table is faster than setting up scipy's sparse graph.
 FEW_ITEMS = 64
-"""Up to here walking a dense table is faster than setting up scipy's sparse graph."""
 
 
 def _reaches_all(edges: npt.NDArray[Any], m: int) -> bool:
@@ -432,8 +432,8 @@ def is_connected(edges: npt.NDArray[Any], m: int) -> bool:
     return bool(connected_components(graph, directed=False)[0] == 1)
 
 
+#: Up to this many items the largest cut is found by trying every pattern (2^11 of them).
 EXACT_CUT_ITEMS = 12
-"""Up to this many items the largest cut is found by trying every pattern (2^11 of them)."""
 
 
 def cut_bound(edges: Int64Array, m: int, max_answers: int) -> int:

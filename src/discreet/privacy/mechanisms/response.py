@@ -48,8 +48,8 @@ SHUFFLE_CONDITION = mark(
 )
 CHUNK_PERSONS = 16_384
 
+#: Matrices over items: persons who seem to have both right, one right and one wrong, both wrong.
 COUNTED = ("right_right", "right_wrong", "wrong_wrong")
-"""Matrices over items: persons who seem to have both right, one right and one wrong, both wrong."""
 
 
 @dataclass(frozen=True)
@@ -151,11 +151,7 @@ class RandomizedResponse(CompleteMechanism):
         from scipy.special import ndtri
         from scipy.stats import binom
 
-        from discreet.privacy.attack_statistics import (
-            Statistic,
-            join_values,
-            pure_epsilon,
-        )
+        from discreet.privacy.attack_statistics import Statistic, join_values, pure_epsilon
 
         first, second = cells["right"]
         direction, middle = first - second, group * (first + second) / 2

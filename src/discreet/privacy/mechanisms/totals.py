@@ -48,26 +48,23 @@ from discreet.privacy.wall import add_noise
 from discreet.secure import RandomSource
 from discreet.types import FloatArray, IndexArray, Int64Array
 
+#: Grid steps of one answer.
 GRID = 2**20
-"""Grid steps of one answer."""
 
+#: Grid steps of a moment of one person; rounding a contribution costs 1/50,000 of its length.
 MOMENT_GRID = 2**16
-"""Grid steps of a moment of one person; rounding a contribution costs 1/50,000 of its length."""
 
 SCALE_PARTS = 256
+#: How much the spread, the skewness and the kurtosis of abilities weigh against each other.
 MOMENT_SCALES = (Fraction(1), Fraction(7, 10), Fraction(1, 2))
-"""How much the spread, the skewness and the kurtosis of abilities weigh against each other."""
 
+#: Half the range from which on a moment weighs less: few answers make T3 and T4 long (T4 reaches
+#: 11.7 at four answers), and T2, which says most about abilities, would pay for it.
 WIDEST = (Fraction(2), Fraction(5, 4), Fraction(3, 2))
-"""Half the range from which on a moment weighs less: few answers make T3 and T4 long (T4 reaches
-11.7 at four answers), and T2, which says most about abilities, would pay for it."""
 
-CONTRIBUTING_SCALE = {
-    Neighbours.REPLACE_ONE: Fraction(1),
-    Neighbours.ADD_REMOVE: Fraction(7, 10),
-}
-"""How much the number of those in the moments weighs; under replace-one it costs nothing, because
-the persons that are farthest apart have the same number of answers."""
+#: How much the number of those in the moments weighs; under replace-one it costs nothing, because
+#: the persons that are farthest apart have the same number of answers.
+CONTRIBUTING_SCALE = {Neighbours.REPLACE_ONE: Fraction(1), Neighbours.ADD_REMOVE: Fraction(7, 10)}
 
 
 @dataclass(frozen=True)
@@ -243,14 +240,14 @@ def common_categories(steps: Sequence[int]) -> int:
 # --- sensitivity ---------------------------------------------------------------------------------
 
 
+#: Up to so many kinds of persons are compared each with each.
 FEW_POINTS = 2000
-"""Up to so many kinds of persons are compared each with each."""
 
+#: Widths of the boxes in which more of them are put together first.
 COARSEST, FINEST = 0.1, 1e-4
-"""Widths of the boxes in which more of them are put together first."""
 
+#: Granted to the search, whose rounding stays below 1e-12 of a moment's length.
 FLOAT_ERROR = 1e-9
-"""Granted to the search, whose rounding stays below 1e-12 of a moment's length."""
 
 
 def totals_l2_sensitivity(
@@ -369,18 +366,18 @@ def _farthest(points: FloatArray) -> FloatArray:
 
 # --- the mechanism --------------------------------------------------------------------------------
 
+#: Of the squared budget, for the moments. From .06 to .2 the error of thresholds changes by less
+#: than 8%.
 SHARE = 0.1
-"""Of the squared budget, for the moments. From .06 to .2 the error of thresholds changes by less
-than 8%."""
 
+#: Of the squared budget, for numbers of persons that are not public.
 PERSONS_SHARE = 0.03
-"""Of the squared budget, for numbers of persons that are not public."""
 
+#: Noise of how takers did, in half units, against that of an answer: twice as much in units.
 TAKERS_NOISE = 4
-"""Noise of how takers did, in half units, against that of an answer: twice as much in units."""
 
+#: Under add-remove: noise in the direction "answered at all", against that between categories.
 COUNT_NOISE = 2
-"""Under add-remove: noise in the direction "answered at all", against that between categories."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,8 +33,8 @@ from discreet.studio.pages.data import find_look
 from discreet.studio.session import CalibrationRun, StudioSession, Work
 from discreet.text import count_of, minus
 
+#: What can be said about a calibration.
 FIELDS = load_fields("calibration")
-"""What can be said about a calibration."""
 
 
 def show_form(
@@ -77,11 +77,11 @@ def describe(work: Work, run: CalibrationRun) -> str:
     return f"{work.runs.index(run) + 1}: {'; '.join([_say_settings(run.settings), *read])}"
 
 
+#: What a page calls the fields of a reading.
 READ = {part.name: part.label.lower() for part in READING} | {
     "reverse": "reversed", "ignore": "left out", "drop_rows": "rows left out",
     "key_row": "row of the key", "group": "groups", "keep": "items", "lowest": "lowest category",
 }  # fmt: skip
-"""What a page calls the fields of a reading."""
 
 
 def _say_settings(settings: Mapping[str, Any]) -> str:
@@ -208,13 +208,13 @@ def draw_scatter(columns: list[HtmlColumn]) -> Sheet | None:
     return sheet
 
 
+#: Prints the last column of the page, item by item.
 COMPARE = """
 differences = dict(zip(second.items, second.difficulty))
 for item, difficulty in zip(first.items, first.difficulty):
     if item in differences:
         print(item, f"{differences[item] - difficulty:.3f}", sep="\\t")
 """
-"""Prints the last column of the page, item by item."""
 
 
 def _write_same(work: Work, pair: list[CalibrationRun]) -> Same:

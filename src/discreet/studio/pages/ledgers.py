@@ -42,11 +42,11 @@ from discreet.studio.forms import (
 from discreet.studio.frame import Same, Secrecy, go, own_page, send_text, session_of, show
 from discreet.studio.session import StudioSession
 
+#: What can be said about a new ledger.
 FIELDS = load_fields("ledger", epsilon=NUMBER, delta=NUMBER, populations=LIST)
-"""What can be said about a new ledger."""
 
+#: What can be said about a population.
 DECLARED = load_fields("population", contains=LIST, disjoint=LIST)
-"""What can be said about a population."""
 
 USUAL = {"delta": "1e-6"}
 
@@ -219,12 +219,12 @@ def declare(request: Request, sent: dict[str, str]) -> Response:
     return go(f"/ledgers/{request.path_params['ledger']}")
 
 
+#: What a spending report can be written as, by its ending.
 REPORTS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
     "html": ("text/html", write_spending_page),
     "md": ("text/markdown", write_spending_text),
     "json": ("application/json", lambda facts: dumps(facts, indent=2, ensure_ascii=False) + "\n"),
 }
-"""What a spending report can be written as, by its ending."""
 
 
 def send_report(request: Request) -> Response:

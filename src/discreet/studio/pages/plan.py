@@ -36,17 +36,18 @@ from discreet.text import show_predicted_share
 
 MOST_ITEMS = 1000
 MOST_PERSONS = 10**9
+#: Logits: items that must lie farther apart to be told apart are never told apart.
 FAR = 10.0
-"""Logits: items that must lie farther apart to be told apart are never told apart."""
 
+#: Where sliders begin and end; one ends where another field says.
 SLIDERS = {
     "persons": (50, 1_000_000),
     "items": (5, 500),
     "answers": (2, "items"),
     "epsilon": (0.05, 10),
 }
-"""Where sliders begin and end; one ends where another field says."""
 
+#: The study and its promise.
 STUDY = load_fields(
     "study",
     persons=WHOLE,
@@ -57,15 +58,14 @@ STUDY = load_fields(
     steps=FieldKind(int),
     mechanism=FieldKind(choices={name: name for name in plannable(Neighbours.REPLACE_ONE)}),
 )
-"""The study and its promise."""
 
 SPREADS = dict.fromkeys(("difficulty_spread", "ability_spread", "ability_mean"), NUMBER)
+#: What else can be said.
 MORE = load_fields("assumptions", target_rmse=NUMBER, top=WHOLE, **SPREADS)
-"""What else can be said."""
 
 FIELDS = (*STUDY, *MORE)
+#: What stands in the fields at first.
 BEGIN = {"persons": 1000, "items": 30, "epsilon": 1.0, "delta": 1e-6}
-"""What stands in the fields at first."""
 
 
 def show_plan(request: Request) -> Response:

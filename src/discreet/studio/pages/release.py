@@ -77,8 +77,8 @@ from discreet.text import count_of, show_predicted_share
 from discreet.words import speak
 
 ITEMS_FILE = "items.csv"
+#: What the form holds beside its fields.
 BESIDE = {"account": "", "items_path": "", "kept": "", "kind": "right", "edition": "new"}
-"""What the form holds beside its fields."""
 USUAL = {"delta": "1e-6", "neighbours": "replace-one"}
 
 
@@ -316,8 +316,8 @@ def _say_sum(before: float, epsilon: float, after: float) -> str:
     )
 
 
+#: By these a release of an earlier day is recognised: public parameters, and never the answers.
 ALIKE = ("name", "items", "steps", "max_answers", "lowest", "model")
-"""By these a release of an earlier day is recognised: public parameters, and never the answers."""
 
 
 def _list_alike(terms: ReleaseForm, order: Order) -> list[LedgerEntry]:
@@ -379,8 +379,8 @@ def _check_typed(text: str, ticket: Ticket) -> None:
 
 # -- the same elsewhere ----------------------------------------------------------------------
 
+#: What the command line calls a part of who a release is.
 CALLED = {"version": "edition", "reason": "because"}
-"""What the command line calls a part of who a release is."""
 
 
 def write_release(ticket: Ticket) -> Same | None:

@@ -21,12 +21,7 @@ from discreet.items.distractors import option_map
 from discreet.report.diagnosis import Diagnosis
 from discreet.report.drawings import draw_categories, draw_curve, draw_options, draw_wright
 from discreet.report.model_findings import words_for
-from discreet.report.page import (
-    SCORE_COLUMNS,
-    SHOWN,
-    list_html_columns,
-    show_options,
-)
+from discreet.report.page import SCORE_COLUMNS, SHOWN, list_html_columns, show_options
 from discreet.report.svg import Sheet
 from discreet.report.tables import AnalysisTable
 from discreet.results.limits import Finding, Severity, say_reliability
@@ -44,8 +39,8 @@ from discreet.text import count_of, minus
 KINDS = {".html": "text/html", ".csv": "text/csv", ".xlsx": "application/vnd.ms-excel"}
 
 PAIR_COLUMNS = ("item", "other", "q3", "excess", "persons")
+#: Rows of a table about one item: pairs come in order, the most remarkable first.
 MOST_ROWS = 12
-"""Rows of a table about one item: pairs come in order, the most remarkable first."""
 
 
 def show_report(request: Request) -> Response:
@@ -80,6 +75,7 @@ def show_report(request: Request) -> Response:
 
 
 TO_DO = "What to know and what to do"
+#: Blocks of the report's template that the page folds, with what they are called.
 PARTS = {
     "all_items": "All items",
     "pictures": "Pictures",
@@ -95,7 +91,6 @@ PARTS = {
     "methods": "Methods, for a paper",
     "computed": "How it was computed",
 }
-"""Blocks of the report's template that the page folds, with what they are called."""
 
 
 @dataclass(frozen=True)
@@ -166,13 +161,13 @@ def _say_scale(test: Diagnosis) -> str:
     return "Works as one scale." if verdicts.get("dimensionality") == "holds" else "Calibrated."
 
 
+#: What a reliability allows, from which value on.
 USES = {
     0.9: "Single persons can be compared.",
     0.8: "Good for groups, with care for single persons.",
     0.7: "Good for groups, too coarse for single persons.",
     -9.0: "Too coarse to tell persons apart.",
 }
-"""What a reliability allows, from which value on."""
 
 
 def _say_use(reliability: float) -> str:
@@ -311,16 +306,16 @@ def send_file(request: Request) -> Response:
 # -- persons -----
 
 
+#: Persons on the page; the file has all of them.
 MOST_PERSONS = 1000
-"""Persons on the page; the file has all of them."""
 
+#: Persons from which on their abilities are drawn.
 FEWEST_BARS = 5
-"""Persons from which on their abilities are drawn."""
+#: Standard deviations from which on an answer has a remark.
 SURPRISING = 2.0
-"""Standard deviations from which on an answer has a remark."""
 PERSON_COLUMNS = (*SHOWN["misfits"], "flag")
+#: What the filter of the table calls a flag.
 FLAGS = {"unexpected answers": "odd", "too predictable": "flat"}
-"""What the filter of the table calls a flag."""
 
 
 def show_persons(request: Request) -> Response:

@@ -30,17 +30,17 @@ from discreet.tables.reading import Reading
 from discreet.tables.remedies import DeclaredSource, make_remedy
 
 KINDS = ("inspect", "harness")
+#: Metrics of the harness that are taken, the first one there is; others must be named.
 _DEFAULTS = ("acc", "exact_match")
-"""Metrics of the harness that are taken, the first one there is; others must be named."""
+#: Inspect's words for correct, incorrect, no answer and partly correct, and their worth.
 _LETTERS = {"C": "1", "I": "0", "N": "0", "P": "0.5"}
-"""Inspect's words for correct, incorrect, no answer and partly correct, and their worth."""
 _NOT_METRICS = frozenset({
     "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics",
     "doc_hash", "prompt_hash", "target_hash",
 })  # fmt: skip
 _STAMPED = re.compile(r"samples_(?P<task>.+?)(_\d{4}-\d\d-\d\dT[\d.:-]+)?\.jsonl(\.gz)?")
+#: A zip entry packed by Zstandard, which Python's own reader knows from 3.14 on only.
 _ZSTD = 93
-"""A zip entry packed by Zstandard, which Python's own reader knows from 3.14 on only."""
 _ROWS = 1 << 16
 
 
@@ -70,11 +70,7 @@ class EvaluationSource(DeclaredSource):
     """
 
     def __init__(
-        self,
-        path: Path,
-        kind: str,
-        reading: Reading,
-        progress: Callable[[int], None] | None = None,
+        self, path: Path, kind: str, reading: Reading, progress: Callable[[int], None] | None = None
     ) -> None:
         self.path, self.name = path, str(path)
         self._read = _read_inspect if kind == "inspect" else _read_harness

@@ -24,8 +24,8 @@ from discreet.tables.remedies import DeclaredSource
 from discreet.tables.values import BAD, MISSING_WORDS, score_value
 
 Record = dict[str, Any]
+#: Answers handed over together.
 _ROWS = 1 << 17
-"""Answers handed over together."""
 
 
 class JsonLinesSource(DeclaredSource):

@@ -39,18 +39,18 @@ from discreet.tables.values import (
 from discreet.tables.vocabulary import NO_ANSWER, RIGHT, WRONG
 from discreet.text import name_some
 
+#: Kinds of files, what messages call them, and what reads them.
 PROGRAMS = {
     "spss": ("SPSS", "read_sav"),
     "stata": ("Stata", "read_dta"),
     "xport": ("SAS transport", "read_xport"),
     "sas7bdat": ("SAS", "read_sas7bdat"),
 }
-"""Kinds of files, what messages call them, and what reads them."""
 
+#: Cells of a file, by its own word: more than any table of answers has.
 MOST_CELLS = 1 << 33
-"""Cells of a file, by its own word: more than any table of answers has."""
+#: Cells read together: some 60 MB as Python numbers.
 _CELLS = 1 << 21
-"""Cells read together: some 60 MB as Python numbers."""
 _SHOWN = 6
 
 
@@ -364,8 +364,8 @@ def _explain_damage(path: Path, kind: str) -> Iterator[None]:
 
 _SETTING = re.compile(r"^\s*&?\s*([A-Za-z]\w*)\s*=\s*(.*?)\s*(?:;.*)?$")
 _ENDS = ("END NAMES", "END LABELS")
+#: Settings that give codes another meaning; read only where they change nothing.
 _UNKNOWN = ("IREFER", "IVALUE", "IVALUEA", "NEWSCORE", "RESCORE", "FORMAT", "DELIMITER")
-"""Settings that give codes another meaning; read only where they change nothing."""
 
 
 class WinstepsSource:

@@ -38,8 +38,8 @@ _ADDRESS = re.compile(
 _HIDDEN = "***"
 
 _BATCH_OPTION = "adbc.postgresql.batch_size_hint_bytes"
+#: Bytes of a batch as the server sends them: some 100,000 rows of a long table.
 BATCH_BYTES = 1 << 22
-"""Bytes of a batch as the server sends them: some 100,000 rows of a long table."""
 
 _TABLES = """
 SELECT n.nspname, c.relname, c.relkind::text, pg_catalog.pg_table_is_visible(c.oid)
@@ -48,8 +48,8 @@ WHERE c.relkind IN ('r', 'p', 'm', 'v', 'f') AND NOT c.relispartition
   AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'
 ORDER BY 1, 2
 """
+#: Tables, partitioned tables and materialized views; views and foreign tables are queries.
 _STORED = ("r", "p", "m")
-"""Tables, partitioned tables and materialized views; views and foreign tables are queries."""
 
 # Rows of a stored table then come as they lie in it, pass after pass. Otherwise a scan may begin
 # where another program's scan is at the moment, several processes may share the work in any

@@ -21,21 +21,21 @@ import numpy as np
 
 from discreet.types import Int64Array
 
+#: Cells of a sheet, empty ones included: each takes 40 bytes while it is read.
 MOST_PLACES = 100_000_000
-"""Cells of a sheet, empty ones included: each takes 40 bytes while it is read."""
+#: A sheet with more places than this is too large where a smaller share of them holds something.
 SPARSE_PLACES, LEAST_FILLED = 5_000_000, 0.02
-"""A sheet with more places than this is too large where a smaller share of them holds something."""
 _CHUNK = 1 << 20
 _MARK = int.from_bytes(b' r="', "little")
+#: Characters of a reference: four letters and eight digits are more than any sheet has.
 _LONGEST = 12
-"""Characters of a reference: four letters and eight digits are more than any sheet has."""
 _REFERENCE = re.compile(r"([A-Z]{1,4})([0-9]{1,10})")
+#: How the tag of a cell begins, with and without a namespace.
 _TAGS = [int.from_bytes(tag, "little") for tag in (b"<c", b":c")]
-"""How the tag of a cell begins, with and without a namespace."""
+#: How a cell with #N/A or #DIV/0! is marked; the reader hands it over as an empty one.
 _ERROR = b' t="e"'
-"""How a cell with #N/A or #DIV/0! is marked; the reader hands it over as an empty one."""
+#: Bytes of the list of sheets.
 _MOST_LIST = 1 << 24
-"""Bytes of the list of sheets."""
 
 
 @dataclass
@@ -264,10 +264,10 @@ def _parse_cells(pieces: Iterator[bytes]) -> Extent:
 
 # -- sheets as records (.xlsb) -----------------------------------------------------------------
 
+#: Records that begin a row, and those that hold a cell with a value.
 _ROW, _FIRST_VALUE, _LAST_VALUE = 0, 2, 11
-"""Records that begin a row, and those that hold a cell with a value."""
+#: The record of a sheet in the workbook.
 _BUNDLE = 156
-"""The record of a sheet in the workbook."""
 
 
 def _list_records(content: bytes) -> Iterator[tuple[int, int, int]]:

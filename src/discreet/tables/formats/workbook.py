@@ -34,13 +34,13 @@ from discreet.tables.reading import SHEET
 from discreet.tables.remedies import DeclaredSource, Detected, join_detected, make_remedy
 from discreet.tables.values import letter_column, make_column, write_cell
 
+#: Bytes of XML in a workbook: more than the largest sheet that Excel can hold with 0 and 1.
 MOST_UNPACKED = 1 << 32
-"""Bytes of XML in a workbook: more than the largest sheet that Excel can hold with 0 and 1."""
 _ROWS = 1 << 16
+#: The stream in which Excel keeps a workbook that has a password.
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
-"""The stream in which Excel keeps a workbook that has a password."""
+#: What the standard library says of a packed file whose parts do not match their checksums.
 _DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, RuntimeError)
-"""What the standard library says of a packed file whose parts do not match their checksums."""
 _SHOWN = 8
 
 Row = list[Any]

@@ -54,10 +54,10 @@ from discreet.tables.remedies import (
 )
 from discreet.tables.vocabulary import NAMES
 
+#: Columns of answers that make a table a wide one.
 _ENOUGH = 3
-"""Columns of answers that make a table a wide one."""
+#: Rows of a preview.
 SHOWN = 12
-"""Rows of a preview."""
 
 
 @dataclass(frozen=True)
@@ -315,8 +315,8 @@ def refer_to_proposal(refusal: BadResponses, source: Any, words: Mapping[str, An
     return refusal
 
 
+#: Questions about values: asked alone, the reader's own refusal points at the first such cell.
 _REFUSED_BY_READER = ("missing", "model")
-"""Questions about values: asked alone, the reader's own refusal points at the first such cell."""
 
 
 def is_inspected(source: Any) -> bool:

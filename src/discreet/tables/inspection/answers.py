@@ -28,8 +28,8 @@ from discreet.tables.values import MISSING_WORDS, plain_dictionary, read_integer
 from discreet.tables.vocabulary import NO_ANSWER, SCALES, order_codes, order_texts
 from discreet.types import Int64Array
 
+#: Correlation with the other items below which an item may be worded the other way round.
 RUNS_AGAINST = -0.2
-"""Correlation with the other items below which an item may be worded the other way round."""
 
 
 def judge_answers(
@@ -367,12 +367,12 @@ def find_reversed(scores: np.ndarray[Any, Any]) -> list[int]:
 
 # -- all answers -----------------------------------------------------------------------------
 
+#: Items and answers that are numbers below these are counted in a table, without making words.
 SMALL_ITEMS, SMALL_VALUES = 1 << 14, 16
-"""Items and answers that are numbers below these are counted in a table, without making words."""
+#: Pairs of items and values that are counted in a table, however few rows there are.
 TABLE = 1 << 16
-"""Pairs of items and values that are counted in a table, however few rows there are."""
+#: Different values of an item from which on it is no scale, and nobody counts them.
 MOST_VALUES = 50
-"""Different values of an item from which on it is no scale, and nobody counts them."""
 
 
 class Tallied:

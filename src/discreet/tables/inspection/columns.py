@@ -44,21 +44,21 @@ _DATE = re.compile(
 _LETTERS = re.compile(r"[A-Ha-h]([,;/+& ]*[A-Ha-h])*")
 _CODE = re.compile(r"-[0-9]+|[79]{1,4}|8{1,4}|9[0-9]|7[0-9]|99[0-9]|999[0-9]")
 _PERCENT = re.compile(r"-?[\d.,]+ ?%")
+#: Names that survey programs give to remarks beside an answer.
 _REMARK = re.compile(r".*(\[(other|comment)\]|_TEXT)")
-"""Names that survey programs give to remarks beside an answer."""
 _GONE = MISSING_WORDS | NO_ANSWER
+#: Different values up to which a column may part persons into groups.
 FEW = 12
-"""Different values up to which a column may part persons into groups."""
+#: Rows from which on values say that a column is no item.
 ENOUGH_ROWS = 8
-"""Rows from which on values say that a column is no item."""
+#: Share of a column's cells that must be of one kind.
 SHARE = 0.8
-"""Share of a column's cells that must be of one kind."""
+#: Numbers from here on are no answers and no codes; the reader refuses such a cell.
 LARGEST = Decimal(10**15)
-"""Numbers from here on are no answers and no codes; the reader refuses such a cell."""
 
 
+#: Rows and cells that are looked at; of very wide tables a few rows.
 MOST_ROWS, MOST_CELLS, LEAST_ROWS = 3_000, 300_000, 40
-"""Rows and cells that are looked at; of very wide tables a few rows."""
 
 
 def limit_rows(width: int) -> int:

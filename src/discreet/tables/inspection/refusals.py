@@ -63,13 +63,13 @@ _ACCEPTED = (
     "Answers must be 0, 1, true or false, steps (whole numbers from 0 or 1 with at most ten "
     "categories and no gap), or missing (blank, NA, NaN, '.' or null)."
 )
+#: Characters that a code for a missing answer may have, to be suggested as one.
 _LONGEST_CODE = 12
-"""Characters that a code for a missing answer may have, to be suggested as one."""
+#: Share of all answers above which a letter is an option and no code for a missing answer.
 _OFTEN = 0.05
-"""Share of all answers above which a letter is an option and no code for a missing answer."""
 _LETTER = re.compile(r"[A-Za-z]")
+#: Either thousands or three decimals, which differ a little too much to guess.
 _THOUSANDS = re.compile(r"[+-]?[0-9]{1,3},[0-9]{3}")
-"""Either thousands or three decimals, which differ a little too much to guess."""
 
 
 class BadAnswer(BadResponses):

@@ -19,13 +19,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from discreet.errors import BadResponses, Remedy
-from discreet.tables.columns import (
-    LongPlan,
-    has_row_names,
-    is_long_row,
-    is_wide_row,
-    plan_columns,
-)
+from discreet.tables.columns import LongPlan, has_row_names, is_long_row, is_wide_row, plan_columns
 from discreet.tables.formats.evaluations import KINDS as LOGS
 from discreet.tables.inspection.columns import (
     LEAST_ROWS,
@@ -53,10 +47,10 @@ from discreet.tables.vocabulary import KEYS, NO_ANSWER, is_label, plain
 from discreet.text import name_some
 from discreet.types import BoolArray
 
+#: Logs of evaluations that are looked at.
 _MOST_LOGS = 20
-"""Logs of evaluations that are looked at."""
+#: Rows that may have the same label: a class or a group is no key and no total.
 _FEW = 2
-"""Rows that may have the same label: a class or a group is no key and no total."""
 _SHOWN = 5
 Row = list[str | None]
 
@@ -207,8 +201,8 @@ def _read_sheets(path: Path, reading: Reading) -> Iterator[CellGrid]:
 
 # -- names and odd rows ------------------------------------------------------------------------
 
+#: Rows in which the names are looked for.
 _HEAD = 20
-"""Rows in which the names are looked for."""
 
 
 class Table(NamedTuple):

@@ -116,12 +116,12 @@ def around_part(ladders: Ladders) -> FloatArray:
 # --- what would be released if a state were the truth --------------------------------------------
 
 
+#: Codes ``[person, own item]`` of persons in a form (-1: no answer), and its number, to their
+#: exact statistics; noise arrays may be zero.
 Measure = Callable[[Int8Array, int], FormTotals]
-"""Codes ``[person, own item]`` of persons in a form (-1: no answer), and its number, to their
-exact statistics; noise arrays may be zero."""
 
+#: Persons simulated of one form, at most.
 MOST_PERSONS = 2000
-"""Persons simulated of one form, at most."""
 
 
 def redraw_forms(
@@ -233,17 +233,17 @@ def _add_noise(
 # --- the bootstrap -------------------------------------------------------------------------------
 
 
+#: Intervals never assume that steps differ less than this from their pattern.
 HONEST_STEP = 0.3
-"""Intervals never assume that steps differ less than this from their pattern."""
 
 POOLED_ERRORS = 1500
+#: Squared errors to pool, and how often truths are drawn.
 FEWEST_DRAWS, MOST_DRAWS = 4, 30
-"""Squared errors to pool, and how often truths are drawn."""
 
 REFIT_ROUNDS = 6
 
+#: Below this the prior alone decides, as about the steps of a rating scale around each other.
 SMALLEST_VARIANCE = 1e-6
-"""Below this the prior alone decides, as about the steps of a rating scale around each other."""
 
 
 @dataclass(frozen=True, eq=False)

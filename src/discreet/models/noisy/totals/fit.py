@@ -165,8 +165,8 @@ def _need(measure: Measure | None) -> Measure:
     return measure
 
 
+#: Assumed standard deviation of steps around their pattern.
 STEP_SCATTER = 0.2
-"""Assumed standard deviation of steps around their pattern."""
 
 SMALLEST_SPREAD = 0.05
 

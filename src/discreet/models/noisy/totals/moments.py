@@ -16,18 +16,18 @@ import numpy as np
 from discreet.models.noisy.totals.forms import FormTotals
 from discreet.types import BoolArray, FloatArray, IndexArray
 
+#: Standardised abilities: ability = mean + scale * node.
 NODES = np.linspace(-5.0, 5.0, 41)
-"""Standardised abilities: ability = mean + scale * node."""
 
+#: How much of the squared skewness is taken from the kurtosis: without it the density of skewed
+#: abilities climbs again at an end of the grid.
 TIE = 0.4
-"""How much of the squared skewness is taken from the kurtosis: without it the density of skewed
-abilities climbs again at an end of the grid."""
 
+#: From one threshold of an item to the next: categories are meant to come in order.
 USUAL_GAP = 0.5
-"""From one threshold of an item to the next: categories are meant to come in order."""
 
+#: Numbers that describe abilities: mean, logarithm of the scale, skewness, excess kurtosis.
 SHAPE_SIZE = 4
-"""Numbers that describe abilities: mean, logarithm of the scale, skewness, excess kurtosis."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,14 +153,14 @@ def ability_density(shape: FloatArray, shift: FloatArray | None = None) -> Float
 # --- totals of categories ------------------------------------------------------------------------
 
 
+#: No item is thought to have fewer takers than this share of the mean number.
 FEWEST_TAKERS = 0.1
-"""No item is thought to have fewer takers than this share of the mean number."""
 
+#: No fewer persons than this share are thought to enter the moments.
 FEWEST_CONTRIBUTING = 0.05
-"""No fewer persons than this share are thought to enter the moments."""
 
+#: Density of the share of answers by persons with too few for the moments: even up to a half.
 MOST_SHORT = 2.0
-"""Density of the share of answers by persons with too few for the moments: even up to a half."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -398,12 +398,12 @@ def _shape_slopes(expected: ExpectedMoments, mean: FloatArray, shape: FloatArray
 
 
 POLYNOMIALS = np.array([[0.0, 2.0, 0.0, 0.0], [-3.0, 0.0, 4.0, 0.0], [0.0, -8.0, 0.0, 8.0]])
+#: T2, T3 and T4 as sums of h1 to h4 and a constant.
 CONSTANTS = np.array([-1.0, 0.0, 1.0])
-"""T2, T3 and T4 as sums of h1 to h4 and a constant."""
 
+#: Part that an item keeps among persons of any ability, against that of a mean item. Where takers
+#: differ much, the most able may have been given a single item, and products of four have no mean.
 LEAST_SHARE = 0.01
-"""Part that an item keeps among persons of any ability, against that of a mean item. Where takers
-differ much, the most able may have been given a single item, and products of four have no mean."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,20 +38,20 @@ from discreet.models.noisy.totals.takers import (
 )
 from discreet.types import FloatArray, IndexArray, ScaleModel
 
+#: Prior standard deviation of the contrasts of the common pattern around the usual one.
 PATTERN_SPREAD = 0.8
-"""Prior standard deviation of the contrasts of the common pattern around the usual one."""
 
+#: Prior standard deviations of log scale, skewness and kurtosis.
 SHAPE_SPREAD = np.array([0.25, 0.4, 0.8])
-"""Prior standard deviations of log scale, skewness and kurtosis."""
 
+#: By how much those of one form deviate from those of all, in units of the same.
 FORMS_DIFFER = np.array([0.5, 0.5, 0.5])
-"""By how much those of one form deviate from those of all, in units of the same."""
 
+#: The same for the mean abilities of forms, in logits.
 MEANS_DIFFER = 1.0
-"""The same for the mean abilities of forms, in logits."""
 
+#: Beyond, the density climbs again at the ends of the grid.
 LARGEST_KURTOSIS = 0.1
-"""Beyond, the density climbs again at the ends of the grid."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,14 +253,14 @@ def _bounded_step(precision: FloatArray, score: FloatArray, value: FloatArray) -
 
 
 ROUNDS = 40
+#: The loop rests when nothing moves by more than this.
 SETTLED = 1e-3
-"""The loop rests when nothing moves by more than this."""
 LONGEST_STEP, LONGEST_SHAPE_STEP = 1.0, 0.5
 FURTHEST = 9.0
 LOWEST_SHAPE = np.array([-4.0, -2.5, -2.0, -6.0])
 HIGHEST_SHAPE = np.array([4.0, 1.3, 2.0, 0.1])
+#: Rounds before the shifts of takers begin to move.
 TAKERS_WAIT = 3
-"""Rounds before the shifts of takers begin to move."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -365,12 +365,7 @@ def solve_step(
     """Solve the linear problem around a state for given spreads."""
     forms = len(problem.forms)
     system = add_prior(
-        around.system,
-        problem.ladders,
-        spreads,
-        state.thresholds,
-        state.pattern,
-        state.shapes[:, 0],
+        around.system, problem.ladders, spreads, state.thresholds, state.pattern, state.shapes[:, 0]
     )
     inner = solve_inner(system, inner_places(forms, len(state.pattern)), outer_places(forms))
     tightness = np.array([1.0 if one is None else one.tightness for one in state.shifts])

@@ -15,28 +15,28 @@ from discreet.models.noisy.totals.forms import FormTotals
 from discreet.models.noisy.totals.moments import ExpectedMoments, Ladders, Numbers
 from discreet.types import FloatArray, IndexArray
 
+#: Standard deviation of the slope on difficulty, where there is one.
 SLAB = 0.4
-"""Standard deviation of the slope on difficulty, where there is one."""
 LARGEST_SLOPE = 0.85
+#: For intervals: a standard deviation that leaves slopes open up to the widest, and a factor for
+#: the variance of what is seen, because the difficulties that it is a slope on are estimates too.
 HONEST_SLAB, WIDEST_SLOPE, SLOPE_VARIANCE_FACTOR = 1.0, 0.9, 2.0
-"""For intervals: a standard deviation that leaves slopes open up to the widest, and a factor for
-the variance of what is seen, because the difficulties that it is a slope on are estimates too."""
+#: Share by which a line stretches or shrinks all locations for each unit of slope: where takers get
+#: abler with difficulty they also get more alike, and closer to the middle.
 STRETCH_SPREAD = 0.35
-"""Share by which a line stretches or shrinks all locations for each unit of slope: where takers get
-abler with difficulty they also get more alike, and closer to the middle."""
 LARGEST_SHIFT = 2.5
+#: A standing is thought to rise by this share of the best score per logit, at least.
 SMALLEST_RISE = 0.03
-"""A standing is thought to rise by this share of the best score per logit, at least."""
+#: Of one answer around its expectation, in shares of the best score: between one step (.25 at
+#: most) and many.
 STANDING_VARIANCE = 0.06
-"""Of one answer around its expectation, in shares of the best score: between one step (.25 at
-most) and many."""
 OWN_SPREADS = np.exp(np.linspace(np.log(0.01), np.log(2.0), 33))
+#: Spreads of what an item's shift is beside the line, and the mean of their prior: where persons
+#: choose by difficulty, or are given items by it, hardly anything is left.
 USUAL_OWN_SPREAD = 0.07
-"""Spreads of what an item's shift is beside the line, and the mean of their prior: where persons
-choose by difficulty, or are given items by it, hardly anything is left."""
 RELAXATION = 0.7
+#: Where items follow abilities by this slope, skewness and kurtosis can hardly be told any more.
 SHAPE_BLUR = 0.12
-"""Where items follow abilities by this slope, skewness and kurtosis can hardly be told any more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,12 +147,12 @@ def _shrink_deviations(raw: FloatArray, variance: FloatArray, line: FloatArray) 
 
 LOCATION_SPREADS = np.exp(np.linspace(np.log(0.05), np.log(6.0), 41))
 STEP_SPREADS = np.exp(np.linspace(np.log(0.01), np.log(3.0), 37))
+#: What stands for none at all in a rating scale.
 NO_STEP_SPREAD = 1e-3
-"""What stands for none at all in a rating scale."""
 
 USUAL_LOCATION, LOCATION_LOG_SPREAD = 0.9, 0.5
+#: Where the spreads are thought to be, and how sure that is: log-normal priors.
 USUAL_STEP, STEP_LOG_SPREAD = 0.25, 0.7
-"""Where the spreads are thought to be, and how sure that is: log-normal priors."""
 
 
 @dataclass(frozen=True)
