@@ -36,8 +36,8 @@ MOST_PARAMETERS = 1_500
 SAME_MOVE = 1e-5
 #: Rows that the linear programme begins with, and gets in addition where they do not suffice.
 ROWS_AT_ONCE = 5_000
-#: How far apart ratings are that are looked at first.
-NEIGHBOURS = 2
+#: Links from and to every step or level that are looked at first.
+FIRST_LINKS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +97,10 @@ def _link_graphs(
 
 
 def _is_linked(design: FacetDesign, batches: Iterable[Ratings], within: str | None) -> bool:
-    """Say whether neighbouring ratings link everything already, which is quick to see."""
+    """Say whether the first few links of each level link everything, which is quick to see."""
     if any(term.is_crossed or not term.keeps.all() for term in design.terms):
         return False
-    graphs = _find_graphs(design, batches, within, NEIGHBOURS)
+    graphs = _find_graphs(design, batches, within, FIRST_LINKS)
     linked = _keep_nodes(design, graphs[0], within).all()
     counts = [connected_components(graph, connection="strong")[0] for graph in graphs[1:]]
     return bool(linked and max(counts, default=1) == 1)
@@ -116,7 +116,7 @@ def _count_kept(design: FacetDesign) -> int:
 
 
 def _find_graphs(
-    design: FacetDesign, batches: Iterable[Ratings], within: str | None, reach: int | None = None
+    design: FacetDesign, batches: Iterable[Ratings], within: str | None, most: int | None = None
 ) -> list[sparse.csr_array]:
     """Return who beats whom: among the steps, then among the levels of each facet."""
     sizes = [design.n_nodes, *(len(term.levels) for term in design.terms)]
@@ -130,7 +130,7 @@ def _find_graphs(
             )
         for number, (code, size) in enumerate(zip(codes, sizes, strict=True)):
             parts = [values.astype(np.int32) for values in code]
-            graphs[number] = graphs[number] + pairs.find_links(parts, size, reach)
+            graphs[number] = graphs[number] + pairs.find_links(parts, size, most)
     return graphs
 
 

@@ -278,7 +278,7 @@ def _run_stages(design: FacetDesign, ratings: RatingSource, within: str | None) 
     spacing = design.spacing_structure()
     first = maximise_pairs(inside, spacing)
     locations = design.location_structure(first.thresholds)
-    everything = PairedBatches(design, ratings.batches(), None, design.n_nodes)
+    everything = PairedBatches(design, ratings.batches(), None)
     second = maximise_pairs(everything, locations)
     return [Stage(inside, spacing, first), Stage(everything, locations, second)]
 

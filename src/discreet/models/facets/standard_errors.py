@@ -24,15 +24,14 @@ from discreet.models.facets.pairs import (
     LinearStructure,
     PairSolution,
     RatingPairs,
-    sum_second_derivatives,
+    SecondDerivatives,
 )
 from discreet.models.facets.structure import FacetDesign
 from discreet.results.facets import ItemEffectTest
 from discreet.types import BoolArray, FloatArray, IndexArray
 
-#: Random signs per person; fewer where the matrix has more than ``MANY_ENTRIES``.
-DRAWS, FEW_DRAWS = 64, 24
-MANY_ENTRIES = 50_000_000
+#: Random signs per person.
+DRAWS = 64
 #: Persons x parameters^2 up to which the covariance is summed exactly.
 EXACT_WORK = 1e11
 PERSONS_AT_ONCE = 20_000
@@ -138,15 +137,13 @@ def compare_stages(
 
 def draw_variances(stages: Sequence[Stage], read: Centring, rng: np.random.Generator) -> FloatArray:
     """Return the variances of what is read out, from random signs of persons."""
-    is_large = stages[0].solution.equations.matrix.nnz > MANY_ENTRIES
-    draws = FEW_DRAWS if is_large else DRAWS
     coupling = _find_coupling(stages)
     thresholds = stages[-1].solution.thresholds
     controls = _find_controls(stages[0], read)
-    sums = [np.zeros((len(thresholds), draws)) for _ in stages]
+    sums = [np.zeros((len(thresholds), DRAWS)) for _ in stages]
     squares = np.zeros(controls.shape[0])
     for parts in zip(*(stage.batches for stage in stages), strict=True):
-        signs = rng.integers(0, 2, (int(parts[0].person[-1]) + 1, draws), dtype=np.int8)
+        signs = rng.integers(0, 2, (int(parts[0].person[-1]) + 1, DRAWS), dtype=np.int8)
         factors = np.asarray(2 * signs - 1, np.int8)
         for number, pairs in enumerate(parts):
             scores = pairs.score_ratings(thresholds)
@@ -184,8 +181,7 @@ def _cut_persons(pairs: RatingPairs) -> Iterator[slice]:
 def _take_ratings(pairs: RatingPairs, rows: slice) -> RatingPairs:
     person = pairs.person[rows]
     columns = pairs.passed[rows], pairs.failed[rows], pairs.levels[rows]
-    sizes = pairs.n_nodes, pairs.n_columns, pairs.n_rows
-    return RatingPairs(*columns, pairs.groups, person - person[0], *sizes)
+    return RatingPairs(*columns, pairs.groups, person - person[0], pairs.n_columns)
 
 
 def _control(moved: FloatArray, scores: FloatArray, squares: FloatArray) -> FloatArray:
@@ -207,7 +203,8 @@ def _find_coupling(stages: Sequence[Stage]) -> Any:
     """Return how the gradient of the last stage moves with the thresholds of all columns."""
     if len(stages) == 1:
         return None
-    return sum_second_derivatives(stages[-1].batches, stages[-1].solution.thresholds)
+    thresholds = stages[-1].solution.thresholds
+    return SecondDerivatives(stages[-1].batches, thresholds, len(thresholds))
 
 
 def _pass_on(
@@ -217,7 +214,7 @@ def _pass_on(
     moved = np.zeros_like(scores[0])
     for number, (stage, score) in enumerate(zip(stages, scores, strict=True)):
         basis = stage.structure.basis
-        remaining = score if number == 0 else score - coupling @ moved
+        remaining = score if number == 0 else score - coupling.multiply(moved)
         step = stage.solution.equations.solve(np.asarray(basis.T @ remaining), accuracy)
         moved = moved + basis @ step
     return moved

@@ -234,7 +234,7 @@ class FacetDesign:
             out[:, number] = first + (codes if term.lookup is None else term.lookup[codes])
         return out
 
-    def pair(self, ratings: Ratings, within: str | None, n_rows: int | None = None) -> RatingPairs:
+    def pair(self, ratings: Ratings, within: str | None) -> RatingPairs:
         """Return the pairs of ratings: of the same person, or of the same person and item."""
         score = self.recode(ratings)
         levels = self.find_levels(ratings)
@@ -246,8 +246,7 @@ class FacetDesign:
         passed = np.where(counts & (score > 0) & keeps[node - 1], node - 1, -1).astype(np.int32)
         failed = np.where(counts & (score < most) & keeps[node], node, -1).astype(np.int32)
         groups = self.group(ratings, within)
-        shape = self.n_nodes, self.n_columns, self.n_columns if n_rows is None else n_rows
-        return RatingPairs(passed, failed, levels, groups, ratings.person, *shape)
+        return RatingPairs(passed, failed, levels, groups, ratings.person, self.n_columns)
 
     def group(self, ratings: Ratings, within: str | None) -> PairGroups:
         """Return the groups of ratings that are compared."""
@@ -276,7 +275,8 @@ class FacetDesign:
         empty = sparse.csr_array((self.n_columns - self.n_nodes, nodes.shape[1]))
         basis = sparse.vstack([nodes, empty]).tocsr()
         constant = np.ones((0 if self.description.features else 1, nodes.shape[1]))
-        return LinearStructure(basis, spacing, sparse.csr_array(constant), nodes.shape[1])
+        gauges = sparse.csr_array(constant)
+        return LinearStructure(basis, spacing, gauges, nodes.shape[1], self.n_nodes)
 
     def _location_basis(self) -> Any:
         items = sparse.csr_array(_indicate(self.node_item, len(self.items)))
@@ -314,7 +314,8 @@ class FacetDesign:
             rows = self._term_gauges(term)[:, term.keeps]
             constraints.append(rows[np.diff(rows.indptr) > 0])
         basis, rows = sparse.block_diag(parts).tocsr(), sparse.block_diag(constraints).tocsr()
-        return LinearStructure(basis, np.zeros(self.n_columns), rows, nodes.shape[1])
+        zeros = np.zeros(self.n_columns)
+        return LinearStructure(basis, zeros, rows, nodes.shape[1], self.n_nodes)
 
     def _term_gauges(self, term: FacetTerm) -> Any:
         """Return constraints: levels of a subset, or crossed with a main effect, sum to zero."""
@@ -414,18 +415,12 @@ def _take_features(
 class PairedBatches:
     """Pairs of batches of ratings, made batch by batch; of a single batch in memory once."""
 
-    def __init__(
-        self,
-        design: FacetDesign,
-        batches: Iterable[Ratings],
-        within: str | None,
-        n_rows: int | None = None,
-    ) -> None:
-        self._design, self._batches, self._options = design, batches, (within, n_rows)
+    def __init__(self, design: FacetDesign, batches: Iterable[Ratings], within: str | None) -> None:
+        self._design, self._batches, self._within = design, batches, within
         is_kept = isinstance(batches, tuple)
-        self._only = [design.pair(part, within, n_rows) for part in batches] if is_kept else None
+        self._only = [design.pair(part, within) for part in batches] if is_kept else None
 
     def __iter__(self) -> Iterator[RatingPairs]:
         if self._only is not None:
             return iter(self._only)
-        return (self._design.pair(ratings, *self._options) for ratings in self._batches)
+        return (self._design.pair(ratings, self._within) for ratings in self._batches)
