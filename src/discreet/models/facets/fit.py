@@ -11,7 +11,7 @@ and Patz et al. 2002 describe the effect). Item locations always come from all p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -153,6 +153,8 @@ def _link(
         return linked, links, None, ""
     if request.within is None or (request.within == "auto" and len(design.items) == 1):
         return linked, links, None, ""
+    if request.within == "auto" and not _are_compared_within(linked, batches):
+        return linked, links, None, _ALL_PAIRS if design.terms else ""
     inside, inside_links = link_design(design, batches, WITHIN_ITEM)
     same = _list_kept(inside) == _list_kept(linked)
     if request.within == "item":
@@ -164,12 +166,25 @@ def _link(
             "item, item locations from all ratings of a person."
         )
         return linked, links, WITHIN_ITEM, choice
-    choice = (
-        "Everything comes from all pairs of a person's ratings: pairs on the same item would not "
-        "link all levels. Severities are too close together where persons are better at some items "
-        "than at others."
-    )
-    return linked, links, None, choice
+    return linked, links, None, _ALL_PAIRS
+
+
+_ALL_PAIRS = (
+    "Everything comes from all pairs of a person's ratings: pairs on the same item would not "
+    "link all levels. Severities are too close together where persons are better at some items "
+    "than at others."
+)
+
+
+def _are_compared_within(design: FacetDesign, batches: Iterable[Ratings]) -> bool:
+    """Say whether every step and level has a rating beside another of the same person and item."""
+    seen = np.zeros(design.n_columns + 1, bool)  # the last one for ratings without such a step
+    for pairs in PairedBatches(design, batches, WITHIN_ITEM):
+        has_other = np.diff(pairs.groups.start)[pairs.groups.of_rating] > 1
+        for column in pairs.stack_columns().T:
+            seen[column[has_other]] = True
+    keeps = np.concatenate([design.keeps_node, *(term.keeps for term in design.terms)])
+    return bool(seen[:-1][keeps].all())
 
 
 def _list_kept(design: FacetDesign) -> list[bytes]:

@@ -121,37 +121,42 @@ def multiply_pairs(start, weight, columns, odds, groups, vectors, out) -> None:
     odds_passed, odds_failed = odds
     n_vectors, n_terms = vectors.shape[1], levels.shape[1]
     largest = find_largest(start, groups)
+    # Of passed steps, then of failed ones. Loops instead of slices, which would count references.
     sums, moves = np.zeros((2, largest, n_vectors)), np.zeros((2, largest, n_vectors))
     for g in range(groups[0], groups[1]):
         low, high = start[g], start[g + 1]
         for a in range(low, high):
             for side in range(2):
-                node, total = passed[a] if side == 0 else failed[a], sums[side, a - low]
-                moves[side, a - low] = 0.0
-                if node >= 0:
-                    total[:] = vectors[node]
-                    for t in range(n_terms):
-                        total += vectors[levels[a, t]]
+                node = passed[a] if side == 0 else failed[a]
+                if node < 0:
+                    continue
+                for v in range(n_vectors):
+                    sums[side, a - low, v] = vectors[node, v]
+                    moves[side, a - low, v] = 0.0
+                for t in range(n_terms):
+                    for v in range(n_vectors):
+                        sums[side, a - low, v] += vectors[levels[a, t], v]
         for a in range(low, high):
             if passed[a] < 0:
                 continue
-            mine, my_moves = sums[0, a - low], moves[0, a - low]
             for b in range(low, high):
                 if failed[b] < 0 or a == b:
                     continue
-                theirs, their_moves = sums[1, b - low], moves[1, b - low]
                 h = find_curvature(weight[g], odds_passed[a], odds_failed[b])
                 for v in range(n_vectors):
-                    move = h * (theirs[v] - mine[v])
-                    their_moves[v] += move
-                    my_moves[v] -= move
+                    move = h * (sums[1, b - low, v] - sums[0, a - low, v])
+                    moves[1, b - low, v] += move
+                    moves[0, a - low, v] -= move
         for a in range(low, high):
             for side in range(2):
-                node, move_of = passed[a] if side == 0 else failed[a], moves[side, a - low]
-                if node >= 0:
-                    out[node] += move_of
-                    for t in range(n_terms):
-                        out[levels[a, t]] += move_of
+                node = passed[a] if side == 0 else failed[a]
+                if node < 0:
+                    continue
+                for v in range(n_vectors):
+                    out[node, v] += moves[side, a - low, v]
+                for t in range(n_terms):
+                    for v in range(n_vectors):
+                        out[levels[a, t], v] += moves[side, a - low, v]
 
 
 @compiled_loop
