@@ -211,7 +211,8 @@ class ColumnRoles:
     def find(self) -> list[Column]:
         """Return the items."""
         self.items = self._find_items()
-        others = [column for column in self._free if column not in self.items]
+        numbers = {column.number for column in self.items}
+        others = [column for column in self._free if column.number not in numbers]
         self._leave_out_blank([c for c in others if c.kind == "blank" and not c.name])
         others = [c for c in others if c.name or c.kind != "blank"]
         others = [column for column in others if not self._leave_out_plain(column)]
