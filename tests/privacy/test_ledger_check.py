@@ -154,7 +154,7 @@ def test_bundles_of_an_earlier_version_and_of_other_ledgers_are_listed(
 
     def as_before(record):
         record["schema_version"] = 2
-        for name in ("charge", "chosen_by", "looked", "reading"):
+        for name in ("charge", "chosen_by", "looked"):
             del record[name]
 
     change(bundles / "old", as_before)

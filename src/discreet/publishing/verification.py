@@ -500,12 +500,7 @@ class Charge:
 
 
 #: What a record says since schema version 3: how its parameters came about, and its charge.
-CHOICES: Kinds = {
-    "chosen_by": Chooser,
-    "looked": bool,
-    "reading": Mapping[str, object],
-    "charge": Charge | None,
-}
+CHOICES: Kinds = {"chosen_by": Chooser, "looked": bool, "charge": Charge | None}
 
 #: What a record says about items besides their names, since there are items with steps.
 STEPS: Kinds = {
