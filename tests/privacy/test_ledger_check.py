@@ -11,7 +11,8 @@ import discreet as library
 from commandline import LSAT_ITEMS, discreet
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.ledger.file import publish_head, read_events
+from discreet.privacy.ledger.balance import publish_head
+from discreet.privacy.ledger.file import read_events
 from discreet.publishing.bundle import hash_record
 
 
