@@ -1,7 +1,5 @@
 """The ledger's file: made whole or not at all, opened with checks, closed after every use.
 
-It holds sealed events and declarations, and noisy values until their bundle is written.
-
 SQLite does the locking and the recovery after a crash; what goes wrong becomes a `LedgerError`
 that says what to do. The history is a chain of sealed events: each seal is a keyed hash of the
 event and of the seal before it. It finds damage that SQLite cannot see, such as a flipped digit or
