@@ -19,8 +19,7 @@ import numpy as np
 import scipy.linalg as linalg
 
 from discreet.answers.ratings import Ratings, RatingSource, open_ratings
-from discreet.errors import BadResponses, BadUsage, DisconnectedItems, NotConverged
-from discreet.log import LOG
+from discreet.errors import LOG, BadResponses, BadUsage, DisconnectedItems, NotConverged
 from discreet.models.facets import kernels
 from discreet.models.facets.existence import LevelLinks, drop_runaways, link_design
 from discreet.models.facets.pairs import RunningAway, maximise_pairs
