@@ -508,7 +508,7 @@ def check_words(words: Mapping[str, Any]) -> None:
     unknown = sorted(words.keys() - known.keys())
     hints = []
     for word in unknown:
-        alike = [KEYWORDS[word]] if word in KEYWORDS else get_close_matches(word, known, 1)
+        alike = [KEYWORDS[word]] if word in KEYWORDS else get_close_matches(word, known, 1, 0.7)
         hints += [f"{word}=: did you mean {alike[0]}=?"] if alike else []
     if unknown:
         if DESIGN_WORDS.intersection(unknown):
