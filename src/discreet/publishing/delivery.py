@@ -34,8 +34,7 @@ from discreet.answers.responses import Responses
 from discreet.answers.survey import RAKED, refuse_weights
 from discreet.atomic import StagedFolder, hold_place
 from discreet.counts import PairCounts
-from discreet.errors import BadResponses, BadUsage, DiscreetError
-from discreet.log import LOG
+from discreet.errors import LOG, BadResponses, BadUsage, DiscreetError
 from discreet.models.noisy.released import check_estimator, estimate_release
 from discreet.privacy.ledger import AnyLedger, Ledger, as_ledger
 from discreet.privacy.ledger.balance import History, LedgerEntry
