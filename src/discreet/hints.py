@@ -7,6 +7,7 @@ otherwise is found by its spelling.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import wraps
@@ -262,11 +263,6 @@ def check_choice_name(subject: str, name: str, choices: Iterable[str]) -> None:
     raise BadUsage(f"there is no {subject} called {name!r}; {ask} one of: {', '.join(listed)}")
 
 
-def is_there(call: str, names: Iterable[str]) -> bool:
-    """Say whether a call begins with one of these names."""
-    return call.partition("(")[0].partition(" ")[0] in names
-
-
 def suggest(name: str, names: Iterable[str], guesses: Mapping[str, str]) -> str:
     """Return the sentence that helps somebody who guessed a name; empty where nothing is near.
 
@@ -280,9 +276,8 @@ def suggest(name: str, names: Iterable[str], guesses: Mapping[str, str]) -> str:
     if call:
         return f"Use {call.format(name=name)}."
     matches = get_close_matches(name, public, 3, 0.6)
-    matches += [each for each in public if len(name) > 2 and name in each and each not in matches][
-        :3
-    ]
+    inside = [each for each in public if len(name) > 2 and name in each and each not in matches]
+    matches += inside[:3]
     return f"Did you mean {' or '.join(matches)}?" if matches else ""
 
 
@@ -298,7 +293,8 @@ class Guessable:
             message = f"{kind!r} object has no attribute {name!r}."
             if not name.startswith("_"):
                 names = list(dict.fromkeys([*getattr(self, "__dict__", ()), *dir(type(self))]))
-                calls = CALLS | {word: call for word, call in ATTRIBUTES if is_there(call, names)}
+                # The name that a call begins with is there.
+                calls = CALLS | {w: c for w, c in ATTRIBUTES if re.split("[( ]", c)[0] in names}
                 public = [each for each in names if not each.startswith("_")]
                 hint = suggest(name, names, calls) or f"It has {', '.join(public)}."
                 message = f"{message} {hint}"
