@@ -20,7 +20,7 @@ from discreet.jit import compiled_loop
 
 
 @compiled_loop
-def find_largest(start, groups) -> int:
+def find_largest(start, groups) -> Any:
     """Return how many ratings the largest of a range of groups has."""
     largest = 1
     for g in range(groups[0], groups[1]):
@@ -105,7 +105,7 @@ def index_columns(table, n_columns) -> Any:
 
 
 @compiled_loop
-def find_curvature(weight, passed, failed) -> float:
+def find_curvature(weight, passed, failed) -> Any:
     """Return w q (1 - q) of a pair with these odds."""
     both = passed + failed
     return weight * (passed / both) * (failed / both)

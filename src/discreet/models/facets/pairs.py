@@ -215,8 +215,8 @@ class RatingPairs:
 
 #: Parameters, and columns, up to which the matrix is factorised: a second at most.
 DENSE_PARAMETERS, DENSE_COLUMNS = 1500, 3000
-#: Columns of the block that preconditions conjugate gradients: items, where they are so few.
-BLOCK_PARAMETERS = 2000
+#: Columns of the block that preconditions conjugate gradients: steps, where they are so few.
+BLOCK_COLUMNS = 2000
 NEWTON_STEPS = 60
 #: Logits; a longer Newton step is shortened.
 LONGEST_STEP = 3.0
@@ -269,7 +269,7 @@ class SecondDerivatives:
     def __init__(self, batches: Iterable[RatingPairs], thresholds: FloatArray, size: int) -> None:
         self._batches, self._thresholds = batches, thresholds
         self.matrix: Any = None
-        if size <= DENSE_COLUMNS:
+        if 0 < size <= DENSE_COLUMNS:
             self.matrix = sum(pairs.second_derivatives(thresholds, size) for pairs in batches)
 
     def multiply(self, vectors: FloatArray) -> FloatArray:
@@ -301,29 +301,23 @@ class NormalEquations:
         size = basis.shape[1]
         touched = int(np.flatnonzero(np.diff(basis.indptr)).max(initial=-1)) + 1
         self.is_dense = size <= DENSE_PARAMETERS and touched <= DENSE_COLUMNS
-        n_nodes = structure.n_nodes if structure.block <= BLOCK_PARAMETERS else DENSE_COLUMNS + 1
-        self._curvature = SecondDerivatives(
-            batches, thresholds, touched if self.is_dense else n_nodes
-        )
-        matrix = self._curvature.matrix
-        if self.is_dense:
-            full = np.asarray(basis[:touched].T @ (matrix @ basis[:touched]))
-            self.information = full.diagonal().copy()
+        has_block = max(structure.block, structure.n_nodes) <= BLOCK_COLUMNS
+        self._block = size if self.is_dense else structure.block * has_block
+        n_columns = touched if self.is_dense else structure.n_nodes * has_block
+        self._curvature = SecondDerivatives(batches, thresholds, n_columns)
+        leading = basis[:n_columns, : self._block]
+        full = np.asarray(leading.T @ (self._curvature.matrix @ leading)) if self._block else None
+        if full is not None and self.is_dense:
+            information = full.diagonal()
         else:
-            self.information = np.asarray((basis**2).T @ self._curvature.diagonal())
-        scale = max(float(self.information.mean()) if size else 1.0, 1e-300)
-        self.information = np.maximum(self.information, 1e-12 * scale)
+            information = (basis**2).T @ self._curvature.diagonal()
+        scale = max(float(information.mean()) if size else 1.0, 1e-300)
+        self.information = np.maximum(information, 1e-12 * scale)
         norms = np.sqrt(np.asarray((structure.gauges**2).sum(axis=1)).ravel())
         self._gauges = sparse.diags_array(np.sqrt(scale) / norms) @ structure.gauges
-        self._block = size
-        if not self.is_dense:
-            self._block = structure.block if matrix is not None else 0
-            nodes = basis[: structure.n_nodes, : self._block]
-            full = np.asarray(nodes.T @ (matrix @ nodes)) if self._block else None
-        self._factor = None
-        if self._block:
+        if full is not None:
             gauges = self._gauges[:, : self._block]
-            full += (gauges.T @ gauges).toarray()
+            full = full + (gauges.T @ gauges).toarray()
             ridge = 1e-13 * full.diagonal().max() if self.is_dense else 1e-9 * full.diagonal()
             self._factor = linalg.cho_factor(full + np.diag(ridge + np.zeros(self._block)))
 
