@@ -118,7 +118,11 @@ def read_warehouse(
 def write_warehouse(path: str | PathLike[str], responses: Responses) -> None:
     """Write answers as ``id, item, resp``; the ending ``.csv`` or ``.parquet`` says how."""
     target = _check_ending(path)
-    with staged(target.parent, [target.name]) as stage, _open_writer(stage / target.name) as writer:
+    with (
+        staged(target.parent, [target.name]) as stage,
+        (stage / target.name).open("wb") as file,  # Windows moves no file that is open
+        _open_writer(file, target.suffix) as writer,
+    ):
         for batch in _batches(responses):
             writer.write_batch(batch)
 
@@ -152,15 +156,15 @@ def _batches(responses: Responses) -> Iterator[Any]:
         yield pa.record_batch(columns, schema=_schema())
 
 
-def _open_writer(target: Path) -> Any:
-    if target.suffix == ".parquet":
+def _open_writer(file: Any, ending: str) -> Any:
+    if ending == ".parquet":
         import pyarrow.parquet as pq
 
-        return pq.ParquetWriter(target, _schema(), compression="zstd")
+        return pq.ParquetWriter(file, _schema(), compression="zstd")
     from pyarrow import csv
 
     options = csv.WriteOptions(quoting_style="needed")
-    return csv.CSVWriter(str(target), _schema(), write_options=options)
+    return csv.CSVWriter(file, _schema(), write_options=options)
 
 
 CHUNK_PERSONS = 4096
