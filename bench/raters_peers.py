@@ -2,8 +2,8 @@
 
 ``python bench/raters_peers.py NAME`` fits one study with ``discreet``, ``raschpy`` (RaschPy),
 ``mirt`` (PyPI's mirt) or ``lme4`` (R, by ``Rscript``; ``--steps 1`` only) and prints time, memory,
-error and coverage of the severities. It imports the named program only, so that each can have an environment
-of its own. Every person is rated on all items by ``--marks`` raters; steps are shared by the items.
+error and coverage of the severities. It imports the named program only, so that each can have an
+environment of its own. Every person is rated on all items by ``--marks`` raters; steps are shared by the items.
 """
 
 from __future__ import annotations
