@@ -88,7 +88,7 @@ KEEPING_SECONDS = 1.0
 COMPILING_SECONDS = 6.0
 
 #: Below this a compiled call is not faster, even when loaded.
-CALL_SECONDS = 5e-5
+CALL_SECONDS = 5e-6
 
 
 class _State:

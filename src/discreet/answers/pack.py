@@ -206,7 +206,8 @@ def pack_row_block(
     answered = is_right | is_wrong
     bad = None if answered.all() else ~(answered | missing_cells(columns))
     if bad is not None and bad.any():
-        row, column = (int(index) for index in np.argwhere(bad.T)[0])
+        row = int(np.argmax(bad.any(axis=0)))
+        column = int(np.argmax(bad[:, row]))
         raise BadCell(first_row + row, column, cells[row, column].item())
     for plane, bits in ((right, is_right), (wrong, is_wrong)):
         octets = np.packbits(bits, axis=1, bitorder="little")
@@ -409,7 +410,8 @@ def store_codes(codes: npt.NDArray[Any], steps: Sequence[int]) -> AnswerStore:
                 pack_bits(bits, wrong[:, first[item] + category, :])
 
     if n_persons:
-        list(map_tasks(pack, range(len(steps))))
+        seconds = PLAIN_CELL / 4 * n_persons * (len(steps) + sum(steps))
+        list(map_tasks(pack, range(len(steps)), seconds))
     return step_store(compact(BitPlanes(right, wrong, n_persons)), steps)
 
 
@@ -458,7 +460,7 @@ def pack_steps(columns: Sequence[npt.NDArray[Any]], steps: Sequence[int]) -> Ans
     """Hold one column of categories per item, -1 where missing."""
     if all(step == 1 for step in steps):
         return compact(pack_columns(columns))
-    return store_codes(np.stack(columns, axis=1), steps)
+    return store_codes(np.stack(columns).T, steps)
 
 
 def list_category_answers(store: AnswerStore) -> tuple[IndexArray, IndexArray, Int8Array]:

@@ -28,10 +28,14 @@ TABLE_ROWS = 256
 #: Takers of an item whose scores are enough: a standard error has then a relative error of about
 #: 1 / sqrt(2 ENOUGH) = 0.5%.
 ENOUGH = 20_000
-#: With so many takers of every item, nobody's leverage matters (they are 1 / takers on average), nor
-#: do the last digits of a score: products are summed in single precision, twice as fast. A
-#: standard error then changes by less than 1e-4 of itself.
+#: Persons from which on the last digits of a score do not matter: products are summed in single
+#: precision, twice as fast, if no item's variance is more than LOOSE times what its own comparisons
+#: make it.
 COARSE = 10_000
+LOOSE = 4.0
+#: Leverage, on average 1 / takers of an item, that is left out: standard errors change by this part
+#: of themselves at most.
+SMALL_LEVERAGE = 3e-4
 #: A person who is nearly the only link of an item would otherwise get an unbounded factor.
 MAX_LEVERAGE = 0.5
 
@@ -107,6 +111,18 @@ def plan_draw(takers: Int64Array, columns: IndexArray, slack: FloatArray) -> Per
     return PersonSample(takers, every) if (every > 1).any() else None
 
 
+def bound_leverage(takers: Int64Array, slack: FloatArray, items: int | None) -> float:
+    """Return about the largest leverage that a person may have.
+
+    ``takers`` and ``slack`` are those of the kept items or nodes. Where everybody answered all
+    ``items`` of them, leverage is spread over as many answers; None where answers are missing.
+    """
+    share = slack / np.maximum(takers, 1)
+    if items is None:
+        return float(share.max(initial=0.0))
+    return float(share @ takers / max(int(takers.sum()), 1) + share.max(initial=0.0) / items)
+
+
 @dataclass(frozen=True, eq=False)
 class ScorePlan:
     """What is needed to score persons.
@@ -127,10 +143,12 @@ class ScorePlan:
         Who is scored, where there are very many persons; None for all of them.
     item_of
         The item of each kept node, where items have steps: pairs within an item say nothing.
-    is_coarse
-        Whether every item has so many takers that :data:`COARSE` holds.
     is_complete
-        Whether everybody answered every kept item.
+        Whether everybody answered every item, and the items have one step.
+    is_coarse
+        Whether single precision is enough.
+    has_leverage
+        Whether scores are corrected for leverage.
     """
 
     difficulty: FloatArray
@@ -140,8 +158,9 @@ class ScorePlan:
     weighting: Callable[[Int64Array, Int64Array], Int64Array] | None = None
     draw: PersonSample | None = None
     item_of: IndexArray | None = None
-    is_coarse: bool = False
     is_complete: bool = False
+    is_coarse: bool = False
+    has_leverage: bool = True
 
     @property
     def every(self) -> Int64Array | None:
@@ -231,7 +250,7 @@ class _Tables:
         m = len(plan.difficulty)
         size = m if m <= TABLE_ITEMS else TABLE_ROWS
         self.number = np.float32 if plan.is_coarse else np.float64
-        self.has_leverage = not plan.is_coarse
+        self.has_leverage = plan.has_leverage
         self.spans = [slice(start, start + size) for start in range(0, m, size)]
         self._all: dict[str, FloatArray] = {}
 
@@ -364,7 +383,8 @@ def _score_group(
     pull = np.where(discordant, plan.scoring.curvature(first, second) * resistance, 0.0)
     weight, stands = weights
     answered = np.full(len(item), float(item.shape[1]))
-    trace = np.where((stands > 1) | plan.is_coarse, 0.0, pull.sum(axis=(1, 2)))
+    is_free = (stands > 1) | (not plan.has_leverage)
+    trace = np.where(is_free, 0.0, pull.sum(axis=(1, 2)))
     correction = _correction(weight * trace, answered)
     return np.asarray(scores * (weight * stands * correction)[:, None])
 

@@ -3,7 +3,7 @@
 In: answers, difficulties, the estimator's scores and its Laplacian. Out: standard errors and,
 for up to a few thousand items, the covariance. Confidential side: it reads every person. Its
 contract is agreement to 1e-12 between stores and chunk sizes, not equality of bits; from 10,000
-takers of every item on, where sums are of single-precision products, to 1e-6.
+persons on, where sums are of single-precision products, to 1e-6.
 
 With ``s_l`` the score of person l and ``L`` the Laplacian of the estimator, the covariance is
 ``pinv(L) (sum_l s_l s_l') pinv(L)``. Each score is divided by one minus the person's leverage,
@@ -38,8 +38,11 @@ from discreet.models.refined import logistic
 from discreet.models.standard_errors.person_scores import (
     COARSE,
     ENOUGH,
+    LOOSE,
+    SMALL_LEVERAGE,
     PairContribution,
     ScorePlan,
+    bound_leverage,
     chunk_words,
     plan_draw,
     score_persons,
@@ -110,11 +113,13 @@ def plan_sandwich(
     n_persons: int,
     structure: Structure,
     locations: Locations | None = None,
+    is_complete: bool = False,
 ) -> Sandwich:
     """Prepare standard errors with the sandwich formula: one pass over persons is left.
 
     ``answers`` are how many persons answered each of all items, ``structure`` says which parameters
-    the thresholds follow from, and ``locations`` how nodes make items, where items have steps.
+    the thresholds follow from, and ``locations`` how nodes make items, where items have steps;
+    ``is_complete`` says whether everybody answered every item.
     """
     m, item_of = len(difficulty), None if locations is None else locations.item
     if m > COVARIANCE_LIMIT and not structure.is_anchored:
@@ -130,11 +135,18 @@ def plan_sandwich(
     resistance += spread
     resistance += spread[:, None]
     slack = np.maximum(_find_slack(inverse, laplacian.diagonal), 1.0)
-    is_coarse = bool((answers[columns] >= COARSE * slack).all())
-    is_complete = item_of is None and bool((answers[columns] == n_persons).all())
-    draw = plan_draw(answers, columns, slack)
+    items = (m if locations is None else len(locations.whole)) if is_complete else None
     plan = ScorePlan(
-        difficulty, columns, scoring, resistance, weighting, draw, item_of, is_coarse, is_complete
+        difficulty,
+        columns,
+        scoring,
+        resistance,
+        weighting,
+        plan_draw(answers, columns, slack),
+        item_of,
+        is_complete=is_complete and item_of is None,
+        is_coarse=n_persons >= COARSE and bool(slack.max() <= LOOSE),
+        has_leverage=bound_leverage(answers[columns], slack, items) > SMALL_LEVERAGE,
     )
     if n_persons < m:
         # Their scores are smaller than products of two items.
