@@ -126,9 +126,9 @@ def _store_categories(
     X: Any, items: tuple[str, ...] | None, options: AskedSteps, scale: CategoryScale | None = None
 ) -> tuple[AnswerStore, CategoryScale] | None:
     """Return answers with steps and their scale; None where the entries are no steps."""
-    columns = _as_columns(X)
-    if columns is not None:
-        return _store_columns(columns, items, options, scale)
+    small_numbers = _as_columns(X)
+    if small_numbers is not None:
+        return _store_columns(small_numbers, items, options, scale)
     person, item, values, (n_persons, n_items) = _list_entries(X)
     if values.dtype.kind not in "buif":
         return None

@@ -198,7 +198,7 @@ def _plane_slices(store: Store) -> Iterator[tuple[BitPlanes, slice]]:
 def _count_plain(store: Store, weights: Int64Array | None) -> Int64Array:
     total = np.zeros((store.n_items, store.n_items), dtype=np.int64)
     # Without weights a slab's counts stay below 2^24, where float32 is exact.
-    number = np.float32 if weights is None else np.float64
+    number: Any = np.float32 if weights is None else np.float64
     for start, right, wrong in _slabs(store):
         is_right = right.astype(number)
         if weights is not None:

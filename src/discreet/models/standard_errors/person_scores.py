@@ -209,7 +209,7 @@ def chunk_words(planes: BitPlanes, plan: ScorePlan) -> int:
     limit = max(CHUNK_WORDS, CHUNK_CELLS // (64 * len(plan.columns)))
     blocks, _, words = planes.right.shape
     if blocks == 1:
-        return min(limit, words)
+        return int(min(limit, words))
     return next(size for size in range(min(limit, words), 0, -1) if words % size == 0)
 
 
@@ -336,7 +336,7 @@ def _score_complete(right: FloatArray, tables: _Tables, weights: FloatArray) -> 
         factor *= _correction(weight * trace, np.full(len(trace), float(len(right))))
     if (factor != 1.0).any():
         scores *= factor.astype(tables.number)
-    return scores
+    return np.asarray(scores)
 
 
 def _unpack(plane: UInt64Array, persons: int, number: type[np.floating[Any]]) -> FloatArray:
