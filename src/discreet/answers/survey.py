@@ -406,10 +406,10 @@ def _number_texts(
     return values, number.reshape(-1)
 
 
-#: Why tests of equal scores and of likelihoods between groups are refused.
+#: Why likelihood ratios between groups are refused.
 UNWEIGHTED_TEST = (
-    "its chi-squared counts persons, who here have weights and clusters. Take test='wald' (--test "
-    "wald), whose errors know the design"
+    "a weighted likelihood is no likelihood, so that twice its gain is not chi-squared. Take "
+    "test='wald' or 'mantel-haenszel' (--test), whose errors know the design"
 )
 #: Why likelihood ratios are refused that no difference of thresholds replaces.
 PSEUDO_LIKELIHOOD = (
