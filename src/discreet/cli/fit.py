@@ -155,9 +155,9 @@ def fit(
     if output.out is not None:
         with working("Writing the report"):
             title = title or title_of(name_answers(file))
-            # Fit and abilities beside the difficulties would be those of the sample.
-            lacks_persons = isinstance(responses, PairCounts) or has_design
-            full_responses = None if lacks_persons else responses
+            full_responses = None if isinstance(responses, PairCounts) else responses
+            if has_design:
+                full_responses = responses.weigh(**weights.stated)
             written = write_calibration(
                 output.out, estimate, full_responses, title=title, scale=turned
             )

@@ -114,10 +114,11 @@ def _tabulate_tests(test: Diagnosis) -> PaperTable:
         "df": ["" if columns["degrees"][i] is None else str(columns["degrees"][i]) for i in rows],
         "p": [_chance(columns["p_value"][i]) for i in rows],
     }
+    design = ", corrected for the sampling design" * (test.estimate.design_effect is not None)
     note = (
-        "Andersen, Martin-Löf and steps: chi-squared. Dimensionality: first eigenvalue of the "
-        "residuals. Dependence: largest Q3 above the mean. Fit: largest mean square of an item, "
-        "share of persons with unexpected answers."
+        f"Andersen, Martin-Löf and steps: chi-squared{design}. Dimensionality: first eigenvalue "
+        "of the residuals. Dependence: largest Q3 above the mean. Fit: largest mean square of an "
+        "item, share of persons with unexpected answers."
     )
     return _assemble("Tests of the Model", cells, note)
 
@@ -285,7 +286,8 @@ def write_methods(test: Diagnosis, about: str = "") -> str:
     ]
     if test.statistics is not None:
         sentences.append(_describe_persons(test.statistics))
-        sentences += _describe_checks(test.statistics, test.dependent_pairs)
+        is_weighted = estimate.design_effect is not None
+        sentences += _describe_checks(test.statistics, test.dependent_pairs, is_weighted)
     return " ".join(sentence for sentence in sentences if sentence)
 
 
@@ -354,8 +356,20 @@ def _describe_data(estimate: Estimate) -> str:
     )
 
 
-def _describe_tests(diagnostics: Diagnostics) -> list[str]:
-    """Say what the likelihood ratio tests gave, those that were made."""
+#: What the tests of thresholds are, without and with sampling weights.
+TEST_NAMES = {
+    False: ("Andersen's (1973) likelihood ratio test", "Partial credit against rating scale"),
+    True: (
+        "In place of Andersen's (1973) test, a test of equal thresholds that is corrected for the "
+        "sampling design (Rao & Scott, 1984)",
+        "A test of equal distances of the steps (rating scale), corrected for the design,",
+    ),
+}
+
+
+def _describe_tests(diagnostics: Diagnostics, is_weighted: bool) -> list[str]:
+    """Say what the tests of all items gave, those that were made."""
+    andersen, step_models = TEST_NAMES[is_weighted]
     split = diagnostics.andersen_split or "mean score"
     left_out = {
         name: f", without {name_some(items, MOST_NAMED)}"
@@ -366,7 +380,7 @@ def _describe_tests(diagnostics: Diagnostics) -> list[str]:
     tests = (
         (
             diagnostics.andersen,
-            f"Andersen's (1973) likelihood ratio test, with persons split at the {split},",
+            f"{andersen}, with persons split at the {split},",
             left_out.get("Andersen", "") + why,
         ),
         (
@@ -375,7 +389,7 @@ def _describe_tests(diagnostics: Diagnostics) -> list[str]:
             "persons who answered all of them,",
             left_out.get("Martin-Löf", ""),
         ),
-        (diagnostics.step_models, "Partial credit against rating scale", left_out.get("steps", "")),
+        (diagnostics.step_models, step_models, left_out.get("steps", "")),
     )
     return [
         f"{name} gave chi-squared({numbers[1]}) = {numbers[0]:.2f}, "
@@ -385,18 +399,19 @@ def _describe_tests(diagnostics: Diagnostics) -> list[str]:
     ]
 
 
-def _describe_checks(diagnostics: Diagnostics, pairs: int) -> list[str]:
+def _describe_checks(diagnostics: Diagnostics, pairs: int, is_weighted: bool) -> list[str]:
     mean, sd = minus(f"{diagnostics.ability_mean:.2f}"), f"{diagnostics.ability_sd:.2f}"
     has_steps = bool(diagnostics.shares)
     held = "thresholds" if has_steps else "difficulties"
     extremes = diagnostics.words.extremes if has_steps else "everything right or wrong"
     sentences = [
         f"Abilities were estimated by weighted likelihood (Warm, 1989) with the {held} held fixed "
-        f"(mean {mean}, SD {sd}).",
+        f"({'weighted ' * is_weighted}mean {mean}, SD {sd}).",
         "Fit was assessed by infit and outfit mean squares (Wright & Masters, 1982) at maximum "
-        f"likelihood abilities, without persons who had {extremes}.",
+        f"likelihood abilities, without persons who had {extremes}"
+        f"{'; sums over persons were weighted' * is_weighted}.",
     ]
-    sentences += _describe_tests(diagnostics)
+    sentences += _describe_tests(diagnostics, is_weighted)
     if diagnostics.reliability is not None:
         sentences.append(
             f"Person separation reliability was {say_reliability(diagnostics.reliability)}."

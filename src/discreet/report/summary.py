@@ -29,6 +29,7 @@ from discreet.items.curves import (
 from discreet.items.cutoffs import FEW_TOGETHER
 from discreet.items.dimensionality import Dimensionality, measure_alpha
 from discreet.items.distractors import Distractors
+from discreet.items.fit import compare_spread
 from discreet.items.likelihood_ratios import AndersenTest, MartinLoefTest, StepModelTest
 from discreet.items.mislabelled import Suspect
 from discreet.items.residuals import ResidualCorrelations, Scalogram, order_answers
@@ -278,7 +279,10 @@ def summarise_evidence(evidence: Evidence) -> Diagnostics:
     """Keep of the evidence what the report shows."""
     scores, fit, estimate = evidence.scores, evidence.fit, evidence.estimate
     measured = np.isfinite(scores.ability)
-    starts, counts = bin_abilities(scores.ability[measured])
+    ability, sample = scores.ability[measured], evidence.responses.sample
+    weight = None if sample is None else sample.weight[measured]
+    spread = compare_spread(ability, scores.se[measured], weight)
+    starts, counts = bin_abilities(ability)
     columns: dict[str, Any] = {
         name: tuple(align_column(fit.items.items, getattr(fit.items, name), estimate.items))
         for name in FIT_COLUMNS
@@ -287,8 +291,8 @@ def summarise_evidence(evidence: Evidence) -> Diagnostics:
     return Diagnostics(
         ability_starts=tuple(starts.tolist()),
         ability_counts=tuple(counts.tolist()),
-        ability_mean=float(scores.ability[measured].mean()),
-        ability_sd=float(scores.ability[measured].std(ddof=1)) if measured.sum() > 1 else 0.0,
+        ability_mean=float(np.average(ability, weights=weight)),
+        ability_sd=float(np.sqrt(spread.variance)) if len(ability) > 1 else 0.0,
         measured=int((scores.status == PersonStatus.MEASURED).sum()),
         extreme=int(scores.extreme.sum()),
         empty=int((scores.status == PersonStatus.NO_ANSWERS).sum()),
@@ -338,7 +342,8 @@ def _list_left_out(evidence: Evidence) -> dict[str, tuple[str, ...]]:
 
 def _differing(evidence: Evidence) -> tuple[Difference, ...] | None:
     """Rows that hold for all items together and are of ETS class B or C, the largest first."""
-    if not evidence.responses.groups:
+    sample = evidence.responses.sample
+    if not {*evidence.responses.groups} - (frozenset() if sample is None else sample.columns):
         return None
     rows: list[Difference] = [
         (table.item[i], column, table.focal[i], table.reference, size, table.ets[i])
