@@ -24,10 +24,9 @@ from discreet.answers.survey import OF_SAMPLE, refuse_weights
 from discreet.errors import BadUsage
 from discreet.items.cutoffs import ScoreDraws
 from discreet.items.fit import compare_spread, measure_fit
-from discreet.items.groups import take_group
 from discreet.items.residuals import Prepared, prepare
 from discreet.models.calibrate import fit
-from discreet.models.item_parameters import category_totals
+from discreet.models.item_parameters import weigh_categories
 from discreet.persons.scoring import score
 from discreet.results.estimate import Estimate, FitWarning, WarningKind
 from discreet.results.thresholds import score_moments
@@ -537,17 +536,13 @@ def measure_alpha(responses: Any, **reading: Unpack[ReadingWords]) -> Alpha:
     0.295
     """
     source = load_answers(responses, reading)
-    answered, right = source.store.person_totals()
-    complete = answered == source.n_items
-    n, k = int(complete.sum()), source.n_items
-    if n < 2 or k < 2 or right[complete].var() == 0:
+    answered, score = source.store.person_totals()
+    weight = (answered == source.n_items) * (source.sample.weight if source.sample else 1.0)
+    n, k = int(np.count_nonzero(weight)), source.n_items
+    if n < 2 or k < 2 or np.ptp(score[weight > 0]) == 0:
         return Alpha(float("nan"), n, k)
-    inside = float(_item_variances(take_group(source, complete)).sum() / right[complete].var())
-    return Alpha(k / (k - 1) * (1 - inside), n, k)
-
-
-def _item_variances(complete: Responses) -> FloatArray:
-    """Variances of the answers to every item, of persons who answered all of them."""
-    share = category_totals(complete.store) / complete.n_persons
+    share = weigh_categories(source.store, weight) / weight.sum()
     category = np.arange(share.shape[1])
-    return np.asarray(share @ category**2 - (share @ category) ** 2)
+    inside = float((share @ category**2 - (share @ category) ** 2).sum())
+    spread = np.average((score - np.average(score, weights=weight)) ** 2, weights=weight)
+    return Alpha(k / (k - 1) * (1 - inside / float(spread)), n, k)

@@ -198,6 +198,7 @@ def _compare_groups(responses: Responses, notes: list[str]) -> dict[str, DifTabl
         table = _attempt(failure, partial(find_dif, responses, column), notes)
         if table is not None:
             tables[column] = table
+            notes += [f"groups by {column}: {warning}" for warning in table.warnings]
     return tables
 
 

@@ -167,6 +167,8 @@ class Diagnostics:
     step_models
         Statistic, degrees of freedom and p-value of partial credit against rating scale; ``None``
         where it was not computed, or without steps.
+    is_weighted
+        Whether persons have sampling weights: fit, tests and abilities are those of the population.
     """
 
     ability_starts: Annotated[tuple[Logit, ...], AtLeast(1)]
@@ -215,6 +217,7 @@ class Diagnostics:
     outfit_low: PerItemOrNone = ()
     outfit_high: PerItemOrNone = ()
     replications: Count = 0
+    is_weighted: bool = False
 
     def find_limits(self, statistic: str, index: int) -> tuple[float, float]:
         """Return from where on an infit or outfit of an item is a finding, downwards and upwards.
@@ -321,6 +324,7 @@ def summarise_evidence(evidence: Evidence) -> Diagnostics:
         mislabelled=() if evidence.mislabelled is None else evidence.mislabelled.list_suspects(),
         step_models=_numbers_of(evidence.step_models),
         tables=tuple(_kept_tables(evidence)),
+        is_weighted=sample is not None,
     )
 
 
