@@ -6,6 +6,7 @@ formula or a control character.
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -126,3 +127,24 @@ def spreadsheet_cell(value: Any) -> Any:
 def read_cell(text: str) -> str:
     """Return what :func:`spreadsheet_cell` was given."""
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+
+
+def show_probability_bound(share: float, tell: Language = ENGLISH) -> str:
+    """Return a probability that bounds another, as a percentage."""
+    if share > 0.999:
+        return tell("more than 99.9%")
+    # Nobody is to read 100%: that would be no bound.
+    percent = f"{100 * share:.0f}" if share < 0.99 else f"{math.ceil(1000 * share) / 10:.1f}"
+    return tell("at most about {percent}%", percent=percent)
+
+
+def show_chance(chance: float) -> str:
+    """Return two digits of a small probability, rounded up.
+
+    Examples
+    --------
+    >>> show_chance(0.0000512)
+    '5.2e-05'
+    """
+    scale = 10.0 ** (math.floor(math.log10(chance)) - 1)
+    return f"{min(1.0, math.ceil(chance / scale - 1e-9) * scale):.2g}"

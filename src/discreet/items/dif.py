@@ -16,7 +16,8 @@ import numpy as np
 from discreet.answers.opening import name_model
 from discreet.answers.responses import Responses
 from discreet.answers.survey import UNWEIGHTED_TEST, refuse_weights
-from discreet.errors import BadUsage
+from discreet.errors import BadUsage, FitWarning
+from discreet.hints import check_choice_name
 from discreet.items.group_differences import (
     Contrasts,
     ItemSplit,
@@ -40,7 +41,7 @@ from discreet.items.groups import (
 )
 from discreet.items.mantel_haenszel import match_scores
 from discreet.models.item_parameters import RATING_SCALE, choose_model, leave_unused
-from discreet.results.estimate import FitWarning, two_sided_quantile
+from discreet.results.estimate import two_sided_quantile
 from discreet.tables.reading import FitWords
 from discreet.tabular import Tabular, list_field_columns
 from discreet.types import Adjustment, BoolArray, DifTest, FloatArray, Int64Array, Method, Model
@@ -385,8 +386,7 @@ def find_dif(
     """
     if not 0 < level < 1:
         raise BadUsage(f"level must lie between 0 and 1, found {level}; use 0.05 for 5%")
-    if test not in DIF_TESTS:
-        raise BadUsage(f"a test is one of {', '.join(DIF_TESTS)}; found {test!r}")
+    check_choice_name("test", test, DIF_TESTS)
     if by_step and test != "wald":
         raise BadUsage(f"single steps are compared by test 'wald' only, found {test!r}")
     adjust([], adjustment)

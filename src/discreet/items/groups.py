@@ -17,12 +17,17 @@ import numpy.typing as npt
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.answers.survey import DesignTest, SurveyDesign, apply_rao_scott
-from discreet.errors import BadUsage, DisconnectedItems
+from discreet.errors import (
+    BadUsage,
+    DisconnectedItems,
+    FitWarning,
+    WarningKind,
+    saying_it_otherwise,
+)
 from discreet.models.calibrate import fit
 from discreet.models.methods import FitRequest
 from discreet.persons.scoring import score
-from discreet.results.dropped import saying_it_otherwise
-from discreet.results.estimate import Estimate, FitWarning, WarningKind, two_sided_quantile
+from discreet.results.estimate import Estimate, two_sided_quantile
 from discreet.tables.reading import ReadingWords
 from discreet.tabular import Tabular, list_field_columns
 from discreet.types import (

@@ -36,10 +36,10 @@ from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
 from discreet.atomic import staged
 from discreet.counts.planes import MOST_STEPS
-from discreet.errors import BadResponses, BadUsage, MissingExtra
+from discreet.errors import BadResponses, BadUsage, FitWarning, MissingExtra, WarningKind
 from discreet.report.summary import Diagnostics, read_diagnostics
 from discreet.report.tables import AnalysisTable
-from discreet.results.estimate import Estimate, FitWarning, Solution, Status, WarningKind
+from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.thresholds import pad_steps
 from discreet.scales.reported import Scale
 from discreet.schema import Along, AtLeast, Count, Logit, NonNegative, SchemaError, Within, read_as
@@ -131,7 +131,11 @@ def read_warehouse(
 def write_warehouse(path: str | PathLike[str], responses: Responses) -> None:
     """Write answers as ``id, item, resp``; the ending ``.csv`` or ``.parquet`` says how."""
     target = _check_ending(path)
-    with staged(target.parent, [target.name]) as stage, _open_writer(stage / target.name) as writer:
+    with (
+        staged(target.parent, [target.name]) as stage,
+        (stage / target.name).open("wb") as file,  # Windows moves no file that is open
+        _open_writer(file, target.suffix) as writer,
+    ):
         for batch in _batches(responses):
             writer.write_batch(batch)
 
@@ -165,15 +169,15 @@ def _batches(responses: Responses) -> Iterator[Any]:
         yield pa.record_batch(columns, schema=_schema())
 
 
-def _open_writer(target: Path) -> Any:
-    if target.suffix == ".parquet":
+def _open_writer(file: Any, ending: str) -> Any:
+    if ending == ".parquet":
         import pyarrow.parquet as pq
 
-        return pq.ParquetWriter(target, _schema(), compression="zstd")
+        return pq.ParquetWriter(file, _schema(), compression="zstd")
     from pyarrow import csv
 
     options = csv.WriteOptions(quoting_style="needed")
-    return csv.CSVWriter(str(target), _schema(), write_options=options)
+    return csv.CSVWriter(file, _schema(), write_options=options)
 
 
 CHUNK_PERSONS = 4096
