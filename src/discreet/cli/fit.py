@@ -138,7 +138,7 @@ def fit(
     with open_answers(file, reading, limits, "Estimating difficulties") as answers:
         from discreet.counts import PairCounts
         from discreet.models.calibrate import fit as calibrate
-        from discreet.report.calibration import list_calibration
+        from discreet.report.formats import list_calibration
 
         responses: Any = answers
         estimate = calibrate(
@@ -200,7 +200,7 @@ def fit_ratings(
     from discreet.answers.ratings import USEFUL_WORDS, read_ratings
     from discreet.items.raters import study_ratings
     from discreet.models.calibrate import fit
-    from discreet.report.calibration import list_calibration
+    from discreet.report.formats import list_calibration
     from discreet.tables.reading import READING_DEFAULTS
 
     words = list_words(reading)
