@@ -3,7 +3,8 @@
 ``python bench/raters_peers.py NAME`` fits one study with ``discreet``, ``raschpy`` (RaschPy),
 ``mirt`` (PyPI's mirt) or ``lme4`` (R, by ``Rscript``; ``--steps 1`` only) and prints time, memory,
 error and coverage of the severities. It imports the named program only, so that each can have an
-environment of its own. Every person is rated on all items by ``--marks`` raters; steps are shared by the items.
+environment of its own. Every person is rated on all items by ``--marks`` raters; steps are shared
+by the items. Coverage is that of normal intervals, of discreet that of its own (Student's t).
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def fit_discreet(columns: dict[str, Any], study: argparse.Namespace) -> tuple[An
     person, item, rater, score = columns.values()
     ratings = Ratings.from_codes(person, item, score, facets={"rater": rater})
     facet = discreet.fit(ratings, model="rating-scale", method=study.method).facets["rater"]
-    return facet.measure, facet.se
+    return facet.measure, (facet.interval()[:, 1] - facet.measure) / 1.96
 
 
 def fit_raschpy(columns: dict[str, Any], study: argparse.Namespace) -> tuple[Any, Any]:

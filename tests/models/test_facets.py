@@ -221,9 +221,7 @@ def plant_mixed_direction():
 def test_a_direction_over_items_and_raters_without_a_maximum_is_found(most_pairs, monkeypatch):
     ratings = plant_mixed_direction()
     design = plan_design(ratings.batches(), describe_structure(None, ["rater"]))
-    keeps_node, links = existence._link_graphs(design, ratings.batches(), None)
-    assert keeps_node.all()
-    assert links[0].keeps.all()
+    assert existence.drop_unlinked(design, ratings.batches(), None).keeps.all()
     monkeypatch.setattr(existence, "MOST_PAIRS", most_pairs)
     with pytest.warns(ItemsLeftOut, match="no bound"):
         estimate = discreet.fit(ratings, within=None)

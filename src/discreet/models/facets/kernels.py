@@ -86,25 +86,6 @@ def spread_scores(table, scores, person, factors, out) -> None:
 
 
 @compiled_loop
-def index_columns(table, n_columns) -> Any:
-    """Return, for every column, the ratings that have it: starts and ratings."""
-    start = np.zeros(n_columns + 1, np.int64)
-    for o in range(table.shape[0]):
-        for c in range(table.shape[1]):
-            if table[o, c] >= 0:
-                start[table[o, c] + 1] += 1
-    start = np.cumsum(start)
-    fill = start[:-1].copy()
-    ratings = np.empty(start[-1], np.int32)
-    for o in range(table.shape[0]):
-        for c in range(table.shape[1]):
-            if table[o, c] >= 0:
-                ratings[fill[table[o, c]]] = o
-                fill[table[o, c]] += 1
-    return start, ratings
-
-
-@compiled_loop
 def find_curvature(weight, passed, failed) -> Any:
     """Return w q (1 - q) of a pair with these odds."""
     both = passed + failed
@@ -224,11 +205,14 @@ def sum_diagonal(start, weight, columns, odds, groups, n_columns) -> Any:
 
 
 @compiled_loop
-def sample_links(start, codes, size, most) -> Any:
-    """Return some links between codes, the first ``most`` from and to each: rows and columns."""
+def list_links(start, codes, labels, most, links) -> int:
+    """Write links between codes of different labels: who passed a step where whom failed one.
+
+    At least the first ``most`` from and to each code. Returns how many there are, even where
+    ``links`` has no room for all.
+    """
     passed, failed = codes
-    leaving, arriving = np.zeros(size, np.int32), np.zeros(size, np.int32)
-    links = np.empty((2, 2 * most * size), np.int32)
+    leaving, arriving = np.zeros(len(labels), np.int32), np.zeros(len(labels), np.int32)
     n = 0
     for g in range(len(start) - 1):
         for a in range(start[g], start[g + 1]):
@@ -236,54 +220,15 @@ def sample_links(start, codes, size, most) -> Any:
                 continue
             for b in range(start[g], start[g + 1]):
                 u, v = passed[a], failed[b]
-                if a == b or v < 0 or u == v:
+                if a == b or v < 0 or labels[u] == labels[v]:
                     continue
                 if leaving[u] < most or arriving[v] < most:
                     leaving[u] += 1
                     arriving[v] += 1
-                    links[0, n], links[1, n] = u, v
+                    if n < links.shape[1]:
+                        links[0, n], links[1, n] = u, v
                     n += 1
-    return links[:, :n]
-
-
-@compiled_loop
-def list_links(row, start, group, codes, index, marks, touched) -> int:
-    """List in ``touched`` the codes that a code beats: it passed a step where they failed one.
-
-    ``marks`` holds zeros, and holds them again afterwards.
-    """
-    code_passed, code_failed = codes
-    index_start, index_ratings = index
-    n = 0
-    for e in range(index_start[row], index_start[row + 1]):
-        o = index_ratings[e]
-        if code_passed[o] != row:
-            continue
-        for b in range(start[group[o]], start[group[o] + 1]):
-            c = code_failed[b]
-            if b != o and c >= 0 and c != row and not marks[c]:
-                marks[c] = 1
-                touched[n] = c
-                n += 1
-    for k in range(n):
-        marks[touched[k]] = 0
     return n
-
-
-@compiled_loop
-def find_links(start, group, codes, index, size) -> Any:
-    """Return the links between codes as the pointers and entries of a sparse matrix."""
-    marks = np.zeros(size, np.uint8)
-    touched = np.empty(size, np.int32)
-    pointers = np.zeros(size + 1, np.int64)
-    for row in range(size):
-        pointers[row + 1] = list_links(row, start, group, codes, index, marks, touched)
-    pointers = np.cumsum(pointers)
-    entries = np.empty(pointers[-1], np.int32)
-    for row in range(size):
-        n = list_links(row, start, group, codes, index, marks, touched)
-        entries[pointers[row] : pointers[row + 1]] = touched[:n]
-    return pointers, entries
 
 
 @compiled_loop

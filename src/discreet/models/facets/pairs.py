@@ -11,7 +11,7 @@ item x rater x step: second derivatives are summed row by row of the parameters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -187,18 +187,18 @@ class RatingPairs:
         shape = (int(self.person[-1]) + 1, self.n_columns)
         return sparse.coo_array((values[seen], (rows[seen], columns[seen])), shape=shape).tocsr()
 
-    def find_links(self, codes: Sequence[Int32Array], size: int, most: int | None) -> Any:
-        """Return which codes beat which: ``codes`` are those of passed and of failed steps.
+    def find_links(self, codes: tuple[Int32Array, ...], labels: Any, most: int) -> Any:
+        """Return which codes of different labels beat which, the first ``most`` of each or more.
 
-        ``most`` stops at so many links from and to each code.
+        ``codes`` are those of passed and of failed steps.
         """
-        if most is not None:
-            links = kernels.sample_links(self.groups.start, tuple(codes), size, most)
-            return sparse.csr_array((np.ones(links.shape[1]), tuple(links)), shape=(size, size))
-        index = kernels.index_columns(np.column_stack(codes), size)
-        facts = self.groups.start, self.groups.of_rating, tuple(codes), index
-        pointers, entries = kernels.find_links(*facts, size)
-        return sparse.csr_array((np.ones(len(entries)), entries, pointers), shape=(size, size))
+        size = len(labels)
+        n, links = 2 * size, np.empty((2, 0), np.int32)
+        while labels.any() and n > links.shape[1]:
+            links = np.empty((2, n), np.int32)
+            n = kernels.list_links(self.groups.start, codes, labels, most, links)
+        chosen = tuple(links[:, :n])
+        return sparse.csr_array((np.ones(len(chosen[0]), bool), chosen), shape=(size, size))
 
     def _each_group(self, task: Any) -> list[Any]:
         starts = self.groups.start
@@ -375,9 +375,9 @@ def conjugate_gradients(
 class PairSolution:
     """Where the gradient is zero."""
 
-    parameters: FloatArray
     thresholds: FloatArray
     equations: NormalEquations
+    likelihood: float
     gradient: float
     steps: int
 
@@ -390,8 +390,11 @@ class RunningAway(NotConverged):
         self.thresholds = thresholds
 
 
-def maximise_pairs(batches: Iterable[RatingPairs], structure: LinearStructure) -> PairSolution:
-    """Find the parameters at which the gradient of the pairs' likelihood is zero."""
+def maximise_pairs(batches: Iterable[Any], structure: LinearStructure) -> PairSolution:
+    """Find the parameters at which the gradient of the likelihood is zero.
+
+    ``batches`` are :class:`RatingPairs`, or what else has its scores and second derivatives.
+    """
     parameters = np.zeros(structure.basis.shape[1])
     thresholds = structure.thresholds(parameters)
     likelihood, gradient = _score(batches, structure, thresholds)
@@ -406,11 +409,10 @@ def maximise_pairs(batches: Iterable[RatingPairs], structure: LinearStructure) -
         # The next step would move about the square of this one, and what this one leaves.
         left = length if equations.is_dense else length * max(length, accuracy)
         if left < (TOLERANCE if equations.is_dense else LARGE_TOLERANCE):
-            parameters = parameters + step
-            thresholds = structure.thresholds(parameters)
-            gradient = _score(batches, structure, thresholds)[1]
+            thresholds = structure.thresholds(parameters + step)
+            likelihood, gradient = _score(batches, structure, thresholds)
             size = float(np.abs(gradient).max(initial=0.0))
-            return PairSolution(parameters, thresholds, equations, size, number + 1)
+            return PairSolution(thresholds, equations, likelihood, size, number + 1)
         step *= min(1.0, LONGEST_STEP / length)
         before = likelihood - 1e-9 * abs(likelihood)
         likelihood = -np.inf
