@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.html import HtmlColumn, write_page
 from discreet.items.curves import BIN
-from discreet.items.raters import BiasTable, LevelFit, RatingStudy, describe_study
+from discreet.items.raters import BiasTable, LevelFit, RatingStudy
 from discreet.report.model_findings import Finding, Severity
 from discreet.report.page import judge
 from discreet.report.svg import Sheet, shorten_label, text_width
@@ -46,8 +46,8 @@ def find_rater_problems(study: RatingStudy, tables: Sequence[BiasTable] = ()) ->
     findings = _find_item_effect(study.estimate)
     for name, facet in study.estimate.facets.items():
         fit = study.facets[name]
-        findings += [*_find_subsets(facet), *_find_ends(facet), *_find_severe(facet, fit, study)]
-        findings += [*_find_unbounded(facet), *_find_misfits(facet, fit), *_find_equal(facet, fit)]
+        findings += [*_find_left_out(facet), *_find_severe(facet, fit, study)]
+        findings += [*_find_misfits(facet, fit), *_find_equal(facet, fit)]
     findings += [finding for table in tables for finding in _find_bias(table)]
     return sorted(findings, key=lambda finding: finding.severity)
 
@@ -69,53 +69,43 @@ def _find_item_effect(estimate: Estimate) -> list[Finding]:
     ]
 
 
-def _find_subsets(facet: FacetLevels) -> list[Finding]:
-    apart = [n for n, status in enumerate(facet.status) if status is LevelStatus.NOT_CONNECTED]
-    if not apart:
-        return []
-    main = [level for level, n in zip(facet.levels, facet.subset, strict=True) if n == 1]
-    others = [facet.levels[n] for n in apart]
-    return [
-        Finding(
-            Severity.SERIOUS,
-            _capital(f"{facet.name} {name_some(others)} and {name_some(main)} never meet"),
-            f"No person was rated by levels of both sets, so {count_of(len(others), 'level')} have "
-            "no severity: the sets cannot be compared.",
-            "Let some persons be rated by both sets, and fit again.",
-        )
-    ]
-
-
-def _find_ends(facet: FacetLevels) -> list[Finding]:
+def _find_left_out(facet: FacetLevels) -> list[Finding]:
+    """Name levels without a severity, by the reason."""
     findings = []
-    ends = {LevelStatus.ALWAYS_LOWEST: "lowest", LevelStatus.ALWAYS_HIGHEST: "highest"}
-    for status, word in ends.items():
+    main = [level for level, n in zip(facet.levels, facet.subset, strict=True) if n == 1]
+    for status, (title, evidence, advice) in _LEFT_OUT.items():
         levels = [
             level for level, own in zip(facet.levels, facet.status, strict=True) if own is status
         ]
         if levels:
-            names = f"{facet.name} {name_some(levels)}"
-            title = _capital(f"{names} gave the {word} score in every comparison")
-            evidence = "Their severity has no finite estimate, and their ratings were left out."
-            advice = "Ask whether they used the scale; have their persons rated again."
-            findings.append(Finding(Severity.SERIOUS, title, evidence, advice))
+            names = {"main": name_some(main), "count": count_of(len(levels), "level")}
+            words = f"{facet.name} {name_some(levels)}{title.format(**names)}"
+            found = evidence.format(**names)
+            findings.append(Finding(Severity.SERIOUS, _capital(words), found, advice))
     return findings
 
 
-def _find_unbounded(facet: FacetLevels) -> list[Finding]:
-    rows = [n for n, status in enumerate(facet.status) if status is LevelStatus.UNBOUNDED]
-    if not rows:
-        return []
-    names = f"{facet.name} {name_some([facet.levels[n] for n in rows])}"
-    return [
-        Finding(
-            Severity.SERIOUS,
-            _capital(f"{names}: the ratings do not bound the severity"),
-            "The model fits the better, the farther they and some items or other levels move "
-            "apart. They have no number, and their ratings were left out.",
-            "Let them rate more persons together with others, on several items, and fit again.",
-        )
-    ]
+_INFINITE = (
+    "Their severity has no finite estimate, and their ratings were left out.",
+    "Ask whether they used the scale; have their persons rated again.",
+)
+#: Title behind the names of the levels, evidence, advice.
+_LEFT_OUT = {
+    LevelStatus.NOT_CONNECTED: (
+        " and {main} never meet",
+        "No person was rated by levels of both sets, so {count} have no severity: the sets cannot "
+        "be compared.",
+        "Let some persons be rated by both sets, and fit again.",
+    ),
+    LevelStatus.ALWAYS_LOWEST: (" gave the lowest score in every comparison", *_INFINITE),
+    LevelStatus.ALWAYS_HIGHEST: (" gave the highest score in every comparison", *_INFINITE),
+    LevelStatus.UNBOUNDED: (
+        ": the ratings do not bound the severity",
+        "The model fits the better, the farther they and some items or other levels move apart. "
+        "They have no number, and their ratings were left out.",
+        "Let them rate more persons together with others, on several items, and fit again.",
+    ),
+}
 
 
 def _find_severe(facet: FacetLevels, fit: LevelFit, study: RatingStudy) -> list[Finding]:
@@ -125,8 +115,15 @@ def _find_severe(facet: FacetLevels, fit: LevelFit, study: RatingStudy) -> list[
     if not len(rows):
         return []
     rows = rows[np.argsort(-np.abs(facet.measure[rows]))]
-    usual = _fair_mean(study)
-    sentences = [_tell_severity(facet, row, usual - float(fit.fair[row])) for row in rows.tolist()]
+    usual = float(np.nanmean(study.facets["item"].fair))  # of the mean person and rater
+    sentences = []
+    for row in rows.tolist():
+        measure, lost = float(facet.measure[row]), usual - float(fit.fair[row])
+        word, gain = "severe" if measure > 0 else "lenient", "lost" if lost > 0 else "gained"
+        sentences.append(
+            f"{facet.name} {facet.levels[row]} is {abs(measure):.1f} logits {word}: what "
+            f"they rate {gain} {abs(lost):.1f} points"
+        )
     more = len(sentences) - MOST_NAMES
     evidence = "; ".join(sentences[:MOST_NAMES]) + (f"; and {more} more" if more > 0 else "") + "."
     advice = (
@@ -134,20 +131,6 @@ def _find_severe(facet: FacetLevels, fit: LevelFit, study: RatingStudy) -> list[
         "who differ most."
     )
     return [Finding(Severity.LOOK, _capital(sentences[0]), _capital(evidence), advice)]
-
-
-def _tell_severity(facet: FacetLevels, row: int, lost: float) -> str:
-    word = "severe" if facet.measure[row] > 0 else "lenient"
-    gain = "lost" if lost > 0 else "gained"
-    return (
-        f"{facet.name} {facet.levels[row]} is {abs(facet.measure[row]):.1f} logits {word}: what "
-        f"they rate {gain} {abs(lost):.1f} points"
-    )
-
-
-def _fair_mean(study: RatingStudy) -> float:
-    """Return the mean score of the mean person with the mean rater."""
-    return float(np.nanmean(study.facets["item"].fair))
 
 
 def _capital(text: str) -> str:
@@ -234,7 +217,7 @@ def write_rater_page(
     ]
     values = {
         "title": title,
-        "summary": describe_study(study) + ".",
+        "summary": study.ratings.describe() + ".",
         "choice": " ".join(filter(None, (estimate.choice, estimate.se_method))),
         "verdict": judge(findings),
         "findings": findings,

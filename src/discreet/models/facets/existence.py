@@ -76,10 +76,10 @@ def _find_graphs(
     labels = [np.arange(size) for size in sizes]
     for most in (FIRST_LINKS, EVERY_LINK):
         for pairs in PairedBatches(design, batches, within):
-            codes = [(pairs.passed, pairs.failed)]
+            steps = (pairs.passed, pairs.failed)
+            codes: list[tuple[Any, ...]] = [steps]
             for term, (_, columns) in enumerate(design.list_terms()):
                 level = pairs.levels[:, term] - np.int32(columns.start)
-                steps = (pairs.passed, pairs.failed)
                 codes.append(tuple(np.where(step >= 0, level, np.int32(-1)) for step in steps))
             for number, code in enumerate(codes):
                 graphs[number] = graphs[number] + pairs.find_links(code, labels[number], most)
