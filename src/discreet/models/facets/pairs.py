@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -124,28 +124,19 @@ class RatingPairs:
 
     def multiply(self, thresholds: FloatArray, vectors: FloatArray) -> FloatArray:
         """Return minus the second derivatives times vectors ``[column, vector]``."""
-        facts = self._list_facts(thresholds)
-        if vectors.shape[1] < VECTORS_AT_ONCE:
-            return self._multiply_groups(facts, np.ascontiguousarray(vectors))
-        everything = (0, len(self.groups.weight))
+        facts, size = self._list_facts(thresholds), VECTORS_AT_ONCE
+        slabs = range(0, vectors.shape[1], size)
+        # Threads share the groups of one slab of vectors, or the slabs.
+        ranges = self._cut_groups() if len(slabs) == 1 else [(0, len(self.groups.weight))]
 
-        def multiply_some(low: int) -> FloatArray:
-            some = np.ascontiguousarray(vectors[:, low : low + VECTORS_AT_ONCE])
+        def multiply_some(task: tuple[int, tuple[int, int]]) -> FloatArray:
+            some = np.ascontiguousarray(vectors[:, task[0] : task[0] + size])
             out = np.zeros_like(some)
-            kernels.multiply_pairs(*facts, everything, some, out)
+            kernels.multiply_pairs(*facts, task[1], some, out)
             return out
 
-        return np.hstack(
-            list(map_tasks(multiply_some, range(0, vectors.shape[1], VECTORS_AT_ONCE)))
-        )
-
-    def _multiply_groups(self, facts: Any, vectors: FloatArray) -> FloatArray:
-        def multiply_all(groups: tuple[int, int]) -> FloatArray:
-            out = np.zeros_like(vectors)
-            kernels.multiply_pairs(*facts, groups, vectors, out)
-            return out
-
-        return np.asarray(sum(self._each_group(multiply_all)))
+        parts = list(map_tasks(multiply_some, product(slabs, ranges)))
+        return np.hstack(parts) if len(ranges) == 1 else np.asarray(sum(parts))
 
     def second_derivatives(self, thresholds: FloatArray, size: int) -> FloatArray:
         """Return minus the second derivatives between the first ``size`` columns."""
@@ -176,16 +167,16 @@ class RatingPairs:
 
         return np.hstack(list(map_tasks(sum_draws, pairwise(cuts.tolist()))))
 
-    def person_scores(self, scores: FloatArray) -> sparse.csr_array:
-        """Return each person's gradient, ``[person, column]``."""
-        n_terms = self.levels.shape[1]
-        both = scores.sum(axis=1)
-        values = np.column_stack([scores, np.repeat(both[:, None], n_terms, axis=1)]).ravel()
-        columns = self.stack_columns().ravel()
-        rows = np.repeat(self.person, 2 + n_terms)
-        seen = (columns >= 0) & (values != 0)
-        shape = (int(self.person[-1]) + 1, self.n_columns)
-        return sparse.coo_array((values[seen], (rows[seen], columns[seen])), shape=shape).tocsr()
+    def person_scores(self, scores: FloatArray, rows: slice = slice(None)) -> sparse.csr_array:
+        """Return the gradient of each person of some ratings, ``[person, column]``."""
+        table, n_terms = self.stack_columns()[rows], self.levels.shape[1]
+        both = np.repeat(scores[rows].sum(axis=1)[:, None], n_terms, axis=1)
+        values = np.column_stack([scores[rows], both])
+        person = self.person[rows] - self.person[rows][0]
+        seen = (table >= 0) & (values != 0)
+        cells = np.repeat(person, seen.sum(axis=1)), table[seen]
+        shape = (int(person[-1]) + 1, self.n_columns)
+        return sparse.csr_array((values[seen], cells), shape=shape)
 
     def find_links(self, codes: tuple[Int32Array, ...], labels: Any, most: int) -> Any:
         """Return which codes of different labels beat which, the first ``most`` of each or more.
@@ -200,11 +191,14 @@ class RatingPairs:
         chosen = tuple(links[:, :n])
         return sparse.csr_array((np.ones(len(chosen[0]), bool), chosen), shape=(size, size))
 
-    def _each_group(self, task: Any) -> list[Any]:
+    def _cut_groups(self) -> list[tuple[int, int]]:
+        """Return ranges of groups with about as many ratings, one for each thread."""
         starts = self.groups.start
         aims = np.linspace(0, starts[-1], thread_count() + 1)
-        cuts = np.unique(np.searchsorted(starts, aims))
-        return list(map_tasks(task, pairwise(cuts.tolist())))
+        return list(pairwise(np.unique(np.searchsorted(starts, aims)).tolist()))
+
+    def _each_group(self, task: Any) -> list[Any]:
+        return list(map_tasks(task, self._cut_groups()))
 
 
 # Solve the estimating equations of pairs: Newton steps with a sparse or a dense matrix.
