@@ -14,15 +14,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.pack import (
-    BadCell,
-    Repeated,
-    compact,
-    missing_cells,
-    pack_rows,
-    store_long,
-    store_steps,
-)
+from discreet.answers import pack
+from discreet.answers.pack import BadCell, Repeated
 from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.errors import BadResponses
 from discreet.tables.inspection.columns import Column
@@ -69,7 +62,7 @@ def store_array(
     try:
         if hasattr(X, "tocoo"):
             return _store_sparse(X.tocoo(), items), None
-        return compact(pack_rows(_as_matrix(X))), None
+        return pack.compact(pack.pack_rows(_as_matrix(X))), None
     except BadCell as bad:
         try:
             is_tried = not (asked.is_binary or asked.is_said)
@@ -136,7 +129,7 @@ def _store_categories(
             table = {float(word): category for word, category in coding.codes[name].items()}
             used, index = np.unique(values[rows], return_inverse=True)
             code[rows] = np.array([table[float(value)] for value in used], dtype=np.int8)[index]
-    store = store_steps(person, item, code, n_persons, coding.steps_of(names))
+    store = pack.store_steps(person, item, code, n_persons, coding.steps_of(names))
     return store, coding
 
 
@@ -161,13 +154,13 @@ def _list_entries(X: Any) -> tuple[Any, Any, Any, tuple[int, int]]:
     """Return person, item and value of every answer, and the size of the matrix."""
     if hasattr(X, "tocoo"):
         sparse = X.tocoo()
-        held = ~missing_cells(sparse.data)
+        held = ~pack.missing_cells(sparse.data)
         return sparse.row[held], sparse.col[held], sparse.data[held], sparse.shape
     cells = check_shape(np.asanyarray(X))
     numbers = np.ma.getdata(cells)
     if numbers.dtype.kind in "OUST":
         numbers = _read_numbers(numbers)
-    person, item = np.nonzero(~(np.ma.getmaskarray(cells) | missing_cells(numbers)))
+    person, item = np.nonzero(~(np.ma.getmaskarray(cells) | pack.missing_cells(numbers)))
     return person, item, numbers[person, item], cells.shape
 
 
@@ -249,7 +242,7 @@ def _score_numbers(cells: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
     codes = np.full(cells.shape, BAD, dtype=np.int8)
     codes[cells == 1] = 1
     codes[cells == 0] = 0
-    codes[missing_cells(cells)] = MISSING
+    codes[pack.missing_cells(cells)] = MISSING
     return codes
 
 
@@ -263,7 +256,7 @@ def _store_sparse(matrix: Any, items: tuple[str, ...] | None) -> Store:
     held = np.flatnonzero(codes >= 0)
     person, item = matrix.row[held].astype(np.int64), matrix.col[held].astype(np.int64)
     try:
-        return store_long(person, item, codes[held] == 1, n_persons, n_items)
+        return pack.store_long(person, item, codes[held] == 1, n_persons, n_items)
     except Repeated as repeated:
         row, column = int(person[repeated.first_index]), int(item[repeated.first_index])
         raise BadResponses(

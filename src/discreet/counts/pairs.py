@@ -17,13 +17,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet.counts import matrix
-from discreet.counts.bit_planes import (
-    count_both,
-    count_planes,
-    count_planes_weighted,
-    count_step_planes,
-)
+from discreet.counts import bit_planes, matrix
 from discreet.counts.matrix import (
     check_room,
     clear_within,
@@ -125,11 +119,11 @@ def _count_dense(store: Store, steps: Sequence[int], weights: Int64Array | None)
     total = np.zeros((store.n_items, store.n_items), dtype=np.int64)
     for planes, span in _plane_slices(store):
         if weights is not None:
-            total += count_planes_weighted(planes, weights[span])
+            total += bit_planes.count_planes_weighted(planes, weights[span])
         elif max(steps, default=1) > 1:
-            total += count_step_planes(planes, steps)
+            total += bit_planes.count_step_planes(planes, steps)
         else:
-            total += count_planes(planes)
+            total += bit_planes.count_planes(planes)
     return total
 
 
@@ -226,8 +220,10 @@ def count_joint(store: Store) -> tuple[Int64Array, Int64Array, Int64Array]:
 
 
 def _count_joint_planes(planes: BitPlanes) -> Int64Array:
-    both_right, both_wrong = (count_both(plane, planes) for plane in (planes.right, planes.wrong))
-    return np.stack([both_right, count_planes(planes), both_wrong])
+    both_right, both_wrong = (
+        bit_planes.count_both(plane, planes) for plane in (planes.right, planes.wrong)
+    )
+    return np.stack([both_right, bit_planes.count_planes(planes), both_wrong])
 
 
 def _count_joint_plain(cells: Int8Array) -> Int64Array:
