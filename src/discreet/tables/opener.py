@@ -212,9 +212,10 @@ def open_table_file(
         _open_workbook(file, table_form, progress)
         if kind == "workbook"
         else DelimitedSource(
-            file, head, encoding, progress, table_form, one_line=bool(reading and reading.listed)
+            file, head, encoding, progress, table_form, one_line=bool(reading and reading.listed),
+            skips_short=bool(reading and SHORT in reading.rows_aside),
         )
-    )
+    )  # fmt: skip
     if reading is not None and table_form.header:
         refuse_answers_as_names(source.names, reading.layout, source.name)
     return source if reading is None else _trim(source, reading)
@@ -471,8 +472,8 @@ def assign_groups(
 
 # -- rows that are no persons ----------------------------------------------------------------
 
-#: The word for rows without any entry.
-BLANK = "blank"
+#: The words for rows without any entry, and for those with fewer fields than names.
+BLANK, SHORT = "blank", "short"
 #: Rows up to which a table may be made by hand.
 MOST_BY_HAND = 20_000
 
@@ -529,7 +530,7 @@ def match_rows(batch: Sequence[Any], rows: Sequence[int | str], before: int = 0)
         Rows before this batch.
     """
     hits = np.zeros(len(batch[0]), dtype=np.bool_)
-    labels = {str(row).casefold() for row in rows if not isinstance(row, int)} - {BLANK}
+    labels = {str(row).casefold() for row in rows if not isinstance(row, int)} - {BLANK, SHORT}
     for row in rows:
         if isinstance(row, int) and before < row <= before + len(hits):
             hits[row - before - 1] = True

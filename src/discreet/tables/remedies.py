@@ -220,12 +220,16 @@ class TableFinding:
 
 @dataclass
 class Findings:
-    """Decisions and questions as they come in; ``options`` are the fields proposed so far."""
+    """Decisions and questions as they come in; ``options`` are the fields proposed so far.
+
+    ``key`` holds the right answers by item where a sheet of their own has them.
+    """
 
     stated: Mapping[str, Any]
     options: dict[str, Any] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
     questions: list[TableFinding] = field(default_factory=list)
+    key: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def decide(
         self, name: str, value: Any, reason: str, *, is_sure: bool = True, is_public: bool = False

@@ -1,4 +1,4 @@
-"""Words that people use in tables of answers, in English, German and Spanish.
+"""Words that people use in tables of answers, in English, German, Spanish and some in French.
 
 In: a column name, a label or an answer. Out: what it usually stands for. Nothing here sees a table.
 """
@@ -37,9 +37,9 @@ IDS = _words(
     "id ids pid sid uid vp vpn vpnr case casenr fall fallnr fallnummer code kennung matrikel "
     "matrikelnr matrikelnummer matnr matriculation person personid respondent participant "
     "participantid teilnehmer teilnehmerin proband subject user username login userid studentid "
-    "pupilid respondentid responseid resultid patient patientno patientid hhid idno identifier "
-    "dni folio clave codigo código cuestionario token uuid email emailaddress mail correo "
-    "interviewid caseid lehrling schülerid schuelerid schülernr testperson persönlichercode sisid "
+    "pupilid respondentid responseid resultid patient patientno patientid hhid idno identifier dni "
+    "folio clave codigo código cuestionario token uuid email emailaddress mail correo interviewid "
+    "caseid lehrling schülerid schuelerid schülernr testperson persönlichercode sisid "
     "studentnumber studentno candidateno candidatenumber zeichen initials kürzel"
 )
 #: Columns that number the rows.
@@ -58,20 +58,21 @@ AGES = _words("age alter edad birthyear geburtsjahr yearofbirth ageinyears")
 #: Sums, means and marks, as columns or as rows.
 TOTALS = _words(
     "total totals totalscore gesamt gesamtpunkte gesamtpunktzahl insgesamt sum sums summe summen "
-    "suma puntos puntaje puntuación puntuacion points pointspossible punkte punktzahl score "
-    "scores rawscore finalscore mark marks percent prozent percentage percentcorrect porcentaje "
-    "average averages mean means mittelwert mittel durchschnitt media promedio moyenne somme "
+    "suma puntos puntaje puntuación puntuacion points pointspossible punkte punktzahl score scores "
+    "rawscore finalscore mark marks percent prozent percentage percentcorrect porcentaje average "
+    "averages mean means mittelwert mittel durchschnitt media promedio moyenne somme "
     "overallaverage classaverage overallmean richtig anzahlrichtig correctanswersn note noten nota "
-    "finalgrade grade result resultat ergebnis numcorrect sd stdev median maxpoints maxpunkte "
-    "possiblepoints maxpoints maxpunkte"
+    "finalgrade grade result resultat ergebnis numcorrect ncorrect nincorrect numincorrect sd "
+    "stdev median maxpoints maxpunkte possiblepoints anzahlfalsch aciertos errores fallos"
 )
 #: Labels of rows of totals: narrower than names of columns, because Max and Mark are people.
 SUMMARIES = _words(
     "total totals totalscore gesamt gesamtpunkte insgesamt sum sums summe summen suma percent "
     "prozent percentcorrect average averages mean means mittelwert mittel durchschnitt media "
-    "promedio moyenne "
-    "somme overallaverage classaverage overallmean anzahlrichtig richtig sd stdev median maxpoints "
-    "maxpunkte maximalpunkte pointspossible possiblepoints difficulty schwierigkeit klassenschnitt"
+    "promedio moyenne somme overallaverage classaverage overallmean anzahlrichtig richtig sd stdev "
+    "median maxpoints maxpunkte maximalpunkte pointspossible possiblepoints difficulty "
+    "schwierigkeit klassenschnitt lösungsquote quote proportion solutionrate lösungshäufigkeit "
+    "trennschärfe"
 )
 #: Labels of the row with the right answers.
 KEYS = _words(
@@ -87,8 +88,10 @@ def is_label(word: object) -> bool:
     return plain(word) in KEYS or plain(word) in SUMMARIES
 
 
+#: Columns that number the attempts of a person.
+ATTEMPTS = _words("attempt attempts attemptnumber attemptno try versuch intento tentative")
 #: Columns about the survey itself, not about answers.
-ABOUT = _words(
+ABOUT = ATTEMPTS | _words(
     "startdate enddate status progress durationinseconds duration finished recordeddate ipaddress "
     "recipientlastname recipientfirstname recipientemail externalreference locationlatitude "
     "locationlongitude distributionchannel userlanguage timestamp marcatemporal zeitstempel date "
@@ -106,7 +109,9 @@ NO_ANSWER = frozenset(
      "keine angaben", "fehlend", "fehlt", "ausgelassen", "nicht erreicht", "nicht bearbeitet",
      "nicht beantwortet",
      "nicht vorgelegt", "weiß nicht", "weiss nicht", "entfällt", "ns/nc", "nsnc", "ns", "nc",
-     "no contesta", "no sabe", "no sabe/no contesta", "sin respuesta", "no aplica", "no responde"]
+     "no contesta", "no sabe", "no sabe/no contesta", "sin respuesta", "no aplica", "no responde",
+     "abs", "abs.", "abwesend", "ausente", "krank", "ne sait pas", "je ne sais pas", "nsp",
+     "sans réponse", "non réponse", "non so", "não sei", "weet niet", "geen antwoord"]
 )  # fmt: skip
 
 
@@ -127,12 +132,14 @@ SCALES: tuple[Mapping[str, int], ...] = tuple(
             """wrong | incorrect | false | fail | failed | falsch | inkorrekt | nicht gelöst
             | nicht bestanden | incorrecto | incorrecta | mal | f | unsolved | unwahr | ungelöst
             | not correct | not right | not solved | nicht korrekt | nicht richtig
+            | ✗ | ✘ | ☒ | ❌ | × | x
             right | correct | true | pass | passed | richtig | korrekt | gelöst | bestanden
-            | correcto | correcta | bien | r | solved | wahr""",
-            """no | nein | n
+            | correcto | correcta | bien | r | solved | wahr
+            | ✓ | ✔ | ☑ | ✅ | √""",
+            """no | nein | n | non | nee | não
             maybe | unsure | not sure | vielleicht | unsicher | quizás | tal vez | teilweise
-            | sometimes
-            yes | ja | sí | si | y | j""",
+            | sometimes | uncertain | peut-être
+            yes | ja | sí | si | y | j | oui | sì | sim""",
             """strongly disagree | completely disagree | totally disagree | disagree strongly
             | fully disagree | disagree completely
             disagree | mostly disagree | generally disagree | disagree moderately
@@ -177,6 +184,20 @@ SCALES: tuple[Mapping[str, int], ...] = tuple(
             algo de acuerdo | parcialmente de acuerdo | ligeramente de acuerdo
             de acuerdo
             totalmente de acuerdo | muy de acuerdo | completamente de acuerdo""",
+            """pas du tout d'accord | pas d'accord du tout
+            pas d'accord
+            plutôt pas d'accord
+            ni d'accord ni pas d'accord | neutre | sans opinion
+            plutôt d'accord
+            d'accord
+            tout à fait d'accord | entièrement d'accord""",
+            """jamais
+            presque jamais
+            rarement
+            parfois | quelquefois
+            souvent
+            très souvent | presque toujours
+            toujours""",
             """never
             almost never | hardly ever | very rarely
             rarely | seldom
@@ -291,18 +312,26 @@ _CODED = re.compile(r"([A-Za-z]+)0*(\d{1,2})")
 _NUMBERED = re.compile(r"[(\[]?\s*(-?\d{1,2})\s*[)\].:=–-](?!\s*\d)|.*[(\[]\s*(-?\d{1,2})\s*[)\]]$")
 
 
+#: Points of how many, as quiz programs write them: 1.00 / 2.
+POINTS = re.compile(r"(\d+(?:[.,]\d+)?) ?/ ?(\d+(?:[.,]\d+)?)")
+
+
 def order_texts(texts: Collection[str]) -> list[str] | None:
     """Return texts from the lowest to the highest; None where their order is not known.
 
-    Texts that begin or end with their number ("5 = always", "always (5)") are in its order.
+    Texts that begin or end with their number ("5 = always", "always (5)") and points ("1 / 2")
+    are in its order.
 
     Examples
     --------
     >>> order_texts({"Agree", "Strongly agree", "Disagree"})
     ['Disagree', 'Agree', 'Strongly agree']
-    >>> order_texts({"2 - often", "1 - rarely"})
-    ['1 - rarely', '2 - often']
+    >>> order_texts({"2 - often", "1 - rarely"}), order_texts({"1.00 / 2", "0.50 / 2"})
+    (['1 - rarely', '2 - often'], ['0.50 / 2', '1.00 / 2'])
     """
+    points = [match for text in texts if (match := POINTS.fullmatch(text))]
+    if len(points) == len(texts) > 1 and len({match[2] for match in points}) == 1:
+        return sorted(texts, key=lambda text: float(text.split("/")[0].replace(",", ".")))
     matches = [_NUMBERED.match(text) for text in texts]
     numbers = [int(match[1] or match[2]) for match in matches if match is not None]
     if len(set(numbers)) == len(texts) > 1:

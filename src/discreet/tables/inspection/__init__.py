@@ -7,6 +7,7 @@ the roles of columns and rows. Only a bounded number of rows is looked at.
 
 from __future__ import annotations
 
+import re
 import shlex
 import warnings
 from collections import Counter
@@ -31,16 +32,8 @@ from discreet.tables.formats.evaluations import KINDS as LOGS
 from discreet.tables.formats.evaluations import name_score
 from discreet.tables.inspection.answers import judge_answers
 from discreet.tables.inspection.columns import Column, ColumnRoles, list_roles, name_columns
-from discreet.tables.inspection.rows import (
-    CellGrid,
-    OddRows,
-    Row,
-    Table,
-    ask_to_number_rows,
-    find_names,
-    open_grids,
-)
-from discreet.tables.lists import Key
+from discreet.tables.inspection.rows import CellGrid, OddRows, Row, Table, find_names, open_grids
+from discreet.tables.lists import Key, find_key
 from discreet.tables.paths import find_files, names_server, read_head, sniff
 from discreet.tables.reading import Reading, ReadingWords, check_words, join_words
 from discreet.tables.remedies import (
@@ -52,10 +45,12 @@ from discreet.tables.remedies import (
     merge_options,
     spell_command,
 )
-from discreet.tables.vocabulary import NAMES
+from discreet.tables.vocabulary import ATTEMPTS, KEYS, plain
 
 #: Columns of answers that make a table a wide one.
 _ENOUGH = 3
+#: Days and times that can be put in order.
+_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?)?")
 #: Rows of a preview.
 SHOWN = 12
 
@@ -326,7 +321,7 @@ def is_inspected(source: Any) -> bool:
     path = Path(source)
     if path.is_dir():
         return find_format(find_files(path)[0]) in LOGS
-    return path.is_file() and not names_database(path) and find_format(path) != "jsonl"
+    return path.is_file() and not names_database(path)
 
 
 def find_format(file: Path) -> str:
@@ -338,16 +333,19 @@ def _choose_grid(grids: list[CellGrid], findings: Findings) -> CellGrid:
     """Return the table to look at; sheets with the same columns are joined."""
     if not grids:
         raise BadResponses("There is no sheet with data. Check the workbook.")
-    first = max(grids, key=lambda grid: sum(map(len, grid.rows)))
     if len(grids) == 1:
-        delimiter = first.options.get("delimiter")
+        delimiter = grids[0].options.get("delimiter")
         if delimiter is not None:
             findings.decide("delimiter", delimiter, "The fields are parted by this sign.")
-        return first
+        return grids[0]
+    grids = _set_aside(grids, findings)
+    first = max(grids, key=lambda grid: sum(map(len, grid.rows)))
     sheets = [grid.options["sheet"] for grid in grids]
+    if len(grids) == 1:
+        findings.note("sheet", sheets[0], f"The sheet '{sheets[0]}' holds the answers.", sheets)
+        return first
     tables = [find_names(grid, Findings(findings.stated)) for grid in grids]
-    names = [sorted(filter(None, table.names)) for table in tables]
-    is_same = all(listed == names[0] for listed in names)
+    is_same = len({_name_columns(table) for table in tables}) == 1
     if is_same and _name_same_persons(tables) and "sheet" not in findings.stated:
         answers = [make_remedy(f"'{sheet}' alone:", {"sheet": sheet}) for sheet in sheets[:6]]
         question = (
@@ -372,6 +370,32 @@ def _choose_grid(grids: list[CellGrid], findings: Findings) -> CellGrid:
         ]
         findings.ask("sheet", "Which sheet holds the answers?", answers, sheets[:6])
     return first
+
+
+def _set_aside(grids: list[CellGrid], findings: Findings) -> list[CellGrid]:
+    """Return the sheets that may hold answers, without a key and what differs from most of them."""
+    if "sheet" in findings.stated:
+        return grids
+    tables = {grid.options["sheet"]: find_names(grid, Findings({})) for grid in grids}
+    for name, table in tables.items():
+        if plain(name) in KEYS and "key" not in findings.stated:
+            with suppress(BadUsage):
+                rows = [row for row in table.rows if any(row)]
+                findings.key = find_key(table.names, rows, f"The sheet '{name}'").by_item
+                grids = [grid for grid in grids if grid.options["sheet"] != name]
+                break
+    names, times = Counter(
+        _name_columns(tables[grid.options["sheet"]]) for grid in grids
+    ).most_common(1)[0]
+    alike = [grid for grid in grids if _name_columns(tables[grid.options["sheet"]]) == names]
+    others = [grid for grid in grids if grid not in alike]
+    if times > 1 and all(len(grid.rows) < len(alike[0].rows) for grid in others):
+        return alike
+    return grids
+
+
+def _name_columns(table: Table) -> tuple[str, ...]:
+    return tuple(sorted(filter(None, table.names)))
 
 
 def _name_same_persons(tables: list[Table]) -> bool:
@@ -428,7 +452,7 @@ def _inspect_wide(grid: CellGrid, table: Table, findings: Findings) -> TablePrev
     rows = [row for number, row in enumerate(table.rows) if number not in odd.aside]
     columns = name_columns(table.names, rows)
     items = ColumnRoles(columns, findings, len(rows)).find()
-    _check_person(columns, findings)
+    _take_key(items, findings)
     judge_answers(items, findings, grid.labels)
     options = {**findings.stated, **findings.options}
     roles = list_roles(columns, options, {column.label for column in items})
@@ -436,19 +460,16 @@ def _inspect_wide(grid: CellGrid, table: Table, findings: Findings) -> TablePrev
     return replace(shown, rows=_name_values(shown, grid.labels))
 
 
+def _take_key(items: Sequence[Column], findings: Findings) -> None:
+    """Propose the key that a sheet of its own holds, in the order of the items."""
+    if items and all(item.name in findings.key for item in items):
+        answers = Key(in_order=tuple(tuple(findings.key[item.name]) for item in items))
+        key = simplify({"key": answers})["key"]
+        findings.note("key", key, "A sheet of its own holds the right answers.", ["the items"])
+
+
 def _pick(stated: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: stated[name] for name in names if name in stated}
-
-
-def _check_person(columns: list[Column], findings: Findings) -> None:
-    """Say that rows are numbered where persons share a name; a reader would join them."""
-    if findings.options.get("person", findings.stated.get("person")) is not None:
-        return
-    ignored = findings.options.get("ignore", ())
-    for column in columns:
-        is_name = column.word in NAMES and column.name in ignored and column.kind != "blank"
-        if is_name and not column.is_unique:
-            ask_to_number_rows(column, findings)
 
 
 def _inspect_long(
@@ -515,14 +536,24 @@ def _ask_repeats(
             findings.ask("filter", "The log has several filters of one answer. Which counts?",
                          answers, ["filter"])  # fmt: skip
             return
+    order = {} if reading.order_by else _find_order(names, rows)
     findings.ask(
         "repeats",
         f"{repeated:,} answers are a person's second or later answer to an item. Which one counts?",
         [
-            make_remedy("the first:", {"repeats": "first"}),
-            make_remedy("the last:", {"repeats": "last"}),
+            make_remedy("the first:", {"repeats": "first", **order}),
+            make_remedy("the last:", {"repeats": "last", **order}),
         ],
     )
+
+
+def _find_order(names: list[str], rows: list[list[str | None]]) -> dict[str, str]:
+    """Return the column that says which attempt is the first: its number, or its time."""
+    columns = [column for column in name_columns(names, rows) if None not in column.cells]
+    numbers = [c for c in columns if c.word in ATTEMPTS and c.kind in ("steps", "number")]
+    times = [c for c in columns if all(_TIME.fullmatch(cell or "") for cell in c.cells)]
+    best = [*numbers, *times]
+    return {"order_by": best[0].name} if best else {}
 
 
 def _show(table: Table, roles: list[str], aside: list[int], key_row: object = None) -> TablePreview:

@@ -24,7 +24,7 @@ from discreet.tables.opener import Source, plan_source
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import Findings, make_remedy
 from discreet.tables.scales import BadScale, CategoryScale, Tally, find_scale, make_asked
-from discreet.tables.values import MISSING_WORDS, plain_dictionary, read_integers, spell
+from discreet.tables.values import ANSWERS, MISSING_WORDS, plain_dictionary, read_integers, spell
 from discreet.tables.vocabulary import NO_ANSWER, SCALES, order_codes, order_texts
 from discreet.types import Int64Array
 
@@ -59,12 +59,12 @@ def judge_answers(
     }
     if any(name in stated for name in ("key", "key_row", "at_least", "one_means")):
         return
-    if "key_row" in findings.options or any(map(_is_beyond, clean.values())):
+    if findings.options.keys() & {"key", "key_row"} or any(map(_is_beyond, clean.values())):
         return
     kind = Counter(column.kind for column in items).most_common(1)[0][0]
     if kind == "letters":
         ask_key(findings, items)
-    elif kind == "texts":
+    elif kind == "texts" and not _are_truths(clean):
         _order_categories(clean, findings, labels)
     elif kind == "steps":
         _judge_numbers(clean, findings, labels)
@@ -84,6 +84,11 @@ def _is_beyond(words: Mapping[str, int]) -> bool:
     """Say whether an item has a number that the reader refuses: there is nothing to ask."""
     numbers = map(bound_number, words)
     return any(abs(number) == LARGEST for number in numbers if number is not None)
+
+
+def _are_truths(tally: Tally) -> bool:
+    """Say whether all answers are words for true and false, which the reader knows."""
+    return all(word.lower() in ANSWERS for words in tally.values() for word in words)
 
 
 def _flat(codes: Any) -> list[Any]:
@@ -156,6 +161,18 @@ def _order_categories(
             [
                 make_remedy("it is:", {"categories": ordered}),
                 make_remedy("it is the other way round:", {"categories": turned}),
+            ],
+        )
+    elif unsure := [
+        text for t in lists if t <= SCALES[1].keys() for text in t if SCALES[1][text] == 1
+    ]:
+        plain = [[text for text in texts if text not in unsure] for texts in ordered if texts]
+        findings.ask(
+            "categories",
+            f"Answers are texts: {shown}. Is '{unsure[0]}' a step of its own, or no answer?",
+            [
+                make_remedy("it is a step:", {"categories": ordered}),
+                make_remedy("it is no answer:", {"categories": plain, "missing": unsure}),
             ],
         )
     else:

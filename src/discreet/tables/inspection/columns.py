@@ -29,6 +29,7 @@ from discreet.tables.vocabulary import (
     NAMES,
     NO_ANSWER,
     NUMBERS,
+    POINTS,
     TOTALS,
     order_texts,
     plain,
@@ -45,7 +46,7 @@ _LETTERS = re.compile(r"[A-Ha-h]([,;/+& ]*[A-Ha-h])*")
 _CODE = re.compile(r"-[0-9]+|[79]{1,4}|8{1,4}|9[0-9]|7[0-9]|99[0-9]|999[0-9]")
 _PERCENT = re.compile(r"-?[\d.,]+ ?%")
 #: Names that survey programs give to remarks beside an answer.
-_REMARK = re.compile(r".*(\[(other|comment)\]|_TEXT)")
+_REMARK = re.compile(r".*(\[([Oo]ther|[Cc]omment|[Ff]eedback)\]|_TEXT)")
 _GONE = MISSING_WORDS | NO_ANSWER
 #: Different values up to which a column may part persons into groups.
 FEW = 12
@@ -170,6 +171,11 @@ class Column:
         """The share of cells with a percent sign."""
         return self._share(lambda word: bool(_PERCENT.match(word))) if self.words else 0.0
 
+    @cached_property
+    def is_points(self) -> bool:
+        """Whether its cells are points of how many, such as 1.00 / 2."""
+        return bool(self.words) and self._share(lambda w: bool(POINTS.fullmatch(w))) >= SHARE
+
     def _share(self, test: Callable[[str], bool]) -> float:
         hits = sum(n for word, n in self.words.items() if test(word))
         return float(hits / sum(self.words.values()))
@@ -183,11 +189,12 @@ class Column:
         return "steps" if is_scale else "number"
 
     def _is_nearly_whole(self) -> bool:
-        """Say whether one row alone, such as means, holds decimals."""
+        """Say whether hardly a row, such as means, holds decimals."""
         broken = sum(
             n for w, n in self.words.items() if (v := bound_number(w)) is not None and v % 1
         )
-        return broken <= 1 < sum(self.words.values())
+        total = sum(self.words.values())
+        return broken <= max(1, total // 12) < total
 
 
 class ColumnRoles:
@@ -223,6 +230,12 @@ class ColumnRoles:
         kinds = Counter[str](column.kind for column in candidates)
         best = max(("steps", "letters", "texts"), key=lambda kind: kinds[kind])
         family = [column for column in candidates if column.kind == best]
+        points = [column for column in candidates if column.is_points]
+        if len(points) > 2:  # beside what was answered
+            family = points
+        elif best != "steps":  # F of true and false is a letter, and A+C of options a text
+            shared = {word for column in family for word in column.words}
+            family = [c for c in candidates if c.kind == best or c.words.keys() <= shared]
         items = [c for c in family if _belongs(c, family) and not _is_outside(c, family)]
         sums = find_sums(items, self._rows) if best == "steps" else []
         sums += find_part_sums([c for c in items if c not in sums], self._rows)
@@ -247,22 +260,26 @@ class ColumnRoles:
     def _leave_out_plain(self, column: Column) -> bool:
         """Leave out what is surely no item and no person; say whether it was."""
         word, reason = column.word, ""
-        if column.kind == "blank":
+        if _REMARK.fullmatch(column.name):
+            reason = f"'{column.name}' holds remarks."
+        elif column.kind == "blank":
             reason = "" if column.name else "The column is blank."
         elif word in ABOUT:
             reason = f"'{column.name}' is about the survey, not an answer."
         elif word in AGES:
             reason = f"'{column.name}' is an age."
-        elif (word in TOTALS or _is_total_name(column.name)) and column.kind in ("steps", "number"):
+        elif (word in TOTALS or _is_total_name(column.name)) and (
+            column.kind in ("steps", "number") or column.is_points
+        ):
             reason = f"'{column.name}' holds totals or marks."
         elif column.percentages >= SHARE:
             reason = f"'{column.name}' holds percentages."
-        elif _REMARK.fullmatch(column.name):
-            reason = f"'{column.name}' holds remarks."
         elif column in find_part_sums([*self.items, column], self._rows):
             reason = f"'{column.name}' is the sum of some items."
         elif column in find_sums([*self.items, column], self._rows):
             reason = f"'{column.name}' is the sum of the items."
+        elif self._is_scored_beside(column):
+            reason = f"'{column.name}' holds the answer that the next column scores."
         elif column.kind == "date":
             reason = f"'{column.name}' holds dates or times."
         elif column.kind == "steps" and len(column.words) == 1:
@@ -271,6 +288,12 @@ class ColumnRoles:
             return False
         self._leave_out(column, reason)
         return True
+
+    def _is_scored_beside(self, column: Column) -> bool:
+        """Say whether every item scores a column of answers at its left, and this is one."""
+        scored = {item.number - 1 for item in self.items}
+        is_pair = len(scored) > 2 and scored.isdisjoint(item.number for item in self.items)
+        return is_pair and column.number in scored
 
     def _leave_out(self, column: Column, reason: str) -> None:
         undo = make_remedy(f"'{column.label}' is an item after all:", {"keep": [column.label]})
@@ -287,10 +310,18 @@ class ColumnRoles:
             return self._name_person(named[0], f"'{named[0].name}' tells the persons apart.")
         if ranked and (len(self._findings.stated) or self._rows >= 8 or ranked[0].number == 0):
             first = ranked[0]
-            if first.kind in ("many", "number") and not _has_fractions(first):
+            if first.kind == "many" or (first.kind == "number" and self._may_number(first)):
                 reason = f"'{first.label}' has another value in every row."
                 return self._name_person(first, reason)
         return None
+
+    def _may_number(self, column: Column) -> bool:
+        """Say whether numbers look like those of persons: at the left, of one length or a run."""
+        numbers = [n for word in column.words if (n := bound_number(word)) is not None]
+        if any(n % 1 for n in numbers) or any(item.number < column.number for item in self.items):
+            return False
+        is_run = max(numbers) - min(numbers) < 3 * len(numbers)
+        return is_run or len({len(word) for word in column.words}) == 1
 
     def _name_person(self, column: Column, reason: str) -> Column:
         if column.name:
@@ -309,9 +340,13 @@ class ColumnRoles:
         """Leave a column out, make it a group, or ask."""
         word, n_values = column.word, len(column.words)
         if word in NAMES or word in IDS or word in NUMBERS:
-            repeated = ", and some of them occur twice" if column.has_repeats else ""
-            reason = f"'{column.label}' names or numbers persons{repeated}."
-            self._leave_out(column, reason)
+            if column.has_repeats and "person" not in {
+                **self._findings.stated,
+                **self._findings.options,
+            }:
+                self._number_rows(column)
+            else:
+                self._leave_out(column, f"'{column.label}' names or numbers persons.")
         elif column.kind == "many" or (column.kind == "number" and n_values > FEW):
             what = "numbers" if column.kind == "number" else "texts"
             self._leave_out(column, f"'{column.label}' has many different {what}.")
@@ -328,6 +363,28 @@ class ColumnRoles:
             self.items.sort(key=lambda item: item.number)
         else:
             self._ask_role(column)
+
+    def _number_rows(self, column: Column) -> None:
+        """Take every row for a person; two may share a name, but hardly an id."""
+        label, twice = (
+            column.label,
+            [n for n, times in Counter(column.cells).items() if n and times > 1],
+        )
+        listed = ", ".join(f"'{name}'" for name in twice[:3]) + ", ..." * (len(twice) > 3)
+        reason = f"{listed} {'occurs' if len(twice) == 1 else 'occur'} more than once in '{label}'"
+        same = [
+            make_remedy(f"they are one person, whose {which} answers count:",
+                        {"person": label, "repeats": which})
+            for which in ("first", "last")
+        ]  # fmt: skip
+        is_joined = isinstance(self._findings.options.get("sheet"), list)
+        if is_joined or column.word in NAMES | NUMBERS:
+            reason += "; every row is another person."
+            self._findings.note("ignore", [label], reason, [label], same)
+        else:
+            answers = [make_remedy("every row is another person:", {"ignore": [label]}), *same]
+            question = f"{reason}. Are these rows of one person?"
+            self._findings.ask("person", question, answers, [label])
 
     def _looks_like_item(self, column: Column) -> bool:
         if not self.items or column.kind != self.items[0].kind:
@@ -364,10 +421,6 @@ def _rank_person(column: Column) -> tuple[int, int]:
     if word in NUMBERS:
         return 3, column.number
     return (2 if word in NAMES else _UNNAMED), column.number
-
-
-def _has_fractions(column: Column) -> bool:
-    return any((n := bound_number(word)) is not None and n % 1 for word in column.words)
 
 
 def _is_total_name(name: str) -> bool:
