@@ -25,13 +25,12 @@ from types import SimpleNamespace
 import numpy as np
 
 from discreet import Responses, fit, score
-from discreet.errors import BadUsage, DisconnectedItems
+from discreet.errors import BadUsage, DisconnectedItems, WarningKind
 from discreet.items.fit import measure_fit as measure_items
 from discreet.items.groups import LOW_HIGH, SCORE_SPLITS
 from discreet.items.likelihood_ratios import run_andersen, run_martin_loef
 from discreet.report.findings import ITEM_CHECKS
 from discreet.report.tables import FIT_COLUMNS
-from discreet.results.estimate import WarningKind
 from discreet.results.limits import ANDERSEN_LEVEL, Severity
 
 SKEWED = 800

@@ -22,6 +22,10 @@
 
 Every message says what was found, where, why it matters and what to do. Messages repeat names from
 files, so each passes through :func:`hide_passwords` and :func:`escape_controls`.
+
+A warning of a result is a :class:`FitWarning`: a string, so that it prints, joins and goes into
+JSON as its sentence. Code that must know what was said asks for the kind, never for words of the
+sentence. Of a release nothing is warned: what its public list names is in it.
 """
 
 from __future__ import annotations
@@ -31,8 +35,12 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Mapping
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Self
 
 # A user and a password before a host, and the words that name a password in other addresses. Too
@@ -298,6 +306,115 @@ class ItemsLeftOut(DiscreetWarning):
 
 class NoStandardErrors(DiscreetWarning):
     """Standard errors of some or all items are missing; the message says why and what to do."""
+
+
+class WarningKind(StrEnum):
+    """What a warning is about."""
+
+    LEFT_OUT = "left_out"  # items whose answers give no number
+    NOT_LINKED = "not_linked"  # items that the answers do not link to the others
+    SEVERAL_SETS = "several_sets"  # equally large sets of items that nothing links
+    LINKED_BY_ASSUMPTION = "linked_by_assumption"
+    FLAT_ABILITIES = "flat_abilities"
+    REGULARISED = "regularised"
+    NO_STANDARD_ERRORS = "no_standard_errors"
+    COUNTED_TWICE = "counted_twice"  # persons in more than one of the counts that were added
+    ROUTED = "routed"  # earlier answers seem to have chosen later items
+    TRANSPOSED = "transposed"  # so few persons for so many items that rows may be items
+    UNUSED_CATEGORY = "unused_category"  # categories of items with steps that nobody used
+    NO_LABEL = "no_label"  # persons outside every group
+    SMALL_GROUP = "small_group"  # too few persons to compare
+    NOT_COMPARED = "not_compared"  # items that a comparison of groups had to leave out
+    IGNORED = "ignored"  # items that a calibration does not know
+    DRIFTED = "drifted"  # common items that two calibrations disagree about
+    DISPLACED = "displaced"  # anchors that the answers disagree with
+    WEAK_LINK = "weak_link"
+    SAME_PERSONS = "same_persons"  # releases that are linked may be about the same persons
+    WEAK_PLAN = "weak_plan"
+    INCOMPLETE = "incomplete"  # persons left out because answers are missing
+    ROUGH = "rough"  # a p-value from a law that holds for more persons
+    UNDERSTATED_ERRORS = "understated_errors"  # standard errors of abilities that are too small
+    DISTORTED_SCALE = "distorted_scale"  # easier and harder items disagree on abilities
+    SAMPLED = "sampled"  # some persons only, because there are very many
+    UNKNOWN = "unknown"  # read from a file that does not say
+
+
+#: Kinds of warnings about items that took no part.
+DROPPED = (
+    WarningKind.LEFT_OUT,
+    WarningKind.NOT_LINKED,
+    WarningKind.NOT_COMPARED,
+    WarningKind.IGNORED,
+)
+
+
+class FitWarning(str):
+    """A warning of a result.
+
+    Attributes
+    ----------
+    kind
+        What it is about.
+    items
+        The items concerned, all of them; the sentence names a few.
+
+    Examples
+    --------
+    >>> sentence = "no difficulty for 1 item that nobody answered: q9"
+    >>> notice = FitWarning(WarningKind.LEFT_OUT, sentence, ["q9"])
+    >>> print(notice.kind, notice.items)
+    left_out ('q9',)
+    """
+
+    kind: WarningKind
+    items: tuple[str, ...]
+
+    def __new__(cls, kind: WarningKind, sentence: str, items: Iterable[str] = ()) -> Self:
+        self = super().__new__(cls, escape_controls(sentence))
+        self.kind, self.items = kind, tuple(items)
+        return self
+
+    def __getnewargs__(self) -> tuple[WarningKind, str, tuple[str, ...]]:  # type: ignore[override]
+        return self.kind, str(self), self.items
+
+
+_untold = ContextVar("untold", default=False)
+
+
+def warn_of_dropped(notices: Iterable[FitWarning]) -> None:
+    """Warn of items that were left out."""
+    _warn(notices, DROPPED, ItemsLeftOut)
+
+
+def warn_of_missing_errors(notices: Iterable[FitWarning]) -> None:
+    """Warn of standard errors that answers should have given."""
+    _warn(notices, (WarningKind.NO_STANDARD_ERRORS,), NoStandardErrors)
+
+
+def _warn(
+    notices: Iterable[FitWarning], kinds: Collection[WarningKind], category: type[UserWarning]
+) -> None:
+    for notice in () if _untold.get() else notices:
+        if notice.kind in kinds:
+            warnings.warn(str(notice), category, stacklevel=_find_caller())
+
+
+def _find_caller() -> int:
+    """Return how many calls above :func:`_warn` the first program of others is."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("discreet."):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+@contextmanager
+def saying_it_otherwise() -> Iterator[None]:
+    """Warn of nothing inside: whoever calls tells the items itself, in a table or in print."""
+    before = _untold.set(True)
+    try:
+        yield
+    finally:
+        _untold.reset(before)
 
 
 def refuse_address(path: object) -> None:

@@ -15,6 +15,7 @@ from browser import add_script, needs_browser, visit
 from commandline import discreet as run
 from discreet.answers.responses import Responses
 from discreet.datasets import lsat
+from discreet.errors import FitWarning, WarningKind
 from discreet.html import TEMPLATES, HtmlColumn, preview_table
 from discreet.items.residuals import correlate_residuals
 from discreet.models.calibrate import fit
@@ -24,7 +25,7 @@ from discreet.report.findings import find_problems
 from discreet.report.page import write_steward_page
 from discreet.report.summary import diagnose, read_diagnostics
 from discreet.report.svg import round_ticks, shorten_label, text_width
-from discreet.results.estimate import FitWarning, Status, WarningKind
+from discreet.results.estimate import Status
 from discreet.results.limits import Severity
 from discreet.simulation import simulate
 from discreet.text import name_some

@@ -272,3 +272,15 @@ def test_the_key_of_a_winsteps_control_file_is_applied(tmp_path):
     (tmp_path / "test.con").write_text(f"{head.replace('BADC', 'BAD')}{names}p001 BADC\n")
     with pytest.raises(BadResponses, match="KEY1= has 3 right answers for 4 items"):
         read_responses(tmp_path / "test.con")
+
+
+def test_many_blank_columns_are_one_finding(tmp_path):
+    """A far cell in a spreadsheet makes thousands of columns without a name."""
+    table = tmp_path / "far.csv"
+    rows = ["person,a,b", "1,0,1", "2,1,0", "3,1,1", "4,0,1"]
+    table.write_text("".join(row + "," * 3000 + "\n" for row in rows))
+    seen = discreet.inspect_table(table)
+    (blank,) = [finding for finding in seen.findings if finding.field == "ignore"]
+    assert "3,000 columns" in blank.question
+    assert len(seen.proposal.ignore) == 3000
+    assert discreet.read_responses(table, reading=seen.proposal).items == ("a", "b")

@@ -26,8 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.atomic import staged
-from discreet.errors import BadUsage, escape_controls, escape_json, write_line
-from discreet.results.dropped import saying_it_otherwise
+from discreet.errors import BadUsage, escape_controls, escape_json, saying_it_otherwise, write_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -16,7 +16,7 @@ import numpy as np
 from discreet.answers.opening import name_model
 from discreet.answers.responses import Responses
 from discreet.answers.survey import UNWEIGHTED_TEST, refuse_weights
-from discreet.errors import BadUsage
+from discreet.errors import BadUsage, FitWarning
 from discreet.items.group_differences import (
     Contrasts,
     ItemSplit,
@@ -42,7 +42,7 @@ from discreet.items.groups import (
     warn_of_small_groups,
 )
 from discreet.models.item_parameters import RATING_SCALE, choose_model, leave_unused
-from discreet.results.estimate import FitWarning, two_sided_quantile
+from discreet.results.estimate import two_sided_quantile
 from discreet.tables.reading import FitWords
 from discreet.tabular import Tabular, list_field_columns
 from discreet.types import Adjustment, BoolArray, DifTest, FloatArray, Int64Array, Method, Model

@@ -20,7 +20,7 @@ import numpy as np
 from discreet.answers.opening import load_answers
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
-from discreet.errors import BadUsage
+from discreet.errors import BadUsage, FitWarning, WarningKind
 from discreet.items.cutoffs import ScoreDraws
 from discreet.items.fit import compare_spread, measure_fit
 from discreet.items.groups import take_group
@@ -28,7 +28,7 @@ from discreet.items.residuals import Prepared, prepare
 from discreet.models.calibrate import fit
 from discreet.models.item_parameters import category_totals
 from discreet.persons.scoring import score
-from discreet.results.estimate import Estimate, FitWarning, WarningKind
+from discreet.results.estimate import Estimate
 from discreet.results.thresholds import score_moments
 from discreet.schema import Along, AtLeast, Count, Finite, Logit, Proportion
 from discreet.tables.opener import read_columns

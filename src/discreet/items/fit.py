@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from discreet.errors import FitWarning
 from discreet.items.residuals import Prepared, ResidualChunk, prepare
 from discreet.models.item_parameters import category_totals, known_difficulties
 from discreet.persons.large import is_many, sum_many
 from discreet.persons.scoring import PersonScores
-from discreet.results.estimate import FitWarning
 from discreet.results.limits import FIT_BOUND
 from discreet.results.thresholds import category_chances, count_item_steps, slope_terms
 from discreet.tables.reading import ReadingWords

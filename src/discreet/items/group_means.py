@@ -12,10 +12,10 @@ from typing import Any, Unpack
 import numpy as np
 
 from discreet.answers.survey import DesignTest, SurveyDesign, apply_rao_scott
-from discreet.errors import BadUsage
+from discreet.errors import BadUsage, FitWarning
 from discreet.items.groups import load_grouped, split_groups
 from discreet.persons.scoring import score
-from discreet.results.estimate import FitWarning, two_sided_quantile
+from discreet.results.estimate import two_sided_quantile
 from discreet.tables.reading import ReadingWords
 from discreet.tabular import Tabular, list_field_columns
 from discreet.types import FloatArray, Int64Array

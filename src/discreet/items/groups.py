@@ -15,11 +15,16 @@ import numpy.typing as npt
 
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
-from discreet.errors import BadUsage, DisconnectedItems
+from discreet.errors import (
+    BadUsage,
+    DisconnectedItems,
+    FitWarning,
+    WarningKind,
+    saying_it_otherwise,
+)
 from discreet.models.calibrate import fit
 from discreet.models.methods import FitRequest
-from discreet.results.dropped import saying_it_otherwise
-from discreet.results.estimate import Estimate, FitWarning, WarningKind
+from discreet.results.estimate import Estimate
 from discreet.tables.reading import ReadingWords
 from discreet.types import (
     Adjustment,

@@ -23,7 +23,14 @@ from discreet.counts import PairCounts, holds_counts, name_weighting
 from discreet.counts.folds import FoldCounts, PersonWeight, Tally, explain_folds
 from discreet.counts.matrix import DENSE_FITTING, FITTING, NoRoom, planning
 from discreet.counts.nodes import Recoding
-from discreet.errors import BadUsage, OutOfReach
+from discreet.errors import (
+    BadUsage,
+    FitWarning,
+    OutOfReach,
+    WarningKind,
+    warn_of_dropped,
+    warn_of_missing_errors,
+)
 from discreet.log import LOG, name_source
 from discreet.models.anchors import Released, accept_anchors, add_displacements, explain_untied
 from discreet.models.by_group import fits_groups
@@ -55,8 +62,7 @@ from discreet.models.standard_errors.sandwich import (
     simulate_uncertainty,
 )
 from discreet.models.structure import StepPlan, Structure, plan_steps
-from discreet.results.dropped import warn_of_dropped, warn_of_missing_errors
-from discreet.results.estimate import Estimate, FitWarning, Solution, WarningKind
+from discreet.results.estimate import Estimate, Solution
 from discreet.tables.reading import FitWords, ReadingWords
 from discreet.text import count_of
 from discreet.types import Ability, Engine, FloatArray, Method, Model, Within

@@ -19,7 +19,7 @@ from discreet.answers.responses import Responses
 from discreet.answers.survey import SurveyDesign
 from discreet.counts import PairCounts
 from discreet.counts.planes import AnswerStore
-from discreet.errors import BadUsage
+from discreet.errors import BadUsage, FitWarning
 from discreet.models.conditional.estimator import (
     TOO_MUCH_WORK,
     ConditionalTask,
@@ -35,7 +35,7 @@ from discreet.models.methods import PAIR_METHODS, FitRequest, Method
 from discreet.models.standard_errors.person_scores import ScorePlan, score_persons
 from discreet.models.standard_errors.sandwich import COVARIANCE_LIMIT
 from discreet.models.structure import StepPlan, Structure, plan_steps
-from discreet.results.estimate import Estimate, FitWarning, Solution, Status
+from discreet.results.estimate import Estimate, Solution, Status
 from discreet.text import count_of
 from discreet.types import FloatArray, IndexArray
 

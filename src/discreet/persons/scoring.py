@@ -19,7 +19,7 @@ from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.answers.survey import SurveyDesign
 from discreet.counts.planes import AnswerStore
-from discreet.errors import BadUsage
+from discreet.errors import BadUsage, FitWarning, WarningKind, warn_of_dropped
 from discreet.log import LOG
 from discreet.models.conditional.patterns import Patterns, group_patterns
 from discreet.models.item_parameters import KnownItems, known_thresholds
@@ -33,8 +33,6 @@ from discreet.persons.measures import (
     solve_entries,
 )
 from discreet.persons.plausible import LatentRegression, code_columns, fit_posterior, take_columns
-from discreet.results.dropped import warn_of_dropped
-from discreet.results.estimate import FitWarning, WarningKind
 from discreet.results.thresholds import as_thresholds, count_item_steps
 from discreet.tables.reading import ReadingWords
 from discreet.tabular import Tabular, brief_repr, list_field_columns

@@ -15,7 +15,13 @@ from typing import TypeVar, cast
 import numpy as np
 
 from discreet.answers.responses import Responses
-from discreet.errors import BadUsage, DisconnectedItems, NotConverged
+from discreet.errors import (
+    BadUsage,
+    DisconnectedItems,
+    NotConverged,
+    WarningKind,
+    saying_it_otherwise,
+)
 from discreet.items.cutoffs import FitCutoffs, simulate_cutoffs
 from discreet.items.dif import DifTable, WaldTest, find_dif, run_wald
 from discreet.items.dimensionality import Dimensionality, find_dimensions
@@ -36,8 +42,7 @@ from discreet.models.conditional.maximise import conditional_work
 from discreet.models.conditional.patterns import group_patterns
 from discreet.models.item_parameters import RATING_SCALE, leave_unused
 from discreet.persons.scoring import PersonScores, score
-from discreet.results.dropped import saying_it_otherwise
-from discreet.results.estimate import Estimate, WarningKind
+from discreet.results.estimate import Estimate
 from discreet.types import Model
 
 #: Cells (persons times items) that are looked at; above, an even sample of the persons is. That

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet.errors import WarningKind
 from discreet.items.mislabelled import tell_suspects, weak_items
 from discreet.report.model_findings import (
     check_averages,
@@ -32,7 +33,7 @@ from discreet.report.model_findings import (
     list_reversed,
     words_for,
 )
-from discreet.results.estimate import Estimate, Status, WarningKind
+from discreet.results.estimate import Estimate, Status
 from discreet.results.limits import (
     DEPENDENT,
     DEPENDENT_NEGLIGIBLE,

@@ -36,10 +36,10 @@ from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
 from discreet.atomic import staged
 from discreet.counts.planes import MOST_STEPS
-from discreet.errors import BadResponses, BadUsage, MissingExtra
+from discreet.errors import BadResponses, BadUsage, FitWarning, MissingExtra, WarningKind
 from discreet.report.summary import Diagnostics, read_diagnostics
 from discreet.report.tables import AnalysisTable
-from discreet.results.estimate import Estimate, FitWarning, Solution, Status, WarningKind
+from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.thresholds import pad_steps
 from discreet.scales.reported import Scale
 from discreet.schema import Along, AtLeast, Count, Logit, NonNegative, SchemaError, Within, read_as

@@ -25,9 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from discreet.atomic import create_private, replace_file
-from discreet.errors import BadUsage, DiscreetError
+from discreet.errors import BadUsage, DiscreetError, saying_it_otherwise
 from discreet.resources import machine_memory
-from discreet.results.dropped import saying_it_otherwise
 
 PROGRESS, RESULT, FAILURE = "progress.json", "result", "failure"
 #: Made once, by whoever comes first: a task that may no longer be cancelled, or its end.

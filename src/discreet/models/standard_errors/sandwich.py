@@ -28,6 +28,7 @@ from discreet.counts.folds import FEWEST_FOLDS, FoldCounts
 from discreet.counts.nodes import Locations
 from discreet.counts.pairs import Weighting
 from discreet.counts.planes import AnswerStore, BitPlanes
+from discreet.errors import FitWarning, WarningKind
 from discreet.jit import map_tasks, one_blas_thread, thread_count, threads_for
 from discreet.models.connectivity import Chain, find_reached
 from discreet.models.laplacian import Laplacian, build_laplacian, invert, solve
@@ -50,7 +51,6 @@ from discreet.models.standard_errors.random_signs import (
     ScoreRows,
 )
 from discreet.models.structure import StepPlan, Structure
-from discreet.results.estimate import FitWarning, WarningKind
 from discreet.text import count_of, name_some
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 

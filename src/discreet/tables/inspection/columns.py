@@ -34,6 +34,7 @@ from discreet.tables.vocabulary import (
     order_texts,
     plain,
 )
+from discreet.text import count_of
 from discreet.types import FloatArray
 
 Kind = Literal["blank", "steps", "number", "letters", "texts", "date", "many"]
@@ -54,6 +55,8 @@ FEW = 12
 ENOUGH_ROWS = 8
 #: Share of a column's cells that must be of one kind.
 SHARE = 0.8
+#: Cells of blank columns that a finding points at.
+SHOWN_BLANK = 20
 #: Numbers from here on are no answers and no codes; the reader refuses such a cell.
 LARGEST = Decimal(10**15)
 
@@ -215,7 +218,10 @@ class ColumnRoles:
     def find(self) -> list[Column]:
         """Return the items."""
         self.items = self._find_items()
-        others = [column for column in self._free if column not in self.items]
+        numbers = {column.number for column in self.items}
+        others = [column for column in self._free if column.number not in numbers]
+        self._leave_out_blank([c for c in others if c.kind == "blank" and not c.name])
+        others = [c for c in others if c.name or c.kind != "blank"]
         others = [column for column in others if not self._leave_out_plain(column)]
         person = None if "person" in self._findings.stated else self._choose_person(others)
         for column in others:
@@ -257,13 +263,20 @@ class ColumnRoles:
 
     # -- other columns -----------------------------------------------------------------------
 
+    def _leave_out_blank(self, columns: Sequence[Column]) -> None:
+        """Leave out columns without a name and without an entry; one note for all of them."""
+        if columns:
+            labels = [column.label for column in columns]
+            reason = f"{count_of(len(labels), 'column')} without a name and without an entry."
+            self._findings.note("ignore", labels, reason, labels[:SHOWN_BLANK])
+
     def _leave_out_plain(self, column: Column) -> bool:
         """Leave out what is surely no item and no person; say whether it was."""
         word, reason = column.word, ""
+        if column.kind == "blank" and not _REMARK.fullmatch(column.name):
+            return False
         if _REMARK.fullmatch(column.name):
             reason = f"'{column.name}' holds remarks."
-        elif column.kind == "blank":
-            reason = "" if column.name else "The column is blank."
         elif word in ABOUT:
             reason = f"'{column.name}' is about the survey, not an answer."
         elif word in AGES:
