@@ -223,12 +223,16 @@ def open_table_file(
 
 def _trim(source: Source, reading: Reading) -> Source:
     """Return a source without the rows to drop; columns go by their letter where that is stated."""
-    stated = {*reading.ignore, *reading.group, *reading.keep, reading.person}
-    for number, label in enumerate(label_columns(source.names)):
-        if label in stated:
-            cast("list[str]", source.names)[number] = label
+    cast("list[str]", source.names)[:] = name_stated(source.names, reading)
     is_whole = bool(reading.listed) or not reading.rows_aside
     return source if is_whole else TrimmedSource(source, reading)
+
+
+def name_stated(names: Sequence[str], reading: Reading) -> list[str]:
+    """Return names of columns, some by their letter where a reading names them so."""
+    stated = {*reading.ignore, *reading.group, *reading.keep, reading.person}
+    labels = zip(names, label_columns(names), strict=True)
+    return [label if label in stated else name for name, label in labels]
 
 
 def _open_workbook(file: Path, form: Form, progress: Progress | None) -> Source:

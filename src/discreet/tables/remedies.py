@@ -14,6 +14,8 @@ from typing import Any
 
 from discreet.errors import BadResponses, Remedy
 
+#: Delimiters that are hard to type, as options name them.
+DELIMITER_WORDS = {"\t": "tab", " ": "space"}
 #: Options that are given once for every value; others join their values with commas.
 REPEATED = ("ignore", "group", "keep", "sheet")
 
@@ -72,6 +74,8 @@ def _command_words(name: str, value: Any) -> list[str]:
         return [] if value else [f"--no-{name}"]
     if isinstance(value, Mapping):
         return _spell_by_item(name, value)
+    if name == "delimiter":
+        value = DELIMITER_WORDS.get(value, value)
     if name == "categories":
         return [word for texts in value for word in ("--categories", _join_texts(texts))]
     elements = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]

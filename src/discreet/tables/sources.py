@@ -43,7 +43,7 @@ from discreet.tables.paths import (
     open_text,
 )
 from discreet.tables.reading import Form
-from discreet.tables.remedies import DeclaredSource, Detected, state_option
+from discreet.tables.remedies import DELIMITER_WORDS, DeclaredSource, Detected, state_option
 from discreet.tables.values import write_cell
 from discreet.tabular import Tabular
 
@@ -52,9 +52,6 @@ _TEXT = pa.dictionary(pa.int32(), pa.string())
 #: block of a table with 10,000 columns has a thousand rows and a column's overhead is paid rarely.
 _BLOCK_BYTES = (1 << 21, 1 << 25)
 
-
-#: Delimiters that are hard to type, as options name them.
-_DELIMITER_WORDS = {"\t": "tab", " ": "space"}
 
 #: Stands behind the last line, where no quoted text may reach.
 _END = "\x1fend of the file"
@@ -140,7 +137,7 @@ class DelimitedSource:
                 f"{self.path}: the first lines have {name_delimiter(self._delimiter)} between "
                 "their fields, where a comma is the rule."
             )
-            options = {"delimiter": _DELIMITER_WORDS.get(self._delimiter, self._delimiter)}
+            options = {"delimiter": DELIMITER_WORDS.get(self._delimiter, self._delimiter)}
             detected.append(state_option("delimiter", sentence, options))
         if self._encoding not in ("utf-8", "utf-16"):
             sentence = f"{self.path} is not UTF-8 and was read as Windows-1252."

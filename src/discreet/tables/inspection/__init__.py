@@ -34,8 +34,9 @@ from discreet.tables.inspection.answers import judge_answers
 from discreet.tables.inspection.columns import Column, ColumnRoles, list_roles, name_columns
 from discreet.tables.inspection.rows import CellGrid, OddRows, Row, Table, find_names, open_grids
 from discreet.tables.lists import Key, find_key
+from discreet.tables.opener import name_stated
 from discreet.tables.paths import find_files, names_server, read_head, sniff
-from discreet.tables.reading import Reading, ReadingWords, check_words, join_words
+from discreet.tables.reading import SHEET, Reading, ReadingWords, check_words, join_words
 from discreet.tables.remedies import (
     Decision,
     Detected,
@@ -421,7 +422,9 @@ def _inspect_grid(grid: CellGrid, reading: Reading, findings: Findings) -> Table
     if findings.options.get("layout") == "long":
         reading = replace(reading, layout="long", header=False)
     try:
-        plan = plan_columns(table.names, reading, grid.name)
+        groups = [name for name in reading.group if name != SHEET]  # of joined sheets
+        named = name_stated(table.names, reading)
+        plan = plan_columns(named, replace(reading, group=groups, sheet=None), grid.name)
     except BadResponses as doubt:
         plan = None
         if _looks_long(doubt) or findings.stated.get("layout") == "long":

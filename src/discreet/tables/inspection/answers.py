@@ -26,6 +26,7 @@ from discreet.tables.remedies import Findings, make_remedy
 from discreet.tables.scales import BadScale, CategoryScale, Tally, find_scale, make_asked
 from discreet.tables.values import ANSWERS, MISSING_WORDS, plain_dictionary, read_integers, spell
 from discreet.tables.vocabulary import NO_ANSWER, SCALES, order_codes, order_texts
+from discreet.text import count_of
 from discreet.types import Int64Array
 
 #: Correlation with the other items below which an item may be worded the other way round.
@@ -105,8 +106,12 @@ def _find_missing_words(tally: Tally, findings: Findings) -> None:
             if word.lower() in NO_ANSWER - MISSING_WORDS:
                 times[word] += count
     if times and "missing" not in findings.stated:
-        listed = ", ".join(f"'{word}' ({count:,} cells)" for word, count in times.items())
+        listed = _list_counts(times)
         findings.note("missing", [*times], f"{listed}: no answer.", ["the items"])
+
+
+def _list_counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"'{word}' ({count_of(times, 'cell')})" for word, times in counts.items())
 
 
 def ask_key(findings: Findings, items: Sequence[Column]) -> None:
@@ -213,7 +218,7 @@ def _ask_numbers(tally: Tally, findings: Findings) -> None:
     numbers = [word for word in counts if bound_number(word) is not None]
     is_rare = 5 * sum(counts[word] for word in numbers) < counts.total()
     if numbers and is_rare and not {"0", "1"} & {*numbers}:
-        listed = ", ".join(f"{word} ({counts[word]:,} cells)" for word in numbers)
+        listed = _list_counts({word: counts[word] for word in numbers})
         _ask_missing(f"Answers are texts, and {listed} is none of them.", numbers, findings)
 
 
@@ -237,7 +242,7 @@ def _find_misspelt(tally: Tally, findings: Findings) -> set[str]:
     alike = {text for text in rare if get_close_matches(text, counts.keys() - rare, 1, 0.85)}
     alike -= {text for ranks in SCALES for text in ranks}
     if alike:
-        listed = ", ".join(f"'{text}' ({counts[text]:,} cells)" for text in sorted(alike))
+        listed = _list_counts({text: counts[text] for text in sorted(alike)})
         _ask_missing(f"{listed} looks misspelt.", sorted(alike), findings)
     return alike
 

@@ -214,11 +214,15 @@ class ColumnRoles:
         self._series = {word for word, times in numbered.items() if times > 2} - TOTALS
         self._free = [column for column in columns if column.label not in taken]
         self.items: list[Column] = []
+        self._answered: set[int] = set()
 
     def find(self) -> list[Column]:
         """Return the items."""
         self.items = self._find_items()
         numbers = {column.number for column in self.items}
+        left = {number - 1 for number in numbers}
+        # Where no items are neighbours, each may score the answer at its left.
+        self._answered = left if len(left) > 2 and left.isdisjoint(numbers) else set()
         others = [column for column in self._free if column.number not in numbers]
         self._leave_out_blank([c for c in others if c.kind == "blank" and not c.name])
         others = [c for c in others if c.name or c.kind != "blank"]
@@ -273,10 +277,10 @@ class ColumnRoles:
     def _leave_out_plain(self, column: Column) -> bool:
         """Leave out what is surely no item and no person; say whether it was."""
         word, reason = column.word, ""
-        if column.kind == "blank" and not _REMARK.fullmatch(column.name):
-            return False
         if _REMARK.fullmatch(column.name):
             reason = f"'{column.name}' holds remarks."
+        elif column.kind == "blank":
+            return False
         elif word in ABOUT:
             reason = f"'{column.name}' is about the survey, not an answer."
         elif word in AGES:
@@ -291,7 +295,7 @@ class ColumnRoles:
             reason = f"'{column.name}' is the sum of some items."
         elif column in find_sums([*self.items, column], self._rows):
             reason = f"'{column.name}' is the sum of the items."
-        elif self._is_scored_beside(column):
+        elif column.number in self._answered:
             reason = f"'{column.name}' holds the answer that the next column scores."
         elif column.kind == "date":
             reason = f"'{column.name}' holds dates or times."
@@ -301,12 +305,6 @@ class ColumnRoles:
             return False
         self._leave_out(column, reason)
         return True
-
-    def _is_scored_beside(self, column: Column) -> bool:
-        """Say whether every item scores a column of answers at its left, and this is one."""
-        scored = {item.number - 1 for item in self.items}
-        is_pair = len(scored) > 2 and scored.isdisjoint(item.number for item in self.items)
-        return is_pair and column.number in scored
 
     def _leave_out(self, column: Column, reason: str) -> None:
         undo = make_remedy(f"'{column.label}' is an item after all:", {"keep": [column.label]})
