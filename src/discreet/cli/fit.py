@@ -279,18 +279,17 @@ def check(
     """Show how a table is read, and test whether the model holds. Confidential."""
     check_method(method)
     inspection = inspect_answers(file, reading)
-    looked_at = {} if inspection is None else inspection.to_dict()
-    if inspection is not None and not as_json:
+    if not as_json:
         _print_inspection(inspection)
-    if inspection is not None and not inspection.is_sure:
+    if not inspection.is_sure:
         if as_json:
-            print_json(looked_at)
+            print_json(inspection.to_dict())
         raise typer.Exit(BadResponses.exit_code)
     model_check = _run_check(file, method, reading)
     change = _compare_merged(file, method, reading, model_check) if reading.merge else None
     if as_json:
         merged = {} if change is None else {"merged": list_rows(change)}
-        print_json(looked_at | _describe_check(model_check) | merged)
+        print_json(inspection.to_dict() | _describe_check(model_check) | merged)
     else:
         _print_check(model_check, change)
     for text in model_check.diagnostics.notes:

@@ -42,6 +42,12 @@ IDS = _words(
     "caseid lehrling schülerid schuelerid schülernr testperson persönlichercode sisid "
     "studentnumber studentno candidateno candidatenumber zeichen initials kürzel"
 )
+#: Columns of a long table that hold items, answers, and language models as persons.
+ITEMS = _words("item items question questions frage aufgabe pregunta statement problem task prompt")
+ANSWER_NAMES = _words(
+    "answer response rating score correct iscorrect value wert antwort respuesta puntaje punkte"
+)
+MODELS = _words("model modelname llm system")
 #: Columns that number the rows.
 NUMBERS = _words(
     "nr no num number nummer lfd lfdnr laufnr laufnummer index row zeile número numero"
@@ -113,6 +119,17 @@ NO_ANSWER = frozenset(
      "abs", "abs.", "abwesend", "ausente", "krank", "ne sait pas", "je ne sais pas", "nsp",
      "sans réponse", "non réponse", "non so", "não sei", "weet niet", "geen antwoord"]
 )  # fmt: skip
+
+
+def is_no_answer(word: str) -> bool:
+    """Say whether a text stands for no answer, with or without its number.
+
+    Examples
+    --------
+    >>> is_no_answer("9 - No answer"), is_no_answer("3 - Neutral")
+    (True, False)
+    """
+    return re.sub(r"^\d+ *[-=:.)] *", "", word.lower()) in NO_ANSWER
 
 
 def _rank(text: str) -> dict[str, int]:

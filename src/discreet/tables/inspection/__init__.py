@@ -31,7 +31,13 @@ from discreet.tables.dataset import names_database
 from discreet.tables.formats.evaluations import KINDS as LOGS
 from discreet.tables.formats.evaluations import name_score
 from discreet.tables.inspection.answers import judge_answers
-from discreet.tables.inspection.columns import Column, ColumnRoles, list_roles, name_columns
+from discreet.tables.inspection.columns import (
+    Column,
+    ColumnRoles,
+    find_long_roles,
+    list_roles,
+    name_columns,
+)
 from discreet.tables.inspection.rows import CellGrid, OddRows, Row, Table, find_names, open_grids
 from discreet.tables.lists import Key, find_key
 from discreet.tables.opener import name_stated
@@ -52,6 +58,8 @@ from discreet.tables.vocabulary import ATTEMPTS, KEYS, plain
 _ENOUGH = 3
 #: Days and times that can be put in order.
 _TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?)?")
+#: A table with more columns is a wide one.
+MOST_LONG_COLUMNS = 15
 #: Rows of a preview.
 SHOWN = 12
 
@@ -322,7 +330,7 @@ def is_inspected(source: Any) -> bool:
     path = Path(source)
     if path.is_dir():
         return find_format(find_files(path)[0]) in LOGS
-    return path.is_file() and not names_database(path)
+    return path.is_file() and not names_database(path) and find_format(path) != "jsonl"
 
 
 def find_format(file: Path) -> str:
@@ -435,9 +443,29 @@ def _inspect_grid(grid: CellGrid, reading: Reading, findings: Findings) -> Table
                 return _show(table, ["not clear"] * len(table.names), [])
             reason = f"{len(items):,} columns hold answers: one column per item."
             findings.decide("layout", "wide", reason)
+    if not isinstance(plan, LongPlan) and not findings.stated.keys() & {"layout", "person"}:
+        plan = _ask_long(table, reading, findings)
     if isinstance(plan, LongPlan):
         return _inspect_long(grid, reading, findings, plan, table)
     return _inspect_wide(grid, table, findings)
+
+
+def _ask_long(table: Table, reading: Reading, findings: Findings) -> LongPlan | None:
+    """Ask whether rows are single answers, where values look so and names do not say it."""
+    if len(table.names) > MOST_LONG_COLUMNS:
+        return None
+    roles = find_long_roles(name_columns(table.names, table.rows), len(table.rows))
+    if not roles:
+        return None
+    person, item, response = roles.values()
+    findings.ask(
+        "layout",
+        f"Is every row one answer: of '{person}' to '{item}', in the column '{response}'?",
+        [make_remedy("it is:", roles), make_remedy("no, a person:", {"layout": "wide"})],
+        [person, item, response],
+    )
+    plan = plan_columns(table.names, replace(reading, **roles), table.names[0])
+    return plan if isinstance(plan, LongPlan) else None
 
 
 def _looks_long(doubt: DiscreetError) -> bool:

@@ -25,7 +25,7 @@ from discreet.tables.reading import Reading
 from discreet.tables.remedies import Findings, make_remedy
 from discreet.tables.scales import BadScale, CategoryScale, Tally, find_scale, make_asked
 from discreet.tables.values import ANSWERS, MISSING_WORDS, plain_dictionary, read_integers, spell
-from discreet.tables.vocabulary import NO_ANSWER, SCALES, order_codes, order_texts
+from discreet.tables.vocabulary import NO_ANSWER, SCALES, is_no_answer, order_codes, order_texts
 from discreet.text import count_of
 from discreet.types import Int64Array
 
@@ -67,9 +67,11 @@ def judge_answers(
         ask_key(findings, items)
     elif kind == "texts" and not _are_truths(clean):
         _order_categories(clean, findings, labels)
+    elif any(column.kind == "halves" for column in items):
+        _list_points(clean, findings)
     elif kind == "steps":
         _judge_numbers(clean, findings, labels)
-    if kind in ("texts", "steps") and len({len(column.cells) for column in items}) == 1:
+    if kind in ("texts", "steps", "halves") and len({len(column.cells) for column in items}) == 1:
         _find_reversed(items, findings)
 
 
@@ -103,7 +105,7 @@ def _find_missing_words(tally: Tally, findings: Findings) -> None:
     times: Counter[str] = Counter()
     for words in tally.values():
         for word, count in words.items():
-            if word.lower() in NO_ANSWER - MISSING_WORDS:
+            if is_no_answer(word) and word.lower() not in MISSING_WORDS:
                 times[word] += count
     if times and "missing" not in findings.stated:
         listed = _list_counts(times)
@@ -312,6 +314,19 @@ def _find_lowest(tally: Tally, scale: CategoryScale | None, findings: Findings) 
                 make_remedy("1 is right, 2 is wrong:", {"lowest": 1, "reverse": [*tally]}),
             ],
         )
+
+
+def _list_points(tally: Tally, findings: Findings) -> None:
+    """Propose points, half points among them, as categories."""
+    lists = set()
+    for words in tally.values():
+        numbers = [number for word in words if (number := bound_number(word)) is not None]
+        parts = 2 if any(number % 1 for number in numbers) else 1
+        highest = int(parts * max(numbers, default=0))
+        lists.add(tuple(f"{step / parts:g}" for step in range(max(highest, 1) + 1)))
+    if "categories" not in findings.stated:
+        reason = "Answers are points; every half point is a step where half points occur."
+        findings.note("categories", sorted(map(list, lists), key=len), reason, ["the items"])
 
 
 # -- items that run the other way round ------------------------------------------------------

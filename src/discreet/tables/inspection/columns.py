@@ -12,10 +12,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, lru_cache
-from typing import Literal
+from itertools import product
+from typing import Any, Literal
 
 import numpy as np
 
+from discreet.errors import Remedy
 from discreet.tables.columns import expand_names, find_role_names
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import Findings, make_remedy
@@ -24,8 +26,11 @@ from discreet.tables.values import MISSING_WORDS, as_number, letter_column, spel
 from discreet.tables.vocabulary import (
     ABOUT,
     AGES,
+    ANSWER_NAMES,
     GROUPS,
     IDS,
+    ITEMS,
+    MODELS,
     NAMES,
     NO_ANSWER,
     NUMBERS,
@@ -37,7 +42,7 @@ from discreet.tables.vocabulary import (
 from discreet.text import count_of
 from discreet.types import FloatArray
 
-Kind = Literal["blank", "steps", "number", "letters", "texts", "date", "many"]
+Kind = Literal["blank", "steps", "halves", "number", "letters", "texts", "date", "many"]
 
 _DATE = re.compile(
     r"\d{4}-\d\d?-\d\d?([ T].*)?|\d\d?[./-]\d\d?[./-](\d{4}|\d\d)([ ,].*)?|\d\d?:\d\d(:\d\d)?"
@@ -186,7 +191,8 @@ class Column:
     def _kind_of_numbers(self) -> Kind:
         numbers = [n for word in self.words if (n := bound_number(word)) is not None]
         if not numbers or (any(n != int(n) for n in numbers[:50]) and not self._is_nearly_whole()):
-            return "number"
+            is_points = bool(numbers) and min(numbers) >= 0 and all(2 * n % 1 == 0 for n in numbers)
+            return "halves" if is_points and max(numbers) < MOST_CATEGORIES / 2 else "number"
         core = self.core
         is_scale = bool(core) and max(core) - min(core) < MOST_CATEGORIES and max(core) < 20
         return "steps" if is_scale else "number"
@@ -220,9 +226,7 @@ class ColumnRoles:
         """Return the items."""
         self.items = self._find_items()
         numbers = {column.number for column in self.items}
-        left = {number - 1 for number in numbers}
-        # Where no items are neighbours, each may score the answer at its left.
-        self._answered = left if len(left) > 2 and left.isdisjoint(numbers) else set()
+        self._answered = self._find_answered(numbers)
         others = [column for column in self._free if column.number not in numbers]
         self._leave_out_blank([c for c in others if c.kind == "blank" and not c.name])
         others = [c for c in others if c.name or c.kind != "blank"]
@@ -233,13 +237,20 @@ class ColumnRoles:
                 self._place(column)
         return self.items
 
+    def _find_answered(self, items: set[int]) -> set[int]:
+        """Return the columns at the left of items, where these score what stands there."""
+        left = [c for c in self._free if c.number + 1 in items and c.number not in items]
+        texts = [c for c in left if c.kind in ("texts", "letters", "many") and self._is_plain(c)]
+        is_pair = 2 < len(left) == len(items) < 2 * len(texts)
+        return {column.number for column in left} if is_pair else set()
+
     # -- items -----------------------------------------------------------------------------
 
     def _find_items(self) -> list[Column]:
         candidates = [column for column in self._free if self._may_be_item(column)]
-        kinds = Counter[str](column.kind for column in candidates)
+        kinds = Counter[str](column.kind.replace("halves", "steps") for column in candidates)
         best = max(("steps", "letters", "texts"), key=lambda kind: kinds[kind])
-        family = [column for column in candidates if column.kind == best]
+        family = [column for column in candidates if column.kind.replace("halves", "steps") == best]
         points = [column for column in candidates if column.is_points]
         if len(points) > 2:  # beside what was answered
             family = points
@@ -258,7 +269,8 @@ class ColumnRoles:
         return [chosen[number] for number in sorted(chosen)]
 
     def _may_be_item(self, column: Column) -> bool:
-        return column.kind in ("steps", "letters", "texts") and self._is_plain(column)
+        may_be = column.kind in ("steps", "halves", "letters", "texts")
+        return may_be and self._is_plain(column)
 
     def _is_plain(self, column: Column) -> bool:
         known = GROUPS | AGES | ABOUT | TOTALS | IDS | NAMES | NUMBERS
@@ -286,7 +298,7 @@ class ColumnRoles:
         elif word in AGES:
             reason = f"'{column.name}' is an age."
         elif (word in TOTALS or _is_total_name(column.name)) and (
-            column.kind in ("steps", "number") or column.is_points
+            column.kind in ("steps", "halves", "number") or column.is_points
         ):
             reason = f"'{column.name}' holds totals or marks."
         elif column.percentages >= SHARE:
@@ -313,6 +325,9 @@ class ColumnRoles:
     def _choose_person(self, columns: Sequence[Column]) -> Column | None:
         """Return the column that tells persons apart, the best of those that could."""
         unique = [column for column in columns if column.is_unique and column.kind != "blank"]
+        turned = [column for column in unique[:1] if column.word in ITEMS]
+        if turned and len(unique) == 1:
+            return self._ask_turned(turned[0])
         ranked = sorted(unique, key=_rank_person)
         named = [column for column in ranked if _rank_person(column)[0] < _UNNAMED]
         if not named:  # the reader refuses blank cells of the column that it takes by its name
@@ -325,6 +340,18 @@ class ColumnRoles:
                 reason = f"'{first.label}' has another value in every row."
                 return self._name_person(first, reason)
         return None
+
+    def _ask_turned(self, column: Column) -> Column:
+        self._findings.ask(
+            "person",
+            f"Rows are named by '{column.name}'. Is every row an item, and every column a person?",
+            [
+                make_remedy("no, every row is a person:", {"person": column.name}),
+                Remedy("yes: turn the table round, with a row for each person, and read it again"),
+            ],
+            [column.name],
+        )
+        return column
 
     def _may_number(self, column: Column) -> bool:
         """Say whether numbers look like those of persons: at the left, of one length or a run."""
@@ -442,7 +469,7 @@ def _belongs(column: Column, family: Sequence[Column]) -> bool:
     """Say whether a column shares its values with others of its kind."""
     if column.kind == "letters":
         return True
-    if column.kind == "steps":
+    if column.kind in ("steps", "halves"):
         shared = find_shared_run([other.core for other in family])
         if not shared:
             return True
@@ -467,7 +494,7 @@ def find_sums(columns: Collection[Column], rows: int) -> list[Column]:
     numbers = {
         column.number: [_value(cell) for cell in column.cells]
         for column in columns
-        if column.kind in ("steps", "number")
+        if column.kind in ("steps", "halves", "number")
     }
     total = [
         sum(values[row] or 0 for values in numbers.values()) for row in range(rows)
@@ -504,6 +531,22 @@ def _is_part(values: Sequence[float], before: FloatArray) -> bool:
 def _value(cell: str | None) -> float | None:
     number = None if cell is None else bound_number(cell)
     return None if number is None else float(number)
+
+
+def find_long_roles(columns: Sequence[Column], rows: int) -> dict[str, Any]:
+    """Return person, item and answer columns of a long table by its values; none if it is wide."""
+    few = [
+        c for c in columns if c.kind in ("steps", "letters", "texts") and 1 < len(c.words) <= FEW
+    ]
+    answers = [c for c in few if c.word in ANSWER_NAMES]
+    names = [c for c in columns if 2 < len(c.words) <= rows / 3 and c not in answers]
+    persons = [c for c in names if c.word in IDS | NAMES | MODELS]
+    for person, item in product(persons, names) if len(answers) == 1 else ():
+        pairs = set(zip(person.cells, item.cells, strict=True))
+        every = len(person.words) * len(item.words)
+        if person is not item and len(pairs) > 0.95 * rows > 0.2 * every:
+            return {"person": person.name, "item": item.name, "response": answers[0].name}
+    return {}
 
 
 def name_columns(names: Sequence[str], rows: Sequence[Sequence[str | None]]) -> list[Column]:

@@ -311,6 +311,8 @@ class OddRows:
             [row[n] if n < len(row) else None for row in table.rows] for n in beside
         )
         self.aside: set[int] = set()
+        self._beside = beside
+        self._end = self._find_end()
 
     def find(self, *, may_number: bool) -> set[int]:
         """Return the rows that are no persons, and propose to drop them.
@@ -367,10 +369,42 @@ class OddRows:
             self._findings.note("key_row", label, where, _name_rows([number]))
         elif label is not None:
             self._drop(number, name, f"The row '{label}' is no person.")
+        elif number >= self._end:
+            self._drop(number, name, f"Row {number + 1} below the names holds a note.")
+        elif self._may_be_key(row):
+            self._ask_key_row(number)
         elif self._is_column_sum(number, row):
             self._drop(number, name, f"Row {number + 1} below the names holds sums.")
         elif self._is_foreign(number, row):
             self._drop(number, name, f"Row {number + 1} below the names holds no answers.")
+
+    def _find_end(self) -> int:
+        """Return the row from which on notes stand below the table, behind a blank row."""
+        rows = self._table.rows
+        last = max((n for n, row in enumerate(rows) if sum(map(bool, row)) > 1), default=0)
+        is_apart = last + 1 < len(rows) and not any(rows[last + 1])
+        return last + 1 if is_apart else len(rows)
+
+    def _may_be_key(self, row: Row) -> bool:
+        """Say whether a row names nobody, and holds one option for every item."""
+        entries = [row[n] for n in self._beside if n < len(row)]
+        is_full = len(self._cells(row)) == len(self._items) > 2
+        is_known = self._findings.stated.keys() & {"key", "key_row"}
+        is_letters = all(column.kind == "letters" for column in self._items)
+        return bool(self._beside) and not any(entries) and is_full and is_letters and not is_known
+
+    def _ask_key_row(self, number: int) -> None:
+        self.aside.add(number)
+        self._findings.ask(
+            "key_row",
+            f"Row {number + 1} below the names has no name, and an answer to every item. Does it "
+            "hold the right answers?",
+            [
+                make_remedy("it does:", {"key_row": number + 1}),
+                make_remedy("leave it out:", {"drop_rows": [number + 1]}),
+            ],
+            _name_rows([number]),
+        )
 
     def _drop(self, number: int, name: int | str, reason: str) -> None:
         self.aside.add(number)
