@@ -1,4 +1,4 @@
-"""Everything that can go wrong, each with the exit code the command line gives it.
+"""Everything that can go wrong, each with the exit code the command line gives it; and the logger.
 
 ::
 
@@ -31,6 +31,7 @@ sentence. Of a release nothing is warned: what its public list names is in it.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import sys
@@ -41,7 +42,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 # A user and a password before a host, and the words that name a password in other addresses. Too
 # much is hidden rather than too little: a password may hold any sign.
@@ -88,13 +89,12 @@ def escape_controls(text: str) -> str:
     if text.isprintable():
         return text
     allowed = ISOLATES if _has_paired_isolates(text) else ()
-    signs = (
+    return "".join(
         sign
         if sign.isprintable() or sign in allowed or _is_blank_or_joiner(text, index)
-        else _escape(sign)
+        else sign.encode("unicode_escape").decode("ascii")
         for index, sign in enumerate(text)
     )
-    return "".join(signs)
 
 
 #: Characters of a message: names in files may have millions.
@@ -146,10 +146,6 @@ def _is_blank_or_joiner(text: str, index: int) -> bool:
     if text[index] in _JOINERS:
         return len(around) == 2 and around.isprintable() and not any(map(str.isascii, around))
     return unicodedata.category(text[index]) == "Zs"
-
-
-def _escape(sign: str) -> str:
-    return sign.encode("unicode_escape").decode("ascii")
 
 
 def looks_like_address(source: object) -> bool:
@@ -427,3 +423,43 @@ def refuse_address(path: object) -> None:
             "'postgresql://user@host:5432/database::table'; nothing else is read from or written "
             "to a server."
         )
+
+
+# What is being done, for services: the logger "discreet" of the standard library.
+#
+# One line at the level INFO before and after reading, counting, fitting, scoring and releasing.
+# Lines hold where answers come from (never a query or an address, which may hold data or a
+# password) and how many persons, items and answers there were; those of a release hold public
+# values only, the same whatever the answers are. Nothing is written unless the program asks for it,
+# with ``logging.basicConfig(level="INFO")`` for instance.
+
+LOG = logging.getLogger("discreet")
+LOG.addHandler(logging.NullHandler())
+
+Held = TypeVar("Held")
+
+#: Without a colon, but for the letter of a drive.
+_PATH = re.compile(r"([A-Za-z]:)?[^\s:]+")
+
+
+def name_source(source: Any) -> str:
+    """Say what answers come from: the name of a file, else only the kind.
+
+    Examples
+    --------
+    >>> name_source("logs/may.csv"), name_source("SELECT * FROM t WHERE person = 'ann'")
+    ('logs/may.csv', 'a database or query')
+    """
+    if not isinstance(source, str | os.PathLike):
+        return f"{type(source).__module__.partition('.')[0]} {type(source).__name__}"
+    text = os.fspath(source)
+    is_path = os.path.lexists(text) or (_PATH.fullmatch(text) and not looks_like_address(text))
+    return escape_controls(str(text)) if is_path else "a database or query"
+
+
+def log_answers(answers: Held) -> Held:
+    """Say how many answers were read, and return them."""
+    sized: Any = answers
+    sizes = sized.n_persons, sized.n_items, sized.n_answers
+    LOG.info("read %d persons, %d items, %d answers", *sizes)
+    return answers

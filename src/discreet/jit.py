@@ -143,7 +143,9 @@ def thread_count() -> int:
         return chosen
     text = os.environ.get(VARIABLE, "")
     if not text:
-        return _usable_cores()
+        # Only Linux says which cores this process may use.
+        affinity = getattr(os, "sched_getaffinity", None)
+        return (os.cpu_count() or 1) if affinity is None else len(affinity(0))
     if not (text.isascii() and text.isdecimal() and 1 <= float(text) <= MOST_THREADS):
         raise BadUsage(
             f"the environment variable {VARIABLE} must be a whole number from 1 to {MOST_THREADS}, "
@@ -162,13 +164,6 @@ def can_start_threads() -> bool:
         return False
     thread.join()
     return True
-
-
-def _usable_cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # only Linux says which cores this process may use
-        return os.cpu_count() or 1
 
 
 def map_tasks(function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterable[Result]:

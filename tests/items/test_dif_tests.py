@@ -364,7 +364,7 @@ def test_groups_are_a_mapping_from_person_too():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"test": "logistic"}, "a test is one of wald, mantel-haenszel, likelihood-ratio"),
+        ({"test": "logistic"}, "no test called 'logistic'; choose one of: wald, mantel-haenszel"),
         ({"anchors": ["0", "x"]}, "no item 'x'"),
         ({"anchors": ["0"]}, "two items or more, found 1"),
         ({"test": "mantel-haenszel", "by_step": True}, "by test 'wald' only"),

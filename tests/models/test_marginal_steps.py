@@ -7,7 +7,7 @@ import pytest
 
 import discreet
 from discreet.answers.pack import store_codes
-from discreet.counts.nodes import item_of_nodes
+from discreet.counts.matrix import item_of_nodes
 from discreet.errors import BadUsage, WarningKind
 from discreet.models.conditional.patterns import group_patterns
 from discreet.models.item_parameters import category_totals

@@ -16,7 +16,7 @@ from discreet.answers.pack import store_codes
 from discreet.answers.protocol import fold_blocks
 from discreet.answers.responses import Responses
 from discreet.counts import folds as fold_counts
-from discreet.counts.nodes import Locations
+from discreet.counts.matrix import Locations
 from discreet.errors import NoStandardErrors, NotConverged, WarningKind
 from discreet.models.standard_errors import random_signs, sandwich
 from stepped import draw_answers, draw_thresholds, hold

@@ -12,6 +12,7 @@ from browser import CHROMIUM, SWITCHES, needs_browser
 from commandline import discreet
 from discreet.analysis import check_model
 from discreet.errors import BadUsage
+from discreet.items.summary import diagnose
 from discreet.report.diagnosis import diagnose_test
 from discreet.report.page import write_diagnosis, write_item_sheets
 from discreet.report.paper import (
@@ -20,7 +21,6 @@ from discreet.report.paper import (
     write_methods,
     write_word_tables,
 )
-from discreet.report.summary import diagnose
 
 
 def diagnose_drawn(steps=1, groups=False, **fault):

@@ -166,8 +166,8 @@ def test_a_release_takes_nothing_that_an_inspection_decided(tmp_path):
     path = tmp_path / "answers.csv"
     rows = [f"pupil {n},{n % 2},{n // 2 % 2},{n % 3 % 2}" for n in range(20)]
     path.write_text("\n".join(["Nachname,q1,q2,q3", *rows, "Summe,10,10,7"]) + "\n")
-    reading = inspect_table(path)
-    assert {one.option for one in reading.assumed} == {"person", "drop_rows"}
+    proposal = inspect_table(path).proposal
+    assert {one.option for one in proposal.assumed} == {"person", "drop_rows"}
     with pytest.raises(BadResponses):
         discreet.release(path, discreet.Budget(1.0), items=["q1", "q2", "q3"])
     with pytest.raises(BadUsage, match="a release reads every row"):
@@ -180,11 +180,29 @@ def test_a_release_takes_nothing_that_an_inspection_decided(tmp_path):
         )
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_release_does_not_take_a_proposal_as_a_statement(tmp_path):
+    """One person's 9s decide whether an inspection proposes a code for missing answers."""
+    path = tmp_path / "answers.csv"
+    rows = [f"{n},{9 if n < 3 else n % 2},{n // 2 % 2},{n % 3 % 2}" for n in range(40)]
+    path.write_text("\n".join(["id,q1,q2,q3", *rows]) + "\n")
+    proposal, listed = inspect_table(path).proposal, {"items": ["q1", "q2", "q3"]}
+    assert proposal.codes == {"*": ("9",)}
+    for source, words in (
+        (path, {"reading": proposal}),
+        (read_responses(path, reading=proposal), {}),
+    ):
+        with pytest.raises(BadResponses, match="missing=\\[9\\]"):
+            discreet.release(source, discreet.Budget(1.0), **listed, **words)
+    stated = read_responses(path, reading=proposal, missing=9)
+    assert discreet.release(stated, discreet.Budget(1.0), **listed).record["persons"] == 40
+
+
 def test_a_plain_table_needs_no_decision(tmp_path):
     path = tmp_path / "answers.csv"
     path.write_text("id,q1,q2\na,1,0\nb,0,1\nc,1,1\n")
     inspection = inspect_table(path)
-    assert (inspection.assumed, inspection.questions, inspection.notes) == ((), (), ())
+    assert (inspection.proposal.assumed, inspection.questions, inspection.notes) == ((), (), ())
     assert inspection.preview.roles == ("person", "item", "item")
 
 

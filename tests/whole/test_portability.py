@@ -9,8 +9,7 @@ from pathlib import Path, PureWindowsPath
 import pytest
 
 from discreet.atomic import is_refused_by_windows, refuse_name
-from discreet.errors import BadUsage, looks_like_address, spell_install
-from discreet.log import name_source
+from discreet.errors import BadUsage, looks_like_address, name_source, spell_install
 from discreet.tables.paths import find_files
 
 HERE = Path(__file__).parents[1]

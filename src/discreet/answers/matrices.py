@@ -62,17 +62,25 @@ def store_array(
     """
     if missing not in ((), [], {}):
         X = drop_codes(X if hasattr(X, "tocoo") else check_shape(np.ma.asarray(X)), items, missing)
-    step_options = options or AskedSteps()
-    if step_options.is_said or scale is not None:
-        stepped = _store_categories(X, items, step_options, scale)
-        if stepped is not None:
-            return stepped
+    asked = options or AskedSteps()
+    is_stated = asked.is_said or scale is not None
+    if is_stated and (stepped := _store_categories(X, items, asked, scale)) is not None:
+        return stepped
     try:
         if hasattr(X, "tocoo"):
             return _store_sparse(X.tocoo(), items), None
         return compact(pack_rows(_as_matrix(X))), None
     except BadCell as bad:
-        return _try_categories(X, items, step_options, bad)
+        try:
+            is_tried = not (asked.is_binary or asked.is_said)
+            stepped = _store_categories(X, items, asked) if is_tried else None
+        except BadScale as reason:
+            words = f"{str(reason)[0].upper()}{str(reason)[1:]}"
+            cell = _locate_cell(X, items, reason.cells)
+            raise BadResponses(f"{_name_cell(*cell, items)} {words}") from None
+        if stepped is None:
+            raise BadResponses(explain_cell(bad.row, bad.column, bad.value, items)) from None
+        return stepped
 
 
 def keep_listed(X: Any, reading: Reading) -> tuple[Any, tuple[str, ...] | None]:
@@ -92,23 +100,6 @@ def keep_listed(X: Any, reading: Reading) -> tuple[Any, tuple[str, ...] | None]:
             "or give a data frame."
         )
     return cells[:, columns], tuple(names[number] for number in columns)
-
-
-def _try_categories(
-    X: Any, items: tuple[str, ...] | None, options: AskedSteps, bad: BadCell
-) -> tuple[AnswerStore, CategoryScale]:
-    """Return answers with steps, or refuse the entry that is neither right nor wrong."""
-    try:
-        stored = (
-            None if options.is_binary or options.is_said else _store_categories(X, items, options)
-        )
-    except BadScale as reason:
-        words = f"{str(reason)[0].upper()}{str(reason)[1:]}"
-        row, column, value = _locate_cell(X, items, reason.cells)
-        raise BadResponses(f"{_name_cell(row, column, value, items)} {words}") from None
-    if stored is None:
-        raise BadResponses(explain_cell(bad.row, bad.column, bad.value, items)) from None
-    return stored
 
 
 def _locate_cell(
@@ -183,9 +174,7 @@ def _list_entries(X: Any) -> tuple[Any, Any, Any, tuple[int, int]]:
 def _read_numbers(cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return objects and texts as numbers, NaN where missing; as they are where one is none."""
     numbers = [_read_number(cell) for cell in cells.ravel().tolist()]
-    if any(number is None for number in numbers):
-        return cells
-    return np.array(numbers, dtype=np.float64).reshape(cells.shape)
+    return cells if None in numbers else np.array(numbers, np.float64).reshape(cells.shape)
 
 
 def _read_number(cell: object) -> float | None:
@@ -207,9 +196,7 @@ def _as_matrix(X: Any) -> npt.NDArray[Any]:
     if isinstance(X, np.ma.MaskedArray):
         return _as_int8(check_shape(X.data), np.ma.getmaskarray(X))
     cells = check_shape(_as_array(X))
-    if cells.dtype.name in _PACKED_AS_THEY_ARE:
-        return cells
-    return _as_int8(cells, None)
+    return cells if cells.dtype.name in _PACKED_AS_THEY_ARE else _as_int8(cells, None)
 
 
 def _as_array(X: Any) -> npt.NDArray[Any]:
@@ -235,27 +222,21 @@ def check_shape(cells: Matrix, kind: str = "an array") -> Matrix:
 def _as_int8(cells: npt.NDArray[Any], mask: npt.NDArray[np.bool_] | None) -> npt.NDArray[Any]:
     """Return 1, 0 and -1; what is none of these stays visible as BAD for the caller."""
     if cells.dtype.kind in "OUST":
-        codes = _score_objects(cells, mask)
+        codes = np.array([_score_object(value) for value in cells.ravel().tolist()], dtype=np.int8)
+        codes = codes.reshape(cells.shape)
     elif cells.dtype.kind in "buif":
-        codes = _score_numbers(cells, mask)
+        codes = _score_numbers(cells)
     else:
         raise BadResponses(
             f"Answers must be numbers or truth values; found an array of type {cells.dtype}. "
             "Give 0, 1 and NaN, or an array of booleans."
         )
+    if mask is not None:
+        codes[mask] = MISSING
     if (codes == BAD).any():
         row, column = (int(index) for index in np.argwhere(codes == BAD)[0])
         raise BadCell(row, column, cells[row, column])
     return codes
-
-
-def _score_objects(
-    cells: npt.NDArray[Any], mask: npt.NDArray[np.bool_] | None
-) -> npt.NDArray[np.int8]:
-    codes = np.empty(cells.shape, dtype=np.int8)
-    for row, values in enumerate(cells):
-        codes[row] = [_score_object(value) for value in values.tolist()]
-    return codes if mask is None else np.where(mask, np.int8(MISSING), codes)
 
 
 def _score_object(value: object) -> int:
@@ -264,19 +245,17 @@ def _score_object(value: object) -> int:
     return MISSING if is_number and value == MISSING else score_value(value, ValueScoring())
 
 
-def _score_numbers(
-    cells: npt.NDArray[Any], mask: npt.NDArray[np.bool_] | None
-) -> npt.NDArray[np.int8]:
+def _score_numbers(cells: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
     codes = np.full(cells.shape, BAD, dtype=np.int8)
     codes[cells == 1] = 1
     codes[cells == 0] = 0
-    codes[missing_cells(cells) if mask is None else mask | missing_cells(cells)] = MISSING
+    codes[missing_cells(cells)] = MISSING
     return codes
 
 
 def _store_sparse(matrix: Any, items: tuple[str, ...] | None) -> Store:
     n_persons, n_items = matrix.shape
-    codes = _score_numbers(np.asarray(matrix.data), None)
+    codes = _score_numbers(np.asarray(matrix.data))
     if (codes == BAD).any():
         first = int(np.flatnonzero(codes == BAD)[0])
         value = matrix.data[first].item()

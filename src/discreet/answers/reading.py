@@ -12,7 +12,6 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Unpack, cast
 
@@ -30,7 +29,7 @@ from discreet.answers.pack import (
     list_category_answers,
     pack_columns,
     pack_rows,
-    pack_steps,
+    store_codes,
     store_steps,
 )
 from discreet.answers.responses import Responses
@@ -44,8 +43,7 @@ from discreet.counts.planes import (
     prefers_planes,
     step_store,
 )
-from discreet.errors import BadResponses, Remedy
-from discreet.log import LOG, log_answers, name_source
+from discreet.errors import LOG, BadResponses, Remedy, log_answers, name_source
 from discreet.resources import Resources
 from discreet.tables.columns import LongPlan, WidePlan, name_items, plan_columns
 from discreet.tables.ids import (
@@ -156,14 +154,6 @@ _BLOCK = 64 * BLOCK_WORDS
 _SHOWN = 5
 
 
-@dataclass
-class _Segment:
-    """Rows that share their item columns."""
-
-    items: tuple[str, ...]
-    blocks: list[AnswerStore] = field(default_factory=list)
-
-
 class WideTable:
     """Wide rows as they come in; :meth:`finish` makes the parts of them."""
 
@@ -175,7 +165,8 @@ class WideTable:
         self._numbered = True
         self._groups: dict[str, IdCodes] = {}
         self._order = OrderKeys()
-        self._segments: list[_Segment] = []
+        # Rows that share their item columns.
+        self._segments: list[tuple[tuple[str, ...], list[AnswerStore]]] = []
         self._buffer = np.zeros((0, 0), dtype=np.int8)
         self._used = 0
         self._detected: tuple[Detected, ...] = ()
@@ -190,12 +181,14 @@ class WideTable:
         self._rows.begin(source)
         detected = detect_reading(source, plan, self._reading)
         self._detected = join_detected([self._detected, detected])
-        self._check_numbering(source, plan)
+        if self._segments and (plan.person is None) != self._numbered:
+            raise refuse_numbering(source.name, not self._numbered)
+        self._numbered = plan.person is None
         self._groups = name_groups(self._groups, source, plan)
         items = tuple(source.names[number] for number in plan.items)
-        if not self._segments or self._segments[-1].items != items:
+        if not self._segments or self._segments[-1][0] != items:
             self._flush()
-            self._segments.append(_Segment(items))
+            self._segments.append((items, []))
             self._buffer = np.empty((len(items), _BLOCK), dtype=np.int8)
         person = () if plan.person is None else (plan.person,)
         facts = (*person, *plan.groups, *plan.order)
@@ -211,19 +204,19 @@ class WideTable:
                 self._order.add(column, source.names[number], self._rows)
             self._add_answers(batch[len(facts) :], items)
 
-    def _check_numbering(self, source: Source, plan: WidePlan) -> None:
-        numbered = plan.person is None
-        if self._segments and numbered != self._numbered:
-            raise refuse_numbering(source.name, numbered)
-        self._numbered = numbered
-
     def _add_answers(self, columns: Sequence[Any], items: tuple[str, ...]) -> None:
         n_rows = len(columns[0])
         if not n_rows:
             return
         scorings = [self._reading.scoring_of(item) for item in items]
         values = [score_array(*pair) for pair in zip(columns, scorings, strict=True)]
-        self._refuse_bad(values, columns, items)
+        bad = [(int(np.argmax(v == BAD)), j) for j, v in enumerate(values) if v.min() == BAD]
+        if bad:
+            location = self._rows.place(self._rows.n_rows + min(bad)[0])
+            has_person = not self._numbered
+            raise refuse_wide(
+                location, items, columns, min(bad), self._reading, has_person=has_person
+            )
         done = 0
         while done < n_rows:
             part = min(n_rows - done, _BLOCK - self._used)
@@ -235,23 +228,14 @@ class WideTable:
                 self._flush()
         self._rows.n_rows += n_rows
 
-    def _refuse_bad(
-        self, values: list[npt.NDArray[np.int8]], columns: Sequence[Any], items: tuple[str, ...]
-    ) -> None:
-        bad = [(int(np.argmax(v == BAD)), j) for j, v in enumerate(values) if v.min() == BAD]
-        if bad:
-            row, j = min(bad)
-            location = self._rows.place(self._rows.n_rows + row)
-            raise refuse_wide(
-                location, items, columns, (row, j), self._reading,
-                has_person=not self._numbered,
-            )  # fmt: skip
-
     def _flush(self) -> None:
         if self._used:
-            cells = self._buffer[:, : self._used]
-            steps = self._reading.steps_of(self._segments[-1].items)
-            self._segments[-1].blocks.append(pack_steps(list(cells), steps))
+            cells, (items, blocks) = self._buffer[:, : self._used], self._segments[-1]
+            steps = self._reading.steps_of(items)
+            is_binary = all(step == 1 for step in steps)
+            blocks.append(
+                compact(pack_columns(list(cells))) if is_binary else store_codes(cells.T, steps)
+            )
             self._used = 0
 
     def finish(self) -> RawTable:
@@ -268,13 +252,15 @@ class WideTable:
         }
         person_ids = None if self._numbered else names
         if len(self._segments) == 1 and len(names) == len(person):
-            segment = self._segments[0]
-            steps = self._reading.steps_of(segment.items)
-            store = step_store(_join_blocks([block.nodes for block in segment.blocks]), steps)
+            ((items, blocks),) = self._segments
+            nodes = _join_blocks([block.nodes for block in blocks])
+            store = step_store(nodes, self._reading.steps_of(items))
             if self._reading.one_means == "wrong":
-                store = flip_answers(store.nodes)
-            return RawTable(segment.items, person_ids, store, groups, self._detected)
-        items = tuple(dict.fromkeys(name for segment in self._segments for name in segment.items))
+                store = flip_answers(nodes)
+            return RawTable(items, person_ids, store, groups, self._detected)
+        items = tuple(
+            dict.fromkeys(name for names_here, _ in self._segments for name in names_here)
+        )
         store, joined = self._store_long(person, names, items)
         return RawTable(items, person_ids, store, groups, self._detected, joined)
 
@@ -283,9 +269,9 @@ class WideTable:
     ) -> tuple[AnswerStore, str]:
         number = {name: code for code, name in enumerate(items)}
         parts, first = [], 0
-        for segment in self._segments:
-            codes = np.array([number[name] for name in segment.items], dtype=np.int32)
-            for block in segment.blocks:
+        for columns, blocks in self._segments:
+            codes = np.array([number[name] for name in columns], dtype=np.int32)
+            for block in blocks:
                 row, column, code = list_category_answers(block)
                 parts.append((first + row, codes[column], code))
                 first += block.n_persons
@@ -324,14 +310,13 @@ def _join_blocks(blocks: list[Nodes]) -> Nodes:
     n_persons = sum(block.n_persons for block in blocks)
     n_answers = sum(block.n_answers for block in blocks)
     if prefers_planes(n_persons, blocks[0].n_items, n_answers):
-        planes = [_as_planes(block) for block in blocks]
+        planes = [
+            block if isinstance(block, BitPlanes) else pack_rows(block.rows(0, block.n_persons))
+            for block in blocks
+        ]
         right = _stack([block.right for block in planes])
         return BitPlanes(right, _stack([block.wrong for block in planes]), n_persons)
     return join_rows([block.take(np.arange(block.n_persons)) for block in blocks])
-
-
-def _as_planes(block: Nodes) -> BitPlanes:
-    return block if isinstance(block, BitPlanes) else pack_rows(block.rows(0, block.n_persons))
 
 
 def _stack(planes: list[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]:
@@ -418,11 +403,11 @@ def _check_rows(table: RawTable, reading: Reading, read: Read) -> None:
     if reading.listed or table.store.n_persons > MOST_BY_HAND:
         return
     sentences = [table.joined] if table.joined else []
-    is_empty = table.store.person_totals()[0] == 0 if table.persons is None else None
-    if is_empty is None:
-        is_odd = any(map(is_label, table.persons.to_pylist()))
-    else:
+    if table.persons is None:
+        is_empty = table.store.person_totals()[0] == 0
         is_odd = bool(reading.ignore or reading.group or is_empty.any())
+    else:
+        is_empty, is_odd = None, any(map(is_label, table.persons.to_pylist()))
     if is_odd:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # all else was said when the answers were read
@@ -455,13 +440,13 @@ def read_steps(
         check_named_items(rules, table.items)
         return rules, table
 
-    if not reading.may_have_steps:
-        return make(reading)
-    if reading.asked.is_said:
+    if reading.may_have_steps and reading.asked.is_said:
         return make(settle_scale(reading, read) or reading)
     try:
         return make(reading)
     except BadAnswer as refusal:
+        if not reading.may_have_steps:
+            raise
         settled = settle_after(refusal, reading, read)
     return make(settled)
 
@@ -528,17 +513,12 @@ def read_frame(frame: Any, reading: Reading) -> Responses:
     def read(take: Callable[[Iterator[Source]], Any], _: Reading) -> Any:
         return take(iter([source]))
 
-    reading, raw = read_steps(reading, partial(_take_frame, plan), read)
+    def take_frame(rules: Reading, sources: Iterator[Source]) -> RawTable:
+        packed = _pack_whole(source, plan, rules) if isinstance(plan, WidePlan) else None
+        return _take(rules, sources) if packed is None else packed
+
+    reading, raw = read_steps(reading, take_frame, read)
     return _name_answers(raw, reading, read)
-
-
-def _take_frame(
-    plan: LongPlan | WidePlan, reading: Reading, sources: Iterator[FrameSource]
-) -> RawTable:
-    (source,) = sources
-    if isinstance(plan, WidePlan) and (packed := _pack_whole(source, plan, reading)) is not None:
-        return packed
-    return _take(reading, iter([source]))
 
 
 def _pack_whole(source: FrameSource, plan: WidePlan, reading: Reading) -> RawTable | None:
@@ -568,7 +548,7 @@ def _pack_whole(source: FrameSource, plan: WidePlan, reading: Reading) -> RawTab
         ) from None  # fmt: skip
     store = compact(planes)
     return RawTable(
-        items, persons, flip_answers(store) if reading.one_means == "wrong" else store, {}
+        items, persons, store if reading.one_means == "right" else flip_answers(store), {}
     )
 
 
@@ -577,13 +557,11 @@ def _is_plain(column: Any) -> bool:
 
     Packing takes -1 for missing, as arrays have it; in tables -1 is refused, as in files.
     """
-    kind = column.type
-    if pa.types.is_boolean(kind) or pa.types.is_null(kind):
+    kind, types = column.type, pa.types
+    if types.is_boolean(kind) or types.is_null(kind) or types.is_unsigned_integer(kind):
         return True
-    if not (pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind)):
+    if not (types.is_integer(kind) or types.is_float32(kind) or types.is_float64(kind)):
         return False
-    if not pa.types.is_signed_integer(kind) and not pa.types.is_floating(kind):
-        return True
     return not any(_has_negative(chunk) for chunk in column.chunks)
 
 

@@ -39,14 +39,9 @@ def state_design(
     replication: str | None,
 ) -> DesignWords:
     """Return the keywords that are stated."""
-    design = DesignWords(
-        weight=weight or "",
-        strata=strata,
-        cluster=cluster,
-        replicates=replicates,
-        replication=replication,
-    )
-    return cast(DesignWords, {word: column for word, column in design.items() if column})
+    stated = (weight, strata, cluster, replicates, replication)
+    design = zip(DesignWords.__annotations__, stated, strict=True)
+    return cast(DesignWords, {word: column for word, column in design if column})
 
 
 @dataclass(frozen=True)
@@ -74,10 +69,7 @@ class Replication:
         0.05
         """
         name, _, coefficient = text.strip().lower().partition(":")
-        try:
-            fay = float(coefficient) if name == "fay" else 0.0
-        except ValueError:
-            fay = np.nan
+        fay = _read_number(coefficient) if name == "fay" else 0.0
         known = name in ("jk1", "jk2", "brr") and not coefficient
         if not (known or (name == "fay" and 0 <= fay < 1)):
             raise BadUsage(
@@ -91,10 +83,6 @@ class Replication:
         if self.name == "jk1":
             return (replicates - 1) / replicates
         return 1.0 if self.name == "jk2" else 1.0 / (replicates * (1 - self.fay) ** 2)
-
-    def find_degrees(self, replicates: int) -> int:
-        """Return the degrees of freedom of the variance."""
-        return replicates - 1 if self.name == "jk1" else replicates
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,9 +124,9 @@ class SurveyDesign:
     @property
     def degrees(self) -> int:
         """Degrees of freedom of a variance: PSUs less strata, or those of the replicates."""
-        if self.replicates is not None and self.replication is not None:
-            return self.replication.find_degrees(self.replicates.shape[1])
-        return len(self.stratum_of) - len(np.unique(self.stratum_of))
+        if self.replicates is None or self.replication is None:
+            return len(self.stratum_of) - len(np.unique(self.stratum_of))
+        return int(self.replicates.shape[1]) - (self.replication.name == "jk1")
 
     @property
     def in_domain(self) -> IndexArray:
@@ -178,10 +166,8 @@ class SurveyDesign:
             by where persons get their replicate weights.
         """
         if self.replicates is not None and self.replication is not None:
-            nothing = np.ones_like(self.replicates)
-            ratio = np.divide(
-                self.replicates, self.weight[:, None], out=nothing, where=self.weight[:, None] > 0
-            )
+            weight, ratio = self.weight[:, None], np.ones_like(self.replicates)
+            np.divide(self.replicates, weight, out=ratio, where=weight > 0)
             factor = self.replication.find_factor(self.replicates.shape[1])
             return np.asarray(np.sqrt(factor) * ((ratio - 1).T @ moves))
         stratum = self.stratum_of
@@ -325,13 +311,13 @@ def find_columns(
     if patterns is None:
         return ()
     listed = [patterns] if isinstance(patterns, str) else list(patterns)
-    names = [n for n in groups if any(fnmatchcase(n, pattern) for pattern in listed)]
+    names = tuple(n for n in groups if any(fnmatchcase(n, pattern) for pattern in listed))
     if len(names) < 2:
         raise BadUsage(
             f"replicates= (--replicates) asks for columns like {name_some(listed)}; found "
             f"{len(names)} of them, and a variance needs at least 2"
         )
-    return tuple(names)
+    return names
 
 
 def read_weights(groups: Mapping[str, Texts], name: str, persons: Texts) -> FloatArray:

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from discreet.atomic import PRIVACY_FILE, staged, write_text
+from discreet.atomic import (
+    CALIBRATION_FILE,
+    CALIBRATION_FILES,
+    PRIVACY_FILE,
+    REPORT_FILE,
+    staged,
+    write_text,
+)
 from discreet.cli.answers import (
     AnswersFile,
     Limits,
@@ -29,13 +36,8 @@ from discreet.cli.answers import (
     read_answers,
 )
 from discreet.cli.calibrations import (
-    CALIBRATION_FILE,
-    CALIBRATION_FILES,
-    REPORT_FILE,
     ScaleText,
-    calibration_document,
     check_method,
-    diagnose_answers,
     needs_persons,
     print_calibration,
     read_anchors,
@@ -62,8 +64,8 @@ from discreet.errors import AssumedReading, BadResponses, BadUsage
 if TYPE_CHECKING:
     from discreet.answers.ratings import Ratings
     from discreet.items.raters import BiasTable, RatingStudy
+    from discreet.items.summary import Diagnostics
     from discreet.report.diagnosis import Diagnosis
-    from discreet.report.summary import Diagnostics
     from discreet.report.tests import ModelCheck, ModelTest
     from discreet.results.estimate import Estimate
     from discreet.scales.reported import Scale, ScaleTarget
@@ -136,6 +138,7 @@ def fit(
     with open_answers(file, reading, limits, "Estimating difficulties") as answers:
         from discreet.counts import PairCounts
         from discreet.models.calibrate import fit as calibrate
+        from discreet.report.calibration import list_calibration
 
         responses: Any = answers
         estimate = calibrate(
@@ -162,7 +165,7 @@ def fit(
                 output.out, estimate, full_responses, title=title, scale=turned
             )
     held = {} if anchors is None else {"anchors": list_rows(estimate.anchors_to_dict())}
-    document = calibration_document(estimate, turned) | held
+    document = list_calibration(estimate, turned) | held
     output.show(document, lambda: _print(estimate, turned))
     conclude(estimate.warnings, written, choice=estimate.choice)
 
@@ -197,6 +200,7 @@ def fit_ratings(
     from discreet.answers.ratings import USEFUL_WORDS, read_ratings
     from discreet.items.raters import study_ratings
     from discreet.models.calibrate import fit
+    from discreet.report.calibration import list_calibration
     from discreet.tables.reading import READING_DEFAULTS
 
     words = list_words(reading)
@@ -223,7 +227,7 @@ def fit_ratings(
             tables = _list_bias(study, options)
             written = _write_study(output.out, study, tables, title)
     rows = {name: list_rows(facet.to_dict()) for name, facet in estimate.facets.items()}
-    document = calibration_document(estimate) | {"facets": rows}
+    document = list_calibration(estimate) | {"facets": rows}
     output.show(document, lambda: _print_severities(ratings, estimate))
     conclude(estimate.warnings, written, choice=estimate.choice)
 
@@ -487,7 +491,7 @@ def _report_calibration(
     *,
     force: bool,
 ) -> Diagnosis:
-    from discreet.report.formats import explaining_damage, read_document
+    from discreet.report.calibration import explaining_damage, read_document
     from discreet.tables.paths import settle_path
 
     file = path if path.is_file() else path / CALIBRATION_FILE
@@ -529,11 +533,17 @@ def _report_answers(
 ) -> Diagnosis:
     check_writable(out, [REPORT_FILE], force=force)
     responses = read_answers(source, reading)
+    from discreet.items.summary import diagnose
     from discreet.models.calibrate import fit
 
+    diagnostics: Diagnostics | None
     with working("Estimating difficulties"):
         estimate = fit(responses, method=check_method(method), model=reading.model)
-        diagnostics = diagnose_answers(responses, estimate)
+        try:
+            diagnostics = diagnose(responses, estimate)
+        except BadUsage as error:
+            diagnostics = None
+            note(f"Warning: the report is without abilities and fit: {error}")
         scale = settle_scale(target, responses, estimate)
     note_choice(estimate.choice)
     return _finish(estimate, diagnostics, out, {"title": title}, scale)

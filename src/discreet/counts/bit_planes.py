@@ -221,7 +221,7 @@ class _Chunk:
 
     def gather(self, first: int, stop: int, room: UInt64Array) -> UInt64Array:
         """Return ``[plane, item, word]`` of these words: right answers, and wrong if needed."""
-        from discreet.counts.row_kernels import turn_back
+        from discreet.counts.kernels import turn_back
 
         words = -(-(stop - first) // 8) * 8
         shape = (1 if self.complete else 2, padded_items(self.n_items), words)
@@ -258,8 +258,7 @@ def _chunks(planes: BitPlanes) -> Iterator[tuple[int, int]]:
 
 
 def _make_chunk(planes: BitPlanes, weights: Int64Array, first: int, stop: int) -> _Chunk:
-    from discreet.counts.kernels import group_persons, is_complete
-    from discreet.counts.row_kernels import turn_plane
+    from discreet.counts.kernels import group_persons, is_complete, turn_plane
 
     size = planes.block_persons
     chunk_weights = weights[first * size : stop * size]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.counts.nodes import Recoding, item_of_nodes
+from discreet.counts.matrix import Recoding, item_of_nodes
 from discreet.counts.pairs import count_store
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage

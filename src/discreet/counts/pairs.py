@@ -24,8 +24,13 @@ from discreet.counts.bit_planes import (
     count_planes_weighted,
     count_step_planes,
 )
-from discreet.counts.matrix import check_room, expect_pairs, fits_dense, prefers_sparse
-from discreet.counts.nodes import clear_within
+from discreet.counts.matrix import (
+    check_room,
+    clear_within,
+    expect_pairs,
+    fits_dense,
+    prefers_sparse,
+)
 from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows, mark_planes, narrow_items
 from discreet.errors import BadUsage
 from discreet.jit import map_tasks, worth_compiling

@@ -22,7 +22,7 @@ from typing import Any, Protocol, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet.counts.nodes import Recoding, item_of_nodes
+from discreet.counts.matrix import Recoding, item_of_nodes
 from discreet.jit import map_tasks, worth_compiling
 from discreet.types import BoolArray, IndexArray, Int8Array, Int32Array, Int64Array, UInt64Array
 

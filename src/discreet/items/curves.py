@@ -24,8 +24,8 @@ from discreet.types import FloatArray, Int64Array
 
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
+    from discreet.items.summary import Diagnostics
     from discreet.persons.scoring import PersonScores
-    from discreet.report.summary import Diagnostics
 
 #: Item curves that one picture can hold and still be read.
 CURVES = 5

@@ -17,6 +17,7 @@ from discreet.answers.opening import name_model
 from discreet.answers.responses import Responses
 from discreet.answers.survey import UNWEIGHTED_TEST, refuse_weights
 from discreet.errors import BadUsage, FitWarning
+from discreet.hints import check_choice_name
 from discreet.items.group_differences import (
     Contrasts,
     ItemSplit,
@@ -387,8 +388,7 @@ def find_dif(
     """
     if not 0 < level < 1:
         raise BadUsage(f"level must lie between 0 and 1, found {level}; use 0.05 for 5%")
-    if test not in DIF_TESTS:
-        raise BadUsage(f"a test is one of {', '.join(DIF_TESTS)}; found {test!r}")
+    check_choice_name("test", test, DIF_TESTS)
     if by_step and test != "wald":
         raise BadUsage(f"single steps are compared by test 'wald' only, found {test!r}")
     adjust([], adjustment)

@@ -21,17 +21,17 @@ from discreet.answers.responses import Responses
 from discreet.answers.survey import state_design
 from discreet.counts import PairCounts, holds_counts, name_weighting
 from discreet.counts.folds import FoldCounts, PersonWeight, Tally, explain_folds
-from discreet.counts.matrix import DENSE_FITTING, FITTING, NoRoom, planning
-from discreet.counts.nodes import Recoding
+from discreet.counts.matrix import DENSE_FITTING, FITTING, NoRoom, Recoding, planning
 from discreet.errors import (
+    LOG,
     BadUsage,
     FitWarning,
     OutOfReach,
     WarningKind,
+    name_source,
     warn_of_dropped,
     warn_of_missing_errors,
 )
-from discreet.log import LOG, name_source
 from discreet.models.anchors import Released, accept_anchors, add_displacements, explain_untied
 from discreet.models.by_group import fits_groups
 from discreet.models.conditional.patterns import GroupPatterns

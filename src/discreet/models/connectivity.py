@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.counts import PairCounts
-from discreet.counts.nodes import Recoding
+from discreet.counts.matrix import Recoding
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, WarningKind
 from discreet.results.estimate import Estimate, Status
 from discreet.text import name_some

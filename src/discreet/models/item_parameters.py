@@ -15,7 +15,7 @@ import numpy as np
 from discreet.answers.protocol import Job
 from discreet.answers.responses import Responses
 from discreet.answers.select import join_stores
-from discreet.counts.nodes import Recoding, keep_used
+from discreet.counts.matrix import Recoding, keep_used
 from discreet.counts.planes import AnswerStore, StepStore
 from discreet.errors import BadResponses, BadUsage
 from discreet.hints import check_choice_name

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from discreet.answers.protocol import Answers, Job
-from discreet.counts.nodes import Recoding
+from discreet.counts.matrix import Recoding
 from discreet.counts.planes import AnswerStore, SparseRows, StepStore
 from discreet.errors import FitWarning, WarningKind
 from discreet.models.item_parameters import Recoded

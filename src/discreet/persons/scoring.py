@@ -19,8 +19,8 @@ from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.answers.survey import SurveyDesign
 from discreet.counts.planes import AnswerStore
-from discreet.errors import BadUsage, FitWarning, WarningKind, warn_of_dropped
-from discreet.log import LOG
+from discreet.errors import LOG, BadUsage, FitWarning, WarningKind, warn_of_dropped
+from discreet.hints import check_choice_name
 from discreet.models.conditional.patterns import Patterns, group_patterns
 from discreet.models.item_parameters import KnownItems, known_thresholds
 from discreet.persons.large import is_many, is_varied, solve_many
@@ -423,8 +423,7 @@ def _refuse_swapped(responses: Any) -> None:
 
 
 def _check_method(method: str, prior: NormalPrior | None) -> None:
-    if method not in SCORINGS:
-        raise BadUsage(f"method must be one of {', '.join(SCORINGS)}; found {method!r}")
+    check_choice_name("method", method, SCORINGS)
     if prior is not None and method != "posterior":
         raise BadUsage(f"a prior belongs to the method 'posterior', found {method!r}")
 

@@ -18,13 +18,13 @@ from typing import Any
 
 from discreet import __version__
 from discreet.errors import MissingExtra
+from discreet.items.summary import Diagnostics
 from discreet.models.methods import METHOD_WORDS, OTHER_WORDS
 from discreet.report.diagnosis import Diagnosis
-from discreet.report.findings import say_limits
-from discreet.report.model_findings import words_for
-from discreet.report.summary import Diagnostics
+from discreet.report.findings import find_limits, say_limits
+from discreet.report.model_findings import say_reliability, words_for, words_of
 from discreet.results.estimate import Estimate, Status
-from discreet.results.limits import DEPENDENT, DEPENDENT_NEGLIGIBLE, say_reliability
+from discreet.results.limits import DEPENDENT, DEPENDENT_NEGLIGIBLE
 from discreet.text import count_of, markdown_text, minus, name_some
 
 WARNING = "Confidential: computed from answers of persons without privacy protection."
@@ -88,7 +88,7 @@ def _mark_fit(diagnostics: Diagnostics, name: str) -> list[str]:
     """Return mean squares with a star where they are beyond their limits."""
     marked = []
     for index, value in enumerate(getattr(diagnostics, name)):
-        low, high = diagnostics.find_limits(name, index)
+        low, high = find_limits(diagnostics, name, index)
         star = "*" if value is not None and not low <= value <= high else ""
         marked.append(f"{_number(value)}{star}")
     return marked
@@ -316,7 +316,7 @@ def _describe_persons(diagnostics: Diagnostics) -> str:
     """Say how many persons took no part in fit and tests, and why."""
     total = diagnostics.measured + diagnostics.extreme + diagnostics.empty
     parts = [
-        (diagnostics.extreme, f"had {diagnostics.words.extremes}"),
+        (diagnostics.extreme, f"had {words_of(diagnostics).extremes}"),
         (diagnostics.empty, "answered no item with a difficulty"),
     ]
     exclusions = [f"{number:,} who {why}" for number, why in parts if number]
@@ -389,7 +389,7 @@ def _describe_checks(diagnostics: Diagnostics, pairs: int) -> list[str]:
     mean, sd = minus(f"{diagnostics.ability_mean:.2f}"), f"{diagnostics.ability_sd:.2f}"
     has_steps = bool(diagnostics.shares)
     held = "thresholds" if has_steps else "difficulties"
-    extremes = diagnostics.words.extremes if has_steps else "everything right or wrong"
+    extremes = words_of(diagnostics).extremes if has_steps else "everything right or wrong"
     sentences = [
         f"Abilities were estimated by weighted likelihood (Warm, 1989) with the {held} held fixed "
         f"(mean {mean}, SD {sd}).",

@@ -362,9 +362,13 @@ def as_arrow(frame: Any) -> Any:
     if not hasattr(frame, "__arrow_c_stream__"):
         frame = _through_narwhals(frame)
     try:
-        return pa.RecordBatchReader.from_stream(frame).read_all()
+        table = pa.RecordBatchReader.from_stream(frame).read_all()
     except pa.ArrowInvalid:  # a column, not a table
         raise _refuse_column(frame) from None
+    # Arrow cannot take rows of the texts of polars.
+    texts = [one.with_type(pa.large_string()) if one.type == pa.string_view() else one
+             for one in table.schema]  # fmt: skip
+    return table.cast(pa.schema(texts))
 
 
 def is_spark(source: Any) -> bool:

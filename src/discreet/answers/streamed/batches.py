@@ -39,7 +39,7 @@ from discreet.answers.streamed.rows import (
     list_column_numbers,
 )
 from discreet.atomic import create_private, make_folder, naming
-from discreet.counts.nodes import item_of_nodes
+from discreet.counts.matrix import item_of_nodes
 from discreet.counts.planes import (
     AnswerStore,
     BitPlanes,

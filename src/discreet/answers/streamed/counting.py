@@ -31,8 +31,14 @@ from discreet.answers.streamed.rows import BatchPosition
 from discreet.atomic import hold_lock, make_folder
 from discreet.counts import PairCounts, name_weighting
 from discreet.counts.folds import FoldSums, Tally
-from discreet.counts.matrix import add_into, add_matrices, grow_matrix, is_sparse, settle_matrix
-from discreet.counts.nodes import nodes_of
+from discreet.counts.matrix import (
+    add_into,
+    add_matrices,
+    grow_matrix,
+    is_sparse,
+    nodes_of,
+    settle_matrix,
+)
 from discreet.counts.pairs import Weighting, count_matrix
 from discreet.errors import BadUsage
 from discreet.names import settle_names

@@ -20,6 +20,7 @@ import scipy.linalg as linalg
 
 from discreet.answers.ratings import Ratings, RatingSource, open_ratings
 from discreet.errors import (
+    LOG,
     BadResponses,
     BadUsage,
     DisconnectedItems,
@@ -28,7 +29,6 @@ from discreet.errors import (
     WarningKind,
     warn_of_dropped,
 )
-from discreet.log import LOG
 from discreet.models.facets import kernels
 from discreet.models.facets.existence import LevelLinks, drop_runaways, link_design
 from discreet.models.facets.pairs import RunningAway, maximise_pairs

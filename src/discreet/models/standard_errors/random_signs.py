@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from discreet.answers.protocol import Job
-from discreet.counts.nodes import Locations
+from discreet.counts.matrix import Locations
 from discreet.counts.planes import AnswerStore
 from discreet.errors import FitWarning, NotConverged, WarningKind
 from discreet.models.laplacian import (

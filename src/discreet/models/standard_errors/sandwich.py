@@ -25,7 +25,7 @@ import numpy as np
 from discreet.answers.protocol import Job, SumJob
 from discreet.counts import PairCounts
 from discreet.counts.folds import FEWEST_FOLDS, FoldCounts
-from discreet.counts.nodes import Locations
+from discreet.counts.matrix import Locations
 from discreet.counts.pairs import Weighting
 from discreet.counts.planes import AnswerStore, BitPlanes
 from discreet.errors import FitWarning, WarningKind

@@ -130,15 +130,6 @@ class Inspection:
         return not self.questions
 
     @property
-    def assumed(self) -> tuple[Detected, ...]:
-        """What was decided here and not stated."""
-        return tuple(
-            Detected(one.field, one.reason, make_remedy("state it with", {one.field: one.value}))
-            for one in self.decisions
-            if not one.is_public
-        )
-
-    @property
     def notes(self) -> tuple[str, ...]:
         """What is assumed, one sentence each."""
         return tuple(finding.question for finding in self.findings if not finding.is_open)
@@ -178,7 +169,9 @@ class Inspection:
         options: dict[str, Any] = simplify(self.stated)
         for one in sure:
             options = merge_options(options, {one.field: one.value})
-        assumed = tuple(one for one in self.assumed if one.option in {d.field for d in sure})
+        assumed = tuple(
+            one for one in self.proposal.assumed if one.option in {d.field for d in sure}
+        )
         return replace(Reading(**options), assumed=assumed)
 
     def refuse(self) -> BadResponses:
@@ -267,9 +260,20 @@ def inspect_table(source: Any, **words: Unpack[ReadingWords]) -> Inspection:
         findings = Findings(stated)
         grid = _choose_grid(grids, findings)
         preview = _inspect_grid(grid, reading, findings)
-    proposal = Reading(**{**merge_options(simplify(reading.stated), findings.options)})
-    return Inspection(
-        str(name), proposal, tuple(findings.decisions), tuple(findings.questions), preview, stated
+    decisions, options = (
+        tuple(findings.decisions),
+        merge_options(simplify(reading.stated), findings.options),
+    )
+    proposal = Reading(**options, assumed=_list_assumed(decisions))
+    return Inspection(str(name), proposal, decisions, tuple(findings.questions), preview, stated)
+
+
+def _list_assumed(decisions: Sequence[Decision]) -> tuple[Detected, ...]:
+    """Return what was decided here by more than the names of columns."""
+    return tuple(
+        Detected(one.field, one.reason, make_remedy("state it with", {one.field: one.value}))
+        for one in decisions
+        if not one.is_public
     )
 
 

@@ -29,30 +29,23 @@ from discreet.items.curves import (
 from discreet.items.cutoffs import FEW_TOGETHER
 from discreet.items.dimensionality import Dimensionality, measure_alpha
 from discreet.items.distractors import Distractors
+from discreet.items.evidence import Evidence, gather_evidence
 from discreet.items.likelihood_ratios import AndersenTest, MartinLoefTest, StepModelTest
 from discreet.items.mislabelled import Suspect
 from discreet.items.residuals import ResidualCorrelations, Scalogram, order_answers
-from discreet.models.item_parameters import match_categories
-from discreet.persons.scoring import PersonScores, PersonStatus
-from discreet.report.evidence import Evidence, gather_evidence
-from discreet.report.model_findings import PARTIAL_CREDIT, RIGHT_WRONG, AnswerWords, words_for
-from discreet.report.tables import (
+from discreet.items.tables import (
     FIT_COLUMNS,
-    AnalysisTable,
     flag_persons,
+    list_evidence_tables,
     tabulate_categories,
     tabulate_differences,
     tabulate_misfits,
     tabulate_persons,
 )
+from discreet.models.item_parameters import match_categories
+from discreet.persons.scoring import PersonScores, PersonStatus
 from discreet.results.estimate import Estimate, two_sided_quantile
-from discreet.results.limits import (
-    DEPENDENT,
-    DEPENDENT_NEGLIGIBLE,
-    FIT_HIGH,
-    FIT_LOW,
-    FIT_NEGLIGIBLE,
-)
+from discreet.results.limits import DEPENDENT, DEPENDENT_NEGLIGIBLE
 from discreet.schema import (
     Along,
     AtLeast,
@@ -65,6 +58,7 @@ from discreet.schema import (
     read_as,
 )
 from discreet.tables.reading import ReadingWords
+from discreet.tabular import AnalysisTable
 from discreet.types import FloatArray, Int64Array
 
 #: Item, group column, group, reference group, logits harder for the group, ETS class.
@@ -83,6 +77,25 @@ SCALOGRAM_ROWS = 60
 
 #: Below, chance alone makes a correlation that would look like a design.
 FEW_PERSONS = 175
+
+
+_NUMBER = Finite | None
+#: Columns of the tables that a calibration keeps, and what their cells are.
+KEPT_COLUMNS: dict[str, dict[str, Any]] = {
+    "categories": {
+        **{"item": str, "category": int, "answers": Count},
+        **dict.fromkeys(("share", "mean_ability", "expected_ability", "infit", "outfit"), _NUMBER),
+    },
+    "groups": {
+        **dict.fromkeys(("item", "group", "focal", "reference", "ets", "status"), str),
+        **dict.fromkeys(("difference", "se", "p_value", "p_adjusted"), _NUMBER),
+    },
+    "misfits": {
+        "person": str,
+        **dict.fromkeys(("ability", "se", "infit", "infit_t", "outfit", "outfit_t"), _NUMBER),
+        **dict.fromkeys(("score", "answered"), Count),
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -215,34 +228,6 @@ class Diagnostics:
     outfit_high: PerItemOrNone = ()
     replications: Count = 0
 
-    def find_limits(self, statistic: str, index: int) -> tuple[float, float]:
-        """Return from where on an infit or outfit of an item is a finding, downwards and upwards.
-
-        Simulated limits, but never closer to 1 than matters; else the rules of thumb.
-        """
-        if not self.replications:
-            return FIT_LOW, FIT_HIGH
-        low, high = (getattr(self, f"{statistic}_{end}")[index] for end in ("low", "high"))
-        nearest = 1 - FIT_NEGLIGIBLE, 1 + FIT_NEGLIGIBLE
-        return (
-            nearest[0] if low is None else min(low, nearest[0]),
-            nearest[1] if high is None else max(high, nearest[1]),
-        )
-
-    @property
-    def dependent_pairs(self) -> int:
-        """How many pairs depend on each other so much that it matters."""
-        return sum(self.dependencies) // 2
-
-    @property
-    def words(self) -> AnswerWords:
-        """How these answers are spoken of."""
-        return PARTIAL_CREDIT if self.shares else RIGHT_WRONG
-
-    def find_table(self, name: str) -> AnalysisTable | None:
-        """Return one of the tables; None where there is no such table."""
-        return next((table for table in self.tables if table.name == name), None)
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         return asdict(self)
@@ -252,6 +237,9 @@ class Diagnostics:
         for item, shares in self.shares.items():
             if len(shares) != len(self.curves.get(item, ())) or len(set(map(len, shares))) > 1:
                 return f"the shares of {item!r} do not fit the points of its curve"
+        for table in self.tables:
+            for column, kind in KEPT_COLUMNS.get(table.name, {}).items():
+                read_as(list[kind], table.columns.get(column), column)  # type: ignore[valid-type]
         return ""
 
 
@@ -272,6 +260,14 @@ def diagnose(responses: Any, estimate: Estimate, **reading: Unpack[ReadingWords]
         If no person has both right and wrong answers to items with a difficulty.
     """
     return summarise_evidence(gather_evidence(load_answers(responses, reading), estimate))
+
+
+def study_answers(
+    responses: Responses, estimate: Estimate
+) -> tuple[Diagnostics, list[AnalysisTable]]:
+    """Run all analyses; return what the report shows, and the tables that it does not keep."""
+    evidence = gather_evidence(responses, estimate)
+    return summarise_evidence(evidence), [*list_evidence_tables(evidence)]
 
 
 def summarise_evidence(evidence: Evidence) -> Diagnostics:
@@ -354,7 +350,7 @@ def _kept_tables(evidence: Evidence) -> Iterator[AnalysisTable]:
     tables = (
         tabulate_categories(evidence),
         tabulate_differences(evidence.differences),
-        tabulate_misfits(tabulate_persons(evidence), words_for(evidence.estimate)),
+        tabulate_misfits(tabulate_persons(evidence), has_steps=evidence.estimate.has_steps),
     )
     yield from (table for table in tables if table is not None)
 
