@@ -49,7 +49,8 @@ _BRIEF = _Brief()
 
 def brief_repr(result: Any) -> str:
     """Say what a result holds in one line, whatever its size; the ``__repr__`` of all of them."""
-    held = (f"{field.name}={_BRIEF.repr(getattr(result, field.name))}" for field in fields(result))
+    names = [field.name for field in fields(result) if field.repr]
+    held = (f"{name}={_BRIEF.repr(getattr(result, name))}" for name in names)
     return " ".join(f"{type(result).__name__}({', '.join(held)})".split())
 
 

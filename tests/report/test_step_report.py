@@ -18,9 +18,9 @@ from discreet.items.curves import threshold_rows
 from discreet.items.dimensionality import measure_alpha
 from discreet.items.summary import diagnose, read_diagnostics
 from discreet.models.calibrate import fit
-from discreet.report.calibration import list_calibration
 from discreet.report.diagnosis import diagnose_test
 from discreet.report.findings import STEP_CHECKS, find_problems
+from discreet.report.formats import list_calibration
 from discreet.report.model_findings import Severity
 from discreet.report.page import write_steward_page
 from discreet.report.tests import check_model, compare_fit

@@ -380,10 +380,10 @@ def open_answers(
 def name_answers(source: str) -> str:
     """Return what titles and messages call the answers: never with a password."""
     from discreet.tables.dataset import describe_source, is_query
-    from discreet.tables.paths import names_server
 
-    if names_server(source) or is_query(source):
-        return hide_passwords(describe_source(source))
+    name = describe_source(source)
+    if name != source or is_query(source):
+        return hide_passwords(name)
     return "answers" if looks_like_address(source) else Path(source).name
 
 

@@ -138,7 +138,7 @@ def fit(
     with open_answers(file, reading, limits, "Estimating difficulties") as answers:
         from discreet.counts import PairCounts
         from discreet.models.calibrate import fit as calibrate
-        from discreet.report.calibration import list_calibration
+        from discreet.report.formats import list_calibration
 
         responses: Any = answers
         estimate = calibrate(
@@ -158,9 +158,9 @@ def fit(
     if output.out is not None:
         with working("Writing the report"):
             title = title or title_of(name_answers(file))
-            # Fit and abilities beside the difficulties would be those of the sample.
-            lacks_persons = isinstance(responses, PairCounts) or has_design
-            full_responses = None if lacks_persons else responses
+            full_responses = None if isinstance(responses, PairCounts) else responses
+            if has_design:
+                full_responses = responses.weigh(**weights.stated)
             written = write_calibration(
                 output.out, estimate, full_responses, title=title, scale=turned
             )
@@ -200,7 +200,7 @@ def fit_ratings(
     from discreet.answers.ratings import USEFUL_WORDS, read_ratings
     from discreet.items.raters import study_ratings
     from discreet.models.calibrate import fit
-    from discreet.report.calibration import list_calibration
+    from discreet.report.formats import list_calibration
     from discreet.tables.reading import READING_DEFAULTS
 
     words = list_words(reading)

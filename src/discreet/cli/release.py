@@ -380,7 +380,7 @@ def _say_delivered(released: Published, out: Path) -> str:
 
 
 def _release_document(released: Published) -> dict[str, Any]:
-    from discreet.report.calibration import list_thresholds
+    from discreet.report.formats import list_thresholds
 
     guarantee, estimate, rows = released.guarantee, released.estimate, list_rows(_columns(released))
     thresholds = list_thresholds(estimate) if estimate.has_steps else [{}] * len(rows)

@@ -34,9 +34,10 @@ from discreet.counts.matrix import (
 from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows, mark_planes, narrow_items
 from discreet.errors import BadUsage
 from discreet.jit import map_tasks, worth_compiling
-from discreet.types import Int8Array, Int64Array
+from discreet.types import Int64Array
 
 Store = BitPlanes | SparseRows
+Bits = npt.NDArray[np.uint8]
 #: Integer weight per person from (answered, right); picklable.
 Weighting = Callable[[Int64Array, Int64Array], Int64Array]
 
@@ -197,18 +198,33 @@ def _plane_slices(store: Store) -> Iterator[tuple[BitPlanes, slice]]:
 def _count_plain(store: Store, weights: Int64Array | None) -> Int64Array:
     total = np.zeros((store.n_items, store.n_items), dtype=np.int64)
     # Without weights a slab's counts stay below 2^24, where float32 is exact.
-    number = np.float32 if weights is None else np.float64
-    for start, cells in _slabs(store):
-        right, wrong = (cells == 1).astype(number), (cells == 0).astype(number)
+    number: Any = np.float32 if weights is None else np.float64
+    for start, right, wrong in _slabs(store):
+        is_right = right.astype(number)
         if weights is not None:
-            right *= weights[start : start + len(cells), None]
-        total += (right.T @ wrong).astype(np.int64)
+            is_right *= weights[start : start + right.shape[1]]
+        elif sum(np.count_nonzero(bits.view(np.bool_)) for bits in (right, wrong)) == right.size:
+            # A product with itself is symmetric, and costs half.
+            both_right = (is_right @ is_right.T).astype(np.int64)
+            total += both_right.diagonal()[:, None] - both_right
+            continue
+        total += (is_right @ wrong.astype(number).T).astype(np.int64)
     return total
 
 
-def _slabs(store: Store) -> Iterator[tuple[int, Int8Array]]:
+def _slabs(store: Store) -> Iterator[tuple[int, Bits, Bits]]:
+    """Yield the first person, and who is right and wrong as 0 and 1, ``[item, person]``."""
+    if isinstance(store, BitPlanes):
+        for block in range(store.right.shape[0]):
+            start = block * store.block_persons
+            persons = min(store.block_persons, store.n_persons - start)
+            octets = (plane[block].view(np.uint8) for plane in (store.right, store.wrong))
+            right, wrong = (np.unpackbits(some, 1, persons, "little") for some in octets)
+            yield start, right, wrong
+        return
     for start in range(0, store.n_persons, SLAB_PERSONS):
-        yield start, store.rows(start, start + SLAB_PERSONS)
+        cells = store.rows(start, start + SLAB_PERSONS).T
+        yield start, (cells == 1).view(np.uint8), (cells == 0).view(np.uint8)
 
 
 def count_joint(store: Store) -> tuple[Int64Array, Int64Array, Int64Array]:
@@ -219,7 +235,7 @@ def count_joint(store: Store) -> tuple[Int64Array, Int64Array, Int64Array]:
     if worth_compiling(3 * PLAIN_PAIR * store.n_persons * store.n_items**2):
         parts = [_count_joint_planes(planes) for planes, _ in _plane_slices(store)]
     else:
-        parts = [_count_joint_plain(cells) for _, cells in _slabs(store)]
+        parts = [_count_joint_plain(right, wrong) for _, right, wrong in _slabs(store)]
     shape = (3, store.n_items, store.n_items)
     both_right, right_wrong, both_wrong = sum(parts, start=np.zeros(shape, dtype=np.int64))
     return both_right, right_wrong, both_wrong
@@ -230,9 +246,9 @@ def _count_joint_planes(planes: BitPlanes) -> Int64Array:
     return np.stack([both_right, count_planes(planes), both_wrong])
 
 
-def _count_joint_plain(cells: Int8Array) -> Int64Array:
-    right, wrong = (cells == 1).astype(np.float32), (cells == 0).astype(np.float32)
-    products = [right.T @ right, right.T @ wrong, wrong.T @ wrong]
+def _count_joint_plain(*bits: Bits) -> Int64Array:
+    right, wrong = (plane.astype(np.float32) for plane in bits)
+    products = [right @ right.T, right @ wrong.T, wrong @ wrong.T]
     return np.stack(products).astype(np.int64)
 
 

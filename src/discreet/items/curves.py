@@ -70,11 +70,6 @@ class ItemCurve:
         return len(self.thresholds)
 
     @property
-    def span(self) -> tuple[float, float]:
-        """From where to where abilities are drawn."""
-        return float(self.ability[0]), float(self.ability[-1])
-
-    @property
     def difficulty(self) -> float:
         """The item's location: the mean of its thresholds."""
         return float(self.thresholds.mean())

@@ -31,7 +31,13 @@ from discreet.counts.planes import MOST_STEPS
 from discreet.errors import BadResponses, BadUsage, FitWarning, MissingExtra, WarningKind
 from discreet.items.summary import Diagnostics, read_diagnostics, study_answers
 from discreet.report.diagnosis import Diagnosis, diagnose_test
-from discreet.report.formats import can_write_workbooks, write_csv, write_workbook
+from discreet.report.formats import (
+    can_write_workbooks,
+    list_calibration,
+    list_thresholds,
+    write_csv,
+    write_workbook,
+)
 from discreet.report.page import write_diagnosis
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.thresholds import pad_steps
@@ -120,32 +126,6 @@ def _analyse(
     test = diagnose_test(estimate, diagnostics)
     named = test.tables | {table.name: table for table in tables}
     return test, [named[name] for name in TABLE_FILES if name in named and named[name].rows], notes
-
-
-def list_calibration(estimate: Estimate, scale: Scale | None = None) -> dict[str, Any]:
-    """Return what ``discreet fit --json`` prints."""
-    columns = estimate.to_dict() if scale is None else scale.add_to(estimate.to_dict())
-    scaled = ("scaled_difficulty", "scaled_se")
-    names = ("item", "difficulty", "se", *scaled, "status", "answers", "right")
-    chosen = {name: columns[name] for name in names if name in columns}
-    rows = [dict(zip(chosen, row, strict=True)) for row in zip(*chosen.values(), strict=True)]
-    for row, thresholds in zip(rows, list_thresholds(estimate) * estimate.has_steps, strict=False):
-        row |= thresholds
-    about = ("persons", "method", "choice", "model", "se_method")
-    return {
-        **{name: getattr(estimate, name) for name in about},
-        **({} if scale is None else {"scale": vars(scale)}),
-        "items": rows,
-    }
-
-
-def list_thresholds(estimate: Estimate) -> list[dict[str, Any]]:
-    """Return the thresholds of every item and their standard errors."""
-    rows = zip(estimate.steps, estimate.thresholds, estimate.threshold_se, strict=True)
-    return [
-        {"thresholds": value[:most].tolist(), "threshold_se": se[:most].tolist()}
-        for most, value, se in rows
-    ]
 
 
 FORMAT, VERSION = "discreet-calibration", 3

@@ -1,4 +1,4 @@
-"""Files: any table, workbooks, the Item Response Warehouse, and py-irt.
+"""Files: any table, workbooks, the Item Response Warehouse, py-irt, a calibration as plain rows.
 
 In: results with columns, or answers, or their files. Out: the file, which only its owner may
 read, or answers and difficulties. Answers are confidential.
@@ -30,6 +30,8 @@ from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
 from discreet.atomic import staged
 from discreet.errors import BadResponses, BadUsage, MissingExtra
+from discreet.results.estimate import Estimate
+from discreet.scales.reported import Scale
 from discreet.tables.reading import StepWords
 from discreet.tables.values import Codes
 from discreet.tabular import AnalysisTable, Tabular
@@ -289,3 +291,29 @@ def _write_cell(sheet: Worksheet, row: int, column: int, value: Any, guarded: Fo
 def _width(name: str, values: Sequence[Any]) -> int:
     words = [len(value) for value in values[:LOOKED_AT] if isinstance(value, str)]
     return min(max(len(name) + 3, 8, *(words or [0])), WIDEST)
+
+
+def list_calibration(estimate: Estimate, scale: Scale | None = None) -> dict[str, Any]:
+    """Return what ``discreet fit --json`` prints."""
+    columns = estimate.to_dict() if scale is None else scale.add_to(estimate.to_dict())
+    scaled = ("scaled_difficulty", "scaled_se")
+    names = ("item", "difficulty", "se", *scaled, "status", "answers", "right")
+    chosen = {name: columns[name] for name in names if name in columns}
+    rows = [dict(zip(chosen, row, strict=True)) for row in zip(*chosen.values(), strict=True)]
+    for row, thresholds in zip(rows, list_thresholds(estimate) * estimate.has_steps, strict=False):
+        row |= thresholds
+    about = ("persons", "method", "choice", "model", "se_method")
+    return {
+        **{name: getattr(estimate, name) for name in about},
+        **({} if scale is None else {"scale": vars(scale)}),
+        "items": rows,
+    }
+
+
+def list_thresholds(estimate: Estimate) -> list[dict[str, Any]]:
+    """Return the thresholds of every item and their standard errors."""
+    rows = zip(estimate.steps, estimate.thresholds, estimate.threshold_se, strict=True)
+    return [
+        {"thresholds": value[:most].tolist(), "threshold_se": se[:most].tolist()}
+        for most, value, se in rows
+    ]
