@@ -34,10 +34,14 @@ from discreet.tables.values import (
     score_value,
     spell,
 )
+from discreet.types import Int8Array
 
 Store = BitPlanes | SparseRows
 
 Matrix = TypeVar("Matrix", bound=Any)
+
+#: Whole numbers up to here are counted item by item; no scale has more.
+LARGEST_CODE = 99
 
 _PACKED_AS_THEY_ARE = frozenset({"bool", "int8", "uint8", "int64", "float32", "float64"})
 
@@ -113,6 +117,9 @@ def _store_categories(
     X: Any, items: tuple[str, ...] | None, options: AskedSteps, scale: CategoryScale | None = None
 ) -> tuple[AnswerStore, CategoryScale] | None:
     """Return answers with steps and their scale; None where the entries are no steps."""
+    small_numbers = _as_columns(X)
+    if small_numbers is not None:
+        return _store_columns(small_numbers, items, options, scale)
     person, item, values, (n_persons, n_items) = _list_entries(X)
     if values.dtype.kind not in "buif":
         return None
@@ -131,6 +138,53 @@ def _store_categories(
             code[rows] = np.array([table[float(value)] for value in used], dtype=np.int8)[index]
     store = pack.store_steps(person, item, code, n_persons, coding.steps_of(names))
     return store, coding
+
+
+def _as_columns(X: Any) -> Int8Array | None:
+    """Return ``[item, person]``, -1 where missing, of an array of whole numbers from 0 to 99.
+
+    None of anything else.
+    """
+    if not isinstance(X, np.ndarray) or isinstance(X, np.ma.MaskedArray):
+        return None
+    cells = check_shape(X)
+    if cells.dtype.kind not in "uif" or not cells.size:
+        return None
+    missing = pack.missing_cells(cells)
+    numbers = np.where(missing, -1, cells) if missing.any() else cells
+    if numbers.min() < -1 or numbers.max() > LARGEST_CODE:
+        return None
+    codes = numbers.astype(np.int8)
+    if cells.dtype.kind == "f" and not np.array_equal(codes, numbers):
+        return None
+    return np.ascontiguousarray(codes.T)
+
+
+def _store_columns(
+    columns: Int8Array,
+    items: tuple[str, ...] | None,
+    options: AskedSteps,
+    scale: CategoryScale | None,
+) -> tuple[AnswerStore, CategoryScale] | None:
+    """Do as :func:`_store_categories` with one row of small whole numbers per item."""
+    names = items or tuple(map(str, range(len(columns))))
+    counts = [np.bincount(column + 1)[1:] for column in columns]
+    tally = {
+        name: {str(value): int(used[value]) for value in np.flatnonzero(used)}
+        for name, used in zip(names, counts, strict=True)
+    }
+    coding = find_scale(tally, options) if scale is None else _check_listed(tally, scale)
+    if coding is None:
+        return None
+    codes = np.empty_like(columns)
+    for name, column, code in zip(names, columns, codes, strict=True):
+        table = np.full(LARGEST_CODE + 2, -1, dtype=np.int8)
+        for word in tally[name]:
+            table[int(word)] = coding.codes[name][word]
+        np.take(table, column, out=code, mode="wrap")
+    if coding.is_binary:
+        return pack.compact(pack.pack_columns(list(codes))), coding
+    return pack.store_codes(codes.T, coding.steps_of(names)), coding
 
 
 def _check_listed(tally: Tally, scale: CategoryScale) -> CategoryScale:

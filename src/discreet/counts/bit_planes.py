@@ -27,6 +27,9 @@ SPAN_BLOCKS = 2
 #: thread's own copy stays small when there are thousands of items.
 PANEL_ROWS = 1008
 
+#: Seconds that one pair of items costs per word.
+PAIR_WORD = 1e-10
+
 #: Rows mirrored at a time, so that the columns that are read stay in cache.
 MIRROR_ROWS = 64
 
@@ -174,7 +177,8 @@ def _add_up(
             for k in touched:
                 totals[k][rows.start : rows.stop] += panels[k][: len(rows), :width]
 
-    list(map_tasks(work, _tasks(m, planes.right.shape[0], SPAN_BLOCKS)))
+    seconds = PAIR_WORD * m * planes.right.size
+    list(map_tasks(work, _tasks(m, planes.right.shape[0], SPAN_BLOCKS), seconds))
     return totals, used
 
 

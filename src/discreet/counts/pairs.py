@@ -31,6 +31,7 @@ from discreet.jit import map_tasks, worth_compiling
 from discreet.types import Int64Array
 
 Store = BitPlanes | SparseRows
+Bits = npt.NDArray[np.uint8]
 #: Integer weight per person from (answered, right); picklable.
 Weighting = Callable[[Int64Array, Int64Array], Int64Array]
 
@@ -191,14 +192,33 @@ def _plane_slices(store: Store) -> Iterator[tuple[BitPlanes, slice]]:
 def _count_plain(store: Store, weights: Int64Array | None) -> Int64Array:
     total = np.zeros((store.n_items, store.n_items), dtype=np.int64)
     # Without weights a slab's counts stay below 2^24, where float32 is exact.
-    number = np.float32 if weights is None else np.float64
-    for start in range(0, store.n_persons, SLAB_PERSONS):
-        cells = store.rows(start, start + SLAB_PERSONS)
-        right, wrong = (cells == 1).astype(number), (cells == 0).astype(number)
+    number: Any = np.float32 if weights is None else np.float64
+    for start, right, wrong in _slabs(store):
+        is_right = right.astype(number)
         if weights is not None:
-            right *= weights[start : start + len(cells), None]
-        total += (right.T @ wrong).astype(np.int64)
+            is_right *= weights[start : start + right.shape[1]]
+        elif sum(np.count_nonzero(bits.view(np.bool_)) for bits in (right, wrong)) == right.size:
+            # A product with itself is symmetric, and costs half.
+            both_right = (is_right @ is_right.T).astype(np.int64)
+            total += both_right.diagonal()[:, None] - both_right
+            continue
+        total += (is_right @ wrong.astype(number).T).astype(np.int64)
     return total
+
+
+def _slabs(store: Store) -> Iterator[tuple[int, Bits, Bits]]:
+    """Yield the first person, and who is right and wrong as 0 and 1, ``[item, person]``."""
+    if isinstance(store, BitPlanes):
+        for block in range(store.right.shape[0]):
+            start = block * store.block_persons
+            persons = min(store.block_persons, store.n_persons - start)
+            octets = (plane[block].view(np.uint8) for plane in (store.right, store.wrong))
+            right, wrong = (np.unpackbits(some, 1, persons, "little") for some in octets)
+            yield start, right, wrong
+        return
+    for start in range(0, store.n_persons, SLAB_PERSONS):
+        cells = store.rows(start, start + SLAB_PERSONS).T
+        yield start, (cells == 1).view(np.uint8), (cells == 0).view(np.uint8)
 
 
 def count_joint(store: Store) -> tuple[Int64Array, Int64Array, Int64Array]:
@@ -213,10 +233,9 @@ def count_joint(store: Store) -> tuple[Int64Array, Int64Array, Int64Array]:
             total[1] += bit_planes.count_planes(planes)
             total[2] += bit_planes.count_both(planes.wrong, planes)
     else:
-        for start in range(0, store.n_persons, SLAB_PERSONS):
-            cells = store.rows(start, start + SLAB_PERSONS)
-            right, wrong = ((cells == value).astype(np.float32) for value in (1, 0))
-            products = np.stack([right.T @ right, right.T @ wrong, wrong.T @ wrong])
+        for _, *slab in _slabs(store):
+            right, wrong = (plane.astype(np.float32) for plane in slab)
+            products = np.stack([right @ right.T, right @ wrong.T, wrong @ wrong.T])
             total += products.astype(np.int64)
     both_right, right_wrong, both_wrong = total
     return both_right, right_wrong, both_wrong

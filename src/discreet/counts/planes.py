@@ -190,10 +190,13 @@ class BitPlanes:
         """Count the bits of each person in a plane of these persons, 64 of them to a word."""
         counts = np.zeros(plane.shape[0] * self.block_persons, dtype=np.int64)
         by_block = counts.reshape(plane.shape[0], self.block_persons)
-        count = add_up_bits
-        if worth_compiling(PLAIN_PERSON_WORD * plane.size):
+        count, seconds = add_up_bits, PLAIN_PERSON_WORD * plane.size
+        if worth_compiling(seconds):
             from discreet.counts.pack_kernels import count_persons as count
-        list(map_tasks(lambda block: count(plane[block], by_block[block]), range(plane.shape[0])))
+
+            seconds /= 10
+        blocks = range(plane.shape[0])
+        list(map_tasks(lambda block: count(plane[block], by_block[block]), blocks, seconds))
         return counts[: self.n_persons]
 
 
@@ -203,8 +206,9 @@ def _item_counts(plane: UInt64Array) -> Int64Array:
         return np.asarray(np.bitwise_count(plane).sum(axis=(0, 2), dtype=np.int64))
     from discreet.counts.pack_kernels import count_ones
 
-    totals = np.zeros((len(plane), plane.shape[1]), dtype=np.int64)
-    list(map_tasks(lambda block: count_ones(plane[block], totals[block]), range(len(plane))))
+    totals, blocks = np.zeros((len(plane), plane.shape[1]), dtype=np.int64), range(len(plane))
+    seconds = PLAIN_WORD * plane.size / 10
+    list(map_tasks(lambda block: count_ones(plane[block], totals[block]), blocks, seconds))
     return np.asarray(totals.sum(axis=0))
 
 
