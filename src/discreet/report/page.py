@@ -20,20 +20,8 @@ from discreet.html import HtmlColumn, write_page
 from discreet.items.curves import observed_curve
 from discreet.items.distractors import Distractors
 from discreet.items.summary import Diagnostics
+from discreet.report import drawings
 from discreet.report.diagnosis import Diagnosis, diagnose_test
-from discreet.report.drawings import (
-    draw_categories,
-    draw_contrast,
-    draw_curve,
-    draw_differences,
-    draw_difficulties,
-    draw_fit,
-    draw_information,
-    draw_options,
-    draw_scalogram,
-    draw_thresholds,
-    draw_wright,
-)
 from discreet.report.model_findings import (
     Finding,
     Severity,
@@ -299,26 +287,33 @@ def _remark(diagnostics: Diagnostics | None) -> str:
 
 def _pictures(test: Diagnosis) -> dict[str, Any]:
     pictures: dict[str, Any] = {
-        "difficulties": test.difficulties and draw_difficulties(test.difficulties),
-        "wright": test.wright and draw_wright(test.wright),
-        "infit": test.infit and draw_fit(test.infit),
-        "outfit": test.outfit and draw_fit(test.outfit),
-        "contrast": test.contrast and draw_contrast(test.contrast),
-        "choices": test.options and [(one.item, draw_options(one)) for one in test.options],
+        "difficulties": test.difficulties and drawings.draw_difficulties(test.difficulties),
+        "wright": test.wright and drawings.draw_wright(test.wright),
+        "infit": test.infit and drawings.draw_fit(test.infit),
+        "outfit": test.outfit and drawings.draw_fit(test.outfit),
+        "contrast": test.contrast and drawings.draw_contrast(test.contrast),
+        "choices": test.options
+        and [(one.item, drawings.draw_options(one)) for one in test.options],
         "scalogram": test.statistics
         and test.statistics.scalogram
-        and draw_scalogram(test.statistics.scalogram),
+        and drawings.draw_scalogram(test.statistics.scalogram),
         "differences": [
-            (f"{one.focal} compared with {one.reference} ({one.column})", draw_differences(one))
+            (
+                f"{one.focal} compared with {one.reference} ({one.column})",
+                drawings.draw_differences(one),
+            )
             for one in test.differences or ()
         ],
-        "curves": test.curves and [(curve.item, draw_curve(curve)) for curve in test.curves],
-        "threshold_map": test.thresholds and draw_thresholds(test.thresholds),
+        "curves": test.curves
+        and [(curve.item, drawings.draw_curve(curve)) for curve in test.curves],
+        "threshold_map": test.thresholds and drawings.draw_thresholds(test.thresholds),
         "category_curves": [
-            (curve.item, draw_categories(curve)) for curve in test.curves or () if curve.shares
+            (curve.item, drawings.draw_categories(curve))
+            for curve in test.curves or ()
+            if curve.shares
         ],
     }
-    return {**pictures, "information": draw_information(test.information, test.most_error)}
+    return {**pictures, "information": drawings.draw_information(test.information, test.most_error)}
 
 
 def _scale_fact(scale: Scale | None) -> dict[str, str]:
@@ -526,8 +521,8 @@ def _list_sheets(test: Diagnosis, diagnostics: Diagnostics) -> Iterator[dict[str
             "item": item,
             "facts": _list_facts(test, numbers, index),
             "remarks": test.remarks[index],
-            "curve": curve and draw_curve(curve),
-            "categories": curve and curve.shares and draw_categories(curve),
+            "curve": curve and drawings.draw_curve(curve),
+            "categories": curve and curve.shares and drawings.draw_categories(curve),
             "options": show_options(options, chosen) if options is not None and chosen else [],
             "groups": _select_rows(test, "groups", item),
             "partners": [

@@ -20,23 +20,8 @@ from discreet.atomic import staged, write_text
 from discreet.errors import BadUsage
 from discreet.items.summary import Diagnostics, diagnose
 from discreet.models.calibrate import fit
+from discreet.report import model_findings as model
 from discreet.report.findings import ITEM_CHECKS, TEST_CHECKS, say_limits, say_pair_limit, tell_few
-from discreet.report.model_findings import (
-    Finding,
-    check_distances,
-    check_enough_persons,
-    check_reversed,
-    find_kept,
-    has_many_reversed,
-    list_disordered,
-    list_falls,
-    list_rare,
-    say_component,
-    say_left_out,
-    say_split,
-    say_test,
-    tell_suspects,
-)
 from discreet.results.calibrated import as_estimate
 from discreet.results.estimate import Estimate
 from discreet.results.limits import ANDERSEN_LEVEL
@@ -123,7 +108,7 @@ class ModelCheck(Tabular):
     @property
     def doubts(self) -> tuple[str, ...]:
         """What to know before any verdict: that there are too few persons."""
-        findings = check_enough_persons(self.estimate, self.diagnostics)
+        findings = model.check_enough_persons(self.estimate, self.diagnostics)
         return tuple(f"{finding.title}. {finding.found} {finding.advice}" for finding in findings)
 
     def describe(self) -> list[str]:
@@ -214,9 +199,9 @@ def list_tests(estimate: Estimate, diagnostics: Diagnostics) -> tuple[ModelTest,
         *(_item_fit, _person_fit, _ability_errors, _groups),
     )
     tests = [test for check in checks if (test := check(estimate, diagnostics)) is not None]
-    if tests[0].name == DIRECTION and has_many_reversed(estimate, diagnostics):
+    if tests[0].name == DIRECTION and model.has_many_reversed(estimate, diagnostics):
         tests[1:] = [_postpone(test) for test in tests[1:]]
-    too_few = [*check_enough_persons(estimate, diagnostics)]
+    too_few = [*model.check_enough_persons(estimate, diagnostics)]
     return tuple(_doubt(test, too_few[0]) if too_few else test for test in tests)
 
 
@@ -229,7 +214,7 @@ def _postpone(test: ModelTest) -> ModelTest:
     )
 
 
-def _doubt(test: ModelTest, finding: Finding) -> ModelTest:
+def _doubt(test: ModelTest, finding: model.Finding) -> ModelTest:
     """Take back that the model holds where persons are too few to say so."""
     if test.verdict not in (HOLDS, NEEDS_STEPS):
         return test
@@ -238,7 +223,10 @@ def _doubt(test: ModelTest, finding: Finding) -> ModelTest:
 
 def _direction(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest | None:
     """Tell items that run against the others; where there are none, this is no test."""
-    findings = [*check_reversed(estimate, diagnostics), *tell_suspects(diagnostics.mislabelled)]
+    findings = [
+        *model.check_reversed(estimate, diagnostics),
+        *model.tell_suspects(diagnostics.mislabelled),
+    ]
     if not findings:
         return None
     correlations = [value for value in diagnostics.point_measure if value is not None]
@@ -257,7 +245,7 @@ BLIND = (
 
 
 def _tell(
-    name: str, asks: str, numbers: Numbers | None, fine: str, findings: Iterable[Finding]
+    name: str, asks: str, numbers: Numbers | None, fine: str, findings: Iterable[model.Finding]
 ) -> ModelTest:
     """Put a test together: its verdict is that of the worst finding, if there is one."""
     if numbers is None:
@@ -277,7 +265,7 @@ def _andersen(_: Estimate, diagnostics: Diagnostics) -> ModelTest:
     if numbers is not None:
         fine = (
             f"Calibrating them apart explains no more than chance (chi-squared {numbers[0]:.2f}, "
-            f"{numbers[1]} degrees of freedom).{say_split(diagnostics)}"
+            f"{numbers[1]} degrees of freedom).{model.say_split(diagnostics)}"
         )
     asks = (
         "Are the items equally hard, relative to each other, for persons with low and high scores?"
@@ -289,13 +277,13 @@ def _step_models(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest | No
     numbers = diagnostics.step_models
     if numbers is None:
         return None
-    result = f"{say_test(*numbers)}.{say_left_out(diagnostics, 'steps')}"
+    result = f"{model.say_test(*numbers)}.{model.say_left_out(diagnostics, 'steps')}"
     asks = "Do all items have the same distances between their steps, as in a rating scale?"
     if numbers[2] >= ANDERSEN_LEVEL:
         fine = f"A rating scale describes the answers as well as partial credit does: {result}"
         return _tell("steps", asks, numbers, fine, ())
     fine = f"Items differ in the distances between their steps, as partial credit has it: {result}"
-    test = _tell("steps", asks, numbers, fine, check_distances(estimate, diagnostics))
+    test = _tell("steps", asks, numbers, fine, model.check_distances(estimate, diagnostics))
     return replace(test, verdict=NEEDS_STEPS) if test.verdict == HOLDS else test
 
 
@@ -305,7 +293,8 @@ def _martin_loef(_: Estimate, diagnostics: Diagnostics) -> ModelTest:
     if numbers is not None:
         fine = (
             f"Two abilities explain no more than chance (chi-squared {numbers[0]:.2f}, "
-            f"{numbers[1]} degrees of freedom).{say_left_out(diagnostics, 'Martin-Löf')} {BLIND}"
+            f"{numbers[1]} degrees of freedom)."
+            f"{model.say_left_out(diagnostics, 'Martin-Löf')} {BLIND}"
         )
     asks = "Do the easier and the harder half of the items measure the same?"
     return _tell("Martin-Löf", asks, numbers, fine, TEST_CHECKS["easier and harder"](diagnostics))
@@ -316,7 +305,7 @@ def _dimensionality(_: Estimate, diagnostics: Diagnostics) -> ModelTest:
     fine, numbers = "The notes say why.", None
     if dimensions is not None:
         numbers = (dimensions.eigenvalue[0], None, dimensions.p_value[0])
-        fine = say_component(dimensions)
+        fine = model.say_component(dimensions)
     findings = TEST_CHECKS["dimensionality"](diagnostics)
     return _tell("dimensionality", "Do the items measure one thing?", numbers, fine, findings)
 
@@ -472,8 +461,8 @@ def _compare_tests(before: ModelCheck, after: ModelCheck) -> Iterator[Row]:
 
 
 def _count_faults(check: ModelCheck) -> Iterator[tuple[str, int]]:
-    table = find_kept(check.diagnostics, "categories")
-    yield "thresholds in the wrong order", len(list_disordered(check.estimate))
-    yield "categories with few answers", len(list_rare(check.estimate))
-    falls = [] if table is None else list_falls(table.columns)
+    table = model.find_kept(check.diagnostics, "categories")
+    yield "thresholds in the wrong order", len(model.list_disordered(check.estimate))
+    yield "categories with few answers", len(model.list_rare(check.estimate))
+    falls = [] if table is None else model.list_falls(table.columns)
     yield "categories with persons no abler", len(falls)
