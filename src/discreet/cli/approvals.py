@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet.atomic import write_text
 from discreet.cli.answers import Columns, ReleaseReading
-from discreet.cli.failures import drop_output
 from discreet.cli.options import Force, Language, argument, flag, option
-from discreet.cli.output import check_writable, note, say, say_field, say_lines
+from discreet.cli.output import check_writable, drop_output, note, say, say_field, say_lines
 from discreet.cli.release import (
     ComparisonStudy,
     ReleaseStudy,

@@ -12,7 +12,7 @@ from functools import reduce
 from typing import Any
 
 from discreet import __version__
-from discreet.html import HtmlColumn, write_page
+from discreet.html import NAME_ROOM, HtmlColumn, Sheet, shorten_label, write_page
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.spend import best_guess
 from discreet.privacy.ledger import EVERYONE, Ledger
@@ -20,7 +20,6 @@ from discreet.privacy.ledger.balance import History, LedgerEntry
 from discreet.privacy.ledger.populations import Populations
 from discreet.report.pictures import PICTURE_ITEMS
 from discreet.report.statement import name_population
-from discreet.report.svg import NAME_ROOM, Sheet, shorten_label
 from discreet.text import markdown_table, markdown_text, show_probability_bound
 from discreet.words import ENGLISH, Language, load_words, mark
 
