@@ -202,8 +202,8 @@ def _build(typed: str) -> Callable[..., Any]:
 
 
 def _parse_and_call(arguments: Sequence[str] | None) -> int:
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        words = sys.argv[1:] if arguments is None else arguments
         parse = _build(words[0] if words else "")
         code = parse(args=arguments, prog_name="discreet", standalone_mode=False)
     except SystemExit as end:
@@ -213,14 +213,14 @@ def _parse_and_call(arguments: Sequence[str] | None) -> int:
             raise
         # The parser's errors repeat what was typed; help, shown without a command, does not.
         if type(error).__name__ != "NoArgsIsHelpError":
-            error.message = _hide_addresses(error.message, arguments)  # type: ignore[attr-defined]
+            error.message = _hide_addresses(error.message, words)  # type: ignore[attr-defined]
         error.show()
         return int(error.exit_code)  # type: ignore[attr-defined]
     return int(code or 0)
 
 
-def _hide_addresses(message: str, arguments: Sequence[str] | None) -> str:
-    for typed in sys.argv[1:] if arguments is None else arguments:
+def _hide_addresses(message: str, words: Sequence[str]) -> str:
+    for typed in words:
         for text in (typed, typed.partition("=")[2]):
             if looks_like_address(text):
                 message = message.replace(repr(text)[1:-1], "***").replace(text, "***")

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from discreet.results.estimate import Estimate
     from discreet.results.ranking import Ranking
     from discreet.results.ranks import ItemComparison, RankRanges
-    from discreet.scales.bank import Bank
     from discreet.scales.drift import Drift
     from discreet.scales.linking import Link
     from discreet.words import ReleaseKind
@@ -79,7 +78,11 @@ def top(
         ranking = rank(estimate, k, easiest=easiest, level=level)
         ranges = rank_ranges(estimate, easiest=easiest, level=level)
     if as_json:
-        print_json(_top_document(estimate, ranking, ranges))
+        names = {name: list(getattr(ranking, name)) for name in ("top", "surely_in", "possibly_in")}
+        estimation = {"gap": ranking.gap, "method": estimate.method, "choice": estimate.choice}
+        columns = ranges.to_dict()
+        ranks = list_rows({name: columns[name] for name in ("item", "first", "last")})
+        print_json({**names, **estimation, "ranks": ranks})
     else:
         _print_ranking(estimate, ranking, ranges, find_words(stored_calibration))
     conclude(estimate.warnings, choice=estimate.choice)
@@ -119,14 +122,6 @@ def _as_estimate(calibration: Any) -> Estimate:
     from discreet.results.calibrated import as_estimate
 
     return as_estimate(calibration, "a ranking")
-
-
-def _top_document(estimate: Estimate, ranking: Ranking, ranges: RankRanges) -> dict[str, Any]:
-    names = {name: list(getattr(ranking, name)) for name in ("top", "surely_in", "possibly_in")}
-    columns = ranges.to_dict()
-    estimation = {"method": estimate.method, "choice": estimate.choice}
-    ranks = list_rows({name: columns[name] for name in ("item", "first", "last")})
-    return {**names, "gap": ranking.gap, **estimation, "ranks": ranks}
 
 
 def _print_ranking(
@@ -482,7 +477,9 @@ def show_bank(file: BankFile, *, as_json: AsJson = False) -> None:
     bank = read_bank(file)
     columns = bank.to_dict()
     if as_json:
-        print_json({**_describe_bank(bank), "items": list_rows(columns)})
+        guarantee = None if bank.guarantee is None else bank.guarantee.to_dict()
+        about = {"scale": bank.scale, "unit": "logit", "access": bank.access}
+        print_json({**about, "guarantee": guarantee, "items": list_rows(columns)})
         return
     sources = len(set(bank.source))
     noun = "calibration" if sources == 1 else "calibrations"
@@ -492,9 +489,3 @@ def show_bank(file: BankFile, *, as_json: AsJson = False) -> None:
     say()
     steps = [name for name in columns if name.startswith("threshold_") and name[-1].isdigit()]
     print_columns(columns, ("item", "difficulty", "se", *steps, "n", "source", "status"))
-
-
-def _describe_bank(bank: Bank) -> dict[str, Any]:
-    guarantee = None if bank.guarantee is None else bank.guarantee.to_dict()
-    about = {"scale": bank.scale, "unit": "logit", "access": bank.access}
-    return {**about, "guarantee": guarantee}

@@ -179,15 +179,11 @@ def speaking() -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("default", UserWarning)
-            warnings.showwarning = _show_warning
+            warnings.showwarning = lambda message, *_, **__: note(f"Warning: {message}")
             with saying_it_otherwise():
                 yield
     finally:
         _quiet.reset(before)
-
-
-def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    note(f"Warning: {message}")
 
 
 def print_json(document: Mapping[str, Any]) -> None:
@@ -213,20 +209,12 @@ def print_table(columns: Sequence[TableColumn]) -> None:
 
 
 NUMBERS = (
-    "difficulty",
-    "location",
-    "strength",
-    "ability",
-    "se",
-    "lower",
-    "upper",
-    "drift",
-    "difference",
+    "difficulty location strength ability se lower upper drift difference anchor displacement "
+    "statistic coefficient discrimination change"
 )
-MORE_NUMBERS = ("anchor", "displacement", "statistic", "coefficient", "discrimination", "change")
 #: Digits of the columns that are no whole numbers.
-DIGITS = dict.fromkeys((*NUMBERS, *MORE_NUMBERS), 3) | {"z": 2}
-DIGITS |= dict.fromkeys(("p_value", "p_adjusted", "epsilon", "spent", "left", "probability"), 4)
+DIGITS = dict.fromkeys(NUMBERS.split(), 3) | {"z": 2}
+DIGITS |= dict.fromkeys(["p_value", "p_adjusted", "epsilon", "spent", "left", "probability"], 4)
 #: What columns are called on paper, where they have another name in files.
 TITLES = {"lower": "95% from", "upper": "to", "focal": "group", "reason": "why not"}
 TITLES |= {"p_value": "p", "p_adjusted": "adjusted", "ets": "ETS"}
@@ -457,7 +445,7 @@ def heeding_signals() -> Iterator[list[int]]:
         yield came
         return
     signals = (signal.SIGTERM, getattr(signal, "SIGHUP", None))  # Windows has no SIGHUP
-    heeded = [kind for kind in signals if kind is not None and _is_default(kind)]
+    heeded = [kind for kind in signals if kind and signal.getsignal(kind) is signal.SIG_DFL]
 
     def end(number: int, _frame: object) -> None:
         came.append(number)
@@ -472,10 +460,6 @@ def heeding_signals() -> Iterator[list[int]]:
     finally:
         for heeded_signal in heeded:
             signal.signal(heeded_signal, signal.SIG_DFL)
-
-
-def _is_default(number: int) -> bool:
-    return signal.getsignal(number) is signal.SIG_DFL
 
 
 @contextmanager
@@ -497,9 +481,16 @@ def guard() -> Iterator[None]:
         _report(f"Error: {message}", error)
         raise typer.Exit(code) from None
     except Exception as error:
-        if _is_parser_error(error):
+        # The parser's own exceptions (Exit, usage errors) live in modules that differ between
+        # versions of typer; all of them carry an exit code, and typer prints them itself.
+        if hasattr(error, "exit_code"):
             raise
-        _report(_unexpected(error), error)
+        _report(
+            f"Error: something went wrong inside discreet ({type(error).__name__}: {error}). "
+            "This is a fault of the program, not yours. Run the command again with "
+            "DISCREET_DEBUG=1 in front of it to see where, and report that (without data).",
+            error,
+        )
         raise typer.Exit(1) from None
 
 
@@ -539,20 +530,6 @@ def drop_output() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)
-
-
-def _is_parser_error(error: Exception) -> bool:
-    # The parser's own exceptions (Exit, usage errors) live in modules that differ between
-    # versions of typer; all of them carry an exit code, and typer prints them itself.
-    return hasattr(error, "exit_code")
-
-
-def _unexpected(error: Exception) -> str:
-    return (
-        f"Error: something went wrong inside discreet ({type(error).__name__}: {error}). "
-        "This is a fault of the program, not yours. Run the command again with "
-        "DISCREET_DEBUG=1 in front of it to see where, and report that (without data)."
-    )
 
 
 def _report(message: str, error: BaseException) -> None:

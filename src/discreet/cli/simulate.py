@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from discreet.privacy.accounting import Budget
     from discreet.privacy.audit import AuditReport, Size
     from discreet.simulation import Simulation
-    from discreet.types import DesignName, Model, NamedMechanism, PlannedDesign
+    from discreet.types import DesignName, NamedMechanism, PlannedDesign
 
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
@@ -91,12 +91,22 @@ def simulate(
     as_json: AsJson = False,
 ) -> None:
     """Draw answers from known parameters. The difficulties and abilities go beside them."""
+    import numpy as np
+
+    from discreet.simulation import simulate as draw
+
     suffix = _suffix(out)
     truth = out.name.removesuffix(suffix) + ".truth.json"
     names = (out.name, truth)
     check_writable(out.parent, names, force=force)
     with working("Drawing answers"):
-        sample = _draw(persons, items, answered, design, seed, steps, model)
+        sample = draw(
+            *(persons, items, answered),
+            design=cast("DesignName", design),  # another name is refused there
+            steps=steps,
+            model=model,
+            rng=np.random.default_rng(seed),
+        )
         with staged(out.parent, names, private=False) as stage:
             _write_answers(stage / out.name, sample.responses, suffix, layout)
             _write_truth(stage / truth, sample, {"seed": seed, "design": design})
@@ -123,24 +133,6 @@ def _suffix(out: Path) -> str:
         f"--out {out}: the ending says how to write the answers, and it must be one of "
         f"{', '.join(SUFFIXES)}."
     )
-
-
-def _draw(
-    persons: int,
-    items: int,
-    answered: float,
-    design: str,
-    seed: int | None,
-    steps: int,
-    model: Model,
-) -> Simulation:
-    import numpy as np
-
-    from discreet.simulation import simulate as draw
-
-    design_name = cast("DesignName", design)  # another name is refused there
-    rng = np.random.default_rng(seed)
-    return draw(persons, items, answered, design=design_name, steps=steps, model=model, rng=rng)
 
 
 def _write_truth(path: Path, sample: Simulation, setting: dict[str, Any]) -> None:
@@ -395,7 +387,10 @@ def plan(
         if not as_json:
             say(f"Simulated {simulate} times: {rmse:.3f}, give or take {uncertainty:.3f}")
     if page is not None:
-        _write_page(study, page)
+        from discreet.planning.page import make_page
+
+        with working("Computing the table behind the page"):
+            write_text(page, make_page(study), private=False)
         if not as_json:
             say(f"Wrote the page with sliders to {page}")
     if as_json:
@@ -458,14 +453,6 @@ def _check(study: Plan, runs: int) -> tuple[float, float]:
 
     check = check_setting(study.setting, runs=runs, progress=progress)
     return check.rmse, check.uncertainty
-
-
-def _write_page(study: Plan, page: Path) -> None:
-    from discreet.planning.page import make_page
-
-    with working("Computing the table behind the page"):
-        text = make_page(study)
-        write_text(page, text, private=False)
 
 
 def audit(
