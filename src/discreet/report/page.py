@@ -165,6 +165,7 @@ def list_report_values(
 ) -> dict[str, Any]:
     """Return everything that the template of the report shows, words, tables and pictures."""
     estimate, diagnostics = test.estimate, test.statistics
+    options = None if diagnostics is None else diagnostics.distractors
     return {
         "title": title,
         "summary": _summarise(test),
@@ -173,7 +174,8 @@ def list_report_values(
         "findings": test.findings,
         "too_few": _say_too_few(test),
         "checked": _say_checked(test),
-        "boxes": _facts(estimate, diagnostics) | _scale_fact(scale),
+        "boxes": _facts(estimate, diagnostics)
+        | ({} if scale is None else {"scaled": minus(str(scale))}),
         "remark": _remark(diagnostics),
         "items": len(estimate.items),
         "simulated": diagnostics is not None and diagnostics.replications > 0,
@@ -186,8 +188,8 @@ def list_report_values(
         **{name: _show(test, name, columns, scale) for name, columns in SHOWN.items()},
         "scores": _show(test, "raw_scores", SCORE_COLUMNS, scale),
         "pairs": _pair_columns(diagnostics),
-        "options": _option_columns(diagnostics),
-        "keyed": _count_keyed(diagnostics),
+        "options": [] if options is None else _option_columns(options),
+        "keyed": 0 if options is None else len(set(options.item)),
         "dimensions": _dimension_columns(test),
         "ends": _end_columns(test),
         "methods": write_methods(test, about),
@@ -316,10 +318,6 @@ def _pictures(test: Diagnosis) -> dict[str, Any]:
     return {**pictures, "information": drawings.draw_information(test.information, test.most_error)}
 
 
-def _scale_fact(scale: Scale | None) -> dict[str, str]:
-    return {} if scale is None else {"scaled": minus(str(scale))}
-
-
 def _show(
     test: Diagnosis, name: str, columns: Sequence[str], scale: Scale | None
 ) -> tuple[AnalysisTable, list[HtmlColumn]] | None:
@@ -403,17 +401,8 @@ def _pair_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
     return [HtmlColumn(name, cells, 2) for name, cells in columns]
 
 
-def _count_keyed(diagnostics: Diagnostics | None) -> int:
-    if diagnostics is None or diagnostics.distractors is None:
-        return 0
-    return len(set(diagnostics.distractors.item))
-
-
-def _option_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
+def _option_columns(options: Distractors) -> list[HtmlColumn]:
     """Show every option; of very many only those that are flagged."""
-    if diagnostics is None or diagnostics.distractors is None:
-        return []
-    options = diagnostics.distractors
     is_long = len(options.item) > OPTIONS
     return show_options(options, options.flagged if is_long else range(len(options.item)))
 
@@ -461,22 +450,20 @@ def _end_columns(test: Diagnosis) -> list[HtmlColumn]:
 
 
 def _computed(estimate: Estimate) -> dict[str, str]:
+    done = estimate.solution
     return {
         "program": f"discreet {__version__}",
         **({"model": estimate.model} if estimate.has_steps else {}),
         "method": estimate.method,
-        "solver": estimate.solution.solver,
-        **_effort(estimate),
+        "solver": done.solver,
+        # Numbers that were only read, or moved, took no solver.
+        **(
+            {"iterations": f"{done.iterations:,}", "residual": f"{done.residual:.2g}"}
+            if done.iterations
+            else {}
+        ),
         "Python, numpy": f"{platform.python_version()}, {np.__version__}",
     }
-
-
-def _effort(estimate: Estimate) -> dict[str, str]:
-    """Say what a solver did; numbers that were only read, or moved, took none."""
-    done = estimate.solution
-    if not done.iterations:
-        return {}
-    return {"iterations": f"{done.iterations:,}", "residual": f"{done.residual:.2g}"}
 
 
 def _notes(estimate: Estimate, diagnostics: Diagnostics | None) -> list[str]:

@@ -200,18 +200,15 @@ def list_tests(estimate: Estimate, diagnostics: Diagnostics) -> tuple[ModelTest,
     )
     tests = [test for check in checks if (test := check(estimate, diagnostics)) is not None]
     if tests[0].name == DIRECTION and model.has_many_reversed(estimate, diagnostics):
-        tests[1:] = [_postpone(test) for test in tests[1:]]
+        first = "First see the direction of the items, then test again."
+        tests[1:] = [
+            test
+            if test.verdict in (HOLDS, UNTESTED)
+            else replace(test, advice=f"{first} {test.advice}")
+            for test in tests[1:]
+        ]
     too_few = [*model.check_enough_persons(estimate, diagnostics)]
     return tuple(_doubt(test, too_few[0]) if too_few else test for test in tests)
-
-
-def _postpone(test: ModelTest) -> ModelTest:
-    """Say of a test that other items have to be turned round first."""
-    if test.verdict in (HOLDS, UNTESTED):
-        return test
-    return replace(
-        test, advice=f"First see the direction of the items, then test again. {test.advice}"
-    )
 
 
 def _doubt(test: ModelTest, finding: model.Finding) -> ModelTest:
@@ -378,10 +375,6 @@ def _groups(_: Estimate, diagnostics: Diagnostics) -> ModelTest | None:
     return _tell("groups", asks, numbers, fine, TEST_CHECKS["groups"](diagnostics))
 
 
-#: What a number is, and its values before and after.
-Row = tuple[str, float | None, float | None]
-
-
 @dataclass(frozen=True)
 class FitChange(Tabular):
     """Numbers before and after a change. Confidential.
@@ -441,23 +434,19 @@ def compare_fit(before: ModelCheck, after: ModelCheck) -> FitChange:
             "no item has other categories than before, so there is nothing to compare; merge "
             "categories with merge= (--merge ITEM:2+3)"
         )
-    rows = [*_compare_items(before, after, changed), *_compare_tests(before, after)]
-    return FitChange(*(tuple(column) for column in zip(*rows, strict=True)))
+    old, new = (dict(_list_numbers(check, changed)) for check in (before, after))
+    return FitChange(tuple(old), tuple(old.values()), tuple(new.values()))
 
 
-def _compare_items(before: ModelCheck, after: ModelCheck, changed: list[int]) -> Iterator[Row]:
-    for index in changed:
-        item, old, new = before.estimate.items[index], before.diagnostics, after.diagnostics
-        yield f"infit of {item}", old.infit[index], new.infit[index]
-        yield f"outfit of {item}", old.outfit[index], new.outfit[index]
-
-
-def _compare_tests(before: ModelCheck, after: ModelCheck) -> Iterator[Row]:
-    old, new = before.diagnostics, after.diagnostics
-    yield "person reliability", old.reliability, new.reliability
-    yield "Cronbach's alpha", old.alpha, new.alpha
-    counts = zip(_count_faults(before), _count_faults(after), strict=True)
-    yield from ((name, first, second) for (name, first), (_, second) in counts)
+def _list_numbers(check: ModelCheck, items: list[int]) -> Iterator[tuple[str, float | None]]:
+    """Yield the fit of these items and of the whole test, by name."""
+    diagnostics = check.diagnostics
+    for index in items:
+        yield f"infit of {check.estimate.items[index]}", diagnostics.infit[index]
+        yield f"outfit of {check.estimate.items[index]}", diagnostics.outfit[index]
+    yield "person reliability", diagnostics.reliability
+    yield "Cronbach's alpha", diagnostics.alpha
+    yield from _count_faults(check)
 
 
 def _count_faults(check: ModelCheck) -> Iterator[tuple[str, int]]:
