@@ -166,34 +166,22 @@ def _write_answers(path: Path, responses: Responses, suffix: str, layout: Layout
                 _write_text(cast(BinaryIO, stream), batches, separator)
 
 
-def _pieces(responses: Responses) -> Iterator[tuple[int, int]]:
-    size = max(CHUNK_CELLS // max(responses.n_items, 1), 1)
-    for start in range(0, responses.n_persons, size):
-        yield start, min(start + size, responses.n_persons)
-
-
 def _long_batches(responses: Responses) -> Iterator[Any]:
-    import numpy as np
     import pyarrow as pa
 
-    persons, items = pa.array(list(map(str, responses.persons))), pa.array(responses.items)
-    for start, stop in _pieces(responses):
-        rows = responses.rows(start, stop)
-        person, item = np.nonzero(rows >= 0)
-        yield pa.record_batch(
-            {
-                "person": persons.take(pa.array(person + start)),
-                "item": items.take(pa.array(item)),
-                "response": rows[person, item],
-            }
-        )
+    from discreet.report.formats import list_long_batches
+
+    kinds = {"person": pa.string(), "item": pa.string(), "response": pa.int8()}
+    return list_long_batches(responses, pa.schema(kinds))
 
 
 def _wide_batches(responses: Responses) -> Iterator[Any]:
     import pyarrow as pa
 
     persons = pa.array(list(map(str, responses.persons)))
-    for start, stop in _pieces(responses):
+    size = max(CHUNK_CELLS // max(responses.n_items, 1), 1)
+    for start in range(0, responses.n_persons, size):
+        stop = min(start + size, responses.n_persons)
         rows = responses.rows(start, stop)
         columns = [persons.slice(start, stop - start)]
         columns += [pa.array(column, mask=column < 0) for column in rows.T.copy()]
