@@ -38,7 +38,7 @@ from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.items.dif import DifTable
-    from discreet.items.group_means import GroupMeans
+    from discreet.items.groups import GroupMeans
     from discreet.items.mislabelled import Mislabelled
     from discreet.persons.scoring import PersonScores
     from discreet.scales.reported import Scale
@@ -154,7 +154,7 @@ def score(
     document = _describe_scores(scores, turned)
     group_means = None
     if means is not None:
-        from discreet.items.group_means import find_group_means
+        from discreet.items.groups import find_group_means
 
         group_means = find_group_means(responses, item_parameters, means)
         tables[MEANS_FILE] = confidential(group_means.to_dict())

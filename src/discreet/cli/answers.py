@@ -246,11 +246,14 @@ def decide_plan(source: str, reading: ReleaseReading) -> Reading:
     return decide_reading(source, list_stated(reading))
 
 
-def inspect_answers(source: str, reading: ReadingOptions) -> Inspection | None:
-    """Return what a file seems to be; None of what is not looked at before it is read."""
-    from discreet.tables.inspection import inspect_table, is_inspected
+def inspect_answers(source: str, reading: ReadingOptions) -> Inspection:
+    """Return what a source seems to be; what is not looked at before it is read is as stated."""
+    from discreet.tables.dataset import describe_source
+    from discreet.tables.inspection import Inspection, inspect_table, is_inspected
 
-    return inspect_table(source, **list_stated(reading)) if is_inspected(source) else None
+    if is_inspected(source):
+        return inspect_table(source, **list_stated(reading))
+    return Inspection(hide_passwords(describe_source(source)), plan_reading(reading))
 
 
 def list_stated(reading: ReleaseReading) -> dict[str, Any]:

@@ -154,9 +154,9 @@ def fit(
     if output.out is not None:
         with working("Writing the report"):
             title = title or title_of(name_answers(file))
-            # Fit and abilities beside the difficulties would be those of the sample.
-            lacks_persons = isinstance(responses, PairCounts) or has_design
-            full_responses = None if lacks_persons else responses
+            full_responses = None if isinstance(responses, PairCounts) else responses
+            if has_design:
+                full_responses = responses.weigh(**weights.stated)
             written = write_calibration(
                 output.out, estimate, full_responses, title=title, scale=turned
             )
@@ -274,12 +274,11 @@ def check(
     """Show how a table is read, and test whether the model holds. Confidential."""
     check_method(method)
     inspection = inspect_answers(file, reading)
-    looked_at = {} if inspection is None else inspection.to_dict()
-    if inspection is not None and not as_json:
+    if not as_json:
         _print_inspection(inspection)
-    if inspection is not None and not inspection.is_sure:
+    if not inspection.is_sure:
         if as_json:
-            print_json(looked_at)
+            print_json(inspection.to_dict())
         raise typer.Exit(BadResponses.exit_code)
     model_check = _run_check(file, method, reading)
     change = None
@@ -290,7 +289,7 @@ def check(
         change = compare_fit(before, model_check).to_dict()
     if as_json:
         merged = {} if change is None else {"merged": list_rows(change)}
-        print_json(looked_at | _describe_check(model_check) | merged)
+        print_json(inspection.to_dict() | _describe_check(model_check) | merged)
     else:
         _print_check(model_check, change)
     for text in model_check.diagnostics.notes:

@@ -304,16 +304,13 @@ class PairCounts(Guessable):
     def load(cls, path: str | PathLike[str]) -> PairCounts:
         """Read counts that :meth:`save` wrote, and check that they can be counts."""
         header, arrays = read_archive(Path(path))
-        counts = cls(
-            items=tuple(map(name_id, header.items)),
-            persons=header.persons,
-            weighting=header.weighting,
-            note=header.note,
-            repeated=header.repeated,
-            folds=_take_folds(header.folds, arrays),
-            steps=header.steps,
-            **arrays,
-        )
+        kept_parts = ("persons", "weighting", "note", "repeated", "steps")
+        about: dict[str, Any] = {name: getattr(header, name) for name in kept_parts}
+        folds = None
+        if header.folds is not None:
+            parts = {name: arrays.pop(f"fold_{name}").astype(np.int64) for name in FOLD_PARTS}
+            folds = FoldCounts(header.folds.asked, weighting=header.folds.weighting, **parts)
+        counts = cls(items=tuple(map(name_id, header.items)), folds=folds, **about | arrays)
         _check_plausible(counts, str(path))
         return counts
 
@@ -354,12 +351,13 @@ def holds_counts(path: object) -> bool:
 def _add_persons(ours: PairCounts, theirs: PairCounts) -> dict[str, Any]:
     """Add what two counts keep of their persons; a part that one of them lacks is lost."""
     folds = ours.folds and theirs.folds and ours.folds + theirs.folds
-    distinct = (ours.persons - ours.repeated, theirs.persons - theirs.repeated)
-    common = count_common(ours.sketch, theirs.sketch, *distinct)
+    sketch, common = None, 0
+    if ours.sketch is not None and theirs.sketch is not None:
+        sketch = join_sketches([ours.sketch, theirs.sketch])
+        distinct = (ours.persons - ours.repeated, theirs.persons - theirs.repeated)
+        common = count_common(ours.sketch, theirs.sketch, *distinct)
     if common:
         warnings.warn(COUNTED_TWICE, stacklevel=4)
-    have_sketches = ours.sketch is not None and theirs.sketch is not None
-    sketch = join_sketches([ours.sketch, theirs.sketch]) if have_sketches else None  # type: ignore[list-item]
     repeated = ours.repeated + theirs.repeated + common
     return {"folds": folds, "sketch": sketch, "repeated": repeated}
 
@@ -377,14 +375,6 @@ def _select_folds(
 
 
 FOLD_PARTS = ("right_wrong", "answers", "persons")
-
-
-def _take_folds(header: FoldsHeader | None, arrays: dict[str, Any]) -> FoldCounts | None:
-    """Take the folds out of the arrays of a file."""
-    if header is None:
-        return None
-    parts = {name: arrays.pop(f"fold_{name}").astype(np.int64) for name in FOLD_PARTS}
-    return FoldCounts(asked=header.asked, weighting=header.weighting, **parts)
 
 
 def _same_weighting(ours: str, theirs: str) -> str:
@@ -406,18 +396,15 @@ def _values(matrix: PairMatrix) -> Int64Array:
 def _check_plausible(counts: PairCounts, path: str) -> None:
     """Refuse arrays that no answers can have given."""
     arrays = (_values(counts.right_wrong), counts.answers, counts.right)
-    wrong_type = any(array.dtype != np.int64 for array in arrays)
+    folds, m = counts.folds, len(counts.right)
     if (
-        wrong_type
+        any(array.dtype != np.int64 or (array < 0).any() for array in arrays)
         or counts.right.shape != counts.answers.shape
         or len(set(counts.items)) < len(counts.items)
-        or any((array < 0).any() for array in arrays)
         or counts.right_wrong.diagonal().any()
         or (counts.right > counts.answers).any()
         or (counts.answers > counts.persons).any()
-        or not (
-            counts.folds is None or counts.folds.is_plausible(len(counts.right), counts.persons)
-        )
+        or (folds is not None and not folds.is_plausible(m, counts.persons))
     ):
         raise BadUsage(
             f"{path} holds numbers that cannot be pair counts (negative, not whole, on the "

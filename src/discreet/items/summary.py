@@ -30,6 +30,7 @@ from discreet.items.cutoffs import FEW_TOGETHER
 from discreet.items.dimensionality import Dimensionality, measure_alpha
 from discreet.items.distractors import Distractors
 from discreet.items.evidence import Evidence, gather_evidence
+from discreet.items.fit import compare_spread
 from discreet.items.likelihood_ratios import AndersenTest, MartinLoefTest, StepModelTest
 from discreet.items.mislabelled import Suspect
 from discreet.items.residuals import ResidualCorrelations, Scalogram, order_answers
@@ -179,6 +180,8 @@ class Diagnostics:
     step_models
         Statistic, degrees of freedom and p-value of partial credit against rating scale; ``None``
         where it was not computed, or without steps.
+    is_weighted
+        Whether persons have sampling weights: fit, tests and abilities are those of the population.
     """
 
     ability_starts: Annotated[tuple[Logit, ...], AtLeast(1)]
@@ -227,6 +230,7 @@ class Diagnostics:
     outfit_low: PerItemOrNone = ()
     outfit_high: PerItemOrNone = ()
     replications: Count = 0
+    is_weighted: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -274,7 +278,10 @@ def summarise_evidence(evidence: Evidence) -> Diagnostics:
     """Keep of the evidence what the report shows."""
     scores, fit, estimate = evidence.scores, evidence.fit, evidence.estimate
     measured = np.isfinite(scores.ability)
-    starts, counts = bin_abilities(scores.ability[measured])
+    ability, sample = scores.ability[measured], evidence.responses.sample
+    weight = None if sample is None else sample.weight[measured]
+    spread = compare_spread(ability, scores.se[measured], weight)
+    starts, counts = bin_abilities(ability)
     columns: dict[str, Any] = {
         name: tuple(align_column(fit.items.items, getattr(fit.items, name), estimate.items))
         for name in FIT_COLUMNS
@@ -283,8 +290,8 @@ def summarise_evidence(evidence: Evidence) -> Diagnostics:
     return Diagnostics(
         ability_starts=tuple(starts.tolist()),
         ability_counts=tuple(counts.tolist()),
-        ability_mean=float(scores.ability[measured].mean()),
-        ability_sd=float(scores.ability[measured].std(ddof=1)) if measured.sum() > 1 else 0.0,
+        ability_mean=float(np.average(ability, weights=weight)),
+        ability_sd=float(np.sqrt(spread.variance)) if len(ability) > 1 else 0.0,
         measured=int((scores.status == PersonStatus.MEASURED).sum()),
         extreme=int(scores.extreme.sum()),
         empty=int((scores.status == PersonStatus.NO_ANSWERS).sum()),
@@ -313,6 +320,7 @@ def summarise_evidence(evidence: Evidence) -> Diagnostics:
         mislabelled=() if evidence.mislabelled is None else evidence.mislabelled.list_suspects(),
         step_models=_numbers_of(evidence.step_models),
         tables=tuple(_kept_tables(evidence)),
+        is_weighted=sample is not None,
     )
 
 
@@ -334,7 +342,8 @@ def _list_left_out(evidence: Evidence) -> dict[str, tuple[str, ...]]:
 
 def _differing(evidence: Evidence) -> tuple[Difference, ...] | None:
     """Rows that hold for all items together and are of ETS class B or C, the largest first."""
-    if not evidence.responses.groups:
+    sample = evidence.responses.sample
+    if not {*evidence.responses.groups} - (frozenset() if sample is None else sample.columns):
         return None
     rows: list[Difference] = [
         (table.item[i], column, table.focal[i], table.reference, size, table.ets[i])

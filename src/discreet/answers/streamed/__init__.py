@@ -26,14 +26,7 @@ from discreet.answers.protocol import (
 )
 from discreet.answers.responses import Responses
 from discreet.answers.select import check_cap
-from discreet.answers.streamed.counting import (
-    Accumulator,
-    StreamedItemTotals,
-    count_passes,
-    count_stream,
-    find_totals,
-    total_counts,
-)
+from discreet.answers.streamed import counting
 from discreet.answers.streamed.passes import Passes, as_texts
 from discreet.counts import PairCounts
 from discreet.counts.folds import Tally
@@ -117,29 +110,29 @@ class _Source:
 
     def __init__(self, passes: Passes) -> None:
         self.passes = passes
-        self._totals: StreamedItemTotals | None = None
+        self._totals: counting.StreamedItemTotals | None = None
 
     @property
-    def totals(self) -> StreamedItemTotals:
+    def totals(self) -> counting.StreamedItemTotals:
         """Items, their totals and the number of persons: learnt by a pass if need be."""
         if self._totals is None:
-            self._totals = find_totals(self.passes)
+            self._totals = counting.find_totals(self.passes)
         return self._totals
 
     def count(self, weighting: Weighting | None, tally: Tally | None) -> PairCounts:
         """Count pairs in one pass, and learn the totals."""
         if self._totals is None and not self.passes.is_steady:
             # A query that nobody has asked before is counted as it comes, without a copy.
-            return count_passes(self.passes, weighting, tally)
+            return counting.count_passes(self.passes, weighting, tally)
         sums = self.passes.fold(
-            lambda: Accumulator(weighting, tally, rows=self.passes.dataset.rows),
+            lambda: counting.Accumulator(weighting, tally, rows=self.passes.dataset.rows),
             lambda sums, batch: sums.add(batch.items, batch.store, batch.persons, batch.rows),
         )
         counts = sums.counts()
-        self.learn(total_counts(counts))
+        self.learn(counting.total_counts(counts))
         return counts
 
-    def learn(self, totals: StreamedItemTotals) -> None:
+    def learn(self, totals: counting.StreamedItemTotals) -> None:
         """Keep what a pass found, or refuse other persons than an earlier one saw."""
         if self._totals is not None:
             self.check_persons(totals.persons)
@@ -217,7 +210,7 @@ class StreamedAnswers(Answers):
         return self.totals.n_answers
 
     @property
-    def totals(self) -> StreamedItemTotals:
+    def totals(self) -> counting.StreamedItemTotals:
         """Totals of every item; not known of capped answers before they are drawn."""
         if self._caps:
             raise DiscreetError(
@@ -262,7 +255,7 @@ class StreamedAnswers(Answers):
         if not self._transforms:
             return self._source.count(weighting, tally)
         batches = self.batches(with_ids=tally is not None)
-        return count_stream(batches, items=self.items, weighting=weighting, tally=tally)
+        return counting.count_stream(batches, items=self.items, weighting=weighting, tally=tally)
 
     def reduce_all(self, jobs: Sequence[Job[Any]]) -> list[Any]:
         """Fold jobs over batches of persons, all of them in one pass."""
