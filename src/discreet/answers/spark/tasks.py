@@ -445,8 +445,7 @@ def _find_fault(command: str, python: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return "does not start"
-    version_here = f"{sys.version_info[0]}.{sys.version_info[1]}"
     if answer.returncode:
         return "cannot import discreet and pyarrow"
-    version = answer.stdout.strip()
-    return "" if version == version_here else f"is Python {version}, not {version_here}"
+    version, ours = answer.stdout.strip(), f"{sys.version_info[0]}.{sys.version_info[1]}"
+    return "" if version == ours else f"is Python {version}, not {ours}"

@@ -370,25 +370,20 @@ class LongRows:
 
     def find_answer(self, person: str, item: str, number: int) -> str:
         """Return the place of a person's first, second, ... answer to an item, for a message."""
-        rows = 0
         for shard, plan in zip(self._shards, self._plans, strict=True):
-            source, before = shard.open(), rows
+            source, rows = shard.open(), 0
             for batch in source.batches(list_column_numbers(plan)):
-                values = self._score(batch)
-                hit = _equals(batch[0], person) & _equals(batch[1], item) & (values >= 0)
-                rows_found = np.flatnonzero(hit)
-                if len(rows_found) >= number:
-                    return source.place(rows - before + int(rows_found[number - 1]))
-                number -= len(rows_found)
-                rows += len(values)
+                hit = self._score(batch) >= 0
+                for column, text in zip(batch, (person, item), strict=False):
+                    ids = encode_ids(column)
+                    same = [name == text for name in ids.dictionary.to_pylist()]
+                    hit &= np.array(same, dtype=np.bool_)[read_integers(ids.indices)]
+                hits = np.flatnonzero(hit)
+                if len(hits) >= number:
+                    return source.place(rows + int(hits[number - 1]))
+                number -= len(hits)
+                rows += len(hit)
         return "a row that is no longer there"
-
-
-def _equals(column: Any, text: str) -> npt.NDArray[np.bool_]:
-    """Say which rows of a column hold this id."""
-    ids = encode_ids(column)
-    same = np.array([name == text for name in ids.dictionary.to_pylist()], dtype=np.bool_)
-    return np.asarray(same[read_integers(ids.indices)])
 
 
 #: Cells packed together: 16 MB before packing.
