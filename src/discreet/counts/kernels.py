@@ -19,6 +19,7 @@ from numba.extending import intrinsic
 
 from discreet.counts.pack_kernels import ones_in
 from discreet.jit import compiled_loop
+from discreet.types import Int32Array, Int64Array
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped"
 # mypy: disable-error-code="assignment"
@@ -300,9 +301,7 @@ def write_sparse_rows(right, wrong, next_entry, item_out, right_out):
                 left &= left - np.uint64(1)
 
 
-def group_persons(
-    weights: npt.NDArray[np.int64],
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint32]]:
+def group_persons(weights: Int64Array) -> tuple[Int32Array, npt.NDArray[np.uint32]]:
     """Put persons of equal weight into the same words, so that a word has one weight.
 
     Returns ``person[64 * words]`` (-1 is nobody) and ``weight[words]``. Persons of a class that

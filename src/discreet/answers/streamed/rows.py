@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -37,7 +36,7 @@ from discreet.tables.opener import RowPlaces, Source, detect_reading, plan_sourc
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import DeclaredSource, Detected, join_detected
 from discreet.tables.values import BAD, MISSING, read_integers, score_value
-from discreet.types import FloatArray, Int8Array, Int32Array
+from discreet.types import FloatArray, Int8Array, Int32Array, Vector
 
 
 class OutOfOrder(Exception):
@@ -318,7 +317,7 @@ class LongRows:
             self._note_numbers(words, codes)
         return np.asarray(codes[read_integers(ids.indices)])
 
-    def _look_up_items(self, numbers: npt.NDArray[Any]) -> Int32Array | None:
+    def _look_up_items(self, numbers: Vector) -> Int32Array | None:
         """Return the codes of items that are known small numbers; None if one is not."""
         if not worth_compiling(PLAIN_ROW * len(numbers)):
             return None
