@@ -530,7 +530,7 @@ class _Table:
         data = Comparisons.from_codes(
             judge[rows], winner, loser, items=items, judges=judges, repeats=self._repeats
         )
-        return data.derive(detected=self._detected)
+        return data.derive(detected=self._detected) if self._detected else data
 
 
 def _find_columns(
