@@ -684,15 +684,15 @@ def test_a_worker_gets_no_more_memory_than_it_may_have(tmp_path):
     jobs = JobTable(tmp_path, memory=4 << 30)
     greedy = jobs.start("Taking", studio_tasks.take_memory, size=8 << 30)
     assert await_end(greedy) is JobState.FAILED
-    assert "not enough memory" in greedy.failure.message
+    assert "not enough memory" in greedy.failure
 
 
 def test_a_worker_that_dies_or_fails_takes_nobody_with_it(jobs):
     dead, failed = jobs.start("", studio_tasks.die), jobs.start("", studio_tasks.fail)
     assert await_end(dead) is JobState.FAILED
-    assert "ended suddenly" in dead.failure.message
+    assert "ended suddenly" in dead.failure
     assert await_end(failed) is JobState.FAILED
-    assert "RuntimeError: a surprise" in failed.failure.message
+    assert "RuntimeError: a surprise" in failed.failure
 
 
 def test_cancelling_ends_the_worker_at_once(session, browser):

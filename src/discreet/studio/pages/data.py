@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -29,6 +29,7 @@ from discreet.studio.inspecting import (
     REVERSED,
     ROLES,
     ROWS,
+    AnswersSummary,
     Look,
     look,
     say_answer,
@@ -36,8 +37,10 @@ from discreet.studio.inspecting import (
     state_reading,
 )
 from discreet.studio.jobs import JobState, StudioJob
+from discreet.studio.language import tell
 from discreet.studio.session import StudioSession, Work
 from discreet.text import spreadsheet_cell
+from discreet.words import mark
 
 LETTERS = "ABCDEFGH"
 
@@ -46,40 +49,24 @@ def show_data(
     request: Request, problem: str = "", sent: Mapping[str, str] | None = None
 ) -> Response:
     """Show what was found in the file; begin to read it where nobody has."""
-    session = session_of(request)
-    work = begin_reading(session, work_of(request))
-    job = reading_of(work)
-    values: Mapping[str, Any] = {}
+    work, job = begin_reading(session_of(request), work_of(request))
+    values = {**show_job(job), "view": None, "problem": problem, "sent": sent or {}}
     if job.state is JobState.DONE:
-        values = _describe(work, job)
-    return show(
-        "data.html",
-        {**show_job(job), "view": None, "refused": problem, "sent": sent or {}, **values},
-        title=work.title,
-        secrecy=Secrecy.CONFIDENTIAL,
-        work=work,
-        here="data",
-        status=400 if problem else 200,
-    )
+        values |= _describe(work, job)
+    return show("data.html", values, Secrecy.CONFIDENTIAL, work)
 
 
-def begin_reading(session: StudioSession, work: Work) -> Work:
-    """Return the work with a job that reads it; a second tab starts no second one."""
+def begin_reading(session: StudioSession, work: Work) -> tuple[Work, StudioJob]:
+    """Return the work with the job that reads it; a second tab starts no second one."""
 
     def begin(now: Work) -> dict[str, Any]:
         if now.reading is not None:
             return {}
         arguments = {"source": now.source, "name": now.shown, "options": dict(now.options)}
-        return {"reading": session.jobs.start(f"Reading {now.title}", look, **arguments)}
+        return {"reading": session.jobs.start(mark("Reading {file}"), look, **arguments)}
 
-    return session.change(work.name, begin)
-
-
-def reading_of(work: Work) -> StudioJob:
-    """Return the job that reads a work."""
-    if work.reading is None:
-        raise BadUsage("Nobody has begun to read this file.")
-    return work.reading
+    work = session.change(work.name, begin)
+    return work, cast("StudioJob", work.reading)
 
 
 def find_look(work: Work) -> Look | None:
@@ -89,12 +76,34 @@ def find_look(work: Work) -> Look | None:
     return view
 
 
-def _describe(work: Work, job: StudioJob) -> Mapping[str, Any]:
+def say_sizes(summary: AnswersSummary) -> str:
+    """Say how many persons and items there are."""
+    persons = tell.count(summary.persons, "{number} person", "{number} persons")
+    return f"{persons}, {tell.count(len(summary.items), '{number} item', '{number} items')}"
+
+
+def say_kind(summary: AnswersSummary) -> str:
+    """Say what the answers are."""
+    if summary.keyed:
+        return tell("right and wrong by the key")
+    if summary.steps == 1:
+        return tell("right and wrong")
+    return tell.count(summary.steps + 1, "{number} category", "{number} categories")
+
+
+def _describe(work: Work, job: StudioJob) -> dict[str, Any]:
     view: Look = job.outcome.value
     questions = [(n, finding) for n, finding in enumerate(view.findings) if finding.is_open]
-    asked = {remedy.asks for _, finding in questions for remedy in finding.answers if remedy.asks}
+    asking = [one.answers for _, one in questions if one.answers and one.answers[0].asks]
+    asked = {remedy.asks for answers in asking for remedy in answers}
+    proposed = {k: v for answers in asking for k, v in answers[0].options.items()}
     roles = [role for role in ROLES[view.is_long] if role != REVERSED or _has_steps(view)]
-    return {
+    values = {"sizes": "", "kind": ""}
+    if view.summary is not None:
+        missing = view.summary.missing
+        cells = tell.count(missing, "{number} cell missing", "{number} cells missing")
+        values = {"sizes": f"{say_sizes(view.summary)}, {cells}", "kind": say_kind(view.summary)}
+    return values | {
         "view": view,
         "preview": view.inspection and view.inspection.preview,
         "questions": questions,
@@ -107,7 +116,7 @@ def _describe(work: Work, job: StudioJob) -> Mapping[str, Any]:
         "row_roles": ROWS,
         "asked": [part for part in FIELDS if part.name in asked],
         "fields": [part for part in FIELDS if part.name not in asked],
-        "said": write_fields(FIELDS, view.shown),
+        "said": write_fields(FIELDS, {**proposed, **view.shown}),
         "key": view.shown.get("key") if isinstance(view.shown.get("key"), Mapping) else {},
         "letters": _list_letters(view) if "key" in asked else "",
         "same": write_same("fit", work.shown, view.shown, view.items),
@@ -123,10 +132,7 @@ def _list_letters(view: Look) -> str:
     """Return the options of a multiple-choice test in order, as far as the first rows have them."""
     rows = view.inspection.preview.rows if view.inspection else ()
     cells = {cell.strip().upper() for row in rows for cell in row}
-    last = max(
-        (LETTERS.index(cell) for cell in cells if len(cell) == 1 and cell in LETTERS), default=3
-    )
-    return LETTERS[: max(3, last) + 1]
+    return LETTERS[: max([4, *(LETTERS.index(cell) + 1 for cell in cells & {*LETTERS})])]
 
 
 def change_reading(request: Request, sent: dict[str, str]) -> Response:
@@ -145,7 +151,7 @@ def change_reading(request: Request, sent: dict[str, str]) -> Response:
     work = session.change(work.name, lambda now: _start_again(now, options))
     session.keep(work)
     if is_live:
-        return JSONResponse({"job": reading_of(begin_reading(session, work)).name})
+        return JSONResponse({"job": begin_reading(session, work)[1].name})
     return go(f"/data/{work.name}")
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -17,13 +17,14 @@ from discreet.items.curves import BIN
 from discreet.report.drawings import draw_wright
 from discreet.report.pictures import WrightMap
 from discreet.report.svg import Sheet
-from discreet.studio.forms import find_path, receive_form
+from discreet.studio.forms import find_path, receive_form, taking_form
 from discreet.studio.frame import Secrecy, go, session_of, show
 from discreet.studio.jobs import JobState
-from discreet.studio.kept_files import EXAMPLES, write_example
+from discreet.studio.kept_files import EXAMPLES, key_of, write_example
+from discreet.studio.language import refuse, tell
 from discreet.studio.session import Work
 from discreet.tables.paths import find_files
-from discreet.text import count_of
+from discreet.words import mark
 
 EXAMPLE_ITEMS = ("Fractions", "Ratios", "Percent", "Decimals", "Rounding", "Adding")
 EXAMPLE_LOGITS = (1.3, 0.7, 0.2, -0.3, -0.8, -1.6)
@@ -34,23 +35,20 @@ def welcome(request: Request, problem: str = "") -> Response:
     """Show the ways in."""
     session = session_of(request)
     entries = session.recent.entries()
-    return show(
-        "start.html",
-        {
-            "problem": problem,
-            "examples": EXAMPLES.values(),
-            "works": [(work, _say_state(work)) for work in session.works.values()],
-            "recent": [
-                (one.get("path") or one["name"], "path" in one, _say_kept(one)) for one in entries
-            ],
-            "kept_in": session.recent.place,
-            "most": f"{session.most_bytes / 1e9:g}",
-            "picture": draw_example(),
-        },
-        title="What would you like to calibrate?",
-        secrecy=Secrecy.OWN if entries or session.works else Secrecy.PUBLIC,
-        status=400 if problem else 200,
-    )
+    recent = [
+        (key_of(one), one.get("path") or one.get("name"), "path" in one, _say_kept(one))
+        for one in entries
+    ]
+    values = {
+        "problem": problem,
+        "examples": EXAMPLES.values(),
+        "works": [(work, _say_state(work)) for work in session.works.values()],
+        "recent": recent,
+        "kept_in": session.recent.place,
+        "most": f"{session.most_bytes / 1e9:g}",
+        "picture": draw_example(),
+    }
+    return show("start.html", values, Secrecy.OWN if entries or session.works else Secrecy.PUBLIC)
 
 
 @cache
@@ -74,25 +72,35 @@ def draw_example() -> Sheet:
     )
 
 
+#: What is said of a file by the state of the job that reads it.
+READING = {
+    JobState.DONE: mark("read"),
+    JobState.RUNNING: mark("is being read"),
+    JobState.FAILED: mark("could not be read"),
+    JobState.CANCELLED: mark("reading was cancelled"),
+}
+
+
 def _say_state(work: Work) -> str:
     """Say how far the work on a file is."""
     if any(run.job.state is JobState.RUNNING for run in work.runs):
-        return "is being calibrated"
+        return tell("is being calibrated")
     if any(run.is_done for run in work.runs):
-        return f"calibrated {count_of(len(work.runs), 'time')}"
+        return tell.count(len(work.runs), "calibrated {number} time", "calibrated {number} times")
     if work.reading is None:
-        return "nobody has looked at it here"
-    return {"done": "read"}.get(work.reading.state, work.reading.state)
+        return tell("nobody has looked at it here")
+    return tell.term(READING[work.reading.state])
 
 
 def _say_kept(entry: Mapping[str, Any]) -> str:
     """Say what is kept of a file."""
     options, runs = entry.get("options") or {}, entry.get("runs") or ()
-    words = ["its answer key"] if "key" in options else ["how it is read"] if options else []
-    words += [count_of(len(runs), "calibration")] if runs else []
-    summary = f"kept: {', '.join(words)}" if words else ""
-    remark = "" if "path" in entry else "send the file again to go on"
-    return "; ".join(filter(None, (summary, remark)))
+    words = [tell("its answer key")] if "key" in options else []
+    words += [tell("how it is read")] if options and not words else []
+    if runs:
+        words.append(tell.count(len(runs), "{number} calibration", "{number} calibrations"))
+    said = [tell("kept: {what}", what=", ".join(words))] if words else []
+    return "; ".join([*said, *([] if "path" in entry else [tell("send the file again to go on")])])
 
 
 async def upload(request: Request) -> Response:
@@ -101,57 +109,49 @@ async def upload(request: Request) -> Response:
     try:
         sent = await receive_form(request, session.folder, session.most_bytes)
         if sent.file is None:
-            raise BadUsage("No file was chosen. Choose one, and send it again.")
+            raise refuse("No file was chosen. Choose one, and send it again.")
     except BadUsage as error:
         return welcome(request, str(error))
-    return _show_data(session.open(sent.file, sent.file.name))
+    work = await run_in_threadpool(session.open, sent.file, sent.file.name)
+    return go(f"/data/{work.name}")
 
 
-async def open_path(request: Request) -> Response:
+def open_path(request: Request, sent: dict[str, str]) -> Response:
     """Read a file of this machine where it is."""
-    session, form = session_of(request), await request.form()
+    session, text = session_of(request), sent.get("path", "")
     try:
-        path = _find(str(form.get("path", "")))
+        if not text.strip():
+            raise refuse(
+                "No path was given. Type where the file is, such as {path}.",
+                path="/home/ann/answers.xlsx",
+            )
+        path = find_path(text)
+        find_files(path)
     except BadUsage as error:
         return welcome(request, str(error))
     session.recent.add(path)
-    return _show_data(session.open(path))
+    return go(f"/data/{session.open(path).name}")
 
 
-def _find(text: str) -> Path:
-    """Return the file that somebody names, also in the quotes that file managers add."""
-    if not text.strip():
-        raise BadUsage("No path was given. Type where the file is, such as /home/ann/answers.xlsx.")
-    path = find_path(text)
-    find_files(path)
-    return path
-
-
-async def take_example(request: Request) -> Response:
+def take_example(request: Request, sent: dict[str, str]) -> Response:
     """Work on bundled answers."""
-    session, form = session_of(request), await request.form()
-    example = EXAMPLES.get(str(form.get("name", "")))
+    session, example = session_of(request), EXAMPLES.get(sent.get("name", ""))
     if example is None:
-        return welcome(request, "There is no such example.")
+        return welcome(request, tell("There is no such example."))
     path = write_example(example, session.folder)
-    return _show_data(session.open(path, example.name, example.options))
+    return go(f"/data/{session.open(path, example.name, example.options).name}")
 
 
-async def forget(request: Request) -> Response:
-    """Take one path or all of them off the list."""
-    form = await request.form()
-    session_of(request).recent.forget(str(form.get("path", "")))
+def forget(request: Request, sent: dict[str, str]) -> Response:
+    """Take one file or all of them off the list."""
+    session_of(request).recent.forget(sent.get("path", ""))
     return go("/")
-
-
-def _show_data(work: Work) -> Response:
-    return go(f"/data/{work.name}")
 
 
 ROUTES = (
     Route("/", welcome),
     Route("/upload", upload, methods=["POST"]),
-    Route("/open", open_path, methods=["POST"]),
-    Route("/example", take_example, methods=["POST"]),
-    Route("/forget", forget, methods=["POST"]),
+    Route("/open", taking_form(open_path), methods=["POST"]),
+    Route("/example", taking_form(take_example), methods=["POST"]),
+    Route("/forget", taking_form(forget), methods=["POST"]),
 )
