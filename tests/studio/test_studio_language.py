@@ -9,7 +9,7 @@ from importlib.resources import files
 import pytest
 from starlette.testclient import TestClient
 
-from catalogues import Bracketed, english_in, outside, read_catalogue
+from catalogues import SENTENCES, Bracketed, english_in, outside, read_catalogue
 from discreet.studio.kept_files import Home, Recent
 from discreet.studio.language import COOKIE, prefer_language
 from discreet.studio.safety import Keys
@@ -155,6 +155,7 @@ NAMES = {
         "spending",
     ),
     *("estimated", "wellbeing", "policy", "toml", "key", "many", "below"),
+    *("Deutsch", "Español", "gaussian"),
 }
 
 
@@ -164,17 +165,24 @@ def check_words(text):
     return {word for word in outside(said) if not re.fullmatch(r"[0-9a-f]{2,}|UTC|T", word)} - NAMES
 
 
+class Known(Bracketed):
+    """A bracketed language in which names and numbers, which are not listed, stay as they are."""
+
+    def get(self, key, default):
+        return super().get(key, default) if key[:2] in SENTENCES else default
+
+
 @pytest.fixture
 def bracketed(monkeypatch):
-    spoken = Language("de", Bracketed())
+    spoken = Language("de", Known())
     for module in ("studio.language", "report.spending"):
         monkeypatch.setattr(f"discreet.{module}.load_words", lambda _: spoken)
 
 
 @pytest.mark.usefixtures("bracketed")
 def test_every_word_of_the_pages_comes_from_the_catalogue(studio):
-    for page in list_pages(studio):
-        assert check_words(studio.get(page).text) == set(), page
+    left = {page: check_words(studio.get(page).text) for page in list_pages(studio)}
+    assert {page: words for page, words in left.items() if words} == {}
 
 
 @pytest.mark.usefixtures("bracketed")

@@ -86,7 +86,7 @@ READ = {part.name: part.label for part in READING} | {
 def _say_settings(settings: Mapping[str, Any]) -> str:
     """Return the settings of a calibration in words."""
     words = [
-        tell.term(part.choices[settings[part.name]]).partition(":")[0]
+        tell.term(part.choices[settings[part.name]])
         if part.choices
         else tell("scale {numbers}", numbers=settings[part.name])
         for part in FIELDS

@@ -48,7 +48,8 @@ TERMS = (
     *(mark("ability"), mark("SE"), mark("scaled"), mark("scaled SE"), mark("95% from"), mark("to")),
     *(mark("difficulty"), mark("location"), mark("infit"), mark("infit t"), mark("outfit")),
     *(mark("outfit t"), mark("corr."), mark("expected"), mark("status"), mark("flag")),
-    *(mark("unexpected answers"), mark("too predictable")),
+    *(mark("unexpected answers"), mark("too predictable"), mark("standard error")),
+    *(mark("mean square; 1 is expected"), mark("standardised; beyond 2 hardly chance")),
 )
 
 
@@ -353,7 +354,10 @@ def _show_table(summary: CalibrationSummary, names: list[str], start: str) -> Ma
         place = [column.title for column in columns].index("answered")
         columns.insert(place + 1, HtmlColumn("percent", percent, 0))
     flag = replace(columns[-1], values=[tell.term(word) for word in columns[-1].values])
-    columns = [replace(one, title=tell.term(one.title)) for one in (*columns[:-1], flag)]
+    columns = [
+        replace(one, title=tell.term(one.title), meaning=tell.term(one.meaning))
+        for one in (*columns[:-1], flag)
+    ]
     if len(names) == table.rows:
         columns.insert(1, HtmlColumn(tell("name"), names[:MOST_PERSONS]))
     has_pages = summary.test.statistics is not None and "persons" in summary.tables
