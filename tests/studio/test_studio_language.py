@@ -156,6 +156,8 @@ NAMES = {
     ),
     *("estimated", "wellbeing", "policy", "toml", "key", "many", "below"),
     *("Deutsch", "Español", "gaussian"),
+    # Remarks on items, which the report makes in English.
+    *("disordered", "differs", "by"),
 }
 
 

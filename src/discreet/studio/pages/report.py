@@ -50,6 +50,9 @@ TERMS = (
     *(mark("outfit t"), mark("corr."), mark("expected"), mark("status"), mark("flag")),
     *(mark("unexpected answers"), mark("too predictable"), mark("standard error")),
     *(mark("mean square; 1 is expected"), mark("standardised; beyond 2 hardly chance")),
+    *(mark("logits; harder is larger"), mark("of the answer with ability"), mark("% right")),
+    *(mark("what the correlation is by the model"), mark("mean score"), mark("remarks")),
+    *(mark("items with a remark"), mark("items without a number"), mark("items with a number")),
 )
 
 
@@ -75,6 +78,8 @@ def show_report(request: Request) -> Response:
         "verdict": "What to know and what to do" if findings else "Nothing wrong was found",
         "findings": [plain_finding(finding) for finding in findings],
         "checked": plain_words(summary.values["checked"]),
+        "columns": translate_heads(summary.values["columns"]),
+        "kinds": {tag: tell.term(words) for tag, words in summary.values["kinds"].items()},
         "wide_wright": summary.test.wright and draw_wright(summary.test.wright, wide=True),
         "narrow_wright": summary.values["wright"],
         "links": [f"{start}/items/{number}" for number in range(len(summary.estimate.items))],
@@ -186,8 +191,7 @@ USES = {
 def _say_extremes(test: Diagnosis) -> str:
     """Name the extreme items, in words that fit a test or a questionnaire."""
     extremes = {"low": test.summary.easiest, "high": test.summary.hardest}
-    is_survey = test.estimate.ladder is not None and len(set(test.estimate.steps)) == 1
-    if is_survey:
+    if test.estimate.has_steps and len(set(test.estimate.steps)) == 1:
         return tell("Answered highest: {low}. Answered lowest: {high}.", **extremes)
     return tell("Hardest: {high}. Easiest: {low}.", **extremes)
 
@@ -354,10 +358,7 @@ def _show_table(summary: CalibrationSummary, names: list[str], start: str) -> Ma
         place = [column.title for column in columns].index("answered")
         columns.insert(place + 1, HtmlColumn("percent", percent, 0))
     flag = replace(columns[-1], values=[tell.term(word) for word in columns[-1].values])
-    columns = [
-        replace(one, title=tell.term(one.title), meaning=tell.term(one.meaning))
-        for one in (*columns[:-1], flag)
-    ]
+    columns = translate_heads([*columns[:-1], flag])
     if len(names) == table.rows:
         columns.insert(1, HtmlColumn(tell("name"), names[:MOST_PERSONS]))
     has_pages = summary.test.statistics is not None and "persons" in summary.tables
@@ -368,8 +369,17 @@ def _show_table(summary: CalibrationSummary, names: list[str], start: str) -> Ma
         "links": [f"{start}/{n}" for n in range(first_rows.rows)] if has_pages else None,
         "tags": [FLAGS.get(word, "fine") for word in first_rows.columns["flag"]],
         "kinds": {tag: tell.term(flag) for flag, tag in FLAGS.items() if flag in flags},
-        "histogram": draw_histogram(table.columns["ability"]),
+        "histograms": [draw_histogram(table.columns["ability"], width) for width in (720, 360)],
     }
+
+
+def translate_heads(columns: Sequence[HtmlColumn]) -> list[HtmlColumn]:
+    """Return columns under the titles of the reader's language."""
+    titles = [(tell.term(one.title), tell.term(one.meaning)) for one in columns]
+    return [
+        replace(one, title=title, meaning=meaning)
+        for one, (title, meaning) in zip(columns, titles, strict=True)
+    ]
 
 
 def _list_percent(summary: CalibrationSummary, table: AnalysisTable) -> list[float]:
@@ -382,7 +392,7 @@ def _list_percent(summary: CalibrationSummary, table: AnalysisTable) -> list[flo
     return [100.0 * score / (top * answered) if answered else nan for score, answered in pairs]
 
 
-def draw_histogram(abilities: Sequence[float]) -> Sheet | None:
+def draw_histogram(abilities: Sequence[float], width: int) -> Sheet | None:
     """Draw how many persons have which ability."""
     finite = np.array([value for value in abilities if value is not None and isfinite(value)])
     if len(finite) < FEWEST_BARS:
@@ -399,7 +409,7 @@ def draw_histogram(abilities: Sequence[float]) -> Sheet | None:
             low=minus(f"{finite.min():.1f}"),
             high=minus(f"{finite.max():.1f}"),
         ),
-        width=720,
+        width=width,
         height=240,
         top=24,
     )
