@@ -18,7 +18,7 @@ from hashlib import file_digest
 from importlib.resources import files
 from json import JSONDecodeError, dumps, loads
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from discreet.atomic import PRIVACY_FILE, PRIVATE_FOLDER, hold_lock, make_folder, write_text
 from discreet.datasets import lsat
@@ -162,50 +162,34 @@ def digest_file(path: Path) -> str:
         return file_digest(file, "sha256").hexdigest()
 
 
-@dataclass(frozen=True)
-class Example:
-    """Answers to try things with: a name, what they are, how they are read and written."""
+class Example(NamedTuple):
+    """Answers to try things with: a name, what they are, their table, and how it is read."""
 
     name: str
     about: str
-    write: Callable[[Path], None]
-    options: Mapping[str, Any] = field(default_factory=dict)
+    write: Callable[[], str]
+    options: Mapping[str, Any]
 
 
-def _write_lsat(path: Path) -> None:
+def _write_lsat() -> str:
     answers = lsat()
     rows = answers.store.rows(0, answers.n_persons).tolist()
-    lines = [",".join(answers.items), *(",".join(map(str, row)) for row in rows)]
-    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return "\n".join([",".join(answers.items), *(",".join(map(str, row)) for row in rows), ""])
 
 
-def _write_wellbeing(path: Path) -> None:
-    with (files("discreet") / "data" / "wellbeing.csv").open("rb") as bundled:
-        path.write_bytes(bundled.read())
-
-
+_LSAT = mark(
+    "A test: right and wrong answers. Section 6 of the Law School Admission Test: 1,000 persons, "
+    "5 items."
+)
+_WELLBEING = mark(
+    "A questionnaire: answers from never to always. Twelve questions on well-being, 600 persons, "
+    "five categories. Simulated."
+)
+_TABLE = files("discreet") / "data" / "wellbeing.csv"
 #: By the names of their files.
 EXAMPLES = {
-    one.name: one
-    for one in (
-        Example(
-            "lsat.csv",
-            mark(
-                "A test: right and wrong answers. Section 6 of the Law School Admission Test: "
-                "1,000 persons, 5 items."
-            ),
-            _write_lsat,
-        ),
-        Example(
-            "wellbeing.csv",
-            mark(
-                "A questionnaire: answers from never to always. Twelve questions on well-being, "
-                "600 persons, five categories. Simulated."
-            ),
-            _write_wellbeing,
-            {"group": ["age"]},
-        ),
-    )
+    "lsat.csv": Example("lsat.csv", _LSAT, _write_lsat, {}),
+    "wellbeing.csv": Example("wellbeing.csv", _WELLBEING, _TABLE.read_text, {"group": ["age"]}),
 }
 
 
@@ -218,7 +202,7 @@ def write_example(example: Example, folder: Path) -> Path:
     examples.mkdir(mode=0o700, exist_ok=True)
     path = examples / example.name
     if not path.exists():
-        example.write(path)
+        path.write_text(example.write(), "utf-8")
     return path
 
 

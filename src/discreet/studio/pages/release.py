@@ -100,7 +100,8 @@ def show_form(
     changed = form_values or _say_before(session, work, request.query_params)
     values = {
         "problem": problem,
-        "looked": say_looked(session, work),
+        "seen": session.find_seen(work),
+        "was_refused": session.was_refused(work),
         "first": (KIND, EDITION),
         "person": PERSON_FIELD,
         "written": WRITTEN,
@@ -256,68 +257,40 @@ def _show_review(request: Request, ticket: Ticket, problem: str) -> Response:
     if ticket.terms is None or ticket.work is None:
         raise not_found("There is nothing to review here.")
     try:
-        values = {"refused": False, **_review(ticket.work, ticket.terms)}
+        values = {"refused": False, **_review(ticket.terms)}
     except DiscreetError as error:
         values, problem = {"refused": True}, problem or str(error)
-    inspection_notice = say_looked(session, session.works.get(ticket.work.name, ticket.work))
-    values |= {"problem": problem, "looked": inspection_notice, "same": write_release(ticket)}
-    values |= {"twin": session.find_same(ticket), "terms": ticket.terms}
-    return _show_page("review.html", ticket, values)
+    work = session.works.get(ticket.work.name, ticket.work)
+    values |= {"seen": session.find_seen(work), "was_refused": session.was_refused(work)}
+    values |= {"problem": problem, "twin": session.find_same(ticket), "terms": ticket.terms}
+    return _show_page("review.html", ticket, {**values, "same": write_release(ticket)})
 
 
-def _review(work: Work, terms: ReleaseForm) -> dict[str, Any]:
+def _review(terms: ReleaseForm) -> dict[str, Any]:
     """Return what a release will cost and say."""
-    preview = terms.preview()
-    study = predict(terms, preview.order)
-    statement = make_statement(preview.record)
-    names = list(preview.order.public.items)
-    population = terms.spec.identity.population
-    before = Ledger.open(terms.ledger).history().left(population)[0]
-    return {
-        "facts": {
-            tell("answers"): work.title,
-            tell("items"): tell.number(len(names)),
-            tell("epsilon"): f"{terms.spec.budget.epsilon:g}",
-            tell("left before"): f"{before:.3g}",
-            tell("left after it"): f"{preview.left:.3g}",
-            tell("charged to"): f"{terms.ledger.stem}, {name_population(population, tell)}",
-        },
-        "names": names,
-        "name_some": partial(name_some, tell=tell),
-        "sum": _say_sum(before, terms.spec.budget.epsilon, preview.left),
+    preview, population = terms.preview(), terms.spec.identity.population
+    study, names = predict(terms, preview.order), preview.order.public.items
+    forecast = (
+        {}
+        if study is None
+        else {
+            "costs": list_costs(study),
+            "share": show_predicted_share(study.order_probability),
+            "plan": f"/plan?{urlencode(_list_sizes(study))}",
+        }
+    )
+    return forecast | {
+        "study": study,
+        "budget": terms.spec.budget,
+        "before": Ledger.open(terms.ledger).history().left(population)[0],
+        "preview": preview,
+        "account": f"{terms.ledger.stem}, {name_population(population, tell)}",
+        "names": name_some(names, 12, tell),
         "alike": _list_alike(terms, preview.order),
-        "choice": preview.order.choice,
-        **({"costs": None} if study is None else _forecast(study)),
-        "statement": statement,
+        "statement": make_statement(preview.record),
         "language": speak(preview.record).language,
         "points": list_nist_points(preview.record),
     }
-
-
-def _forecast(study: Plan) -> dict[str, Any]:
-    """Return what is predicted for a release."""
-    return {
-        "costs": list_costs(study),
-        "cost": say_costs(study),
-        "warnings": study.warnings,
-        "accuracy": study.accuracy,
-        "plan": f"/plan?{urlencode(_list_sizes(study))}",
-    }
-
-
-def _say_sum(before: float, epsilon: float, after: float) -> str:
-    """Say why more is left than a subtraction gives; empty where nothing is to be said."""
-    if after <= 1.001 * (before - epsilon):
-        return ""
-    return tell(
-        "{before} less {epsilon} would be {difference}. {after} is left because the noise of "
-        "several releases hides a person better than each alone: their epsilons together count "
-        "for less than their sum.",
-        before=f"{before:.3g}",
-        epsilon=f"{epsilon:g}",
-        difference=f"{max(0.0, before - epsilon):.3g}",
-        after=f"{after:.3g}",
-    )
 
 
 #: By these a release of an earlier day is recognised: public parameters, and never the answers.
@@ -489,56 +462,6 @@ def _vary(setting: Setting) -> Iterator[tuple[str, Setting]]:
     yield tell("twice as many persons"), replace(setting, persons=2 * setting.persons)
     relation, words = OTHER[setting.neighbours]
     yield tell.term(words), replace(setting, neighbours=relation)
-
-
-def say_costs(study: Plan) -> str:
-    """Say what privacy costs in this release."""
-    return tell(
-        "The published numbers will typically be off by {error} logits; without privacy it would "
-        "be {without}. That is as if {lost} of the {count} persons had not answered. Two items "
-        "half a logit apart come out in the right order {share} of the time.",
-        error=f"{study.rmse:.2f}",
-        without=f"{study.rmse_without_privacy:.2f}",
-        lost=tell.number(study.persons - study.equivalent_persons),
-        count=tell.number(study.persons),
-        share=show_predicted_share(study.order_probability),
-    )
-
-
-def say_looked(session: StudioSession, work: Work) -> Mapping[str, Any]:
-    """Say what has been seen of the answers in this studio, and what follows for the promise."""
-    seen_work, was_refused = session.find_seen(work), session.was_refused(work)
-    if seen_work is None:
-        words = tell.term(REFUSED if was_refused else UNSEEN)
-        return {"looked": was_refused, "words": words}
-    words = tell("You have looked at these answers in this studio.")
-    if seen_work.runs:
-        words = tell.count(
-            len(seen_work.runs),
-            "You have looked at these answers in this studio and calibrated them {number} time.",
-            "You have looked at these answers in this studio and calibrated them {number} times.",
-        )
-    return {"looked": True, "words": f"{words} {tell.term(SEEN)}"}
-
-
-UNSEEN = mark(
-    "Nobody has looked at these answers in this studio. Keep it so until the release is made: then "
-    "nobody can have chosen anything by what stands in them."
-)
-REFUSED = mark(
-    "Nobody has looked at these answers in this studio, but a release of them was refused, and the "
-    "refusal told something about them. Readers will be told that the answers were looked at. "
-    "Change only what your own papers say was wrong."
-)
-SEEN = mark(
-    "Readers will be told that the answers were looked at before the list of items, the cap, "
-    "epsilon, delta and the mechanism were set. So all that you type here has to come from "
-    "somewhere else: the test plan, the questionnaire, a decision of your office. If something was "
-    "chosen because of what you saw, the promise does not hold: do not release. What reads the "
-    "file (the key, codes for missing answers, which column is what) has to be what the code book "
-    "says. And what you saw stays confidential: publishing it beside the release undoes the "
-    "protection."
-)
 
 
 ROUTES = (

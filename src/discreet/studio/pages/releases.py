@@ -63,25 +63,12 @@ def look_up(path: Path) -> Made:
         return Made(path, problem=str(error))
 
 
-@dataclass(frozen=True)
-class Waiting:
-    """A release that was paid for and has not arrived."""
-
-    ledger: ListedLedger
-    entry: LedgerEntry
-
-    @property
-    def needs_answers(self) -> bool:
-        """Whether its values have to be drawn still."""
-        return not self.entry.has_values
-
-
-def find_waiting(session: StudioSession, listed: list[ListedLedger]) -> list[Waiting]:
-    """Return what was paid for and is neither here nor being made."""
+def find_waiting(session: StudioSession) -> list[tuple[ListedLedger, LedgerEntry]]:
+    """Return what was paid for and is neither here nor being made, with its ledger."""
     running = {name for name, one in list(session.tickets.items()) if _is_running(one)}
     return [
-        Waiting(one, entry)
-        for one in listed
+        (one, entry)
+        for one in list_ledgers(session)
         if one.history is not None
         for entry in list_waiting(one.history)
         if entry.reservation not in running
@@ -98,7 +85,7 @@ def show_releases(request: Request, problem: str = "") -> Response:
     values = {
         "problem": problem,
         "running": [one for one in session.tickets.values() if _is_running(one)],
-        "waiting_for": find_waiting(session, list_ledgers(session)),
+        "waiting_for": find_waiting(session),
         "made": [look_up(path) for path in session.home.list_releases().values()],
         "home": session.home.releases,
         "put_away": session.home.put_away,

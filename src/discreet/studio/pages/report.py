@@ -73,7 +73,6 @@ def show_report(request: Request) -> Response:
         **asked,
         "warnings": run.job.outcome.warnings,
         "files": name_files(summary),
-        "parts": PARTS,
         "judgement": judge_test(summary),
         "verdict": "What to know and what to do" if findings else "Nothing wrong was found",
         "findings": [plain_finding(finding) for finding in findings],
@@ -86,24 +85,6 @@ def show_report(request: Request) -> Response:
         "same": write_run(work, run),
     }
     return show("report.html", values, Secrecy.CONFIDENTIAL, work, run)
-
-
-#: Blocks of the report's template that the page folds, with what they are called.
-PARTS = {
-    "all_items": mark("All items"),
-    "pictures": mark("Pictures"),
-    "tests": mark("Tests of the model"),
-    "thresholds": mark("Thresholds and categories"),
-    "chosen": mark("What was chosen"),
-    "groups": mark("Differences between groups"),
-    "pairs": mark("Dependent pairs"),
-    "dimensions": mark("One thing or several"),
-    "order": mark("Answers in order"),
-    "misfits": mark("Persons with odd answers"),
-    "scores": mark("From score to ability"),
-    "methods": mark("Methods, for a paper"),
-    "computed": mark("How it was computed"),
-}
 
 
 @dataclass(frozen=True)
