@@ -23,7 +23,7 @@ from functools import cache
 
 import numpy as np
 
-from discreet.privacy.accounting.gaussian import largest_mu
+from discreet.privacy.accounting.spend import largest_mu
 
 NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(31)
 WEIGHTS = _WEIGHTS / _WEIGHTS.sum()

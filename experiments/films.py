@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from discreet.answers.responses import Responses
-from discreet.datasets.films import binarise_ratings, movielens
+from discreet.datasets import binarise_ratings, movielens
 from experiments import published
 from experiments.curves import Scene, Setting
 from experiments.panels import Panel, choose_curves, draw_figure

@@ -25,7 +25,7 @@ from typing import Any
 import discreet
 import discreet.publishing.delivery
 from discreet.cli import main
-from discreet.privacy.ledger import values as ledger_values
+from discreet.privacy.ledger import file as ledger_file
 from discreet.privacy.wall import pack_release
 
 ITEMS = [f"q{number}" for number in range(4)]
@@ -255,7 +255,7 @@ class Round:
 
         def prepared() -> int:
             if self.beside:  # as if the values were large
-                ledger_values.INSIDE_BYTES = 10
+                ledger_file.INSIDE_BYTES = 10
             die_at(step, end)
             return action()
 
@@ -395,7 +395,7 @@ def find_uncommitted(one: Round) -> list[str]:
 
 def digest_draw(bundle: Path) -> str:
     parts = pack_release(discreet.read_release(bundle).noisy)
-    return ledger_values.describe_values(parts)["sha256"]
+    return ledger_file.describe_values(parts)["sha256"]
 
 
 def play(one: Round) -> list[str]:

@@ -15,7 +15,7 @@ from discreet.privacy.accounting import check_epsilon
 from discreet.privacy.accounting.additive_noise import _check_sigmas as check_sigmas
 from discreet.privacy.accounting.amplification import CLONES_LOST, shuffled_delta
 from discreet.privacy.accounting.amplification import _check_shuffled as check_shuffled
-from discreet.privacy.accounting.gaussian import GaussianBound
+from discreet.privacy.accounting.spend import GaussianBound
 
 GOLDEN = (math.sqrt(5) - 1) / 2
 

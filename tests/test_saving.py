@@ -7,8 +7,8 @@ import pytest
 
 import discreet
 from discreet import adaptive
-from discreet.errors import BadResponses, BadUsage
-from discreet.results.estimate import Estimate, Solution, Status, WarningKind
+from discreet.errors import BadResponses, BadUsage, WarningKind
+from discreet.results.estimate import Estimate, Solution, Status
 from discreet.saving import Kept, list_kinds, read_result
 
 

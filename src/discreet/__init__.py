@@ -95,97 +95,36 @@ _NAMES = {
 _HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "Bank",
-    "Budget",
-    "Comparisons",
-    "DifTable",
-    "Drift",
-    "Estimate",
-    "FitsByGroup",
-    "Guarantee",
-    "Inspection",
-    "ItemComparison",
-    "Ledger",
-    "Link",
-    "PairCounts",
-    "PersonScores",
-    "Plan",
-    "PrivateRasch",
-    "Published",
-    "PublishedRanking",
-    "RankRanges",
-    "Ranking",
-    "Rasch",
-    "Ratings",
-    "Reading",
-    "ReadingWords",
-    "Responses",
-    "Scale",
-    "Strengths",
-    "__version__",
-    "adaptive",
-    "approve",
-    "check_ledger",
-    "compare_items",
-    "correction_notice",
-    "count_comparisons",
-    "count_pairs",
-    "create_bank",
-    "datasets",
-    "errors",
-    "find_dif",
-    "find_drift",
-    "fit",
-    "grow_bank",
-    "inspect_table",
-    "item_information",
-    "link_calibrations",
-    "load",
-    "next_item",
-    "plan",
-    "propose",
-    "rank",
-    "rank_comparisons",
-    "rank_ranges",
-    "read_bank",
-    "read_comparisons",
-    "read_ratings",
-    "read_release",
-    "read_released_ranking",
-    "read_responses",
-    "refit",
-    "release",
-    "release_comparisons",
-    "release_request",
-    "resume_release",
-    "score",
-    "simulate",
-    "simulate_comparisons",
-    "simulate_ratings",
-    "verify",
-    "withdrawal_notice",
-    "write_bank",
-]
+    "Bank", "Budget", "Comparisons", "DifTable", "Drift", "Estimate", "FitsByGroup",
+    "Guarantee", "Inspection", "ItemComparison", "Ledger", "Link", "PairCounts", "PersonScores",
+    "Plan", "PrivateRasch", "Published", "PublishedRanking", "RankRanges", "Ranking", "Rasch",
+    "Ratings", "Reading", "ReadingWords", "Responses", "Scale", "Strengths", "__version__",
+    "adaptive", "approve", "check_ledger", "compare_items", "correction_notice",
+    "count_comparisons", "count_pairs", "create_bank", "datasets", "errors", "find_dif",
+    "find_drift", "fit", "grow_bank", "inspect_table", "item_information", "link_calibrations",
+    "load", "next_item", "plan", "propose", "rank", "rank_comparisons", "rank_ranges",
+    "read_bank", "read_comparisons", "read_ratings", "read_release", "read_released_ranking",
+    "read_responses", "refit", "release", "release_comparisons", "release_request",
+    "resume_release", "score", "simulate", "simulate_comparisons", "simulate_ratings", "verify",
+    "withdrawal_notice", "write_bank",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     home = f"discreet.{_HOME.get(name, name)}"
-    if name.startswith("_") or find_spec(home) is None:
-        raise AttributeError(f"module 'discreet' has no attribute {name!r}.{_hint(name)}")
+    message = f"module 'discreet' has no attribute {name!r}."
+    if name.startswith("_"):
+        raise AttributeError(message)
+    hints = importlib.import_module("discreet.hints")
+    if find_spec(home) is None:
+        meant = hints.suggest(name, __all__, hints.CALLS) or f"It has {', '.join(__all__)}."
+        raise AttributeError(f"{message} {meant}")
     module = importlib.import_module(home)
     value = getattr(module, name) if name in _HOME else module
     if isinstance(value, FunctionType):
-        value = importlib.import_module("discreet.hints").explain_call(value)
+        value = hints.explain_call(value)
     globals()[name] = value
     return value
-
-
-def _hint(name: str) -> str:
-    """Return what somebody may have meant by a name that is not there."""
-    if name.startswith("_"):
-        return ""
-    hints = importlib.import_module("discreet.hints")
-    return " " + (hints.suggest(name, __all__, hints.CALLS) or f"It has {', '.join(__all__)}.")
 
 
 def __dir__() -> list[str]:

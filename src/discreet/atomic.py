@@ -77,33 +77,21 @@ def _release(handle: int) -> None:
         os.close(handle)
 
 
-@contextmanager
-def _closing(handle: int) -> Iterator[int]:
-    """Close a descriptor when the block ends, however it ends."""
-    try:
-        yield handle
-    finally:
-        os.close(handle)
-
-
 def _open_locked(path: Path, busy: DiscreetError) -> int:
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     while True:
-        handle = os.open(path, flags, PRIVATE)
-        try:
-            _lock(handle)
+        with ExitStack() as stack:
+            handle = os.open(path, flags, PRIVATE)
+            stack.callback(os.close, handle)
+            try:
+                _lock(handle)
+            except OSError as error:
+                is_held = error.errno in (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)
+                raise (busy if is_held else error) from None
             # Its last holder may have removed the file between our two steps: then hold a new one.
             if os.fstat(handle).st_nlink:
+                stack.pop_all()
                 return handle
-        except OSError as error:
-            os.close(handle)
-            if error.errno in (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK):
-                raise busy from None
-            raise
-        except BaseException:
-            os.close(handle)
-            raise
-        os.close(handle)
 
 
 PRIVATE, PUBLIC = 0o600, 0o644
@@ -176,21 +164,16 @@ def appearing(path: Path) -> Iterator[Path]:
         with naming(path):
             yield part
             _finish(part, PRIVATE)
-            _move_new(part, path)
+            try:
+                os.link(part, path)
+            except FileExistsError:
+                raise
+            except OSError:  # a disk without links: take the name first
+                create_private(path)
+                part.replace(path)
     finally:
         part.unlink(missing_ok=True)
     sync_folder(path.parent)
-
-
-def _move_new(part: Path, path: Path) -> None:
-    """Give a file its name, unless another has it."""
-    try:
-        os.link(part, path)
-    except FileExistsError:
-        raise
-    except OSError:  # a disk without links: take the name first
-        create_private(path)
-        part.replace(path)
 
 
 def make_folder(folder: Path, *, private: bool = True) -> list[Path]:
@@ -221,7 +204,8 @@ def make_temporary(parent: Path, prefix: str) -> Path:
 
 def create_private(path: Path) -> None:
     """Make an empty file of the owner's; whatever writes into it later keeps its mode."""
-    with _closing(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE)) as handle:
+    handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE)
+    with os.fdopen(handle, "wb"):
         _set_mode(handle, PRIVATE)
 
 
@@ -231,9 +215,9 @@ def _set_mode(handle: int, mode: int) -> None:
 
 
 def _finish(path: Path, mode: int) -> None:
-    with _closing(os.open(path, os.O_RDWR)) as handle:  # Windows syncs what it may write
-        sync_file(handle)
-        _set_mode(handle, mode)
+    with path.open("r+b") as file:  # Windows syncs what it may write
+        sync_file(file.fileno())
+        _set_mode(file.fileno(), mode)
 
 
 def sync_file(handle: int) -> None:
@@ -247,8 +231,11 @@ def sync_file(handle: int) -> None:
 def sync_folder(folder: Path) -> None:
     """Make names in a folder as lasting as the files behind them, where a folder can be opened."""
     if fcntl is not None:
-        with _closing(os.open(folder, os.O_RDONLY)) as handle:
+        handle = os.open(folder, os.O_RDONLY)
+        try:
             os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 #: How long to wait, again and again, for a program that has a file open: scanners soon let go.
@@ -305,19 +292,27 @@ def refuse_name(path: PurePath) -> None:
                 )
 
 
+# The word is part of the names: a file that leaves its folder still says what it is.
+CALIBRATION_FILE = "calibration.confidential.json"
+REPORT_FILE = "report.confidential.html"
+WORKBOOK_FILE = "analysis.confidential.xlsx"
+#: Files of the tables of an analysis, by their names.
+TABLE_FILES = {
+    name: f"{name}.confidential.csv"
+    for name in (
+        *("items", "thresholds", "categories", "persons", "persons_sample", "raw_scores"),
+        *("tests", "andersen", "wald", "pairs"),
+        *("dimensions", "contrast", "groups", "options", "reliability", "labels"),
+    )
+}
+#: All that a calibration may write; which of the tables there are depends on the answers.
+CALIBRATION_FILES = (*TABLE_FILES.values(), WORKBOOK_FILE, CALIBRATION_FILE, REPORT_FILE)
 PRIVACY_FILE = "privacy.json"
 #: Every file that a release has had: what ``force`` may replace.
 RELEASE_FILES = {
-    PRIVACY_FILE,
-    "difficulties.csv",
-    "strengths.csv",
-    "thresholds.csv",
-    "statement.md",
-    "statement.en.md",
-    "registry.yaml",
-    "report.html",
-    "noisy.npz",
-}
+    PRIVACY_FILE, "difficulties.csv", "strengths.csv", "thresholds.csv", "statement.md",
+    "statement.en.md", "registry.yaml", "report.html", "noisy.npz",
+}  # fmt: skip
 
 BLOCK = 1 << 20
 
@@ -340,7 +335,11 @@ class StagedFolder:
         """Write the files and move them into place, an earlier release out of the way."""
         (self.stage / "room").unlink()
         for name, content in files.items():
-            _write_public(self.stage / name, as_bytes(content))
+            with (self.stage / name).open("wb") as file:
+                file.write(as_bytes(content))
+                file.flush()
+                sync_file(file.fileno())
+            (self.stage / name).chmod(PUBLIC)
         self.stage.chmod(PUBLIC_FOLDER)
         sync_folder(self.stage)
         if self.target.exists():
@@ -374,27 +373,26 @@ def hold_place(
         target.parent / f".discreet-{mark}.{end}" for end in ("lock", "part", "old")
     )
     staged_folder = StagedFolder(target, stage, old)
-    with _telling_filled(staged_folder), ExitStack() as stack:
-        with _explaining(target):
-            stack.callback(_remove_empty, make_folder(target.parent, private=False))
-            stack.enter_context(hold_lock(lock, _busy(target), remove=True))
-            _restore(staged_folder)
-            _check_target(target, force=force)
-            stack.callback(shutil.rmtree, stage, ignore_errors=True)
-            _prove(staged_folder, room)
-        yield staged_folder
-
-
-@contextmanager
-def _telling_filled(staged_folder: StagedFolder) -> Iterator[None]:
-    """Say of a failure that came after the folder had appeared that the folder is complete."""
+    busy = BadUsage(
+        f"{target}: another process is writing a release here. Wait for it, or choose another "
+        "folder."
+    )
     try:
-        yield
+        with ExitStack() as stack:
+            with _explaining(target):
+                stack.callback(_remove_empty, make_folder(target.parent, private=False))
+                stack.enter_context(hold_lock(lock, busy, remove=True))
+                _restore(staged_folder)
+                _check_target(target, force=force)
+                stack.callback(shutil.rmtree, stage, ignore_errors=True)
+                stage.mkdir(PRIVATE_FOLDER)
+                (stage / target.name).mkdir()  # the name may be too long for this disk
+                (stage / target.name).rmdir()
+                staged_folder.make_room(room)
+            yield staged_folder
     except BaseException as error:
         if staged_folder.is_filled:
-            error.add_note(
-                f"This came after the bundle was written: {staged_folder.target} is complete."
-            )
+            error.add_note(f"This came after the bundle was written: {target} is complete.")
         raise
 
 
@@ -410,14 +408,6 @@ def _restore(staged_folder: StagedFolder) -> None:
     if staged_folder.old.exists() and not staged_folder.target.exists():
         staged_folder.old.rename(staged_folder.target)
     shutil.rmtree(staged_folder.old, ignore_errors=True)
-
-
-def _prove(staged_folder: StagedFolder, room: int) -> None:
-    staged_folder.stage.mkdir(0o700)
-    trial = staged_folder.stage / staged_folder.target.name
-    trial.mkdir()  # the name may be too long for this disk
-    trial.rmdir()
-    staged_folder.make_room(room)
 
 
 def _check_target(target: Path, *, force: bool) -> None:
@@ -438,17 +428,11 @@ def _check_target(target: Path, *, force: bool) -> None:
             f"{target} is {'where you are' if target.is_dir() else 'a file'}, not an earlier "
             "release, so it is not replaced. Choose another folder."
         )
-    _check_content(target)
-
-
-def _check_content(target: Path) -> None:
-    with os.scandir(target) as entries:
-        is_ours = {
-            entry.name: entry.name in RELEASE_FILES and entry.is_file(follow_symlinks=False)
-            for entry in entries
-        }
-    foreign = sorted(name for name in is_ours if not is_ours[name])
-    if foreign or (is_ours and PRIVACY_FILE not in is_ours):
+    entries = sorted(target.iterdir())
+    names = [entry.name for entry in entries]
+    is_ours = [e.name in RELEASE_FILES and e.is_file() and not e.is_symlink() for e in entries]
+    foreign = [name for name, ours in zip(names, is_ours, strict=True) if not ours]
+    if foreign or (names and PRIVACY_FILE not in names):
         content = f"{foreign[0]!r}, which is" if foreign else f"no {PRIVACY_FILE}, so it is"
         raise BadUsage(
             f"{target} holds {content} not part of a release bundle; the folder is not replaced. "
@@ -469,25 +453,10 @@ def as_bytes(content: str | bytes) -> bytes:
     return content.encode() if isinstance(content, str) else content
 
 
-def _write_public(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        sync_file(file.fileno())
-    path.chmod(PUBLIC)
-
-
 def _remove_empty(folders: Sequence[Path]) -> None:
     for folder in reversed(folders):
         with suppress(OSError):  # it holds what was written
             folder.rmdir()
-
-
-def _busy(target: Path) -> BadUsage:
-    return BadUsage(
-        f"{target}: another process is writing a release here. Wait for it, or choose another "
-        "folder."
-    )
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Everything that can go wrong, each with the exit code the command line gives it.
+"""Everything that can go wrong, each with the exit code the command line gives it; and the logger.
 
 ::
 
@@ -22,18 +22,27 @@
 
 Every message says what was found, where, why it matters and what to do. Messages repeat names from
 files, so each passes through :func:`hide_passwords` and :func:`escape_controls`.
+
+A warning of a result is a :class:`FitWarning`: a string, so that it prints, joins and goes into
+JSON as its sentence. Code that must know what was said asks for the kind, never for words of the
+sentence. Of a release nothing is warned: what its public list names is in it.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import sys
 import unicodedata
-from collections.abc import Mapping
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Self
+from enum import StrEnum
+from typing import Any, Self, TypeVar
 
 # A user and a password before a host, and the words that name a password in other addresses. Too
 # much is hidden rather than too little: a password may hold any sign.
@@ -80,13 +89,12 @@ def escape_controls(text: str) -> str:
     if text.isprintable():
         return text
     allowed = ISOLATES if _has_paired_isolates(text) else ()
-    signs = (
+    return "".join(
         sign
         if sign.isprintable() or sign in allowed or _is_blank_or_joiner(text, index)
-        else _escape(sign)
+        else sign.encode("unicode_escape").decode("ascii")
         for index, sign in enumerate(text)
     )
-    return "".join(signs)
 
 
 #: Characters of a message: names in files may have millions.
@@ -138,10 +146,6 @@ def _is_blank_or_joiner(text: str, index: int) -> bool:
     if text[index] in _JOINERS:
         return len(around) == 2 and around.isprintable() and not any(map(str.isascii, around))
     return unicodedata.category(text[index]) == "Zs"
-
-
-def _escape(sign: str) -> str:
-    return sign.encode("unicode_escape").decode("ascii")
 
 
 def looks_like_address(source: object) -> bool:
@@ -300,6 +304,115 @@ class NoStandardErrors(DiscreetWarning):
     """Standard errors of some or all items are missing; the message says why and what to do."""
 
 
+class WarningKind(StrEnum):
+    """What a warning is about."""
+
+    LEFT_OUT = "left_out"  # items whose answers give no number
+    NOT_LINKED = "not_linked"  # items that the answers do not link to the others
+    SEVERAL_SETS = "several_sets"  # equally large sets of items that nothing links
+    LINKED_BY_ASSUMPTION = "linked_by_assumption"
+    FLAT_ABILITIES = "flat_abilities"
+    REGULARISED = "regularised"
+    NO_STANDARD_ERRORS = "no_standard_errors"
+    COUNTED_TWICE = "counted_twice"  # persons in more than one of the counts that were added
+    ROUTED = "routed"  # earlier answers seem to have chosen later items
+    TRANSPOSED = "transposed"  # so few persons for so many items that rows may be items
+    UNUSED_CATEGORY = "unused_category"  # categories of items with steps that nobody used
+    NO_LABEL = "no_label"  # persons outside every group
+    SMALL_GROUP = "small_group"  # too few persons to compare
+    NOT_COMPARED = "not_compared"  # items that a comparison of groups had to leave out
+    IGNORED = "ignored"  # items that a calibration does not know
+    DRIFTED = "drifted"  # common items that two calibrations disagree about
+    DISPLACED = "displaced"  # anchors that the answers disagree with
+    WEAK_LINK = "weak_link"
+    SAME_PERSONS = "same_persons"  # releases that are linked may be about the same persons
+    WEAK_PLAN = "weak_plan"
+    INCOMPLETE = "incomplete"  # persons left out because answers are missing
+    ROUGH = "rough"  # a p-value from a law that holds for more persons
+    UNDERSTATED_ERRORS = "understated_errors"  # standard errors of abilities that are too small
+    DISTORTED_SCALE = "distorted_scale"  # easier and harder items disagree on abilities
+    SAMPLED = "sampled"  # some persons only, because there are very many
+    UNKNOWN = "unknown"  # read from a file that does not say
+
+
+#: Kinds of warnings about items that took no part.
+DROPPED = (
+    WarningKind.LEFT_OUT,
+    WarningKind.NOT_LINKED,
+    WarningKind.NOT_COMPARED,
+    WarningKind.IGNORED,
+)
+
+
+class FitWarning(str):
+    """A warning of a result.
+
+    Attributes
+    ----------
+    kind
+        What it is about.
+    items
+        The items concerned, all of them; the sentence names a few.
+
+    Examples
+    --------
+    >>> sentence = "no difficulty for 1 item that nobody answered: q9"
+    >>> notice = FitWarning(WarningKind.LEFT_OUT, sentence, ["q9"])
+    >>> print(notice.kind, notice.items)
+    left_out ('q9',)
+    """
+
+    kind: WarningKind
+    items: tuple[str, ...]
+
+    def __new__(cls, kind: WarningKind, sentence: str, items: Iterable[str] = ()) -> Self:
+        self = super().__new__(cls, escape_controls(sentence))
+        self.kind, self.items = kind, tuple(items)
+        return self
+
+    def __getnewargs__(self) -> tuple[WarningKind, str, tuple[str, ...]]:  # type: ignore[override]
+        return self.kind, str(self), self.items
+
+
+_untold = ContextVar("untold", default=False)
+
+
+def warn_of_dropped(notices: Iterable[FitWarning]) -> None:
+    """Warn of items that were left out."""
+    _warn(notices, DROPPED, ItemsLeftOut)
+
+
+def warn_of_missing_errors(notices: Iterable[FitWarning]) -> None:
+    """Warn of standard errors that answers should have given."""
+    _warn(notices, (WarningKind.NO_STANDARD_ERRORS,), NoStandardErrors)
+
+
+def _warn(
+    notices: Iterable[FitWarning], kinds: Collection[WarningKind], category: type[UserWarning]
+) -> None:
+    for notice in () if _untold.get() else notices:
+        if notice.kind in kinds:
+            warnings.warn(str(notice), category, stacklevel=_find_caller())
+
+
+def _find_caller() -> int:
+    """Return how many calls above :func:`_warn` the first program of others is."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("discreet."):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+@contextmanager
+def saying_it_otherwise() -> Iterator[None]:
+    """Warn of nothing inside: whoever calls tells the items itself, in a table or in print."""
+    before = _untold.set(True)
+    try:
+        yield
+    finally:
+        _untold.reset(before)
+
+
 def refuse_address(path: object) -> None:
     """Refuse an address where a file is needed, without repeating it."""
     if looks_like_address(path):
@@ -310,3 +423,43 @@ def refuse_address(path: object) -> None:
             "'postgresql://user@host:5432/database::table'; nothing else is read from or written "
             "to a server."
         )
+
+
+# What is being done, for services: the logger "discreet" of the standard library.
+#
+# One line at the level INFO before and after reading, counting, fitting, scoring and releasing.
+# Lines hold where answers come from (never a query or an address, which may hold data or a
+# password) and how many persons, items and answers there were; those of a release hold public
+# values only, the same whatever the answers are. Nothing is written unless the program asks for it,
+# with ``logging.basicConfig(level="INFO")`` for instance.
+
+LOG = logging.getLogger("discreet")
+LOG.addHandler(logging.NullHandler())
+
+Held = TypeVar("Held")
+
+#: Without a colon, but for the letter of a drive.
+_PATH = re.compile(r"([A-Za-z]:)?[^\s:]+")
+
+
+def name_source(source: Any) -> str:
+    """Say what answers come from: the name of a file, else only the kind.
+
+    Examples
+    --------
+    >>> name_source("logs/may.csv"), name_source("SELECT * FROM t WHERE person = 'ann'")
+    ('logs/may.csv', 'a database or query')
+    """
+    if not isinstance(source, str | os.PathLike):
+        return f"{type(source).__module__.partition('.')[0]} {type(source).__name__}"
+    text = os.fspath(source)
+    is_path = os.path.lexists(text) or (_PATH.fullmatch(text) and not looks_like_address(text))
+    return escape_controls(str(text)) if is_path else "a database or query"
+
+
+def log_answers(answers: Held) -> Held:
+    """Say how many answers were read, and return them."""
+    sized: Any = answers
+    sizes = sized.n_persons, sized.n_items, sized.n_answers
+    LOG.info("read %d persons, %d items, %d answers", *sizes)
+    return answers

@@ -7,6 +7,7 @@ otherwise is found by its spelling.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import wraps
@@ -42,6 +43,10 @@ to_pandas(), and its own {name}:
     iloc loc shape values dtypes
 n_persons and n_items:
     shape size
+to_array():
+    to_numpy numpy array as_array X matrix values
+select([...]):
+    drop filter subset select_items keep_items without
 to_polars():
     polars pl
 to_arrow():
@@ -96,7 +101,7 @@ discreet.fit(frame), or discreet.Responses:
     from_pandas from_dataframe from_frame from_array
 discreet.fit(answers), or discreet.Rasch() for scikit-learn:
     RaschModel rasch Model IRT OnePL OneParameterLogistic onepl PCM pcm RSM calibrate
-    estimate train irt fit_rasch fit_model RM tam mirt eRm OPLM
+    estimate train irt fit_rasch fit_model RM tam mirt eRm OPLM PartialCredit RatingScale
 discreet.fit(answers, facets=["rater"]):
     facets mfrm LLTM many_facet raters
 discreet.fit(answers, anchors=calibration):
@@ -106,7 +111,10 @@ estimate.predict_proba(ability, item) of discreet.fit(answers):
 estimate.plot(), or one of discreet.figures:
     plot show draw plot_items
 discreet.figures.wright_plot(estimate, scores):
-    wright wright_map person_item_map item_map item_person_map
+    wright wright_map person_item_map item_map item_person_map plot_wright plot_wright_map
+    plot_map
+discreet.figures.curve_plot(estimate, items=[...]):
+    plot_icc plot_iccs plot_curves item_curves
 discreet.find_drift(a, b):
     compare drift item_drift compare_estimates diff compare_fits
 discreet.link_calibrations(a, b):
@@ -115,22 +123,25 @@ discreet.find_dif(answers, groups):
     dif detect_dif test_dif dif_analysis find_dif differential_item_functioning mantel_haenszel
 discreet.analysis.measure_fit(answers, estimate):
     item_fit fit_statistics fit_stats infit outfit itemfit person_fit personfit misfit separation
-    reliability person_reliability
+    reliability person_reliability fit_items test_items measure_fit
 discreet.analysis.analyse_distractors(answers, estimate):
     distractors distractor_analysis options
 discreet.analysis.run_andersen(answers):
     andersen andersen_test lrtest lr_test likelihood_ratio_test
+discreet.analysis.run_martin_loef(answers):
+    martin_loef martin_lof MLoef martin_loef_test
 discreet.analysis.correlate_residuals(answers, estimate):
     q3 local_dependence residual_correlations residuals
 discreet.release(answers, epsilon=1.0, items=[...]):
     private_fit dp_fit fit_private privatize privatise publish private anonymize fit_dp
 discreet.score(answers, estimate):
     score abilities ability theta scores person_scores score_persons estimate_ability transform
-    estimate_abilities person_estimates
+    estimate_abilities person_estimates person_parameters person_parameter sum_scores raw_scores
+    total_scores totals
 discreet.score(answers, estimate, plausible=5):
     plausible_values pv
 discreet.rank(estimate, top=10):
-    top hardest easiest top_k rank_items ranking sort
+    top hardest easiest top_k rank_items ranking sort rank
 discreet.rank_comparisons(comparisons):
     bradley_terry bt elo arena leaderboard rank_models
 discreet.analysis.measure_alpha(answers):
@@ -150,11 +161,23 @@ discreet.datasets.lsat():
 discreet.analysis.find_mislabelled(answers, estimate):
     mislabeled find_mislabeled label_errors
 discreet.analysis.check_model(answers):
-    test check validate check_fit model_fit loglik log_likelihood aic bic
+    test check validate check_fit model_fit loglik log_likelihood aic bic check_model
 discreet.create_bank(estimate, scale=..., source=...):
     bank item_bank itembank
 discreet.count_pairs(answers):
     count pairs
+discreet.Scale(slope, intercept):
+    rescale scale_scores to_scale scaled transform_scale
+discreet.inspect_table(source):
+    inspect describe info preview
+discreet.compare_items(estimate, first, second):
+    compare_two difference differences
+discreet.__version__:
+    version
+the command discreet fit FILE --out FOLDER, which writes the report:
+    write_report html_report make_report report
+the command discreet audit --mechanism NAME --epsilon E:
+    audit attack
 discreet.item_information(bank, ability):
     information test_information
 """)
@@ -206,6 +229,16 @@ marginal:
     mml mmle em bock-aitkin
 refined:
     pairwise pair pmle pml
+warm:
+    wle wl weighted
+ml:
+    mle maximum-likelihood
+posterior:
+    eap map bayes
+mantel-haenszel:
+    mh mantel cmh
+likelihood-ratio:
+    lr lrt
 """)
 )
 
@@ -230,11 +263,6 @@ def check_choice_name(subject: str, name: str, choices: Iterable[str]) -> None:
     raise BadUsage(f"there is no {subject} called {name!r}; {ask} one of: {', '.join(listed)}")
 
 
-def is_there(call: str, names: Iterable[str]) -> bool:
-    """Say whether a call begins with one of these names."""
-    return call.partition("(")[0].partition(" ")[0] in names
-
-
 def suggest(name: str, names: Iterable[str], guesses: Mapping[str, str]) -> str:
     """Return the sentence that helps somebody who guessed a name; empty where nothing is near.
 
@@ -248,9 +276,8 @@ def suggest(name: str, names: Iterable[str], guesses: Mapping[str, str]) -> str:
     if call:
         return f"Use {call.format(name=name)}."
     matches = get_close_matches(name, public, 3, 0.6)
-    matches += [each for each in public if len(name) > 2 and name in each and each not in matches][
-        :3
-    ]
+    inside = [each for each in public if len(name) > 2 and name in each and each not in matches]
+    matches += inside[:3]
     return f"Did you mean {' or '.join(matches)}?" if matches else ""
 
 
@@ -266,7 +293,8 @@ class Guessable:
             message = f"{kind!r} object has no attribute {name!r}."
             if not name.startswith("_"):
                 names = list(dict.fromkeys([*getattr(self, "__dict__", ()), *dir(type(self))]))
-                calls = CALLS | {word: call for word, call in ATTRIBUTES if is_there(call, names)}
+                # The name that a call begins with is there.
+                calls = CALLS | {w: c for w, c in ATTRIBUTES if re.split("[( ]", c)[0] in names}
                 public = [each for each in names if not each.startswith("_")]
                 hint = suggest(name, names, calls) or f"It has {', '.join(public)}."
                 message = f"{message} {hint}"

@@ -37,9 +37,8 @@ class NumberName(str):
 def name_id(value: object) -> str:
     """Return the name of an item or a person, whatever it was given as."""
     is_number = isinstance(value, Integral) and not isinstance(value, bool)
-    if is_number and -_LARGEST - 1 <= value <= _LARGEST:  # type: ignore[operator]
-        return NumberName(value)
-    return str(value)
+    is_small = is_number and -_LARGEST - 1 <= value <= _LARGEST  # type: ignore[operator]
+    return NumberName(value) if is_small else str(value)
 
 
 def spell_path(path: str | PathLike[str]) -> str:

@@ -95,11 +95,9 @@ class Resources:
     def connect(self, database: Path | None) -> Any:
         """Open DuckDB, on a database file (read only) or without one, with these limits."""
         duckdb = load_duckdb()
+        location = ":memory:" if database is None else str(database)
         try:
-            if database is None:
-                connection = duckdb.connect()
-            else:
-                connection = duckdb.connect(str(database), read_only=True)
+            connection = duckdb.connect(location, read_only=database is not None)
         except duckdb.Error as error:
             raise BadUsage(f"{database} cannot be opened as a DuckDB database: {error}") from None
         connection.execute("SET memory_limit = ?", [f"{max(self.memory // 2, 1 << 27)}B"])
@@ -177,12 +175,10 @@ def available_memory() -> int:
 
 
 def _free_memory() -> int:
-    try:
+    with suppress(OSError, StopIteration, ValueError):
         lines = Path("/proc/meminfo").read_text().splitlines()
         kilobytes = next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))
         return 1024 * int(kilobytes)
-    except (OSError, StopIteration, ValueError):
-        pass
     return machine_memory()
 
 

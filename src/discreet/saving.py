@@ -62,10 +62,12 @@ class Kept:
         """
         from discreet import __version__
 
+        guarantee: Any = getattr(self, "guarantee", None)
+        access = CONFIDENTIAL if self.from_answers else PUBLIC
         document = {
             "format": FORMAT,
             "version": VERSION,
-            "access": _tell_access(self),
+            "access": RELEASED if guarantee is not None and guarantee.is_private else access,
             "discreet": __version__,
             "result": write_value(self),
         }
@@ -151,21 +153,16 @@ def read_result(path: str | PathLike[str]) -> Any:
 @cache
 def find_saved_kind(name: str) -> Any:
     """Return the class that a file calls by its name, or refuse it."""
+    import discreet
+
     if name not in list_kinds(Kept):
-        _load_public(name)
+        for module in (discreet, discreet.analysis, discreet.adaptive):
+            if name in module.__all__:
+                getattr(module, name)  # loads the module that holds it
     kinds = list_kinds(Kept)
     if name not in kinds:
         raise SchemaError(f"files hold no values of the kind {name}")
     return kinds[name]
-
-
-def _load_public(name: str) -> None:
-    """Load the module of a public name; nothing happens where there is no such name."""
-    import discreet
-
-    for module in (discreet, discreet.analysis, discreet.adaptive):
-        if name in module.__all__:
-            getattr(module, name)
 
 
 def list_kinds(result: type) -> dict[str, type]:
@@ -196,13 +193,6 @@ def _list_classes(annotations: Iterable[Any]) -> set[type]:
 def is_result(document: Any) -> bool:
     """Say whether a JSON document is a saved result."""
     return isinstance(document, dict) and document.get("format") == FORMAT
-
-
-def _tell_access(result: Kept) -> str:
-    guarantee: Any = getattr(result, "guarantee", None)
-    if guarantee is not None and guarantee.is_private:
-        return RELEASED
-    return CONFIDENTIAL if result.from_answers else PUBLIC
 
 
 # --- values to JSON and back ------------------------------------------------------------------
@@ -264,12 +254,10 @@ def _write_cells(array: np.ndarray[Any, Any]) -> list[Any]:
     if array.dtype.kind in "biuf":
         return list(cells.tolist())
     # Words with a fixed meaning are equal to their texts, and there may be one for every person.
-    return [_write_cell(one) for one in cells.tolist()]
-
-
-def _write_cell(value: Any) -> Any:
-    is_word = isinstance(value, str) and not isinstance(value, NumberName)
-    return str(value) if is_word else write_value(value)
+    return [
+        str(one) if isinstance(one, str) and not isinstance(one, NumberName) else write_value(one)
+        for one in cells.tolist()
+    ]
 
 
 def _read(stored: Any) -> Any:
@@ -279,9 +267,7 @@ def _read(stored: Any) -> Any:
         return stored
     ((written, parts),) = stored.items()
     name = _FORMER.get(str(written), str(written))
-    if name in _READERS:
-        return _READERS[name](parts)
-    return _make(name, parts)
+    return _READERS[name](parts) if name in _READERS else _make(name, parts)
 
 
 def _make(name: str, parts: Any) -> Any:
@@ -310,9 +296,9 @@ def _read_array(parts: list[Any]) -> np.ndarray[Any, Any]:
 def _read_random(state: Any) -> np.random.Generator:
     import numpy as np
 
-    source = np.random.PCG64()
-    source.state = _read(state)
-    return np.random.Generator(source)
+    generator = np.random.Generator(np.random.PCG64())
+    generator.bit_generator.state = _read(state)
+    return generator
 
 
 def _read_anchored(parts: dict[str, Any]) -> Any:
@@ -320,13 +306,11 @@ def _read_anchored(parts: dict[str, Any]) -> Any:
     import numpy as np
 
     estimate = dict(parts["estimate"]["Estimate"])
-    names = tuple(_read(parts["anchors"]))
-    items = tuple(_read(estimate["items"]))
-    moved = dict(zip(names, _read(parts["displacement"]), strict=True))
-    error = dict(zip(names, _read(parts["displacement_se"]), strict=True))
+    names, items = tuple(_read(parts["anchors"])), tuple(_read(estimate["items"]))
+    for part in ("displacement", "displacement_se"):
+        value_of = dict(zip(names, _read(parts[part]), strict=True))
+        estimate[part] = write_value(np.array([value_of.get(name, np.nan) for name in items]))
     reason = dict(zip(names, _read(parts["reason"]), strict=True))
-    estimate["displacement"] = write_value(np.array([moved.get(name, np.nan) for name in items]))
-    estimate["displacement_se"] = write_value(np.array([error.get(name, np.nan) for name in items]))
     estimate["displacement_reason"] = [reason.get(name, "") for name in items]
     return _make("Estimate", estimate)
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -224,7 +225,10 @@ def _read(kind: Any, plain: Any, location: str, scope: Scope) -> Any:
     if origin in (Union, types.UnionType):
         return _read_union(get_args(kind), plain, location, scope)
     if origin is Literal:
-        return _read_literal(kind, plain, location)
+        words = get_args(kind)
+        if not any(plain == word and type(plain) is type(word) for word in words):
+            raise _refuse(location, plain, f"one of {', '.join(map(repr, words))}")
+        return plain
     if origin is not None and issubclass(origin, Mapping):
         return _read_mapping(kind, plain, location, scope)
     if origin is not None and issubclass(origin, Sequence):
@@ -252,18 +256,9 @@ def _read_union(kinds: tuple[Any, ...], plain: Any, location: str, scope: Scope)
     if len(others) == 1:
         return _read(others[0], plain, location, scope)
     for kind in others:
-        try:
+        with suppress(SchemaError):
             return _read(kind, plain, location, scope)
-        except SchemaError:
-            continue
     raise SchemaError(f"{location} is {show_value(plain)}, which does not belong there")
-
-
-def _read_literal(kind: Any, plain: Any, location: str) -> Any:
-    words = get_args(kind)
-    if not any(plain == word and type(plain) is type(word) for word in words):
-        raise _refuse(location, plain, f"one of {', '.join(map(repr, words))}")
-    return plain
 
 
 def _read_mapping(kind: Any, plain: Any, location: str, scope: Scope) -> dict[Any, Any]:
@@ -284,15 +279,15 @@ def _read_sequence(
     if not isinstance(plain, list | tuple):
         raise _refuse(location, plain, "a list")
     make: Callable[..., Any] = list if origin is list else tuple
-    if origin is tuple and kinds[-1] is not Ellipsis:
-        if len(plain) != len(kinds):
-            raise _refuse(location, plain, f"a list of {len(kinds)} entries")
-        pairs = enumerate(zip(kinds, plain, strict=True))
-        return make(_read(kind, entry, f"{location}[{i}]", scope) for i, (kind, entry) in pairs)
-    kind = kinds[0]
-    if kind is Any:
-        return make(plain)
-    return make(_read(kind, entry, f"{location}[{i}]", scope) for i, entry in enumerate(plain))
+    of_entries: Sequence[Any] = kinds
+    if origin is not tuple or kinds[-1] is Ellipsis:
+        if kinds[0] is Any:
+            return make(plain)
+        of_entries = [kinds[0]] * len(plain)
+    elif len(plain) != len(kinds):
+        raise _refuse(location, plain, f"a list of {len(kinds)} entries")
+    pairs = enumerate(zip(of_entries, plain, strict=True))
+    return make(_read(kind, entry, f"{location}[{i}]", scope) for i, (kind, entry) in pairs)
 
 
 def _read_array(kind: Any, plain: Any, location: str) -> Any:
@@ -368,10 +363,15 @@ def list_dataclass_fields(kind: type[Any]) -> tuple[dict[str, Any], tuple[str, .
 # --- plain values -----------------------------------------------------------------------------
 
 
-def _read_bool(plain: Any, location: str) -> bool:
-    if not isinstance(plain, bool):
-        raise _refuse(location, plain, "true or false")
-    return plain
+def _expect(kind: type, words: str) -> Callable[[Any, str], Any]:
+    """Return what reads values of one class, which messages call by these words."""
+
+    def read(plain: Any, location: str) -> Any:
+        if not isinstance(plain, kind):
+            raise _refuse(location, plain, words)
+        return plain
+
+    return read
 
 
 def _read_int(plain: Any, location: str) -> int:
@@ -388,9 +388,7 @@ def _read_float(plain: Any, location: str) -> float:
         return math.nan
     if not isinstance(plain, int | float) or isinstance(plain, bool):
         raise _refuse(location, plain, "a number")
-    if isinstance(plain, int):
-        return float(_read_int(plain, location))
-    return plain
+    return float(_read_int(plain, location)) if isinstance(plain, int) else plain
 
 
 def _read_str(plain: Any, location: str) -> str:
@@ -403,17 +401,12 @@ def _read_str(plain: Any, location: str) -> str:
     return plain
 
 
-def _read_none(plain: Any, location: str) -> None:
-    if plain is not None:
-        raise _refuse(location, plain, "null")
-
-
 _PLAIN: dict[Any, Callable[[Any, str], Any]] = {
-    bool: _read_bool,
+    bool: _expect(bool, "true or false"),
     int: _read_int,
     float: _read_float,
     str: _read_str,
-    types.NoneType: _read_none,
+    types.NoneType: _expect(types.NoneType, "null"),
     Any: lambda plain, _: plain,
     object: lambda plain, _: plain,
 }
@@ -436,9 +429,8 @@ def show_value(plain: Any) -> str:
     """Return a value as JSON would show it, cut where it is long."""
     if isinstance(plain, int) and abs(plain) > LARGEST_INT:
         return f"a number of {int(math.log10(abs(plain))) + 1:,} digits"
-    words = {None: "null", True: "true", False: "false"}
     if plain is None or isinstance(plain, bool):
-        return words[plain]
+        return {None: "null", True: "true", False: "false"}[plain]
     if isinstance(plain, Mapping | list | tuple):
         kind = "an object" if isinstance(plain, Mapping) else "a list"
         return f"{kind} of {len(plain):,} entries"

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.answers.pack import Repeated, store_codes, store_long_codes
+from discreet.answers.pack import Repeated, store_codes, store_steps
 from discreet.counts import pairs
-from discreet.counts.nodes import keep_used
+from discreet.counts.matrix import keep_used
 from discreet.counts.planes import StepStore
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
 from discreet.models.item_parameters import choose_model
@@ -28,7 +28,7 @@ def forms(codes, steps):
     return [
         planes,
         planes.take(np.arange(len(codes))),
-        store_long_codes(person, item, codes[person, item], len(codes), steps),
+        store_steps(person, item, codes[person, item], len(codes), steps),
     ]
 
 
@@ -114,7 +114,7 @@ def test_answers_are_selected_taken_joined_kept_and_recognised():
 
 def test_a_second_answer_to_an_item_is_noticed_whatever_the_category():
     with pytest.raises(Repeated):
-        store_long_codes(np.array([0, 0]), np.array([1, 1]), np.array([0, 3]), 1, STEPS)
+        store_steps(np.array([0, 0]), np.array([1, 1]), np.array([0, 3]), 1, STEPS)
 
 
 def test_one_step_each_is_right_and_wrong():

@@ -194,8 +194,7 @@ def test_a_fault_of_the_program_is_told_without_what_it_holds(monkeypatch):
 
 
 def test_errors_warnings_and_summaries_of_the_library_are_escaped_too(desk):
-    from discreet.errors import DiscreetWarning, ItemsLeftOut
-    from discreet.results.estimate import FitWarning, WarningKind
+    from discreet.errors import DiscreetWarning, FitWarning, ItemsLeftOut, WarningKind
 
     for made in (BadUsage(ESCAPE), DiscreetWarning(ESCAPE), ItemsLeftOut(ESCAPE)):
         assert str(made) == r"\x1b[1A\x1b[1G\x1b[2Kepsilon      0.1"

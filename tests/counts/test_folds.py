@@ -27,11 +27,10 @@ from discreet.counts.folds import (
     hash_persons,
     sketch_persons,
 )
-from discreet.errors import BadResponses, BadUsage
+from discreet.errors import BadResponses, BadUsage, WarningKind
 from discreet.models.calibrate import fit
 from discreet.models.connectivity import build_chain
 from discreet.models.methods import PAIR_METHODS
-from discreet.results.estimate import WarningKind
 from discreet.tables.reading import Reading
 
 FOLDS = 32

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 
 import discreet
 from discreet.answers.pack import store_codes
-from discreet.counts.nodes import Locations
+from discreet.counts.matrix import Locations
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.models.conditional.estimator import find_maximum, maximise_conditional
 from discreet.models.conditional.maximise import plan_batches

@@ -103,7 +103,8 @@ def test_conditional_likelihood_is_that_of_all_ratings_with_the_same_total():
     solution = maximise_given_totals(design, ratings)
     total = 0.0
     levels, score = design.find_levels(ratings), design.recode(ratings)
-    for low, high in itertools.pairwise(ratings.person_start):
+    starts = np.searchsorted(ratings.person, np.arange(ratings.n_persons + 1))
+    for low, high in itertools.pairwise(starts):
         marks = range(low, high)
 
         def exponent(scores, marks=marks):

@@ -7,8 +7,8 @@ import pytest
 
 import discreet
 from discreet.answers.pack import store_codes
-from discreet.counts.nodes import item_of_nodes
-from discreet.errors import BadUsage
+from discreet.counts.matrix import item_of_nodes
+from discreet.errors import BadUsage, WarningKind
 from discreet.models.conditional.patterns import group_patterns
 from discreet.models.item_parameters import category_totals
 from discreet.models.marginal.estimator import expand_patterns
@@ -19,7 +19,6 @@ from discreet.models.marginal.mixture import (
     information_about_difficulty,
 )
 from discreet.models.routing import look_for_routing
-from discreet.results.estimate import WarningKind
 from stepped import chances, draw_answers, draw_thresholds, hold
 
 STEPS = (1, 3, 2)

@@ -16,10 +16,9 @@ from discreet.answers.pack import store_codes
 from discreet.answers.protocol import fold_blocks
 from discreet.answers.responses import Responses
 from discreet.counts import folds as fold_counts
-from discreet.counts.nodes import Locations
-from discreet.errors import NoStandardErrors, NotConverged
+from discreet.counts.matrix import Locations
+from discreet.errors import NoStandardErrors, NotConverged, WarningKind
 from discreet.models.standard_errors import random_signs, sandwich
-from discreet.results.estimate import WarningKind
 from stepped import draw_answers, draw_thresholds, hold
 
 UNEQUAL = [1, 4, 2, 3, 1, 2, 4, 3] * 3

@@ -225,7 +225,7 @@ def test_an_object_with_an_estimate_is_a_calibration():
         ({"other": 0.0}, {}, "matched by name"),
         ({"0": float("nan")}, {}, "none of the 1 items"),
         (42, {}, "items and a difficulty"),
-        ({"0": 0.0}, {"method": "eap"}, "method must be one of"),
+        ({"0": 0.0}, {"method": "eap"}, "did you mean 'posterior'"),
         ({"0": 0.0}, {"prior": NormalPrior(0, 1)}, "belongs to the method 'posterior'"),
     ],
 )

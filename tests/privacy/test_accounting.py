@@ -35,8 +35,12 @@ from discreet.privacy.accounting.amplification import (
     largest_local_epsilon,
     shuffled_delta,
 )
-from discreet.privacy.accounting.gaussian import (
+from discreet.privacy.accounting.spend import (
+    BasicAllowance,
+    GaussianAllowance,
     GaussianBound,
+    Spend,
+    compose_guarantees,
     float_down,
     float_up,
     gaussian_delta,
@@ -45,12 +49,6 @@ from discreet.privacy.accounting.gaussian import (
     largest_mu,
     round_up,
     sqrt_up,
-)
-from discreet.privacy.accounting.spend import (
-    BasicAllowance,
-    GaussianAllowance,
-    Spend,
-    compose_guarantees,
 )
 from reference_accounting import (
     bound_rounded_move,

@@ -19,18 +19,16 @@ from discreet.privacy.accounting.additive_noise import (
     calibrate_counts,
     counts_bound,
 )
-from discreet.privacy.accounting.gaussian import (
+from discreet.privacy.accounting.spend import (
     GaussianBound,
     best_guess,
-    explain_belief,
     largest_mu,
-    show_chance,
-    show_probability_bound,
     surest_belief,
     tail_probability,
 )
 from discreet.privacy.mechanisms.response import RandomizedResponse
-from discreet.report.statement import write_statement
+from discreet.report.statement import explain_belief, write_statement
+from discreet.text import show_chance, show_probability_bound
 from discreet.words import KINDS
 
 ROOT = Path(__file__).parents[2]

@@ -24,7 +24,8 @@ from discreet.privacy.accounting.additive_noise import (
 )
 from discreet.privacy.accounting.spend import GaussianAllowance, Spend
 from discreet.privacy.ledger import EVERYONE, Ledger
-from discreet.privacy.ledger.file import MissingLedger, fingerprint_rows
+from discreet.privacy.ledger.balance import fingerprint_rows
+from discreet.privacy.ledger.file import MissingLedger
 
 DRIVER = Path(__file__).parents[1] / "ledger_driver.py"
 

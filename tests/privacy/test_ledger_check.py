@@ -11,7 +11,8 @@ import discreet as library
 from commandline import LSAT_ITEMS, discreet
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.ledger.file import publish_head, read_events
+from discreet.privacy.ledger.balance import publish_head
+from discreet.privacy.ledger.file import read_events
 from discreet.publishing.bundle import hash_record
 
 
@@ -154,7 +155,7 @@ def test_bundles_of_an_earlier_version_and_of_other_ledgers_are_listed(
 
     def as_before(record):
         record["schema_version"] = 2
-        for name in ("charge", "chosen_by", "looked", "reading"):
+        for name in ("charge", "chosen_by", "looked"):
             del record[name]
 
     change(bundles / "old", as_before)

@@ -147,7 +147,7 @@ def test_a_take_over_that_fails_leaves_schema_1(old, monkeypatch):
 
     before = old.read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr("discreet.privacy.ledger.file._read_releases", die)
+        patch.setattr("discreet.privacy.ledger.file._follow", die)
         with pytest.raises(KeyboardInterrupt):
             Ledger.open(old)
     assert old.read_bytes() == before

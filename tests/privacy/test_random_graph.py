@@ -24,8 +24,12 @@ from discreet.privacy.accounting.amplification import (
     graph_epsilon,
     graph_spend,
 )
-from discreet.privacy.accounting.gaussian import GaussianBound, gaussian_delta
-from discreet.privacy.accounting.spend import GaussianAllowance, Spend
+from discreet.privacy.accounting.spend import (
+    GaussianAllowance,
+    GaussianBound,
+    Spend,
+    gaussian_delta,
+)
 from discreet.privacy.mechanisms.pairs import (
     FRESH_GRAPH_CONDITION,
     SparsePairs,

@@ -17,6 +17,7 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import discreet
@@ -446,6 +447,46 @@ def test_one_persons_rows_change_nobody_elses_answers(option, layout, tmp_path):
 def test_no_cell_of_one_person_changes_anybody_elses_answers(option, layout, tmp_path):
     for case in CASES[layout][option]:
         try_case(replace(case, cells=MORE), tmp_path)
+
+
+#: Keywords that say how a file is read, which a frame was before.
+OF_FILES = {"sheet", "delimiter", "header", "skip_rows"}
+
+
+def make_text_frame(case, rows):
+    return pd.DataFrame(list_cells(case, rows), columns=[*case.names], dtype=object)
+
+
+def make_mixed_frame(case, rows):
+    """Make a frame whose columns hold numbers and texts."""
+    return make_text_frame(case, rows).map(guess)
+
+
+def make_polars_frame(case, rows):
+    return pl.DataFrame(list_cells(case, rows), schema=[*case.names], orient="row")
+
+
+def list_cells(case, rows):
+    return [row for person in case.rows for row in rows[person]]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("layout", CASES)
+@pytest.mark.parametrize("make", [make_text_frame, make_mixed_frame, make_polars_frame])
+def test_rows_of_a_frame_change_nobody_elses_answers(make, layout, monkeypatch, tmp_path):
+    """Other columns, a person column, repeated ids, values that are no answers."""
+    monkeypatch.setattr(Case, "write", lambda case, _, rows: make(case, rows))
+    monkeypatch.setattr(
+        f"{__name__}.read_responses",
+        lambda frame, **words: Responses.from_dataframe(frame, **words),
+    )
+    varied = ("person", "missing", "invalid", "repeats", "order_by")
+    for option, cases in CASES[layout].items():
+        if cases == NOT_LONG or option in OF_FILES:
+            continue
+        for case in cases if option in varied else cases[:1]:
+            if case.names[0]:  # polars gives a column without a name one
+                try_case(replace(case, cells=FEW[:8]), tmp_path)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -18,7 +18,7 @@ from commandline import LSAT_ITEMS, discreet, environment
 from discreet import atomic
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage, DiscreetError, LedgerError
-from discreet.privacy.ledger import values as ledger_values
+from discreet.privacy.ledger import file as ledger_file
 from discreet.privacy.mechanisms import mechanisms_for
 from discreet.privacy.mechanisms.margins import Margins
 from discreet.privacy.mechanisms.pairs import DensePairs, SparsePairs
@@ -116,7 +116,7 @@ def test_stored_values_are_private_and_go_when_the_bundle_is_on_disk(
     answers, ledger, tmp_path, monkeypatch, inside
 ):
     if not inside:  # as if they were large
-        monkeypatch.setattr(ledger_values, "INSIDE_BYTES", 10)
+        monkeypatch.setattr(ledger_file, "INSIDE_BYTES", 10)
     old = os.umask(0)
     try:
         made = publish(answers, ledger)
@@ -174,7 +174,7 @@ def test_one_name_is_charged_once_and_its_values_stay_as_they_are(answers, ledge
 def test_a_release_whose_values_are_lost_is_void_and_never_drawn_again(
     answers, ledger, monkeypatch, inside, harm
 ):
-    monkeypatch.setattr(ledger_values, "INSIDE_BYTES", 10**6 if inside else 10)
+    monkeypatch.setattr(ledger_file, "INSIDE_BYTES", 10**6 if inside else 10)
     with monkeypatch.context() as patch:
         patch.setattr(Delivery, "deliver", cut)
         with pytest.raises(PowerCut):
@@ -383,7 +383,7 @@ def test_a_reservation_is_a_name_and_no_path(answers, ledger, tmp_path, name):
 def test_a_draw_that_came_after_the_delivery_is_dropped(
     answers, ledger, tmp_path, monkeypatch, inside
 ):
-    monkeypatch.setattr(ledger_values, "INSIDE_BYTES", 10**6 if inside else 10)
+    monkeypatch.setattr(ledger_file, "INSIDE_BYTES", 10**6 if inside else 10)
 
     def resume():
         library.resume_release(ledger, 1, answers, out=tmp_path / "fast")
@@ -398,7 +398,7 @@ def test_a_draw_that_came_after_the_delivery_is_dropped(
 def test_a_large_draw_that_was_never_committed_goes_with_the_next_commit(
     answers, ledger, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(ledger_values, "INSIDE_BYTES", 10)
+    monkeypatch.setattr(ledger_file, "INSIDE_BYTES", 10)
     with monkeypatch.context() as patch:
         patch.setattr("discreet.privacy.ledger.write_inside", cut)
         with pytest.raises(PowerCut):
@@ -654,7 +654,7 @@ def test_room_for_the_values_is_taken_in_the_ledger_before_the_charge(ledger):
 def test_large_values_are_refused_before_the_charge_where_the_disk_has_no_room(
     answers, ledger, monkeypatch
 ):
-    monkeypatch.setattr(ledger_values, "INSIDE_BYTES", 10)
+    monkeypatch.setattr(ledger_file, "INSIDE_BYTES", 10)
     full = shutil.disk_usage(ledger.path.parent)._replace(free=100)
     monkeypatch.setattr("shutil.disk_usage", lambda _: full)
     with pytest.raises(OSError, match="No space left"):

@@ -10,8 +10,7 @@ import pytest
 import discreet
 from commandline import discreet as run_command
 from discreet import analysis
-from discreet.errors import ItemsLeftOut
-from discreet.results.estimate import FitWarning, WarningKind
+from discreet.errors import FitWarning, ItemsLeftOut, WarningKind
 
 
 def test_a_fit_says_which_items_it_left_out_and_why():

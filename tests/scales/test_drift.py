@@ -13,10 +13,10 @@ import discreet
 from commandline import discreet as command
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
-from discreet.errors import BadUsage, DisconnectedItems, ItemsLeftOut
+from discreet.errors import BadUsage, DisconnectedItems, ItemsLeftOut, WarningKind
 from discreet.items.groups import adjust
 from discreet.models.calibrate import fit
-from discreet.results.estimate import Estimate, Solution, Status, WarningKind
+from discreet.results.estimate import Estimate, Solution, Status
 from discreet.scales.drift import Drift, find_drift
 
 

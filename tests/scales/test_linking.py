@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet.answers.responses import Responses
-from discreet.errors import BadResponses, BadUsage, DisconnectedItems
+from discreet.errors import BadResponses, BadUsage, DisconnectedItems, WarningKind
 from discreet.privacy.noise import ExactNoise
-from discreet.results.estimate import Estimate, Solution, Status, WarningKind
+from discreet.results.estimate import Estimate, Solution, Status
 from discreet.scales.bank import create_bank, grow_bank, read_bank, write_bank
 from discreet.scales.linking import link_calibrations
 from discreet.secure import SeededSource

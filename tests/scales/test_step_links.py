@@ -7,8 +7,7 @@ import pytest
 
 import discreet
 from discreet.answers.pack import store_codes
-from discreet.errors import BadResponses, BadUsage, DisconnectedItems
-from discreet.results.estimate import WarningKind
+from discreet.errors import BadResponses, BadUsage, DisconnectedItems, WarningKind
 from discreet.results.ranking import rank
 from discreet.scales.bank import create_bank, grow_bank, read_bank, write_bank
 from discreet.scales.drift import find_drift

@@ -23,8 +23,13 @@ from discreet.privacy.accounting.amplification import (
     calibrate_local,
     graph_bound,
 )
-from discreet.privacy.accounting.gaussian import GaussianBound, gaussian_delta, round_up
-from discreet.privacy.accounting.spend import STORED_BITS, Spend
+from discreet.privacy.accounting.spend import (
+    STORED_BITS,
+    GaussianBound,
+    Spend,
+    gaussian_delta,
+    round_up,
+)
 from discreet.privacy.mechanisms import pairs as graphs
 from discreet.privacy.mechanisms.comparisons import NetWins
 from discreet.privacy.mechanisms.margins import Margins, _upper_hull

@@ -1,4 +1,4 @@
-"""Sixty more calls, guessed by users of other programs before they look at the API.
+"""Seventy more calls, guessed by users of other programs before they look at the API.
 
 They come from users of R (eRm, mirt, TAM), of Winsteps, of pandas and scikit-learn, and from
 teachers. A call counts as answered where it works or where its error names the call that does;
@@ -47,7 +47,24 @@ GUESSES: dict[str, tuple[Guess, str]] = {
     ),
     "simulate(..., seed=1)": (lambda w: discreet.simulate(persons=50, items=5, seed=1), "rng"),
     "plan(n=, items=, eps=)": (lambda w: discreet.plan(n=1000, items=20, eps=1), "persons"),
+    "score(df, e, method='eap')": (
+        lambda w: discreet.score(w.wide, w.e, method="eap"),
+        "posterior",
+    ),
+    "score(df, e, method='wle')": (lambda w: discreet.score(w.wide, w.e, method="wle"), "warm"),
+    "find_dif(df, g, test='mh')": (
+        lambda w: discreet.find_dif(w.wide, ["a", "b"], test="mh"),
+        "mantel-haenszel",
+    ),
     # Functions by the names of other programs
+    "check_model(df)": (lambda w: discreet.check_model(w.wide), "analysis.check_model"),
+    "martin_loef(df)": (lambda w: discreet.martin_loef(w.wide), "run_martin_loef"),
+    "e.person_parameters()": (lambda w: w.e.person_parameters(), "discreet.score"),
+    "e.rank()": (lambda w: w.e.rank(), "discreet.rank"),
+    "e.rescale(500, 100)": (lambda w: w.e.rescale(500, 100), "Scale"),
+    "e.plot_icc('Q1')": (lambda w: w.e.plot_icc("Q1"), "curve_plot"),
+    "inspect(path)": (lambda w: discreet.inspect("a.csv"), "inspect_table"),
+    "PartialCredit().fit(df)": (lambda w: discreet.PartialCredit().fit(w.steps), "discreet.fit"),
     "RM(df)": (lambda w: discreet.RM(w.wide), "discreet.fit"),
     "tam(df)": (lambda w: discreet.tam(w.wide), "discreet.fit"),
     "mirt(df, 1)": (lambda w: discreet.mirt(w.wide, 1), "discreet.fit"),
@@ -113,8 +130,8 @@ def world(tmp_path_factory):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_sixty_more_guessed_calls_work_or_are_told_the_right_one(world):
+def test_seventy_more_guessed_calls_work_or_are_told_the_right_one(world):
     ends = {name: answer(*guess, world) for name, guess in GUESSES.items()}
     wrong = {name: end for name, end in ends.items() if end not in ("works", "named")}
-    assert len(GUESSES) == 60
+    assert len(GUESSES) == 71
     assert len(wrong) <= 6, "\n".join(f"{name}: {end}" for name, end in wrong.items())

@@ -10,11 +10,11 @@ import pytest
 
 import discreet as library
 from commandline import discreet
-from discreet.cli.calibrations import CALIBRATION_FILE
+from discreet.atomic import CALIBRATION_FILE
 from discreet.errors import BadUsage, LedgerError, NotAllowed
 from discreet.persons.scoring import PersonScores
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.ledger import values as ledger_values
+from discreet.privacy.ledger import file as ledger_file
 from discreet.privacy.ledger.file import seal
 from discreet.privacy.ledger.policy import Approver
 from discreet.privacy.ledger.request import write_key
@@ -124,7 +124,7 @@ def test_recovery_files_are_read_once_when_the_ledger_is_migrated(desk):
 def test_a_migration_that_fails_leaves_ledger_and_recovery_files_as_they_are(
     desk, monkeypatch, inside
 ):
-    monkeypatch.setattr(ledger_values, "INSIDE_BYTES", 10**6 if inside else 10)
+    monkeypatch.setattr(ledger_file, "INSIDE_BYTES", 10**6 if inside else 10)
     before = {path: path.read_bytes() for path in desk.glob("unfinished.db.recovery/*")}
     ledger = Path("unfinished.db").read_bytes()
 

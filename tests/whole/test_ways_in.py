@@ -20,7 +20,7 @@ from discreet import Responses, analysis
 from discreet.answers.opening import load_answers
 from discreet.answers.spark.tasks import check_workers
 from discreet.errors import BadResponses, BadUsage, DiscreetError, OutOfReach
-from discreet.report.summary import diagnose
+from discreet.items.summary import diagnose
 
 PERSONS, ITEMS = 120, 5
 CELLS = discreet.simulate(PERSONS, ITEMS, rng=np.random.default_rng(3)).responses.to_array()

@@ -100,7 +100,7 @@ def test_a_frame_with_blanks_leaves_items_out_and_one_with_words_is_refused():
         (lambda: discreet.fit(pd.DataFrame(CELLS), persons="who"), "did you mean person="),
         (lambda: discreet.Responses.from_dataframe(pd.DataFrame(CELLS), colour=1), "no keyword"),
         (lambda: discreet.release(CELLS, BUDGET, items=None), "list of item names, found NoneType"),
-        (lambda: discreet.release(CELLS, 1.0, items=ITEMS), r"Budget\(epsilon=1\.0\), found 1\.0"),
+        (lambda: discreet.release(CELLS, 1.0, items=ITEMS), r"Budget\(epsilon=1\.0\); found 1\.0"),
         (lambda: analysis.find_dif(CELLS, 3), "one label for each person, or a mapping.*, found 3"),
         (lambda: discreet.Responses.concat([pd.DataFrame(CELLS)] * 2), "list of Responses"),
         (lambda: discreet.Responses.concat(discreet.Responses.from_array(CELLS)), "list of"),

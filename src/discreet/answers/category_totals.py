@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.protocol import SumJob
-from discreet.counts.nodes import item_of_nodes
+from discreet.counts.matrix import item_of_nodes
 from discreet.counts.planes import PLAIN_PERSON_WORD, AnswerStore, SparseRows, add_up_bits
 from discreet.jit import map_tasks, worth_compiling
 from discreet.types import BoolArray, IndexArray, Int64Array, UInt64Array
@@ -241,19 +241,12 @@ class FormTable:
     has_takers: bool
     is_complete: bool
 
-    def index(self, answered: Int64Array) -> Int64Array:
-        """Return where in the tables persons with so many answers are."""
-        return np.minimum(answered, len(self.weight) - 1)
-
     def sizes(self, cells: Cells) -> dict[str, int]:
         """Return how many numbers of each kind are summed."""
         moments = self.factors.shape[1] + (self.contributing is not None)
-        return {
-            "members": 1,
-            "category": len(cells.of_items(self.columns)),
-            "moment": moments,
-            "takers": len(self.columns) if self.has_takers else 0,
-        }
+        takers = len(self.columns) if self.has_takers else 0
+        categories = len(cells.of_items(self.columns))
+        return {"members": 1, "category": categories, "moment": moments, "takers": takers}
 
 
 class CategoryTotals(SumJob):
@@ -274,76 +267,59 @@ class CategoryTotals(SumJob):
     def _add_up(self, chunk: Chunk) -> Int64Array:
         counts = chunk.count_kinds()
         answered = counts.sum(axis=0)
-        person = Person(counts, answered, multiply_means(counts, self.powers), self.cells)
+        products = multiply_means(counts, self.powers)
         silent = answered == 0
         free, parts = ~silent, []
         for form in self.forms:
-            mine = free & self._belongs(chunk, form, answered)
+            mine = free & (answered == len(form.columns)) if form.is_complete else free
+            if len(form.columns) < len(self.cells.steps):
+                mine = mine & ~chunk.answers_other(form.columns)
             free = free & ~mine
-            parts += list(_sum_form(chunk, form, person, mine))
+            parts += list(self._sum_form(chunk, form, mine, counts, products))
         facts = [chunk.persons, int(silent.sum()), int(free.sum())]
         return np.concatenate([np.array(facts, dtype=np.int64), *parts])
 
-    def _belongs(self, chunk: Chunk, form: FormTable, answered: Int64Array) -> BoolArray:
-        """Say who can belong to a form."""
-        can = np.ones(chunk.persons, dtype=bool)
-        if form.is_complete:
-            can[:] = answered == len(form.columns)
-        if len(form.columns) == len(self.cells.steps):
-            return can
-        return np.asarray(can & ~chunk.answers_other(form.columns))
+    def _sum_form(
+        self,
+        chunk: Chunk,
+        form: FormTable,
+        mine: BoolArray,
+        counts: Int64Array,
+        products: Int64Array,
+    ) -> Iterator[Int64Array]:
+        """Yield members, cells, moments and takers of one form, whose persons are ``mine``."""
+        # The last entry of a table is for whoever has more answers than it knows of.
+        answered = np.minimum(counts.sum(axis=0), len(form.weight) - 1)
+        weight = np.where(mine, form.weight[answered], 0)
+        yield np.array([mine.sum()], dtype=np.int64)
+        yield chunk.add_values(weight, form.columns)
+        members = slice(None) if mine.all() else mine  # no copy where all persons have the one form
+        moments = contribute(form.factors, answered[members], products[:, members]).sum(axis=1)
+        yield moments
+        if form.contributing is not None:
+            yield form.contributing[answered[members]].sum(keepdims=True)
+        if form.has_takers:
+            standing = _find_standing(weight, counts, self.cells)
+            cells = chunk.add_values(np.where(mine, standing, 0), form.columns)
+            sizes = np.array([self.cells.steps[i] + 1 for i in form.columns])
+            yield np.add.reduceat(cells, np.cumsum(sizes) - sizes)
 
     def read(self, sums: Int64Array) -> dict[str, Int64Array]:
         """Return the sums by name, those of all forms one after the other; and the facts."""
-        sums_by_name: dict[str, list[Int64Array]] = {
-            "members": [], "category": [], "moment": [], "takers": []
-        }  # fmt: skip
-        start = len(FACTS)
-        for form in self.forms:
-            for name, size in form.sizes(self.cells).items():
-                sums_by_name[name].append(sums[start : start + size])
-                start += size
-        facts = {name: sums[index] for index, name in enumerate(FACTS)}
-        return {**facts, **{name: np.concatenate(parts) for name, parts in sums_by_name.items()}}
+        sizes = [part for form in self.forms for part in form.sizes(self.cells).items()]
+        cuts = len(FACTS) + np.cumsum([0, *(size for _, size in sizes)])
+        parts = [
+            (name, part) for (name, _), part in zip(sizes, np.split(sums, cuts)[1:], strict=False)
+        ]
+        by_name = {n: np.concatenate([p for name, p in parts if name == n]) for n, _ in parts}
+        return {**dict(zip(FACTS, sums, strict=False)), **by_name}
 
 
-@dataclass(frozen=True, eq=False)
-class Person:
-    """Of each of some persons: answers of every kind, their number, products of means."""
-
-    counts: Int64Array
-    answered: Int64Array
-    products: Int64Array
-    cells: Cells
-
-    def standing(self, weight: Int64Array) -> Int64Array:
-        """Return the weight times 2 (share of the best score) - 1, rounded: at most the weight."""
-        highest, category = np.array(self.cells.kinds).T
-        score, best = category @ self.counts, np.maximum(highest @ self.counts, 1)
-        return np.asarray((2 * weight * (2 * score - best) + best) // (2 * best))
-
-
-def _sum_form(
-    chunk: Chunk, form: FormTable, person: Person, mine: BoolArray
-) -> Iterator[Int64Array]:
-    """Yield members, cells, moments and takers of one form."""
-    answered = form.index(person.answered)
-    weight = np.where(mine, form.weight[answered], 0)
-    yield np.array([mine.sum()], dtype=np.int64)
-    yield chunk.add_values(weight, form.columns)
-    members = slice(None) if mine.all() else mine  # no copy where all persons have the one form
-    yield _sum_moments(form, answered[members], person.products[:, members])
-    if form.has_takers:
-        cells = chunk.add_values(np.where(mine, person.standing(weight), 0), form.columns)
-        sizes = np.array([person.cells.steps[i] + 1 for i in form.columns])
-        yield np.add.reduceat(cells, np.cumsum(sizes) - sizes)
-
-
-def _sum_moments(form: FormTable, answered: Int64Array, products: Int64Array) -> Int64Array:
-    sums = contribute(form.factors, answered, products).sum(axis=1)
-    if form.contributing is None:
-        return np.asarray(sums)
-    return np.append(sums, form.contributing[answered].sum())
+def _find_standing(weight: Int64Array, counts: Int64Array, cells: Cells) -> Int64Array:
+    """Return the weight times 2 (share of the best score) - 1, rounded: at most the weight."""
+    highest, category = np.array(cells.kinds).T
+    score, best = category @ counts, np.maximum(highest @ counts, 1)
+    return _divide(weight * (2 * score - best), best)
 
 
 ONE_BITS = 30

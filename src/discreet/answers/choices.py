@@ -64,12 +64,10 @@ class Choices:
         columns = [self.items.index(name) for name in items if name in self.items]
         if not columns:
             return None
-        return Choices(
-            tuple(self.items[i] for i in columns),
-            tuple(self.options[i] for i in columns),
-            tuple(self.right[i] for i in columns),
-            self.chosen[:, columns],
-        )
+        names = tuple(self.items[i] for i in columns)
+        options = tuple(self.options[i] for i in columns)
+        right = tuple(self.right[i] for i in columns)
+        return Choices(names, options, right, self.chosen[:, columns])
 
 
 def join_choices(parts: Sequence[tuple[Choices | None, int]]) -> Choices | None:
@@ -90,13 +88,9 @@ def join_choices(parts: Sequence[tuple[Choices | None, int]]) -> Choices | None:
     if not items:
         return None
     keys = [_join_options(item, [part for part in keyed if item in part.items]) for item in items]
-    chosen = [_renumber(part, persons, items, keys) for part, persons in parts]
-    return Choices(
-        items,
-        tuple(tuple(key) for key in keys),
-        tuple(tuple(key.values()) for key in keys),
-        np.concatenate(chosen),
-    )
+    chosen = np.concatenate([_renumber(part, persons, items, keys) for part, persons in parts])
+    options, right = tuple(map(tuple, keys)), tuple(tuple(key.values()) for key in keys)
+    return Choices(items, options, right, chosen)
 
 
 def _join_options(item: str, parts: Sequence[Choices]) -> dict[str, bool]:
@@ -183,11 +177,9 @@ class _Taken:
             items = encode_ids(batch[1])
             codes = read_integers(items.indices)
             for code, name in enumerate(items.dictionary.to_pylist()):
-                if name in self._columns:
+                if (item := self._columns.get(name)) is not None:
                     here = np.flatnonzero(codes == code)
-                    item = self._columns[name]
-                    codes_here = self._encode(item, batch[2].take(here))
-                    self._put(rows[here], item, codes_here, when[here])
+                    self._put(rows[here], item, self._encode(item, batch[2].take(here)), when[here])
 
     def _read_order(self, columns: Sequence[Any], rows: int) -> FloatArray:
         # No row is wrong here, so that none needs a place.
@@ -214,12 +206,13 @@ class _Taken:
         if score_value(word, scoring) == MISSING:
             return NONE
         option = spell(word)
-        if len(self._names[item]) >= _MOST and option.lower() not in self._known[item]:
+        numbers, names = self._known[item], self._names[item]
+        if len(names) >= _MOST and option.lower() not in numbers:
             option = OTHER
-        if option.lower() not in self._known[item]:
-            self._known[item][option.lower()] = len(self._names[item])
-            self._names[item].append(option)
-        return self._known[item][option.lower()]
+        if option.lower() not in numbers:
+            numbers[option.lower()] = len(names)
+            names.append(option)
+        return numbers[option.lower()]
 
     def _put(self, rows: Int64Array, item: int, codes: Int8Array, when: FloatArray) -> None:
         answered = np.flatnonzero(codes != NONE)
@@ -230,12 +223,10 @@ class _Taken:
             answered = answered[self._chosen[rows[answered], item] == NONE][::-1]
         self._chosen[rows[answered], item] = codes[answered]
 
-    def _put_in_order(self) -> None:
+    def _put_in_order(self, item: int) -> None:
         """Write the choices one over the other, the one that counts at the end."""
-        for item in range(len(self._items)):
-            parts = [(r, c, w) for r, item_code, c, w in self._waiting if item_code == item]
-            if not parts:
-                continue
+        parts = [(r, c, w) for r, item_code, c, w in self._waiting if item_code == item]
+        if parts:
             rows, codes, when = (np.concatenate(part) for part in zip(*parts, strict=True))
             order = sort_keys(np.zeros(len(rows), dtype=np.int64), when)
             order = order[::-1] if self._reading.repeats == "first" else order
@@ -243,9 +234,9 @@ class _Taken:
 
     def finish(self) -> Choices:
         """Return the choices, options in order."""
-        self._put_in_order()
         options, right = [], []
         for item, name in enumerate(self._items):
+            self._put_in_order(item)
             keyed = self._reading.right[name]
             for word in keyed:
                 self._number(item, word.upper() if len(word) == 1 else word, ValueScoring())

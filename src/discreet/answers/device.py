@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -127,19 +126,17 @@ def _is_plain(reading: Reading | None) -> bool:
 
 def count_on_device(source: Any, weighting: Weighting | None, device: str) -> PairCounts:
     """Count on one of PyTorch's devices; "cpu" is for trying things out, and slow."""
-    if is_tensor(source):
-        cells = _as_tensor(source)
-        names = tuple(map(str, range(cells.shape[1])))
-        counts = _add_up(_tensor_slabs(cells, device), names, len(cells), weighting)
-    elif isinstance(source, Responses):
+    if isinstance(source, Responses):
         slabs = _store_slabs(source.store, device)
-        counts = _add_up(slabs, source.items, source.n_persons, weighting)
-    else:
+        return _add_up(slabs, source.items, source.n_persons, weighting)
+    if not is_tensor(source):
         raise BadUsage(
             "the gpu engine counts tensors [person, item], answers and paths, found "
             f"{type(source).__name__}"
         )
-    return replace(counts, weighting=name_weighting(weighting))
+    cells = _as_tensor(source)
+    names = tuple(map(str, range(cells.shape[1])))
+    return _add_up(_tensor_slabs(cells, device), names, len(cells), weighting)
 
 
 def _why_not() -> str | None:
@@ -264,22 +261,19 @@ def _add_up(
     done = 0
     for right, wrong in slabs:
         size = min(persons - done, right.shape[1])
-        products = (
-            _multiply(right, wrong).long()
-            if weighting is None
-            else _multiply_weighted(right, wrong, size, weighting)
-        )
-        fresh = (products, _sum(right, 1), _sum(wrong, 1))
+        fresh = (_multiply(right, wrong, size, weighting), _sum(right, 1), _sum(wrong, 1))
         sums = list(fresh) if done == 0 else [a.add_(b) for a, b in zip(sums, fresh, strict=True)]
         done += size
-    pairs, right_total, wrong_total = (_to_numpy(part) for part in sums)
-    return PairCounts(items, pairs, right_total + wrong_total, right_total, persons)
+    pairs, right, wrong = (_to_numpy(part) for part in sums)
+    return PairCounts(items, pairs, right + wrong, right, persons, name_weighting(weighting))
 
 
-def _multiply_weighted(right: Any, wrong: Any, size: int, weighting: Weighting) -> Any:
-    """Multiply with a weight per person, seven bits of the weights at a time."""
+def _multiply(right: Any, wrong: Any, size: int, weighting: Weighting | None) -> Any:
+    """Multiply; with a weight per person, seven bits of the weights at a time."""
     import torch
 
+    if weighting is None:
+        return _multiply_exactly(right, wrong)
     right_total, wrong_total = (_to_numpy(_sum(part, 0))[:size] for part in (right, wrong))
     weights = check_weights(weighting(right_total + wrong_total, right_total), size)
     total = torch.zeros((len(right), len(right)), dtype=torch.int64, device=right.device)
@@ -287,17 +281,17 @@ def _multiply_weighted(right: Any, wrong: Any, size: int, weighting: Weighting) 
         digit = np.zeros(right.shape[1], dtype=np.int64)
         digit[:size] = (weights >> shift) & ((1 << DIGIT_BITS) - 1)
         scaled = right * torch.from_numpy(digit).to(right.device, right.dtype)
-        total += _multiply(scaled, wrong).long() << shift
+        total += _multiply_exactly(scaled, wrong) << shift
     return total
 
 
-def _multiply(left: Any, right: Any) -> Any:
-    """Return ``left @ right.T`` in single precision, which is exact here."""
+def _multiply_exactly(left: Any, right: Any) -> Any:
+    """Return ``left @ right.T`` in single precision, which is exact here, as integers."""
     import torch
 
     if left.dtype == torch.float32:
-        return left @ right.T
-    return torch.mm(left, right.T, out_dtype=torch.float32)
+        return (left @ right.T).long()
+    return torch.mm(left, right.T, out_dtype=torch.float32).long()
 
 
 def _sum(ones: Any, axis: int) -> Any:

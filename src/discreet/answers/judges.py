@@ -9,7 +9,7 @@ stays "007"). It computes nothing about strength.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, TypedDict, Unpack, get_args
 
@@ -29,7 +29,7 @@ from discreet.tables.ids import IdCodes, check_codes, check_items, make_ids, rea
 from discreet.tables.opener import RowPlaces, Source, read_tables
 from discreet.tables.reading import REPEATS, Form, check_choice
 from discreet.tables.remedies import Detected, join_detected
-from discreet.types import Int64Array, Repeats, Texts, Ties
+from discreet.types import BoolArray, Int64Array, Repeats, Texts, Ties
 
 ERROR = "error"
 
@@ -87,22 +87,25 @@ class Comparisons(Guessable):
 
     def __post_init__(self) -> None:
         starts, n_items = np.array(self.starts, dtype=np.int64), len(self.items)
-        sides = [check_codes(side, n_items, "object").copy() for side in (self.winner, self.loser)]
-        values = {
-            "items": check_items(self.items, n_items),
-            "judges": _check_judges(self.judges, len(starts) - 1),
-            "starts": starts,
-            "winner": sides[0],
-            "loser": sides[1],
-            "is_numbered": self.judges is None,
-            "detected": tuple(self.detected),
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-        _check_lengths(self.starts, self.winner, self.loser)
-        self._refuse_same_and_repeated()
-        for array in (self.starts, self.winner, self.loser):
+        winner, loser = (
+            check_codes(side, n_items, "object").copy() for side in (self.winner, self.loser)
+        )
+        fits = starts.ndim == 1 and len(starts) and starts[0] == 0 and (np.diff(starts) >= 0).all()
+        if not fits or not len(winner) == len(loser) == starts[-1]:
+            raise BadUsage(
+                "starts must begin with 0, never fall, and end with the number of comparisons; use "
+                "Comparisons.from_codes for entries in any order"
+            )
+        items, judges = (
+            check_items(self.items, n_items),
+            _check_judges(self.judges, len(starts) - 1),
+        )
+        values = (items, judges, starts, winner, loser, self.judges is None, tuple(self.detected))
+        for part, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, part.name, value)
+        for array in (starts, winner, loser):
             array.setflags(write=False)
+        self._refuse_same_and_repeated()
 
     @classmethod
     def from_codes(
@@ -127,8 +130,7 @@ class Comparisons(Guessable):
             judges = int(numbers.max(initial=-1)) + 1
         n_judges = judges if isinstance(judges, int) else len(judges)
         judge_codes = check_codes(numbers, n_judges, "judge")
-        first = check_codes(winner, len(items), "object")
-        second = check_codes(loser, len(items), "object")
+        first, second = (check_codes(side, len(items), "object") for side in (winner, loser))
         if not len(judge_codes) == len(first) == len(second):
             raise BadResponses(
                 "Comparisons need a judge, a winner and a loser each; found vectors of length "
@@ -200,9 +202,13 @@ class Comparisons(Guessable):
                 f"no comparison is of two listed objects: the list begins with {names[0]!r}, the "
                 f"data with {self.items[0]!r}. Write objects as the data does"
             )
+        rest = self._keep_rows(is_kept)
+        return rest.derive(items=names, winner=new[rest.winner], loser=new[rest.loser])
+
+    def _keep_rows(self, is_kept: BoolArray) -> Comparisons:
+        """Return some of the comparisons."""
         starts = np.concatenate([[0], np.cumsum(is_kept)])[self.starts]
-        winner, loser = new[self.winner[is_kept]], new[self.loser[is_kept]]
-        return self.derive(items=names, starts=starts, winner=winner, loser=loser)
+        return self.derive(starts=starts, winner=self.winner[is_kept], loser=self.loser[is_kept])
 
     def _number_in(self, names: Sequence[str]) -> Int64Array:
         """Return the number that each object has in another list; -1 where it is not in it."""
@@ -226,10 +232,7 @@ class Comparisons(Guessable):
         limit = check_cap(max_comparisons, "max_comparisons")
         if (np.diff(self.starts) <= limit).all():
             return self
-        is_kept = random_ranks(source, self.starts) < limit
-        starts = np.concatenate([[0], np.cumsum(is_kept)])[self.starts]
-        winner, loser = self.winner[is_kept], self.loser[is_kept]
-        return self.derive(starts=starts, winner=winner, loser=loser)
+        return self._keep_rows(random_ranks(source, self.starts) < limit)
 
     @property
     def _ids(self) -> list[str] | None:
@@ -334,15 +337,6 @@ def _check_judges(judges: Iterable[object] | None, n_judges: int) -> Texts:
     return texts
 
 
-def _check_lengths(starts: Int64Array, winner: Int64Array, loser: Int64Array) -> None:
-    fits = starts.ndim == 1 and len(starts) and starts[0] == 0 and (np.diff(starts) >= 0).all()
-    if not fits or not len(winner) == len(loser) == starts[-1]:
-        raise BadUsage(
-            "starts must begin with 0, never fall, and end with the number of comparisons; use "
-            "Comparisons.from_codes for entries in any order"
-        )
-
-
 def measure_reach(data: Comparisons) -> Int64Array:
     """Bound, for every judge, the squared length of net wins that any outcome could give.
 
@@ -369,8 +363,6 @@ def measure_reach(data: Comparisons) -> Int64Array:
     return np.asarray(np.minimum(squares, n_made * np.minimum(objects, largest)))
 
 
-Codes = npt.NDArray[np.int64]
-
 _ALIASES = {
     "judge": {"judge", "person", "user", "rater", "voter", "annotator", "evaluator", "subject"},
     "winner": {"winner", "preferred", "chosen", "better"},
@@ -380,29 +372,10 @@ _ALIASES = {
     "outcome": {"outcome", "result", "choice", "preference"},
 }
 
-TIES: tuple[str, ...] = get_args(Ties)
 _LEFT_WORDS = frozenset({"left", "first", "a", "1", "1.0", "true"})
 _RIGHT_WORDS = frozenset({"right", "second", "b", "0", "0.0", "false"})
 _TIE_WORDS = frozenset({"tie", "draw", "equal", "both", "neither", "tie (bothbad)"})
 _LEFT, _RIGHT, _TIE, _NONE = 1, 0, -2, -1
-
-
-@dataclass(frozen=True)
-class Roles:
-    """What the user said about the columns, and what to do with repeats and ties."""
-
-    judge: str | None = None
-    winner: str | None = None
-    loser: str | None = None
-    left: str | None = None
-    right: str | None = None
-    outcome: str | None = None
-    repeats: Repeats = "error"
-    ties: Ties = "error"
-
-    def __post_init__(self) -> None:
-        check_choice("repeats", self.repeats, REPEATS)
-        check_choice("ties", self.ties, TIES)
 
 
 def read_comparisons(
@@ -449,9 +422,11 @@ def read_comparisons(
     ...     read_comparisons(file)
     <Comparisons: 2 judges, 2 objects, 2 comparisons>
     """
-    roles = Roles(judge, winner, loser, left, right, outcome, repeats, ties)
+    check_choice("repeats", repeats, REPEATS)
+    check_choice("ties", ties, get_args(Ties))
+    columns = dict(zip(_ALIASES, (judge, winner, loser, left, right, outcome), strict=True))
     form = Form(sheet, delimiter, header)
-    return read_tables(path, lambda sources: _Table(roles).read(sources), form=form)
+    return read_tables(path, lambda s: _Table(columns, repeats, ties).read(s), form=form)
 
 
 def open_comparisons(data: Any, words: Mapping[str, Any] | None = None) -> Comparisons:
@@ -462,8 +437,8 @@ def open_comparisons(data: Any, words: Mapping[str, Any] | None = None) -> Compa
 class _Table:
     """Rows as they come in, and the comparisons that are made of them."""
 
-    def __init__(self, roles: Roles) -> None:
-        self._roles = roles
+    def __init__(self, columns: Mapping[str, str | None], repeats: Repeats, ties: Ties) -> None:
+        self._columns, self._repeats, self._ties = columns, repeats, ties
         self._rows = RowPlaces()
         self.judges, self.items = IdCodes(), IdCodes()
         self._outcomes: list[npt.NDArray[np.int8]] = []
@@ -472,31 +447,25 @@ class _Table:
     def read(self, sources: Iterator[Source]) -> Comparisons:
         """Return the comparisons of all sources."""
         for source in sources:
-            self.add(source)
+            columns = _find_columns(source.names, self._columns, source.name)
+            names = [source.names[number] for number in columns]
+            self._rows.begin(source)
+            self._detected = join_detected([self._detected, source.detect(columns, has_ids=True)])
+            for batch in source.batches(columns):
+                self._add_batch(batch, names)
         return self.finish()
-
-    def add(self, source: Source) -> None:
-        """Take in all rows of a source."""
-        columns = _find_columns(source.names, self._roles, source.name)
-        names = [source.names[number] for number in columns]
-        self._rows.begin(source)
-        self._detected = join_detected([self._detected, source.detect(columns, has_ids=True)])
-        for batch in source.batches(columns):
-            self._add_batch(batch, names)
 
     def _add_batch(self, batch: Sequence[Any], names: Sequence[str]) -> None:
         roles = zip(batch, names, ("judge", "object", "object"), strict=False)
         ids = [read_ids(column, name, role, self._rows) for column, name, role in roles]
-        self.judges.add(ids[0], batch[0].type)
-        self.items.add(ids[1], batch[1].type)
-        self.items.add(ids[2], batch[2].type)
-        count = len(ids[0])
-        if len(batch) == 3:
-            outcome = np.full(count, _LEFT, dtype=np.int8)
-        else:
-            outcome = self._read_outcomes(batch[3], ids, names)
-        self._outcomes.append(outcome)
-        self._rows.n_rows += count
+        for codes, column, names_of in zip(
+            (self.judges, self.items, self.items), batch, ids, strict=False
+        ):
+            codes.add(names_of, column.type)
+        has_winners = len(batch) == 3
+        outcome = np.full(len(ids[0]), _LEFT, dtype=np.int8)
+        self._outcomes.append(outcome if has_winners else self._read_outcomes(batch[3], ids, names))
+        self._rows.n_rows += len(outcome)
 
     def _read_outcomes(
         self, column: Any, ids: Sequence[Any], names: Sequence[str]
@@ -514,7 +483,7 @@ class _Table:
             # The object's own name first: an object may be called "a".
             own_names = {right_name: _RIGHT, left_name: _LEFT}
             code = own_names.get(value, word_codes.get(plain_name(value)))
-            if code is None or (code == _TIE and self._roles.ties == ERROR):
+            if code is None or (code == _TIE and self._ties == ERROR):
                 raise BadResponses(self._explain_outcome(row, names[3], value, code))
             outcomes[row] = _NONE if code == _TIE else code
         return outcomes
@@ -548,33 +517,36 @@ class _Table:
         won = outcome[rows] == _LEFT
         winner = np.where(won, left[rows], right[rows])
         loser = np.where(won, right[rows], left[rows])
-        if self._roles.repeats == ERROR:
-            self._refuse_repeat(judge[rows], winner, loser, rows, judges, items)
+        repeat = find_repeated(_pair_keys(judge[rows], winner, loser, len(items)))
+        if repeat is not None and self._repeats == ERROR:
+            first, second = repeat
+            raise BadResponses(
+                f"Judge '{judges[judge[rows[first]]]}' compared '{items[winner[first]]}' and "
+                f"'{items[loser[first]]}' more than once: {self._rows.place(int(rows[first]))} and "
+                f"{self._rows.place(int(rows[second]))}. Only one comparison of two objects can "
+                "count for a judge. Remove one, or keep the first or the last with repeats='first' "
+                "or repeats='last' (--repeats first, --repeats last)."
+            )
         data = Comparisons.from_codes(
-            judge[rows], winner, loser, items=items, judges=judges, repeats=self._roles.repeats
+            judge[rows], winner, loser, items=items, judges=judges, repeats=self._repeats
         )
         return data.derive(detected=self._detected)
 
-    def _refuse_repeat(
-        self, judge: Codes, winner: Codes, loser: Codes, rows: Any, judges: Any, items: Any
-    ) -> None:
-        repeat = find_repeated(_pair_keys(judge, winner, loser, len(items)))
-        if repeat is None:
-            return
-        first, second = repeat
-        raise BadResponses(
-            f"Judge '{judges[judge[first]]}' compared '{items[winner[first]]}' and "
-            f"'{items[loser[first]]}' more than once: {self._rows.place(int(rows[first]))} and "
-            f"{self._rows.place(int(rows[second]))}. Only one comparison of two objects can count "
-            "for a judge. Remove one, or keep the first or the last with repeats='first' or "
-            "repeats='last' (--repeats first, --repeats last)."
-        )
 
-
-def _find_columns(names: Sequence[str], roles: Roles, location: str) -> list[int]:
+def _find_columns(
+    names: Sequence[str], stated: Mapping[str, str | None], location: str
+) -> list[int]:
     """Return the numbers of judge, winner, loser, or of judge, left, right, outcome."""
+    plain = [plain_name(name) for name in names]
     judge, winner, loser, left, right, outcome = (
-        _find(names, role, getattr(roles, role), location) for role in _ALIASES
+        find_role(
+            names,
+            role,
+            stated[role],
+            [i for i, name in enumerate(plain) if name in aliases],
+            location,
+        )
+        for role, aliases in _ALIASES.items()
     )
     if outcome is None and loser is None:
         outcome = winner  # "model_a, model_b, winner": which side won
@@ -591,9 +563,11 @@ def _find_columns(names: Sequence[str], roles: Roles, location: str) -> list[int
     return chosen
 
 
-def _find(names: Sequence[str], role: str, column: str | None, location: str) -> int | None:
-    if column is not None:
-        check_column(names, role, column, location)
-        return list(names).index(column)
-    candidates = [number for number, name in enumerate(names) if plain_name(name) in _ALIASES[role]]
-    return choose_column(names, candidates, role, role, location)
+def find_role(
+    names: Sequence[str], role: str, column: str | None, candidates: Sequence[int], location: str
+) -> int | None:
+    """Return the number of the column with a role: the stated one, or the only candidate."""
+    if column is None:
+        return choose_column(names, candidates, role, role, location)
+    check_column(names, role, column, location)
+    return list(names).index(column)

@@ -14,15 +14,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.pack import (
-    BadCell,
-    Repeated,
-    compact,
-    missing_cells,
-    pack_rows,
-    store_long,
-    store_steps,
-)
+from discreet.answers import pack
+from discreet.answers.pack import BadCell, Repeated
 from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.errors import BadResponses
 from discreet.tables.inspection.columns import Column
@@ -41,10 +34,14 @@ from discreet.tables.values import (
     score_value,
     spell,
 )
+from discreet.types import Int8Array
 
 Store = BitPlanes | SparseRows
 
 Matrix = TypeVar("Matrix", bound=Any)
+
+#: Whole numbers up to here are counted item by item; no scale has more.
+LARGEST_CODE = 99
 
 _PACKED_AS_THEY_ARE = frozenset({"bool", "int8", "uint8", "int64", "float32", "float64"})
 
@@ -62,17 +59,25 @@ def store_array(
     """
     if missing not in ((), [], {}):
         X = drop_codes(X if hasattr(X, "tocoo") else check_shape(np.ma.asarray(X)), items, missing)
-    step_options = options or AskedSteps()
-    if step_options.is_said or scale is not None:
-        stepped = _store_categories(X, items, step_options, scale)
-        if stepped is not None:
-            return stepped
+    asked = options or AskedSteps()
+    is_stated = asked.is_said or scale is not None
+    if is_stated and (stepped := _store_categories(X, items, asked, scale)) is not None:
+        return stepped
     try:
         if hasattr(X, "tocoo"):
             return _store_sparse(X.tocoo(), items), None
-        return compact(pack_rows(_as_matrix(X))), None
+        return pack.compact(pack.pack_rows(_as_matrix(X))), None
     except BadCell as bad:
-        return _try_categories(X, items, step_options, bad)
+        try:
+            is_tried = not (asked.is_binary or asked.is_said)
+            stepped = _store_categories(X, items, asked) if is_tried else None
+        except BadScale as reason:
+            words = f"{str(reason)[0].upper()}{str(reason)[1:]}"
+            cell = _locate_cell(X, items, reason.cells)
+            raise BadResponses(f"{_name_cell(*cell, items)} {words}") from None
+        if stepped is None:
+            raise BadResponses(explain_cell(bad.row, bad.column, bad.value, items)) from None
+        return stepped
 
 
 def keep_listed(X: Any, reading: Reading) -> tuple[Any, tuple[str, ...] | None]:
@@ -94,23 +99,6 @@ def keep_listed(X: Any, reading: Reading) -> tuple[Any, tuple[str, ...] | None]:
     return cells[:, columns], tuple(names[number] for number in columns)
 
 
-def _try_categories(
-    X: Any, items: tuple[str, ...] | None, options: AskedSteps, bad: BadCell
-) -> tuple[AnswerStore, CategoryScale]:
-    """Return answers with steps, or refuse the entry that is neither right nor wrong."""
-    try:
-        stored = (
-            None if options.is_binary or options.is_said else _store_categories(X, items, options)
-        )
-    except BadScale as reason:
-        words = f"{str(reason)[0].upper()}{str(reason)[1:]}"
-        row, column, value = _locate_cell(X, items, reason.cells)
-        raise BadResponses(f"{_name_cell(row, column, value, items)} {words}") from None
-    if stored is None:
-        raise BadResponses(explain_cell(bad.row, bad.column, bad.value, items)) from None
-    return stored
-
-
 def _locate_cell(
     X: Any, items: tuple[str, ...] | None, cells: Mapping[str, frozenset[int]]
 ) -> tuple[int, int, Any]:
@@ -129,6 +117,9 @@ def _store_categories(
     X: Any, items: tuple[str, ...] | None, options: AskedSteps, scale: CategoryScale | None = None
 ) -> tuple[AnswerStore, CategoryScale] | None:
     """Return answers with steps and their scale; None where the entries are no steps."""
+    small_numbers = _as_columns(X)
+    if small_numbers is not None:
+        return _store_columns(small_numbers, items, options, scale)
     person, item, values, (n_persons, n_items) = _list_entries(X)
     if values.dtype.kind not in "buif":
         return None
@@ -145,8 +136,55 @@ def _store_categories(
             table = {float(word): category for word, category in coding.codes[name].items()}
             used, index = np.unique(values[rows], return_inverse=True)
             code[rows] = np.array([table[float(value)] for value in used], dtype=np.int8)[index]
-    store = store_steps(person, item, code, n_persons, coding.steps_of(names))
+    store = pack.store_steps(person, item, code, n_persons, coding.steps_of(names))
     return store, coding
+
+
+def _as_columns(X: Any) -> Int8Array | None:
+    """Return ``[item, person]``, -1 where missing, of an array of whole numbers from 0 to 99.
+
+    None of anything else.
+    """
+    if not isinstance(X, np.ndarray) or isinstance(X, np.ma.MaskedArray):
+        return None
+    cells = check_shape(X)
+    if cells.dtype.kind not in "uif" or not cells.size:
+        return None
+    missing = pack.missing_cells(cells)
+    numbers = np.where(missing, -1, cells) if missing.any() else cells
+    if numbers.min() < -1 or numbers.max() > LARGEST_CODE:
+        return None
+    codes = numbers.astype(np.int8)
+    if cells.dtype.kind == "f" and not np.array_equal(codes, numbers):
+        return None
+    return np.ascontiguousarray(codes.T)
+
+
+def _store_columns(
+    columns: Int8Array,
+    items: tuple[str, ...] | None,
+    options: AskedSteps,
+    scale: CategoryScale | None,
+) -> tuple[AnswerStore, CategoryScale] | None:
+    """Do as :func:`_store_categories` with one row of small whole numbers per item."""
+    names = items or tuple(map(str, range(len(columns))))
+    counts = [np.bincount(column + 1)[1:] for column in columns]
+    tally = {
+        name: {str(value): int(used[value]) for value in np.flatnonzero(used)}
+        for name, used in zip(names, counts, strict=True)
+    }
+    coding = find_scale(tally, options) if scale is None else _check_listed(tally, scale)
+    if coding is None:
+        return None
+    codes = np.empty_like(columns)
+    for name, column, code in zip(names, columns, codes, strict=True):
+        table = np.full(LARGEST_CODE + 2, -1, dtype=np.int8)
+        for word in tally[name]:
+            table[int(word)] = coding.codes[name][word]
+        np.take(table, column, out=code, mode="wrap")
+    if coding.is_binary:
+        return pack.compact(pack.pack_columns(list(codes))), coding
+    return pack.store_codes(codes.T, coding.steps_of(names)), coding
 
 
 def _check_listed(tally: Tally, scale: CategoryScale) -> CategoryScale:
@@ -170,22 +208,20 @@ def _list_entries(X: Any) -> tuple[Any, Any, Any, tuple[int, int]]:
     """Return person, item and value of every answer, and the size of the matrix."""
     if hasattr(X, "tocoo"):
         sparse = X.tocoo()
-        held = ~missing_cells(sparse.data)
+        held = ~pack.missing_cells(sparse.data)
         return sparse.row[held], sparse.col[held], sparse.data[held], sparse.shape
     cells = check_shape(np.asanyarray(X))
     numbers = np.ma.getdata(cells)
     if numbers.dtype.kind in "OUST":
         numbers = _read_numbers(numbers)
-    person, item = np.nonzero(~(np.ma.getmaskarray(cells) | missing_cells(numbers)))
+    person, item = np.nonzero(~(np.ma.getmaskarray(cells) | pack.missing_cells(numbers)))
     return person, item, numbers[person, item], cells.shape
 
 
 def _read_numbers(cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return objects and texts as numbers, NaN where missing; as they are where one is none."""
     numbers = [_read_number(cell) for cell in cells.ravel().tolist()]
-    if any(number is None for number in numbers):
-        return cells
-    return np.array(numbers, dtype=np.float64).reshape(cells.shape)
+    return cells if None in numbers else np.array(numbers, np.float64).reshape(cells.shape)
 
 
 def _read_number(cell: object) -> float | None:
@@ -207,9 +243,7 @@ def _as_matrix(X: Any) -> npt.NDArray[Any]:
     if isinstance(X, np.ma.MaskedArray):
         return _as_int8(check_shape(X.data), np.ma.getmaskarray(X))
     cells = check_shape(_as_array(X))
-    if cells.dtype.name in _PACKED_AS_THEY_ARE:
-        return cells
-    return _as_int8(cells, None)
+    return cells if cells.dtype.name in _PACKED_AS_THEY_ARE else _as_int8(cells, None)
 
 
 def _as_array(X: Any) -> npt.NDArray[Any]:
@@ -235,27 +269,21 @@ def check_shape(cells: Matrix, kind: str = "an array") -> Matrix:
 def _as_int8(cells: npt.NDArray[Any], mask: npt.NDArray[np.bool_] | None) -> npt.NDArray[Any]:
     """Return 1, 0 and -1; what is none of these stays visible as BAD for the caller."""
     if cells.dtype.kind in "OUST":
-        codes = _score_objects(cells, mask)
+        codes = np.array([_score_object(value) for value in cells.ravel().tolist()], dtype=np.int8)
+        codes = codes.reshape(cells.shape)
     elif cells.dtype.kind in "buif":
-        codes = _score_numbers(cells, mask)
+        codes = _score_numbers(cells)
     else:
         raise BadResponses(
             f"Answers must be numbers or truth values; found an array of type {cells.dtype}. "
             "Give 0, 1 and NaN, or an array of booleans."
         )
+    if mask is not None:
+        codes[mask] = MISSING
     if (codes == BAD).any():
         row, column = (int(index) for index in np.argwhere(codes == BAD)[0])
         raise BadCell(row, column, cells[row, column])
     return codes
-
-
-def _score_objects(
-    cells: npt.NDArray[Any], mask: npt.NDArray[np.bool_] | None
-) -> npt.NDArray[np.int8]:
-    codes = np.empty(cells.shape, dtype=np.int8)
-    for row, values in enumerate(cells):
-        codes[row] = [_score_object(value) for value in values.tolist()]
-    return codes if mask is None else np.where(mask, np.int8(MISSING), codes)
 
 
 def _score_object(value: object) -> int:
@@ -264,19 +292,17 @@ def _score_object(value: object) -> int:
     return MISSING if is_number and value == MISSING else score_value(value, ValueScoring())
 
 
-def _score_numbers(
-    cells: npt.NDArray[Any], mask: npt.NDArray[np.bool_] | None
-) -> npt.NDArray[np.int8]:
+def _score_numbers(cells: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
     codes = np.full(cells.shape, BAD, dtype=np.int8)
     codes[cells == 1] = 1
     codes[cells == 0] = 0
-    codes[missing_cells(cells) if mask is None else mask | missing_cells(cells)] = MISSING
+    codes[pack.missing_cells(cells)] = MISSING
     return codes
 
 
 def _store_sparse(matrix: Any, items: tuple[str, ...] | None) -> Store:
     n_persons, n_items = matrix.shape
-    codes = _score_numbers(np.asarray(matrix.data), None)
+    codes = _score_numbers(np.asarray(matrix.data))
     if (codes == BAD).any():
         first = int(np.flatnonzero(codes == BAD)[0])
         value = matrix.data[first].item()
@@ -284,7 +310,7 @@ def _store_sparse(matrix: Any, items: tuple[str, ...] | None) -> Store:
     held = np.flatnonzero(codes >= 0)
     person, item = matrix.row[held].astype(np.int64), matrix.col[held].astype(np.int64)
     try:
-        return store_long(person, item, codes[held] == 1, n_persons, n_items)
+        return pack.store_long(person, item, codes[held] == 1, n_persons, n_items)
     except Repeated as repeated:
         row, column = int(person[repeated.first_index]), int(item[repeated.first_index])
         raise BadResponses(

@@ -10,8 +10,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
@@ -20,8 +21,7 @@ from discreet.answers.survey import DesignWords, refuse_weights
 from discreet.counts import PairCounts, holds_counts
 from discreet.counts.folds import PersonWeight, Tally, explain_folds
 from discreet.counts.pairs import Weighting
-from discreet.errors import BadUsage, OutOfReach
-from discreet.log import LOG, log_answers, name_source
+from discreet.errors import LOG, BadUsage, OutOfReach, log_answers, name_source
 from discreet.tables.columns import RATED
 from discreet.tables.reading import (
     FitWords,
@@ -119,17 +119,14 @@ def plan_count(
     weighting: Weighting | str | None, folds: int | None
 ) -> tuple[Weighting | None, Tally | None]:
     """Return how pairs are weighted, and what else is kept of persons."""
-    if isinstance(weighting, str) and weighting not in get_args(WeightingName):
-        raise BadUsage(
-            f"there is no weighting called {weighting!r}; choose 'refined' or 'none', or give a "
-            "function of how many items a person answered and how many of them right"
-        )
-    if not (weighting is None or isinstance(weighting, str) or callable(weighting)):
-        raise BadUsage(
-            f"a weighting is 'refined', 'none' or a function of how many items a person answered "
-            f"and how many of them right, found {type(weighting).__name__}"
-        )
     weightings = {"refined": PersonWeight(), "none": None}
+    is_known = weighting in weightings if isinstance(weighting, str) else callable(weighting)
+    if weighting is not None and not is_known:
+        raise BadUsage(
+            f"there is no weighting called {weighting!r}: a weighting is 'refined', 'none' or a "
+            "function of how many items a person answered and how many of them right, found "
+            f"{type(weighting).__name__}"
+        )
     function = weightings[weighting] if isinstance(weighting, str) else weighting
     if folds is None:
         return function, None
@@ -142,17 +139,6 @@ def say_folds(counts: PairCounts, tally: Tally | None) -> PairCounts:
     if tally is not None and n_folds != tally.folds:
         warnings.warn(explain_folds(tally.folds, n_folds, counts.steps), stacklevel=3)
     return counts
-
-
-def refuse_ratings(source: Any) -> None:
-    """Refuse ratings where answers without raters are needed, as in a private release."""
-    from discreet.answers.ratings import Ratings, StoredRatings
-
-    if isinstance(source, Ratings | StoredRatings):
-        raise BadUsage(
-            "found ratings, whose raters differ in severity. Only fit takes them. A release of "
-            f"ratings is refused: {RATED}."
-        )
 
 
 @contextmanager
@@ -168,11 +154,9 @@ def opened(
 
     A :class:`Reading` is taken as it is; with words a file is inspected for what is not stated.
     """
-    if isinstance(words, Reading):
-        reading: Reading | None = words
-    else:
-        reading = plan_words(source, words, is_inspected=True)
-    answers = open_answers(source, engine, reading=reading, resources=resources, progress=progress)
+    if not isinstance(words, Reading):
+        words = plan_words(source, words, is_inspected=True)
+    answers = open_answers(source, engine, reading=words, resources=resources, progress=progress)
     try:
         yield answers
     finally:
@@ -210,7 +194,13 @@ def open_answers(
             "answers are of the same person, so no cap on a person's answers can be drawn. Give "
             "the answers, or where they are"
         )
-    refuse_ratings(source)
+    from discreet.answers.ratings import Ratings, StoredRatings
+
+    if isinstance(source, Ratings | StoredRatings):
+        raise BadUsage(
+            "found ratings, whose raters differ in severity. Only fit takes them. A release of "
+            f"ratings is refused: {RATED}."
+        )
     chosen = check_engine(engine)
     if chosen == "auto":
         chosen = _choose_engine(source, reading)
@@ -312,19 +302,17 @@ def weigh_answers(source: Any, design: DesignWords, words: ReadingWords) -> Resp
     from discreet.answers.responses import Responses
 
     if "weight" not in design:
-        stated = ", ".join(f"{word}=" for word in design)
-        raise BadUsage(f"{stated} needs the column of the weights too; say weight= (--weight)")
+        words_stated = ", ".join(f"{word}=" for word in design)
+        raise BadUsage(
+            f"{words_stated} needs the column of the weights too; say weight= (--weight)"
+        )
     if isinstance(source, Responses):
         return load_answers(source, words).weigh(**design)
     columns = [column for word, column in design.items() if word != "replication"]
-    names = [_list_names(column) for column in (words.get("group"), *columns)]
-    group = list(dict.fromkeys(name for listed in names for name in listed))
-    options: ReadingWords = {**words, "group": group}
+    listed: list[Any] = [column for column in (words.get("group"), *columns) if column is not None]
+    names = [[column] if isinstance(column, str) else list(column) for column in listed]
+    options: ReadingWords = {**words, "group": list(dict.fromkeys(chain.from_iterable(names)))}
     return load_answers(source, options).weigh(**design)
-
-
-def _list_names(value: Any) -> list[str]:
-    return [] if value is None else [value] if isinstance(value, str) else list(value)
 
 
 def plan_words(
@@ -378,12 +366,8 @@ def _choose_engine(source: Any, reading: Reading | None) -> str:
     if is_spark(source):
         return "spark"
     if not isinstance(source, str | PathLike):
-        return "gpu" if _is_on_device(source) else "memory"
+        is_elsewhere = is_tensor(source) and int(source.__dlpack_device__()[0]) != MAIN_MEMORY
+        return "gpu" if is_elsewhere else "memory"
     from discreet.tables.dataset import is_too_large
 
     return "disk" if is_too_large(source, reading) else "memory"
-
-
-def _is_on_device(source: Any) -> bool:
-    """Say whether a matrix is elsewhere than in main memory, by the DLPack protocol."""
-    return is_tensor(source) and int(source.__dlpack_device__()[0]) != MAIN_MEMORY

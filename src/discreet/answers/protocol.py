@@ -59,12 +59,8 @@ def digest_rows(key: bytes, rows: Iterable[Any]) -> tuple[int, int]:
     >>> add_digests(parts) == (whole, count)
     True
     """
-    total = count = 0
-    for row in rows:
-        digest = hashlib.blake2b(row, key=key, digest_size=SUM_BYTES, person=b"row").digest()
-        total += int.from_bytes(digest, "little")
-        count += 1
-    return total % (1 << (8 * SUM_BYTES)), count
+    hashes = (hashlib.blake2b(row, key=key, digest_size=SUM_BYTES, person=b"row") for row in rows)
+    return add_digests((int.from_bytes(each.digest(), "little"), 1) for each in hashes)
 
 
 ID_BYTES = 16
@@ -172,7 +168,11 @@ def stand_for(store: AnswerStore, every: Int64Array) -> Int64Array:
     if isinstance(nodes, BitPlanes):
         # Common items first: what a rarer one says is written over it.
         for number in np.unique(every)[-2::-1]:
-            weights[_answered_any(nodes, every == number)] = number
+            words = np.zeros((nodes.right.shape[0], nodes.right.shape[2]), dtype=np.uint64)
+            for item in np.flatnonzero(every == number):
+                words |= nodes.right[:, item] | nodes.wrong[:, item]
+            bits = np.unpackbits(words.view(np.uint8), bitorder="little").reshape(-1)
+            weights[bits[: nodes.n_persons].view(bool)] = number
         return weights
     some = np.diff(nodes.indptr) > 0
     if some.any():
@@ -207,10 +207,8 @@ def hash_texts(ids: Any) -> UInt64Array:
     # Long texts first, so that those that go on are always the first ones.
     lengths = np.diff(starts)
     order = np.argsort(-lengths, kind="stable")
-    at, going_on = (
-        starts[:-1][order],
-        np.searchsorted(-lengths[order], -np.arange(lengths.max(initial=0))),
-    )
+    at = starts[:-1][order]
+    going_on = np.searchsorted(-lengths[order], -np.arange(lengths.max(initial=0)))
     state = np.full(len(order), _START)
     for offset, number in enumerate(going_on):
         some = state[:number]
@@ -237,16 +235,6 @@ def _spell(ids: Any) -> tuple[Int64Array, npt.NDArray[np.uint8]]:
     starts = np.frombuffer(places, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
     empty = np.zeros(0, dtype=np.uint8)
     return starts, empty if content is None else np.frombuffer(content, dtype=np.uint8)
-
-
-def _answered_any(planes: BitPlanes, items: BoolArray) -> BoolArray:
-    """Say who answered one of these items."""
-    words = np.zeros((planes.right.shape[0], planes.right.shape[2]), dtype=np.uint64)
-    for item in np.flatnonzero(items):
-        words |= planes.right[:, item]
-        words |= planes.wrong[:, item]
-    bits = np.unpackbits(words.view(np.uint8), bitorder="little")
-    return bits.reshape(-1)[: planes.n_persons].astype(bool)
 
 
 T = TypeVar("T")
@@ -419,11 +407,6 @@ class Answers(Contributions):
         return 0
 
     @property
-    def detected(self) -> tuple[Detected, ...]:
-        """What the data decided about how they were read: every place must say."""
-        raise NotImplementedError
-
-    @property
     def n_answers(self) -> int:
         """Number of answers that were given."""
         raise NotImplementedError
@@ -491,10 +474,9 @@ def fold_blocks(
     for store, ids in blocks:
         for index, (job, sample) in enumerate(zip(jobs, chosen, strict=True)):
             if sample is None:
-                job_store = store
-                if job.every is not None:
-                    job_store = thin_persons(store, ids, first, job.stand(store))
-                value = job.block(job_store)
+                is_drawn = job.every is not None
+                some = thin_persons(store, ids, first, job.stand(store)) if is_drawn else store
+                value = job.block(some)
                 totals[index] = value if first == 0 else job.add(totals[index], value)
             else:
                 inside = sample[np.searchsorted(sample, first) :] - first

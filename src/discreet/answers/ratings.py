@@ -18,8 +18,9 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from discreet.answers.judges import find_role
 from discreet.errors import BadResponses, BadUsage
-from discreet.tables.columns import check_column, choose_column, list_column_names, plain_name
+from discreet.tables.columns import check_column, list_column_names, plain_name
 from discreet.tables.ids import IdCodes, read_ids, spell_ids
 from discreet.tables.opener import RowPlaces, Source, read_tables
 from discreet.tables.reading import Reading, join_words
@@ -131,17 +132,23 @@ class Ratings:
         """How many ratings there are."""
         return len(self.score)
 
+    @classmethod
+    def from_rows(
+        cls, rows: Int32Array, lowest: int, levels: Mapping[str, Any], **about: Any
+    ) -> Self:
+        """Make ratings of rows of codes: person, item, score as the data have it, facets."""
+        person, item, score, *codes = rows.T
+        facets = dict(zip(levels, codes, strict=True))
+        return cls.from_codes(
+            person, item, score - lowest, facets=facets, levels=levels, lowest=lowest, **about
+        )
+
     @cached_property
     def persons(self) -> Texts:
         """Person ids."""
         ids = np.empty(self.n_persons, dtype=object)
         ids[:] = list(map(str, range(self.n_persons))) if self.ids is None else spell_ids(self.ids)
         return ids
-
-    @cached_property
-    def person_start(self) -> Int64Array:
-        """Where each person's ratings start, and the end."""
-        return np.searchsorted(self.person, np.arange(self.n_persons + 1)).astype(np.int64)
 
     def batches(self) -> Sequence[Ratings]:
         """Return the ratings as one batch of whole persons."""
@@ -191,17 +198,10 @@ class StoredRatings:
 
     def __iter__(self) -> Iterator[Ratings]:
         for number, first in enumerate(self.first_persons[:-1].tolist()):
-            rows = np.fromfile(_name_batch(self.folder, number), np.int32)
-            person, item, score, *codes = rows.reshape(-1, 3 + len(self.facets)).T
-            yield Ratings.from_codes(
-                person - first,
-                item,
-                score - self.lowest,
-                facets=dict(zip(self.facets, codes, strict=True)),
-                items=self.items,
-                levels=self.facets,
-                lowest=self.lowest,
-            )
+            numbers = np.fromfile(_name_batch(self.folder, number), np.int32)
+            rows = numbers.reshape(-1, 3 + len(self.facets))
+            rows[:, 0] -= first
+            yield Ratings.from_rows(rows, self.lowest, self.facets, items=self.items)
 
     def count_categories(self) -> Int64Array:
         """Count the ratings in each category, ``[item, category]``."""
@@ -281,18 +281,8 @@ def read_ratings(source: Any, *, facets: Sequence[str], **words: Any) -> Ratings
 
 def _collect(facets: tuple[str, ...], reading: Reading, sources: Iterator[Source]) -> Ratings:
     table = _RatingTable(facets, reading)
-    person, item, score, *codes = np.concatenate(list(table.read_all(sources))).T
-    lowest = table.find_lowest()
-    return Ratings.from_codes(
-        person,
-        item,
-        score - lowest,
-        facets=dict(zip(facets, codes, strict=True)),
-        items=table.items,
-        levels=table.levels,
-        lowest=lowest,
-        ids=table.person_ids,
-    )
+    rows, lowest = np.concatenate(list(table.read_all(sources))), table.find_lowest()
+    return Ratings.from_rows(rows, lowest, table.levels, items=table.items, ids=table.person_ids)
 
 
 def _store(
@@ -303,33 +293,22 @@ def _store(
     for block in table.read_all(sources):
         spill.add(block)
     first_persons = spill.split()
-    return StoredRatings(
-        table.items,
-        table.levels,
-        int(first_persons[-1]),
-        spill.n_rows,
-        table.find_lowest(),
-        spill.folder,
-        first_persons,
-        table.person_ids,
-    )
+    sizes = (int(first_persons[-1]), spill.n_rows, table.find_lowest())
+    location = (spill.folder, first_persons, table.person_ids)
+    return StoredRatings(table.items, table.levels, *sizes, *location)
 
 
 class _SpilledRows:
     """Rows of codes in a file, and later in one file for each batch of persons."""
 
     def __init__(self, folder: Path, width: int) -> None:
-        self.folder, self._width = folder, width
+        self.folder, self._width, self._file = folder, width, folder / "rows"
         self.clear()
 
     def clear(self) -> None:
         self.n_rows = 0
         self._counts = np.zeros(0, np.int64)
         self._file.unlink(missing_ok=True)
-
-    @property
-    def _file(self) -> Path:
-        return self.folder / "rows"
 
     def add(self, rows: Int32Array) -> None:
         counts = np.bincount(rows[:, 0], minlength=len(self._counts))
@@ -381,36 +360,35 @@ class _RatingTable:
     def read_all(self, sources: Iterator[Source]) -> Iterator[Int32Array]:
         """Yield rows of codes: person, item, score, facets."""
         for source in sources:
-            yield from self._read(source)
+            columns = _find_columns(source.names, self._facets, self._reading, source.name)
+            self._has_items = "item" in columns
+            self._rows.begin(source)
+            for batch in source.batches(list(columns.values())):
+                names = {role: source.names[number] for role, number in columns.items()}
+                rows = self._read_batch(dict(zip(columns, batch, strict=True)), names)
+                if len(rows):
+                    yield rows
         if not self._range:
             raise BadResponses(
                 "The table has column names but no rows, so there are no ratings in it."
             )
 
-    def _read(self, source: Source) -> Iterator[Int32Array]:
-        columns = _find_columns(source.names, self._facets, self._reading, source.name)
-        self._has_items = "item" in columns
-        self._rows.begin(source)
-        for batch in source.batches(list(columns.values())):
-            cells = dict(zip(columns, batch, strict=True))
-            score, is_rated = self._read_scores(
-                cells["response"], source.names[columns["response"]]
-            )
-            parts = []
-            for role in ("person", "item", *self._facets):
-                if role not in cells:
-                    parts.append(np.zeros(len(score), np.int32))
-                    continue
-                name = source.names[columns[role]]
-                ids = read_ids(cells[role], name, role, self._rows)
+    def _read_batch(self, cells: Mapping[str, Any], names: Mapping[str, str]) -> Int32Array:
+        score = self._read_scores(cells["response"], names["response"])
+        parts = []
+        for role in ("person", "item", *self._facets):
+            part = np.zeros(len(score), np.int32)
+            if role in cells:
+                ids = read_ids(cells[role], names[role], role, self._rows)
                 self._ids[role].add(ids, cells[role].type)
-                parts.append(self._ids[role].take_codes())
-            self._rows.n_rows += len(score)
-            rows = np.column_stack([parts[0], parts[1], score, *parts[2:]])[is_rated]
-            if len(rows):
-                yield rows.astype(np.int32)
+                part = self._ids[role].take_codes()
+            parts.append(part)
+        self._rows.n_rows += len(score)
+        rows = np.column_stack([parts[0], parts[1], score, *parts[2:]])
+        return np.asarray(rows[score >= 0], dtype=np.int32)
 
-    def _read_scores(self, column: Any, name: str) -> tuple[Int32Array, Any]:
+    def _read_scores(self, column: Any, name: str) -> Int32Array:
+        """Return the scores, -1 where there is none."""
         cells = plain_dictionary(column)
         words = cells.dictionary.to_pylist()
         table = np.full(len(words) + 1, -1, np.int32)
@@ -420,23 +398,19 @@ class _RatingTable:
             if text in missing:
                 continue
             if not (text.isascii() and text.isdecimal() and int(text) <= 10 * MOST_STEPS):
-                self._refuse_score(cells, number, name, word)
+                row = self._rows.n_rows + cells.indices.to_pylist().index(number)
+                raise BadResponses(
+                    f"{self._rows.place(row)}, column '{name}': found {show(word)}, which is no "
+                    "score: scores are whole numbers from 0. Name codes for a missing rating with "
+                    "missing= (--missing), or write the scores as whole numbers."
+                )
             table[number] = int(text)
         index = read_integers(cells.indices.cast(pa.int64()).fill_null(len(words)))
-        score = table[index]
-        is_rated = score >= 0
-        if is_rated.any():
-            rated = score[is_rated]
+        score: Int32Array = table[index]
+        rated = score[score >= 0]
+        if len(rated):
             self._range += [int(rated.min()), int(rated.max())]
-        return score, is_rated
-
-    def _refuse_score(self, cells: Any, number: int, name: str, word: Any) -> None:
-        index = cells.indices.to_pylist().index(number)
-        raise BadResponses(
-            f"{self._rows.place(self._rows.n_rows + index)}, column '{name}': found {show(word)}, "
-            "which is no score: scores are whole numbers from 0. Name codes for a missing rating "
-            "with missing= (--missing), or write the scores as whole numbers."
-        )
+        return score
 
     def find_lowest(self) -> int:
         """Return what the data call the lowest score."""
@@ -456,22 +430,17 @@ def _find_columns(
 ) -> dict[str, int]:
     """Return the numbers of the columns by role; items may be absent."""
     found: dict[str, int] = {}
+    plain_names = dict(enumerate(map(plain_name, names)))
     for facet in facets:
         check_column(names, "facets", facet, location)
         found[facet] = list(names).index(facet)
     for role, aliases in _ALIASES.items():
-        stated = getattr(reading, role)
-        if stated is not None:
-            check_column(names, role, stated, location)
-            found[role] = list(names).index(stated)
-            continue
-        candidates = [
-            number
-            for number, name in enumerate(names)
-            if plain_name(name) in aliases and number not in found.values()
-        ]
-        exact = [number for number in candidates if plain_name(names[number]) == role]
-        column = choose_column(names, exact or candidates, role, role, location)
+        free = {
+            number: plain for number, plain in plain_names.items() if number not in found.values()
+        }
+        exact = [number for number, name in free.items() if name == role]
+        candidates = exact or [number for number, name in free.items() if name in aliases]
+        column = find_role(names, role, getattr(reading, role), candidates, location)
         if column is not None:
             found[role] = column
         elif role != "item":

@@ -12,7 +12,6 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Unpack, cast
 
@@ -21,18 +20,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from discreet.answers import pack
 from discreet.answers.choices import take_choices
-from discreet.answers.pack import (
-    BadCell,
-    Repeated,
-    compact,
-    keep_one,
-    list_category_answers,
-    pack_columns,
-    pack_rows,
-    pack_steps,
-    store_steps,
-)
+from discreet.answers.pack import BadCell, Repeated
 from discreet.answers.responses import Responses
 from discreet.answers.select import flip_answers
 from discreet.counts.planes import (
@@ -44,9 +34,9 @@ from discreet.counts.planes import (
     prefers_planes,
     step_store,
 )
-from discreet.errors import BadResponses, Remedy
-from discreet.log import LOG, log_answers, name_source
+from discreet.errors import LOG, BadResponses, Remedy, log_answers, name_source
 from discreet.resources import Resources
+from discreet.tables import opener
 from discreet.tables.columns import LongPlan, WidePlan, name_items, plan_columns
 from discreet.tables.ids import (
     BadIds,
@@ -61,20 +51,7 @@ from discreet.tables.inspection import refer_to_proposal
 from discreet.tables.inspection.refusals import BadAnswer, refuse_wide, settle_after, settle_scale
 from discreet.tables.inspection.rows import tell_odd_rows
 from discreet.tables.lists import check_named_items, settle_key
-from discreet.tables.opener import (
-    MOST_BY_HAND,
-    LongTable,
-    Progress,
-    RowPlaces,
-    Source,
-    assign_groups,
-    detect_reading,
-    name_groups,
-    plan_source,
-    read_tables,
-    settle_key_row,
-    trim_table,
-)
+from discreet.tables.opener import LongTable, Progress, RowPlaces, Source
 from discreet.tables.reading import Reading, ReadingWords, check_words, join_words
 from discreet.tables.remedies import Detected, join_detected, make_remedy
 from discreet.tables.sources import FrameSource, as_arrow
@@ -121,7 +98,7 @@ def store_answers(
         column of persons of a wide table, in which two persons may have one name.
     """
     try:
-        store = store_steps(person, item, code, len(persons), reading.steps_of(items))
+        store = pack.store_steps(person, item, code, len(persons), reading.steps_of(items))
     except Repeated as again:
         if reading.repeats == "error":
             first, second = again.first_index, again.second_index
@@ -138,9 +115,11 @@ def store_answers(
                 make_remedy("keep the first answer:", {"repeats": "first"}),
                 make_remedy("keep the last answer:", {"repeats": "last"}),
             ) from None
-        kept_rows = keep_one(person.astype(np.int64) * len(items) + item, reading.repeats, when)
+        kept_rows = pack.keep_one(
+            person.astype(np.int64) * len(items) + item, reading.repeats, when
+        )
         answers = person[kept_rows], item[kept_rows], code[kept_rows]
-        store = store_steps(*answers, len(persons), reading.steps_of(items))
+        store = pack.store_steps(*answers, len(persons), reading.steps_of(items))
     return store if reading.one_means == "right" else flip_answers(cast(Nodes, store))
 
 
@@ -156,14 +135,6 @@ _BLOCK = 64 * BLOCK_WORDS
 _SHOWN = 5
 
 
-@dataclass
-class _Segment:
-    """Rows that share their item columns."""
-
-    items: tuple[str, ...]
-    blocks: list[AnswerStore] = field(default_factory=list)
-
-
 class WideTable:
     """Wide rows as they come in; :meth:`finish` makes the parts of them."""
 
@@ -175,7 +146,8 @@ class WideTable:
         self._numbered = True
         self._groups: dict[str, IdCodes] = {}
         self._order = OrderKeys()
-        self._segments: list[_Segment] = []
+        # Rows that share their item columns.
+        self._segments: list[tuple[tuple[str, ...], list[AnswerStore]]] = []
         self._buffer = np.zeros((0, 0), dtype=np.int8)
         self._used = 0
         self._detected: tuple[Detected, ...] = ()
@@ -188,14 +160,16 @@ class WideTable:
     def add_source(self, source: Source, plan: WidePlan) -> None:
         """Take in all rows of a source."""
         self._rows.begin(source)
-        detected = detect_reading(source, plan, self._reading)
+        detected = opener.detect_reading(source, plan, self._reading)
         self._detected = join_detected([self._detected, detected])
-        self._check_numbering(source, plan)
-        self._groups = name_groups(self._groups, source, plan)
+        if self._segments and (plan.person is None) != self._numbered:
+            raise refuse_numbering(source.name, not self._numbered)
+        self._numbered = plan.person is None
+        self._groups = opener.name_groups(self._groups, source, plan)
         items = tuple(source.names[number] for number in plan.items)
-        if not self._segments or self._segments[-1].items != items:
+        if not self._segments or self._segments[-1][0] != items:
             self._flush()
-            self._segments.append(_Segment(items))
+            self._segments.append((items, []))
             self._buffer = np.empty((len(items), _BLOCK), dtype=np.int8)
         person = () if plan.person is None else (plan.person,)
         facts = (*person, *plan.groups, *plan.order)
@@ -211,19 +185,19 @@ class WideTable:
                 self._order.add(column, source.names[number], self._rows)
             self._add_answers(batch[len(facts) :], items)
 
-    def _check_numbering(self, source: Source, plan: WidePlan) -> None:
-        numbered = plan.person is None
-        if self._segments and numbered != self._numbered:
-            raise refuse_numbering(source.name, numbered)
-        self._numbered = numbered
-
     def _add_answers(self, columns: Sequence[Any], items: tuple[str, ...]) -> None:
         n_rows = len(columns[0])
         if not n_rows:
             return
         scorings = [self._reading.scoring_of(item) for item in items]
         values = [score_array(*pair) for pair in zip(columns, scorings, strict=True)]
-        self._refuse_bad(values, columns, items)
+        bad = [(int(np.argmax(v == BAD)), j) for j, v in enumerate(values) if v.min() == BAD]
+        if bad:
+            location = self._rows.place(self._rows.n_rows + min(bad)[0])
+            has_person = not self._numbered
+            raise refuse_wide(
+                location, items, columns, min(bad), self._reading, has_person=has_person
+            )
         done = 0
         while done < n_rows:
             part = min(n_rows - done, _BLOCK - self._used)
@@ -235,23 +209,16 @@ class WideTable:
                 self._flush()
         self._rows.n_rows += n_rows
 
-    def _refuse_bad(
-        self, values: list[npt.NDArray[np.int8]], columns: Sequence[Any], items: tuple[str, ...]
-    ) -> None:
-        bad = [(int(np.argmax(v == BAD)), j) for j, v in enumerate(values) if v.min() == BAD]
-        if bad:
-            row, j = min(bad)
-            location = self._rows.place(self._rows.n_rows + row)
-            raise refuse_wide(
-                location, items, columns, (row, j), self._reading,
-                has_person=not self._numbered,
-            )  # fmt: skip
-
     def _flush(self) -> None:
         if self._used:
-            cells = self._buffer[:, : self._used]
-            steps = self._reading.steps_of(self._segments[-1].items)
-            self._segments[-1].blocks.append(pack_steps(list(cells), steps))
+            cells, (items, blocks) = self._buffer[:, : self._used], self._segments[-1]
+            steps = self._reading.steps_of(items)
+            is_binary = all(step == 1 for step in steps)
+            blocks.append(
+                pack.compact(pack.pack_columns(list(cells)))
+                if is_binary
+                else pack.store_codes(cells.T, steps)
+            )
             self._used = 0
 
     def finish(self) -> RawTable:
@@ -263,18 +230,20 @@ class WideTable:
         if not self._numbered:
             person, names = self._persons.take_codes(), self._persons.ids()
         groups = {
-            name: assign_groups(name, person, codes, names, self._rows.place)
+            name: opener.assign_groups(name, person, codes, names, self._rows.place)
             for name, codes in self._groups.items()
         }
         person_ids = None if self._numbered else names
         if len(self._segments) == 1 and len(names) == len(person):
-            segment = self._segments[0]
-            steps = self._reading.steps_of(segment.items)
-            store = step_store(_join_blocks([block.nodes for block in segment.blocks]), steps)
+            ((items, blocks),) = self._segments
+            nodes = _join_blocks([block.nodes for block in blocks])
+            store = step_store(nodes, self._reading.steps_of(items))
             if self._reading.one_means == "wrong":
-                store = flip_answers(store.nodes)
-            return RawTable(segment.items, person_ids, store, groups, self._detected)
-        items = tuple(dict.fromkeys(name for segment in self._segments for name in segment.items))
+                store = flip_answers(nodes)
+            return RawTable(items, person_ids, store, groups, self._detected)
+        items = tuple(
+            dict.fromkeys(name for names_here, _ in self._segments for name in names_here)
+        )
         store, joined = self._store_long(person, names, items)
         return RawTable(items, person_ids, store, groups, self._detected, joined)
 
@@ -283,10 +252,10 @@ class WideTable:
     ) -> tuple[AnswerStore, str]:
         number = {name: code for code, name in enumerate(items)}
         parts, first = [], 0
-        for segment in self._segments:
-            codes = np.array([number[name] for name in segment.items], dtype=np.int32)
-            for block in segment.blocks:
-                row, column, code = list_category_answers(block)
+        for columns, blocks in self._segments:
+            codes = np.array([number[name] for name in columns], dtype=np.int32)
+            for block in blocks:
+                row, column, code = pack.list_category_answers(block)
                 parts.append((first + row, codes[column], code))
                 first += block.n_persons
         row, item, code = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -324,14 +293,15 @@ def _join_blocks(blocks: list[Nodes]) -> Nodes:
     n_persons = sum(block.n_persons for block in blocks)
     n_answers = sum(block.n_answers for block in blocks)
     if prefers_planes(n_persons, blocks[0].n_items, n_answers):
-        planes = [_as_planes(block) for block in blocks]
+        planes = [
+            block
+            if isinstance(block, BitPlanes)
+            else pack.pack_rows(block.rows(0, block.n_persons))
+            for block in blocks
+        ]
         right = _stack([block.right for block in planes])
         return BitPlanes(right, _stack([block.wrong for block in planes]), n_persons)
     return join_rows([block.take(np.arange(block.n_persons)) for block in blocks])
-
-
-def _as_planes(block: Nodes) -> BitPlanes:
-    return block if isinstance(block, BitPlanes) else pack_rows(block.rows(0, block.n_persons))
 
 
 def _stack(planes: list[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]:
@@ -403,7 +373,7 @@ def _read_all(
 
     def read(take: Callable[[Iterator[Source]], Any], rules: Reading) -> Any:
         if is_file:
-            return read_tables(path, take, reading=rules, progress=progress)
+            return opener.read_tables(path, take, reading=rules, progress=progress)
         with closing(open_dataset(path, {}, Resources(), rules)) as dataset:
             return take(shard.open() for shard in dataset.shards)
 
@@ -415,14 +385,14 @@ def _read_all(
 
 def _check_rows(table: RawTable, reading: Reading, read: Read) -> None:
     """Warn about rows of a small wide file that are hardly persons; a release says nothing."""
-    if reading.listed or table.store.n_persons > MOST_BY_HAND:
+    if reading.listed or table.store.n_persons > opener.MOST_BY_HAND:
         return
     sentences = [table.joined] if table.joined else []
-    is_empty = table.store.person_totals()[0] == 0 if table.persons is None else None
-    if is_empty is None:
-        is_odd = any(map(is_label, table.persons.to_pylist()))
-    else:
+    if table.persons is None:
+        is_empty = table.store.person_totals()[0] == 0
         is_odd = bool(reading.ignore or reading.group or is_empty.any())
+    else:
+        is_empty, is_odd = None, any(map(is_label, table.persons.to_pylist()))
     if is_odd:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # all else was said when the answers were read
@@ -455,13 +425,13 @@ def read_steps(
         check_named_items(rules, table.items)
         return rules, table
 
-    if not reading.may_have_steps:
-        return make(reading)
-    if reading.asked.is_said:
+    if reading.may_have_steps and reading.asked.is_said:
         return make(settle_scale(reading, read) or reading)
     try:
         return make(reading)
     except BadAnswer as refusal:
+        if not reading.may_have_steps:
+            raise
         settled = settle_after(refusal, reading, read)
     return make(settled)
 
@@ -471,7 +441,7 @@ def _take(reading: Reading, sources: Iterator[Source]) -> RawTable:
     table: LongTable | WideTable | None = None
     first = ""
     for source in sources:
-        plan = plan_source(source, reading)
+        plan = opener.plan_source(source, reading)
         kind = LongTable if isinstance(plan, LongPlan) else WideTable
         if table is not None and not isinstance(table, kind):
             raise refuse_mixture(source.name, first, plan)
@@ -518,9 +488,9 @@ def read_frame(frame: Any, reading: Reading) -> Responses:
         raise BadResponses("The data frame has no columns, so there are no answers in it.")
     plan = plan_columns(source.names, reading, source.name)
     reading = settle_key(reading, name_items(source.names, plan), source.name)
-    reading = settle_key_row(reading, source)
+    reading = opener.settle_key_row(reading, source)
     if reading.rows_aside:
-        table = trim_table(table, reading)
+        table = opener.trim_table(table, reading)
         source = FrameSource(table)
     if source.table.num_rows == 0:
         raise BadResponses("The data frame has columns but no rows, so there are no answers in it.")
@@ -528,17 +498,12 @@ def read_frame(frame: Any, reading: Reading) -> Responses:
     def read(take: Callable[[Iterator[Source]], Any], _: Reading) -> Any:
         return take(iter([source]))
 
-    reading, raw = read_steps(reading, partial(_take_frame, plan), read)
+    def take_frame(rules: Reading, sources: Iterator[Source]) -> RawTable:
+        packed = _pack_whole(source, plan, rules) if isinstance(plan, WidePlan) else None
+        return _take(rules, sources) if packed is None else packed
+
+    reading, raw = read_steps(reading, take_frame, read)
     return _name_answers(raw, reading, read)
-
-
-def _take_frame(
-    plan: LongPlan | WidePlan, reading: Reading, sources: Iterator[FrameSource]
-) -> RawTable:
-    (source,) = sources
-    if isinstance(plan, WidePlan) and (packed := _pack_whole(source, plan, reading)) is not None:
-        return packed
-    return _take(reading, iter([source]))
 
 
 def _pack_whole(source: FrameSource, plan: WidePlan, reading: Reading) -> RawTable | None:
@@ -560,15 +525,15 @@ def _pack_whole(source: FrameSource, plan: WidePlan, reading: Reading) -> RawTab
         persons = find_numbers(ids.dictionary_decode(), column.type)
     items = tuple(source.names[number] for number in plan.items)
     try:
-        planes = pack_columns(columns)
+        planes = pack.pack_columns(columns)
     except BadCell as bad:
         raise refuse_wide(
             source.place(bad.row), items, columns, (bad.row, bad.column), reading,
             has_person=persons is not None,
         ) from None  # fmt: skip
-    store = compact(planes)
+    store = pack.compact(planes)
     return RawTable(
-        items, persons, flip_answers(store) if reading.one_means == "wrong" else store, {}
+        items, persons, store if reading.one_means == "right" else flip_answers(store), {}
     )
 
 
@@ -577,13 +542,11 @@ def _is_plain(column: Any) -> bool:
 
     Packing takes -1 for missing, as arrays have it; in tables -1 is refused, as in files.
     """
-    kind = column.type
-    if pa.types.is_boolean(kind) or pa.types.is_null(kind):
+    kind, types = column.type, pa.types
+    if types.is_boolean(kind) or types.is_null(kind) or types.is_unsigned_integer(kind):
         return True
-    if not (pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind)):
+    if not (types.is_integer(kind) or types.is_float32(kind) or types.is_float64(kind)):
         return False
-    if not pa.types.is_signed_integer(kind) and not pa.types.is_floating(kind):
-        return True
     return not any(_has_negative(chunk) for chunk in column.chunks)
 
 

@@ -115,33 +115,30 @@ class Responses(Guessable, Answers):
         sample: SurveyDesign | None = None,
     ) -> None:
         n_persons = store.n_persons
-        values = {
-            "items": check_items(items, store.n_items),
-            "store": store,
-            "groups": check_groups(groups or {}, n_persons),
-            "choices": choices,
-            "lowest": lowest,
-            "detected": tuple(detected),
-            "sample": sample,
-            "n_persons": n_persons,
-            "n_items": store.n_items,
-            "n_answers": store.n_answers,
-            "steps": store.steps,
-            "_persons": None if persons is None else check_person_ids(persons, n_persons),
-            "_persons_made": None,
-        }
-        for slot, value in values.items():
+        names, facts = check_items(items, store.n_items), check_groups(groups or {}, n_persons)
+        ids = None if persons is None else check_person_ids(persons, n_persons)
+        values = (
+            *(names, store, facts, choices, lowest, tuple(detected), sample),
+            *(n_persons, store.n_items, store.n_answers, store.steps, ids, None),
+        )
+        for slot, value in zip(self.__slots__, values, strict=True):
             object.__setattr__(self, slot, value)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Responses cannot be changed; build a new one instead of '{name}'.")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"Responses cannot be changed; build a new one instead of '{name}'.")
+        self.__setattr__(name, None)
 
     def __reduce__(self) -> tuple[Any, ...]:
         about = (dict(self.groups), self.choices, self.lowest, self.detected, self.sample)
         return Responses, (self.items, self._persons, self.store, *about)
+
+    def _derive(self, **changes: Any) -> Responses:
+        """Return other answers of the same persons."""
+        parts = ("items", "store", "groups", "choices", "lowest", "detected", "sample")
+        kept_parts = {name: getattr(self, name) for name in parts if name not in changes}
+        return Responses(persons=self._persons, **kept_parts, **changes)
 
     # -- made from ---------------------------------------------------------------------------
 
@@ -285,9 +282,7 @@ class Responses(Guessable, Answers):
         >>> answers.sample.weight.tolist()
         [1.5, 0.0]
         """
-        sample = make_sample(self.groups, self.persons, **design)
-        about = (self.groups, self.choices, self.lowest, self.detected, sample)
-        return Responses(self.items, self._persons, self.store, *about)
+        return self._derive(sample=make_sample(self.groups, self.persons, **design))
 
     @property
     def nbytes(self) -> int:
@@ -304,8 +299,7 @@ class Responses(Guessable, Answers):
         names = tuple(self.items[index[name]] if name in index else name for name in chosen)
         store = select_columns(self.store, columns)
         choices = None if self.choices is None else self.choices.select(names)
-        about = (self.groups, choices, self.lowest, self.detected, self.sample)
-        return Responses(names, self._persons, store, *about)
+        return self._derive(items=names, store=store, choices=choices)
 
     def select_persons(self, rows: Any) -> Responses:
         """Return some of the persons, in this order.
@@ -351,35 +345,23 @@ class Responses(Guessable, Answers):
         limit = check_cap(max_answers)
         if limit >= self.n_items:
             return self
-        store = cap_answers(self.store, limit, source)
-        about = (self.groups, None, self.lowest, self.detected, self.sample)
-        return Responses(self.items, self._persons, store, *about)
+        return self._derive(store=cap_answers(self.store, limit, source), choices=None)
 
     # -- what it is asked --------------------------------------------------------------------
 
     def count(self, weighting: Weighting | None = None, tally: Tally | None = None) -> PairCounts:
         """Count, for every pair of items, the persons with one right and the other wrong."""
         from discreet.counts import PairCounts, name_weighting
+        from discreet.counts.folds import FoldSums
         from discreet.counts.pairs import count_matrix
 
-        answers, right = self.store.nodes.item_totals()
-        return PairCounts(
-            items=self.items,
-            right_wrong=count_matrix(cast(Any, self.store), weighting),
-            answers=answers,
-            right=right,
-            persons=self.n_persons,
-            weighting=name_weighting(weighting),
-            steps=self.steps,
-            **({} if tally is None else self._keep(tally)),
-        )
-
-    def _keep(self, tally: Tally) -> dict[str, Any]:
-        from discreet.counts.folds import FoldSums
-
-        sums = FoldSums(tally)
-        sums.add(cast(Any, self.store), self.person_ids, 0)
-        return sums.finish(sum(self.steps))
+        pairs, about = count_matrix(self.store, weighting), {}
+        if tally is not None:
+            sums = FoldSums(tally)
+            sums.add(self.store, self.person_ids, 0)
+            about = sums.finish(sum(self.steps))
+        totals = (*self.store.nodes.item_totals(), self.n_persons, name_weighting(weighting))
+        return PairCounts(self.items, pairs, *totals, steps=self.steps, **about)
 
     def reduce_all(self, jobs: Sequence[Job[Any]]) -> list[Any]:
         """Fold jobs over all persons, who are one block."""
@@ -430,8 +412,7 @@ class Responses(Guessable, Answers):
     __hash__ = None  # type: ignore[assignment]  # equal by content, and content is large
 
     def _summary(self) -> str:
-        cells = self.n_persons * self.n_items
-        filled = 100 * self.n_answers / cells if cells else 0.0
+        filled = 100 * self.n_answers / max(self.n_persons * self.n_items, 1)
         return (
             f"{self.n_persons:,} persons, {self.n_items:,} items, {self.n_answers:,} answers "
             f"({filled:.3g}% filled)"

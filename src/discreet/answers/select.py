@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -19,7 +20,7 @@ import numpy.typing as npt
 from discreet.answers.choices import join_choices
 from discreet.answers.pack import store_long, store_steps
 from discreet.answers.survey import refuse_weights
-from discreet.counts.nodes import nodes_of
+from discreet.counts.matrix import nodes_of
 from discreet.counts.planes import (
     CHUNK_CELLS,
     AnswerStore,
@@ -63,21 +64,14 @@ ABSENT = -1
 
 def select_columns(store: AnswerStore, columns: npt.NDArray[np.int64]) -> AnswerStore:
     """Return the store with these columns in this order; column -1 is one nobody answered."""
-    if isinstance(store, BitPlanes):
-        return _select_planes(store, columns)
-    if isinstance(store, SparseRows):
-        return _select_rows(store, columns)
     if isinstance(store, StepStore):
         nodes, steps = nodes_of(columns, store.steps)
         return step_store(cast(Any, select_columns(store.nodes, nodes)), steps)
-    raise TypeError(f"Unknown answer store {type(store).__name__}.")
-
-
-def _select_planes(store: BitPlanes, columns: npt.NDArray[np.int64]) -> BitPlanes:
-    right, wrong = store.right[:, columns, :], store.wrong[:, columns, :]
-    right[:, columns == ABSENT, :] = 0
-    wrong[:, columns == ABSENT, :] = 0
-    return BitPlanes(right, wrong, store.n_persons)
+    if isinstance(store, BitPlanes):
+        right, wrong = store.right[:, columns, :], store.wrong[:, columns, :]
+        right[:, columns == ABSENT, :] = wrong[:, columns == ABSENT, :] = 0
+        return BitPlanes(right, wrong, store.n_persons)
+    return _select_rows(cast(SparseRows, store), columns)
 
 
 def _select_rows(store: SparseRows, columns: npt.NDArray[np.int64]) -> SparseRows:
@@ -108,13 +102,11 @@ def check_cap(max_answers: object, name: str = "max_answers") -> int:
 
 def cap_answers(store: AnswerStore, max_answers: int, source: RandomSource) -> AnswerStore:
     """Keep a uniformly random ``max_answers`` of the answers of each person with more."""
-    if isinstance(store, BitPlanes):
-        return _cap_planes(store, max_answers, source)
-    if isinstance(store, SparseRows):
-        return _cap_rows(store, max_answers, source)
     if isinstance(store, StepStore):
         return store.keep(cast(Any, cap_answers(store.answered(), max_answers, source)))
-    raise TypeError(f"Unknown answer store {type(store).__name__}.")
+    if isinstance(store, BitPlanes):
+        return _cap_planes(store, max_answers, source)
+    return _cap_rows(cast(SparseRows, store), max_answers, source)
 
 
 def draw_keys(source: RandomSource, count: int) -> npt.NDArray[np.uint32]:
@@ -150,7 +142,7 @@ def keep_entries(starts: Int64Array, limit: int, draw: Draw) -> npt.NDArray[np.b
     def cap(persons: Int64Array, keys: npt.NDArray[np.uint32]) -> Int64Array:
         if not compiled:
             return _cap_plain(starts, persons, keys, limit, keep)
-        from discreet.counts.row_kernels import cap_entries
+        from discreet.counts.pack_kernels import cap_entries
 
         return np.asarray(cap_entries(starts, persons, read_only(keys), limit, keep))
 
@@ -210,8 +202,8 @@ def _cap_planes(store: BitPlanes, max_answers: int, source: RandomSource) -> Bit
 
 def _cap_words(answered: UInt64Array, limit: int, source: RandomSource) -> UInt64Array:
     """Clear bits of ``answered[item, word]`` until nobody has more than ``limit``."""
-    from discreet.counts.pack_kernels import count_persons
-    from discreet.counts.row_kernels import cap_bits, turn_back, turn_plane
+    from discreet.counts.kernels import turn_back, turn_plane
+    from discreet.counts.pack_kernels import cap_bits, count_persons
 
     items, words = answered.shape
     numbers = np.empty(64 * words, dtype=np.int64)
@@ -246,20 +238,15 @@ def flip_answers(store: BitPlanes | SparseRows) -> BitPlanes | SparseRows:
 
 def select_person_rows(responses: Responses, rows: Any) -> Responses:
     """Return some of the persons with all that is known of them."""
-    positions = find_rows(rows, responses.persons)
-    chosen = responses.choices
     from discreet.answers.responses import Responses
 
-    return Responses(
-        responses.items,
-        responses.persons[positions],
-        take_store(responses.store, positions),
-        {name: texts[positions] for name, texts in responses.groups.items()},
-        None if chosen is None else replace(chosen, chosen=chosen.chosen[positions]),
-        responses.lowest,
-        responses.detected,
-        None if responses.sample is None else responses.sample.take(positions),
-    )
+    at, chosen, sample = find_rows(rows, responses.persons), responses.choices, responses.sample
+    groups = {name: texts[at] for name, texts in responses.groups.items()}
+    choices = None if chosen is None else replace(chosen, chosen=chosen.chosen[at])
+    design = None if sample is None else sample.take(at)
+    about = (groups, choices, responses.lowest, responses.detected, design)
+    store = take_store(responses.store, at)
+    return Responses(responses.items, responses.persons[at], store, *about)
 
 
 def join_responses(parts: Sequence[Responses]) -> Responses:
@@ -271,12 +258,9 @@ def join_responses(parts: Sequence[Responses]) -> Responses:
         )
     if not parts:
         raise BadResponses("Nothing to put together: give at least one set of answers.")
+    reason = "units of two samples may have the same names. Read all persons from one table"
     for part in parts:
-        refuse_weights(
-            part.sample,
-            "putting answers together",
-            "units of two samples may have the same names. Read all persons from one table",
-        )
+        refuse_weights(part.sample, "putting answers together", reason)
     steps, lowest = join_items(parts), {part.lowest for part in parts}
     if len(lowest) > 1:
         raise BadResponses(
@@ -286,28 +270,29 @@ def join_responses(parts: Sequence[Responses]) -> Responses:
         )
     from discreet.answers.responses import Responses
 
-    return Responses(
-        tuple(steps),
-        join_persons(parts),
-        join_stores(parts, steps),
-        join_groups(parts),
-        join_choices([(part.choices, part.n_persons) for part in parts]),
-        min(lowest),
-        join_detected(part.detected for part in parts),
-    )
+    # Persons of parts that do not have a column of groups have "" there.
+    columns = {name: None for part in parts for name in part.groups}
+    blank = [np.full(part.n_persons, "", dtype=object) for part in parts]
+    groups = {
+        name: np.concatenate([part.groups.get(name, blank[i]) for i, part in enumerate(parts)])
+        for name in columns
+    }
+    choices = join_choices([(part.choices, part.n_persons) for part in parts])
+    detected = join_detected(part.detected for part in parts)
+    about = (groups, choices, min(lowest), detected)
+    return Responses(tuple(steps), join_persons(parts), join_stores(parts, steps), *about)
 
 
 def tabulate_answers(responses: Responses, layout: Layout) -> pd.DataFrame:
     """Return a pandas DataFrame, or Arrow where pandas is absent."""
     import pyarrow as pa
 
-    columns = list_table_columns(responses, layout).items()
-    return make_frame(pa.table({name: pa.array(_restore(values)) for name, values in columns}))
-
-
-def _restore(column: Any) -> Any:
-    """Return a column, ids that were numbers as numbers again."""
-    return restore_ids(column.tolist()) if column.dtype == object else column
+    columns = {
+        # Ids that were numbers are numbers again.
+        name: pa.array(restore_ids(column.tolist()) if column.dtype == object else column)
+        for name, column in list_table_columns(responses, layout).items()
+    }
+    return make_frame(pa.table(columns))
 
 
 def find_rows(rows: Any, persons: Texts) -> IndexArray:
@@ -363,7 +348,7 @@ def join_items(parts: Sequence[Responses]) -> dict[str, int]:
     steps: dict[str, int] = {}
     for part in parts:
         for item, n_steps in zip(part.items, part.steps, strict=True):
-            steps[item] = max(n_steps, steps.get(item, n_steps))
+            steps[item] = max(n_steps, steps.get(item, 1))
     return steps
 
 
@@ -374,8 +359,7 @@ def join_persons(parts: Sequence[Responses]) -> list[str] | None:
     ids = [str(person) for part in parts for person in part.persons]
     if len(set(ids)) == len(ids):
         return ids
-    known_ids: set[str] = set()
-    repeated = [name for name in ids if name in known_ids or known_ids.add(name)]  # type: ignore[func-returns-value]
+    repeated = list((Counter(ids) - Counter(set(ids))).elements())
     raise BadResponses(
         f"{len(repeated)} of the persons occur in more than one part: {name_some(repeated)}. Put "
         "behind each other they would count as different persons; read the tables together "
@@ -402,17 +386,6 @@ def join_stores(parts: Sequence[Responses], steps: Mapping[str, int]) -> AnswerS
     return store_steps(person, item, code, before, tuple(steps.values()))
 
 
-def join_groups(parts: Sequence[Responses]) -> dict[str, Texts]:
-    """Return all columns of groups, "" for persons of parts that do not have one."""
-    names = {name: None for part in parts for name in part.groups}
-    return {
-        name: np.concatenate(
-            [part.groups.get(name, np.full(part.n_persons, "", dtype=object)) for part in parts]
-        )
-        for name in names
-    }
-
-
 def list_table_columns(responses: Responses, layout: Layout) -> Mapping[str, Any]:
     """Return the columns of a long or a wide table."""
     if layout not in ("long", "wide"):
@@ -436,10 +409,8 @@ def list_table_columns(responses: Responses, layout: Layout) -> Mapping[str, Any
 
 def hold_the_same(left: Responses, right: Responses) -> bool:
     """Say whether two hold the same answers of the same persons to the same items."""
-    sizes = [(part.items, part.n_persons, part.n_answers) for part in (left, right)]
+    sizes = [(p.items, p.n_persons, p.n_answers, p.groups.keys()) for p in (left, right)]
     if sizes[0] != sizes[1] or not np.array_equal(left.persons, right.persons):
-        return False
-    if left.groups.keys() != right.groups.keys():
         return False
     if not all(np.array_equal(texts, right.groups[name]) for name, texts in left.groups.items()):
         return False

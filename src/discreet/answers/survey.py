@@ -8,7 +8,7 @@ of pairs, which stay exact integers. Confidential.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TypedDict, cast
 
@@ -39,14 +39,9 @@ def state_design(
     replication: str | None,
 ) -> DesignWords:
     """Return the keywords that are stated."""
-    design = DesignWords(
-        weight=weight or "",
-        strata=strata,
-        cluster=cluster,
-        replicates=replicates,
-        replication=replication,
-    )
-    return cast(DesignWords, {word: column for word, column in design.items() if column})
+    stated = (weight, strata, cluster, replicates, replication)
+    design = zip(DesignWords.__annotations__, stated, strict=True)
+    return cast(DesignWords, {word: column for word, column in design if column})
 
 
 @dataclass(frozen=True)
@@ -74,10 +69,7 @@ class Replication:
         0.05
         """
         name, _, coefficient = text.strip().lower().partition(":")
-        try:
-            fay = float(coefficient) if name == "fay" else 0.0
-        except ValueError:
-            fay = np.nan
+        fay = _read_number(coefficient) if name == "fay" else 0.0
         known = name in ("jk1", "jk2", "brr") and not coefficient
         if not (known or (name == "fay" and 0 <= fay < 1)):
             raise BadUsage(
@@ -91,10 +83,6 @@ class Replication:
         if self.name == "jk1":
             return (replicates - 1) / replicates
         return 1.0 if self.name == "jk2" else 1.0 / (replicates * (1 - self.fay) ** 2)
-
-    def find_degrees(self, replicates: int) -> int:
-        """Return the degrees of freedom of the variance."""
-        return replicates - 1 if self.name == "jk1" else replicates
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +102,8 @@ class SurveyDesign:
         ``[person, replicate]``, or None without replicate weights.
     replication
         How the replicate weights were made.
+    columns
+        Names of the columns that all of this was read from.
     """
 
     weight: FloatArray
@@ -121,12 +111,13 @@ class SurveyDesign:
     stratum_of: IndexArray
     replicates: FloatArray | None = None
     replication: Replication | None = None
+    columns: frozenset[str] = frozenset()
 
     def take(self, positions: IndexArray) -> SurveyDesign:
         """Return some of the persons."""
         rows = None if self.replicates is None else self.replicates[positions]
-        parts = self.weight[positions], self.unit[positions], self.stratum_of
-        return SurveyDesign(*parts, rows, self.replication)
+        weight, unit = self.weight[positions], self.unit[positions]
+        return replace(self, weight=weight, unit=unit, replicates=rows)
 
     @classmethod
     def simple(cls, persons: int) -> SurveyDesign:
@@ -136,9 +127,9 @@ class SurveyDesign:
     @property
     def degrees(self) -> int:
         """Degrees of freedom of a variance: PSUs less strata, or those of the replicates."""
-        if self.replicates is not None and self.replication is not None:
-            return self.replication.find_degrees(self.replicates.shape[1])
-        return len(self.stratum_of) - len(np.unique(self.stratum_of))
+        if self.replicates is None or self.replication is None:
+            return len(self.stratum_of) - len(np.unique(self.stratum_of))
+        return int(self.replicates.shape[1]) - (self.replication.name == "jk1")
 
     @property
     def in_domain(self) -> IndexArray:
@@ -178,10 +169,8 @@ class SurveyDesign:
             by where persons get their replicate weights.
         """
         if self.replicates is not None and self.replication is not None:
-            nothing = np.ones_like(self.replicates)
-            ratio = np.divide(
-                self.replicates, self.weight[:, None], out=nothing, where=self.weight[:, None] > 0
-            )
+            weight, ratio = self.weight[:, None], np.ones_like(self.replicates)
+            np.divide(self.replicates, weight, out=ratio, where=weight > 0)
             factor = self.replication.find_factor(self.replicates.shape[1])
             return np.asarray(np.sqrt(factor) * ((ratio - 1).T @ moves))
         stratum = self.stratum_of
@@ -314,8 +303,10 @@ def make_sample(
     if not (weights > 0).any():
         raise BadResponses(f"column '{weight}': all weights are zero, so nobody is in the domain.")
     units = _number_units(groups, persons, strata, cluster)
-    columns = [read_weights(groups, name, persons) for name in names]
-    return SurveyDesign(weights, *units, np.stack(columns, axis=1) if columns else None, method)
+    copies = [read_weights(groups, name, persons) for name in names]
+    replicate_weights = np.stack(copies, axis=1) if copies else None
+    columns = frozenset({weight, strata or weight, cluster or weight, *names})
+    return SurveyDesign(weights, *units, replicate_weights, method, columns)
 
 
 def find_columns(
@@ -325,13 +316,13 @@ def find_columns(
     if patterns is None:
         return ()
     listed = [patterns] if isinstance(patterns, str) else list(patterns)
-    names = [n for n in groups if any(fnmatchcase(n, pattern) for pattern in listed)]
+    names = tuple(n for n in groups if any(fnmatchcase(n, pattern) for pattern in listed))
     if len(names) < 2:
         raise BadUsage(
             f"replicates= (--replicates) asks for columns like {name_some(listed)}; found "
             f"{len(names)} of them, and a variance needs at least 2"
         )
-    return tuple(names)
+    return names
 
 
 def read_weights(groups: Mapping[str, Texts], name: str, persons: Texts) -> FloatArray:
@@ -406,10 +397,10 @@ def _number_texts(
     return values, number.reshape(-1)
 
 
-#: Why tests of equal scores and of likelihoods between groups are refused.
+#: Why likelihood ratios between groups are refused.
 UNWEIGHTED_TEST = (
-    "its chi-squared counts persons, who here have weights and clusters. Take test='wald' (--test "
-    "wald), whose errors know the design"
+    "a weighted likelihood is no likelihood, so that twice its gain is not chi-squared. Take "
+    "test='wald' or 'mantel-haenszel' (--test), whose errors know the design"
 )
 #: Why likelihood ratios are refused that no difference of thresholds replaces.
 PSEUDO_LIKELIHOOD = (

@@ -38,7 +38,7 @@ from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.items.dif import DifTable
-    from discreet.items.group_means import GroupMeans
+    from discreet.items.groups import GroupMeans
     from discreet.items.mislabelled import Mislabelled
     from discreet.persons.scoring import PersonScores
     from discreet.scales.reported import Scale
@@ -163,7 +163,7 @@ def score(
 
 
 def _find_means(responses: Any, item_parameters: Any, column: str) -> GroupMeans:
-    from discreet.items.group_means import find_group_means
+    from discreet.items.groups import find_group_means
 
     return find_group_means(responses, item_parameters, column)
 

@@ -246,11 +246,14 @@ def decide_plan(source: str, reading: ReleaseReading) -> Reading:
     return decide_reading(source, list_stated(reading))
 
 
-def inspect_answers(source: str, reading: ReadingOptions) -> Inspection | None:
-    """Return what a file seems to be; None of what is not looked at before it is read."""
-    from discreet.tables.inspection import inspect_table, is_inspected
+def inspect_answers(source: str, reading: ReadingOptions) -> Inspection:
+    """Return what a source seems to be; what is not looked at before it is read is as stated."""
+    from discreet.tables.dataset import describe_source
+    from discreet.tables.inspection import Inspection, inspect_table, is_inspected
 
-    return inspect_table(source, **list_stated(reading)) if is_inspected(source) else None
+    if is_inspected(source):
+        return inspect_table(source, **list_stated(reading))
+    return Inspection(hide_passwords(describe_source(source)), plan_reading(reading))
 
 
 def list_stated(reading: ReleaseReading) -> dict[str, Any]:
@@ -377,10 +380,10 @@ def open_answers(
 def name_answers(source: str) -> str:
     """Return what titles and messages call the answers: never with a password."""
     from discreet.tables.dataset import describe_source, is_query
-    from discreet.tables.paths import names_server
 
-    if names_server(source) or is_query(source):
-        return hide_passwords(describe_source(source))
+    name = describe_source(source)
+    if name != source or is_query(source):
+        return hide_passwords(name)
     return "answers" if looks_like_address(source) else Path(source).name
 
 

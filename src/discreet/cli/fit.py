@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from discreet.atomic import PRIVACY_FILE, staged, write_text
+from discreet.atomic import (
+    CALIBRATION_FILE,
+    CALIBRATION_FILES,
+    PRIVACY_FILE,
+    REPORT_FILE,
+    staged,
+    write_text,
+)
 from discreet.cli.answers import (
     AnswersFile,
     Limits,
@@ -29,13 +36,8 @@ from discreet.cli.answers import (
     read_answers,
 )
 from discreet.cli.calibrations import (
-    CALIBRATION_FILE,
-    CALIBRATION_FILES,
-    REPORT_FILE,
     ScaleText,
-    calibration_document,
     check_method,
-    diagnose_answers,
     needs_persons,
     print_calibration,
     read_anchors,
@@ -62,8 +64,8 @@ from discreet.errors import AssumedReading, BadResponses, BadUsage
 if TYPE_CHECKING:
     from discreet.answers.ratings import Ratings
     from discreet.items.raters import BiasTable, RatingStudy
+    from discreet.items.summary import Diagnostics
     from discreet.report.diagnosis import Diagnosis
-    from discreet.report.summary import Diagnostics
     from discreet.report.tests import ModelCheck, ModelTest
     from discreet.results.estimate import Estimate
     from discreet.scales.reported import Scale, ScaleTarget
@@ -136,6 +138,7 @@ def fit(
     with open_answers(file, reading, limits, "Estimating difficulties") as answers:
         from discreet.counts import PairCounts
         from discreet.models.calibrate import fit as calibrate
+        from discreet.report.formats import list_calibration
 
         responses: Any = answers
         estimate = calibrate(
@@ -155,14 +158,14 @@ def fit(
     if output.out is not None:
         with working("Writing the report"):
             title = title or title_of(name_answers(file))
-            # Fit and abilities beside the difficulties would be those of the sample.
-            lacks_persons = isinstance(responses, PairCounts) or has_design
-            full_responses = None if lacks_persons else responses
+            full_responses = None if isinstance(responses, PairCounts) else responses
+            if has_design:
+                full_responses = responses.weigh(**weights.stated)
             written = write_calibration(
                 output.out, estimate, full_responses, title=title, scale=turned
             )
     held = {} if anchors is None else {"anchors": list_rows(estimate.anchors_to_dict())}
-    document = calibration_document(estimate, turned) | held
+    document = list_calibration(estimate, turned) | held
     output.show(document, lambda: _print(estimate, turned))
     conclude(estimate.warnings, written, choice=estimate.choice)
 
@@ -197,6 +200,7 @@ def fit_ratings(
     from discreet.answers.ratings import USEFUL_WORDS, read_ratings
     from discreet.items.raters import study_ratings
     from discreet.models.calibrate import fit
+    from discreet.report.formats import list_calibration
     from discreet.tables.reading import READING_DEFAULTS
 
     words = list_words(reading)
@@ -223,7 +227,7 @@ def fit_ratings(
             tables = _list_bias(study, options)
             written = _write_study(output.out, study, tables, title)
     rows = {name: list_rows(facet.to_dict()) for name, facet in estimate.facets.items()}
-    document = calibration_document(estimate) | {"facets": rows}
+    document = list_calibration(estimate) | {"facets": rows}
     output.show(document, lambda: _print_severities(ratings, estimate))
     conclude(estimate.warnings, written, choice=estimate.choice)
 
@@ -279,18 +283,17 @@ def check(
     """Show how a table is read, and test whether the model holds. Confidential."""
     check_method(method)
     inspection = inspect_answers(file, reading)
-    looked_at = {} if inspection is None else inspection.to_dict()
-    if inspection is not None and not as_json:
+    if not as_json:
         _print_inspection(inspection)
-    if inspection is not None and not inspection.is_sure:
+    if not inspection.is_sure:
         if as_json:
-            print_json(looked_at)
+            print_json(inspection.to_dict())
         raise typer.Exit(BadResponses.exit_code)
     model_check = _run_check(file, method, reading)
     change = _compare_merged(file, method, reading, model_check) if reading.merge else None
     if as_json:
         merged = {} if change is None else {"merged": list_rows(change)}
-        print_json(looked_at | _describe_check(model_check) | merged)
+        print_json(inspection.to_dict() | _describe_check(model_check) | merged)
     else:
         _print_check(model_check, change)
     for text in model_check.diagnostics.notes:
@@ -488,7 +491,7 @@ def _report_calibration(
     *,
     force: bool,
 ) -> Diagnosis:
-    from discreet.report.formats import explaining_damage, read_document
+    from discreet.report.calibration import explaining_damage, read_document
     from discreet.tables.paths import settle_path
 
     file = path if path.is_file() else path / CALIBRATION_FILE
@@ -530,11 +533,17 @@ def _report_answers(
 ) -> Diagnosis:
     check_writable(out, [REPORT_FILE], force=force)
     responses = read_answers(source, reading)
+    from discreet.items.summary import diagnose
     from discreet.models.calibrate import fit
 
+    diagnostics: Diagnostics | None
     with working("Estimating difficulties"):
         estimate = fit(responses, method=check_method(method), model=reading.model)
-        diagnostics = diagnose_answers(responses, estimate)
+        try:
+            diagnostics = diagnose(responses, estimate)
+        except BadUsage as error:
+            diagnostics = None
+            note(f"Warning: the report is without abilities and fit: {error}")
         scale = settle_scale(target, responses, estimate)
     note_choice(estimate.choice)
     return _finish(estimate, diagnostics, out, {"title": title}, scale)

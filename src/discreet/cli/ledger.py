@@ -30,7 +30,6 @@ from discreet.cli.options import (
 )
 from discreet.cli.output import (
     check_writable,
-    json_text,
     list_rows,
     note,
     print_columns,
@@ -40,6 +39,7 @@ from discreet.cli.output import (
 )
 from discreet.cli.release import DeliveryOptions, state_reading
 from discreet.errors import BadUsage
+from discreet.text import json_text
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Ledger

@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from discreet.atomic import CALIBRATION_FILES
 from discreet.cli.answers import ReadingOptions, read_answers
 from discreet.cli.calibrations import (
-    CALIBRATION_FILES,
     find_calibration,
     is_item_file,
     name_calibration,

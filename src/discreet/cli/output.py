@@ -10,7 +10,6 @@ Names, titles and paths come from files of others. Whatever is printed passes th
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 import sys
@@ -26,8 +25,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.atomic import staged
-from discreet.errors import BadUsage, escape_controls, escape_json, write_line
-from discreet.results.dropped import saying_it_otherwise
+from discreet.errors import BadUsage, escape_controls, saying_it_otherwise, write_line
+from discreet.text import json_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -171,40 +170,6 @@ def print_json(document: Mapping[str, Any]) -> None:
     """Print one JSON document; numbers that do not exist become null."""
     encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "")
     print(json_text(document, ascii_only=encoding != "utf8"))
-
-
-def json_text(document: Mapping[str, Any], *, ascii_only: bool = False) -> str:
-    """Return a JSON document with one line for each key and for each entry of a list.
-
-    The entries themselves stay on one line: easy to read, and several times faster than the
-    indentation of the standard library, which is pure Python.
-    """
-
-    def dump(value: Any) -> str:
-        try:
-            text = json.dumps(value, ensure_ascii=ascii_only, allow_nan=False)
-        except ValueError:
-            text = json.dumps(without_nan(value), ensure_ascii=ascii_only, allow_nan=False)
-        return escape_json(text)
-
-    def lines(value: Any) -> str:
-        if isinstance(value, list) and value and isinstance(value[0], dict):
-            return "[\n    " + ",\n    ".join(map(dump, value)) + "\n  ]"
-        return dump(value)
-
-    body = ",\n".join(f"  {dump(key)}: {lines(value)}" for key, value in document.items())
-    return f"{{\n{body}\n}}"
-
-
-def without_nan(value: Any) -> Any:
-    """Return a copy in which numbers that are not finite are ``None``."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): without_nan(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [without_nan(one) for one in value]
-    return value
 
 
 def show_result(document: dict[str, Any], show: Callable[[], None], *, as_json: bool) -> None:

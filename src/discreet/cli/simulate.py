@@ -12,8 +12,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal, cast
 
-from discreet.atomic import check_place, staged
-from discreet.cli.calibrations import CALIBRATION_FILES, print_calibration, write_calibration
+from discreet.atomic import CALIBRATION_FILES, check_place, staged
+from discreet.cli.calibrations import print_calibration, write_calibration
 from discreet.cli.options import AsJson, Force, Layout, flag, option
 from discreet.cli.output import check_writable, conclude, print_json, say, working
 from discreet.cli.release import print_release

@@ -1,4 +1,4 @@
-"""Compiled loops that count pairs; imported only where the answers are many.
+"""Compiled loops that count pairs, and turn bit planes around; imported where answers are many.
 
 In: bit planes or sorted rows. Out: counts added to a matrix that the caller owns. The loops
 release the interpreter lock; no two calls write to the same matrix.
@@ -17,7 +17,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from discreet.counts.row_kernels import LANES, SIDE, VECTOR, WORD, ones_in
+from discreet.counts.pack_kernels import ones_in
 from discreet.jit import compiled_loop
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped"
@@ -31,6 +31,13 @@ DIGITS = 32
 #: Places in the first table of weights; a table that fills up is made again, larger.
 FIRST_ROOM = 1 << 12
 TILE_ROWS, TILE_COLUMNS = 4, 6
+
+#: Words of a vector; squares of bits that are turned together.
+LANES = 8
+SIDE = 64
+
+WORD = ir.IntType(64)
+VECTOR = ir.VectorType(WORD, LANES)
 
 
 def _function(builder, name, returned):
@@ -392,3 +399,135 @@ def _fill_words(of_person, classes):
                     word_weight[digit_place[digit] // SIDE] = 1 << digit
                     digit_place[digit] += 1
     return person, word_weight
+
+
+# Bit planes ``[item, word of persons]`` turned into rows of bits, ``[person, word of items]``, and
+# back. A square of 64 x 64 bits is turned in six rounds, each of which exchanges halves of ever
+# smaller squares (the recursive transposition); eight squares go side by side in a vector.
+
+
+def _vector_at(context, builder, kind, value, offset):
+    """Return a pointer to the eight words from a flat offset of an array on."""
+    array = context.make_array(kind)(context, builder, value)
+    return builder.bitcast(builder.gep(array.data, [offset]), VECTOR.as_pointer())
+
+
+@intrinsic
+def _copy_eight(_typing, source, offset, target, target_offset):
+    """Copy eight words between flat offsets of two arrays without gaps."""
+
+    def generate(context, builder, signature, args):
+        kinds = signature.args
+        words = builder.load(_vector_at(context, builder, kinds[0], args[0], args[1]), align=8)
+        address = _vector_at(context, builder, kinds[2], args[2], args[3])
+        builder.store(words, address, align=8)
+        return context.get_dummy_value()
+
+    if source.layout != "C" or target.layout != "C":
+        return None
+    return types.void(source, types.int64, target, types.int64), generate
+
+
+def _exchange(builder, first, second, width):
+    """Exchange the upper bits of the first words with the lower bits of the second ones.
+
+    A word is cut into pieces of ``width`` bits; every other piece moves.
+    """
+    pieces = sum(((1 << width) - 1) << bit for bit in range(0, SIDE, 2 * width))
+    mask, shift = (ir.Constant(VECTOR, [value] * LANES) for value in (pieces, width))
+    differ = builder.and_(builder.xor(builder.lshr(first, shift), second), mask)
+    return builder.xor(first, builder.shl(differ, shift)), builder.xor(second, differ)
+
+
+def _three_rounds(stride):
+    """Make the instruction for three of the six rounds, on eight rows that lie a stride apart."""
+
+    @intrinsic
+    def exchange_rows(_typing, squares, base):
+        def generate(context, builder, signature, args):
+            pointers = []
+            for k in range(8):
+                row = builder.add(args[1], ir.Constant(WORD, k * stride))
+                offset = builder.mul(row, ir.Constant(WORD, LANES))
+                pointers.append(_vector_at(context, builder, signature.args[0], args[0], offset))
+            rows = [builder.load(pointer, align=8) for pointer in pointers]
+            for apart in (4, 2, 1):
+                for low in (k for k in range(8) if not k & apart):
+                    high = low + apart
+                    rows[low], rows[high] = _exchange(
+                        builder, rows[low], rows[high], apart * stride
+                    )
+            for row, pointer in zip(rows, pointers, strict=True):
+                builder.store(row, pointer, align=8)
+            return context.get_dummy_value()
+
+        return types.void(squares, types.int64), generate
+
+    return exchange_rows
+
+
+_exchange_far, _exchange_near = _three_rounds(8), _three_rounds(1)
+
+
+@compiled_loop
+def turn_squares(squares):
+    """Turn eight squares of bits in place: ``squares[64, 8]``, one square a column."""
+    for base in range(8):
+        _exchange_far(squares, base)
+    for base in range(0, SIDE, 8):
+        _exchange_near(squares, base)
+
+
+@compiled_loop
+def turn_plane(plane, rows, column):
+    """Write the bits of ``plane[item, word]`` to ``rows[person, column:]``."""
+    items, words = plane.shape
+    squares = np.zeros((SIDE, LANES), dtype=np.uint64)
+    for start in range(0, words, LANES):
+        lanes = min(LANES, words - start)
+        for first in range(0, items, SIDE):
+            filled = min(SIDE, items - first)
+            for k in range(filled):
+                if lanes == LANES:
+                    _copy_eight(plane, (first + k) * words + start, squares, LANES * k)
+                else:
+                    for lane in range(lanes):
+                        squares[k, lane] = plane[first + k, start + lane]
+            for k in range(filled, SIDE):
+                for lane in range(LANES):
+                    squares[k, lane] = 0
+            turn_squares(squares)
+            for lane in range(lanes):
+                person = SIDE * (start + lane)
+                for k in range(min(SIDE, len(rows) - person)):
+                    rows[person + k, column + first // SIDE] = squares[k, lane]
+
+
+@compiled_loop
+def turn_back(rows, person, items, out):
+    """Write the rows of the listed persons to ``out[plane, item, word]``, 64 persons a word.
+
+    The columns of ``rows`` are shared equally by the planes; person -1 is nobody.
+    """
+    width = rows.shape[1]
+    columns = width // len(out)
+    squares = np.zeros((SIDE, LANES), dtype=np.uint64)
+    for first in range(0, width, LANES):
+        lanes = min(LANES, width - first)
+        for word in range(len(person) // SIDE):
+            for k in range(SIDE):
+                person_code = person[SIDE * word + k]
+                if person_code < 0:
+                    for lane in range(LANES):
+                        squares[k, lane] = 0
+                elif lanes == LANES:
+                    _copy_eight(rows, width * person_code + first, squares, LANES * k)
+                else:
+                    for lane in range(lanes):
+                        squares[k, lane] = rows[person_code, first + lane]
+            turn_squares(squares)
+            for lane in range(lanes):
+                plane, item = divmod(first + lane, columns)
+                target = out[plane, SIDE * item :]
+                for k in range(min(SIDE, items - SIDE * item)):
+                    target[k, word] = squares[k, lane]

@@ -1,31 +1,29 @@
-"""A matrix of counts that is a NumPy array or, where most cells are empty, a sparse one.
+"""Matrices of counts over the nodes of items: NumPy arrays or, where most cells are empty, sparse.
 
-In: int64 counts in either form. Out: the same numbers in the form that the rule asks for. The
-rule looks at the number of items and of compared pairs only, so that the same answers give the
-same form from every engine, merged or counted at once. scipy.sparse is imported only where
-there are many items. What would not fit into memory is refused before it is counted.
+In: int64 counts in either form, and how many steps each item has. Out: the same numbers in the form
+that the rule asks for. The rule looks at the number of items and of compared pairs only, so that
+the same answers give the same form from every engine, merged or counted at once. scipy.sparse is
+imported only where there are many items. What would not fit into memory is refused before it is
+counted. Wins among compared objects are such a matrix too.
 """
 
 from __future__ import annotations
 
-import json
-import zipfile
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Annotated, Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.atomic import staged
-from discreet.errors import BadUsage, OutOfReach
+from discreet.errors import BadResponses, BadUsage, OutOfReach
 from discreet.resources import available_memory
-from discreet.schema import Along, Count, Distinct, SchemaError, Within, read_as
-from discreet.types import Int64Array
+from discreet.tabular import brief_repr
+from discreet.types import FloatArray, IndexArray, Int64Array
 
 #: ``int64[m, m]``, or the same as a scipy.sparse.csr_array with sorted columns and no zeros.
 PairMatrix = Any
@@ -61,12 +59,15 @@ def is_sparse(matrix: PairMatrix) -> bool:
 def settle_matrix(matrix: PairMatrix) -> PairMatrix:
     """Return counts in the form that :func:`prefers_sparse` asks for."""
     items = matrix.shape[0]
-    if not is_sparse(matrix):
-        if items <= SPARSE_ITEMS or not prefers_sparse(items, int(np.count_nonzero(matrix))):
-            return matrix
-        return _tidy(matrix)
-    matrix = _tidy(matrix)
-    return matrix if prefers_sparse(items, matrix.nnz) else matrix.toarray()
+    if is_sparse(matrix):
+        matrix = _tidy(matrix)
+        return matrix if prefers_sparse(items, matrix.nnz) else matrix.toarray()
+    return _tidy(matrix) if _is_thin(matrix, items) else matrix
+
+
+def _is_thin(matrix: Int64Array, items: int) -> bool:
+    """Say whether an array is better held as a sparse one, over so many items."""
+    return items > SPARSE_ITEMS and prefers_sparse(items, int(np.count_nonzero(matrix)))
 
 
 def _tidy(matrix: Any) -> Any:
@@ -88,8 +89,7 @@ def add_matrices(ours: PairMatrix, theirs: PairMatrix) -> PairMatrix:
     if is_sparse(ours) == is_sparse(theirs):
         return ours + theirs
     dense, sparse = (theirs, ours) if is_sparse(ours) else (ours, theirs)
-    total = dense.copy()
-    add_into(total, sparse)
+    add_into(total := dense.copy(), sparse)
     return total
 
 
@@ -108,7 +108,7 @@ def grow_matrix(matrix: PairMatrix, items: int) -> PairMatrix:
     if more == 0:
         return matrix
     if not is_sparse(matrix):
-        if items <= SPARSE_ITEMS or not prefers_sparse(items, int(np.count_nonzero(matrix))):
+        if not _is_thin(matrix, items):
             return np.pad(matrix, ((0, more), (0, more)))
         matrix = _tidy(matrix)
     indptr = np.pad(matrix.indptr, (0, more), mode="edge")
@@ -249,21 +249,17 @@ def check_room(steps: Sequence[int], pairs: int, held: int = 0) -> None:
         return
     needed, free = use.find_bytes(nodes, pairs), available_memory() + held
     if needed > free:
-        raise NoRoom(_explain_room(use, steps, pairs, needed, free))
-
-
-def _explain_room(
-    use: MatrixUse, steps: Sequence[int], pairs: int, needed: float, free: float
-) -> str:
-    nodes, items = sum(steps), len(steps)
-    size = f"{items:,} items" if nodes == items else f"{items:,} items with {nodes:,} steps in all"
-    helps = _list_remedies(use, steps, pairs, needed) if nodes > items else []
-    helps = helps or ["take fewer items"]
-    return (
-        f"{size} make {nodes:,} x {nodes:,} pairs. {use.name} needs about {_show_size(needed)} of "
-        f"memory, and {_show_size(free)} are free here. What helps: {'; '.join(helps)}; or a "
-        f"machine with {_name_machine(needed)} of memory"
-    )
+        items = len(steps)
+        more = f" with {nodes:,} steps in all" if nodes > items else ""
+        helps = _list_remedies(use, steps, pairs, needed) if nodes > items else []
+        # The next size of a machine that leaves a quarter for everything else.
+        machine = 1 << max(3, math.ceil(math.log2(needed / 0.75e9)))
+        raise NoRoom(
+            f"{items:,} items{more} make {nodes:,} x {nodes:,} pairs. {use.name} needs about "
+            f"{_show_size(needed)} of memory, and {_show_size(free)} are free here. What helps: "
+            f"{'; '.join(helps or ['take fewer items'])}; or a machine with {machine:,} GB of "
+            "memory"
+        )
 
 
 def _list_remedies(use: MatrixUse, steps: Sequence[int], pairs: int, needed: float) -> list[str]:
@@ -285,157 +281,261 @@ def _show_size(size: float) -> str:
     return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB"
 
 
-def _name_machine(needed: float) -> str:
-    """Return the next size of a machine that leaves a quarter for everything else."""
-    size = 8
-    while 0.75e9 * size < needed:
-        size *= 2
-    return f"{size:,} GB"
-
-
-# Files of pair counts: one NumPy archive, confidential, whole or not at all.
+# -- nodes: the steps of items, item after item, step after step ----------------------------------
 #
-# In: a header and arrays, or a path. Out: the same. Version 2 may hold sparse counts and says how
-# persons were weighted; version 3 may hold folds and a sketch of persons. All are read.
-
-FORMAT = "discreet-pair-counts"
-FORMAT_VERSION = 3
-READABLE = (1, 2, 3)
-SPARSE_PARTS = ("indptr", "indices", "data")
-FOLD_ARRAYS = ("fold_right_wrong", "fold_answers", "fold_persons")
-#: Of the arrays that are more than a list.
-DIMENSIONS = {"right_wrong": 2, "fold_right_wrong": 3, "fold_answers": 2}
-#: Compression level: higher ones took several times as long for a tenth less on counts.
-QUICK = 1
-
-Arrays = dict[str, npt.NDArray[Any]]
+# Pairs of answers compare nodes of different items; a node of an item with one step is the item
+# itself. An item's location is the mean of its nodes' thresholds.
 
 
-def write_archive(
-    path: Path, header: Mapping[str, Any], right_wrong: Any, arrays: Mapping[str, Any]
-) -> None:
-    """Write a file that only its owner may read; it replaces what is there in one step."""
-    parts = {"header": np.array(json.dumps({**_SIGNS, **header})), **arrays}
-    if is_sparse(right_wrong):
-        parts |= {name: _narrow(getattr(right_wrong, name)) for name in SPARSE_PARTS}
-    else:
-        parts["right_wrong"] = right_wrong
-    parts |= {name: _narrow(parts[name]) for name in FOLD_ARRAYS if name in parts}
-    with staged(path.parent, [path.name]) as stage:
-        _write_parts(stage / path.name, parts)
+def item_of_nodes(steps: Sequence[int]) -> IndexArray:
+    """Return the item of every node."""
+    return np.repeat(np.arange(len(steps)), steps)
 
 
-_SIGNS = {
-    "format": FORMAT,
-    "version": FORMAT_VERSION,
-    "confidential": "exact counts about persons; do not publish",
-}
+def nodes_of(columns: Int64Array, steps: Sequence[int]) -> tuple[Int64Array, tuple[int, ...]]:
+    """Return the nodes of these items, and their steps; -1 is an item of one step, and a node."""
+    first = np.concatenate([[0], np.cumsum(steps)])
+    spans = [np.arange(first[i], first[i + 1]) if i >= 0 else np.array([-1]) for i in columns]
+    empty = np.zeros(0, dtype=np.int64)
+    return np.concatenate([empty, *spans]), tuple(len(span) for span in spans)
 
 
-def _write_parts(file: Path, parts: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Write what ``numpy.savez_compressed`` writes, array by array and quickly."""
-    options: dict[str, Any] = {"compression": zipfile.ZIP_DEFLATED, "compresslevel": QUICK}
-    with zipfile.ZipFile(file, "w", **options) as archive:
-        for name, array in parts.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+def name_nodes(items: Sequence[str], steps: Sequence[int]) -> tuple[str, ...]:
+    """Return a name for every node, for messages.
+
+    Examples
+    --------
+    >>> name_nodes(["a", "b"], [1, 2])
+    ('a', 'b step 1', 'b step 2')
+    """
+    return tuple(
+        item if n_steps == 1 else f"{item} step {step}"
+        for item, n_steps in zip(items, steps, strict=True)
+        for step in range(1, n_steps + 1)
+    )
 
 
-def _narrow(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return whole numbers in the smallest type that holds them; most counts are small."""
-    if array.min(initial=0) < 0 or array.dtype.kind not in "iu":
-        return array
-    return array.astype(np.min_scalar_type(int(array.max(initial=0))))
+def clear_within(right_wrong: Any, steps: Sequence[int]) -> Any:
+    """Return counts of pairs of nodes without those of one item, which depend on the ability.
+
+    An array is changed in place: with many steps a second one would fill the memory.
+    """
+    if all(step == 1 for step in steps):
+        return right_wrong
+    item = item_of_nodes(steps)
+    if isinstance(right_wrong, np.ndarray):
+        for end, step in zip(np.cumsum(steps).tolist(), steps, strict=True):
+            right_wrong[end - step : end, end - step : end] = 0
+        return right_wrong
+    entries = right_wrong.tocoo()
+    entries.data[item[entries.row] == item[entries.col]] = 0
+    cleared = entries.tocsr()
+    cleared.eliminate_zeros()
+    return cleared
 
 
-def is_archive(path: Path) -> bool:
-    """Say whether a file is one of pair counts, whatever its name."""
-    try:
-        with zipfile.ZipFile(path) as archive, archive.open("header.npy") as member:
-            return FORMAT in str(np.lib.format.read_array(member, allow_pickle=False))
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
-        return False
-
-
-@dataclass(frozen=True)
-class FoldsHeader:
-    """What a file says of its folds of persons."""
-
-    asked: Annotated[int, Within(1, 1 << 20)]
-    weighting: str
+def check_same_steps(items: Sequence[str], ours: Sequence[int], theirs: Sequence[int]) -> None:
+    """Refuse to add counts of items that have other categories here than there."""
+    pairs = zip(items, ours, theirs, strict=True)
+    differ = [(item, first, second) for item, first, second in pairs if first != second]
+    if differ:
+        item, first, second = differ[0]
+        raise BadResponses(
+            f"item '{item}' has the categories 0 to {first} in some of these counts and 0 to "
+            f"{second} in others ({len(differ)} of {len(items)} items are like this), so that "
+            "their pairs are about different steps. Count all of them with the same highest "
+            "categories: steps= (--steps)"
+        )
 
 
 @dataclass(frozen=True)
-class CountsHeader:
-    """What a file of counts says beside its arrays; older versions have fewer fields."""
+class Recoding:
+    """Categories that somebody used, per item; those above an unused one move down.
 
-    format: str
-    version: int
-    items: Annotated[tuple[str | int, ...], Distinct()]
-    persons: Count
-    confidential: str = ""
-    weighting: str = "unknown"
-    note: Mapping[str, Any] = field(default_factory=dict)
-    repeated: Count = 0
-    steps: Annotated[
-        tuple[Annotated[int, Within(1, 99)], ...], Along("items", may_be_empty=True)
-    ] = ()
-    folds: FoldsHeader | None = None
+    Attributes
+    ----------
+    steps
+        Per item, its highest category before.
+    kept
+        Per item, the categories that stay, at least two, ascending.
+    """
+
+    steps: tuple[int, ...]
+    kept: tuple[tuple[int, ...], ...]
 
     @property
-    def nodes(self) -> int:
-        """Rows of the matrix: steps of items."""
-        return sum(self.steps) or len(self.items)
+    def changes(self) -> bool:
+        """Whether any category is left out."""
+        return any(len(used) <= top for used, top in zip(self.kept, self.steps, strict=True))
+
+    @property
+    def new_steps(self) -> tuple[int, ...]:
+        """Per item, its highest category afterwards."""
+        return tuple(len(used) - 1 for used in self.kept)
+
+    @property
+    def right(self) -> IndexArray:
+        """The old node that is right where a new one is: both stand for the same category."""
+        first = np.cumsum(self.steps) - self.steps
+        return np.array([first[i] + k - 1 for i, used in enumerate(self.kept) for k in used[1:]])
+
+    @property
+    def wrong(self) -> IndexArray:
+        """The old node that is wrong where a new one is."""
+        first = np.cumsum(self.steps) - self.steps
+        return np.array([first[i] + k for i, used in enumerate(self.kept) for k in used[:-1]])
+
+    def codes(self) -> Int64Array:
+        """Return ``[item, old category]``: the new category; -1 where it was left out."""
+        table = np.full((len(self.steps), max(self.steps) + 1), -1, dtype=np.int64)
+        for item, used in enumerate(self.kept):
+            table[item, list(used)] = np.arange(len(used))
+        return table
 
 
-def read_archive(path: Path) -> tuple[CountsHeader, Arrays]:
-    """Return the header and the arrays of a file, each of its declared type."""
-    if not path.exists():
-        raise BadUsage(f"There is no file '{path}'. Check the path and the folder you are in.")
-    try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            header = json.loads(str(file["header"]))
-            arrays = {name: file[name] for name in file.files if name != "header"}
-    except _UNREADABLE as error:
-        raise BadUsage(f"{path} cannot be read as a file of pair counts: {error}") from error
-    is_ours = isinstance(header, dict) and header.get("format") == FORMAT
-    if not is_ours or header.get("version") not in READABLE:
-        raise BadUsage(
-            f"{path} is not a file of pair counts in version {READABLE[0]} to {READABLE[-1]}; "
-            "write it again with this version of discreet"
-        )
-    try:
-        checked = read_as(CountsHeader, header, "the header")
-        return checked, _join_parts(checked, arrays)
-    except (SchemaError, TypeError, ValueError) as error:
-        raise BadUsage(f"{path} cannot be read as a file of pair counts: {error}") from error
+def keep_used(categories: Int64Array, steps: Sequence[int]) -> Recoding:
+    """Keep the categories that somebody used; where there is one, a neighbour of it too.
+
+    Parameters
+    ----------
+    categories
+        ``[item, category]``: persons in each.
+    steps
+        Per item, its highest category.
+    """
+    kept_categories = []
+    for totals, n_steps in zip(categories.tolist(), steps, strict=True):
+        used = [category for category in range(n_steps + 1) if totals[category]]
+        if len(used) < 2:
+            lower = max((used or [0])[0] - 1, 0)
+            used = [lower, lower + 1]
+        kept_categories.append(tuple(used))
+    return Recoding(tuple(steps), tuple(kept_categories))
 
 
-_UNREADABLE = (
-    *(OSError, ValueError, KeyError, TypeError, EOFError, RecursionError),
-    *(zipfile.BadZipFile, zlib.error),
-)
+@dataclass(frozen=True, eq=False)
+class Locations:
+    """The linear map from thresholds of nodes to locations of items.
+
+    A location is the mean of an item's thresholds; the locations of all items have mean zero.
+
+    Attributes
+    ----------
+    item
+        The item of every node that has a number, in ascending order.
+    steps
+        Per item, how many steps it has.
+    centred
+        Whether the mean of the locations is zero; anchors keep their own.
+
+    Examples
+    --------
+    >>> Locations(np.array([0, 1, 1]), (1, 2)).find(np.array([1.0, 2.0, 4.0])).tolist()
+    [-1.0, 1.0]
+    """
+
+    item: IndexArray
+    steps: tuple[int, ...]
+    centred: bool = True
+
+    @cached_property
+    def whole(self) -> IndexArray:
+        """The items all of whose steps have a number: the others have no location."""
+        n_known = np.bincount(self.item, minlength=len(self.steps))
+        return np.flatnonzero(n_known == np.array(self.steps))
+
+    def average(self, values: FloatArray) -> FloatArray:
+        """Return the mean over the steps of every whole item; nodes are the first axis."""
+        present, first = np.unique(self.item, return_index=True)
+        sums = np.add.reduceat(values, first, axis=0)[np.isin(present, self.whole)]
+        steps = np.array(self.steps, dtype=np.float64)[self.whole]
+        return np.asarray(sums / steps.reshape(-1, *[1] * (values.ndim - 1)))
+
+    def centre(self, values: FloatArray) -> FloatArray:
+        """Return values of nodes with the mean location at zero."""
+        if not self.centred:
+            return values
+        return np.asarray(values - self.average(values).mean(axis=0))
+
+    def find(self, values: FloatArray) -> FloatArray:
+        """Return the locations of the whole items, with mean zero."""
+        means = self.average(values)
+        return np.asarray(means - means.mean(axis=0)) if self.centred else means
+
+    def as_columns(self) -> FloatArray:
+        """Return the map itself, ``[node, whole item]``: every location as a sum over nodes."""
+        share = np.equal(self.item[:, None], self.whole) / np.array(self.steps)[self.whole]
+        share -= share.mean(axis=1, keepdims=True)
+        return np.asarray(share)
 
 
-def _join_parts(header: CountsHeader, arrays: Arrays) -> Arrays:
-    """Check the arrays, and put the parts of sparse counts together again."""
-    matrix_parts = ("right_wrong",) if "right_wrong" in arrays else SPARSE_PARTS
-    folds = FOLD_ARRAYS if header.folds else ()
-    if set(arrays) - {"sketch"} != {"answers", "right", *matrix_parts, *folds}:
-        names = ", ".join(sorted(arrays)) or "nothing"
-        raise SchemaError(f"it holds {names}")
-    for name, array in arrays.items():
-        if array.dtype.kind not in "iu" or array.ndim != DIMENSIONS.get(name, 1):
-            raise SchemaError(f"{name} is no array of whole numbers of the right shape")
-    if "sketch" in arrays:
-        arrays["sketch"] = arrays["sketch"].astype(np.uint64)
-    if "right_wrong" in arrays:
-        return arrays
-    from scipy.sparse import csr_array
+@dataclass(frozen=True, eq=False)
+class ComparisonCounts:
+    """How often one object was preferred to another: all that both estimators need to know.
 
-    data = arrays["data"].astype(np.int64, casting="same_kind")
-    shape = (header.nodes, header.nodes)
-    matrix = csr_array((data, arrays["indices"], arrays["indptr"]), shape=shape)
-    matrix.check_format(full_check=True)
-    others = {name: array for name, array in arrays.items() if name not in SPARSE_PARTS}
-    return {"right_wrong": matrix, **others}
+    An object that is hard to beat is like an item that is hard to answer: where i loses to j, i is
+    the item that is right and j the one that is wrong. So ``right_wrong[i, j]`` is "i lost to j",
+    and the difficulty that the estimators find is the strength. A type of its own, and not
+    :class:`discreet.PairCounts`: there the pairs of one person belong together through the
+    person's ability, and standard errors are made for that.
+
+    Attributes
+    ----------
+    items
+        Names of the objects, in the order of rows and columns.
+    wins
+        ``wins[i, j]``: comparisons (or the sum of their judges' integer weights) in which i beat
+        j. The diagonal is zero.
+    compared, won
+        Per object, in how many comparisons it was and how many it won; never weighted.
+    judges
+        How many judges were counted.
+    """
+
+    items: tuple[str, ...]
+    wins: Int64Array
+    compared: Int64Array
+    won: Int64Array
+    judges: int
+
+    __repr__ = brief_repr
+
+    def __post_init__(self) -> None:
+        m = len(self.items)
+        if self.wins.shape != (m, m) or self.compared.shape != (m,) or self.won.shape != (m,):
+            raise BadUsage(
+                f"wins among {m} objects must be a {m} x {m} matrix, found {self.wins.shape}"
+            )
+        for array in (self.wins, self.compared, self.won):
+            array.setflags(write=False)
+
+    def __add__(self, other: ComparisonCounts) -> ComparisonCounts:
+        if self.items != other.items:
+            raise BadResponses(
+                "these counts are about different objects, or the same in another order; bring "
+                "both to one list with Comparisons.select before counting"
+            )
+        totals = (self.wins + other.wins, self.compared + other.compared, self.won + other.won)
+        return ComparisonCounts(self.items, *totals, self.judges + other.judges)
+
+    # The names under which the chain, the estimators and the mechanisms look for the same.
+
+    @property
+    def right_wrong(self) -> Int64Array:
+        """Losses: ``right_wrong[i, j]`` is how often i lost to j."""
+        return self.wins.T
+
+    @property
+    def answers(self) -> Int64Array:
+        """How often each object was compared."""
+        return self.compared
+
+    @property
+    def right(self) -> Int64Array:
+        """How often each object lost."""
+        return self.compared - self.won
+
+    @property
+    def persons(self) -> int:
+        """How many judges."""
+        return self.judges

@@ -17,9 +17,9 @@ from discreet.figures.items import BLUE, GREEN, GREY, ORANGE, VERMILLION, clean,
 from discreet.items.curves import BIN, GROUPS, bin_abilities, item_curves
 from discreet.items.distractors import option_map
 from discreet.items.residuals import trace_information
+from discreet.items.summary import align_column
 from discreet.persons.scoring import PersonScores
 from discreet.report.pictures import WrightMap, contrast_map, error_ceiling, fit_map, wright_map
-from discreet.report.summary import align_column
 from discreet.results.estimate import Estimate
 from discreet.results.limits import FIT_HIGH, FIT_LOW
 

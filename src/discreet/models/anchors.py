@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import BadUsage
+from discreet.errors import BadUsage, FitWarning, WarningKind
 from discreet.models.connectivity import Chain, find_tied
 from discreet.models.item_parameters import KnownItems, check_logits, known_thresholds
 from discreet.models.structure import StepPlan, Structure
 from discreet.results.calibrated import is_series, read_calibration, read_ladders
-from discreet.results.estimate import Estimate, FitWarning, Status, WarningKind
+from discreet.results.estimate import Estimate, Status
 from discreet.tables.opener import read_columns
 from discreet.tables.sources import is_data_frame
 from discreet.text import name_some, read_cell

@@ -21,10 +21,17 @@ from discreet.answers.responses import Responses
 from discreet.answers.survey import state_design
 from discreet.counts import PairCounts, holds_counts, name_weighting
 from discreet.counts.folds import FoldCounts, PersonWeight, Tally, explain_folds
-from discreet.counts.matrix import DENSE_FITTING, FITTING, NoRoom, planning
-from discreet.counts.nodes import Recoding
-from discreet.errors import BadUsage, OutOfReach
-from discreet.log import LOG, name_source
+from discreet.counts.matrix import DENSE_FITTING, FITTING, NoRoom, Recoding, planning
+from discreet.errors import (
+    LOG,
+    BadUsage,
+    FitWarning,
+    OutOfReach,
+    WarningKind,
+    name_source,
+    warn_of_dropped,
+    warn_of_missing_errors,
+)
 from discreet.models.anchors import Released, accept_anchors, add_displacements, explain_untied
 from discreet.models.by_group import fits_groups
 from discreet.models.conditional.patterns import GroupPatterns
@@ -55,8 +62,7 @@ from discreet.models.standard_errors.sandwich import (
     simulate_uncertainty,
 )
 from discreet.models.structure import StepPlan, Structure, plan_steps
-from discreet.results.dropped import warn_of_dropped, warn_of_missing_errors
-from discreet.results.estimate import Estimate, FitWarning, Solution, WarningKind
+from discreet.results.estimate import Estimate, Solution
 from discreet.tables.reading import FitWords, ReadingWords
 from discreet.text import count_of
 from discreet.types import Ability, Engine, FloatArray, Method, Model, Within
@@ -342,6 +348,7 @@ def _fit_pairs(answers: Answers, request: FitRequest) -> Estimate:
             n_persons=facts.persons,
             structure=structure,
             locations=plan.locate(chain.linked),
+            is_complete=plan.is_complete,
         )
         sandwich = replace(sandwich, job=plan.wrap(sandwich.job))
         uncertainty, routing = _go_through(answers, plan, sandwich, chain, difficulty)
@@ -415,11 +422,10 @@ def _go_through(
 ) -> tuple[Uncertainty, tuple[FitWarning, ...]]:
     """Make the second pass over persons; return warnings about routing too."""
     jobs: list[Job[Any]] = []
-    n_answers = int(plan.categories.sum())
-    if n_answers < plan.persons * len(plan.items):
+    if not plan.is_complete:
         from discreet.models.routing import LookForRouting, may_be_routed  # loads SciPy
 
-        if may_be_routed(n_answers, plan.persons * len(plan.items)):
+        if may_be_routed(int(plan.categories.sum()), plan.persons * len(plan.items)):
             items, thresholds = plan.spread_items(chain.linked, difficulty)
             jobs.append(plan.wrap(LookForRouting(items, thresholds)))
     try:

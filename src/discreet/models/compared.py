@@ -16,14 +16,19 @@ import numpy as np
 
 from discreet.answers.judges import Comparisons, open_comparisons
 from discreet.counts import ComparisonCounts
-from discreet.errors import DisconnectedItems
+from discreet.errors import (
+    DisconnectedItems,
+    FitWarning,
+    WarningKind,
+    warn_of_dropped,
+    warn_of_missing_errors,
+)
 from discreet.hints import check_choice_name
 from discreet.models.connectivity import Chain, build_chain
 from discreet.models.laplacian import Laplacian, invert
 from discreet.models.methods import PAIR_METHODS, Method
 from discreet.models.standard_errors.sandwich import COVARIANCE_LIMIT, Uncertainty
-from discreet.results.dropped import warn_of_dropped, warn_of_missing_errors
-from discreet.results.estimate import Estimate, FitWarning, Solution, WarningKind
+from discreet.results.estimate import Estimate, Solution
 from discreet.results.ranking import STATUS_WORDS, Strengths, explain_left_out
 from discreet.types import FloatArray, PairMethod
 

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.counts import PairCounts
-from discreet.counts.nodes import Recoding
-from discreet.errors import BadUsage, DisconnectedItems
-from discreet.results.estimate import Estimate, FitWarning, Status, WarningKind
+from discreet.counts.matrix import Recoding
+from discreet.errors import BadUsage, DisconnectedItems, FitWarning, WarningKind
+from discreet.results.estimate import Estimate, Status
 from discreet.text import name_some
 from discreet.types import FloatArray, IndexArray, Int64Array
 

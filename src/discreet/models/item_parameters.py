@@ -15,7 +15,7 @@ import numpy as np
 from discreet.answers.protocol import Job
 from discreet.answers.responses import Responses
 from discreet.answers.select import join_stores
-from discreet.counts.nodes import Recoding, keep_used
+from discreet.counts.matrix import Recoding, keep_used
 from discreet.counts.planes import AnswerStore, StepStore
 from discreet.errors import BadResponses, BadUsage
 from discreet.hints import check_choice_name
@@ -146,6 +146,15 @@ def category_totals(store: AnswerStore) -> Int64Array:
         return store.category_totals()
     answers, right = store.item_totals()
     return np.stack([answers - right, right], axis=1)
+
+
+def weigh_categories(store: AnswerStore, weight: FloatArray | None) -> Any:
+    """Return the sum of the weights of the persons in each category; without weights, persons."""
+    if weight is None:
+        return category_totals(store)
+    cells = store.rows(0, store.n_persons)
+    total = [weight @ (cells == k) for k in range(category_totals(store).shape[1])]
+    return np.stack(total, axis=1)
 
 
 def leave_unused(responses: Responses) -> Responses:

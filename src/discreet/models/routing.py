@@ -28,11 +28,11 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from discreet.answers.protocol import Answers, Job
-from discreet.counts.nodes import Recoding
+from discreet.counts.matrix import Recoding
 from discreet.counts.planes import AnswerStore, SparseRows, StepStore
+from discreet.errors import FitWarning, WarningKind
 from discreet.models.item_parameters import Recoded
 from discreet.models.standard_errors.person_scores import restrict_rows
-from discreet.results.estimate import FitWarning, WarningKind
 from discreet.results.thresholds import as_thresholds, category_chances
 from discreet.types import FloatArray, IndexArray
 

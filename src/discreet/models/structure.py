@@ -29,8 +29,8 @@ import numpy as np
 
 from discreet.answers.protocol import Answers, Job
 from discreet.counts import PairCounts
-from discreet.counts.nodes import Locations, Recoding, item_of_nodes, keep_used, name_nodes
-from discreet.errors import BadUsage, DisconnectedItems
+from discreet.counts.matrix import Locations, Recoding, item_of_nodes, keep_used, name_nodes
+from discreet.errors import BadUsage, DisconnectedItems, FitWarning
 from discreet.models.conditional.patterns import GroupPatterns, Patterns
 from discreet.models.connectivity import (
     Chain,
@@ -50,7 +50,7 @@ from discreet.models.item_parameters import (
     choose_model,
 )
 from discreet.models.laplacian import Laplacian, invert, invert_within
-from discreet.results.estimate import Estimate, FitWarning, Status
+from discreet.results.estimate import Estimate, Status
 from discreet.results.thresholds import Thresholds
 from discreet.text import count_of, name_some
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
@@ -274,6 +274,11 @@ class StepPlan:
     def is_binary(self) -> bool:
         """Whether items are their own nodes."""
         return self.model == RASCH
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everybody answered every item."""
+        return int(self.categories.sum()) == self.persons * len(self.items)
 
     @property
     def needs_links(self) -> bool:

@@ -19,7 +19,7 @@ from discreet.answers.responses import Responses
 from discreet.answers.survey import SurveyDesign
 from discreet.counts import PairCounts
 from discreet.counts.planes import AnswerStore
-from discreet.errors import BadUsage
+from discreet.errors import BadUsage, FitWarning
 from discreet.models.conditional.estimator import (
     TOO_MUCH_WORK,
     ConditionalTask,
@@ -29,13 +29,13 @@ from discreet.models.conditional.estimator import (
 )
 from discreet.models.conditional.patterns import Patterns
 from discreet.models.connectivity import Chain, call_categories
-from discreet.models.item_parameters import recode_store
+from discreet.models.item_parameters import recode_store, weigh_categories
 from discreet.models.marginal.estimator import MarginalTask, check_patterns
 from discreet.models.methods import PAIR_METHODS, FitRequest, Method
 from discreet.models.standard_errors.person_scores import ScorePlan, score_persons
 from discreet.models.standard_errors.sandwich import COVARIANCE_LIMIT
 from discreet.models.structure import StepPlan, Structure, plan_steps
-from discreet.results.estimate import Estimate, FitWarning, Solution, Status
+from discreet.results.estimate import Estimate, Solution, Status
 from discreet.text import count_of
 from discreet.types import FloatArray, IndexArray
 
@@ -304,9 +304,7 @@ def mark_reached(store: AnswerStore, items: IndexArray, steps: tuple[int, ...]) 
 
 def _weigh_plan(plan: StepPlan, store: AnswerStore, weight: FloatArray) -> StepPlan:
     """Return the plan with sums of weights in the place of persons in each category."""
-    cells = store.rows(0, store.n_persons)
-    total = [weight @ (cells == k) for k in range(plan.categories.shape[1])]
-    return replace(plan, categories=np.stack(total, axis=1))
+    return replace(plan, categories=weigh_categories(store, weight))
 
 
 def _fit_conditional(

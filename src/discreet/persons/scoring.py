@@ -19,8 +19,8 @@ from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.answers.survey import SurveyDesign
 from discreet.counts.planes import AnswerStore
-from discreet.errors import BadUsage
-from discreet.log import LOG
+from discreet.errors import LOG, BadUsage, FitWarning, WarningKind, warn_of_dropped
+from discreet.hints import check_choice_name
 from discreet.models.conditional.patterns import Patterns, group_patterns
 from discreet.models.item_parameters import KnownItems, known_thresholds
 from discreet.persons.large import is_many, is_varied, solve_many
@@ -33,8 +33,6 @@ from discreet.persons.measures import (
     solve_entries,
 )
 from discreet.persons.plausible import LatentRegression, code_columns, fit_posterior, take_columns
-from discreet.results.dropped import warn_of_dropped
-from discreet.results.estimate import FitWarning, WarningKind
 from discreet.results.thresholds import as_thresholds, count_item_steps
 from discreet.tables.reading import ReadingWords
 from discreet.tabular import Tabular, brief_repr, list_field_columns
@@ -82,6 +80,8 @@ class PersonScores(Tabular):
         ability is finite by
         weighted likelihood or posterior mean, but says little more than "above" or "below"),
         ``no_answers``.
+    extreme
+        Who had everything right or everything wrong.
     method
         ``"warm"``, ``"ml"`` or ``"posterior"``.
     prior
@@ -121,6 +121,7 @@ class PersonScores(Tabular):
     regression: LatentRegression | None = None
     plausible: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     halves: HalvesTest | None = None
+    extreme: npt.NDArray[np.bool_] = field(init=False, repr=False)
 
     __repr__ = brief_repr
 
@@ -128,13 +129,10 @@ class PersonScores(Tabular):
         held = (self.ability, self.se, self.score, self.answered, self.status, self.plausible)
         for array in held:
             array.setflags(write=False)
-
-    @property
-    def extreme(self) -> npt.NDArray[np.bool_]:
-        """Who had everything right or everything wrong."""
-        return np.asarray(
-            (self.status == PersonStatus.ALL_RIGHT) | (self.status == PersonStatus.ALL_WRONG)
+        highest, lowest = (
+            self.status == one for one in (PersonStatus.ALL_RIGHT, PersonStatus.ALL_WRONG)
         )
+        object.__setattr__(self, "extreme", np.asarray(highest | lowest))
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: person, ability, se, score, answered, status; pv1, pv2, ..."""
@@ -425,8 +423,7 @@ def _refuse_swapped(responses: Any) -> None:
 
 
 def _check_method(method: str, prior: NormalPrior | None) -> None:
-    if method not in SCORINGS:
-        raise BadUsage(f"method must be one of {', '.join(SCORINGS)}; found {method!r}")
+    check_choice_name("method", method, SCORINGS)
     if prior is not None and method != "posterior":
         raise BadUsage(f"a prior belongs to the method 'posterior', found {method!r}")
 

@@ -28,15 +28,14 @@ from discreet.planning.plan import (
     plannable,
 )
 from discreet.planning.study import Setting
-from discreet.privacy.accounting.gaussian import (
+from discreet.privacy.accounting.spend import (
     GaussianBound,
     largest_mu,
-    show_chance,
-    show_probability_bound,
     surest_belief,
     tail_probability,
 )
 from discreet.privacy.mechanisms import mechanisms_for
+from discreet.text import show_chance, show_probability_bound
 
 WITHOUT = "without privacy"
 CHECKED_POINTS = 120

@@ -17,7 +17,7 @@ from math import ceil, exp, log, log10, sqrt
 from statistics import NormalDist
 from typing import Any
 
-from discreet.errors import BadBudget, BadUsage
+from discreet.errors import BadBudget, BadUsage, FitWarning, WarningKind
 from discreet.planning.forecast import (
     predict_rmse,
     predict_rmse_without_privacy,
@@ -26,7 +26,6 @@ from discreet.planning.forecast import (
 from discreet.planning.study import FORECASTS, LEAST_SPREAD, MOST_SPREAD, Assumptions, Setting
 from discreet.privacy.accounting import Neighbours, as_neighbours
 from discreet.privacy.mechanisms import check_mechanism, find_mechanism
-from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tabular import Tabular
 from discreet.types import NamedMechanism, PlannedDesign, Relation
 

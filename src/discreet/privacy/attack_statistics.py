@@ -21,7 +21,7 @@ import numpy.typing as npt
 from scipy.special import betaincinv, ndtr, ndtri
 from scipy.stats import binom
 
-from discreet.privacy.accounting.gaussian import bisect_down, gaussian_epsilon
+from discreet.privacy.accounting.spend import bisect_down, gaussian_epsilon
 from discreet.privacy.protocol import NoiseCalibration, NoiseLaw, Public
 from discreet.secure import RandomSource
 from discreet.types import FloatArray

@@ -360,8 +360,6 @@ class Order:
         What the release says about itself: title, version, what it supersedes; an audit's result.
     looked
         Whether somebody looked at the answers before the public parameters were set.
-    reading
-        How the data was stated to be read: keywords of the reader.
     """
 
     public: Public
@@ -371,7 +369,6 @@ class Order:
     unit: str | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     looked: bool = False
-    reading: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -407,7 +404,6 @@ class Order:
             "about": dict(self.about),
             "chosen_by": self.public.chooser,
             "looked": self.looked,
-            "reading": dict(self.reading),
             "estimator": self.public.estimator,
         }
 
@@ -449,7 +445,6 @@ class Order:
             unit=values["unit"],
             about=values.get("about", {}),
             looked=values.get("looked", False),
-            reading=values.get("reading", {}),
         )
 
     def require_mechanism(self) -> Mechanism:

@@ -323,13 +323,8 @@ def describe_release(release: Release, estimate: Estimate, order: Order) -> dict
 
 
 def describe_choices(order: Order) -> dict[str, Any]:
-    """Say who chose the mechanism and why, whether the data was looked at, and how it was read."""
-    return {
-        "choice": order.choice,
-        "chosen_by": order.public.chooser,
-        "looked": order.looked,
-        "reading": dict(order.reading),
-    }
+    """Say who chose the mechanism and why, and whether the data was looked at."""
+    return {"choice": order.choice, "chosen_by": order.public.chooser, "looked": order.looked}
 
 
 def describe_floor(release: Release, estimate: Estimate) -> dict[str, Any]:

@@ -34,15 +34,13 @@ from discreet.answers.responses import Responses
 from discreet.answers.survey import RAKED, refuse_weights
 from discreet.atomic import StagedFolder, hold_place
 from discreet.counts import PairCounts
-from discreet.errors import BadResponses, BadUsage, DiscreetError
-from discreet.log import LOG
+from discreet.errors import LOG, BadResponses, BadUsage, DiscreetError
 from discreet.models.noisy.released import check_estimator, estimate_release
 from discreet.privacy.ledger import AnyLedger, Ledger, as_ledger
 from discreet.privacy.ledger.balance import History, LedgerEntry
-from discreet.privacy.ledger.file import believe
+from discreet.privacy.ledger.file import believe, check_reservation
 from discreet.privacy.ledger.policy import Approver
 from discreet.privacy.ledger.request import Request
-from discreet.privacy.ledger.values import check_reservation
 from discreet.privacy.mechanisms import choose_mechanism, describe_choice, remake_mechanism
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.protocol import Order, Public, settle_persons

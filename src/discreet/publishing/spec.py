@@ -168,7 +168,9 @@ def make_spec(
 ) -> ReleaseSpec:
     """Check what was stated, and return the specification; see :func:`discreet.release`."""
     if not isinstance(budget, Budget):
-        raise BadUsage(f"a release needs a budget, such as Budget(epsilon=1.0), found {budget!r}")
+        raise BadUsage(
+            f"a release needs a budget: epsilon=1.0, or Budget(epsilon=1.0); found {budget!r}"
+        )
     refuse_reading(reading or {})
     names, steps = _list_items(items, kind)
     if isinstance(lowest, bool) or not isinstance(lowest, int):

@@ -27,7 +27,7 @@ from discreet.models.noisy.released import SIMULATED, count_raised, estimate_rel
 from discreet.names import read_names
 from discreet.privacy.accounting import Guarantee, Neighbours
 from discreet.privacy.ledger import AnyLedger, LedgerEntry, as_ledger
-from discreet.privacy.ledger.values import describe_values
+from discreet.privacy.ledger.file import describe_values
 from discreet.privacy.wall import Release, pack_release
 from discreet.publishing.bundle import (
     NOISY_FILE,
@@ -500,12 +500,7 @@ class Charge:
 
 
 #: What a record says since schema version 3: how its parameters came about, and its charge.
-CHOICES: Kinds = {
-    "chosen_by": Chooser,
-    "looked": bool,
-    "reading": Mapping[str, object],
-    "charge": Charge | None,
-}
+CHOICES: Kinds = {"chosen_by": Chooser, "looked": bool, "charge": Charge | None}
 
 #: What a record says about items besides their names, since there are items with steps.
 STEPS: Kinds = {

@@ -12,10 +12,16 @@ from typing import Any
 
 from discreet.items.curves import ItemCurve, ThresholdRows, threshold_rows, worst_curves
 from discreet.items.distractors import OptionMap, option_maps
-from discreet.items.mislabelled import weak_items
 from discreet.items.residuals import InformationCurve, trace_information
+from discreet.items.summary import Diagnostics
+from discreet.items.tables import (
+    list_dimension_tables,
+    tabulate_items,
+    tabulate_raw_scores,
+    tabulate_thresholds,
+)
 from discreet.report.findings import find_problems, fit_remarks
-from discreet.report.model_findings import list_disordered, words_for
+from discreet.report.model_findings import Finding, list_disordered, weak_items, words_for
 from discreet.report.pictures import (
     ContrastMap,
     FitMap,
@@ -31,17 +37,10 @@ from discreet.report.pictures import (
     summarise_items,
     wright_map,
 )
-from discreet.report.summary import Diagnostics
-from discreet.report.tables import (
-    AnalysisTable,
-    list_dimension_tables,
-    tabulate_items,
-    tabulate_raw_scores,
-    tabulate_thresholds,
-)
 from discreet.report.tests import tabulate_tests
 from discreet.results.estimate import Estimate, Status
-from discreet.results.limits import ROUGH_SE, Finding
+from discreet.results.limits import ROUGH_SE
+from discreet.tabular import AnalysisTable
 from discreet.types import BoolArray
 
 #: What the table says of items without a number.
@@ -121,7 +120,7 @@ def diagnose_test(estimate: Estimate, statistics: Diagnostics | None = None) -> 
         findings=findings,
         fine=fine,
         remarks=remarks,
-        dependent_pairs=0 if statistics is None else statistics.dependent_pairs,
+        dependent_pairs=0 if statistics is None else sum(statistics.dependencies) // 2,
         information=information,
         most_error=error_ceiling(information),
         **_figures(estimate, statistics),

@@ -427,11 +427,11 @@ RADIUS = 7.5
 
 
 def _lay_small(
-    x: tuple[float, float], description: str, ticks: Sequence[float], right: float = 8
+    x: Sequence[float] | FloatArray, description: str, ticks: Sequence[float], right: float = 8
 ) -> Sheet:
     """Return a small sheet with numbers along its axes."""
     sheet = Sheet(
-        x=x,
+        x=(float(x[0]), float(x[-1])),
         y=(0, ticks[-1]),
         description=description,
         width=240,
@@ -448,11 +448,12 @@ def _lay_small(
 
 def draw_curve(curve: ItemCurve) -> Sheet:
     """Draw one item's expected score with the observed means; of right/wrong items, shares."""
-    binary = curve.steps == 1
+    steps = len(curve.thresholds)
+    binary = steps == 1
     noun = "shares" if binary else "mean scores"
     description = f"Expected curve of {curve.item} and observed {noun} in groups of persons"
-    ticks = (0, 0.5, 1) if binary else range(curve.steps + 1)
-    sheet = _lay_small(curve.span, description, ticks)
+    ticks = (0, 0.5, 1) if binary else range(steps + 1)
+    sheet = _lay_small(curve.ability, description, ticks)
     sheet.line("line", curve.ability.tolist(), curve.expected.tolist())
     for at, mean, answers in curve.points:
         tip = f"{mean:.0%} of {answers} persons" if binary else f"{mean:.2f}, {answers} persons"
@@ -466,7 +467,7 @@ def draw_categories(curve: ItemCurve) -> Sheet:
         f"How likely each category of {curve.item} is at each ability, and observed shares in "
         "groups of persons"
     )
-    sheet = _lay_small(curve.span, description, (0, 0.5, 1))
+    sheet = _lay_small(curve.ability, description, (0, 0.5, 1))
     chance = curve.expect_categories(curve.ability)
     for category, label in enumerate(curve.labels):
         kind = f"c{category % COLOURS}"

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.items.mislabelled import tell_suspects, weak_items
+from discreet.errors import WarningKind
 from discreet.report.model_findings import (
+    Finding,
+    Severity,
     check_averages,
     check_dimensions,
     check_distances,
@@ -30,9 +32,13 @@ from discreet.report.model_findings import (
     check_threshold_order,
     has_many_reversed,
     list_reversed,
+    say_reliability,
+    tell_suspects,
+    weak_items,
     words_for,
+    words_of,
 )
-from discreet.results.estimate import Estimate, Status, WarningKind
+from discreet.results.estimate import Estimate, Status
 from discreet.results.limits import (
     DEPENDENT,
     DEPENDENT_NEGLIGIBLE,
@@ -40,6 +46,7 @@ from discreet.results.limits import (
     FIT_BAD,
     FIT_HIGH,
     FIT_LOW,
+    FIT_NEGLIGIBLE,
     MANY_TIMES,
     MATCHED,
     NAMED,
@@ -49,14 +56,11 @@ from discreet.results.limits import (
     ROUGH_SE,
     SURE_T,
     WEAK_CORRELATION,
-    Finding,
-    Severity,
-    say_reliability,
 )
 from discreet.text import count_of, minus, name_some
 
 if TYPE_CHECKING:
-    from discreet.report.summary import Diagnostics
+    from discreet.items.summary import Diagnostics
 
 _EXTREME_ADVICE = (
     "Check the answer key and the wording. If both are right, replace the item or give it to a "
@@ -151,12 +155,27 @@ def fit_remarks(diagnostics: Diagnostics, index: int) -> list[str]:
     return ["noisy by few persons" if _is_by_few(diagnostics, index) else "noisy"]
 
 
+def find_limits(diagnostics: Diagnostics, statistic: str, index: int) -> tuple[float, float]:
+    """Return from where on an infit or outfit of an item is a finding, downwards and upwards.
+
+    Simulated limits, but never closer to 1 than matters; else the rules of thumb.
+    """
+    if not diagnostics.replications:
+        return FIT_LOW, FIT_HIGH
+    low, high = (getattr(diagnostics, f"{statistic}_{end}")[index] for end in ("low", "high"))
+    nearest = 1 - FIT_NEGLIGIBLE, 1 + FIT_NEGLIGIBLE
+    return (
+        nearest[0] if low is None else min(low, nearest[0]),
+        nearest[1] if high is None else max(high, nearest[1]),
+    )
+
+
 def _list_beyond(diagnostics: Diagnostics, index: int) -> dict[str, float]:
     """Return the mean squares of an item that lie beyond their limits."""
     beyond = {}
     for name in ("infit", "outfit"):
         value, t = (getattr(diagnostics, column)[index] for column in (name, f"{name}_t"))
-        low, high = diagnostics.find_limits(name, index)
+        low, high = find_limits(diagnostics, name, index)
         # Rules of thumb do not know how many persons there are.
         sure = bool(diagnostics.replications) or (t is not None and abs(t) > SURE_T)
         if value is not None and sure and not low <= value <= high:
@@ -170,7 +189,7 @@ def _is_by_few(diagnostics: Diagnostics, index: int) -> bool:
     if list(beyond) != ["outfit"] or not diagnostics.outfit_without_one:
         return False
     trimmed = diagnostics.outfit_without_one[index]
-    return trimmed is not None and trimmed <= diagnostics.find_limits("outfit", index)[1]
+    return trimmed is not None and trimmed <= find_limits(diagnostics, "outfit", index)[1]
 
 
 def tell_few(estimate: Estimate, diagnostics: Diagnostics) -> str:
@@ -203,7 +222,7 @@ def _name_beyond(estimate: Estimate, diagnostics: Diagnostics, index: int) -> st
     """Name an item with the mean squares beyond their limits, and the limits."""
     parts = []
     for name, value in _list_beyond(diagnostics, index).items():
-        low, high = diagnostics.find_limits(name, index)
+        low, high = find_limits(diagnostics, name, index)
         parts.append(f"{name} {value:.2f}, limit {high if value > 1 else low:.2f}")
     return f"{estimate.items[index]} ({'; '.join(parts)})"
 
@@ -333,7 +352,7 @@ def _check_extreme_persons(diagnostics: Diagnostics) -> Iterator[Finding]:
         return
     yield Finding(
         Severity.LOOK,
-        f"{share:.0%} of the persons have {diagnostics.words.extremes}",
+        f"{share:.0%} of the persons have {words_of(diagnostics).extremes}",
         f"{diagnostics.extreme:,} of {total:,} persons. They say nothing about the items, and "
         "the test says little about them.",
         "Give longer tests, or easier and harder items.",
@@ -341,7 +360,7 @@ def _check_extreme_persons(diagnostics: Diagnostics) -> Iterator[Finding]:
 
 
 def _check_dependence(diagnostics: Diagnostics) -> Iterator[Finding]:
-    count = diagnostics.dependent_pairs
+    count = sum(diagnostics.dependencies) // 2
     if not count or diagnostics.dependent is None:
         return
     worst = diagnostics.dependent[: min(count, 3)]

@@ -5,14 +5,15 @@ In: diagnostics. Out: findings, for ``findings.py`` to gather.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from discreet.items.mislabelled import weak_items
+from discreet.items.tables import MEASURED
 from discreet.persons.measures import HalvesTest
 from discreet.results.estimate import Estimate
 from discreet.results.limits import (
@@ -23,6 +24,7 @@ from discreet.results.limits import (
     CONTRAST_SEEN,
     ENDS_APART,
     ENDS_DIFFER,
+    ENOUGH_ANSWERS,
     FEW_IN_CATEGORY,
     FEWEST_PERSONS,
     FIT_HIGH,
@@ -30,17 +32,58 @@ from discreet.results.limits import (
     NAMED,
     REVERSED_SHARE,
     SURE_T,
-    Finding,
-    Severity,
-    say_test,
+    WEAK_CORRELATION,
 )
+from discreet.tabular import AnalysisTable
 from discreet.text import count_of, minus, name_some
 from discreet.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from discreet.items.dimensionality import Dimensionality
-    from discreet.report.summary import Diagnostics
+    from discreet.items.mislabelled import Suspect
+    from discreet.items.summary import Diagnostics
     from discreet.results.estimate import Estimate
+
+
+class Severity(IntEnum):
+    """How much a finding matters, and the word that a page has for it."""
+
+    ALARM = 0, "alarm"
+    SERIOUS = 1, "serious"
+    LOOK = 2, "worth a look"
+    word: str
+
+    def __new__(cls, rank: int, word: str) -> Self:
+        self = int.__new__(cls, rank)
+        self._value_, self.word = rank, word
+        return self
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong: what was found and what to do.
+
+    ``consequences`` are other findings that this one may explain.
+    """
+
+    severity: Severity
+    title: str
+    found: str
+    advice: str
+    consequences: tuple[Finding, ...] = ()
+
+
+def say_reliability(value: float | None) -> str:
+    """Write a reliability; below 0, where errors exceed the differences, it says no more than 0."""
+    if value is None:
+        return "–"
+    return f"{value:.2f}" if value >= 0 else "0 (errors exceed the differences)"
+
+
+def say_test(statistic: float, degrees: int, p_value: float) -> str:
+    """Write a chi-squared test as findings do."""
+    chance = "below 0.0001" if p_value < 1e-4 else f"{p_value:.4f}"
+    return f"chi-squared {statistic:.1f} with {degrees} degrees of freedom, p {chance}"
 
 
 def check_enough_persons(estimate: Estimate, diagnostics: Diagnostics | None) -> Iterator[Finding]:
@@ -48,7 +91,7 @@ def check_enough_persons(estimate: Estimate, diagnostics: Diagnostics | None) ->
     persons = estimate.persons if diagnostics is None else diagnostics.measured
     if persons is None or persons >= FEWEST_PERSONS:
         return
-    counted = "persons" if diagnostics is None else diagnostics.words.measured
+    counted = "persons" if diagnostics is None else words_of(diagnostics).measured
     yield Finding(
         Severity.ALARM,
         f"Too few persons to judge: {persons}",
@@ -57,6 +100,39 @@ def check_enough_persons(estimate: Estimate, diagnostics: Diagnostics | None) ->
         f"Collect answers of at least {FEWEST_PERSONS} persons, better of 100, before you rely on "
         "these items.",
     )
+
+
+def tell_suspects(suspects: Sequence[Suspect]) -> Iterator[Finding]:
+    """Say in plain words which items look mislabelled, if any do."""
+    if not suspects:
+        return
+    names = [f"{item} ({minus(f'{slope:.1f}')} ± {se:.1f})" for item, slope, se, _ in suspects]
+    false = sum(1 - probability for *_, probability in suspects)
+    verb = "looks" if len(suspects) == 1 else "look"
+    yield Finding(
+        Severity.SERIOUS,
+        f"{count_of(len(suspects))} {verb} mislabelled: wrong more often where persons are abler",
+        f"Discrimination (1 is what the model says) below zero: {name_some(names, NAMED)}. "
+        f"Expected false alarms: {false:.1f}.",
+        "Check the answer key of these items, then their wording: an item may be worded the other "
+        "way round. Correct or drop them and calibrate again.",
+    )
+
+
+def weak_items(estimate: Estimate, diagnostics: Diagnostics) -> dict[int, float]:
+    """Items that hardly correlate with ability, although enough persons answered them.
+
+    Those that look mislabelled are told of apart.
+    """
+    suspects = {row[0] for row in diagnostics.mislabelled}
+    return {
+        index: value
+        for index, value in enumerate(diagnostics.point_measure)
+        if value is not None
+        and value < WEAK_CORRELATION
+        and estimate.items[index] not in suspects
+        and (estimate.answers is None or estimate.answers[index] >= ENOUGH_ANSWERS)
+    }
 
 
 def list_reversed(estimate: Estimate, diagnostics: Diagnostics) -> dict[int, float]:
@@ -96,7 +172,7 @@ def check_reversed(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Fin
 
 def _judge_dimensions(dimensions: Dimensionality) -> Severity | None:
     """Say how much the first component matters; None where chance explains it."""
-    if not dimensions.beyond_chance:
+    if dimensions.eigenvalue[0] <= dimensions.limit[0]:
         return None
     times = dimensions.eigenvalue[0] / dimensions.expected[0]
     believed = dimensions.correlation is not None and times >= CONTRAST_SEEN
@@ -255,8 +331,6 @@ class AnswerWords:
         What to look for in items that are answered unpredictably.
     direction
         What to do first about an item that does not go along with the ability.
-    items, misfits
-        What the tables of items and of persons with unexpected answers are about.
     model
         What was estimated, and who proposed it.
     alpha
@@ -269,8 +343,6 @@ class AnswerWords:
     measured: str
     noise: str
     direction: str
-    items: str
-    misfits: str
     model: str
     alpha: str
 
@@ -279,13 +351,9 @@ RIGHT_WRONG = AnswerWords(
     number="difficulty",
     numbers="difficulties",
     extremes="everything right or everything wrong",
-    measured="persons with right and wrong answers",
+    measured=MEASURED[0],
     noise="Look for guessing, unclear wording, a wrong key or a second skill.",
     direction="Check the answer key first: a wrong key makes it negative.",
-    items="Difficulties in logits, harder is larger; infit and outfit are 1 and the discrimination "
-    "is 1 where the model holds.",
-    misfits="Wrong where they should be right, or right where they should be wrong: look for "
-    "guessing, carelessness, copied or lost answers.",
     model="Item difficulties of the Rasch model (Rasch, 1960)",
     alpha="KR-20 (alpha)",
 )
@@ -293,16 +361,11 @@ PARTIAL_CREDIT = AnswerWords(
     number="location",
     numbers="locations",
     extremes="the lowest or the highest score",
-    measured="persons with neither the lowest nor the highest score",
+    measured=MEASURED[1],
     noise="Look for unclear wording, categories that are understood differently, wrong coding or a "
     "second skill.",
     direction="Check the coding first: an item that is worded the other way round makes it "
     "negative (--reverse).",
-    items="The difficulty is the item's location in logits, the mean of its thresholds, harder is "
-    "larger; the score is the sum of the answers; infit and outfit are 1 and the discrimination is "
-    "1 where the model holds.",
-    misfits="Low where they should be high, or high where they should be low: look for "
-    "carelessness, answers all in one column, copied or lost answers.",
     model="Thresholds of the partial credit model (Masters, 1982)",
     alpha="Cronbach's alpha",
 )
@@ -318,6 +381,16 @@ MODEL_WORDS = {
 def words_for(estimate: Estimate) -> AnswerWords:
     """Return the words for an estimate."""
     return MODEL_WORDS[estimate.model] if estimate.has_steps else RIGHT_WRONG
+
+
+def words_of(diagnostics: Diagnostics) -> AnswerWords:
+    """Return the words for the answers behind diagnostics."""
+    return PARTIAL_CREDIT if diagnostics.shares else RIGHT_WRONG
+
+
+def find_kept(diagnostics: Diagnostics, name: str) -> AnalysisTable | None:
+    """Return a table that diagnostics keep; None where there is no such table."""
+    return next((table for table in diagnostics.tables if table.name == name), None)
 
 
 def check_threshold_order(estimate: Estimate) -> Iterator[Finding]:
@@ -429,7 +502,7 @@ def list_rare(estimate: Estimate) -> list[tuple[int, int, int]]:
 
 def check_averages(diagnostics: Diagnostics) -> Iterator[Finding]:
     """Say which categories have persons who are no abler than those in the category below."""
-    table = diagnostics.find_table("categories")
+    table = find_kept(diagnostics, "categories")
     falls = [] if table is None else list_falls(table.columns)
     if not falls:
         return

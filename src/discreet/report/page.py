@@ -10,7 +10,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from discreet.errors import BadUsage
 from discreet.html import HtmlColumn, write_page
 from discreet.items.curves import observed_curve
 from discreet.items.distractors import Distractors
+from discreet.items.summary import Diagnostics
 from discreet.report.diagnosis import Diagnosis, diagnose_test
 from discreet.report.drawings import (
     draw_categories,
@@ -33,16 +34,77 @@ from discreet.report.drawings import (
     draw_thresholds,
     draw_wright,
 )
-from discreet.report.model_findings import check_enough_persons, words_for
+from discreet.report.model_findings import (
+    Finding,
+    Severity,
+    check_enough_persons,
+    say_reliability,
+    words_for,
+    words_of,
+)
 from discreet.report.paper import PaperTable, tabulate_paper_items, write_methods
-from discreet.report.summary import Diagnostics
-from discreet.report.tables import COLUMN_WORDS, AnalysisTable, ColumnText
 from discreet.report.tests import UNTESTED
 from discreet.results.estimate import Estimate
-from discreet.results.limits import FEWEST_PERSONS, Finding, Severity, say_reliability
+from discreet.results.limits import FEWEST_PERSONS
 from discreet.results.thresholds import THRESHOLD_COLUMNS
 from discreet.scales.reported import Scale
+from discreet.tabular import AnalysisTable
 from discreet.text import count_of, isolate, minus
+
+
+class ColumnText(NamedTuple):
+    """How a column is shown: its title, its digits, and what it means."""
+
+    title: str
+    digits: int = 2
+    meaning: str = ""
+
+
+#: Columns whose name alone does not say it, or whose digits are not two.
+COLUMN_WORDS = {
+    "difficulty": ColumnText("difficulty", 2, "logits; harder is larger"),
+    "se": ColumnText("SE", 2, "standard error"),
+    "lower": ColumnText("95% from"),
+    "upper": ColumnText("to"),
+    "infit": ColumnText("infit", 2, "mean square; 1 is expected"),
+    "infit_t": ColumnText("infit t", 1, "standardised; beyond 2 hardly chance"),
+    "outfit": ColumnText("outfit", 2, "mean square; 1 is expected"),
+    "outfit_t": ColumnText("outfit t", 1, "standardised; beyond 2 hardly chance"),
+    "infit_low": ColumnText("infit from", 2, "lowest when the model holds (simulated)"),
+    "infit_high": ColumnText("to", 2, "highest when the model holds (simulated)"),
+    "outfit_low": ColumnText("outfit from", 2, "lowest when the model holds (simulated)"),
+    "outfit_high": ColumnText("to", 2, "highest when the model holds (simulated)"),
+    "outfit_bounded": ColumnText("outfit, bounded", 2, "no answer counts for more than 9"),
+    "outfit_bounded_t": ColumnText("bounded t", 1, "standardised; beyond 2 hardly chance"),
+    "outfit_without_one": ColumnText("without one", 2, "outfit without the most unexpected answer"),
+    "point_measure": ColumnText("corr.", 2, "of the answer with ability"),
+    "point_measure_expected": ColumnText("expected", 2, "what the correlation is by the model"),
+    "discrimination": ColumnText("discr.", 2, "slope as a multiple of the model's; 1 is expected"),
+    "p_value": ColumnText("p", 4),
+    "p_adjusted": ColumnText("adjusted p", 4, "for the number of comparisons"),
+    "ets": ColumnText("ETS", 2, "A negligible, B moderate, C large"),
+    "focal": ColumnText("for group"),
+    "reference": ColumnText("compared with"),
+    "group": ColumnText("by"),
+    "q3": ColumnText("Q3", 2, "correlation of the residuals"),
+    "excess": ColumnText("above the mean", 2, "correlation of the residuals, less the mean one"),
+    "other": ColumnText("other item"),
+    "degrees": ColumnText("df"),
+    "scaled_difficulty": ColumnText("scaled"),
+    "scaled_ability": ColumnText("scaled"),
+    "scaled_se": ColumnText("scaled SE"),
+    "threshold": ColumnText("threshold", 2, "logits"),
+    "share": ColumnText("share", 3, "of the answers to the item"),
+    "answers_without_extremes": ColumnText(
+        "without extremes", 2, "answers of persons with neither the lowest nor the highest score"
+    ),
+    "mean_ability": ColumnText("mean ability", 2, "of the persons in the category"),
+    "expected_ability": ColumnText("expected", 2, "what the mean ability is by the model"),
+    "name": ColumnText("test"),
+    "found": ColumnText("what was found"),
+    "advice": ColumnText("what to do"),
+}
+
 
 #: Dependent pairs shown.
 PAIRS = 12
@@ -85,7 +147,7 @@ def write_steward_page(
     estimate
         The calibration.
     diagnostics
-        From :func:`discreet.report.summary.diagnose`; without it the report says nothing
+        From :func:`discreet.items.summary.diagnose`; without it the report says nothing
         about persons and fit.
     title
         The headline.
@@ -138,8 +200,8 @@ def list_report_values(
         "pairs": _pair_columns(diagnostics),
         "options": _option_columns(diagnostics),
         "keyed": _count_keyed(diagnostics),
-        "dimensions": _dimension_columns(diagnostics),
-        "ends": _end_columns(diagnostics),
+        "dimensions": _dimension_columns(test),
+        "ends": _end_columns(test),
         "methods": write_methods(test, about),
         "computed": _computed(estimate),
         "notes": _notes(estimate, diagnostics),
@@ -218,7 +280,7 @@ def _facts(estimate: Estimate, diagnostics: Diagnostics | None) -> dict[str, str
         for label, value in (
             ("person reliability", diagnostics.reliability),
             ("item reliability", diagnostics.item_reliability),
-            (diagnostics.words.alpha, diagnostics.alpha),
+            (words_of(diagnostics).alpha, diagnostics.alpha),
         ):
             if value is not None:
                 facts[label] = say_reliability(value).partition(" ")[0]
@@ -380,11 +442,11 @@ def show_options(options: Distractors, rows: Sequence[int]) -> list[HtmlColumn]:
     )
 
 
-def _dimension_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
-    if diagnostics is None or diagnostics.dimensionality is None:
+def _dimension_columns(test: Diagnosis) -> list[HtmlColumn]:
+    if "dimensions" not in test.tables:
         return []
     return _make_columns(
-        diagnostics.dimensionality.to_dict(),
+        test.tables["dimensions"].columns,
         ("component", "component"),
         ("eigenvalue", "worth in items", 2, "eigenvalue"),
         ("expected", "by chance", 2, "mean over simulated answers"),
@@ -393,14 +455,14 @@ def _dimension_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
     )
 
 
-def _end_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
+def _end_columns(test: Diagnosis) -> list[HtmlColumn]:
     """Show both ends of the first contrast; what lies between says little."""
-    if diagnostics is None or diagnostics.dimensionality is None:
+    if "contrast" not in test.tables:
         return []
-    columns = diagnostics.dimensionality.contrast.to_dict()
+    columns = test.tables["contrast"].columns
     if len(columns["item"]) > 2 * PAIRS:
         columns = {name: [*some[:PAIRS], *some[-PAIRS:]] for name, some in columns.items()}
-    return [HtmlColumn(name, columns[name], 2) for name in ("item", "loading", "difficulty")]
+    return _make_columns(columns, *((name, name, 2) for name in ("item", "loading", "difficulty")))
 
 
 def _computed(estimate: Estimate) -> dict[str, str]:

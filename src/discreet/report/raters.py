@@ -13,11 +13,12 @@ import numpy as np
 from discreet.html import HtmlColumn, write_page
 from discreet.items.curves import BIN
 from discreet.items.raters import BiasTable, LevelFit, RatingStudy, describe_study
+from discreet.report.model_findings import Finding, Severity
 from discreet.report.page import judge
 from discreet.report.svg import Sheet, shorten_label, text_width
 from discreet.results.estimate import Estimate
 from discreet.results.facets import FacetLevels, LevelStatus
-from discreet.results.limits import FIT_HIGH, FIT_LOW, Finding, Severity
+from discreet.results.limits import FIT_HIGH, FIT_LOW
 from discreet.text import count_of, minus, name_some
 
 #: Logits from which a rater who differs from the mean for sure is worth a word.

@@ -14,14 +14,14 @@ from typing import Any
 from discreet import __version__
 from discreet.html import HtmlColumn, write_page
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.accounting.gaussian import best_guess, show_probability_bound
+from discreet.privacy.accounting.spend import best_guess
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.balance import History, LedgerEntry
 from discreet.privacy.ledger.populations import Populations
 from discreet.report.pictures import PICTURE_ITEMS
 from discreet.report.statement import name_population
 from discreet.report.svg import NAME_ROOM, Sheet, shorten_label
-from discreet.text import markdown_table, markdown_text
+from discreet.text import markdown_table, markdown_text, show_probability_bound
 from discreet.words import ENGLISH, Language, load_words, mark
 
 RULES = {

@@ -16,10 +16,10 @@ from typing import Any
 
 from discreet.models.noisy.released import FLOOR_LIMIT, has_room
 from discreet.privacy.accounting import CHARGED, NO_LEDGER, Guarantee
-from discreet.privacy.accounting.gaussian import explain_belief
+from discreet.privacy.accounting.spend import best_guess, surest_belief
 from discreet.privacy.ledger import EVERYONE
-from discreet.text import markdown_table, markdown_text
-from discreet.words import Language, find_kind, mark, mark_of, speak
+from discreet.text import markdown_table, markdown_text, show_chance, show_probability_bound
+from discreet.words import ENGLISH, Language, ReleaseKind, find_kind, mark, mark_of, speak
 
 #: What the promise compares, in the words of the statement.
 RELATION = {
@@ -43,6 +43,21 @@ RELATION = {
         "{person} had not taken part."
     ),
 }
+
+GUESSED = mark_of(
+    "Somebody who knows everybody else's {answers}, and for whom a fact about one {person}'s "
+    "{answers} is as likely as not, guesses it right with a probability of {right} after reading "
+    "this release."
+)
+BELIEVED = mark_of(
+    "Somebody who knows everybody else's {answers}, and for whom a fact about one {person}'s "
+    "{answers} is as likely as not, can become {sure} sure of it by reading this release."
+)
+MOSTLY_BELIEVED = mark_of(
+    "Somebody who knows everybody else's {answers}, and for whom a fact about one {person}'s "
+    "{answers} is as likely as not, can become {sure} sure of it by reading this release, except "
+    "with probability at most {beyond}."
+)
 
 #: What the steward stated about the design; intervals rely on it, the promise does not.
 DESIGNS = {
@@ -199,6 +214,17 @@ def explain_promise(record: Mapping[str, Any]) -> str:
     if not guarantee.is_private:
         return tell("It promises nothing to anybody, because its noise can be drawn again.")
     return explain_belief(guarantee, find_kind(record), tell)
+
+
+def explain_belief(guarantee: Guarantee, kind: ReleaseKind, tell: Language = ENGLISH) -> str:
+    """Say in one sentence what somebody can learn about one person from a release."""
+    if guarantee.tail is None:
+        right = best_guess(guarantee.epsilon, guarantee.delta, guarantee.neighbours)
+        return tell.of(kind, GUESSED, right=show_probability_bound(right, tell))
+    sure = show_probability_bound(surest_belief(guarantee.epsilon, guarantee.neighbours), tell)
+    if not guarantee.tail:
+        return tell.of(kind, BELIEVED, sure=sure)
+    return tell.of(kind, MOSTLY_BELIEVED, sure=sure, beyond=show_chance(guarantee.tail))
 
 
 def _compare(record: Mapping[str, Any]) -> list[str]:

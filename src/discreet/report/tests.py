@@ -18,13 +18,15 @@ from typing import Any, Unpack
 from discreet.answers.opening import load_answers
 from discreet.atomic import staged, write_text
 from discreet.errors import BadUsage
-from discreet.items.mislabelled import tell_suspects
+from discreet.items.summary import Diagnostics, diagnose
 from discreet.models.calibrate import fit
 from discreet.report.findings import ITEM_CHECKS, TEST_CHECKS, say_limits, say_pair_limit, tell_few
 from discreet.report.model_findings import (
+    Finding,
     check_distances,
     check_enough_persons,
     check_reversed,
+    find_kept,
     has_many_reversed,
     list_disordered,
     list_falls,
@@ -32,14 +34,14 @@ from discreet.report.model_findings import (
     say_component,
     say_left_out,
     say_split,
+    say_test,
+    tell_suspects,
 )
-from discreet.report.summary import Diagnostics, diagnose
-from discreet.report.tables import AnalysisTable
 from discreet.results.calibrated import as_estimate
 from discreet.results.estimate import Estimate
-from discreet.results.limits import ANDERSEN_LEVEL, Finding, say_test
+from discreet.results.limits import ANDERSEN_LEVEL
 from discreet.tables.reading import ReadingWords
-from discreet.tabular import Tabular
+from discreet.tabular import AnalysisTable, Tabular
 from discreet.text import count_of
 
 HOLDS, UNTESTED, TOO_FEW = "holds", "not tested", "too few persons"
@@ -470,7 +472,7 @@ def _compare_tests(before: ModelCheck, after: ModelCheck) -> Iterator[Row]:
 
 
 def _count_faults(check: ModelCheck) -> Iterator[tuple[str, int]]:
-    table = check.diagnostics.find_table("categories")
+    table = find_kept(check.diagnostics, "categories")
     yield "thresholds in the wrong order", len(list_disordered(check.estimate))
     yield "categories with few answers", len(list_rare(check.estimate))
     falls = [] if table is None else list_falls(table.columns)

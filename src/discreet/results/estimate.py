@@ -1,23 +1,20 @@
-"""The result of a calibration: difficulties, how sure they are, why some are missing, warnings.
+"""The result of a calibration: difficulties, how sure they are, why some are missing.
 
 In: numbers from an estimator. Out: a frozen value with its tables and intervals. It holds no
 answers; whether it may be published depends on ``guarantee``.
-
-A warning is a string, so that it prints, joins and goes into JSON as its sentence. Code that must
-know what was said asks for the kind, never for words of the sentence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.errors import BadUsage, escape_controls
+from discreet.errors import BadUsage, FitWarning, escape_controls
 from discreet.privacy.accounting import Guarantee
 from discreet.results.facets import FacetLevels, ItemEffectTest, find_reliability
 from discreet.results.thresholds import Thresholds, category_chances, make_one_step
@@ -30,76 +27,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
     from matplotlib.axes import Axes
-
-
-class WarningKind(StrEnum):
-    """What a warning is about."""
-
-    LEFT_OUT = "left_out"  # items whose answers give no number
-    NOT_LINKED = "not_linked"  # items that the answers do not link to the others
-    SEVERAL_SETS = "several_sets"  # equally large sets of items that nothing links
-    LINKED_BY_ASSUMPTION = "linked_by_assumption"
-    FLAT_ABILITIES = "flat_abilities"
-    REGULARISED = "regularised"
-    NO_STANDARD_ERRORS = "no_standard_errors"
-    COUNTED_TWICE = "counted_twice"  # persons in more than one of the counts that were added
-    ROUTED = "routed"  # earlier answers seem to have chosen later items
-    TRANSPOSED = "transposed"  # so few persons for so many items that rows may be items
-    UNUSED_CATEGORY = "unused_category"  # categories of items with steps that nobody used
-    NO_LABEL = "no_label"  # persons outside every group
-    SMALL_GROUP = "small_group"  # too few persons to compare
-    NOT_COMPARED = "not_compared"  # items that a comparison of groups had to leave out
-    IGNORED = "ignored"  # items that a calibration does not know
-    DRIFTED = "drifted"  # common items that two calibrations disagree about
-    DISPLACED = "displaced"  # anchors that the answers disagree with
-    WEAK_LINK = "weak_link"
-    SAME_PERSONS = "same_persons"  # releases that are linked may be about the same persons
-    WEAK_PLAN = "weak_plan"
-    INCOMPLETE = "incomplete"  # persons left out because answers are missing
-    ROUGH = "rough"  # a p-value from a law that holds for more persons
-    UNDERSTATED_ERRORS = "understated_errors"  # standard errors of abilities that are too small
-    DISTORTED_SCALE = "distorted_scale"  # easier and harder items disagree on abilities
-    SAMPLED = "sampled"  # some persons only, because there are very many
-    UNKNOWN = "unknown"  # read from a file that does not say
-
-
-#: Kinds of warnings about items that took no part.
-DROPPED = (
-    WarningKind.LEFT_OUT,
-    WarningKind.NOT_LINKED,
-    WarningKind.NOT_COMPARED,
-    WarningKind.IGNORED,
-)
-
-
-class FitWarning(str):
-    """A warning of a result.
-
-    Attributes
-    ----------
-    kind
-        What it is about.
-    items
-        The items concerned, all of them; the sentence names a few.
-
-    Examples
-    --------
-    >>> sentence = "no difficulty for 1 item that nobody answered: q9"
-    >>> notice = FitWarning(WarningKind.LEFT_OUT, sentence, ["q9"])
-    >>> print(notice.kind, notice.items)
-    left_out ('q9',)
-    """
-
-    kind: WarningKind
-    items: tuple[str, ...]
-
-    def __new__(cls, kind: WarningKind, sentence: str, items: Iterable[str] = ()) -> Self:
-        self = super().__new__(cls, escape_controls(sentence))
-        self.kind, self.items = kind, tuple(items)
-        return self
-
-    def __getnewargs__(self) -> tuple[WarningKind, str, tuple[str, ...]]:  # type: ignore[override]
-        return self.kind, str(self), self.items
 
 
 class Status(StrEnum):
@@ -186,6 +113,12 @@ class Estimate(Tabular):
         if as many persons were a simple random sample. None without weights.
     has_steps
         Whether the model is one of answers with steps, not of right and wrong answers.
+    estimated
+        Which items have a difficulty.
+    thresholds, threshold_se
+        ``[item, step]``, NaN beyond an item's steps; of one step the difficulty and its error.
+    threshold_covariance
+        Of the thresholds that have a number, item after item, step after step.
     """
 
     items: Annotated[tuple[str, ...], Distinct()]
@@ -213,6 +146,10 @@ class Estimate(Tabular):
     item_effect: ItemEffectTest | None = None
     design_effect: Annotated[FloatArray | None, Along("items")] = None
     has_steps: bool = field(init=False)
+    estimated: npt.NDArray[np.bool_] = field(init=False)
+    thresholds: FloatArray = field(init=False)
+    threshold_se: FloatArray = field(init=False)
+    threshold_covariance: FloatArray | None = field(init=False)
 
     def __post_init__(self) -> None:
         counts = self.answers, self.right
@@ -225,6 +162,12 @@ class Estimate(Tabular):
         object.__setattr__(self, "has_steps", self.model != "rasch")
         if self.ladder is None or not self.has_steps:
             object.__setattr__(self, "ladder", make_one_step(self))
+        estimated = ~np.isnan(self.difficulty)
+        estimated.setflags(write=False)
+        object.__setattr__(self, "estimated", estimated)
+        object.__setattr__(self, "thresholds", self.ladder.value)
+        object.__setattr__(self, "threshold_se", self.ladder.se)
+        object.__setattr__(self, "threshold_covariance", self.ladder.covariance)
 
     def find_contradiction(self) -> str:
         """Return what does not belong together in a file; empty if everything does."""
@@ -245,21 +188,6 @@ class Estimate(Tabular):
     def derived_parts(self) -> tuple[str, ...]:
         """Parts that follow from others, so that a file does not hold them."""
         return () if self.has_steps else ("ladder",)
-
-    @property
-    def thresholds(self) -> FloatArray:
-        """Thresholds ``[item, step]``, NaN beyond an item's steps; of one step the difficulty."""
-        return self.ladder.value
-
-    @property
-    def threshold_se(self) -> FloatArray:
-        """Standard errors of the thresholds, ``[item, step]``."""
-        return self.ladder.se
-
-    @property
-    def threshold_covariance(self) -> FloatArray | None:
-        """Covariance of the thresholds that have a number, item after item, step after step."""
-        return self.ladder.covariance
 
     def threshold_interval(self, level: float = 0.95, *, simultaneous: bool = False) -> FloatArray:
         """Lower and upper end of each threshold's interval, ``float[item, step, 2]``.
@@ -296,11 +224,6 @@ class Estimate(Tabular):
     def thresholds_to_dataframe(self) -> pd.DataFrame:
         """Return the thresholds as a table with one row per step, as :meth:`to_dataframe` does."""
         return make_frame(make_table(self.thresholds_to_dict()))
-
-    @property
-    def estimated(self) -> npt.NDArray[np.bool_]:
-        """Which items have a difficulty."""
-        return ~np.isnan(self.difficulty)
 
     def interval(self, level: float = 0.95) -> FloatArray:
         """Lower and upper end of each item's own interval, ``float[item, 2]``."""

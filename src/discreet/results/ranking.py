@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import BadUsage
+from discreet.errors import BadUsage, FitWarning, WarningKind
 from discreet.html import HtmlColumn, preview_table
 from discreet.privacy.accounting import Guarantee
 from discreet.results.calibrated import as_estimate
@@ -29,15 +29,7 @@ from discreet.results.differences import (
     name_without_error,
     sort_out,
 )
-from discreet.results.estimate import (
-    Estimate,
-    FitWarning,
-    Solution,
-    Status,
-    WarningKind,
-    check_level,
-    describe_access,
-)
+from discreet.results.estimate import Estimate, Solution, Status, check_level, describe_access
 from discreet.tabular import Tabular, brief_repr
 from discreet.text import name_some
 from discreet.types import FloatArray

@@ -31,7 +31,7 @@ from discreet.answers.opening import is_matrix, load_answers
 from discreet.answers.protocol import Answers
 from discreet.answers.responses import Responses
 from discreet.counts import PairCounts, holds_counts
-from discreet.errors import BadUsage, DisconnectedItems
+from discreet.errors import BadUsage, DisconnectedItems, FitWarning, WarningKind, warn_of_dropped
 from discreet.items.groups import adjust
 from discreet.models.calibrate import fit
 from discreet.models.item_parameters import leave_unused
@@ -49,8 +49,6 @@ from discreet.models.slopes import (
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
 from discreet.results.calibrated import read_calibration
-from discreet.results.dropped import warn_of_dropped
-from discreet.results.estimate import FitWarning, WarningKind
 from discreet.scales.linking import FEWEST, differ_in_steps, find_guarantee, tell_other_steps
 from discreet.scales.placing import align_medians, compare_periods, find_usable, gather_periods
 from discreet.tables.reading import ReadingWords

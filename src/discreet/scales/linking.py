@@ -21,14 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import BadUsage, DisconnectedItems
+from discreet.errors import BadUsage, DisconnectedItems, FitWarning, WarningKind, warn_of_dropped
 from discreet.items.groups import chi_squared_tail
 from discreet.persons.scoring import PersonScores, PersonStatus
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
 from discreet.results.calibrated import read_calibration
-from discreet.results.dropped import warn_of_dropped
-from discreet.results.estimate import Estimate, FitWarning, WarningKind
+from discreet.results.estimate import Estimate
 from discreet.tabular import Tabular, list_field_columns
 from discreet.text import name_some
 from discreet.types import BoolArray, FloatArray

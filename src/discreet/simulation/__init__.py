@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, SupportsIndex, TypeAlias
@@ -32,22 +33,14 @@ from discreet.counts.planes import (
     BitPlanes,
     Nodes,
     SparseRows,
+    narrow_items,
     prefers_planes,
     step_store,
 )
 from discreet.errors import BadUsage
 from discreet.hints import Guessable
-from discreet.simulation.designs import (
-    DESIGNS,
-    Items,
-    SimulatedAnswers,
-    Steps,
-    accept_model,
-    accept_steps,
-    accept_thresholds,
-    nodes_per_answer,
-    place_items,
-)
+from discreet.simulation import designs
+from discreet.simulation.designs import DESIGNS, Items, SimulatedAnswers, Steps
 from discreet.tabular import brief_repr
 from discreet.types import DesignName, FloatArray, Model
 
@@ -170,15 +163,20 @@ def simulate(
     if design not in DESIGNS:
         raise BadUsage(f"there is no design {design!r}; choose one of {', '.join(DESIGNS)}")
     each = _items_each(answered, m, design)
-    rng = _generator(rng)
+    if not isinstance(rng, np.random.Generator | None):
+        raise BadUsage(
+            f"rng must be a numpy Generator, found {type(rng).__name__}; "
+            "use numpy.random.default_rng(seed)"
+        )
+    rng = rng or np.random.default_rng()
     item_set = _items(m, difficulty, steps, thresholds, model, rng)
     theta = _parameters("ability", ability, n, rng)
 
-    def draw(start: int, stop: int) -> _NodeAnswers:
-        return _split(DESIGNS[design](theta[start:stop], item_set, each, rng), item_set)
+    def draw(start: int, stop: int) -> SimulatedAnswers:
+        return item_set.split(DESIGNS[design](theta[start:stop], item_set, each, rng))
 
     item_steps = tuple(item_set.steps.tolist())
-    dense = prefers_planes(n, sum(item_steps), int(n * each * nodes_per_answer(item_steps)))
+    dense = prefers_planes(n, sum(item_steps), int(n * each * designs.nodes_per_answer(item_steps)))
     store = step_store((_planes if dense else _rows)(draw, n, sum(item_steps)), item_steps)
     return Simulation(Responses.from_store(store), item_set.location, theta, item_set.thresholds)
 
@@ -198,32 +196,17 @@ def _items(
                 "thresholds= says where all steps are, so that difficulty= and model= have nothing "
                 "to say; leave them out"
             )
-        return accept_thresholds(thresholds, m, steps)
-    item_steps = accept_steps(steps, m)
-    model_name = accept_model(model, item_steps)
+        return designs.accept_thresholds(thresholds, m, steps)
+    item_steps = designs.accept_steps(steps, m)
+    model_name = designs.accept_model(model, item_steps)
     b = _parameters("difficulty", difficulty, m, rng)
-    return place_items(b - b.mean() if difficulty is None else b, item_steps, model_name, rng)
+    return designs.place_items(
+        b - b.mean() if difficulty is None else b, item_steps, model_name, rng
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class _NodeAnswers:
-    """Right and wrong answers to nodes; a right/wrong item is its own node."""
-
-    per_person: npt.NDArray[np.int64]
-    node: npt.NDArray[np.int64]
-    right: npt.NDArray[np.bool_]
-
-
-def _split(answers: SimulatedAnswers, items: Items) -> _NodeAnswers:
-    which, node, right = items.split(answers.item, answers.score)
-    if items.is_binary:
-        return _NodeAnswers(answers.per_person, node, right)
-    person = np.repeat(np.arange(len(answers.per_person)), answers.per_person)
-    each = np.bincount(person[which], minlength=len(answers.per_person))
-    return _NodeAnswers(each, node, right)
-
-
-Draw: TypeAlias = Callable[[int, int], _NodeAnswers]
+#: Right and wrong answers to nodes, of persons from the first number to the second.
+Draw: TypeAlias = Callable[[int, int], SimulatedAnswers]
 
 
 def _pieces(start: int, stop: int, m: int) -> Iterator[tuple[int, int]]:
@@ -244,33 +227,27 @@ def _planes(draw: Draw, n: int, m: int) -> Nodes:
         for low, high in _pieces(start, min(start + size, n), m):
             answers = draw(low, high)
             person = np.repeat(np.arange(low - start, high - start), answers.per_person)
-            matrix[person, answers.node] = answers.right
+            matrix[person, answers.item] = answers.score
         blocks.append(pack_rows(matrix))
     right = np.concatenate([block.right for block in blocks])
-    wrong = np.concatenate([block.wrong for block in blocks])
-    return BitPlanes(right=right, wrong=wrong, n_persons=n)
+    return BitPlanes(right, np.concatenate([block.wrong for block in blocks]), n)
 
 
 def _rows(draw: Draw, n: int, m: int) -> Nodes:
     """Sparse rows, appended piece by piece."""
-    narrow = np.uint16 if m <= np.iinfo(np.uint16).max + 1 else np.int32
-    per_person, item, right = [], [], []
+    parts = []
     for low, high in _pieces(0, n, m):
         answers = draw(low, high)
-        per_person.append(answers.per_person)
-        item.append(answers.node.astype(narrow))
-        right.append(answers.right)
-    indptr = np.concatenate([[0], np.cumsum(np.concatenate(per_person))]).astype(np.int64)
-    return SparseRows(
-        indptr=indptr, item=np.concatenate(item), right=np.concatenate(right), n_items=m
-    )
+        right = answers.score.astype(np.bool_)
+        parts.append((answers.per_person, narrow_items(answers.item, m), right))
+    per_person, item, right = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return SparseRows(np.concatenate([[0], np.cumsum(per_person)]), item, right, m)
 
 
 def _count(name: str, value: SupportsIndex) -> int:
-    try:
+    count = 0
+    with suppress(TypeError):
         count = operator.index(value)
-    except TypeError:
-        raise BadUsage(f"{name} must be a whole number of at least 1, found {value!r}") from None
     if count < 1 or isinstance(value, bool):
         raise BadUsage(f"{name} must be a whole number of at least 1, found {value!r}")
     return count
@@ -292,17 +269,6 @@ def _items_each(answered: float, m: int, design: str) -> float:
             f"{design!r} needs at least 2 to link items; raise answered or the number of items"
         )
     return each
-
-
-def _generator(rng: np.random.Generator | None) -> np.random.Generator:
-    if rng is None:
-        return np.random.default_rng()
-    if not isinstance(rng, np.random.Generator):
-        raise BadUsage(
-            f"rng must be a numpy Generator, found {type(rng).__name__}; "
-            "use numpy.random.default_rng(seed)"
-        )
-    return rng
 
 
 def _parameters(name: str, vector: Vector, size: int, rng: np.random.Generator) -> FloatArray:
@@ -374,10 +340,8 @@ def simulate_comparisons(
         )
     truth = rng.standard_normal(items) if strength is None else np.asarray(strength, dtype=float)
     truth = truth - truth.mean()
-    pairs = np.concatenate(
-        [np.zeros(0, dtype=np.int64)]
-        + [rng.choice(len(first), comparisons, replace=False) for _ in range(judges)]
-    )
+    chosen = [rng.choice(len(first), comparisons, replace=False) for _ in range(judges)]
+    pairs = np.concatenate([np.zeros(0, dtype=np.int64), *chosen])
     judge = np.repeat(np.arange(judges), comparisons)
     left, right = first[pairs], second[pairs]
     apart = truth[left] - truth[right]
@@ -385,14 +349,11 @@ def simulate_comparisons(
         liking = taste * rng.standard_normal((judges, items))
         apart = apart + liking[judge, left] - liking[judge, right]
     won = rng.random(len(pairs)) < 1 / (1 + np.exp(-apart))
-    data = Comparisons.from_codes(
-        judge,
-        np.where(won, left, right),
-        np.where(won, right, left),
-        items=[f"object {number}" for number in range(items)],
-        judges=judges,
+    sides = np.where(won, left, right), np.where(won, right, left)
+    names = [f"object {number}" for number in range(items)]
+    return SimulatedComparisons(
+        Comparisons.from_codes(judge, *sides, items=names, judges=judges), truth
     )
-    return SimulatedComparisons(data, truth)
 
 
 #: Persons drawn together, so that many of them do not fill the memory.

@@ -82,18 +82,21 @@ class Items:
         shares = _log_shares(abilities[:, None], self.thresholds[:, None, :])
         return np.asarray(shares.swapaxes(1, 2))
 
-    def split(self, item: npt.NDArray[Any], score: Int8Array) -> tuple[Any, Any, Any]:
-        """Return answers to nodes: of which answer each is, to which node, and whether right.
+    def split(self, answers: SimulatedAnswers) -> SimulatedAnswers:
+        """Return answers to nodes, 1 where right; a right/wrong item is its own node.
 
-        A node is an item's step (:mod:`discreet.answers.pack`).
+        A node is an item's step (:mod:`discreet.counts.planes`).
         """
         if self.is_binary:
-            return np.arange(len(item)), item, score.astype(np.bool_)
+            return answers
+        item, score, n_persons = answers.item, answers.score, len(answers.per_person)
         first = np.cumsum(self.steps) - self.steps
         taken = np.stack([score > 0, score < self.steps[item]], axis=1)
         node = (first[item] + score)[:, None] - np.array([1, 0])
-        right = np.broadcast_to([True, False], taken.shape)
-        return np.nonzero(taken)[0], node[taken], right[taken]
+        right = np.broadcast_to(np.array([1, 0], dtype=np.int8), taken.shape)
+        person = np.repeat(np.arange(n_persons), answers.per_person)
+        each = np.bincount(person, weights=taken.sum(axis=1), minlength=n_persons)
+        return SimulatedAnswers(each.astype(np.int64), node[taken], right[taken])
 
 
 def _log_shares(ability: FloatArray, thresholds: FloatArray) -> FloatArray:
@@ -108,8 +111,7 @@ def place_items(
     location: FloatArray, steps: tuple[int, ...], model: str, rng: np.random.Generator
 ) -> Items:
     """Draw thresholds around locations: evenly apart, and for partial credit not quite so."""
-    highest = max(steps)
-    thresholds = np.full((len(location), highest), np.nan)
+    thresholds = np.full((len(location), max(steps)), np.nan)
     for item, n_steps in enumerate(steps):
         offsets = APART * (np.arange(n_steps) - (n_steps - 1) / 2)
         if model == "partial-credit" and n_steps > 1:
@@ -165,22 +167,24 @@ def accept_thresholds(thresholds: Any, items: int, steps: Steps) -> Items:
         raise BadUsage(
             f"thresholds must hold a row of numbers for each of {items} items, found {len(rows)}"
         )
-    finite_rows = [row[~np.isnan(row)] for row in rows]
-    bad = [i for i, row in enumerate(finite_rows) if not 1 <= len(row) <= MOST_STEPS]
-    bad += [i for i, row in enumerate(finite_rows) if not np.array_equal(row, rows[i][: len(row)])]
-    bad += [i for i, row in enumerate(finite_rows) if not np.isfinite(row).all()]
+    given_rows = [row[~np.isnan(row)] for row in rows]
+    bad = [
+        i
+        for i, row in enumerate(given_rows)
+        if not (1 <= len(row) <= MOST_STEPS and np.isfinite(rows[i][: len(row)]).all())
+    ]
     if bad:
         raise BadUsage(
             f"thresholds[{bad[0]}] is {rows[bad[0]].tolist()}; an item has 1 to {MOST_STEPS} "
             "finite thresholds, and blanks (NaN) only after them"
         )
-    item_steps = tuple(len(row) for row in finite_rows)
+    item_steps = tuple(len(row) for row in given_rows)
     if steps is not None and accept_steps(steps, items) != item_steps:
         raise BadUsage("thresholds have other steps than steps= says; leave steps out")
     matrix = np.full((items, max(item_steps)), np.nan)
-    for item, row in enumerate(finite_rows):
+    for item, row in enumerate(given_rows):
         matrix[item, : len(row)] = row
-    return Items(np.array([row.mean() for row in finite_rows]), matrix)
+    return Items(np.array([row.mean() for row in given_rows]), matrix)
 
 
 def nodes_per_answer(steps: tuple[int, ...]) -> float:

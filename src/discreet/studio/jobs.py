@@ -25,9 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from discreet.atomic import create_private, replace_file
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, saying_it_otherwise
 from discreet.resources import machine_memory
-from discreet.results.dropped import saying_it_otherwise
 from discreet.studio.language import refuse, speak_language, tell
 from discreet.words import mark
 

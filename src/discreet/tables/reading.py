@@ -9,7 +9,7 @@ Nothing here looks at a table.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Literal, TypedDict, cast, get_args
@@ -109,7 +109,8 @@ class Reading:
         Rows above the row of names that are left out: titles, dates.
     drop_rows
         Rows of a wide table that are no persons: the text of one of their cells (``"Total"``),
-        their number below the names counted from 1, or ``"blank"`` for rows without any entry.
+        their number below the names counted from 1, ``"blank"`` for rows without any entry, or
+        ``"short"`` for rows of a text file with fewer fields than names: notes.
     key_row
         The row that holds the right answers, by the text of one of its cells or its number. It
         becomes the key and is no person.
@@ -141,7 +142,7 @@ class Reading:
     merge
         Categories that count as one, by item: ``{"Q1": "2+3"}``, with "*" for all items.
     assumed
-        Not a keyword: what an inspection of the table decided.
+        Not a keyword: what an inspection of the table decided, which no release takes.
     scale
         Not a keyword: the categories of every item, once they are known.
     looking
@@ -183,7 +184,7 @@ class Reading:
     filter: str | None = None
     merge: Mapping[str, Any] | None = None
 
-    assumed: tuple[Detected, ...] = ()
+    assumed: tuple[Detected, ...] = field(default=(), compare=False, repr=False)
     scale: CategoryScale | None = None
     looking: bool = False
     listed: frozenset[str] = frozenset()
@@ -508,7 +509,7 @@ def check_words(words: Mapping[str, Any]) -> None:
     unknown = sorted(words.keys() - known.keys())
     hints = []
     for word in unknown:
-        alike = [KEYWORDS[word]] if word in KEYWORDS else get_close_matches(word, known, 1)
+        alike = [KEYWORDS[word]] if word in KEYWORDS else get_close_matches(word, known, 1, 0.7)
         hints += [f"{word}=: did you mean {alike[0]}=?"] if alike else []
     if unknown:
         if DESIGN_WORDS.intersection(unknown):
@@ -530,4 +531,7 @@ def join_words(words: Mapping[str, Any]) -> Reading:
     whole = options.pop("reading", None)
     if whole is not None and not isinstance(whole, Reading):
         raise BadUsage(f"reading= must be a discreet.Reading; found {type(whole).__name__}.")
-    return Reading(**({} if whole is None else whole.stated) | options)
+    if whole is None:
+        return Reading(**options)
+    assumed = tuple(one for one in whole.assumed if one.option not in options)
+    return Reading(**{**whole.stated, **options}, assumed=assumed)

@@ -16,9 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from discreet.errors import BadResponses, BadUsage, Remedy
+from discreet.errors import LOG, BadResponses, BadUsage, Remedy
 from discreet.hints import check_choice_name
-from discreet.log import LOG
 from discreet.tables.remedies import Detected, capitalise, join_remedies, make_remedy
 from discreet.tables.values import EVERYWHERE, as_number, spell
 from discreet.text import name_some

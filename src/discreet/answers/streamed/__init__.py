@@ -11,6 +11,7 @@ pass. What needs all answers at once reads them into memory
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from os import PathLike
 from typing import Any, TypeVar
 
@@ -25,19 +26,11 @@ from discreet.answers.protocol import (
 )
 from discreet.answers.responses import Responses
 from discreet.answers.select import check_cap
-from discreet.answers.streamed.counting import (
-    Accumulator,
-    StreamedItemTotals,
-    count_passes,
-    count_stream,
-    find_totals,
-    total_counts,
-)
+from discreet.answers.streamed import counting
 from discreet.answers.streamed.passes import Passes, as_texts
 from discreet.counts import PairCounts
 from discreet.counts.folds import Tally
 from discreet.counts.pairs import Weighting
-from discreet.counts.planes import AnswerStore
 from discreet.errors import BadUsage, DiscreetError
 from discreet.resources import Progress, Resources
 from discreet.secure import RandomSource
@@ -82,18 +75,9 @@ def open_stream(
 # -- transforms: what every batch of a later pass goes through ------------------------------------
 
 
-class Selection:
+def _select(items: tuple[str, ...], batch: Responses) -> Responses:
     """Leave items out, bring them into another order, or add unanswered ones."""
-
-    def __init__(self, items: tuple[str, ...]) -> None:
-        self._items = items
-
-    def begin(self) -> None:
-        """Get ready for a pass."""
-
-    def apply(self, batch: Responses) -> Responses:
-        """Return the items of one batch."""
-        return batch if batch.items == self._items else batch.select(self._items)
+    return batch if batch.items == items else batch.select(items)
 
 
 class StreamedCap:
@@ -113,7 +97,7 @@ class StreamedCap:
             )
         self._is_drawn = True
 
-    def apply(self, batch: Responses) -> Responses:
+    def __call__(self, batch: Responses) -> Responses:
         """Return what the persons of one batch keep."""
         return batch.cap(self._most, self._source)
 
@@ -126,29 +110,29 @@ class _Source:
 
     def __init__(self, passes: Passes) -> None:
         self.passes = passes
-        self._totals: StreamedItemTotals | None = None
+        self._totals: counting.StreamedItemTotals | None = None
 
     @property
-    def totals(self) -> StreamedItemTotals:
+    def totals(self) -> counting.StreamedItemTotals:
         """Items, their totals and the number of persons: learnt by a pass if need be."""
         if self._totals is None:
-            self._totals = find_totals(self.passes)
+            self._totals = counting.find_totals(self.passes)
         return self._totals
 
     def count(self, weighting: Weighting | None, tally: Tally | None) -> PairCounts:
         """Count pairs in one pass, and learn the totals."""
         if self._totals is None and not self.passes.is_steady:
             # A query that nobody has asked before is counted as it comes, without a copy.
-            return count_passes(self.passes, weighting, tally)
+            return counting.count_passes(self.passes, weighting, tally)
         sums = self.passes.fold(
-            lambda: Accumulator(weighting, tally, rows=self.passes.dataset.rows),
+            lambda: counting.Accumulator(weighting, tally, rows=self.passes.dataset.rows),
             lambda sums, batch: sums.add(batch.items, batch.store, batch.persons, batch.rows),
         )
         counts = sums.counts()
-        self.learn(total_counts(counts))
+        self.learn(counting.total_counts(counts))
         return counts
 
-    def learn(self, totals: StreamedItemTotals) -> None:
+    def learn(self, totals: counting.StreamedItemTotals) -> None:
         """Keep what a pass found, or refuse other persons than an earlier one saw."""
         if self._totals is not None:
             self.check_persons(totals.persons)
@@ -175,9 +159,10 @@ class StreamedAnswers(Answers):
         self,
         source: _Source,
         items: tuple[str, ...] | None = None,
-        transforms: tuple[Selection | StreamedCap, ...] = (),
+        transforms: tuple[Callable[[Responses], Responses], ...] = (),
     ) -> None:
         self._source, self._items, self._transforms = source, items, transforms
+        self._caps = [each for each in transforms if isinstance(each, StreamedCap)]
 
     def close(self) -> None:
         """Delete what was copied from the source."""
@@ -225,23 +210,19 @@ class StreamedAnswers(Answers):
         return self.totals.n_answers
 
     @property
-    def totals(self) -> StreamedItemTotals:
+    def totals(self) -> counting.StreamedItemTotals:
         """Totals of every item; not known of capped answers before they are drawn."""
-        if self._is_capped:
+        if self._caps:
             raise DiscreetError(
                 "how many answers a cap keeps is known when it is drawn: count the answers, and "
                 "take the totals of the counts"
             )
         return self._source.totals.select(self.items)
 
-    @property
-    def _is_capped(self) -> bool:
-        return any(isinstance(transform, StreamedCap) for transform in self._transforms)
-
     def select(self, items: Sequence[object]) -> StreamedAnswers:
         """Return exactly these items in this order; an unknown name is an unanswered column."""
         names = check_items(items, len(items))
-        return StreamedAnswers(self._source, names, (*self._transforms, Selection(names)))
+        return StreamedAnswers(self._source, names, (*self._transforms, partial(_select, names)))
 
     def cap(self, max_answers: int, source: RandomSource) -> StreamedAnswers:
         """Let each person keep a uniformly random ``max_answers`` of more answers.
@@ -252,35 +233,29 @@ class StreamedAnswers(Answers):
         limit = check_cap(max_answers)
         if limit >= self.n_items:
             return self
-        return StreamedAnswers(
-            self._source, self._items, (*self._transforms, StreamedCap(limit, source))
-        )
+        cap: Callable[[Responses], Responses] = StreamedCap(limit, source)
+        return StreamedAnswers(self._source, self._items, (*self._transforms, cap))
 
     def batches(self, *, with_ids: bool = False) -> Iterator[Responses]:
         """Yield batches of whole persons, all with the same items, and with their ids if asked."""
-        for transform in self._transforms:
-            transform.begin()
-        last = Selection(self.items)
-        n_persons = 0
+        for cap in self._caps:
+            cap.begin()
+        items, n_persons = self.items, 0
         for batch in self._source.passes.batches():
             persons = as_texts(batch.persons) if with_ids else None
             answers = Responses(batch.items, persons, batch.store)
             for transform in self._transforms:
-                answers = transform.apply(answers)
+                answers = transform(answers)
             n_persons += answers.n_persons
-            yield last.apply(answers)
+            yield _select(items, answers)
         self._source.check_persons(n_persons)
-
-    def _stores(self) -> Iterator[AnswerStore]:
-        for batch in self.batches():
-            yield batch.store
 
     def count(self, weighting: Weighting | None = None, tally: Tally | None = None) -> PairCounts:
         """Count pairs in one pass."""
         if not self._transforms:
             return self._source.count(weighting, tally)
         batches = self.batches(with_ids=tally is not None)
-        return count_stream(batches, items=self.items, weighting=weighting, tally=tally)
+        return counting.count_stream(batches, items=self.items, weighting=weighting, tally=tally)
 
     def reduce_all(self, jobs: Sequence[Job[Any]]) -> list[Any]:
         """Fold jobs over batches of persons, all of them in one pass."""
@@ -297,7 +272,7 @@ class StreamedAnswers(Answers):
         self._refuse_cap()
         ordered = self.select(sorted(self.items))
         return add_digests(
-            digest_store(key, ordered.items, store, rule) for store in ordered._stores()
+            digest_store(key, batch.items, batch.store, rule) for batch in ordered.batches()
         )
 
     def digest_ids(self, key: bytes) -> bytes:
@@ -306,7 +281,7 @@ class StreamedAnswers(Answers):
         return digest_ids(key, (batch.person_ids for batch in self.batches(with_ids=True)))
 
     def _refuse_cap(self) -> None:
-        if self._is_capped:
+        if self._caps:
             raise BadUsage(
                 "these answers were capped already, and the ledger recognises data by all answers. "
                 "Give release the answers without a cap: it draws the cap itself, from max_answers"

@@ -182,8 +182,7 @@ class Passes:
             except NotUtf8 as found:
                 # Rare: the first megabytes were UTF-8. All is read again, this file otherwise.
                 self._encodings[found.path] = warn_encoding(found.path)
-                self._plans = None
-                position = fresh
+                self._plans, position = None, fresh
             except NotNumbers:
                 position = BatchPosition(position.phase, as_text=True)
             except OutOfOrder:
@@ -200,14 +199,13 @@ class Passes:
 
     def _find_steps(self, refusal: BadAnswer | None = None) -> None:
         """Look at all values, and read steps as such; where they are none, refuse as before."""
-        if not self.reading.may_have_steps:
-            if refusal is not None:
-                raise refusal
-            return
-        if refusal is None:
-            settled = settle_scale(self.reading, self._look)
-        else:
+        settled: Reading | None = None
+        if refusal is not None and not self.reading.may_have_steps:
+            raise refusal
+        if refusal is not None:
             settled = settle_after(refusal, self.reading, self._look)
+        elif self.reading.may_have_steps:
+            settled = settle_scale(self.reading, self._look)
         if settled is not None and settled.scale is not None:
             self.take_scale(settled.scale)
 
@@ -221,9 +219,7 @@ class Passes:
     def _look(self, take: Callable[[Iterator[Source]], T], reading: Reading) -> T:
         if not self.dataset.lasting:
             return take(shard.open() for shard in self.dataset.shards)
-        with closing(
-            open_dataset(self._source, self._encodings, self._resources, reading)
-        ) as dataset:
+        with closing(self._open(reading)) as dataset:
             return take(shard.open() for shard in dataset.shards)
 
     def _try(
@@ -233,10 +229,9 @@ class Passes:
         is_ordered = position.phase == "ordered"
         if is_ordered and not position.row and isinstance(rows, WideRows):
             rows.check_order(self._resources)
-        steps = (
-            _ordered(rows, position) if is_ordered else self._spread(rows, position, keep, report)
-        )
-        with closing(steps):  # type: ignore[type-var]
+        spread = self._spread(rows, position, keep, report)
+        steps: Any = _ordered(rows, position) if is_ordered else spread
+        with closing(steps):
             for step in steps:
                 yield step
                 report.add(step.rows)
@@ -350,8 +345,9 @@ class Passes:
 
     # -- rows that must not change -----------------------------------------------------------
 
-    def _open(self) -> Dataset:
-        return open_dataset(self._source, self._encodings, self._resources, self.reading)
+    def _open(self, reading: Reading | None = None) -> Dataset:
+        rules = reading or self.reading
+        return open_dataset(self._source, self._encodings, self._resources, rules)
 
     def _is_changed(self) -> bool:
         # A copy does not change: nobody else writes into its folder.

@@ -189,17 +189,14 @@ class ItemNames:
         code_of = self._code
         for word in words:
             if word not in code_of:
-                self._refuse_if_closed(word)
+                if self._closed:
+                    raise BadResponses(
+                        f"the data has an item {word!r} that is not on the item list. Add it to "
+                        "the list, or take its rows or column out of the data first."
+                    )
                 code_of[word] = len(self.names)
                 self.names.append(word)
         return np.array([code_of[word] for word in words], dtype=np.int32)
-
-    def _refuse_if_closed(self, word: str) -> None:
-        if self._closed:
-            raise BadResponses(
-                f"the data has an item {word!r} that is not on the item list. Add it to the list, "
-                "or take its rows or column out of the data first."
-            )
 
 
 class AnswerCodes:
@@ -217,17 +214,14 @@ class AnswerCodes:
             return None
         from discreet.counts.pack_kernels import look_up_answers
 
-        self._learn(names[len(self._table) :])
+        # Every number is scored once for items that are new.
+        scorings = [self._reading.scoring_of(name) for name in names[len(self._table) :]]
+        rows = [[score_value(k, scoring) for k in range(SMALL_NUMBERS)] for scoring in scorings]
+        if rows:
+            self._table = np.concatenate([self._table, np.array(rows, dtype=np.int8)])
         codes = np.empty(len(item), dtype=np.int8)
         are_known_values = look_up_answers(read_integers(column), item, self._table, codes)
         return codes if are_known_values else None
-
-    def _learn(self, names: Sequence[str]) -> None:
-        """Score every number for items that are new."""
-        if names:
-            scorings = [self._reading.scoring_of(name) for name in names]
-            rows = [[score_value(k, scoring) for k in range(SMALL_NUMBERS)] for scoring in scorings]
-            self._table = np.concatenate([self._table, np.array(rows, dtype=np.int8)])
 
 
 class LongRows:
@@ -275,24 +269,18 @@ class LongRows:
             self.places.n_rows += rows
         first = len(done)
         for shard, plan in zip(self._shards[first:], self._plans[first:], strict=True):
-            before = self.places.n_rows
-            yield from self._read_shard(shard.open(), plan, skip, tuple(done))
+            source, columns, before = shard.open(), list_column_numbers(plan), self.places.n_rows
+            names = [source.names[number] for number in columns]
+            self.places.begin(source)
+            for batch in source.batches(columns):
+                drop = min(max(skip - self.places.n_rows, 0), len(batch[0]))
+                self.places.n_rows += drop
+                unread = [column.slice(drop) for column in batch] if drop else batch
+                if len(unread[0]):
+                    yield self._read_batch(unread, names, tuple(done))
             done.append(self.places.n_rows - before)
             if not done[-1]:
                 raise no_rows(shard)
-
-    def _read_shard(
-        self, source: Source, plan: LongPlan, skip: int, finished: tuple[int, ...]
-    ) -> Iterator[Block]:
-        columns = list_column_numbers(plan)
-        names = [source.names[number] for number in columns]
-        self.places.begin(source)
-        for batch in source.batches(columns):
-            drop = min(max(skip - self.places.n_rows, 0), len(batch[0]))
-            self.places.n_rows += drop
-            unread = [column.slice(drop) for column in batch] if drop else batch
-            if len(unread[0]):
-                yield self._read_batch(unread, names, finished)
 
     def _read_batch(
         self, batch: Sequence[Any], names: Sequence[str], finished: tuple[int, ...]
@@ -351,11 +339,15 @@ class LongRows:
         self, batch: Sequence[Any], item: Int32Array, names: Sequence[str]
     ) -> Int8Array:
         column, rules = batch[2], self.reading
-        answer_codes = self._look_up_answers(column, item)
-        if answer_codes is not None:
-            return self._drop_ignored(answer_codes, item)
-        values = self._score(batch)
-        if not (values == BAD).any():
+        codes = self._look_up_answers(column, item)
+        if codes is not None and rules.listed:
+            # Answers to items that are not on the public list are missing.
+            more = [rules.ignores(name) for name in self.items.names[len(self._ignored) :]]
+            self._ignored = np.concatenate([self._ignored, np.array(more, dtype=np.bool_)])
+            if self._ignored.any():
+                codes = np.where(self._ignored[item], np.int8(MISSING), codes)
+        values = self._score(batch) if codes is None else codes
+        if codes is not None or not (values == BAD).any():
             return values
         items, before = read_ids(batch[1], names[1], "item", self.places), self.places.n_rows
         locate = self.places.place
@@ -370,17 +362,6 @@ class LongRows:
             return None
         values = read_integers(column)
         return values if int(values.view(np.uint8).max(initial=0)) <= 1 else None
-
-    def _drop_ignored(self, values: Int8Array, item: Int32Array) -> Int8Array:
-        """Return a missing answer to every item that is not on the public list."""
-        rules = self.reading
-        if not rules.listed:
-            return values
-        more = [rules.ignores(name) for name in self.items.names[len(self._ignored) :]]
-        self._ignored = np.concatenate([self._ignored, np.array(more, dtype=np.bool_)])
-        if not self._ignored.any():
-            return values
-        return np.where(self._ignored[item], np.int8(MISSING), values)
 
     def _score(self, batch: Sequence[Any]) -> Int8Array:
         rules = self.reading
@@ -439,29 +420,33 @@ class WideRows:
             return
         schema = pa.schema([("person", pa.string())])
         failures: list[Exception] = []
-        ids = _keep_failure(self._ids(schema), failures)
+        ids = self._ids(schema, failures)
         connection = resources.connect(None)
+        query = "SELECT 1 FROM ids GROUP BY person HAVING count(*) > 1 LIMIT 1"
         try:
             with closing(connection), explain_query("the search for persons who come back"):
                 connection.register("ids", pa.RecordBatchReader.from_batches(schema, ids))
-                repeated = connection.execute(
-                    "SELECT 1 FROM ids GROUP BY person HAVING count(*) > 1 LIMIT 1"
-                ).fetchall()
+                repeated = connection.execute(query).fetchall()
         except BadUsage as error:
             lost = DiscreetError(f"the persons of a wide table could not be compared: {error}")
             raise (failures[0] if failures else lost) from None
         if repeated:
             raise OutOfOrder
 
-    def _ids(self, schema: Any) -> Iterator[Any]:
+    def _ids(self, schema: Any, failures: list[Exception]) -> Iterator[Any]:
+        """Yield ids, and note what goes wrong, of which DuckDB would pass on the words only."""
         places = RowPlaces()
-        for shard, plan in zip(self._shards, self._plans, strict=True):
-            source = shard.open()
-            places.begin(source)
-            for (column,) in source.batches((plan.person or 0,)):
-                ids = read_ids(column, source.names[plan.person or 0], "person", places)
-                places.n_rows += len(ids)
-                yield pa.record_batch([ids.dictionary.take(ids.indices)], schema=schema)
+        try:
+            for shard, plan in zip(self._shards, self._plans, strict=True):
+                source = shard.open()
+                places.begin(source)
+                for (column,) in source.batches((plan.person or 0,)):
+                    ids = read_ids(column, source.names[plan.person or 0], "person", places)
+                    places.n_rows += len(ids)
+                    yield pa.record_batch([ids.dictionary.take(ids.indices)], schema=schema)
+        except Exception as error:
+            failures.append(error)
+            raise
 
     def batches(self, position: BatchPosition) -> Iterator[PersonBatch]:
         """Yield the rows from a place on, each of them a whole person."""
@@ -490,39 +475,31 @@ class WideRows:
             ids = pa.DictionaryArray.from_arrays(
                 pa.array(row, pa.int32()), pa.array(answers.persons, pa.string())
             )
-            yield Block(
-                ids, item.astype(np.int32), value, len(self.items.names), position.row, (),
-                no_order(len(value)),
-            )  # fmt: skip
+            n_items, when = len(self.items.names), no_order(len(value))
+            yield Block(ids, item.astype(np.int32), value, n_items, position.row, (), when)
 
     def _slabs(self, position: BatchPosition) -> Iterator[tuple[Responses, BatchPosition]]:
         """Yield some rows, and the place behind them."""
         done = lie_before(position.row, position.finished)
-        at = sum(done)
-        left = zip(self._shards[len(done) :], self._plans[len(done) :], strict=True)
-        for shard, plan in left:
+        at, skipped = sum(done), len(done)
+        for shard, plan in zip(self._shards[skipped:], self._plans[skipped:], strict=True):
             source, first = shard.open(), at
             for batch, n_rows in _gather(source, plan):
                 at += n_rows
                 if at > position.row:
                     # A checkpoint lies between two slabs, and slabs fall the same way again.
-                    answers = self._pack(source, plan, batch, at - n_rows - first)
-                    position = replace(
-                        position, row=at, finished=tuple(done), rows=position.rows + n_rows
-                    )
-                    yield answers, position
+                    rows = position.rows + n_rows
+                    position = replace(position, row=at, finished=tuple(done), rows=rows)
+                    yield self._pack(source, plan, batch, at - n_rows - first), position
             done.append(at - first)
             if at == first:
                 raise no_rows(shard)
 
     def _pack(self, source: Source, plan: WidePlan, batch: list[list[Any]], at: int) -> Responses:
         columns = list_column_numbers(plan)
-        local = WidePlan(
-            None if plan.person is None else columns.index(plan.person),
-            tuple(columns.index(number) for number in plan.items),
-            (),
-            tuple(columns.index(number) for number in plan.order),
-        )
+        items, order = (tuple(map(columns.index, part)) for part in (plan.items, plan.order))
+        person = None if plan.person is None else columns.index(plan.person)
+        local = WidePlan(person, items, (), order)
         table = WideTable(self._reading)
         table.add_source(_Rows(source, columns, batch, at), local)
         raw = table.finish()
@@ -545,25 +522,14 @@ class WideRows:
         return "a row that is no longer there"
 
 
-def _keep_failure(batches: Iterator[Any], failures: list[Exception]) -> Iterator[Any]:
-    """Yield on, and note what goes wrong, of which DuckDB would pass on the words only."""
-    try:
-        yield from batches
-    except Exception as error:
-        failures.append(error)
-        raise
-
-
 def _gather(source: Source, plan: WidePlan) -> Iterator[tuple[list[list[Any]], int]]:
     """Yield a source's batches, several small ones together."""
     columns = list_column_numbers(plan)
-    target = max(1, CELLS // len(columns))
-    held: list[list[Any]] = []
-    rows = 0
+    held, rows = list[list[Any]](), 0
     for batch in source.batches(columns):
         held.append(batch)
         rows += len(batch[0])
-        if rows >= target:
+        if rows >= max(1, CELLS // len(columns)):
             yield held, rows
             held, rows = [], 0
     if rows:

@@ -19,7 +19,7 @@ import numpy as np
 
 from discreet.answers.protocol import Answers
 from discreet.counts import PairCounts
-from discreet.errors import BadUsage, DisconnectedItems, NotConverged
+from discreet.errors import BadUsage, DisconnectedItems, FitWarning, NotConverged
 from discreet.models.anchors import Released, add_displacements, explain_untied
 from discreet.models.conditional.maximise import (
     SOLVE_SECONDS,
@@ -35,7 +35,7 @@ from discreet.models.connectivity import Chain
 from discreet.models.item_parameters import KnownItems
 from discreet.models.refined import find_refined
 from discreet.models.structure import StepPlan, Structure, plan_steps
-from discreet.results.estimate import Estimate, FitWarning, Status
+from discreet.results.estimate import Estimate, Status
 from discreet.text import name_some
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 

@@ -19,8 +19,16 @@ import numpy as np
 import scipy.linalg as linalg
 
 from discreet.answers.ratings import Ratings, RatingSource, open_ratings
-from discreet.errors import BadResponses, BadUsage, DisconnectedItems, NotConverged
-from discreet.log import LOG
+from discreet.errors import (
+    LOG,
+    BadResponses,
+    BadUsage,
+    DisconnectedItems,
+    FitWarning,
+    NotConverged,
+    WarningKind,
+    warn_of_dropped,
+)
 from discreet.models.facets import kernels
 from discreet.models.facets.existence import LevelLinks, drop_runaways, link_design
 from discreet.models.facets.pairs import RunningAway, maximise_pairs
@@ -41,8 +49,7 @@ from discreet.models.facets.structure import (
     describe_structure,
     plan_design,
 )
-from discreet.results.dropped import warn_of_dropped
-from discreet.results.estimate import Estimate, FitWarning, Solution, Status, WarningKind
+from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.facets import FacetLevels, ItemEffectTest, LevelStatus
 from discreet.results.thresholds import Thresholds, pad_steps
 from discreet.text import count_of, name_some

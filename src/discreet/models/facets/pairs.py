@@ -21,9 +21,8 @@ import numpy as np
 import scipy.linalg as linalg
 import scipy.sparse as sparse
 
-from discreet.errors import NotConverged
+from discreet.errors import LOG, NotConverged
 from discreet.jit import map_tasks, thread_count
-from discreet.log import LOG
 from discreet.models.facets import kernels
 from discreet.types import BoolArray, FloatArray, IndexArray, Int32Array, Int64Array
 

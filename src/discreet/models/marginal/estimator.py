@@ -20,7 +20,7 @@ import numpy as np
 
 from discreet.answers.protocol import Answers
 from discreet.counts import PairCounts
-from discreet.errors import BadUsage, DisconnectedItems, NotConverged
+from discreet.errors import BadUsage, DisconnectedItems, FitWarning, NotConverged, WarningKind
 from discreet.models.anchors import add_displacements
 from discreet.models.conditional.patterns import Patterns
 from discreet.models.connectivity import build_chain, classify, find_statuses
@@ -29,7 +29,7 @@ from discreet.models.marginal.maximise import SMALL_SD, maximise_marginal
 from discreet.models.marginal.mixture import MarginalFit
 from discreet.models.refined import solve_refined, solve_within
 from discreet.models.structure import StepPlan, Structure, plan_steps
-from discreet.results.estimate import Estimate, FitWarning, Status, WarningKind
+from discreet.results.estimate import Estimate, Status
 from discreet.text import name_some
 from discreet.types import FloatArray, IndexArray, Int64Array
 

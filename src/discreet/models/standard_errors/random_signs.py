@@ -15,9 +15,9 @@ from typing import Any, cast
 import numpy as np
 
 from discreet.answers.protocol import Job
-from discreet.counts.nodes import Locations
+from discreet.counts.matrix import Locations
 from discreet.counts.planes import AnswerStore
-from discreet.errors import NotConverged
+from discreet.errors import FitWarning, NotConverged, WarningKind
 from discreet.models.laplacian import (
     Hierarchy,
     Laplacian,
@@ -32,7 +32,6 @@ from discreet.models.standard_errors.person_scores import (
     score_persons,
     weigh_scores,
 )
-from discreet.results.estimate import FitWarning, WarningKind
 from discreet.types import FloatArray
 
 #: Energy of an error relative to that of its solution, as the approximate inverse measures it:

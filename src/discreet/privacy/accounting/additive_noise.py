@@ -18,16 +18,17 @@ from scipy.special import ndtri_exp
 
 from discreet.errors import BadBudget
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.accounting.gaussian import (
+from discreet.privacy.accounting.spend import (
     SMALLEST_REPORTED,
     GaussianBound,
+    Spend,
+    check_promise,
     gaussian_delta,
     grid_step,
     largest_mu,
     round_up,
     sqrt_up,
 )
-from discreet.privacy.accounting.spend import Spend, check_promise
 
 # The sum of discrete Gaussians is again one up to e^tau; at sigma >= 2 tau stays below 1e-15.
 SMALLEST_SIGMA = Fraction(2)

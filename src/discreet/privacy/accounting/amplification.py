@@ -32,16 +32,17 @@ from discreet.privacy.accounting.additive_noise import (
     pure_spend,
     search_scale,
 )
-from discreet.privacy.accounting.gaussian import (
+from discreet.privacy.accounting.spend import (
     GaussianBound,
+    Spend,
     bisect_down,
+    check_promise,
     float_down,
     float_up,
     gaussian_delta,
     grid_step,
     sqrt_up,
 )
-from discreet.privacy.accounting.spend import Spend, check_promise
 
 # Relative error granted to the accumulated logarithms of a window of up to a million weights.
 WEIGHT_ERROR = 1e-6

@@ -32,9 +32,11 @@ from discreet.privacy.ledger.balance import (
     check_disjoint,
     check_given,
     check_release,
+    fingerprint_rows,
     keep_persons,
     make_allowance,
     read_history,
+    seal_digest,
     seal_persons,
 )
 from discreet.privacy.ledger.file import (
@@ -46,14 +48,20 @@ from discreet.privacy.ledger.file import (
     add_declaration,
     add_event,
     believe,
+    check_reservation,
     check_whole,
     create_file,
-    fingerprint_rows,
+    describe_values,
+    make_room,
     open_ledger_file,
     random_bytes,
-    seal_digest,
+    read_values,
+    remove_beside,
+    remove_inside,
     tell_time,
     transaction,
+    write_beside,
+    write_inside,
 )
 from discreet.privacy.ledger.policy import (
     Approver,
@@ -74,16 +82,6 @@ from discreet.privacy.ledger.populations import (
     read_declarations,
 )
 from discreet.privacy.ledger.request import Asked, Request
-from discreet.privacy.ledger.values import (
-    check_reservation,
-    describe_values,
-    make_room,
-    read_values,
-    remove_beside,
-    remove_inside,
-    write_beside,
-    write_inside,
-)
 from discreet.types import Composition, Relation
 
 __all__ = ["EVERYONE", "Ledger", "LedgerEntry", "MissingLedger", "as_ledger", "fingerprint_rows"]

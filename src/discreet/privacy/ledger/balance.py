@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answers.protocol import ID_BYTES, ROWS
+from discreet.answers.protocol import ID_BYTES, ROWS, SUM_BYTES, digest_rows
 from discreet.errors import BadUsage, BudgetExceeded, LedgerError
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.spend import Allowance, BasicAllowance, GaussianAllowance, Spend
@@ -38,11 +38,12 @@ from discreet.privacy.ledger.file import (
     VOID,
     Event,
     believe,
-    check_history_end,
-    publish_digest,
-    publish_head,
+    damaged,
+    is_kept,
+    list_inside,
     read_events,
     read_said,
+    seal,
 )
 from discreet.privacy.ledger.policy import Approver
 from discreet.privacy.ledger.populations import (
@@ -51,7 +52,6 @@ from discreet.privacy.ledger.populations import (
     Populations,
     read_declarations,
 )
-from discreet.privacy.ledger.values import is_kept, list_inside
 
 
 @dataclass(frozen=True)
@@ -415,9 +415,11 @@ def read_history(
         entries = tuple(_read_entries(events, path, key, inside))
     declarations = read_said(connection, path, key)
     with believe(path, "what is declared in it"):
-        check_history_end(
-            path, [one.declared for one in entries], [one["after"] for one in declarations]
-        )
+        declared = max((one.declared for one in entries), default=0)
+        after = max((one["after"] for one in declarations), default=0)
+        # Each of the two says how long the other was when it grew.
+        if declared > len(declarations) or after > len(entries):
+            raise damaged(path, "its history and its declarations are not of the same time")
         about = tuple(Declaration.from_dict(one) for one in declarations if "approver" not in one)
         approvers = tuple(Approver.from_dict(one) for one in declarations if "approver" in one)
         populations = read_declarations(about)
@@ -463,6 +465,47 @@ def _add_stored(
         head=publish_head(key, event.tag),
         digest=publish_digest(key, facts["sha256"]),
     )
+
+
+def publish_head(key: bytes, tag: str) -> str:
+    """Return what a bundle shows of the chain up to an event.
+
+    It is a keyed hash of the seal, so that nobody without the ledger learns anything from it, and
+    nobody can use it to shorten a chain.
+    """
+    return seal(key, f"published {tag}")
+
+
+def publish_digest(key: bytes, digest: str) -> str:
+    """Return what a bundle shows of the digest of its noisy values.
+
+    Keyed too: some values are not published, and a plain digest would let anybody test a guess.
+    """
+    return seal(key, f"values {digest}")
+
+
+def seal_digest(key: bytes, total: int, count: int) -> str:
+    """Return the fingerprint of a data set from the digests of its rows, all added up.
+
+    See :func:`discreet.answers.protocol.digest_rows`. The number of rows is sealed in as well,
+    because a sum of hashes alone could be met by another number of them.
+    """
+    body = total.to_bytes(SUM_BYTES, "little") + count.to_bytes(8, "little")
+    return hashlib.blake2b(body, key=key, digest_size=32, person=b"rows").hexdigest()
+
+
+def fingerprint_rows(key: bytes, rows: Iterable[Any]) -> str:
+    """Return a keyed fingerprint of a multiset of rows: order does not matter, repeats do.
+
+    Each row is hashed with the key and the hashes are added modulo 2^512, so memory stays
+    bounded; without the key nobody can test a guess of the data against the result.
+
+    Examples
+    --------
+    >>> fingerprint_rows(b"k", [b"a", b"b"]) == fingerprint_rows(b"k", [b"b", b"a"])
+    True
+    """
+    return seal_digest(key, *digest_rows(key, rows))
 
 
 # --- remembered persons --------------------------------------------------------------------------

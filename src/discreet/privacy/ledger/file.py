@@ -9,28 +9,23 @@ nor against an old copy of the file put back in its place.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
+import re
+import shutil
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from discreet.answers.protocol import SUM_BYTES, digest_rows
-from discreet.atomic import appearing
+from discreet.atomic import appearing, create_private, make_folder, naming, sync_file, sync_folder
 from discreet.errors import BadUsage, LedgerError
 from discreet.privacy.ledger.populations import EVERYONE, Declaration
-from discreet.privacy.ledger.values import (
-    NOISY,
-    describe_values,
-    read_recovery,
-    remove_recovery,
-    write_beside,
-    write_inside,
-)
 from discreet.secure import SystemSource
 
 APPLICATION_ID = 0x44495343  # "DISC", so that another program's database is not taken for ours
@@ -44,6 +39,7 @@ CREATE TABLE declarations (
 )
 """
 PERSONS = "CREATE TABLE persons (release INTEGER PRIMARY KEY, digests BLOB NOT NULL)"
+NOISY = "CREATE TABLE noisy (reservation TEXT PRIMARY KEY, content BLOB NOT NULL)"
 EVENTS = """
 CREATE TABLE events (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -61,8 +57,7 @@ CREATE TABLE ledger (settings TEXT NOT NULL, key BLOB NOT NULL, head TEXT NOT NU
 {PERSONS};
 {NOISY};
 """
-#: What happens to a release, each at most once: the ledger is charged, the noisy values are
-#: committed, the release is delivered; or its values were lost, and it never will be.
+#: What happens to a release, each at most once; void if its values were lost.
 CHARGED, STORED, COMPLETED, VOID = "charged", "stored", "completed", "void"
 
 
@@ -85,31 +80,22 @@ def seal(key: bytes, text: str) -> str:
     return hashlib.blake2b(text.encode(), key=key, digest_size=32, person=b"seal").hexdigest()
 
 
-def seal_digest(key: bytes, total: int, count: int) -> str:
-    """Return the fingerprint of a data set from the digests of its rows, all added up.
-
-    See :func:`discreet.answers.protocol.digest_rows`. The number of rows is sealed in as well,
-    because a sum of hashes alone could be met by another number of them.
-    """
-    body = total.to_bytes(SUM_BYTES, "little") + count.to_bytes(8, "little")
-    return hashlib.blake2b(body, key=key, digest_size=32, person=b"rows").hexdigest()
+def start_events(key: bytes, settings: str) -> str:
+    """Return the seal before the first event."""
+    return seal(key, f"events {settings}")
 
 
-def fingerprint_rows(key: bytes, rows: Iterable[Any]) -> str:
-    """Return a keyed fingerprint of a multiset of rows: order does not matter, repeats do.
-
-    Each row is hashed with the key and the hashes are added modulo 2^512, so memory stays
-    bounded; without the key nobody can test a guess of the data against the result.
-
-    Examples
-    --------
-    >>> fingerprint_rows(b"k", [b"a", b"b"]) == fingerprint_rows(b"k", [b"b", b"a"])
-    True
-    """
-    return seal_digest(key, *digest_rows(key, rows))
+def seal_head(key: bytes, tag: str) -> str:
+    """Return what the ledger keeps of its last seal; without the key no shorter chain has one."""
+    return seal(key, f"head {tag}")
 
 
-def _damaged(path: Path, damage: str) -> LedgerError:
+def start_declarations(key: bytes, settings: str) -> str:
+    """Return the seal before the first declaration, which is another than that of the history."""
+    return seal(key, f"populations {settings}")
+
+
+def damaged(path: Path, damage: str) -> LedgerError:
     """Return the error for a ledger whose contents cannot be believed."""
     return LedgerError(
         f"{path}: the ledger is damaged: {damage}. What was spent is not certain any more, so no "
@@ -124,9 +110,17 @@ def create_file(path: Path, settings: str, key: bytes) -> None:
             f"{path} exists already, and a ledger is never overwritten: that would forget what "
             f"was spent. Choose another name."
         )
+    heads = seal_head(key, start_events(key, settings)), start_declarations(key, settings)
     try:
-        with appearing(path) as part:
-            _fill(part, settings, key)
+        with (
+            appearing(path) as part,
+            closing(sqlite3.connect(part, isolation_level=None)) as connection,
+        ):
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.executescript(SCHEMA)
+            connection.execute("INSERT INTO ledger VALUES (?, ?, ?, ?)", (settings, key, *heads))
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     except FileExistsError:
         raise BadUsage(f"{path} was made by someone else just now; open that one.") from None
     except (OSError, sqlite3.Error) as error:
@@ -136,23 +130,22 @@ def create_file(path: Path, settings: str, key: bytes) -> None:
         ) from error
 
 
-def _fill(part: Path, settings: str, key: bytes) -> None:
-    with closing(sqlite3.connect(part, isolation_level=None)) as connection:
-        connection.execute("PRAGMA synchronous = EXTRA")
-        connection.executescript(SCHEMA)
-        heads = seal_head(key, start_events(key, settings)), start_declarations(key, settings)
-        connection.execute("INSERT INTO ledger VALUES (?, ?, ?, ?)", (settings, key, *heads))
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-
-
 @contextmanager
 def open_ledger_file(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
     """Give a connection to a ledger file; what SQLite refuses becomes a clear `LedgerError`.
 
     One connection per use: nothing is shared across forks or threads, and no lock is left over.
     """
-    _check_place(path)
+    try:
+        if not path.exists():
+            raise MissingLedger(
+                f"{path}: there is no ledger here. Make one with "
+                f"'discreet ledger create {path} --epsilon E --delta D'."
+            )
+        if not path.is_file():
+            raise LedgerError(f"{path} is not a file, so it cannot be a ledger.")
+    except OSError as error:
+        raise LedgerError(f"{path}: the ledger cannot be opened or written ({error}).") from error
     try:
         # mode=rw: never make a file; a journal left by a killed process is rolled back.
         address = f"{path.absolute().as_uri()}?mode=rw"
@@ -169,20 +162,7 @@ def open_ledger_file(path: Path, timeout: float) -> Iterator[sqlite3.Connection]
     except sqlite3.Error as error:
         raise _explain(error, path, timeout) from error
     except UnicodeDecodeError as error:  # SQLite quotes damaged bytes in its own messages
-        raise _damaged(path, "it holds text that is no text") from error
-
-
-def _check_place(path: Path) -> None:
-    try:
-        if not path.exists():
-            raise MissingLedger(
-                f"{path}: there is no ledger here. Make one with "
-                f"'discreet ledger create {path} --epsilon E --delta D'."
-            )
-        if not path.is_file():
-            raise LedgerError(f"{path} is not a file, so it cannot be a ledger.")
-    except OSError as error:
-        raise LedgerError(f"{path}: the ledger cannot be opened or written ({error}).") from error
+        raise damaged(path, "it holds text that is no text") from error
 
 
 def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
@@ -192,49 +172,42 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} is not a ledger of this library. Point to the file that "
             f"'discreet ledger create' made."
         )
-    if _version(connection) in MIGRATIONS:
-        _take_over(connection, path)
-    if _version(connection) != SCHEMA_VERSION:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version in MIGRATIONS:
+        version = _take_over(connection, path)
+    if version != SCHEMA_VERSION:
         raise LedgerError(
-            f"{path} has ledger schema version {_version(connection)}, this version of the library "
-            f"reads {SCHEMA_VERSION}. Use the version that wrote it."
+            f"{path} has ledger schema version {version}, this version of the library reads "
+            f"{SCHEMA_VERSION}. Use the version that wrote it."
         )
 
 
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _take_over(connection: sqlite3.Connection, path: Path) -> None:
+def _take_over(connection: sqlite3.Connection, path: Path) -> int:
     """Bring an older ledger up to date in one transaction; a damaged one stays as it is.
 
     Every entry keeps its text. Keys that the bodies of older schemas do not have get their
-    defaults where they are read.
+    defaults where they are read. Returns the version that it has now.
     """
     with transaction(connection, "IMMEDIATE"):
         check_whole(connection, path)
         # Another process may have been faster.
-        while _version(connection) in MIGRATIONS:
-            version = _version(connection)
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        while version in MIGRATIONS:
             MIGRATIONS[version](connection, path)
-            connection.execute(f"PRAGMA user_version = {version + 1}")
+            version += 1
+            connection.execute(f"PRAGMA user_version = {version}")
     remove_recovery(path)
-
-
-def _store_progress(connection: sqlite3.Connection, _path: Path) -> None:
-    connection.execute("ALTER TABLE releases ADD COLUMN stored_at TEXT")
+    return int(version)
 
 
 def _declare_disjoint(connection: sqlite3.Connection, path: Path) -> None:
     """Declare every named population as what it was: disjoint from all others with a name."""
-    (key,) = connection.execute("SELECT key FROM ledger").fetchone()
-    bodies = _read_releases(connection, path, key)
+    settings, key = connection.execute("SELECT settings, key FROM ledger").fetchone()
+    bodies = _follow(connection, path, key, RELEASE_CHAIN)
     with believe(path, "an entry"):
         charged = [json.loads(body)["population"] for body, *_ in bodies]
-    connection.execute(DECLARATIONS)
-    connection.execute(PERSONS)
-    connection.execute("ALTER TABLE ledger ADD COLUMN declared TEXT")
-    (settings,) = connection.execute("SELECT settings FROM ledger").fetchone()
+    for change in (DECLARATIONS, PERSONS, "ALTER TABLE ledger ADD COLUMN declared TEXT"):
+        connection.execute(change)
     connection.execute("UPDATE ledger SET declared = ?", (start_declarations(key, settings),))
     names = [name for name in dict.fromkeys(charged) if name != EVERYONE]
     for index, name in enumerate(names):
@@ -248,7 +221,7 @@ def _chain_events(connection: sqlite3.Connection, path: Path) -> None:
     Noisy values that wait in a recovery file are taken in; this is the only time that it is read.
     """
     settings, key = connection.execute("SELECT settings, key FROM ledger").fetchone()
-    releases = _read_releases(connection, path, key)
+    releases = _follow(connection, path, key, RELEASE_CHAIN)
     connection.execute(EVENTS)
     connection.execute(NOISY)
     head = seal_head(key, start_events(key, settings))
@@ -257,7 +230,7 @@ def _chain_events(connection: sqlite3.Connection, path: Path) -> None:
         names = [json.loads(body)["reservation"] for body, *_ in releases]
     for name, (body, *_) in zip(names, releases, strict=True):
         _append(connection, key, CHARGED, name, body)
-    for name, (_, stored_at, completed_at) in zip(names, releases, strict=True):
+    for name, (*_, stored_at, completed_at) in zip(names, releases, strict=True):
         values = read_recovery(path, name)
         if values is not None:
             facts = {**describe_values([values]), "migrated": True}
@@ -269,61 +242,66 @@ def _chain_events(connection: sqlite3.Connection, path: Path) -> None:
         if completed_at is not None:
             add_event(connection, key, COMPLETED, name, {"at": completed_at})
         elif values is None and stored_at is not None:
-            add_event(connection, key, VOID, name, {"at": tell_time(), "reason": NO_RECOVERY})
+            reason = "its recovery file was gone when the ledger was migrated"
+            add_event(connection, key, VOID, name, {"at": tell_time(), "reason": reason})
     connection.execute("DROP TABLE releases")
 
 
-NO_RECOVERY = "its recovery file was gone when the ledger was migrated"
+class Chain(NamedTuple):
+    """A chain of sealed rows: what it is called, where its end is kept, its first and last seal.
+
+    ``rows`` asks for the body, the seal and the name of each row, and for more.
+    """
+
+    part: str
+    end: str
+    start: Callable[[bytes, str], str]
+    finish: Callable[[bytes, str], str]
+    rows: str
 
 
-def _read_releases(
-    connection: sqlite3.Connection, path: Path, key: bytes
-) -> list[tuple[str, str | None, str | None]]:
-    """Return body and times of progress of each release of schema 1 to 3, its seal checked."""
-    with believe(path, "its history"):
-        settings, head = connection.execute("SELECT settings, head FROM ledger").fetchone()
-        tag = seal(key, settings)
-        bodies = []
-        for number, body, row_tag, *times in connection.execute(
-            "SELECT number, body, tag, stored_at, completed_at FROM releases ORDER BY number"
-        ):
+HEAD = "SELECT settings, head FROM ledger"
+#: Releases of schema 1 to 3, with the times of their progress.
+RELEASE_CHAIN = Chain(
+    "its history", HEAD, seal, lambda _, tag: tag,
+    "SELECT body, tag, 'release ' || number, stored_at, completed_at FROM releases ORDER BY number",
+)  # fmt: skip
+EVENT_CHAIN = Chain(
+    "its history", HEAD, start_events, seal_head,
+    "SELECT body, tag, 'an event of ' || reservation, kind, reservation FROM events "
+    "ORDER BY number",
+)  # fmt: skip
+DECLARATION_CHAIN = Chain(
+    "what is declared in it", "SELECT settings, declared FROM ledger",
+    start_declarations, lambda _, tag: tag,
+    "SELECT body, tag, 'declaration ' || number FROM declarations ORDER BY number",
+)  # fmt: skip
+
+
+def _follow(
+    connection: sqlite3.Connection, path: Path, key: bytes, chain: Chain
+) -> list[tuple[Any, ...]]:
+    """Return the rows of a chain, oldest first, every seal checked."""
+    links = []
+    with believe(path, chain.part):
+        settings, head = connection.execute(chain.end).fetchone()
+        tag = chain.start(key, settings)
+        for body, row_tag, name, *more in connection.execute(chain.rows):
             tag = seal(key, tag + body)
             if tag != row_tag:
-                raise _damaged(path, f"release {number} does not match its seal")
-            bodies.append((body, *times))
-    if tag != head:
-        raise _damaged(path, "its history does not match its seal")
-    return bodies
+                raise damaged(path, f"{name} does not match its seal")
+            links.append((body, tag, name, *more))
+    if chain.finish(key, tag) != head:
+        raise damaged(path, f"{chain.part} does not match its seal")
+    return links
 
 
-MIGRATIONS = {1: _store_progress, 2: _declare_disjoint, 3: _chain_events}
-
-
-def start_events(key: bytes, settings: str) -> str:
-    """Return the seal before the first event."""
-    return seal(key, f"events {settings}")
-
-
-def seal_head(key: bytes, tag: str) -> str:
-    """Return what the ledger keeps of its last seal; without the key no shorter chain has one."""
-    return seal(key, f"head {tag}")
-
-
-def publish_head(key: bytes, tag: str) -> str:
-    """Return what a bundle shows of the chain up to an event.
-
-    It is a keyed hash of the seal, so that nobody without the ledger learns anything from it, and
-    nobody can use it to shorten a chain.
-    """
-    return seal(key, f"published {tag}")
-
-
-def publish_digest(key: bytes, digest: str) -> str:
-    """Return what a bundle shows of the digest of its noisy values.
-
-    Keyed too: some values are not published, and a plain digest would let anybody test a guess.
-    """
-    return seal(key, f"values {digest}")
+#: From each schema to the next one.
+MIGRATIONS = {
+    1: lambda connection, _: connection.execute("ALTER TABLE releases ADD COLUMN stored_at TEXT"),
+    2: _declare_disjoint,
+    3: _chain_events,
+}
 
 
 @dataclass(frozen=True)
@@ -362,29 +340,17 @@ def _append(
 
 
 def read_events(connection: sqlite3.Connection, path: Path, key: bytes) -> list[Event]:
-    """Return the chain, oldest first, every seal checked."""
-    with believe(path, "its history"):
-        settings, head = connection.execute("SELECT settings, head FROM ledger").fetchone()
-        tag = start_events(key, settings)
-        events = []
-        for reservation, kind, body, row_tag in connection.execute(
-            "SELECT reservation, kind, body, tag FROM events ORDER BY number"
-        ):
-            tag, facts = seal(key, tag + body), json.loads(body)
+    """Return the history, oldest first, every seal checked."""
+    events = []
+    links = _follow(connection, path, key, EVENT_CHAIN)
+    with believe(path, EVENT_CHAIN.part):
+        for body, tag, name, kind, reservation in links:
+            facts = json.loads(body)
             # The charges of older schemas do not say what they are.
             if (facts.get("event", CHARGED), facts["reservation"]) != (kind, reservation):
-                raise ValueError(f"an event of {reservation} says that it is another")
-            if tag != row_tag:
-                raise _damaged(path, f"an event of the release {reservation} was changed")
+                raise ValueError(f"{name} says that it is another")
             events.append(Event(kind, reservation, facts, tag))
-    if seal_head(key, tag) != head:
-        raise _damaged(path, "its history does not match its seal")
     return events
-
-
-def start_declarations(key: bytes, settings: str) -> str:
-    """Return the seal before the first declaration, which is another than that of the history."""
-    return seal(key, f"populations {settings}")
 
 
 def add_declaration(
@@ -415,10 +381,10 @@ def check_whole(connection: sqlite3.Connection, path: Path) -> None:
     """Refuse a file that SQLite itself finds damaged, or whose one settings row is gone."""
     (verdict,) = connection.execute("PRAGMA quick_check").fetchone()
     if verdict != "ok":
-        raise _damaged(path, str(verdict))
+        raise damaged(path, str(verdict))
     (rows,) = connection.execute("SELECT count(*) FROM ledger").fetchone()
     if rows != 1:
-        raise _damaged(path, f"it has {rows} rows of settings instead of one")
+        raise damaged(path, f"it has {rows} rows of settings instead of one")
 
 
 @contextmanager
@@ -427,35 +393,14 @@ def believe(path: Path, part: str) -> Iterator[None]:
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise _damaged(path, f"{part} cannot be read ({error})") from error
+        raise damaged(path, f"{part} cannot be read ({error})") from error
 
 
 def read_said(connection: sqlite3.Connection, path: Path, key: bytes) -> list[dict[str, Any]]:
     """Return what was declared, oldest first, checked against its seal."""
-    with believe(path, "a declaration"):
-        settings, head = connection.execute("SELECT settings, declared FROM ledger").fetchone()
-        tag = start_declarations(key, settings)
-        declarations = []
-        for number, body, row_tag in connection.execute(
-            "SELECT number, body, tag FROM declarations ORDER BY number"
-        ):
-            tag = seal(key, tag + body)
-            if tag != row_tag:
-                raise _damaged(path, f"declaration {number} does not match its seal")
-            declarations.append(json.loads(body))
-    if tag != head:
-        raise _damaged(path, "what is declared in it does not match its seal")
-    return declarations
-
-
-def check_history_end(path: Path, declared: Sequence[int], after: Sequence[int]) -> None:
-    """Refuse a ledger that has lost the end of its history, or of its declarations.
-
-    Each of the two says how long the other was when it grew: ``declared`` by the releases,
-    ``after`` by the declarations.
-    """
-    if max(declared, default=0) > len(after) or max(after, default=0) > len(declared):
-        raise _damaged(path, "its history and its declarations are not of the same time")
+    links = _follow(connection, path, key, DECLARATION_CHAIN)
+    with believe(path, DECLARATION_CHAIN.part):
+        return [json.loads(body) for body, *_ in links]
 
 
 def _explain(error: sqlite3.Error, path: Path, timeout: float) -> LedgerError:
@@ -477,4 +422,178 @@ def _explain(error: sqlite3.Error, path: Path, timeout: float) -> LedgerError:
         )
     if code == sqlite3.SQLITE_NOTADB:
         return LedgerError(f"{path} is not a ledger of this library, or it is damaged ({error}).")
-    return _damaged(path, str(error))
+    return damaged(path, str(error))
+
+
+# --- noisy values on their way to a bundle: in the ledger, or beside it where they are large ------
+
+#: Values up to this size are kept in the ledger itself, larger ones in a file of their own.
+INSIDE_BYTES = 64 << 20
+
+_RESERVATION = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_-]{0,63}")
+
+Facts = Mapping[str, Any]  # of values: ``sha256``, ``size``, whether they are ``inside``
+
+
+def check_reservation(name: object) -> str:
+    """Return the name of a charge, or refuse one that could be taken for a path or an option."""
+    if not isinstance(name, str) or not _RESERVATION.fullmatch(name):
+        raise BadUsage(
+            "a reservation is named with 1 to 64 letters, digits, underscores and hyphens, and "
+            f"does not begin with a hyphen; found {name!r}. Take one from "
+            "Ledger.name_reservation()."
+        )
+    return name
+
+
+def make_room(connection: sqlite3.Connection, ledger: Path, size: int) -> None:
+    """Make sure that the disk has room for values, before anything is charged.
+
+    What is written and removed again, in two transactions, stays part of the ledger's file: free
+    pages, which the values fill later.
+    """
+    if size > INSIDE_BYTES:
+        if shutil.disk_usage(ledger.parent).free < size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(_folder(ledger)))
+        return
+    room = "room for values"  # in the place of a reservation, of which none has a blank
+    connection.execute("INSERT OR REPLACE INTO noisy VALUES (?, zeroblob(?))", (room, size))
+    remove_inside(connection, room)
+
+
+def describe_values(parts: Sequence[bytes]) -> dict[str, Any]:
+    """Return the digest and the size of values, and whether the ledger itself holds them."""
+    digest, size = hashlib.sha256(), sum(map(len, parts))
+    for part in parts:
+        digest.update(part)
+    return {"sha256": digest.hexdigest(), "size": size, "inside": size <= INSIDE_BYTES}
+
+
+def _folder(ledger: Path) -> Path:
+    return ledger.with_name(f"{ledger.name}.values")
+
+
+def _mark(reservation: str) -> str:
+    """Return how the files of a reservation begin; old ledgers may hold a path as its name."""
+    return hashlib.sha256(reservation.encode()).hexdigest()[:32]
+
+
+def _find_file(ledger: Path, reservation: str, facts: Facts) -> Path:
+    return _folder(ledger) / f"{_mark(reservation)}.{facts['sha256']}"
+
+
+def write_beside(ledger: Path, reservation: str, facts: Facts, parts: Sequence[bytes]) -> None:
+    """Write large values to a private file that survives a power cut when this returns."""
+    path = _find_file(ledger, reservation, facts)
+    if facts["inside"] or _check_content(_read_file(path), facts) is not None:
+        return
+    _create_file(path)
+    try:
+        with naming(path), path.open("wb") as file:
+            file.writelines(parts)
+            file.flush()
+            sync_file(file.fileno())
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    with suppress(FileNotFoundError):  # another draw was committed and delivered meanwhile
+        sync_folder(path.parent)
+
+
+def _create_file(path: Path) -> None:
+    """Make an empty private file in place of one that a process which died left behind."""
+    while True:
+        make_folder(path.parent)
+        # Another release that arrives may remove the folder between our two steps.
+        with suppress(FileNotFoundError):
+            path.unlink(missing_ok=True)
+            create_private(path)
+            return
+
+
+def write_inside(
+    connection: sqlite3.Connection, reservation: str, facts: Facts, parts: Sequence[bytes]
+) -> None:
+    """Put other values into the ledger, in the transaction that adds their event."""
+    if facts["inside"]:
+        row = reservation, b"".join(parts)
+        connection.execute("INSERT OR REPLACE INTO noisy VALUES (?, ?)", row)
+
+
+def read_values(
+    connection: sqlite3.Connection, ledger: Path, reservation: str, facts: Facts
+) -> bytes | None:
+    """Return committed values; None where they are gone, or are others than the event says."""
+    if not facts["inside"]:
+        return _check_content(_read_file(_find_file(ledger, reservation, facts)), facts)
+    question = "SELECT content FROM noisy WHERE reservation = ?"
+    row = connection.execute(question, (reservation,)).fetchone()
+    return None if row is None else _check_content(bytes(row[0]), facts)
+
+
+def _read_file(path: Path) -> bytes | None:
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return path.read_bytes()
+    return None
+
+
+def _check_content(content: bytes | None, facts: Facts) -> bytes | None:
+    """Return values if they are those of the digest."""
+    is_whole = content is not None and hashlib.sha256(content).hexdigest() == facts["sha256"]
+    return content if is_whole else None
+
+
+def is_kept(inside: frozenset[str], ledger: Path, reservation: str, facts: Facts) -> bool:
+    """Say whether values wait; ``inside`` are the reservations with values in the ledger."""
+    file = _find_file(ledger, reservation, facts)
+    return reservation in inside if facts["inside"] else file.is_file()
+
+
+def list_inside(connection: sqlite3.Connection) -> frozenset[str]:
+    """Return the reservations whose values are in the ledger itself."""
+    return frozenset(name for (name,) in connection.execute("SELECT reservation FROM noisy"))
+
+
+def remove_inside(connection: sqlite3.Connection, reservation: str) -> None:
+    """Remove values from the ledger, in the transaction that notes why."""
+    connection.execute("DELETE FROM noisy WHERE reservation = ?", (reservation,))
+
+
+def remove_beside(ledger: Path, reservation: str, *, but: Facts | None = None) -> None:
+    """Remove the files of a release, also of draws that were never committed.
+
+    Those that ``but`` describes, the committed values, stay.
+    """
+    committed = None if but is None else _find_file(ledger, reservation, but)
+    for path in _folder(ledger).glob(f"{_mark(reservation)}.*"):
+        if path != committed:
+            path.unlink(missing_ok=True)
+    with suppress(OSError):  # others wait there
+        _folder(ledger).rmdir()
+
+
+_MAGIC, _SIZE_BYTES, _HASH_BYTES = b"discreet values\n", 8, 32
+
+
+def read_recovery(ledger: Path, reservation: str) -> bytes | None:
+    """Return the values in a recovery file of schema 3, or None where none were stored whole."""
+    if not _RESERVATION.fullmatch(reservation):
+        return None  # a path out of the folder
+    content = _read_file(ledger.with_name(f"{ledger.name}.recovery") / reservation) or b""
+    start = len(_MAGIC) + _SIZE_BYTES
+    end = start + _HASH_BYTES
+    size = int.from_bytes(content[len(_MAGIC) : start], "little")
+    values = content[end : end + size]
+    mark = hashlib.blake2b(values, digest_size=_HASH_BYTES).digest()
+    is_whole = content.startswith(_MAGIC) and len(values) == size and content[start:end] == mark
+    return values if is_whole else None
+
+
+def remove_recovery(ledger: Path) -> None:
+    """Remove the recovery files of a ledger that was migrated."""
+    folder = ledger.with_name(f"{ledger.name}.recovery")
+    with suppress(OSError):  # what cannot be removed is not read any more either
+        for path in folder.iterdir():
+            if _RESERVATION.fullmatch(path.name) and path.is_file():
+                path.unlink()
+        folder.rmdir()

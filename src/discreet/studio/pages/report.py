@@ -19,11 +19,9 @@ from discreet.items.curves import BIN, observed_curve
 from discreet.items.distractors import option_map
 from discreet.report.diagnosis import Diagnosis
 from discreet.report.drawings import draw_categories, draw_curve, draw_options, draw_wright
-from discreet.report.model_findings import words_for
+from discreet.report.model_findings import Finding, Severity, say_reliability, words_for
 from discreet.report.page import SCORE_COLUMNS, SHOWN, list_html_columns, show_options
 from discreet.report.svg import Sheet
-from discreet.report.tables import AnalysisTable
-from discreet.results.limits import Finding, Severity, say_reliability
 from discreet.results.thresholds import THRESHOLD_COLUMNS, score_moments
 from discreet.studio.calibration import REPORT, WORKBOOK, CalibrationSummary
 from discreet.studio.forms import read_index
@@ -33,6 +31,7 @@ from discreet.studio.jobs import JobState, load_kept
 from discreet.studio.language import not_found, tell
 from discreet.studio.pages.calibrate import describe, write_run
 from discreet.studio.session import CalibrationRun
+from discreet.tabular import AnalysisTable
 from discreet.text import minus
 from discreet.words import mark
 

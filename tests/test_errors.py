@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import discreet
-from discreet.log import name_source
+from discreet.errors import name_source
 
 CELLS = np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0], [0, 0, 1]] * 25)
 
