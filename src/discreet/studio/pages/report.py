@@ -14,14 +14,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.answers.responses import Responses
-from discreet.html import HtmlColumn
+from discreet.html import HtmlColumn, Sheet
 from discreet.items.curves import BIN, observed_curve
 from discreet.items.distractors import option_map
 from discreet.report.diagnosis import Diagnosis
 from discreet.report.drawings import draw_categories, draw_curve, draw_options, draw_wright
 from discreet.report.model_findings import Finding, Severity, say_reliability, words_for
 from discreet.report.page import SCORE_COLUMNS, SHOWN, list_html_columns, show_options
-from discreet.report.svg import Sheet
 from discreet.results.thresholds import THRESHOLD_COLUMNS, score_moments
 from discreet.studio.calibration import REPORT, WORKBOOK, CalibrationSummary
 from discreet.studio.forms import read_index
