@@ -23,8 +23,10 @@ SIZES = {
     "1000 x 40": {"persons": 1000, "items": 40},
     "100 x 10, 30% missing": {"persons": 100, "items": 10, "missing": 0.3},
     "300 x 15, 30% missing": {"persons": 300, "items": 15, "missing": 0.3},
+    "1000 x 40, 30% missing": {"persons": 1000, "items": 40, "missing": 0.3},
     "100 x 10, 3 steps": {"persons": 100, "items": 10, "steps": 3},
     "300 x 15, 3 steps": {"persons": 300, "items": 15, "steps": 3},
+    "1000 x 40, 3 steps": {"persons": 1000, "items": 40, "steps": 3},
     "300 x 15, 3 steps, 30% missing": {"persons": 300, "items": 15, "missing": 0.3, "steps": 3},
 }
 

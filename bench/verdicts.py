@@ -29,9 +29,10 @@ from discreet.errors import BadUsage, DisconnectedItems, WarningKind
 from discreet.items.fit import measure_fit as measure_items
 from discreet.items.groups import LOW_HIGH, SCORE_SPLITS
 from discreet.items.likelihood_ratios import run_andersen, run_martin_loef
+from discreet.items.tables import FIT_COLUMNS
 from discreet.report.findings import ITEM_CHECKS
-from discreet.report.tables import FIT_COLUMNS
-from discreet.results.limits import ANDERSEN_LEVEL, Severity
+from discreet.report.model_findings import Severity
+from discreet.results.limits import ANDERSEN_LEVEL
 
 SKEWED = 800
 THRESHOLDS = np.array([[-1.6, -1.2, -0.4], [-1.2, -1.0, 0.0], [-1.8, -0.8, -0.2],

@@ -8,6 +8,11 @@ often intervals contain the census value, the fit of the whole population:
   the census;
 * ``means``: the mean abilities of two language groups; the second is larger in the stratum that is
   oversampled. The target is the mean of the whole population.
+
+``python -m bench.weights SAMPLES --tests`` prints how often tests with weights reject at 5% where
+the model holds: Andersen's test by score and by language, and per item tests of difficulty by
+calibrations (Wald) and at equal scores (Mantel-Haenszel); and how often a report with simulated
+limits of fit raises any alarm.
 """
 
 from __future__ import annotations
@@ -18,7 +23,13 @@ import numpy as np
 import pyarrow as pa
 
 import discreet
-from discreet.analysis import find_group_means
+from discreet.analysis import (
+    correlate_residuals,
+    find_group_means,
+    measure_fit,
+    run_andersen,
+    simulate_cutoffs,
+)
 from discreet.answers.responses import Responses
 
 SCHOOLS = (400, 1600)
@@ -99,6 +110,49 @@ def measure_mean_coverage(samples: int) -> tuple[float, float]:
     return float(weighted), float(plain)
 
 
+def measure_sizes(samples: int) -> dict[str, float]:
+    """Return the share of rejections at 5% where the model holds, of tests with weights."""
+    rng = np.random.default_rng(22)
+    right, stratum = draw_population(rng, 0 * SHIFT)
+    share = np.where(stratum == 0, 0.6, 0.2)[:, None]
+    language = np.where(rng.random(right.shape[:2]) < share, "b", "a")
+    weight = np.repeat([SCHOOLS[h] / SAMPLED[h] for h in (0, 1)], SAMPLED)
+    rows = []
+    for _ in range(samples):
+        chosen = np.concatenate(
+            [
+                rng.choice(np.flatnonzero(stratum == h), number, replace=False)
+                for h, number in enumerate(SAMPLED)
+            ]
+        )
+        # Weights also differ within a stratum, as they do after non-response.
+        own = weight * rng.uniform(0.5, 1.5, len(weight))
+        answers = _name_languages(right[chosen], stratum[chosen], own, language[chosen])
+        estimate = discreet.fit(answers)
+        wald, matched = (
+            discreet.find_dif(answers, "language", test=test).omnibus.p_value
+            for test in ("wald", "mantel-haenszel")
+        )
+        limits = simulate_cutoffs(answers, estimate, replications=199, rng=rng)
+        fit, pairs = measure_fit(answers, estimate).items, correlate_residuals(answers, estimate)
+        alarms = [
+            (getattr(fit, name) < getattr(limits, name)[:, 0])
+            | (getattr(fit, name) > getattr(limits, name)[:, 1])
+            for name in ("infit", "outfit")
+        ]
+        is_alarm = np.any(alarms) or np.triu(pairs.q3 > limits.q3, 1).any()
+        rows.append(
+            {
+                "Andersen by score": run_andersen(answers).p_value < 0.05,
+                "Andersen by language": run_andersen(answers, "language").p_value < 0.05,
+                "Wald per item": np.mean(wald < 0.05),
+                "Mantel-Haenszel per item": np.mean(matched < 0.05),
+                "any alarm by simulated limits": is_alarm or limits.unexpected.any(),
+            }
+        )
+    return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+
+
 def _name_languages(
     right: np.ndarray, stratum: np.ndarray, weight: np.ndarray, language: np.ndarray
 ) -> Responses:
@@ -119,4 +173,9 @@ def main(samples: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 400)
+    numbers = [int(word) for word in sys.argv[1:] if word.isdigit()] or [400]
+    if "--tests" in sys.argv:
+        for name, share in measure_sizes(numbers[0]).items():
+            print(f"{name:30} {share:.3f}")
+    else:
+        main(numbers[0])

@@ -16,15 +16,21 @@ author = "The discreet authors"
 copyright = "The discreet authors"  # noqa: A001 (Sphinx names its settings)
 version = release = discreet.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
 root_doc = "docs/site/index"
 include_patterns = ["*.md", "docs/**", "bench/README.md", "experiments/*.md"]
 exclude_patterns = ["build", ".venv*"]
-source_suffix = {".md": "markdown"}
+source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
+
+# Notebooks are kept without their outputs, so they are run while the site is built.
+nb_execution_mode = "force"
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_timeout = 600
 
 myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 4
-suppress_warnings = ["misc.highlighting_failure", "ref.python"]
+suppress_warnings = ["misc.highlighting_failure", "ref.python", "mystnb.unknown_mime_type"]
 
 autodoc_typehints = "none"
 napoleon_attr_annotations = False

@@ -26,8 +26,7 @@ from discreet.items.fit import (
     Reliability,
     measure_fit,
 )
-from discreet.items.group_means import GroupMeans, find_group_means
-from discreet.items.groups import ADJUSTMENTS, adjust
+from discreet.items.groups import ADJUSTMENTS, GroupMeans, adjust, find_group_means
 from discreet.items.likelihood_ratios import (
     AndersenTest,
     MartinLoefTest,

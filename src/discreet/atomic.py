@@ -292,6 +292,21 @@ def refuse_name(path: PurePath) -> None:
                 )
 
 
+# The word is part of the names: a file that leaves its folder still says what it is.
+CALIBRATION_FILE = "calibration.confidential.json"
+REPORT_FILE = "report.confidential.html"
+WORKBOOK_FILE = "analysis.confidential.xlsx"
+#: Files of the tables of an analysis, by their names.
+TABLE_FILES = {
+    name: f"{name}.confidential.csv"
+    for name in (
+        *("items", "thresholds", "categories", "persons", "persons_sample", "raw_scores"),
+        *("tests", "andersen", "wald", "pairs"),
+        *("dimensions", "contrast", "groups", "options", "reliability", "labels"),
+    )
+}
+#: All that a calibration may write; which of the tables there are depends on the answers.
+CALIBRATION_FILES = (*TABLE_FILES.values(), WORKBOOK_FILE, CALIBRATION_FILE, REPORT_FILE)
 PRIVACY_FILE = "privacy.json"
 #: Every file that a release has had: what ``force`` may replace.
 RELEASE_FILES = {

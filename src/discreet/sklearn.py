@@ -24,10 +24,8 @@ from discreet.hints import Guessable
 from discreet.items.residuals import (
     describe_persons,
     log_likelihood,
-    predict_answers,
     predict_categories,
     smooth_categories,
-    smooth_shares,
 )
 from discreet.models.calibrate import fit
 from discreet.models.item_parameters import match_categories
@@ -337,17 +335,20 @@ class Rasch(AnswerEstimator):
         """
         check_is_fitted(self, "difficulty_")
         chance = np.concatenate([self._predict(block) for block in self._blocks(X)])
+        chance = chance if self.estimate_.has_steps else chance[..., 1]
         if pairs is None:
             return chance
         return np.array([chance[self._cell(pair, len(chance))] for pair in pairs], dtype=float)
 
     def _predict(self, block: npt.NDArray[np.int8]) -> npt.NDArray[np.float64]:
+        """Return the chance of every category, ``[person, item, category]``."""
         estimate, prior = self.estimate_, NormalPrior(self.ability_mean_, self.ability_sd_)
-        if estimate.has_steps and estimate.ladder.categories is not None:
-            shares = smooth_categories(estimate.ladder.categories, estimate.steps)
-            return predict_categories(block, self.thresholds_, prior, shares)
-        share = smooth_shares(estimate.right, estimate.answers, len(estimate.items))
-        return predict_answers(block, self.difficulty_, prior, share)
+        counts = estimate.ladder.categories
+        if counts is None and estimate.answers is not None and estimate.right is not None:
+            counts = np.stack([estimate.answers - estimate.right, estimate.right], axis=1)
+        shares = smooth_categories(counts, estimate.steps)
+        thresholds = self.thresholds_ if estimate.has_steps else self.difficulty_[:, None]
+        return predict_categories(block, thresholds, prior, shares)
 
     def _cell(self, pair: Any, persons: int) -> tuple[int, int]:
         """Return row and column of a pair, or say what is wrong with it."""

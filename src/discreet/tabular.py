@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from math import isfinite
 from reprlib import Repr
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet.errors import escape_controls
 from discreet.hints import Guessable
 from discreet.names import restore_ids
 from discreet.saving import Kept
+from discreet.schema import AtLeast, EqualLengths, read_as
 from discreet.text import count_of
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ _BRIEF = _Brief()
 
 def brief_repr(result: Any) -> str:
     """Say what a result holds in one line, whatever its size; the ``__repr__`` of all of them."""
-    held = (f"{field.name}={_BRIEF.repr(getattr(result, field.name))}" for field in fields(result))
+    names = [field.name for field in fields(result) if field.repr]
+    held = (f"{name}={_BRIEF.repr(getattr(result, name))}" for name in names)
     return " ".join(f"{type(result).__name__}({', '.join(held)})".split())
 
 
@@ -168,6 +170,52 @@ class Tabular(Guessable, Kept):
         lines = [*map(escape_controls, self.describe()), "", *text_table(columns)]
         lines += [f"... and {count_of(more, 'more row')}"] * (more > 0)
         return "\n".join([*lines, *([""] if warnings else []), *warnings])
+
+
+#: What a cell of a table holds.
+Cell = str | bool | int | float | None
+
+
+@dataclass(frozen=True)
+class AnalysisTable(Tabular):
+    """One table of an analysis.
+
+    Attributes
+    ----------
+    name
+        A word, which files and sheets are called by.
+    title, about
+        For readers: a heading, and one sentence on what the rows are.
+    columns
+        Lists of equal length. Difficulties and abilities are in logits.
+    """
+
+    name: str
+    title: str
+    about: str
+    columns: Annotated[Mapping[str, list[Any]], AtLeast(1), EqualLengths()]
+
+    def find_contradiction(self) -> str:
+        """Refuse cells that no table has."""
+        read_as(Mapping[str, list[Cell]], self.columns, "its table")
+        return ""
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column."""
+        return dict(self.columns)
+
+    def take(self, rows: int) -> AnalysisTable:
+        """Return the first rows."""
+        return replace(self, columns={name: cells[:rows] for name, cells in self.columns.items()})
+
+    def turn(self, scale: Any) -> AnalysisTable:
+        """Return the table with its numbers on a reported scale too."""
+        return self if scale is None else replace(self, columns=scale.add_to(self.columns))
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return len(next(iter(self.columns.values())))
 
 
 def _list_cells(columns: Mapping[str, Any]) -> dict[str, list[Any]]:

@@ -1,4 +1,4 @@
-"""Text for readers: counted nouns, percentages, Markdown, and cells that no spreadsheet runs.
+"""Text: counted nouns, percentages, Markdown, JSON, and cells that no spreadsheet runs.
 
 In: names from data and numbers. Out: strings in which nothing from the data is taken for markup, a
 formula or a control character.
@@ -6,13 +6,14 @@ formula or a control character.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from discreet.errors import escape_controls
+from discreet.errors import escape_controls, escape_json
 from discreet.words import ENGLISH, Language
 
 # Signs that begin something in some dialect of Markdown, in HTML, formulas or site generators. An
@@ -127,6 +128,40 @@ def spreadsheet_cell(value: Any) -> Any:
 def read_cell(text: str) -> str:
     """Return what :func:`spreadsheet_cell` was given."""
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+
+
+def json_text(document: Mapping[str, Any], *, ascii_only: bool = False) -> str:
+    """Return a JSON document with one line for each key and for each entry of a list.
+
+    The entries themselves stay on one line: easy to read, and several times faster than the
+    indentation of the standard library, which is pure Python.
+    """
+
+    def dump(value: Any) -> str:
+        try:
+            text = json.dumps(value, ensure_ascii=ascii_only, allow_nan=False)
+        except ValueError:
+            text = json.dumps(without_nan(value), ensure_ascii=ascii_only, allow_nan=False)
+        return escape_json(text)
+
+    def lines(value: Any) -> str:
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            return "[\n    " + ",\n    ".join(map(dump, value)) + "\n  ]"
+        return dump(value)
+
+    body = ",\n".join(f"  {dump(key)}: {lines(value)}" for key, value in document.items())
+    return f"{{\n{body}\n}}"
+
+
+def without_nan(value: Any) -> Any:
+    """Return a copy in which numbers that are not finite are ``None``."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): without_nan(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_nan(one) for one in value]
+    return value
 
 
 def show_probability_bound(share: float, tell: Language = ENGLISH) -> str:

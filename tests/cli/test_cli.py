@@ -17,7 +17,6 @@ import pytest
 
 import discreet as library
 from commandline import LSAT_ITEMS, Ended, discreet, environment, program
-from discreet.cli import calibrations as calibration
 from discreet.cli import output
 from discreet.cli.options import THREAD_VARIABLES
 from discreet.datasets import lsat
@@ -531,7 +530,7 @@ def test_debugging_shows_the_traceback(answers, monkeypatch):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "full", "x")])
 def test_a_failure_while_writing_leaves_nothing_behind(answers, tmp_path, monkeypatch, error):
-    monkeypatch.setattr(calibration, "write_document", explode(error))
+    monkeypatch.setattr("discreet.report.calibration.describe_calibration", explode(error))
     out = tmp_path / "out"
     ended = discreet("fit", answers, "--out", out)
     assert ended.code in (130, 1)
@@ -542,7 +541,9 @@ def test_a_failure_while_writing_leaves_nothing_behind(answers, tmp_path, monkey
 def test_a_failure_while_replacing_keeps_the_old_files(answers, tmp_path, monkeypatch):
     discreet("fit", answers, "--out", tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    monkeypatch.setattr(calibration, "write_document", explode(KeyboardInterrupt()))
+    monkeypatch.setattr(
+        "discreet.report.calibration.describe_calibration", explode(KeyboardInterrupt())
+    )
     assert discreet("fit", answers, "--out", tmp_path, "--force").code == 130
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 

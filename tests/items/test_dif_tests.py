@@ -12,12 +12,8 @@ from scipy import stats
 import discreet
 from commandline import discreet as run
 from discreet.errors import BadUsage
-from discreet.items.group_differences import (
-    compare_all,
-    compare_two,
-    count_strata,
-    find_largest_error,
-)
+from discreet.items.group_differences import find_largest_error
+from discreet.items.mantel_haenszel import compare_all, compare_two, match_scores
 from discreet.results.estimate import two_sided_quantile
 from stepped import chances
 
@@ -147,14 +143,16 @@ def test_strata_are_the_answered_items_and_the_score_with_the_item():
     rows = np.array([[1, 0, 1], [0, 1, 1], [1, 1, np.nan], [1, 0, np.nan], [0, 1, np.nan]])
     answers = discreet.Responses.from_array(rows)
     group = np.array([0, 1, 0, 1, 0])
-    first, _, third = count_strata(answers, group, np.arange(3))
+    first, _, third = (item.table for item in match_scores(answers, group, np.arange(3)))
     assert sorted(table.tolist() for table in first) == sorted(
         [[[0, 1], [1, 0]], [[0, 1], [0, 0]], [[1, 0], [0, 1]]]
     )
     assert third.shape == (1, 2, 2)
     # Only the second item counts beside the item itself.
     (alone,) = [
-        table for table in count_strata(answers, group, np.array([1]))[0] if table.sum() == 4
+        table
+        for table in next(match_scores(answers, group, np.array([1]))).table
+        if table.sum() == 4
     ]
     assert alone.tolist() == [[1, 1], [1, 1]]
 

@@ -7,10 +7,10 @@ from bench.dimensions import count_alarms
 import discreet
 from discreet.analysis import find_dimensions
 from discreet.errors import BadUsage
+from discreet.items.summary import diagnose, read_diagnostics
 from discreet.report.findings import find_problems
+from discreet.report.model_findings import Severity
 from discreet.report.page import judge, write_steward_page
-from discreet.report.summary import diagnose, read_diagnostics
-from discreet.results.limits import Severity
 
 
 def draw_two(persons, items, correlation, seed, missing=0.0):

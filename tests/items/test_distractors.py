@@ -13,8 +13,8 @@ from discreet.analysis import analyse_distractors
 from discreet.errors import BadUsage
 from discreet.figures import option_plot
 from discreet.items.distractors import option_map
-from discreet.report.formats import read_document
-from discreet.report.summary import diagnose
+from discreet.items.summary import diagnose
+from discreet.report.calibration import read_document
 
 KEY = "ABCDABCDAB"
 TRUE = simulate(persons=500, items=10, rng=np.random.default_rng(11))

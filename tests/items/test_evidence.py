@@ -9,8 +9,8 @@ from scipy.optimize import minimize
 import discreet
 from discreet.analysis import measure_alpha, order_answers, run_martin_loef
 from discreet.errors import BadUsage, DisconnectedItems
+from discreet.items.summary import diagnose, read_diagnostics
 from discreet.report.page import write_steward_page
-from discreet.report.summary import diagnose, read_diagnostics
 
 
 def draw(persons, items, seed, second=None):

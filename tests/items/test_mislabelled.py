@@ -7,9 +7,9 @@ from bench.mislabelled import WORLDS, plant, search
 import discreet
 from discreet.analysis import find_mislabelled
 from discreet.errors import BadUsage
+from discreet.items.summary import diagnose, read_diagnostics
 from discreet.report.diagnosis import remarks_on_items
 from discreet.report.findings import find_problems
-from discreet.report.summary import diagnose, read_diagnostics
 
 
 @pytest.fixture(scope="module")

@@ -19,9 +19,9 @@ from discreet.analysis import (
 )
 from discreet.answers.pack import store_codes
 from discreet.errors import BadUsage, DisconnectedItems
+from discreet.items.evidence import gather_evidence
 from discreet.items.residuals import prepare
-from discreet.report.evidence import gather_evidence
-from discreet.report.tables import list_evidence_tables, tabulate_categories
+from discreet.items.tables import list_evidence_tables, tabulate_categories
 from discreet.results.thresholds import category_chances, score_moments, slope_terms
 from stepped import SETS, draw_answers, draw_thresholds, hold, load_reference, load_set
 

@@ -11,14 +11,19 @@ import discreet
 from commandline import discreet as run
 from discreet.analysis import (
     compare_step_models,
+    correlate_residuals,
+    find_dimensions,
     find_group_means,
     measure_fit,
+    order_answers,
     run_andersen,
     run_martin_loef,
+    simulate_cutoffs,
 )
 from discreet.answers.responses import Responses
 from discreet.answers.survey import Replication
 from discreet.errors import BadResponses, BadUsage
+from discreet.items.fit import MEAN_SQUARES, SLOPES
 from discreet.secure import SystemSource
 
 METHODS = ["conditional", "refined", "spectral", "marginal"]
@@ -251,13 +256,12 @@ def weigh(cells):
     return Responses.from_dataframe(table, group="w").weigh(weight="w")
 
 
-def test_chi_squared_is_refused_with_weights():
+def test_likelihood_ratios_are_refused_with_weights():
     answers = weigh(draw_answers(steps=3))
     with pytest.raises(BadUsage, match="a weighted likelihood is no likelihood"):
         run_martin_loef(answers, ["q0", "q1"])
-    for test in ("mantel-haenszel", "likelihood-ratio"):
-        with pytest.raises(BadUsage, match="Take test='wald'"):
-            discreet.find_dif(answers, ["a", "b"] * 60, test=test)
+    with pytest.raises(BadUsage, match="Take test='wald' or 'mantel-haenszel'"):
+        discreet.find_dif(answers, ["a", "b"] * 60, test="likelihood-ratio")
 
 
 def repeat_persons(persons=240, steps=1, seed=8):
@@ -301,6 +305,124 @@ def test_whole_weights_are_repeated_persons_in_tests_of_groups(steps):
         models = [compare_step_models(answers) for answers in (weighted, repeated)]
         np.testing.assert_allclose(models[0].p_value, models[1].p_value, atol=1e-8)
         assert models[0].degrees == 10
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_whole_weights_are_repeated_persons_at_equal_scores(steps):
+    tests = [
+        discreet.find_dif(answers, "g", test="mantel-haenszel")
+        for answers in repeat_persons(steps=steps)
+    ]
+    for name in ("difference", "se", "p_value"):
+        np.testing.assert_allclose(*(getattr(test, name) for test in tests), atol=1e-8)
+    np.testing.assert_allclose(*(test.omnibus.p_value for test in tests), atol=1e-8)
+    repeated = repeat_persons(steps=steps)[1]
+    plain = Responses(repeated.items, None, repeated.store, groups=repeated.groups)
+    without = discreet.find_dif(plain, "g", test="mantel-haenszel", reference=tests[1].reference)
+    np.testing.assert_allclose(tests[0].difference, without.difference, atol=1e-8)
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_errors_at_equal_scores_are_those_of_small_changes_of_weights(steps):
+    cells, step = draw_answers(persons=90, steps=steps, missing=0.0), 1e-4
+    weight = np.random.default_rng(4).uniform(0.5, 3.0, len(cells))
+
+    def find(weights):
+        table = make_table(cells, w=weights, g=["a", "b", "c"] * 30)
+        answers = Responses.from_dataframe(table, group=["w", "g"]).weigh(weight="w")
+        return discreet.find_dif(answers, "g", test="mantel-haenszel", reference="a")
+
+    influence = np.stack(
+        [
+            weight[i] * (find(weight + e).difference - find(weight - e).difference) / (2 * step)
+            for i, e in enumerate(step * np.eye(len(cells)))
+        ]
+    )
+    n = len(cells)
+    variance = n / (n - 1) * ((influence - influence.mean(axis=0)) ** 2).sum(axis=0)
+    np.testing.assert_allclose(find(weight).se, np.sqrt(variance), rtol=1e-5)
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_whole_weights_are_repeated_persons_in_fit(steps):
+    weighted, repeated = repeat_persons(steps=steps)
+    calibration = discreet.fit(weighted)
+    first, second = (measure_fit(answers, calibration) for answers in (weighted, repeated))
+    named = [*MEAN_SQUARES, *SLOPES, "outfit_bounded", "outfit_bounded_t"]
+    for name in named:
+        np.testing.assert_allclose(
+            *(getattr(fit.items, name) for fit in (first, second)), atol=1e-8, err_msg=name
+        )
+    plain = measure_fit(Responses(repeated.items, None, repeated.store), calibration)
+    for name in ("infit", "outfit", *SLOPES, "outfit_bounded"):
+        value = getattr(plain.items, name)
+        np.testing.assert_allclose(getattr(first.items, name), value, atol=1e-8, err_msg=name)
+    assert first.person_reliability.mse == pytest.approx(plain.person_reliability.mse, abs=1e-8)
+    used = np.isfinite(first.persons.infit)
+    assert first.items.answers.tolist() == (weighted.to_array()[used] >= 0).sum(axis=0).tolist()
+    q3 = [
+        correlate_residuals(answers, calibration).q3
+        for answers in (weighted, Responses(repeated.items, None, repeated.store))
+    ]
+    np.testing.assert_allclose(*q3, atol=1e-8)
+    if steps > 1:
+        for name in ("share", "mean_ability", "expected_ability", "infit", "outfit"):
+            np.testing.assert_allclose(
+                getattr(first.categories, name), getattr(plain.categories, name), atol=1e-8
+            )
+
+
+def test_errors_of_mean_squares_are_those_of_small_changes_of_weights():
+    cells, step = draw_answers(persons=60, steps=3, missing=0.1), 1e-4
+    weight = np.random.default_rng(4).uniform(0.5, 3.0, len(cells))
+    calibration = discreet.fit(make_table(cells, w=weight), weight="w")
+
+    def find(weights):
+        answers = Responses.from_dataframe(make_table(cells, w=weights), group="w")
+        return measure_fit(answers.weigh(weight="w"), calibration).items
+
+    found, n = find(weight), len(cells)
+    for name in ("infit", "outfit"):
+        influence = np.stack(
+            [
+                weight[i]
+                * (getattr(find(weight + e), name) - getattr(find(weight - e), name))
+                / (2 * step)
+                for i, e in enumerate(step * np.eye(n))
+            ]
+        )
+        variance = n / (n - 1) * ((influence - influence.mean(axis=0)) ** 2).sum(axis=0)
+        value, sd = getattr(found, name), np.sqrt(variance)
+        t = (np.cbrt(value) - 1) * 3 / sd + sd / 3
+        np.testing.assert_allclose(getattr(found, f"{name}_t"), t, rtol=1e-5)
+
+
+def test_persons_of_weight_zero_are_outside_fit():
+    cells = draw_answers(persons=200)
+    weight = np.where(np.arange(200) < 150, 2.0, 0.0)
+    answers = Responses.from_dataframe(make_table(cells, w=weight), group="w").weigh(weight="w")
+    calibration = discreet.fit(answers)
+    inside = Responses.from_dataframe(make_table(cells[:150]))
+    first, second = measure_fit(answers, calibration), measure_fit(inside, calibration)
+    np.testing.assert_allclose(first.items.infit, second.items.infit, atol=1e-12)
+    assert len(first.persons) == 150
+    assert first.items.outfit_without_one == pytest.approx(second.items.outfit_without_one)
+
+
+def test_limits_of_weighted_fit_are_wider_and_those_of_equal_weights_the_same():
+    cells = draw_answers(persons=300, missing=0.0)
+    uneven = np.where(np.arange(300) % 10 == 0, 20.0, 1.0)
+    limits = []
+    for weight in (None, np.full(300, 2.0), uneven):
+        table = make_table(cells, **({} if weight is None else {"w": weight}))
+        answers = Responses.from_dataframe(table, group=() if weight is None else "w")
+        answers = answers if weight is None else answers.weigh(weight="w")
+        calibration = discreet.fit(answers, method="conditional")
+        limits.append(simulate_cutoffs(answers, calibration, replications=199))
+    plain, equal, wide = limits
+    np.testing.assert_allclose(equal.infit, plain.infit, rtol=1e-4)
+    np.testing.assert_allclose(equal.q3, plain.q3, atol=1e-4)
+    assert (np.diff(wide.infit) > 1.3 * np.diff(plain.infit)).all()
 
 
 def test_groups_that_share_schools_are_not_independent():
@@ -361,8 +483,10 @@ def test_group_means_have_the_numbers_of_the_survey_package():
 
 def test_statistics_without_a_weighted_form_are_refused():
     answers = weigh(draw_answers())
-    with pytest.raises(BadUsage, match="would describe the persons of the sample"):
-        measure_fit(answers, discreet.fit(answers))
+    calibration = discreet.fit(answers)
+    for analyse in (find_dimensions, order_answers):
+        with pytest.raises(BadUsage, match="would describe the persons of the sample"):
+            analyse(answers, calibration)
     with pytest.raises(BadUsage, match="counts are of whole persons"):
         discreet.count_pairs(answers)
 

@@ -419,7 +419,7 @@ def test_the_check_of_the_cap_notices_persons_split_over_batches(tmp_path, monke
                 yield batches.PersonBatch(batch.items, None, answers.store, batch.rows)
 
     real = batches.ordered_batches
-    monkeypatch.setattr(passes, "ordered_batches", cut_anywhere)
+    monkeypatch.setattr(passes.batches, "ordered_batches", cut_anywhere)
     assert not keeps_the_cap(capped_counts(pattern_folder(tmp_path, order="sorted")))
 
 

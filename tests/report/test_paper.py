@@ -12,6 +12,7 @@ from browser import CHROMIUM, SWITCHES, needs_browser
 from commandline import discreet
 from discreet.analysis import check_model
 from discreet.errors import BadUsage
+from discreet.items.summary import diagnose
 from discreet.report.diagnosis import diagnose_test
 from discreet.report.page import write_diagnosis, write_item_sheets
 from discreet.report.paper import (
@@ -20,7 +21,6 @@ from discreet.report.paper import (
     write_methods,
     write_word_tables,
 )
-from discreet.report.summary import diagnose
 
 
 def diagnose_drawn(steps=1, groups=False, **fault):
@@ -90,6 +90,49 @@ def test_word_has_the_same_cells_and_lines_of_apa(test_of_steps, tmp_path):
     assert write_methods(test_of_steps) in texts
     assert "Table 1" in texts
     assert any(text.startswith("Note. ") for text in texts)
+
+
+def test_word_tables_stay_with_their_titles_and_notes(test_of_steps, tmp_path):
+    docx = pytest.importorskip("docx")
+    path = tmp_path / "tables.docx"
+    write_word_tables(path, test_of_steps)
+    document = docx.Document(str(path))
+    for grid in document.tables:
+        above = grid._tbl.getprevious()
+        assert above.xpath("./w:pPr/w:keepNext")
+        assert above.getprevious().xpath("./w:pPr/w:keepNext")
+        assert all(row._tr.xpath("./w:trPr/w:cantSplit") for row in grid.rows)
+        assert grid.rows[-1]._tr.xpath(".//w:pPr/w:keepNext")  # the note follows
+        assert grid.rows[0]._tr.xpath("./w:trPr/w:tblHeader")
+        letters = [max(len(cell.text) for cell in column.cells) for column in grid.columns]
+        widths = [column.width for column in grid.columns]
+        assert [widths[i] for i in np.argsort(letters, kind="stable")] == sorted(widths)
+        assert sum(column.width for column in grid.columns) <= docx.shared.Inches(6.01)
+
+
+def test_the_methods_paragraph_tells_of_groups_and_of_weights():
+    drawn = draw_answers(400, 8, np.random.default_rng(3), steps=2)
+    groups = {
+        "sex": np.array(["f", "m", "f", "m", ""] * 80, dtype=object),
+        "w": np.array(["1.5", "0.5"] * 200, dtype=object),
+    }
+    answers = library.Responses(drawn.items, drawn.persons, drawn.store, groups=groups)
+    weighted = answers.weigh(weight="w")
+    estimate = library.fit(weighted)
+    test = diagnose_test(estimate, diagnose(weighted, estimate))
+    text = write_methods(test)
+    for words in (
+        "Persons counted by their sampling weights.",
+        "corrected for the sampling design (Rao & Scott, 1984)",
+        "sums over persons were weighted",
+        "between groups by sex by Wald tests of separate calibrations, with errors of the sampling",
+        "80 persons without a group label were left out",
+    ):
+        assert words in text
+    assert "groups by w" not in text  # the weights are no groups
+    assert "those of the sample; all else is weighted" in list_paper_tables(test)[0].note
+    plain = library.fit(library.Responses(drawn.items, drawn.persons, drawn.store))
+    assert "weights" not in write_methods(diagnose_test(plain, diagnose(answers, plain)))
 
 
 def test_the_methods_paragraph_names_every_exclusion():

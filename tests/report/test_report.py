@@ -16,17 +16,23 @@ from commandline import discreet as run
 from discreet.answers.responses import Responses
 from discreet.datasets import lsat
 from discreet.errors import FitWarning, WarningKind
-from discreet.html import TEMPLATES, HtmlColumn, preview_table
+from discreet.html import (
+    TEMPLATES,
+    HtmlColumn,
+    preview_table,
+    round_ticks,
+    shorten_label,
+    text_width,
+)
 from discreet.items.residuals import correlate_residuals
+from discreet.items.summary import diagnose, read_diagnostics
 from discreet.models.calibrate import fit
 from discreet.models.methods import METHOD_WORDS, METHODS
 from discreet.report.diagnosis import remarks_on_items
 from discreet.report.findings import find_problems
+from discreet.report.model_findings import Severity
 from discreet.report.page import write_steward_page
-from discreet.report.summary import diagnose, read_diagnostics
-from discreet.report.svg import round_ticks, shorten_label, text_width
 from discreet.results.estimate import Status
-from discreet.results.limits import Severity
 from discreet.simulation import simulate
 from discreet.text import name_some
 
@@ -282,7 +288,7 @@ def test_every_person_is_in_the_histogram_or_has_no_answers(broken):
 
 
 def test_very_many_persons_are_sampled_and_the_report_says_so(monkeypatch):
-    monkeypatch.setattr("discreet.report.evidence.CELL_LIMIT", 2000)
+    monkeypatch.setattr("discreet.items.evidence.CELL_LIMIT", 2000)
     answers = lsat()
     estimate = fit(answers)
     diagnostics = diagnose(answers, estimate)
@@ -308,7 +314,7 @@ def test_a_file_with_a_sample_of_the_persons_is_named_so(monkeypatch, tmp_path):
     out = tmp_path / "out"
     assert run("fit", path, "--out", out).code == 0
     assert len((out / "persons.confidential.csv").read_text().splitlines()) == 1001
-    monkeypatch.setattr("discreet.report.evidence.CELL_LIMIT", 2000)
+    monkeypatch.setattr("discreet.items.evidence.CELL_LIMIT", 2000)
     ended = run("fit", path, "--out", out, "--force")
     assert "334 evenly chosen of 1,000 persons" in ended.err
     assert not (out / "persons.confidential.csv").exists()

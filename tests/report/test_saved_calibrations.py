@@ -7,11 +7,12 @@ import pytest
 
 import discreet as library
 from commandline import discreet
-from discreet.cli.calibrations import CALIBRATION_FILE, read_calibration
+from discreet.atomic import CALIBRATION_FILE
+from discreet.cli.calibrations import read_calibration
 from discreet.datasets import lsat
 from discreet.items.dif import find_dif
 from discreet.items.fit import measure_fit
-from discreet.report.summary import diagnose
+from discreet.items.summary import diagnose
 from discreet.simulation import simulate
 
 OLD_CALIBRATION = """{

@@ -11,22 +11,20 @@ import discreet
 from browser import needs_browser, visit
 from commandline import discreet as run
 from discreet.answers.pack import store_codes
-from discreet.cli.calibrations import (
-    CALIBRATION_FILE,
-    calibration_document,
-    read_calibration,
-    write_calibration,
-)
+from discreet.atomic import CALIBRATION_FILE
+from discreet.cli.calibrations import read_calibration, write_calibration
 from discreet.errors import BadResponses, BadUsage
 from discreet.items.curves import threshold_rows
 from discreet.items.dimensionality import measure_alpha
+from discreet.items.summary import diagnose, read_diagnostics
 from discreet.models.calibrate import fit
 from discreet.report.diagnosis import diagnose_test
 from discreet.report.findings import STEP_CHECKS, find_problems
+from discreet.report.formats import list_calibration
+from discreet.report.model_findings import Severity
 from discreet.report.page import write_steward_page
-from discreet.report.summary import diagnose, read_diagnostics
 from discreet.report.tests import check_model, compare_fit
-from discreet.results.limits import FEW_IN_CATEGORY, Severity
+from discreet.results.limits import FEW_IN_CATEGORY
 from stepped import chances, draw_codes, hold
 
 VERBAL = Path(__file__).parents[2].parent / "shared/data/polytomous/verbal_aggression.csv"
@@ -313,7 +311,7 @@ def test_every_table_is_a_file_and_a_sheet(folder):
 
 
 def test_json_has_the_model_and_the_thresholds_of_every_item(made):
-    document = calibration_document(made[1])
+    document = list_calibration(made[1])
     assert document["model"] == "partial-credit"
     row = document["items"][1]
     assert row["thresholds"] == made[1].thresholds[1, :2].tolist()

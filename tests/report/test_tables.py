@@ -10,11 +10,13 @@ import pytest
 
 import discreet as library
 from commandline import LSAT_ITEMS, discreet
-from discreet.cli.calibrations import TABLE_FILES
+from discreet.atomic import TABLE_FILES
+from discreet.items.evidence import gather_evidence
+from discreet.items.tables import tabulate_items
+from discreet.report.calibration import read_document
 from discreet.report.diagnosis import diagnose_test
-from discreet.report.evidence import gather_evidence
-from discreet.report.formats import read_document, write_workbook
-from discreet.report.tables import AnalysisTable, tabulate_items
+from discreet.report.formats import write_workbook
+from discreet.tabular import AnalysisTable
 
 DATA = Path(__file__).parents[1] / "data"
 STEPS = {"thresholds", "categories"}
@@ -205,7 +207,7 @@ def test_a_table_that_is_there_already_is_not_replaced(grouped, tmp_path):
 def test_without_the_extra_there_are_csv_files_and_a_note_that_names_it(
     grouped, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("discreet.report.formats.can_write_workbooks", lambda: False)
+    monkeypatch.setattr("discreet.report.calibration.can_write_workbooks", lambda: False)
     ended = discreet("fit", grouped / "answers.csv", "--group", "sex", "--out", tmp_path)
     assert ended.code == 0
     assert "[files]" in ended.err

@@ -13,19 +13,19 @@ from discreet.analysis import check_model
 from discreet.answers.pack import store_codes
 from discreet.items.dif import run_wald
 from discreet.items.dimensionality import find_dimensions
+from discreet.items.evidence import gather_evidence
 from discreet.items.fit import measure_fit
 from discreet.items.groups import split_groups
 from discreet.items.likelihood_ratios import run_andersen
+from discreet.items.summary import diagnose, read_diagnostics
+from discreet.items.tables import list_evidence_tables
 from discreet.persons import measures
 from discreet.report.diagnosis import diagnose_test, remarks_on_items
-from discreet.report.evidence import gather_evidence
-from discreet.report.findings import find_problems
+from discreet.report.findings import find_limits, find_problems
+from discreet.report.model_findings import Severity
 from discreet.report.page import judge, write_steward_page
 from discreet.report.paper import write_methods
-from discreet.report.summary import diagnose, read_diagnostics
-from discreet.report.tables import list_evidence_tables
 from discreet.report.tests import list_tests
-from discreet.results.limits import Severity
 from discreet.scales.linking import link_calibrations
 from stepped import chances
 
@@ -220,7 +220,7 @@ def test_many_persons_still_make_an_item_noisy_and_the_finding_says_by_which_num
     ]
     assert finding.severity is Severity.SERIOUS
     infit, outfit = diagnostics.infit[2], diagnostics.outfit[2]
-    limits = [diagnostics.find_limits(name, 2)[1] for name in ("infit", "outfit")]
+    limits = [find_limits(diagnostics, name, 2)[1] for name in ("infit", "outfit")]
     assert (
         f"2 (infit {infit:.2f}, limit {limits[0]:.2f}; outfit {outfit:.2f}, limit "
         f"{limits[1]:.2f})" in finding.found
@@ -233,7 +233,7 @@ def test_a_deviation_that_is_sure_but_negligible_is_no_finding():
         name: (0.999 if name.endswith("low") else 1.001,) * len(diagnostics.infit)
         for name in ("infit_low", "infit_high", "outfit_low", "outfit_high")
     }
-    assert replace(diagnostics, **narrow).find_limits("infit", 0) == (0.9, 1.1)
+    assert find_limits(replace(diagnostics, **narrow), "infit", 0) == (0.9, 1.1)
 
 
 @pytest.mark.parametrize("steps", [(1,) * 7, (1, 3, 2, 3, 1, 2, 3)])

@@ -10,7 +10,7 @@ import pytest
 
 import discreet as library
 from commandline import discreet
-from discreet.cli.calibrations import CALIBRATION_FILE
+from discreet.atomic import CALIBRATION_FILE
 from discreet.errors import BadUsage, LedgerError, NotAllowed
 from discreet.persons.scoring import PersonScores
 from discreet.privacy.ledger import Ledger

@@ -33,7 +33,10 @@ from discreet.tables.ids import sort_keys
 from discreet.types import FloatArray, IndexArray, Int8Array, Int64Array, UInt64Array
 
 #: Seconds that NumPy needs to pack one cell.
-PLAIN_CELL = 5e-9
+PLAIN_CELL = 1e-9
+
+#: Seconds that a compiled loop needs to pack one byte of cells.
+COMPILED_BYTE = 1e-10
 
 #: Seconds that NumPy needs to sort one long row.
 PLAIN_ROW = 2e-7
@@ -64,7 +67,8 @@ def pack_rows(array: npt.NDArray[Any]) -> BitPlanes:
         first = block * size
         pack(array[first : first + size], first, right[block], wrong[block])
 
-    list(map_tasks(pack_one, range(right.shape[0])))
+    seconds = COMPILED_BYTE * array.nbytes if compiled else PLAIN_CELL * array.size
+    list(map_tasks(pack_one, range(right.shape[0]), seconds))
     return BitPlanes(right, wrong, n_persons)
 
 
@@ -187,13 +191,17 @@ def pack_row_block(
     cells: npt.NDArray[Any], first_row: int, right: UInt64Array, wrong: UInt64Array
 ) -> None:
     """Pack the persons of one block, ``cells[person, item]``, into ``[item, word]`` planes."""
-    is_right, is_wrong = cells == 1, cells == 0
-    bad = ~(is_right | is_wrong | missing_cells(cells))
-    if bad.any():
-        row, column = (int(index) for index in np.argwhere(bad)[0])
+    # Turned round first, because bits of neighbours in memory are packed five times as fast.
+    columns = np.ascontiguousarray(cells.T)
+    is_right, is_wrong = columns == 1, columns == 0
+    answered = is_right | is_wrong
+    bad = None if answered.all() else ~(answered | missing_cells(columns))
+    if bad is not None and bad.any():
+        row = int(np.argmax(bad.any(axis=0)))
+        column = int(np.argmax(bad[:, row]))
         raise BadCell(first_row + row, column, cells[row, column].item())
     for plane, bits in ((right, is_right), (wrong, is_wrong)):
-        octets = np.packbits(bits.T, axis=1, bitorder="little")
+        octets = np.packbits(bits, axis=1, bitorder="little")
         plane.view(np.uint8)[:, : octets.shape[1]] = octets
 
 
@@ -365,7 +373,8 @@ def store_codes(codes: npt.NDArray[Any], steps: Sequence[int]) -> AnswerStore:
                 pack_bits(bits, wrong[:, first[item] + category, :])
 
     if n_persons:
-        list(map_tasks(pack, range(len(steps))))
+        seconds = PLAIN_CELL / 4 * n_persons * (len(steps) + sum(steps))
+        list(map_tasks(pack, range(len(steps)), seconds))
     return step_store(compact(BitPlanes(right, wrong, n_persons)), steps)
 
 

@@ -8,7 +8,7 @@ of pairs, which stay exact integers. Confidential.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TypedDict, cast
 
@@ -102,6 +102,8 @@ class SurveyDesign:
         ``[person, replicate]``, or None without replicate weights.
     replication
         How the replicate weights were made.
+    columns
+        Names of the columns that all of this was read from.
     """
 
     weight: FloatArray
@@ -109,12 +111,13 @@ class SurveyDesign:
     stratum_of: IndexArray
     replicates: FloatArray | None = None
     replication: Replication | None = None
+    columns: frozenset[str] = frozenset()
 
     def take(self, positions: IndexArray) -> SurveyDesign:
         """Return some of the persons."""
         rows = None if self.replicates is None else self.replicates[positions]
-        parts = self.weight[positions], self.unit[positions], self.stratum_of
-        return SurveyDesign(*parts, rows, self.replication)
+        weight, unit = self.weight[positions], self.unit[positions]
+        return replace(self, weight=weight, unit=unit, replicates=rows)
 
     @classmethod
     def simple(cls, persons: int) -> SurveyDesign:
@@ -300,8 +303,10 @@ def make_sample(
     if not (weights > 0).any():
         raise BadResponses(f"column '{weight}': all weights are zero, so nobody is in the domain.")
     units = _number_units(groups, persons, strata, cluster)
-    columns = [read_weights(groups, name, persons) for name in names]
-    return SurveyDesign(weights, *units, np.stack(columns, axis=1) if columns else None, method)
+    copies = [read_weights(groups, name, persons) for name in names]
+    replicate_weights = np.stack(copies, axis=1) if copies else None
+    columns = frozenset({weight, strata or weight, cluster or weight, *names})
+    return SurveyDesign(weights, *units, replicate_weights, method, columns)
 
 
 def find_columns(
@@ -392,10 +397,10 @@ def _number_texts(
     return values, number.reshape(-1)
 
 
-#: Why tests of equal scores and of likelihoods between groups are refused.
+#: Why likelihood ratios between groups are refused.
 UNWEIGHTED_TEST = (
-    "its chi-squared counts persons, who here have weights and clusters. Take test='wald' (--test "
-    "wald), whose errors know the design"
+    "a weighted likelihood is no likelihood, so that twice its gain is not chi-squared. Take "
+    "test='wald' or 'mantel-haenszel' (--test), whose errors know the design"
 )
 #: Why likelihood ratios are refused that no difference of thresholds replaces.
 PSEUDO_LIKELIHOOD = (

@@ -27,7 +27,6 @@ from discreet.cli.answers import (
     list_words,
     open_source,
 )
-from discreet.cli.calibrations import list_thresholds
 from discreet.cli.options import (
     EPSILON_HELP,
     AsJson,
@@ -380,6 +379,8 @@ def _say_delivered(released: Published, out: Path) -> str:
 
 
 def _release_document(released: Published) -> dict[str, Any]:
+    from discreet.report.formats import list_thresholds
+
     guarantee, estimate, rows = released.guarantee, released.estimate, list_rows(released.to_dict())
     thresholds = list_thresholds(estimate) if estimate.has_steps else [{}] * len(rows)
     return {

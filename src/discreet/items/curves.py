@@ -24,8 +24,8 @@ from discreet.types import FloatArray, Int64Array
 
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
+    from discreet.items.summary import Diagnostics
     from discreet.persons.scoring import PersonScores
-    from discreet.report.summary import Diagnostics
 
 #: Item curves that one picture can hold and still be read.
 CURVES = 5
@@ -68,11 +68,6 @@ class ItemCurve:
     def steps(self) -> int:
         """The highest score."""
         return len(self.thresholds)
-
-    @property
-    def span(self) -> tuple[float, float]:
-        """From where to where abilities are drawn."""
-        return float(self.ability[0]), float(self.ability[-1])
 
     @property
     def difficulty(self) -> float:

@@ -16,7 +16,8 @@ the model holds, 5% of the reports have anything beyond it. The outfit of person
 its long tail would set the limit for all others.
 
 Given the answered items and the total score the answers do not depend on the ability, so that
-nothing about the persons has to be assumed. An item after the other is drawn. With ``e_ix =
+nothing about the persons has to be assumed. With sampling weights the persons are the same, and the
+statistics are weighted in the replications too. An item after the other is drawn. With ``e_ix =
 exp(-d_i1 - ... - d_ix)`` and ``g_r(i)`` the coefficient of ``t^r`` in the product of ``sum_x e_jx
 t^x`` over the answered items j from i on,
 
@@ -196,6 +197,7 @@ class _Simulation:
     group: IndexArray
     first: IndexArray
     pairs: tuple[IndexArray, IndexArray]
+    weight: FloatArray
 
     @classmethod
     def of(cls, prepared: Prepared, sets: int) -> _Simulation:
@@ -217,6 +219,7 @@ class _Simulation:
             group=patterns.entry,
             first=first,
             pairs=_choose_pairs(cells, sets),
+            weight=np.ones(len(used)) if prepared.sample is None else prepared.sample.weight[used],
         )
 
     def update(self, thresholds: FloatArray) -> FloatArray:
@@ -234,29 +237,30 @@ class _Simulation:
         residual = code - mean
         square = residual * residual
         ratio = square / variance
-        answers: Any = len(self.group)
+        answers: Any = self.weight.sum()
         if self.answered is not None:
-            answers = self.answered.sum(axis=1)
+            answers = self.answered @ self.weight
             for table in (residual, square, ratio, variance):
                 table *= self.answered
-        infit, person_infit = (
-            np.log(square.sum(axis=axis) / variance.sum(axis=axis)) for axis in (1, 0)
-        )
-        outfit = np.log(ratio.sum(axis=1) / answers)
+        infit = np.log(square @ self.weight / (variance @ self.weight))
+        outfit = np.log(ratio @ self.weight / answers)
+        person_infit = np.log(square.sum(axis=0) / variance.sum(axis=0))
         return np.concatenate([infit, outfit, self._correlate(residual, square), person_infit])
 
     def _correlate(self, residual: FloatArray, square: FloatArray) -> FloatArray:
         """Return Q3 of the pairs that are looked at."""
         if not len(self.pairs[0]):
             return np.zeros(0)
-        product = residual @ residual.T
+        product = (residual * self.weight) @ residual.T
         if self.answered is None:
-            total, persons = residual.sum(axis=1), residual.shape[1]
-            product -= np.outer(total, total) / persons
+            total = residual @ self.weight
+            product -= np.outer(total, total) / self.weight.sum()
             spread = product.diagonal()
             return np.asarray((product / np.sqrt(np.outer(spread, spread)))[self.pairs])
-        together = np.maximum(self.answered @ self.answered.T, 1.0)
-        total, squares = residual @ self.answered.T, square @ self.answered.T
+        answered = (self.answered * self.weight).T
+        together = self.answered @ answered
+        together[together == 0] = 1.0
+        total, squares = residual @ answered, square @ answered
         spread = squares - total**2 / together
         covariance = product - total * total.T / together
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -301,21 +305,21 @@ class _Refit:
     fitted: FloatArray
     expected: FloatArray
     solve: FloatArray
+    weight: FloatArray
 
     @classmethod
     def of(cls, simulation: _Simulation, calibration: Any) -> _Refit:
-        fitted = simulation.thresholds
+        fitted, patterns = simulation.thresholds, simulation.patterns.weigh(simulation.weight)
         threshold = np.where(np.isnan(fitted), np.inf, fitted)
-        sums = evaluate_conditional(plan_batches(simulation.patterns, threshold), threshold)
+        sums = evaluate_conditional(plan_batches(patterns, threshold), threshold)
         basis = _free_basis(calibration, fitted)
         inverse = np.linalg.pinv(basis.T @ sums.information() @ basis, rcond=1e-10, hermitian=True)
-        return cls(fitted, sums.expected, basis @ inverse @ basis.T)
+        return cls(fitted, sums.expected, basis @ inverse @ basis.T, simulation.weight)
 
     def thresholds(self, code: Int8Array) -> FloatArray:
         """Return the thresholds that these answers would give."""
-        reached = np.stack(
-            [(code > step).sum(axis=1) for step in range(self.fitted.shape[1])], axis=1
-        )
+        steps = range(self.fitted.shape[1])
+        reached = np.stack([(code > step) @ self.weight for step in steps], axis=1)
         moves = self.solve @ (self.expected - reached).ravel()
         return np.asarray(self.fitted + moves.reshape(reached.shape))
 

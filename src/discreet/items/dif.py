@@ -8,7 +8,7 @@ steps that is said of the location, or on request of every step. Confidential.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Unpack, get_args
 
 import numpy as np
@@ -22,11 +22,8 @@ from discreet.items.group_differences import (
     Contrasts,
     ItemSplit,
     Points,
-    compare_all,
     compare_points,
-    compare_two,
     contrast,
-    count_strata,
     find_largest_error,
     list_compared_points,
     purify,
@@ -42,6 +39,7 @@ from discreet.items.groups import (
     take_group,
     warn_of_small_groups,
 )
+from discreet.items.mantel_haenszel import match_scores
 from discreet.models.item_parameters import RATING_SCALE, choose_model, leave_unused
 from discreet.results.estimate import two_sided_quantile
 from discreet.tables.reading import FitWords
@@ -355,9 +353,9 @@ def find_dif(
 
     Notes
     -----
-    Where the answers have weights, tests are by ``"wald"``. Groups of one sample share primary
-    sampling units: the errors come from the design, p-values from Student's distribution, and the
-    tests of all groups together from Rao and Scott's correction.
+    Where the answers have weights, tests are by ``"wald"`` or ``"mantel-haenszel"``. Groups of one
+    sample share primary sampling units: the errors come from the design, p-values from Student's
+    distribution, and the tests of all groups together from Rao and Scott's correction.
 
     Returns
     -------
@@ -394,7 +392,7 @@ def find_dif(
     adjust([], adjustment)
     source = load_grouped(responses, groups, name_model(responses, model, reading))
     split = split_groups(source, groups)
-    if test != "wald":
+    if test == "likelihood-ratio":
         refuse_weights(source.sample, f"the test {test!r}", UNWEIGHTED_TEST)
     base = _find_reference(split, reference)
     anchor = _find_anchors(source.items, anchors)
@@ -468,16 +466,15 @@ def _compare_scores(
     """Compare persons with equal scores (Mantel-Haenszel)."""
     everything = np.ones(source.n_items, dtype=bool)
     anchors = everything if anchor is None else anchor
-    tables = count_strata(source, split.number, np.flatnonzero(anchors))
+    matched = list(match_scores(source, split.number, np.flatnonzero(anchors)))
     rows = []
     for focal in (group for group in range(len(split.labels)) if group != base):
-        odds = [compare_two(table[:, [base, focal]]) for table in tables]
-        difference, se, statistic = np.array([astuple(one) for one in odds]).T
-        p_value = np.array([chi_squared_tail(value, 1) for value in statistic])
-        status = tuple("compared" if np.isfinite(one.log_odds) else NO_STRATA for one in odds)
+        odds = [item.compare([base, focal]) for item in matched]
+        difference, se, p_value = np.array(odds).T
+        status = tuple("compared" if np.isfinite(one[0]) else NO_STRATA for one in odds)
         rows.append((Contrasts(difference, se, anchors, p_value), status))
-    tests = [compare_all(table) for table in tables]
-    return _Compared(rows, *_columns_of(tests), factor=BONFERRONI)
+    statistic, degrees, p_value = np.array([item.compare_all() for item in matched]).T
+    return _Compared(rows, statistic, degrees.astype(np.int64), p_value, factor=BONFERRONI)
 
 
 def _compare_likelihoods(

@@ -20,13 +20,13 @@ import numpy as np
 from discreet.answers.opening import load_answers
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
+from discreet.answers.survey import OF_SAMPLE, refuse_weights
 from discreet.errors import BadUsage, FitWarning, WarningKind
 from discreet.items.cutoffs import ScoreDraws
 from discreet.items.fit import compare_spread, measure_fit
-from discreet.items.groups import take_group
 from discreet.items.residuals import Prepared, prepare
 from discreet.models.calibrate import fit
-from discreet.models.item_parameters import category_totals
+from discreet.models.item_parameters import weigh_categories
 from discreet.persons.scoring import score
 from discreet.results.estimate import Estimate
 from discreet.results.thresholds import score_moments
@@ -201,6 +201,7 @@ def find_dimensions(
     if simulations is not None and simulations < 1:
         raise BadUsage(f"simulations must be 1 or more, found {simulations}; 99 are usual")
     prepared = prepare(responses, calibration, "ml", reading)
+    refuse_weights(prepared.sample, "a test of dimensionality", OF_SAMPLE)
     design = _lay_out(prepared)
     sets = _choose_number(design.answered.size) if simulations is None else simulations
     source = np.random.default_rng(0) if rng is None else rng
@@ -498,7 +499,7 @@ def _combine(source: Responses, label_of: Mapping[str, str]) -> tuple[Responses,
         codes.append(np.where(complete, total, -1))
         steps.append(sum(source.steps[column] for column in columns))
     store = store_codes(np.stack(codes, axis=1), steps)
-    return Responses(names, source.persons, store, groups=source.groups), lost
+    return Responses(names, source.persons, store, groups=source.groups, sample=source.sample), lost
 
 
 @dataclass(frozen=True)
@@ -535,17 +536,13 @@ def measure_alpha(responses: Any, **reading: Unpack[ReadingWords]) -> Alpha:
     0.295
     """
     source = load_answers(responses, reading)
-    answered, right = source.store.person_totals()
-    complete = answered == source.n_items
-    n, k = int(complete.sum()), source.n_items
-    if n < 2 or k < 2 or right[complete].var() == 0:
+    answered, score = source.store.person_totals()
+    weight = (answered == source.n_items) * (source.sample.weight if source.sample else 1.0)
+    n, k = int(np.count_nonzero(weight)), source.n_items
+    if n < 2 or k < 2 or np.ptp(score[weight > 0]) == 0:
         return Alpha(float("nan"), n, k)
-    inside = float(_item_variances(take_group(source, complete)).sum() / right[complete].var())
-    return Alpha(k / (k - 1) * (1 - inside), n, k)
-
-
-def _item_variances(complete: Responses) -> FloatArray:
-    """Variances of the answers to every item, of persons who answered all of them."""
-    share = category_totals(complete.store) / complete.n_persons
+    share = weigh_categories(source.store, weight) / weight.sum()
     category = np.arange(share.shape[1])
-    return np.asarray(share @ category**2 - (share @ category) ** 2)
+    inside = float((share @ category**2 - (share @ category) ** 2).sum())
+    spread = np.average((score - np.average(score, weights=weight)) ** 2, weights=weight)
+    return Alpha(k / (k - 1) * (1 - inside / float(spread)), n, k)

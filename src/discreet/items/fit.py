@@ -19,18 +19,22 @@ Of those in category k of an item with steps, infit is the sum of ``y^2`` over w
 expects of it, ``sum P_k (k - E)^2`` over everybody; outfit is the same with ``y^2 / w``. Both are 1
 on average when the model holds, and an item's infit is the mean of its categories', weighted by
 what is expected.
+
+With sampling weights every sum over persons is a sum of weights, so that mean squares, correlations
+and slopes are those of the population; persons with the weight zero are left out. The standardised
+values then take the variance of a mean square from the sampling design, by linearisation.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 from discreet.errors import FitWarning
-from discreet.items.residuals import Prepared, ResidualChunk, prepare
-from discreet.models.item_parameters import category_totals, known_difficulties
+from discreet.items.residuals import Prepared, ResidualChunk, add_persons, prepare
+from discreet.models.item_parameters import category_totals, known_difficulties, weigh_categories
 from discreet.persons.large import is_many, sum_many
 from discreet.persons.scoring import PersonScores
 from discreet.results.limits import FIT_BOUND
@@ -39,24 +43,11 @@ from discreet.tables.reading import ReadingWords
 from discreet.tabular import Tabular, list_field_columns
 from discreet.types import FloatArray, Int64Array, ScoreMethod
 
-if TYPE_CHECKING:
-    from discreet.items.residuals import Prepared, ResidualChunk
-
 MEASURED = "measured"
 MEAN_SQUARES = ("infit", "infit_t", "outfit", "outfit_t")
 NO_SPREAD = 1e-12
 SLOPES = ("point_measure", "point_measure_expected", "discrimination")
 BOUNDED = ("outfit_bounded", "outfit_bounded_t", "outfit_without_one")
-
-
-@dataclass(frozen=True, eq=False)
-class MeanSquares:
-    """Mean squares and standardised values; NaN where nothing was answered."""
-
-    infit: FloatArray
-    infit_t: FloatArray
-    outfit: FloatArray
-    outfit_t: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,134 +223,144 @@ def measure_fit(
     prepared = prepare(responses, calibration, method, reading)
     sums, persons = _add_up(prepared)
     used = prepared.used
+    ability, se = prepared.scores.ability[used], prepared.scores.se[used]
     return FitStatistics(
         items=_spread_items(prepared, sums),
-        persons=PersonFit(prepared.scores, **vars(persons)),
-        person_reliability=compare_spread(prepared.scores.ability[used], prepared.scores.se[used]),
+        persons=PersonFit(prepared.scores, **dict(zip(MEAN_SQUARES, persons, strict=True))),
+        person_reliability=compare_spread(ability, se, prepared.weigh(used)),
         item_reliability=_item_reliability(calibration),
         warnings=prepared.scores.warnings,
-        categories=describe_categories(prepared, sums["categories"], calibration),
+        categories=describe_categories(prepared, sums, calibration),
     )
 
 
-@dataclass(eq=False)
-class _Sums:
-    """Running sums over one axis of the residuals."""
-
-    count: FloatArray
-    squared: FloatArray
-    standardised: FloatArray
-    variance: FloatArray
-    kurtosis: FloatArray
-    excess: FloatArray
-
-    @classmethod
-    def of(cls, chunk: ResidualChunk, axis: int) -> _Sums:
-        w, y2 = chunk.variance, chunk.residual**2
-        answered = chunk.answered
-        ratio = chunk.squares()
-        kurtosis = np.divide(chunk.fourth, w * w, out=np.zeros_like(w), where=answered)
-        excess = np.where(answered, chunk.fourth - w * w, 0.0)
-        parts = (answered.astype(np.float64), y2, ratio, w, kurtosis, excess)
-        return cls(*(part.sum(axis=axis) for part in parts))
-
-    def add(self, sums: _Sums) -> None:
-        for name in self.__dataclass_fields__:
-            setattr(self, name, getattr(self, name) + getattr(sums, name))
-
-    def mean_squares(self) -> MeanSquares:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            outfit, infit = self.standardised / self.count, self.squared / self.variance
-            outfit_sd = np.sqrt(self.kurtosis / self.count**2 - 1 / self.count)
-            infit_sd = np.sqrt(self.excess) / self.variance
-            return MeanSquares(
-                infit, _standardise(infit, infit_sd), outfit, _standardise(outfit, outfit_sd)
-            )
+#: Sums over the answers of an item or of a person, one row each.
+Sums = dict[str, FloatArray]
+SQUARES = ("count", "squared", "standardised", "variance", "kurtosis", "excess")
+MOMENTS = (
+    *("ability", "ability_squared", "right", "right_squared", "ability_right"),
+    *("chance", "chance_squared", "ability_chance", "pull", "curvature"),
+)
+BOUNDED_SUMS = ("bounded", "bounded_expected", "bounded_variance", "largest")
 
 
-@dataclass(eq=False)
-class _BoundedSums:
-    """Sums over persons of bounded squares: observed, mean and variance by the model.
+def _list_squares(chunk: ResidualChunk) -> Sums:
+    w, answered = chunk.variance, chunk.answered
+    kurtosis = np.divide(chunk.fourth, w * w, out=np.zeros_like(w), where=answered)
+    excess = np.where(answered, chunk.fourth - w * w, 0.0)
+    count = answered.astype(np.float64)
+    parts = (count, chunk.residual**2, chunk.squares(), w, kurtosis, excess)
+    return dict(zip(SQUARES, parts, strict=True))
 
-    And the largest square, which is not bounded.
+
+def _list_bounded(chunk: ResidualChunk, ability: FloatArray, thresholds: FloatArray) -> Sums:
+    """Bounded squares: observed, mean and variance by the model."""
+    chance = np.where(chunk.answered[..., None], category_chances(ability, thresholds), 0.0)
+    mean = (chunk.code - chunk.residual)[..., None]
+    scale = np.where(chunk.answered, chunk.variance, 1.0)[..., None]
+    bounded = np.minimum((np.arange(chance.shape[-1]) - mean) ** 2 / scale, FIT_BOUND)
+    expected = (chance * bounded).sum(axis=-1)
+    variance = (chance * bounded**2).sum(axis=-1) - expected**2
+    parts = (np.minimum(chunk.squares(), FIT_BOUND), expected, variance)
+    return dict(zip(BOUNDED_SUMS[:3], parts, strict=True))
+
+
+def _list_moments(
+    chunk: ResidualChunk, ability: FloatArray, centre: float, thresholds: FloatArray
+) -> Sums:
+    """Abilities, answers and chances, and their products."""
+    answered = chunk.answered
+    theta = (ability - centre)[:, None] * answered
+    right = np.where(answered, chunk.code, 0).astype(np.float64)
+    chance = right - chunk.residual
+    pull, curvature = slope_terms(ability, thresholds, chunk.code)
+    parts = (theta, theta**2, right, right**2, theta * right, chance, chance**2,
+             theta * chance, pull * answered, curvature * answered)  # fmt: skip
+    return dict(zip(MOMENTS, parts, strict=True))
+
+
+def _list_categories(chunk: ResidualChunk, ability: FloatArray, thresholds: FloatArray) -> Sums:
+    """Of every category, ``[person, item, category]``: observed, and expected by the model."""
+    category = np.arange(thresholds.shape[1] + 1)
+    answered = chunk.answered[..., None]
+    share = np.where(answered, category_chances(ability, thresholds), 0.0)
+    observed = (chunk.code[..., None] == category) & answered
+    squared = (category - (share @ category.astype(np.float64))[..., None]) ** 2
+    scale = np.where(chunk.answered, chunk.variance, 1.0)[..., None]
+    measures = {
+        "answers": 1.0,
+        "ability": ability[:, None, None],
+        "squared": squared,
+        "standardised": squared / scale,
+    }
+    return {
+        f"{kind}_{name}": weight * measure
+        for kind, weight in (("category", observed), ("expected", share))
+        for name, measure in measures.items()
+    }
+
+
+def _add_up(prepared: Prepared) -> tuple[Sums, FloatArray]:
+    """Make one pass: sums of items, ``[item]`` or ``[item, category]``; mean squares of persons."""
+    used, b = prepared.used, prepared.thresholds
+    ability = np.where(used, prepared.scores.ability, 0.0)
+    centre = float(ability[used].mean())
+    if prepared.sample is None and is_many(prepared.responses.store, b):
+        return _sum_many(prepared, ability, centre)
+    sums: Sums = dict.fromkeys(("largest", "largest_weight"), np.zeros(len(b)))
+    persons = []
+    for chunk in prepared.chunks():
+        theta, weight = ability[chunk.persons], prepared.weigh(chunk.persons)
+        parts = _list_squares(chunk)
+        persons.append(_find_mean_squares({name: part.sum(1) for name, part in parts.items()}))
+        parts |= _list_bounded(chunk, theta, b) | _list_moments(chunk, theta, centre, b)
+        if b.shape[1] > 1:
+            parts |= _list_categories(chunk, theta, b)
+        for name, part in parts.items():
+            sums[name] = sums.get(name, 0.0) + add_persons(part, weight)
+        _keep_largest(sums, parts["standardised"], weight)
+    return sums, np.concatenate(persons, axis=1)
+
+
+def _keep_largest(sums: Sums, square: FloatArray, weight: FloatArray | None) -> None:
+    """Keep the largest square of every item, and the weight of its person."""
+    row = square.argmax(axis=0)
+    largest = np.take_along_axis(square, row[None], axis=0)[0]
+    is_larger = largest > sums["largest"]
+    own_weight = np.ones(len(row)) if weight is None else weight[row]
+    sums["largest"] = np.where(is_larger, largest, sums["largest"])
+    sums["largest_weight"] = np.where(is_larger, own_weight, sums["largest_weight"])
+
+
+def _sum_many(prepared: Prepared, ability: FloatArray, centre: float) -> tuple[Sums, FloatArray]:
+    """Do the same for very many right and wrong answers."""
+    b, used = prepared.thresholds[:, 0], prepared.used
+    by_item, by_person = sum_many(prepared.responses.store, b, ability, used, centre)
+    # A right answer is its own square.
+    rows = np.insert(by_item, 9, by_item[8], axis=0)
+    sums = dict(zip((*SQUARES, *MOMENTS, *BOUNDED_SUMS), rows, strict=True))
+    sums["largest_weight"] = np.ones(len(b))
+    return sums, _find_mean_squares(dict(zip(SQUARES, by_person, strict=True)))
+
+
+def _find_mean_squares(sums: Sums, errors: Sums | None = None) -> FloatArray:
+    """Return infit, outfit and their standardised values, in the order of ``MEAN_SQUARES``.
+
+    ``errors`` are standard deviations of the sampling design; without them they are the model's.
     """
-
-    observed: FloatArray
-    expected: FloatArray
-    variance: FloatArray
-    largest: FloatArray
-
-    def add(self, chunk: ResidualChunk, ability: FloatArray, thresholds: FloatArray) -> None:
-        answered, square = chunk.answered[..., None], chunk.squares()
-        chance = np.where(answered, category_chances(ability, thresholds), 0.0)
-        category = np.arange(chance.shape[-1])
-        mean = (chunk.code - chunk.residual)[..., None]
-        scale = np.where(chunk.answered, chunk.variance, 1.0)[..., None]
-        bounded = np.minimum((category - mean) ** 2 / scale, FIT_BOUND)
-        expected = (chance * bounded).sum(axis=-1)
-        variance = (chance * bounded**2).sum(axis=-1) - expected**2
-        self.observed = self.observed + np.minimum(square, FIT_BOUND).sum(axis=0)
-        self.expected = self.expected + expected.sum(axis=0)
-        self.variance = self.variance + variance.sum(axis=0)
-        self.largest = np.maximum(self.largest, square.max(axis=0))
-
-    def outfit(self) -> tuple[FloatArray, FloatArray]:
-        """Return bounded outfits and their standardised values."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            outfit = self.observed / self.expected
-            return outfit, _standardise(outfit, np.sqrt(self.variance) / self.expected)
-
-
-@dataclass(eq=False)
-class _Moments:
-    """Running sums over persons of abilities, answers and chances, per item."""
-
-    ability: FloatArray
-    ability_squared: FloatArray
-    right: FloatArray
-    right_squared: FloatArray
-    ability_right: FloatArray
-    chance: FloatArray
-    chance_squared: FloatArray
-    ability_chance: FloatArray
-    pull: FloatArray
-    curvature: FloatArray
-
-    def add(self, chunk: ResidualChunk, ability: FloatArray, centre: float, b: FloatArray) -> None:
-        answered = chunk.answered
-        theta = (ability - centre)[:, None] * answered
-        right = np.where(answered, chunk.code, 0).astype(np.float64)
-        chance = right - chunk.residual
-        pull, curvature = slope_terms(ability, b, chunk.code)
-        parts = (theta, theta**2, right, right**2, theta * right, chance, chance**2,
-                 theta * chance, pull * answered, curvature * answered)  # fmt: skip
-        for name, part in zip(self.__dataclass_fields__, parts, strict=True):
-            setattr(self, name, getattr(self, name) + part.sum(axis=0))
-
-    def seen(self, count: FloatArray) -> FloatArray:
-        """Return the sum of squares of the answers around their mean."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(self.right_squared - self.right**2 / count)
-
-    def slopes(self, count: FloatArray, variance: FloatArray) -> dict[str, FloatArray]:
-        """Return how strongly answers go with ability: observed, expected, and as a slope."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            spread = self.ability_squared - self.ability**2 / count
-            observed = self.seen(count)
-            expected = self.chance_squared - self.chance**2 / count + variance
-            together = self.ability_right - self.ability * self.right / count
-            foreseen = self.ability_chance - self.ability * self.chance / count
-            columns = (
-                _correlate(together, spread * observed),
-                _correlate(foreseen, spread * expected),
-                np.where(observed > 0, 1 + self.pull / self.curvature, np.nan),
-            )
-        return dict(zip(SLOPES, columns, strict=True))
-
-
-def _correlate(covariance: FloatArray, spread: FloatArray) -> FloatArray:
-    # Rounding leaves a trace of spread where all abilities are equal.
-    return np.where(spread > NO_SPREAD, covariance / np.sqrt(spread), np.nan)
+    count, variance = sums["count"], sums["variance"]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        outfit, infit = sums["standardised"] / count, sums["squared"] / variance
+        if errors is None:
+            errors = {
+                "infit": np.sqrt(sums["excess"]) / variance,
+                "outfit": np.sqrt(sums["kurtosis"] / count**2 - 1 / count),
+            }
+        infit_t, outfit_t = (
+            _standardise(value, errors[name])
+            for name, value in (("infit", infit), ("outfit", outfit))
+        )
+        return np.stack([infit, infit_t, outfit, outfit_t])
 
 
 def _standardise(mean_square: FloatArray, sd: FloatArray) -> FloatArray:
@@ -367,84 +368,105 @@ def _standardise(mean_square: FloatArray, sd: FloatArray) -> FloatArray:
     return np.asarray((np.cbrt(mean_square) - 1) * (3 / sd) + sd / 3)
 
 
-def _add_up(prepared: Prepared) -> tuple[dict[str, Any], MeanSquares]:
-    """Make one pass: mean squares of items and persons, and the correlation with ability."""
-    used, b = prepared.used, prepared.thresholds
-    ability = np.where(used, prepared.scores.ability, 0.0)
-    centre = float(ability[used].mean())
-    if is_many(prepared.responses.store, b):
-        return _sum_many(prepared, ability, centre)
-    items = _Sums(*np.zeros((6, len(b))))
-    persons: list[MeanSquares] = []
-    moments = _Moments(*np.zeros((10, len(b))))
-    bounded = _BoundedSums(*np.zeros((4, len(b))))
-    categories = CategorySums.start(b)
+def _find_design_errors(prepared: Prepared, sums: Sums) -> Sums | None:
+    """Return standard deviations of mean squares under the sampling design; None without one.
+
+    Each is a ratio of sums over persons, so that a person moves it by its weight times what its
+    own part of the upper sum is more than the ratio times its part of the lower.
+    """
+    if prepared.sample is None:
+        return None
+    ratios = {
+        "infit": ("squared", "variance"),
+        "outfit": ("standardised", "count"),
+        "bounded": ("bounded", "bounded_expected"),
+    }
+    ability = np.where(prepared.used, prepared.scores.ability, 0.0)
+    moves: dict[str, list[FloatArray]] = {name: [] for name in ratios}
     for chunk in prepared.chunks():
-        items.add(_Sums.of(chunk, 0))
-        persons.append(_Sums.of(chunk, 1).mean_squares())
-        moments.add(chunk, ability[chunk.persons], centre, b)
-        bounded.add(chunk, ability[chunk.persons], b)
-        if categories is not None:
-            categories.add(chunk, ability[chunk.persons], b)
-    joined = [np.concatenate([getattr(part, name) for part in persons]) for name in MEAN_SQUARES]
-    sums = {"sums": items, "moments": moments, "categories": categories, "bounded": bounded}
-    return sums, MeanSquares(*joined)
+        parts = _list_squares(chunk)
+        parts |= _list_bounded(chunk, ability[chunk.persons], prepared.thresholds)
+        weight = prepared.sample.weight[chunk.persons, None]
+        for name, (above, below) in ratios.items():
+            with np.errstate(invalid="ignore", divide="ignore"):
+                own = parts[above] - parts[below] * (sums[above] / sums[below])
+                moves[name].append(weight * own / sums[below])
+    deviations = {
+        name: prepared.sample.deviate(np.nan_to_num(np.concatenate(rows)))
+        for name, rows in moves.items()
+    }
+    return {name: np.sqrt((rows**2).sum(axis=0)) for name, rows in deviations.items()}
 
 
-def _sum_many(
-    prepared: Prepared, ability: FloatArray, centre: float
-) -> tuple[dict[str, Any], MeanSquares]:
-    """Do the same for very many right and wrong answers."""
-    b, used = prepared.thresholds[:, 0], prepared.used
-    by_item, by_person = sum_many(prepared.responses.store, b, ability, used, centre)
-    # A right answer is its own square.
-    moments = _Moments(*np.insert(by_item[6:15], 3, by_item[8], axis=0))
-    parts, bounded = _Sums(*by_item[:6]), _BoundedSums(*by_item[15:])
-    sums = {"sums": parts, "moments": moments, "categories": None, "bounded": bounded}
-    return sums, _Sums(*by_person).mean_squares()
+def _find_slopes(sums: Sums, observed: FloatArray) -> Sums:
+    """Return how strongly answers go with ability: observed, expected, and as a slope.
+
+    ``observed`` is the sum of squares of the answers around their mean.
+    """
+    count, ability, chance = sums["count"], sums["ability"], sums["chance"]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = sums["ability_squared"] - ability**2 / count
+        expected = sums["chance_squared"] - chance**2 / count + sums["variance"]
+        together = sums["ability_right"] - ability * sums["right"] / count
+        foreseen = sums["ability_chance"] - ability * chance / count
+        columns = (
+            _correlate(together, spread * observed),
+            _correlate(foreseen, spread * expected),
+            np.where(observed > 0, 1 + sums["pull"] / sums["curvature"], np.nan),
+        )
+    return dict(zip(SLOPES, columns, strict=True))
 
 
-def _spread_items(prepared: Prepared, sums: dict[str, Any]) -> ItemFit:
+def _correlate(covariance: FloatArray, spread: FloatArray) -> FloatArray:
+    # Rounding leaves a trace of spread where all abilities are equal.
+    return np.where(spread > NO_SPREAD, covariance / np.sqrt(spread), np.nan)
+
+
+def _spread_items(prepared: Prepared, sums: Sums) -> ItemFit:
     """Put the numbers at the items' places among all items of the answers, with a status."""
     names = prepared.source_items
     column_of = {name: column for column, name in enumerate(names)}
     columns = np.array([column_of[name] for name in prepared.scores.items])
-    count = sums["sums"].count
-    constant = ~(sums["moments"].seen(count) > 0)
-    slopes = sums["moments"].slopes(count, sums["sums"].variance)
+    count = sums["count"]
+    errors = _find_design_errors(prepared, sums)
+    values = dict(zip(MEAN_SQUARES, _find_mean_squares(sums, errors), strict=True))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        observed = sums["right_squared"] - sums["right"] ** 2 / count
+        bounded = sums["bounded"] / sums["bounded_expected"]
+        spread = np.sqrt(sums["bounded_variance"]) / sums["bounded_expected"]
+        values["outfit_bounded"] = bounded
+        values["outfit_bounded_t"] = _standardise(bounded, errors["bounded"] if errors else spread)
+        without_one = sums["standardised"] - sums["largest"] * sums["largest_weight"]
+        values["outfit_without_one"] = without_one / (count - sums["largest_weight"])
+    values |= _find_slopes(sums, observed)
     status = np.full(len(names), "no_difficulty", dtype=object)
     status[columns] = MEASURED
-    status[columns[constant]] = "no_variance"
+    status[columns[~(observed > 0)]] = "no_variance"
     status[columns[count == 0]] = "no_answers"
-    squares = sums["sums"].mean_squares()
-    bounded, bounded_t = sums["bounded"].outfit()
-    with np.errstate(invalid="ignore", divide="ignore"):
-        without_largest = (sums["sums"].standardised - sums["bounded"].largest) / (count - 1)
     answers = np.zeros(len(names), dtype=np.int64)
-    answers[columns] = count.astype(np.int64)
-
-    def spread_out(value: FloatArray) -> FloatArray:
-        column = np.full(len(names), np.nan)
-        column[columns] = value
-        return column
-
-    return ItemFit(
-        items=names,
-        answers=answers,
-        **{name: spread_out(getattr(squares, name)) for name in MEAN_SQUARES},
-        outfit_bounded=spread_out(bounded),
-        outfit_bounded_t=spread_out(bounded_t),
-        outfit_without_one=spread_out(without_largest),
-        **{name: spread_out(value) for name, value in slopes.items()},
-        status=tuple(status),
-    )
+    answers[columns] = prepared.count_used().sum(axis=1) if prepared.sample else count
+    spread_out = np.full((len(values), len(names)), np.nan)
+    spread_out[:, columns] = list(values.values())
+    named = dict(zip(values, spread_out, strict=True))
+    return ItemFit(items=names, answers=answers, **named, status=tuple(status))
 
 
-def compare_spread(value: FloatArray, se: FloatArray) -> Reliability:
-    """Hold the spread of some numbers against their standard errors."""
-    if len(value) < 2:
+def compare_spread(
+    value: FloatArray, se: FloatArray, weight: FloatArray | None = None
+) -> Reliability:
+    """Hold the spread of some numbers against their standard errors.
+
+    With weights both are those of the population; the correction of the variance is that of the
+    number of persons.
+    """
+    n = len(value)
+    if n < 2:
         return Reliability(float("nan"), float("nan"))
-    return Reliability(float(np.var(value, ddof=1)), float(np.mean(se**2)))
+    if weight is None:
+        return Reliability(float(np.var(value, ddof=1)), float(np.mean(se**2)))
+    mean = np.average(value, weights=weight)
+    variance = np.average((value - mean) ** 2, weights=weight) * n / (n - 1)
+    return Reliability(float(variance), float(np.average(se**2, weights=weight)))
 
 
 def _item_reliability(calibration: Any) -> Reliability:
@@ -517,65 +539,27 @@ COLUMNS = (
 )
 
 
-@dataclass(eq=False)
-class CategorySums:
-    """Running sums over persons, ``[item, category]``: observed, and expected by the model."""
-
-    answers: FloatArray
-    ability: FloatArray
-    squared: FloatArray
-    standardised: FloatArray
-    expected: FloatArray
-    expected_ability: FloatArray
-    expected_squared: FloatArray
-    expected_standardised: FloatArray
-
-    @classmethod
-    def start(cls, thresholds: FloatArray) -> CategorySums | None:
-        """Return empty sums; None where all answers are right or wrong."""
-        items, steps = thresholds.shape
-        return None if steps == 1 else cls(*np.zeros((8, items, steps + 1)))
-
-    def add(self, chunk: ResidualChunk, ability: FloatArray, thresholds: FloatArray) -> None:
-        """Add the persons of a chunk."""
-        category = np.arange(self.answers.shape[1])
-        answered = chunk.answered[..., None]
-        share = np.where(answered, category_chances(ability, thresholds), 0.0)
-        observed = (chunk.code[..., None] == category) & answered
-        mean = share @ category.astype(np.float64)
-        squared = (category - mean[..., None]) ** 2
-        scale = np.where(chunk.answered, chunk.variance, 1.0)[..., None]
-        theta = ability[:, None, None]
-        for name, weight in (("", observed), ("expected_", share)):
-            parts = (weight, weight * theta, weight * squared, weight * squared / scale)
-            names = ("answers", "ability", "squared", "standardised")
-            for sum_name, part in zip(names, parts, strict=True):
-                key = "expected" if name and sum_name == "answers" else name + sum_name
-                setattr(self, key, getattr(self, key) + part.sum(axis=0))
-
-
-def describe_categories(
-    prepared: Prepared, sums: CategorySums | None, calibration: Any
-) -> CategoryFit | None:
+def describe_categories(prepared: Prepared, sums: Sums, calibration: Any) -> CategoryFit | None:
     """Return the categories of all items that have numbers; None of right and wrong answers."""
-    if sums is None:
+    if prepared.thresholds.shape[1] == 1:
         return None
     steps = count_item_steps(prepared.thresholds)
     item, category = np.nonzero(np.arange(steps.max() + 1) <= steps[:, None])
-    cells: CategorySums = CategorySums(*(value[item, category] for value in vars(sums).values()))
-    totals = category_totals(prepared.responses.store)
+    cells = {name: value[item, category] for name, value in sums.items() if value.ndim == 2}
+    totals, store = category_totals(prepared.responses.store), prepared.responses.store
+    weighted = weigh_categories(store, prepared.weigh(slice(None)))
     codes, lowest = prepared.item_parameters.kept, prepared.item_parameters.lowest
     with np.errstate(invalid="ignore", divide="ignore"):
         return CategoryFit(
             item=tuple(prepared.item_parameters.items[i] for i in item),
             category=np.array([codes[i][k] for i, k in zip(item, category, strict=True)]) + lowest,
             answers=totals[item, category],
-            share=totals[item, category] / totals.sum(axis=1)[item],
-            answers_without_extremes=cells.answers.astype(np.int64),
-            mean_ability=cells.ability / cells.answers,
-            expected_ability=cells.expected_ability / cells.expected,
-            infit=cells.squared / cells.expected_squared,
-            outfit=cells.standardised / cells.expected_standardised,
+            share=(weighted / weighted.sum(axis=1, keepdims=True))[item, category],
+            answers_without_extremes=prepared.count_used()[item, category],
+            mean_ability=cells["category_ability"] / cells["category_answers"],
+            expected_ability=cells["expected_ability"] / cells["expected_answers"],
+            infit=cells["category_squared"] / cells["expected_squared"],
+            outfit=cells["category_standardised"] / cells["expected_standardised"],
             threshold=_into(prepared.thresholds)[item, category],
             se=_into(_errors(prepared, calibration))[item, category],
         )

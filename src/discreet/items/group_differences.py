@@ -1,16 +1,10 @@
-"""Three ways to compare an item between groups: calibrations, equal scores, likelihoods.
+"""Two ways to compare items between groups: by calibrations, and by likelihoods.
 
 In: an estimate of each group, or answers and the group of each person. Out: differences between
 the groups with errors, and tests of all groups together. Confidential.
 
 Points of separate calibrations (locations of items, or their steps) are centred on the anchors: the
 points that do not differ.
-
-Mantel-Haenszel statistics compare persons of equal total scores. They come from counts ``[stratum,
-group, category]``, where a stratum is everybody who answered the same items with the same total
-score, the item included. With steps the odds ratio is that of neighbouring categories: in the
-partial credit model it is the same at every step where the item's thresholds are all shifted alike.
-With one step everything here is the statistic for two by two tables.
 
 A conditional likelihood ratio tests an item by item split: each group has a column of its own for
 it, empty for the others; all other items are the same for everybody, and hold the scale.
@@ -20,20 +14,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from scipy.linalg import block_diag
+from scipy.special import ndtr, stdtr
 
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
 from discreet.answers.survey import apply_rao_scott
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
-from discreet.items.groups import GroupCalibration, Split
+from discreet.items.groups import GroupCalibration, Split, calibrate_groups, fit_group
 from discreet.models.conditional.estimator import find_maximum
 from discreet.models.conditional.maximise import ConditionalFit
-from discreet.models.conditional.patterns import group_patterns
+from discreet.models.item_parameters import RASCH
 from discreet.results.estimate import Estimate, Status, draw_errors
-from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
+from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array, Model
 
 if TYPE_CHECKING:
     from discreet.models.weighted import DesignFit
@@ -99,8 +95,6 @@ class Contrasts:
 
     @property
     def p_value(self) -> FloatArray:
-        from scipy.special import ndtr
-
         if self.tested is not None:
             return self.tested
         return np.asarray(2 * ndtr(-np.abs(self.z)))
@@ -223,8 +217,6 @@ def contrast(first: Points, second: Points, anchor: BoolArray) -> tuple[Contrast
         se = np.where(common, np.sqrt(_find_variance(first, second, anchors)), np.nan)
     contrasts = Contrasts(difference, se, anchors)
     if first.deviation is not None:
-        from scipy.special import stdtr
-
         tested = 2 * stdtr(first.degrees, -np.abs(contrasts.z))
         contrasts = replace(contrasts, tested=np.asarray(tested))
     return contrasts, _statuses(first, second)
@@ -436,137 +428,55 @@ def _location_covariance(maximum: ConditionalFit) -> FloatArray:
     return np.asarray(weight @ maximum.covariance @ weight.T)
 
 
-@dataclass(frozen=True)
-class CommonOdds:
-    """The log odds ratio of two groups over all strata: positive where harder for the second.
+def compare_thresholds(split: Split, model: str) -> dict[str, Any]:
+    """Test that all groups have the same thresholds; there are no likelihoods.
 
-    ``statistic`` is Mantel's chi-squared with one degree of freedom. NaN where no stratum compares
-    the groups.
+    The items have numbers in all groups, and the same categories.
     """
-
-    log_odds: float
-    se: float
-    statistic: float
-
-
-def count_strata(responses: Responses, group: IndexArray, anchors: IndexArray) -> list[FloatArray]:
-    """Return for every item the counts ``[stratum, group, category]``.
-
-    Parameters
-    ----------
-    responses
-        The answers.
-    group
-        Number of each person's group; below 0 for persons without one.
-    anchors
-        Items whose sum is the score; the item itself is always among them.
-    """
-    cells = responses.rows(0, responses.n_persons)
-    tables = []
-    for item in range(responses.n_items):
-        matched = np.union1d(anchors, [item])
-        entry = group_patterns(responses.store, matched).entry
-        chosen = np.flatnonzero((cells[:, item] >= 0) & (group >= 0))
-        stratum = np.unique(entry[chosen], return_inverse=True)[1].reshape(-1)
-        shape = int(stratum.max(initial=-1)) + 1, int(group.max()) + 1, responses.steps[item] + 1
-        position = np.ravel_multi_index((stratum, group[chosen], cells[chosen, item]), shape)
-        tables.append(np.bincount(position, minlength=np.prod(shape)).reshape(shape).astype(float))
-    return tables
-
-
-def compare_two(table: FloatArray) -> CommonOdds:
-    """Compare the first group of ``[stratum, 2, category]`` with the second.
-
-    References
-    ----------
-    Mantel, N. and Haenszel, W. (1959). Statistical aspects of the analysis of data from
-    retrospective studies of disease. Journal of the National Cancer Institute 22, 719-748. Mantel,
-    N. (1963). Chi-square tests with one degree of freedom: extensions of the Mantel-Haenszel
-    procedure. Journal of the American Statistical Association 58, 690-700. Robins, J., Breslow, N.
-    and Greenland, S. (1986). Estimators of the Mantel-Haenszel variance consistent in both sparse
-    data and large-strata limiting models. Biometrics 42, 311-323.
-    """
-    table = table[(table.sum(axis=2) > 0).all(axis=1)]
-    total = table.sum(axis=(1, 2))
-    first, second = table[:, 0], table[:, 1]
-    up = (first[:, 1:] * second[:, :-1]).sum(axis=1) / total
-    down = (first[:, :-1] * second[:, 1:]).sum(axis=1) / total
-    if not (up.sum() > 0 and down.sum() > 0):
-        return CommonOdds(float("nan"), float("nan"), float("nan"))
-    odds = float(up.sum() / down.sum())
-    error = _one_step_variance if table.shape[2] == 2 else _step_variance
-    variance = error(first, second, odds) / up.sum() ** 2
-    return CommonOdds(float(np.log(odds)), float(np.sqrt(variance)), _mantel(table))
-
-
-def _one_step_variance(first: FloatArray, second: FloatArray, odds: float) -> float:
-    """Robins, Breslow and Greenland's variance of ``up - odds * down``, of right and wrong."""
-    total = (first + second).sum(axis=1)
-    up, down = first[:, 1] * second[:, 0] / total, first[:, 0] * second[:, 1] / total
-    agree, differ = (first[:, 1] + second[:, 0]) / total, (first[:, 0] + second[:, 1]) / total
-    return float(((up + odds * down) * (agree + odds * differ)).sum() / 2)
-
-
-def _step_variance(first: FloatArray, second: FloatArray, odds: float) -> float:
-    """Return the variance of ``up - odds * down`` with several steps.
-
-    It is a sum over pairs of persons of both groups, whose terms have mean zero under the model: 1
-    where the first one's category is the next higher, -odds where it is the next lower. Pairs that
-    share a person are correlated, so that with row sums, column sums and single terms ``h`` the
-    variance is that of ``sum_a h_a.^2 + sum_b h_.b^2 - sum_ab h_ab^2``, without bias in strata of
-    any size.
-    """
-    below, above = np.pad(second, ((0, 0), (1, 1)))[:, :-2], np.pad(second, ((0, 0), (1, 1)))[:, 2:]
-    lower, higher = np.pad(first, ((0, 0), (1, 1)))[:, :-2], np.pad(first, ((0, 0), (1, 1)))[:, 2:]
-    rows = (first * (below - odds * above) ** 2).sum(axis=1)
-    columns = (second * (higher - odds * lower) ** 2).sum(axis=1)
-    single = (first * (below + odds**2 * above)).sum(axis=1)
-    total = (first + second).sum(axis=1)
-    return float(((rows + columns - single) / total**2).sum())
-
-
-def _mantel(table: FloatArray) -> float:
-    """Return Mantel's chi-squared; of right and wrong answers with the continuity correction."""
-    category = np.arange(table.shape[2])
-    total, sizes = table.sum(axis=(1, 2)), table.sum(axis=2)
-    margin = table.sum(axis=1)
-    mean, square = margin @ category / total, margin @ category**2 / total
-    expected = (sizes[:, 0] * mean).sum()
-    spread = np.maximum(square - mean**2, 0.0) * total / np.maximum(total - 1, 1)
-    variance = (sizes[:, 0] * sizes[:, 1] / total * spread).sum()
-    distance = abs(float((table[:, 0] @ category).sum() - expected))
-    if table.shape[2] == 2:
-        distance = max(distance - 0.5, 0.0)
-    return distance**2 / variance if variance > 0 else float("nan")
-
-
-def compare_all(table: FloatArray) -> tuple[float, int]:
-    """Return the generalised chi-squared of ``[stratum, group, category]``, and its degrees.
-
-    Categories are not ordered here: any difference between groups counts.
-
-    References
-    ----------
-    Landis, J. R., Heyman, E. R. and Koch, G. G. (1978). Average partial association in three-way
-    contingency tables. International Statistical Review 46, 237-254. Somes, G. W. (1986). The
-    generalized Mantel-Haenszel statistic. The American Statistician 40, 106-108.
-    """
-    total = table.sum(axis=(1, 2))
-    table, total = table[total > 1], total[total > 1]
-    sizes, margins = table.sum(axis=2), table.sum(axis=1)
-    distance = (table - sizes[:, :, None] * margins[:, None, :] / total[:, None, None]).sum(axis=0)
-    rows, columns = (
-        total[:, None, None] * (part[:, :, None] * np.eye(part.shape[1]))
-        - part[:, :, None] * part[:, None, :]
-        for part in (sizes, margins)
+    name: Model = "auto" if model == RASCH else cast("Model", model)
+    fits = [_take_design(one) for one in calibrate_groups(split, "conditional", name)]
+    value = [fit.estimate.thresholds[np.isfinite(fit.estimate.thresholds)] for fit in fits]
+    deviation = [fit.sample.deviate(fit.threshold) for fit in fits]
+    first, *others = [_weigh_scores(fit).T @ _weigh_scores(fit) for fit in fits]
+    test = apply_rao_scott(
+        np.concatenate([part - value[0] for part in value[1:]]),
+        np.hstack([part - deviation[0] for part in deviation[1:]]),
+        np.tile(first, (len(others), len(others))) + block_diag(*others),
+        fits[0].estimate.degrees or 1,
     )
-    scale = 1 / (total**2 * (total - 1))
-    covariance = np.einsum("s,sgh,scd->gchd", scale, rows, columns)
-    # The last group and the last category follow from the others.
-    cells = distance[:-1, :-1]
-    matrix = covariance[:-1, :-1, :-1, :-1].reshape(cells.size, cells.size)
-    degrees = int(np.linalg.matrix_rank(matrix, hermitian=True))
-    if not degrees:
-        return float("nan"), 0
-    inverse = np.linalg.pinv(matrix, hermitian=True)
-    return float(cells.ravel() @ inverse @ cells.ravel()), degrees
+    nothing = float("nan")
+    likelihoods = {"log_likelihood": nothing, "log_likelihoods": (nothing,) * len(fits)}
+    difficulty = np.stack([fit.estimate.difficulty for fit in fits])
+    return {**vars(test), **likelihoods, "difficulty": difficulty}
+
+
+def compare_step_distances(answers: Responses) -> dict[str, Any]:
+    """Test that all items have the same distances of steps, as in a rating scale."""
+    fitted = _take_design(fit_group(answers, "conditional", "partial-credit"))
+    items, steps = answers.n_items, answers.steps[0]
+
+    def leave_distances(nodes: FloatArray) -> FloatArray:
+        table = nodes.reshape(-1, items, steps)
+        table = table - table.mean(axis=2, keepdims=True)
+        return np.asarray(table - table.mean(axis=1, keepdims=True)).reshape(len(table), -1)
+
+    scores = leave_distances(_weigh_scores(fitted))
+    test = apply_rao_scott(
+        leave_distances(fitted.estimate.thresholds.reshape(1, -1))[0],
+        leave_distances(fitted.sample.deviate(fitted.threshold)),
+        scores.T @ scores,
+        fitted.estimate.degrees or 1,
+    )
+    free = items * steps - 1, items - 1 + steps - 1
+    return {**vars(test), "log_likelihoods": (float("nan"),) * 2, "free": free}
+
+
+def _take_design(fitted: GroupCalibration) -> DesignFit:
+    if fitted.design is None:
+        raise BadUsage("these answers have no weights")
+    return fitted.design
+
+
+def _weigh_scores(fitted: DesignFit) -> FloatArray:
+    """Return the metric of a test: persons are independent; its scale cancels."""
+    return np.asarray(fitted.threshold / np.sqrt(fitted.sample.weight)[:, None])

@@ -18,7 +18,7 @@ from discreet.answers.opening import load_answers, name_model
 from discreet.answers.responses import Responses
 from discreet.answers.survey import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, WarningKind, warn_of_dropped
-from discreet.items.design_tests import compare_step_distances, compare_thresholds
+from discreet.items.group_differences import compare_step_distances, compare_thresholds
 from discreet.items.groups import Split, chi_squared_tail, load_grouped, split_groups, take_group
 from discreet.models.conditional.estimator import find_maximum
 from discreet.models.conditional.maximise import ConditionalFit

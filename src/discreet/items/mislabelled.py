@@ -14,7 +14,6 @@ those without the item itself, which would otherwise look steeper than it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -27,16 +26,13 @@ from discreet.errors import BadUsage
 from discreet.items.groups import take_group
 from discreet.models.item_parameters import refuse_steps
 from discreet.persons.scoring import PersonScores, score
-from discreet.results.limits import ENOUGH_ANSWERS, NAMED, WEAK_CORRELATION, Finding, Severity
 from discreet.schema import ItemName
 from discreet.tables.reading import ReadingWords
 from discreet.tabular import Tabular, list_field_columns
-from discreet.text import count_of, minus, name_some
 from discreet.types import BoolArray, FloatArray, Int64Array
 
 if TYPE_CHECKING:
-    from discreet.report.summary import Diagnostics
-    from discreet.results.estimate import Estimate
+    pass
 
 #: Expected share of false alarms among the items that are flagged.
 LEVEL = 0.05
@@ -299,36 +295,3 @@ def _flag(probability: FloatArray, level: float) -> BoolArray:
     flagged = np.zeros(len(order), dtype=bool)
     flagged[order[false <= level]] = True
     return flagged & (probability > LIKELY)
-
-
-def tell_suspects(suspects: Sequence[Suspect]) -> Iterator[Finding]:
-    """Say in plain words which items look mislabelled, if any do."""
-    if not suspects:
-        return
-    names = [f"{item} ({minus(f'{slope:.1f}')} ± {se:.1f})" for item, slope, se, _ in suspects]
-    false = sum(1 - probability for *_, probability in suspects)
-    verb = "looks" if len(suspects) == 1 else "look"
-    yield Finding(
-        Severity.SERIOUS,
-        f"{count_of(len(suspects))} {verb} mislabelled: wrong more often where persons are abler",
-        f"Discrimination (1 is what the model says) below zero: {name_some(names, NAMED)}. "
-        f"Expected false alarms: {false:.1f}.",
-        "Check the answer key of these items, then their wording: an item may be worded the other "
-        "way round. Correct or drop them and calibrate again.",
-    )
-
-
-def weak_items(estimate: Estimate, diagnostics: Diagnostics) -> dict[int, float]:
-    """Items that hardly correlate with ability, although enough persons answered them.
-
-    Those that look mislabelled are told of apart.
-    """
-    suspects = {row[0] for row in diagnostics.mislabelled}
-    return {
-        index: value
-        for index, value in enumerate(diagnostics.point_measure)
-        if value is not None
-        and value < WEAK_CORRELATION
-        and estimate.items[index] not in suspects
-        and (estimate.answers is None or estimate.answers[index] >= ENOUGH_ANSWERS)
-    }

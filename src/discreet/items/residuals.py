@@ -17,10 +17,15 @@ from scipy.special import expit, logsumexp
 
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
-from discreet.answers.survey import OF_SAMPLE, refuse_weights
+from discreet.answers.survey import OF_SAMPLE, SurveyDesign, refuse_weights
 from discreet.errors import BadUsage, escape_controls
 from discreet.models.conditional.patterns import GroupPatterns
-from discreet.models.item_parameters import KnownItems, known_thresholds, refuse_steps
+from discreet.models.item_parameters import (
+    KnownItems,
+    category_totals,
+    known_thresholds,
+    refuse_steps,
+)
 from discreet.persons.measures import GRID, NormalPrior, estimate_prior
 from discreet.persons.scoring import PersonScores, PersonStatus, score
 from discreet.results.thresholds import category_chances, log_totals, score_moments
@@ -73,6 +78,19 @@ class Prepared:
     source_items: tuple[str, ...]
 
     @property
+    def sample(self) -> SurveyDesign | None:
+        """The sampling design; None without weights."""
+        return self.responses.sample
+
+    def weigh(self, persons: slice | BoolArray) -> FloatArray | None:
+        """Return the weights of some persons; None where everybody counts alike."""
+        return None if self.sample is None else self.sample.weight[persons]
+
+    def count_used(self) -> Int64Array:
+        """Return how many of the used persons are in each category, ``[item, category]``."""
+        return category_totals(self.responses.store.pick(np.flatnonzero(self.used)))
+
+    @property
     def thresholds(self) -> FloatArray:
         """Thresholds of the items, ``[item, step]``."""
         return self.item_parameters.thresholds
@@ -108,9 +126,13 @@ class Prepared:
 def prepare(
     responses: Any, calibration: Any, method: ScoreMethod, words: ReadingWords | None = None
 ) -> Prepared:
-    """Match items, score persons, and refuse answers that nothing can be said about."""
+    """Match items, score persons, and refuse answers that nothing can be said about.
+
+    With weights, these are the persons of the domain.
+    """
     source = load_answers(responses, words)
-    refuse_weights(source.sample, "fit by residuals", OF_SAMPLE)
+    if source.sample is not None:
+        source = source.select_persons(source.sample.in_domain)
     scores = score(source, calibration, method=method)
     item_parameters = known_thresholds(calibration).select(set(scores.items))
     answers = item_parameters.match(source.select(item_parameters.items))
@@ -121,6 +143,11 @@ def prepare(
             "with a difficulty, so fit cannot be measured"
         )
     return prepared
+
+
+def add_persons(part: FloatArray, weight: FloatArray | None) -> FloatArray:
+    """Return the sum over persons, each of whom counts as often as its weight says."""
+    return part.sum(axis=0) if weight is None else np.tensordot(weight, part, axes=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,27 +232,27 @@ def correlate_residuals(
     m = len(prepared.item_parameters.items)
     if m > ITEM_LIMIT:
         raise BadUsage(f"residual correlations stop at {ITEM_LIMIT} items, found {m}")
-    count, total, square, product = (np.zeros((m, m)) for _ in range(4))
+    together, count, total, square, product = np.zeros((5, m, m))
     for chunk in prepared.chunks():
-        answered = chunk.answered.astype(np.float64)
-        count += answered.T @ answered
-        total += chunk.residual.T @ answered
-        square += (chunk.residual**2).T @ answered
-        product += chunk.residual.T @ chunk.residual
-    return _summarise(prepared.scores.items, count, total, square, product)
-
-
-def _summarise(
-    items: tuple[str, ...],
-    count: FloatArray,
-    total: FloatArray,
-    square: FloatArray,
-    product: FloatArray,
-) -> ResidualCorrelations:
+        answered, weight = chunk.answered.astype(np.float64), prepared.weigh(chunk.persons)
+        own = answered if weight is None else answered * weight[:, None]
+        together += answered.T @ answered
+        if weight is not None:
+            count += own.T @ answered
+        total += chunk.residual.T @ own
+        square += (chunk.residual**2).T @ own
+        product += (chunk.residual * own).T @ chunk.residual
+    count = together if prepared.sample is None else count
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = square - total**2 / count
         q3 = (product - total * total.T / count) / np.sqrt(spread * spread.T)
-    q3[(count < 3) | ~np.isfinite(q3)] = np.nan
+    return _summarise(prepared.scores.items, q3, together)
+
+
+def _summarise(
+    items: tuple[str, ...], q3: FloatArray, together: FloatArray
+) -> ResidualCorrelations:
+    q3[(together < 3) | ~np.isfinite(q3)] = np.nan
     np.fill_diagonal(q3, 1.0)
     pairs = q3[np.triu_indices(len(items), 1)]
     finite = pairs[~np.isnan(pairs)]
@@ -234,7 +261,7 @@ def _summarise(
     return ResidualCorrelations(
         items=items,
         q3=q3,
-        together=count.astype(np.int64),
+        together=together.astype(np.int64),
         mean=float(finite.mean()) if len(finite) else 0.0,
         eigenvalue=float(values[-1]),
         share=float(values[-1] / len(items)),
@@ -391,6 +418,7 @@ def order_answers(responses: Any, calibration: Any, **reading: Unpack[ReadingWor
           1    -0.64 0 0 1*
     """
     prepared = prepare(responses, calibration, "warm", reading)
+    refuse_weights(prepared.sample, "a scalogram", OF_SAMPLE)
     refuse_steps("a scalogram", prepared.responses.steps)
     scores, difficulty = prepared.scores, prepared.difficulty
     order = np.argsort(difficulty, kind="stable")
@@ -436,7 +464,7 @@ def _reproduce(rows: Any, number: Any) -> float:
     return float(1 - (errors * number).sum() / (answered.sum(axis=1) * number).sum())
 
 
-#: Answers ``[person, item]``: 1 right, 0 wrong, -1 missing.
+#: Answers ``[person, item]``: categories, -1 missing.
 Codes = npt.NDArray[np.int8]
 
 #: Persons from whom mean and SD of abilities are estimated: the SD is then known to 1 or 2%, and
@@ -462,48 +490,10 @@ def describe_persons(responses: Responses, difficulty: FloatArray) -> NormalPrio
     return estimate_prior(patterns, difficulty[items])
 
 
-def predict_answers(
-    codes: Codes, difficulty: FloatArray, prior: NormalPrior, share: FloatArray
-) -> FloatArray:
-    """Return the probability of a right answer, given the other answers of the person.
-
-    Parameters
-    ----------
-    codes
-        ``[person, item]``: 1 right, 0 wrong, -1 missing.
-    difficulty
-        NaN where an item has none.
-    prior
-        Abilities of the persons that the difficulties come from.
-    share
-        Probability of a right answer to an item without a difficulty, whoever answers.
-    """
-    items = np.flatnonzero(np.isfinite(difficulty))
-    chance = np.repeat(share[None, :], len(codes), axis=0)
-    size = max(1, BLOCK_CELLS // max(len(items), len(GRID)))
-    for start in range(0, len(codes), size):
-        part = codes[start : start + size][:, items]
-        chance[start : start + size, items] = _predict(part, difficulty[items], prior)
-    return chance
-
-
-def _predict(codes: Codes, b: FloatArray, prior: NormalPrior) -> FloatArray:
-    """Probability of a right answer to every item, all of which have a difficulty."""
-    nodes = prior.mean + prior.sd * GRID
-    load = (codes >= 0).astype(np.float64) @ np.logaddexp(0.0, nodes - b[:, None])
-    scores = (codes == 1).sum(axis=1)
-    post = scores[:, None] * nodes - load - GRID**2 / 2
-    post -= logsumexp(post, axis=1, keepdims=True)
-    below, above = (logsumexp(post + sign * nodes, axis=1, keepdims=True) for sign in (-1, 1))
-    unseen = np.exp(post) @ expit(nodes[:, None] - b)
-    answered = np.where(codes == 1, expit(-b - below), expit(above - b))
-    return np.asarray(np.where(codes < 0, unseen, answered))
-
-
 def predict_categories(
     codes: Codes, thresholds: FloatArray, prior: NormalPrior, share: FloatArray
 ) -> FloatArray:
-    """Return the chance of every category, ``[person, item, category]``, as `predict_answers` does.
+    """Return the chance of every category, given the other answers of the person.
 
     Parameters
     ----------
@@ -515,6 +505,11 @@ def predict_categories(
         Abilities of the persons that the thresholds come from.
     share
         ``[item, category]``: the chances of an item without thresholds, whoever answers.
+
+    Returns
+    -------
+    chance
+        ``[person, item, category]``.
     """
     items = np.flatnonzero(np.isfinite(thresholds[:, 0]))
     chance = np.repeat(share[None], len(codes), axis=0)
@@ -546,31 +541,19 @@ def _predict_steps(codes: Codes, thresholds: FloatArray, prior: NormalPrior) -> 
 def log_likelihood(codes: Codes, chance: FloatArray) -> tuple[float, int]:
     """Return the sum of the log probabilities of all answers, and how many there are.
 
-    ``chance`` is that of a right answer, ``[person, item]``, or of every category.
+    ``chance`` is that of every category, ``[person, item, category]``.
     """
-    if chance.ndim == 3:
-        category = np.maximum(codes, 0)[:, :, None].astype(np.intp)
-        probability = np.take_along_axis(chance, category, axis=2)[:, :, 0][codes >= 0]
-    else:
-        probability = np.where(codes == 1, chance, 1 - chance)[codes >= 0]
+    category = np.maximum(codes, 0)[:, :, None].astype(np.intp)
+    probability = np.take_along_axis(chance, category, axis=2)[:, :, 0][codes >= 0]
     with np.errstate(divide="ignore"):
         return float(np.log(probability).sum()), len(probability)
 
 
-def smooth_shares(
-    right: npt.NDArray[np.int64] | None, answers: npt.NDArray[np.int64] | None, items: int
-) -> FloatArray:
-    """Return the share of right answers per item, half an answer of each kind added.
+def smooth_categories(categories: npt.NDArray[np.int64] | None, steps: npt.ArrayLike) -> FloatArray:
+    """Return the share of every category, ``[item, category]``, half an answer added to each.
 
-    1/2 where the answers are not known, as in a release.
+    All are equal where the answers are not known, as in a release.
     """
-    if right is None or answers is None:
-        return np.full(items, 0.5)
-    return np.asarray((right + 0.5) / (answers + 1.0))
-
-
-def smooth_categories(categories: npt.NDArray[np.int64], steps: npt.ArrayLike) -> FloatArray:
-    """Return the share of every category, ``[item, category]``, half an answer added to each."""
-    inside = np.arange(categories.shape[1]) <= np.asarray(steps)[:, None]
-    count = np.where(inside, categories + 0.5, 0.0)
+    inside = np.arange(np.max(steps) + 1) <= np.asarray(steps)[:, None]
+    count = np.where(inside, (0 if categories is None else categories) + 0.5, 0.0)
     return np.asarray(count / count.sum(axis=1, keepdims=True))

@@ -148,6 +148,15 @@ def category_totals(store: AnswerStore) -> Int64Array:
     return np.stack([answers - right, right], axis=1)
 
 
+def weigh_categories(store: AnswerStore, weight: FloatArray | None) -> Any:
+    """Return the sum of the weights of the persons in each category; without weights, persons."""
+    if weight is None:
+        return category_totals(store)
+    cells = store.rows(0, store.n_persons)
+    total = [weight @ (cells == k) for k in range(category_totals(store).shape[1])]
+    return np.stack(total, axis=1)
+
+
 def leave_unused(responses: Responses) -> Responses:
     """Return answers without the categories that nobody is in."""
     used = keep_used(category_totals(responses.store), responses.steps)

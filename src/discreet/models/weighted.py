@@ -29,7 +29,7 @@ from discreet.models.conditional.estimator import (
 )
 from discreet.models.conditional.patterns import Patterns
 from discreet.models.connectivity import Chain, call_categories
-from discreet.models.item_parameters import recode_store
+from discreet.models.item_parameters import recode_store, weigh_categories
 from discreet.models.marginal.estimator import MarginalTask, check_patterns
 from discreet.models.methods import PAIR_METHODS, FitRequest, Method
 from discreet.models.standard_errors.person_scores import ScorePlan, score_persons
@@ -304,9 +304,7 @@ def mark_reached(store: AnswerStore, items: IndexArray, steps: tuple[int, ...]) 
 
 def _weigh_plan(plan: StepPlan, store: AnswerStore, weight: FloatArray) -> StepPlan:
     """Return the plan with sums of weights in the place of persons in each category."""
-    cells = store.rows(0, store.n_persons)
-    total = [weight @ (cells == k) for k in range(plan.categories.shape[1])]
-    return replace(plan, categories=np.stack(total, axis=1))
+    return replace(plan, categories=weigh_categories(store, weight))
 
 
 def _fit_conditional(

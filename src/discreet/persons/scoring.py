@@ -80,6 +80,8 @@ class PersonScores(Tabular):
         ability is finite by
         weighted likelihood or posterior mean, but says little more than "above" or "below"),
         ``no_answers``.
+    extreme
+        Who had everything right or everything wrong.
     method
         ``"warm"``, ``"ml"`` or ``"posterior"``.
     prior
@@ -119,6 +121,7 @@ class PersonScores(Tabular):
     regression: LatentRegression | None = None
     plausible: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     halves: HalvesTest | None = None
+    extreme: npt.NDArray[np.bool_] = field(init=False, repr=False)
 
     __repr__ = brief_repr
 
@@ -126,13 +129,10 @@ class PersonScores(Tabular):
         held = (self.ability, self.se, self.score, self.answered, self.status, self.plausible)
         for array in held:
             array.setflags(write=False)
-
-    @property
-    def extreme(self) -> npt.NDArray[np.bool_]:
-        """Who had everything right or everything wrong."""
-        return np.asarray(
-            (self.status == PersonStatus.ALL_RIGHT) | (self.status == PersonStatus.ALL_WRONG)
+        highest, lowest = (
+            self.status == one for one in (PersonStatus.ALL_RIGHT, PersonStatus.ALL_WRONG)
         )
+        object.__setattr__(self, "extreme", np.asarray(highest | lowest))
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: person, ability, se, score, answered, status; pv1, pv2, ..."""

@@ -1,11 +1,7 @@
-"""Files: any table, workbooks, the Item Response Warehouse, py-irt, and the kept calibration.
+"""Files: any table, workbooks, the Item Response Warehouse, py-irt, a calibration as plain rows.
 
 In: results with columns, or answers, or their files. Out: the file, which only its owner may
 read, or answers and difficulties. Answers are confidential.
-
-The calibration that ``fit --out`` keeps is read as a :class:`CalibrationDocument`, which gives the
-estimate, its diagnostics and the scale. The classes are the schema: a file that does not fit them
-is refused.
 
 A table as CSV has empty cells where there is no number and no formulas, as Parquet it has nulls.
 A workbook (extra ``files``) has a sheet for each table. Words are cells of text whatever they look
@@ -20,14 +16,12 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from math import isfinite, isnan
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -35,19 +29,14 @@ from discreet import __version__
 from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
 from discreet.atomic import staged
-from discreet.counts.planes import MOST_STEPS
-from discreet.errors import BadResponses, BadUsage, FitWarning, MissingExtra, WarningKind
-from discreet.report.summary import Diagnostics, read_diagnostics
-from discreet.report.tables import AnalysisTable
-from discreet.results.estimate import Estimate, Solution, Status
-from discreet.results.thresholds import pad_steps
+from discreet.errors import BadResponses, BadUsage, MissingExtra
+from discreet.results.estimate import Estimate
 from discreet.scales.reported import Scale
-from discreet.schema import Along, AtLeast, Count, Logit, NonNegative, SchemaError, Within, read_as
 from discreet.tables.reading import StepWords
 from discreet.tables.values import Codes
-from discreet.tabular import Tabular
+from discreet.tabular import AnalysisTable, Tabular
 from discreet.text import spreadsheet_cell
-from discreet.types import MODELS, FloatArray, Int64Array, NamedModel, Repeats
+from discreet.types import Repeats
 
 if TYPE_CHECKING:
     from xlsxwriter.format import Format
@@ -136,7 +125,7 @@ def write_warehouse(path: str | PathLike[str], responses: Responses) -> None:
         (stage / target.name).open("wb") as file,  # Windows moves no file that is open
         _open_writer(file, target.suffix) as writer,
     ):
-        for batch in _batches(responses):
+        for batch in list_long_batches(responses, _schema()):
             writer.write_batch(batch)
 
 
@@ -153,7 +142,8 @@ def _schema() -> Any:
     return pa.schema([("id", pa.string()), ("item", pa.string()), ("resp", pa.int8())])
 
 
-def _batches(responses: Responses) -> Iterator[Any]:
+def list_long_batches(responses: Responses, schema: Any) -> Iterator[Any]:
+    """Yield a row for every answer: the person, the item and the answer, called as here."""
     import pyarrow as pa
 
     persons, items = pa.array([str(name) for name in responses.persons]), pa.array(responses.items)
@@ -166,7 +156,7 @@ def _batches(responses: Responses) -> Iterator[Any]:
             items.take(pa.array(item)),
             pa.array(rows[person, item]),
         ]
-        yield pa.record_batch(columns, schema=_schema())
+        yield pa.record_batch(columns, schema=schema)
 
 
 def _open_writer(file: Any, ending: str) -> Any:
@@ -304,149 +294,27 @@ def _width(name: str, values: Sequence[Any]) -> int:
     return min(max(len(name) + 3, 8, *(words or [0])), WIDEST)
 
 
-FORMAT, VERSION = "discreet-calibration", 3
-#: Version 1 has no model, choice of the method, steps, thresholds and covariance, version 2 no
-#: ``reading``: how the answers were stated to be read.
-READ_VERSIONS = (1, 2, 3)
+def list_calibration(estimate: Estimate, scale: Scale | None = None) -> dict[str, Any]:
+    """Return what ``discreet fit --json`` prints."""
+    columns = estimate.to_dict() if scale is None else scale.add_to(estimate.to_dict())
+    scaled = ("scaled_difficulty", "scaled_se")
+    names = ("item", "difficulty", "se", *scaled, "status", "answers", "right")
+    chosen = {name: columns[name] for name in names if name in columns}
+    rows = [dict(zip(chosen, row, strict=True)) for row in zip(*chosen.values(), strict=True)]
+    for row, thresholds in zip(rows, list_thresholds(estimate) * estimate.has_steps, strict=False):
+        row |= thresholds
+    about = ("persons", "method", "choice", "model", "se_method")
+    return {
+        **{name: getattr(estimate, name) for name in about},
+        **({} if scale is None else {"scale": vars(scale)}),
+        "items": rows,
+    }
 
 
-@dataclass(frozen=True)
-class ItemRow:
-    """One item of a calibration document; version 1 has no steps and thresholds."""
-
-    item: str
-    difficulty: Logit | None
-    se: NonNegative | None
-    status: Status
-    answers: Count | None = None
-    right: Count | None = None
-    steps: Annotated[int, Within(1, MOST_STEPS)] = 1
-    thresholds: Annotated[tuple[Logit | None, ...], Along("steps", may_be_empty=True)] = ()
-    threshold_se: Annotated[tuple[NonNegative | None, ...], Along("thresholds")] = ()
-    threshold_status: Annotated[tuple[Status, ...], Along("thresholds", may_be_empty=True)] = ()
-    categories: tuple[Count, ...] = ()
-    category_answers: Annotated[tuple[Count, ...] | None, Along("categories")] = None
-    lowest: int = 0
-
-
-@dataclass(frozen=True)
-class CalibrationDocument:
-    """What a file of ``fit --out`` holds."""
-
-    format: str
-    version: int
-    persons: Count | None
-    method: str
-    items: Annotated[tuple[ItemRow, ...], AtLeast(1)]
-    solution: Solution
-    warnings: tuple[str, ...]
-    warning_kinds: Annotated[tuple[WarningKind, ...] | None, Along("warnings")] = None
-    diagnostics: object = None
-    reading: Mapping[str, object] = field(default_factory=dict)
-    access: str = ""
-    discreet: str = ""
-    title: str | None = None
-    about: str = ""
-    choice: str = ""
-    model: NamedModel = "rasch"
-    se_method: str = ""
-    scale: Scale | None = None
-    degrees: Annotated[int, Within(1, 1 << 30)] | None = None
-    covariance: FloatArray | None = None
-    threshold_covariance: FloatArray | None = None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The items in their order."""
-        return tuple(row.item for row in self.items)
-
-    def read_estimate(self) -> Estimate:
-        """Return the estimate, or refuse numbers that do not belong together."""
-        rows = self.items
-        # An older file does not say of which kind its warnings are.
-        kinds = self.warning_kinds or (WarningKind.UNKNOWN,) * len(self.warnings)
-        values = {
-            "items": self.names,
-            "difficulty": _list_numbers(row.difficulty for row in rows),
-            "se": _list_numbers(row.se for row in rows),
-            "status": tuple(row.status for row in rows),
-            "answers": _list_counts(row.answers for row in rows),
-            "right": _list_counts(row.right for row in rows),
-            "steps": tuple(row.steps for row in rows),
-            "ladder": None if self.model == "rasch" else self._read_ladder(),
-            "warnings": tuple(map(FitWarning, kinds, self.warnings)),
-            **{name: getattr(self, name) for name in COPIED},
-        }
-        estimate: Estimate = read_as(Estimate, values, "the calibration")
-        return estimate
-
-    def _read_ladder(self) -> dict[str, Any]:
-        """Return the thresholds of items with steps."""
-        rows = self.items
-        counted = all(row.category_answers is not None for row in rows)
-        counts = [row.category_answers or () for row in rows]
-        return {
-            "value": pad_steps([_list_numbers(row.thresholds) for row in rows]),
-            "se": pad_steps([_list_numbers(row.threshold_se) for row in rows]),
-            "status": tuple(row.threshold_status for row in rows),
-            "covariance": self.threshold_covariance,
-            "categories": _pad_counts(counts) if counted else None,
-            "kept": tuple(row.categories for row in rows),
-            "lowest": rows[0].lowest,
-        }
-
-    def read_diagnostics(self) -> Diagnostics | None:
-        """Return what the answers say beyond the difficulties; None without answers."""
-        return None if self.diagnostics is None else read_diagnostics(self.diagnostics, self.names)
-
-
-#: What an estimate and its document call by the same name.
-COPIED = ("method", "choice", "model", "covariance", "solution", "persons", "degrees", "se_method")
-
-
-def _list_numbers(values: Iterable[float | None]) -> FloatArray:
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-
-
-def _list_counts(values: Iterable[int | None]) -> Int64Array | None:
-    listed = list(values)
-    return None if None in listed else np.array(listed, dtype=np.int64)
-
-
-def _pad_counts(rows: Sequence[Sequence[int]]) -> Int64Array:
-    """Return the answers in the categories of every item, 0 beyond its last one."""
-    return np.nan_to_num(pad_steps(rows), nan=0.0).astype(np.int64)
-
-
-def read_document(path: Path) -> CalibrationDocument:
-    """Return a calibration as it stands in its file; refuse another file or version."""
-    try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise BadResponses(f"{path} is damaged: it is not JSON ({error}).") from error
-    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
-        raise BadUsage(f"{path} is no calibration of `discreet fit --out`: its format is not ours.")
-    if plain.get("version") not in READ_VERSIONS:
-        raise BadUsage(
-            f"{path} has version {plain.get('version')}; this version of discreet reads "
-            f"{READ_VERSIONS[0]} to {READ_VERSIONS[-1]}."
-        )
-    if plain.get("model", "rasch") not in MODELS:
-        raise BadUsage(
-            f"{path} is a calibration of the model {plain['model']}, but this version of "
-            f"discreet reads those of {', '.join(MODELS)}; use the version that wrote it."
-        )
-    with explaining_damage(path):
-        document: CalibrationDocument = read_as(CalibrationDocument, plain, "the calibration")
-        return document
-
-
-@contextmanager
-def explaining_damage(path: Path) -> Iterator[None]:
-    """Say that a calibration is damaged where something in it has not the declared form."""
-    try:
-        yield
-    except SchemaError as error:
-        raise BadResponses(
-            f"{path} is damaged: {error}. Write it again with `discreet fit --out`."
-        ) from error
+def list_thresholds(estimate: Estimate) -> list[dict[str, Any]]:
+    """Return the thresholds of every item and their standard errors."""
+    rows = zip(estimate.steps, estimate.thresholds, estimate.threshold_se, strict=True)
+    return [
+        {"thresholds": value[:most].tolist(), "threshold_se": se[:most].tolist()}
+        for most, value, se in rows
+    ]

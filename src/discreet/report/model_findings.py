@@ -5,58 +5,117 @@ In: diagnostics. Out: findings, for ``findings.py`` to gather.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from discreet.items.mislabelled import weak_items
+from discreet.items.tables import MEASURED
 from discreet.persons.measures import HalvesTest
+from discreet.results import limits
 from discreet.results.estimate import Estimate
-from discreet.results.limits import (
-    ANDERSEN_LEVEL,
-    CONTRAST_ALARM,
-    CONTRAST_CLEAR,
-    CONTRAST_FAR,
-    CONTRAST_SEEN,
-    ENDS_APART,
-    ENDS_DIFFER,
-    FEW_IN_CATEGORY,
-    FEWEST_PERSONS,
-    FIT_HIGH,
-    MISFIT_SHARE,
-    NAMED,
-    REVERSED_SHARE,
-    SURE_T,
-    Finding,
-    Severity,
-    say_test,
-)
+from discreet.tabular import AnalysisTable
 from discreet.text import count_of, minus, name_some
 from discreet.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from discreet.items.dimensionality import Dimensionality
-    from discreet.report.summary import Diagnostics
+    from discreet.items.mislabelled import Suspect
+    from discreet.items.summary import Diagnostics
     from discreet.results.estimate import Estimate
+
+
+class Severity(IntEnum):
+    """How much a finding matters, and the word that a page has for it."""
+
+    ALARM = 0, "alarm"
+    SERIOUS = 1, "serious"
+    LOOK = 2, "worth a look"
+    word: str
+
+    def __new__(cls, rank: int, word: str) -> Self:
+        self = int.__new__(cls, rank)
+        self._value_, self.word = rank, word
+        return self
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong: what was found and what to do.
+
+    ``consequences`` are other findings that this one may explain.
+    """
+
+    severity: Severity
+    title: str
+    found: str
+    advice: str
+    consequences: tuple[Finding, ...] = ()
+
+
+def say_reliability(value: float | None) -> str:
+    """Write a reliability; below 0, where errors exceed the differences, it says no more than 0."""
+    if value is None:
+        return "–"
+    return f"{value:.2f}" if value >= 0 else "0 (errors exceed the differences)"
+
+
+def say_test(statistic: float, degrees: int, p_value: float) -> str:
+    """Write a chi-squared test as findings do."""
+    chance = "below 0.0001" if p_value < 1e-4 else f"{p_value:.4f}"
+    return f"chi-squared {statistic:.1f} with {degrees} degrees of freedom, p {chance}"
 
 
 def check_enough_persons(estimate: Estimate, diagnostics: Diagnostics | None) -> Iterator[Finding]:
     """Say whether there are too few persons for any test of the model."""
     persons = estimate.persons if diagnostics is None else diagnostics.measured
-    if persons is None or persons >= FEWEST_PERSONS:
+    if persons is None or persons >= limits.FEWEST_PERSONS:
         return
-    counted = "persons" if diagnostics is None else diagnostics.words.measured
+    counted = "persons" if diagnostics is None else words_of(diagnostics).measured
     yield Finding(
         Severity.ALARM,
         f"Too few persons to judge: {persons}",
-        f"Number of {counted}: {persons}. Below {FEWEST_PERSONS} a test of the model misses almost "
-        "everything, so that nothing here means that the model holds.",
-        f"Collect answers of at least {FEWEST_PERSONS} persons, better of 100, before you rely on "
-        "these items.",
+        f"Number of {counted}: {persons}. Below {limits.FEWEST_PERSONS} a test of the model misses "
+        "almost everything, so that nothing here means that the model holds.",
+        f"Collect answers of at least {limits.FEWEST_PERSONS} persons, better of 100, before you "
+        "rely on these items.",
     )
+
+
+def tell_suspects(suspects: Sequence[Suspect]) -> Iterator[Finding]:
+    """Say in plain words which items look mislabelled, if any do."""
+    if not suspects:
+        return
+    names = [f"{item} ({minus(f'{slope:.1f}')} ± {se:.1f})" for item, slope, se, _ in suspects]
+    false = sum(1 - probability for *_, probability in suspects)
+    verb = "looks" if len(suspects) == 1 else "look"
+    yield Finding(
+        Severity.SERIOUS,
+        f"{count_of(len(suspects))} {verb} mislabelled: wrong more often where persons are abler",
+        f"Discrimination (1 is what the model says) below zero: {name_some(names, limits.NAMED)}. "
+        f"Expected false alarms: {false:.1f}.",
+        "Check the answer key of these items, then their wording: an item may be worded the other "
+        "way round. Correct or drop them and calibrate again.",
+    )
+
+
+def weak_items(estimate: Estimate, diagnostics: Diagnostics) -> dict[int, float]:
+    """Items that hardly correlate with ability, although enough persons answered them.
+
+    Those that look mislabelled are told of apart.
+    """
+    suspects = {row[0] for row in diagnostics.mislabelled}
+    return {
+        index: value
+        for index, value in enumerate(diagnostics.point_measure)
+        if value is not None
+        and value < limits.WEAK_CORRELATION
+        and estimate.items[index] not in suspects
+        and (estimate.answers is None or estimate.answers[index] >= limits.ENOUGH_ANSWERS)
+    }
 
 
 def list_reversed(estimate: Estimate, diagnostics: Diagnostics) -> dict[int, float]:
@@ -65,14 +124,15 @@ def list_reversed(estimate: Estimate, diagnostics: Diagnostics) -> dict[int, flo
     return {
         index: value
         for index, value in weak_items(estimate, diagnostics).items()
-        if value < -SURE_T / (diagnostics.measured if answers is None else answers[index]) ** 0.5
+        if value
+        < -limits.SURE_T / (diagnostics.measured if answers is None else answers[index]) ** 0.5
     }
 
 
 def has_many_reversed(estimate: Estimate, diagnostics: Diagnostics) -> bool:
     """Say whether so many items run against the others that every ability is distorted."""
     number = len(list_reversed(estimate, diagnostics)) + len(diagnostics.mislabelled)
-    return number >= REVERSED_SHARE * max(int(estimate.estimated.sum()), 1)
+    return number >= limits.REVERSED_SHARE * max(int(estimate.estimated.sum()), 1)
 
 
 def check_reversed(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
@@ -87,7 +147,7 @@ def check_reversed(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Fin
     yield Finding(
         Severity.SERIOUS,
         f"{count_of(len(names))} {verb} against the others: probably worded the other way round",
-        f"Their answers correlate negatively with ability: {name_some(labels, NAMED)}.",
+        f"Their answers correlate negatively with ability: {name_some(labels, limits.NAMED)}.",
         f"Check the {first} and the wording first. Turn such items round (--reverse "
         f"{','.join(names)}) and calibrate again. Until then they distort every ability and every "
         "other test.",
@@ -96,14 +156,18 @@ def check_reversed(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Fin
 
 def _judge_dimensions(dimensions: Dimensionality) -> Severity | None:
     """Say how much the first component matters; None where chance explains it."""
-    if not dimensions.beyond_chance:
+    if dimensions.eigenvalue[0] <= dimensions.limit[0]:
         return None
     times = dimensions.eigenvalue[0] / dimensions.expected[0]
-    believed = dimensions.correlation is not None and times >= CONTRAST_SEEN
+    believed = dimensions.correlation is not None and times >= limits.CONTRAST_SEEN
     together = dimensions.correlation if believed and dimensions.correlation is not None else 1.0
-    if times >= CONTRAST_ALARM or together < ENDS_APART:
+    if times >= limits.CONTRAST_ALARM or together < limits.ENDS_APART:
         return Severity.ALARM
-    return Severity.SERIOUS if times >= CONTRAST_FAR or together < ENDS_DIFFER else Severity.LOOK
+    return (
+        Severity.SERIOUS
+        if times >= limits.CONTRAST_FAR or together < limits.ENDS_DIFFER
+        else Severity.LOOK
+    )
 
 
 DIMENSION_TITLES = {
@@ -119,7 +183,7 @@ def check_dimensions(diagnostics: Diagnostics) -> Iterator[Finding]:
     severity = None if dimensions is None else _judge_dimensions(dimensions)
     if dimensions is None or severity is None:
         return
-    small = dimensions.eigenvalue[0] / dimensions.expected[0] < CONTRAST_CLEAR
+    small = dimensions.eigenvalue[0] / dimensions.expected[0] < limits.CONTRAST_CLEAR
     remarks = [
         " That is beyond chance, but small: one score will do for most purposes." if small else "",
         ""
@@ -171,7 +235,7 @@ def check_errors(diagnostics: Diagnostics) -> Iterator[Finding]:
 
 def check_equal(diagnostics: Diagnostics) -> Iterator[Finding]:
     """Say whether persons with low and high scores find the same items hard."""
-    if diagnostics.andersen is None or diagnostics.andersen[2] >= ANDERSEN_LEVEL:
+    if diagnostics.andersen is None or diagnostics.andersen[2] >= limits.ANDERSEN_LEVEL:
         return
     yield Finding(
         Severity.LOOK,
@@ -193,12 +257,12 @@ def say_split(diagnostics: Diagnostics) -> str:
 def say_left_out(diagnostics: Diagnostics, test: str) -> str:
     """Say which items a test could not compare; empty where it compared all."""
     items = diagnostics.left_out.get(test, ())
-    return f" The test is without {name_some(items, NAMED)}." if items else ""
+    return f" The test is without {name_some(items, limits.NAMED)}." if items else ""
 
 
 def check_halves(diagnostics: Diagnostics) -> Iterator[Finding]:
     """Say whether the easier and the harder half measure the same."""
-    if diagnostics.martin_loef is None or diagnostics.martin_loef[2] >= ANDERSEN_LEVEL:
+    if diagnostics.martin_loef is None or diagnostics.martin_loef[2] >= limits.ANDERSEN_LEVEL:
         return
     yield Finding(
         Severity.LOOK,
@@ -212,7 +276,7 @@ def check_halves(diagnostics: Diagnostics) -> Iterator[Finding]:
 def check_distances(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
     """Say of a rating scale whether items share the distances between their steps."""
     test = diagnostics.step_models
-    if estimate.model != "rating-scale" or test is None or test[2] >= ANDERSEN_LEVEL:
+    if estimate.model != "rating-scale" or test is None or test[2] >= limits.ANDERSEN_LEVEL:
         return
     yield Finding(
         Severity.LOOK,
@@ -228,9 +292,9 @@ def check_misfits(diagnostics: Diagnostics) -> Iterator[Finding]:
     count = diagnostics.misfitting or 0
     share = count / max(diagnostics.measured, 1)
     simulated = bool(diagnostics.replications)
-    if share <= (0 if simulated else MISFIT_SHARE):
+    if share <= (0 if simulated else limits.MISFIT_SHARE):
         return
-    limit = "its simulated limit" if simulated else f"{FIT_HIGH:g} by more than chance"
+    limit = "its simulated limit" if simulated else f"{limits.FIT_HIGH:g} by more than chance"
     yield Finding(
         Severity.LOOK,
         f"{count_of(count, 'person')} answered unexpectedly",
@@ -255,8 +319,6 @@ class AnswerWords:
         What to look for in items that are answered unpredictably.
     direction
         What to do first about an item that does not go along with the ability.
-    items, misfits
-        What the tables of items and of persons with unexpected answers are about.
     model
         What was estimated, and who proposed it.
     alpha
@@ -269,8 +331,6 @@ class AnswerWords:
     measured: str
     noise: str
     direction: str
-    items: str
-    misfits: str
     model: str
     alpha: str
 
@@ -279,13 +339,9 @@ RIGHT_WRONG = AnswerWords(
     number="difficulty",
     numbers="difficulties",
     extremes="everything right or everything wrong",
-    measured="persons with right and wrong answers",
+    measured=MEASURED[0],
     noise="Look for guessing, unclear wording, a wrong key or a second skill.",
     direction="Check the answer key first: a wrong key makes it negative.",
-    items="Difficulties in logits, harder is larger; infit and outfit are 1 and the discrimination "
-    "is 1 where the model holds.",
-    misfits="Wrong where they should be right, or right where they should be wrong: look for "
-    "guessing, carelessness, copied or lost answers.",
     model="Item difficulties of the Rasch model (Rasch, 1960)",
     alpha="KR-20 (alpha)",
 )
@@ -293,16 +349,11 @@ PARTIAL_CREDIT = AnswerWords(
     number="location",
     numbers="locations",
     extremes="the lowest or the highest score",
-    measured="persons with neither the lowest nor the highest score",
+    measured=MEASURED[1],
     noise="Look for unclear wording, categories that are understood differently, wrong coding or a "
     "second skill.",
     direction="Check the coding first: an item that is worded the other way round makes it "
     "negative (--reverse).",
-    items="The difficulty is the item's location in logits, the mean of its thresholds, harder is "
-    "larger; the score is the sum of the answers; infit and outfit are 1 and the discrimination is "
-    "1 where the model holds.",
-    misfits="Low where they should be high, or high where they should be low: look for "
-    "carelessness, answers all in one column, copied or lost answers.",
     model="Thresholds of the partial credit model (Masters, 1982)",
     alpha="Cronbach's alpha",
 )
@@ -318,6 +369,16 @@ MODEL_WORDS = {
 def words_for(estimate: Estimate) -> AnswerWords:
     """Return the words for an estimate."""
     return MODEL_WORDS[estimate.model] if estimate.has_steps else RIGHT_WRONG
+
+
+def words_of(diagnostics: Diagnostics) -> AnswerWords:
+    """Return the words for the answers behind diagnostics."""
+    return PARTIAL_CREDIT if diagnostics.shares else RIGHT_WRONG
+
+
+def find_kept(diagnostics: Diagnostics, name: str) -> AnalysisTable | None:
+    """Return a table that diagnostics keep; None where there is no such table."""
+    return next((table for table in diagnostics.tables if table.name == name), None)
 
 
 def check_threshold_order(estimate: Estimate) -> Iterator[Finding]:
@@ -339,8 +400,9 @@ def check_threshold_order(estimate: Estimate) -> Iterator[Finding]:
     yield Finding(
         Severity.LOOK,
         title,
-        f"Around {name_some(names, NAMED)}.{beyond} The category between two such thresholds is "
-        "nowhere the most likely one: wherever it is likely, a neighbour is likelier.",
+        f"Around {name_some(names, limits.NAMED)}.{beyond} The category between two such "
+        "thresholds is nowhere the most likely one: wherever it is likely, a neighbour is "
+        "likelier.",
         "That alone is no fault: it says that few persons are in the category, not that the "
         "categories are in the wrong order or that the item does not fit. Look whether the mean "
         "ability rises from category to category and whether the curves fit. If they do, leave it; "
@@ -359,7 +421,7 @@ def list_disordered(estimate: Estimate) -> list[Disordered]:
     with np.errstate(invalid="ignore"):
         falls = np.diff(value, axis=1)
         item, step = np.nonzero(falls < 0)
-        sure = falls / _difference_errors(estimate) < -SURE_T
+        sure = falls / _difference_errors(estimate) < -limits.SURE_T
     return [
         (i, k + 1, float(-falls[i, k]), bool(sure[i, k]))
         for i, k in zip(item.tolist(), step.tolist(), strict=True)
@@ -406,8 +468,8 @@ def check_rare(estimate: Estimate) -> Iterator[Finding]:
     ]
     yield Finding(
         Severity.LOOK,
-        f"{_count(len(rare))} with fewer than {FEW_IN_CATEGORY} answers",
-        f"Few are in {name_some(rare, NAMED)}. The thresholds beside a category rest on the "
+        f"{_count(len(rare))} with fewer than {limits.FEW_IN_CATEGORY} answers",
+        f"Few are in {name_some(rare, limits.NAMED)}. The thresholds beside a category rest on the "
         "persons in it, and are known only roughly.",
         "Collect answers of persons who would choose it, or merge it with a neighbour of similar "
         "meaning (--merge ITEM:A+B) and compare the fit.",
@@ -423,13 +485,13 @@ def list_rare(estimate: Estimate) -> list[tuple[int, int, int]]:
         (int(ladder.categories[item, category]), item, label)
         for item, labels in enumerate(ladder.labels)
         for category, label in enumerate(labels)
-        if estimate.estimated[item] and ladder.categories[item, category] < FEW_IN_CATEGORY
+        if estimate.estimated[item] and ladder.categories[item, category] < limits.FEW_IN_CATEGORY
     ]
 
 
 def check_averages(diagnostics: Diagnostics) -> Iterator[Finding]:
     """Say which categories have persons who are no abler than those in the category below."""
-    table = diagnostics.find_table("categories")
+    table = find_kept(diagnostics, "categories")
     falls = [] if table is None else list_falls(table.columns)
     if not falls:
         return
@@ -441,7 +503,7 @@ def check_averages(diagnostics: Diagnostics) -> Iterator[Finding]:
     yield Finding(
         Severity.SERIOUS if any(fall[-1] for fall in falls) else Severity.LOOK,
         f"{_count(len(falls))} with persons no abler than those one category lower",
-        f"Mean ability in logits: {name_some(names, NAMED)}.",
+        f"Mean ability in logits: {name_some(names, limits.NAMED)}.",
         "A higher category should stand for more of what is measured. Check the coding first (an "
         "item that is worded the other way round needs --reverse), then whether persons understand "
         "the categories as meant. Where few are in a category it may be chance; otherwise merge "
@@ -465,7 +527,7 @@ def list_falls(columns: Mapping[str, list[Any]]) -> list[Fall]:
         if row[2] is not None and np.isfinite(row[2])
     ]
     return [
-        (low[0], low[1], high[1], low[2], high[2], min(low[3], high[3]) >= FEW_IN_CATEGORY)
+        (low[0], low[1], high[1], low[2], high[2], min(low[3], high[3]) >= limits.FEW_IN_CATEGORY)
         for low, high in pairwise(rows)
         if low[0] == high[0] and high[2] <= low[2]
     ]

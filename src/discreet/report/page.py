@@ -10,7 +10,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,30 +19,80 @@ from discreet.errors import BadUsage
 from discreet.html import HtmlColumn, write_page
 from discreet.items.curves import observed_curve
 from discreet.items.distractors import Distractors
+from discreet.items.summary import Diagnostics
+from discreet.report import drawings
 from discreet.report.diagnosis import Diagnosis, diagnose_test
-from discreet.report.drawings import (
-    draw_categories,
-    draw_contrast,
-    draw_curve,
-    draw_differences,
-    draw_difficulties,
-    draw_fit,
-    draw_information,
-    draw_options,
-    draw_scalogram,
-    draw_thresholds,
-    draw_wright,
+from discreet.report.model_findings import (
+    Finding,
+    Severity,
+    check_enough_persons,
+    say_reliability,
+    words_for,
+    words_of,
 )
-from discreet.report.model_findings import check_enough_persons, words_for
 from discreet.report.paper import PaperTable, tabulate_paper_items, write_methods
-from discreet.report.summary import Diagnostics
-from discreet.report.tables import COLUMN_WORDS, AnalysisTable, ColumnText
 from discreet.report.tests import UNTESTED
 from discreet.results.estimate import Estimate
-from discreet.results.limits import FEWEST_PERSONS, Finding, Severity, say_reliability
+from discreet.results.limits import FEWEST_PERSONS
 from discreet.results.thresholds import THRESHOLD_COLUMNS
 from discreet.scales.reported import Scale
+from discreet.tabular import AnalysisTable
 from discreet.text import count_of, isolate, minus
+
+
+class ColumnText(NamedTuple):
+    """How a column is shown: its title, its digits, and what it means."""
+
+    title: str
+    digits: int = 2
+    meaning: str = ""
+
+
+#: Columns whose name alone does not say it, or whose digits are not two.
+COLUMN_WORDS = {
+    "difficulty": ColumnText("difficulty", 2, "logits; harder is larger"),
+    "se": ColumnText("SE", 2, "standard error"),
+    "lower": ColumnText("95% from"),
+    "upper": ColumnText("to"),
+    "infit": ColumnText("infit", 2, "mean square; 1 is expected"),
+    "infit_t": ColumnText("infit t", 1, "standardised; beyond 2 hardly chance"),
+    "outfit": ColumnText("outfit", 2, "mean square; 1 is expected"),
+    "outfit_t": ColumnText("outfit t", 1, "standardised; beyond 2 hardly chance"),
+    "infit_low": ColumnText("infit from", 2, "lowest when the model holds (simulated)"),
+    "infit_high": ColumnText("to", 2, "highest when the model holds (simulated)"),
+    "outfit_low": ColumnText("outfit from", 2, "lowest when the model holds (simulated)"),
+    "outfit_high": ColumnText("to", 2, "highest when the model holds (simulated)"),
+    "outfit_bounded": ColumnText("outfit, bounded", 2, "no answer counts for more than 9"),
+    "outfit_bounded_t": ColumnText("bounded t", 1, "standardised; beyond 2 hardly chance"),
+    "outfit_without_one": ColumnText("without one", 2, "outfit without the most unexpected answer"),
+    "point_measure": ColumnText("corr.", 2, "of the answer with ability"),
+    "point_measure_expected": ColumnText("expected", 2, "what the correlation is by the model"),
+    "discrimination": ColumnText("discr.", 2, "slope as a multiple of the model's; 1 is expected"),
+    "p_value": ColumnText("p", 4),
+    "p_adjusted": ColumnText("adjusted p", 4, "for the number of comparisons"),
+    "ets": ColumnText("ETS", 2, "A negligible, B moderate, C large"),
+    "focal": ColumnText("for group"),
+    "reference": ColumnText("compared with"),
+    "group": ColumnText("by"),
+    "q3": ColumnText("Q3", 2, "correlation of the residuals"),
+    "excess": ColumnText("above the mean", 2, "correlation of the residuals, less the mean one"),
+    "other": ColumnText("other item"),
+    "degrees": ColumnText("df"),
+    "scaled_difficulty": ColumnText("scaled"),
+    "scaled_ability": ColumnText("scaled"),
+    "scaled_se": ColumnText("scaled SE"),
+    "threshold": ColumnText("threshold", 2, "logits"),
+    "share": ColumnText("share", 3, "of the answers to the item"),
+    "answers_without_extremes": ColumnText(
+        "without extremes", 2, "answers of persons with neither the lowest nor the highest score"
+    ),
+    "mean_ability": ColumnText("mean ability", 2, "of the persons in the category"),
+    "expected_ability": ColumnText("expected", 2, "what the mean ability is by the model"),
+    "name": ColumnText("test"),
+    "found": ColumnText("what was found"),
+    "advice": ColumnText("what to do"),
+}
+
 
 #: Dependent pairs shown.
 PAIRS = 12
@@ -85,7 +135,7 @@ def write_steward_page(
     estimate
         The calibration.
     diagnostics
-        From :func:`discreet.report.summary.diagnose`; without it the report says nothing
+        From :func:`discreet.items.summary.diagnose`; without it the report says nothing
         about persons and fit.
     title
         The headline.
@@ -115,6 +165,7 @@ def list_report_values(
 ) -> dict[str, Any]:
     """Return everything that the template of the report shows, words, tables and pictures."""
     estimate, diagnostics = test.estimate, test.statistics
+    options = None if diagnostics is None else diagnostics.distractors
     return {
         "title": title,
         "summary": _summarise(test),
@@ -123,7 +174,8 @@ def list_report_values(
         "findings": test.findings,
         "too_few": _say_too_few(test),
         "checked": _say_checked(test),
-        "boxes": _facts(estimate, diagnostics) | _scale_fact(scale),
+        "boxes": _facts(estimate, diagnostics)
+        | ({} if scale is None else {"scaled": minus(str(scale))}),
         "remark": _remark(diagnostics),
         "items": len(estimate.items),
         "simulated": diagnostics is not None and diagnostics.replications > 0,
@@ -136,10 +188,10 @@ def list_report_values(
         **{name: _show(test, name, columns, scale) for name, columns in SHOWN.items()},
         "scores": _show(test, "raw_scores", SCORE_COLUMNS, scale),
         "pairs": _pair_columns(diagnostics),
-        "options": _option_columns(diagnostics),
-        "keyed": _count_keyed(diagnostics),
-        "dimensions": _dimension_columns(diagnostics),
-        "ends": _end_columns(diagnostics),
+        "options": [] if options is None else _option_columns(options),
+        "keyed": 0 if options is None else len(set(options.item)),
+        "dimensions": _dimension_columns(test),
+        "ends": _end_columns(test),
         "methods": write_methods(test, about),
         "computed": _computed(estimate),
         "notes": _notes(estimate, diagnostics),
@@ -218,7 +270,7 @@ def _facts(estimate: Estimate, diagnostics: Diagnostics | None) -> dict[str, str
         for label, value in (
             ("person reliability", diagnostics.reliability),
             ("item reliability", diagnostics.item_reliability),
-            (diagnostics.words.alpha, diagnostics.alpha),
+            (words_of(diagnostics).alpha, diagnostics.alpha),
         ):
             if value is not None:
                 facts[label] = say_reliability(value).partition(" ")[0]
@@ -237,30 +289,33 @@ def _remark(diagnostics: Diagnostics | None) -> str:
 
 def _pictures(test: Diagnosis) -> dict[str, Any]:
     pictures: dict[str, Any] = {
-        "difficulties": test.difficulties and draw_difficulties(test.difficulties),
-        "wright": test.wright and draw_wright(test.wright),
-        "infit": test.infit and draw_fit(test.infit),
-        "outfit": test.outfit and draw_fit(test.outfit),
-        "contrast": test.contrast and draw_contrast(test.contrast),
-        "choices": test.options and [(one.item, draw_options(one)) for one in test.options],
+        "difficulties": test.difficulties and drawings.draw_difficulties(test.difficulties),
+        "wright": test.wright and drawings.draw_wright(test.wright),
+        "infit": test.infit and drawings.draw_fit(test.infit),
+        "outfit": test.outfit and drawings.draw_fit(test.outfit),
+        "contrast": test.contrast and drawings.draw_contrast(test.contrast),
+        "choices": test.options
+        and [(one.item, drawings.draw_options(one)) for one in test.options],
         "scalogram": test.statistics
         and test.statistics.scalogram
-        and draw_scalogram(test.statistics.scalogram),
+        and drawings.draw_scalogram(test.statistics.scalogram),
         "differences": [
-            (f"{one.focal} compared with {one.reference} ({one.column})", draw_differences(one))
+            (
+                f"{one.focal} compared with {one.reference} ({one.column})",
+                drawings.draw_differences(one),
+            )
             for one in test.differences or ()
         ],
-        "curves": test.curves and [(curve.item, draw_curve(curve)) for curve in test.curves],
-        "threshold_map": test.thresholds and draw_thresholds(test.thresholds),
+        "curves": test.curves
+        and [(curve.item, drawings.draw_curve(curve)) for curve in test.curves],
+        "threshold_map": test.thresholds and drawings.draw_thresholds(test.thresholds),
         "category_curves": [
-            (curve.item, draw_categories(curve)) for curve in test.curves or () if curve.shares
+            (curve.item, drawings.draw_categories(curve))
+            for curve in test.curves or ()
+            if curve.shares
         ],
     }
-    return {**pictures, "information": draw_information(test.information, test.most_error)}
-
-
-def _scale_fact(scale: Scale | None) -> dict[str, str]:
-    return {} if scale is None else {"scaled": minus(str(scale))}
+    return {**pictures, "information": drawings.draw_information(test.information, test.most_error)}
 
 
 def _show(
@@ -346,17 +401,8 @@ def _pair_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
     return [HtmlColumn(name, cells, 2) for name, cells in columns]
 
 
-def _count_keyed(diagnostics: Diagnostics | None) -> int:
-    if diagnostics is None or diagnostics.distractors is None:
-        return 0
-    return len(set(diagnostics.distractors.item))
-
-
-def _option_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
+def _option_columns(options: Distractors) -> list[HtmlColumn]:
     """Show every option; of very many only those that are flagged."""
-    if diagnostics is None or diagnostics.distractors is None:
-        return []
-    options = diagnostics.distractors
     is_long = len(options.item) > OPTIONS
     return show_options(options, options.flagged if is_long else range(len(options.item)))
 
@@ -380,11 +426,11 @@ def show_options(options: Distractors, rows: Sequence[int]) -> list[HtmlColumn]:
     )
 
 
-def _dimension_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
-    if diagnostics is None or diagnostics.dimensionality is None:
+def _dimension_columns(test: Diagnosis) -> list[HtmlColumn]:
+    if "dimensions" not in test.tables:
         return []
     return _make_columns(
-        diagnostics.dimensionality.to_dict(),
+        test.tables["dimensions"].columns,
         ("component", "component"),
         ("eigenvalue", "worth in items", 2, "eigenvalue"),
         ("expected", "by chance", 2, "mean over simulated answers"),
@@ -393,33 +439,31 @@ def _dimension_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
     )
 
 
-def _end_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
+def _end_columns(test: Diagnosis) -> list[HtmlColumn]:
     """Show both ends of the first contrast; what lies between says little."""
-    if diagnostics is None or diagnostics.dimensionality is None:
+    if "contrast" not in test.tables:
         return []
-    columns = diagnostics.dimensionality.contrast.to_dict()
+    columns = test.tables["contrast"].columns
     if len(columns["item"]) > 2 * PAIRS:
         columns = {name: [*some[:PAIRS], *some[-PAIRS:]] for name, some in columns.items()}
-    return [HtmlColumn(name, columns[name], 2) for name in ("item", "loading", "difficulty")]
+    return _make_columns(columns, *((name, name, 2) for name in ("item", "loading", "difficulty")))
 
 
 def _computed(estimate: Estimate) -> dict[str, str]:
+    done = estimate.solution
     return {
         "program": f"discreet {__version__}",
         **({"model": estimate.model} if estimate.has_steps else {}),
         "method": estimate.method,
-        "solver": estimate.solution.solver,
-        **_effort(estimate),
+        "solver": done.solver,
+        # Numbers that were only read, or moved, took no solver.
+        **(
+            {"iterations": f"{done.iterations:,}", "residual": f"{done.residual:.2g}"}
+            if done.iterations
+            else {}
+        ),
         "Python, numpy": f"{platform.python_version()}, {np.__version__}",
     }
-
-
-def _effort(estimate: Estimate) -> dict[str, str]:
-    """Say what a solver did; numbers that were only read, or moved, took none."""
-    done = estimate.solution
-    if not done.iterations:
-        return {}
-    return {"iterations": f"{done.iterations:,}", "residual": f"{done.residual:.2g}"}
 
 
 def _notes(estimate: Estimate, diagnostics: Diagnostics | None) -> list[str]:
@@ -464,8 +508,8 @@ def _list_sheets(test: Diagnosis, diagnostics: Diagnostics) -> Iterator[dict[str
             "item": item,
             "facts": _list_facts(test, numbers, index),
             "remarks": test.remarks[index],
-            "curve": curve and draw_curve(curve),
-            "categories": curve and curve.shares and draw_categories(curve),
+            "curve": curve and drawings.draw_curve(curve),
+            "categories": curve and curve.shares and drawings.draw_categories(curve),
             "options": show_options(options, chosen) if options is not None and chosen else [],
             "groups": _select_rows(test, "groups", item),
             "partners": [

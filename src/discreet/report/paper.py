@@ -18,13 +18,13 @@ from typing import Any
 
 from discreet import __version__
 from discreet.errors import MissingExtra
+from discreet.items.summary import Diagnostics
 from discreet.models.methods import METHOD_WORDS, OTHER_WORDS
 from discreet.report.diagnosis import Diagnosis
-from discreet.report.findings import say_limits
-from discreet.report.model_findings import words_for
-from discreet.report.summary import Diagnostics
+from discreet.report.findings import find_limits, say_limits
+from discreet.report.model_findings import say_reliability, words_for, words_of
 from discreet.results.estimate import Estimate, Status
-from discreet.results.limits import DEPENDENT, DEPENDENT_NEGLIGIBLE, say_reliability
+from discreet.results.limits import DEPENDENT, DEPENDENT_NEGLIGIBLE
 from discreet.text import count_of, markdown_text, minus, name_some
 
 WARNING = "Confidential: computed from answers of persons without privacy protection."
@@ -73,6 +73,8 @@ def tabulate_paper_items(test: Diagnosis) -> PaperTable:
     ends = zip(columns["lower"], columns["upper"], strict=True)
     cells["95% CI"] = [_interval(low, high) for low, high in ends]
     note = f"b = {words_for(estimate).number} in logits; M = mean score."
+    if diagnostics is not None and diagnostics.is_weighted:
+        note += " n and M are those of the sample; all else is weighted."
     if diagnostics is not None:
         for name in ("infit", "outfit"):
             cells[name.capitalize()] = _mark_fit(diagnostics, name)
@@ -88,7 +90,7 @@ def _mark_fit(diagnostics: Diagnostics, name: str) -> list[str]:
     """Return mean squares with a star where they are beyond their limits."""
     marked = []
     for index, value in enumerate(getattr(diagnostics, name)):
-        low, high = diagnostics.find_limits(name, index)
+        low, high = find_limits(diagnostics, name, index)
         star = "*" if value is not None and not low <= value <= high else ""
         marked.append(f"{_number(value)}{star}")
     return marked
@@ -114,10 +116,12 @@ def _tabulate_tests(test: Diagnosis) -> PaperTable:
         "df": ["" if columns["degrees"][i] is None else str(columns["degrees"][i]) for i in rows],
         "p": [_chance(columns["p_value"][i]) for i in rows],
     }
+    is_weighted = test.statistics is not None and test.statistics.is_weighted
+    design = ", corrected for the sampling design" * is_weighted
     note = (
-        "Andersen, Martin-Löf and steps: chi-squared. Dimensionality: first eigenvalue of the "
-        "residuals. Dependence: largest Q3 above the mean. Fit: largest mean square of an item, "
-        "share of persons with unexpected answers."
+        f"Andersen, Martin-Löf and steps: chi-squared{design}. Dimensionality: first eigenvalue "
+        "of the residuals. Dependence: largest Q3 above the mean. Fit: largest mean square of an "
+        "item, share of persons with unexpected answers. Groups: items that differ."
     )
     return _assemble("Tests of the Model", cells, note)
 
@@ -150,7 +154,7 @@ def _number(value: float | None, *, bounded: bool = False) -> str:
     """Write a number with two digits; one that cannot exceed 1 without its zero."""
     if value is None or not isfinite(value):
         return "–"
-    text = f"{value:.2f}"
+    text = f"{value:.2f}".replace("-0.00", "0.00")
     return minus(text.replace("0.", ".", 1) if bounded and abs(value) < 1 else text)
 
 
@@ -215,6 +219,8 @@ def write_word_tables(path: Path, test: Diagnosis, about: str = "") -> None:
     for number, table in enumerate(list_paper_tables(test), 1):
         document.add_paragraph().add_run(f"Table {number}").bold = True
         document.add_paragraph().add_run(table.title).italic = True
+        for heading in document.paragraphs[-2:]:
+            heading.paragraph_format.keep_with_next = True
         _add_word_table(document, table)
         note = document.add_paragraph()
         note.add_run("Note. ").italic = True
@@ -222,31 +228,47 @@ def write_word_tables(path: Path, test: Diagnosis, about: str = "") -> None:
     document.save(str(path))
 
 
-def _add_word_table(document: Any, table: PaperTable) -> None:
-    """Add a table with lines above and below the heads, and at the end."""
-    from docx.enum.text import WD_ALIGN_PARAGRAPH
+#: Heads of columns that are read as text, at the left.
+TEXTS = NAMES | {"Test"}
+#: Rows of a table up to which it stays on one page; inches of a page, a letter, beside a column.
+ONE_PAGE, PAGE, LETTER, BESIDE = 25, 6.0, 0.075, 0.2
 
-    grid = document.add_table(rows=1 + len(table.rows), cols=len(table.heads))
-    for number, cells in enumerate((table.heads, *table.rows)):
+
+def _add_word_table(document: Any, table: PaperTable) -> None:
+    """Add a table with lines above and below the heads, and at the end.
+
+    Columns are as wide as their longest cell. A short table stays on one page; of a long one, the
+    last row stays with the note, and the heads are repeated.
+    """
+    from docx.enum.text import WD_ALIGN_PARAGRAPH
+    from docx.oxml import OxmlElement
+    from docx.shared import Inches
+
+    lines = (table.heads, *table.rows)
+    grid = document.add_table(rows=len(lines), cols=len(table.heads))
+    grid.autofit = False
+    longest = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    inches = [BESIDE + LETTER * letters for letters in longest]
+    widths = [Inches(width * min(1.0, PAGE / sum(inches))) for width in inches]
+    for column, width in zip(grid.columns, widths, strict=True):
+        column.width = width
+    for number, cells in enumerate(lines):
         row = grid.rows[number]
+        row._tr.get_or_add_trPr().append(OxmlElement("w:cantSplit"))
         for column, text in enumerate(cells):
+            row.cells[column].width = widths[column]
             paragraph = row.cells[column].paragraphs[0]
             paragraph.paragraph_format.space_after = 0
+            is_kept = len(lines) <= ONE_PAGE or number in (0, len(lines) - 1)
+            paragraph.paragraph_format.keep_with_next = is_kept
             paragraph.add_run(text).italic = number == 0 and text in LETTERS
-            if column:
+            if table.heads[column] not in TEXTS:
                 paragraph.alignment = WD_ALIGN_PARAGRAPH.RIGHT
-    _repeat_heads(grid.rows[0])
+    grid.rows[0]._tr.get_or_add_trPr().append(OxmlElement("w:tblHeader"))
     for cell in grid.rows[0].cells:
         _draw_lines(cell, "top", "bottom")
     for cell in grid.rows[-1].cells:
         _draw_lines(cell, "bottom")
-
-
-def _repeat_heads(row: Any) -> None:
-    """Show the heads again on every page."""
-    from docx.oxml import OxmlElement
-
-    row._tr.get_or_add_trPr().append(OxmlElement("w:tblHeader"))
 
 
 def _draw_lines(cell: Any, *sides: str) -> None:
@@ -274,18 +296,21 @@ def write_methods(test: Diagnosis, about: str = "") -> str:
     estimate = test.estimate
     words = METHOD_WORDS.get(estimate.method, OTHER_WORDS)
     left_out = int((~test.known).sum())
+    is_weighted = test.statistics is not None and test.statistics.is_weighted
     sentences = [
         _describe_data(estimate),
         f"{words_for(estimate).model} were estimated by "
         f"{words.how.format(name=estimate.method)}, with discreet {__version__}; they are in "
         f"logits{'' if about else _describe_scale(estimate)}.",
         about,
+        "Persons counted by their sampling weights." * is_weighted,
         estimate.se_method or f"{words.errors}.",
         _describe_left_out(estimate) if left_out else "",
     ]
     if test.statistics is not None:
         sentences.append(_describe_persons(test.statistics))
         sentences += _describe_checks(test.statistics, test.dependent_pairs)
+        sentences += _describe_groups(test)
     return " ".join(sentence for sentence in sentences if sentence)
 
 
@@ -316,7 +341,7 @@ def _describe_persons(diagnostics: Diagnostics) -> str:
     """Say how many persons took no part in fit and tests, and why."""
     total = diagnostics.measured + diagnostics.extreme + diagnostics.empty
     parts = [
-        (diagnostics.extreme, f"had {diagnostics.words.extremes}"),
+        (diagnostics.extreme, f"had {words_of(diagnostics).extremes}"),
         (diagnostics.empty, "answered no item with a difficulty"),
     ]
     exclusions = [f"{number:,} who {why}" for number, why in parts if number]
@@ -354,8 +379,20 @@ def _describe_data(estimate: Estimate) -> str:
     )
 
 
+#: What the tests of thresholds are, without and with sampling weights.
+TEST_NAMES = {
+    False: ("Andersen's (1973) likelihood ratio test", "Partial credit against rating scale"),
+    True: (
+        "In place of Andersen's (1973) test, a test of equal thresholds that is corrected for the "
+        "sampling design (Rao & Scott, 1984)",
+        "A test of equal distances of the steps (rating scale), corrected for the design,",
+    ),
+}
+
+
 def _describe_tests(diagnostics: Diagnostics) -> list[str]:
-    """Say what the likelihood ratio tests gave, those that were made."""
+    """Say what the tests of all items gave, those that were made."""
+    andersen, step_models = TEST_NAMES[diagnostics.is_weighted]
     split = diagnostics.andersen_split or "mean score"
     left_out = {
         name: f", without {name_some(items, MOST_NAMED)}"
@@ -366,7 +403,7 @@ def _describe_tests(diagnostics: Diagnostics) -> list[str]:
     tests = (
         (
             diagnostics.andersen,
-            f"Andersen's (1973) likelihood ratio test, with persons split at the {split},",
+            f"{andersen}, with persons split at the {split},",
             left_out.get("Andersen", "") + why,
         ),
         (
@@ -375,7 +412,7 @@ def _describe_tests(diagnostics: Diagnostics) -> list[str]:
             "persons who answered all of them,",
             left_out.get("Martin-Löf", ""),
         ),
-        (diagnostics.step_models, "Partial credit against rating scale", left_out.get("steps", "")),
+        (diagnostics.step_models, step_models, left_out.get("steps", "")),
     )
     return [
         f"{name} gave chi-squared({numbers[1]}) = {numbers[0]:.2f}, "
@@ -385,16 +422,39 @@ def _describe_tests(diagnostics: Diagnostics) -> list[str]:
     ]
 
 
+def _describe_groups(test: Diagnosis) -> list[str]:
+    """Say how groups were compared, and what was left out of it."""
+    if test.statistics is None or "groups" not in test.tables:
+        return []
+    columns = test.tables["groups"].columns
+    design = ", with errors of the sampling design" if test.statistics.is_weighted else ""
+    sentences = []
+    for group in dict.fromkeys(columns["group"]):
+        rows = zip(columns["group"], columns["item"], columns["status"], strict=True)
+        lacking = {item: why for name, item, why in rows if name == group and why != "compared"}
+        listed = "; ".join(f"{item} ({why})" for item, why in list(lacking.items())[:MOST_NAMED])
+        without = f", without {listed}" if listed else ""
+        sentences.append(
+            f"Items were compared between groups by {group} by Wald tests of separate calibrations"
+            f"{design}, on anchors chosen by purification{without}."
+        )
+        own = [note for note in test.statistics.notes if note.startswith(f"groups by {group}")]
+        sentences += [f"{note[:1].upper()}{note[1:]}." for note in own]
+    return sentences
+
+
 def _describe_checks(diagnostics: Diagnostics, pairs: int) -> list[str]:
+    is_weighted = diagnostics.is_weighted
     mean, sd = minus(f"{diagnostics.ability_mean:.2f}"), f"{diagnostics.ability_sd:.2f}"
     has_steps = bool(diagnostics.shares)
     held = "thresholds" if has_steps else "difficulties"
-    extremes = diagnostics.words.extremes if has_steps else "everything right or wrong"
+    extremes = words_of(diagnostics).extremes if has_steps else "everything right or wrong"
     sentences = [
         f"Abilities were estimated by weighted likelihood (Warm, 1989) with the {held} held fixed "
-        f"(mean {mean}, SD {sd}).",
+        f"({'weighted ' * is_weighted}mean {mean}, SD {sd}).",
         "Fit was assessed by infit and outfit mean squares (Wright & Masters, 1982) at maximum "
-        f"likelihood abilities, without persons who had {extremes}.",
+        f"likelihood abilities, without persons who had {extremes}"
+        f"{'; sums over persons were weighted' * is_weighted}.",
     ]
     sentences += _describe_tests(diagnostics)
     if diagnostics.reliability is not None:

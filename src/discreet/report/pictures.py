@@ -19,7 +19,6 @@ import numpy as np
 
 from discreet.errors import BadUsage
 from discreet.items.curves import BIN, ThresholdRows
-from discreet.report.model_findings import words_for
 from discreet.results.estimate import Estimate
 from discreet.results.limits import FIT_HIGH, FIT_LOW, FIT_NEGLIGIBLE
 from discreet.text import count_of
@@ -380,7 +379,7 @@ def fit_map(
         high=high,
         outside=outside,
         worst=np.argsort(-distance, kind="stable")[: int(outside.sum())],
-        number=words_for(estimate).number,
+        number="location" if estimate.has_steps else "difficulty",
     )
 
 

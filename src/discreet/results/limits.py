@@ -1,12 +1,9 @@
-"""Rules of thumb, and what comes of them: a finding and how much it matters.
+"""Rules of thumb.
 
 A threshold tells a reader where to look first, and is never a verdict. Each says where it is from.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-from enum import IntEnum
 
 #: Mean squares of ordinary tests (Wright and Linacre 1994, Reasonable mean-square fit values). They
 #: serve where limits were not simulated: for very many answers, and in files of version 0.2.
@@ -94,43 +91,3 @@ MANY_TIMES = 10
 
 #: Items that a finding names; the table has them all.
 NAMED = 6
-
-
-class Severity(IntEnum):
-    """How much a finding matters."""
-
-    ALARM = 0
-    SERIOUS = 1
-    LOOK = 2
-
-    @property
-    def word(self) -> str:
-        """How a page calls it."""
-        return ("alarm", "serious", "worth a look")[self]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that is wrong: what was found and what to do.
-
-    ``consequences`` are other findings that this one may explain.
-    """
-
-    severity: Severity
-    title: str
-    found: str
-    advice: str
-    consequences: tuple[Finding, ...] = ()
-
-
-def say_reliability(value: float | None) -> str:
-    """Write a reliability; below 0, where errors exceed the differences, it says no more than 0."""
-    if value is None:
-        return "–"
-    return f"{value:.2f}" if value >= 0 else "0 (errors exceed the differences)"
-
-
-def say_test(statistic: float, degrees: int, p_value: float) -> str:
-    """Write a chi-squared test as findings do."""
-    chance = "below 0.0001" if p_value < 1e-4 else f"{p_value:.4f}"
-    return f"chi-squared {statistic:.1f} with {degrees} degrees of freedom, p {chance}"

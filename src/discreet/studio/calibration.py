@@ -15,17 +15,18 @@ from typing import Any
 from discreet.answers.responses import Responses
 from discreet.atomic import staged
 from discreet.errors import BadUsage
+from discreet.items.evidence import Evidence, gather_evidence
+from discreet.items.summary import summarise_evidence
+from discreet.items.tables import list_evidence_tables
 from discreet.models.calibrate import fit
 from discreet.persons.scoring import score
 from discreet.report.diagnosis import Diagnosis, diagnose_test
-from discreet.report.evidence import Evidence, gather_evidence
 from discreet.report.formats import can_write_workbooks, write_csv, write_workbook
 from discreet.report.page import list_report_values, write_diagnosis
-from discreet.report.summary import summarise_evidence
-from discreet.report.tables import AnalysisTable, list_evidence_tables
 from discreet.results.estimate import Estimate
 from discreet.scales.reported import Scale, parse_scale
 from discreet.studio.jobs import TaskProgress, load_kept
+from discreet.tabular import AnalysisTable
 
 # The word is part of the names: a file that leaves the studio still says what it is.
 REPORT, WORKBOOK = "report.confidential.html", "analysis.confidential.xlsx"

@@ -11,8 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.errors import BadUsage
-from discreet.html import HtmlColumn
-from discreet.report.svg import Sheet
+from discreet.html import HtmlColumn, Sheet
 from discreet.scales.reported import parse_scale
 from discreet.studio.calibration import CalibrationSummary, calibrate
 from discreet.studio.forms import load_fields, read_fields, write_fields, write_list

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from discreet.atomic import RELEASE_FILES
 from discreet.errors import BadUsage, DiscreetError
-from discreet.html import HtmlColumn
+from discreet.html import HtmlColumn, Sheet
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.balance import LedgerEntry
 from discreet.publishing.delivery import list_waiting
@@ -26,7 +26,6 @@ from discreet.publishing.verification import check_bundle, read_published
 from discreet.report.drawings import draw_difficulties
 from discreet.report.pictures import difficulty_rows
 from discreet.report.statement import make_statement
-from discreet.report.svg import Sheet
 from discreet.results.estimate import Estimate
 from discreet.studio.forms import find_path, taking_form
 from discreet.studio.frame import Same, Secrecy, go, send_bytes, session_of, show

@@ -15,16 +15,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.answers.responses import Responses
-from discreet.html import HtmlColumn
+from discreet.html import HtmlColumn, Sheet
 from discreet.items.curves import BIN, observed_curve
 from discreet.items.distractors import option_map
 from discreet.report.diagnosis import Diagnosis
 from discreet.report.drawings import draw_categories, draw_curve, draw_options, draw_wright
-from discreet.report.model_findings import words_for
+from discreet.report.model_findings import Finding, Severity, say_reliability, words_for
 from discreet.report.page import SCORE_COLUMNS, SHOWN, list_html_columns, show_options
-from discreet.report.svg import Sheet
-from discreet.report.tables import AnalysisTable
-from discreet.results.limits import Finding, Severity, say_reliability
 from discreet.results.thresholds import THRESHOLD_COLUMNS, score_moments
 from discreet.scales.reported import Scale
 from discreet.studio.calibration import REPORT, WORKBOOK, CalibrationSummary
@@ -34,6 +31,7 @@ from discreet.studio.inspecting import ANSWERS, LABELS
 from discreet.studio.jobs import JobState, load_kept
 from discreet.studio.pages.calibrate import describe, write_run
 from discreet.studio.session import CalibrationRun
+from discreet.tabular import AnalysisTable
 from discreet.text import count_of, minus
 
 KINDS = {".html": "text/html", ".csv": "text/csv", ".xlsx": "application/vnd.ms-excel"}

@@ -129,6 +129,8 @@ def gather_evidence(responses: Responses, estimate: Estimate) -> Evidence:
     BadUsage
         If no person has both right and wrong answers to items with a difficulty.
     """
+    if responses.sample is not None:
+        responses = responses.select_persons(responses.sample.in_domain)
     sample, has_steps = _sample(responses), estimate.has_steps
     notes = [RIGHT_WRONG_ONLY] if has_steps else []
     differences = _compare_groups(sample, notes)
@@ -176,12 +178,7 @@ def _sample(responses: Responses) -> Responses:
     cells = responses.n_persons * responses.n_items
     if cells <= CELL_LIMIT:
         return responses
-    step = -(-cells // CELL_LIMIT)
-    groups = {name: labels[::step] for name, labels in responses.groups.items()}
-    store = responses.store.pick(np.arange(0, responses.n_persons, step))
-    return Responses(
-        responses.items, responses.persons[::step], store, groups=groups, lowest=responses.lowest
-    )
+    return responses.select_persons(slice(None, None, -(-cells // CELL_LIMIT)))
 
 
 def _correlate(responses: Responses, estimate: Estimate) -> ResidualCorrelations | None:
@@ -192,9 +189,12 @@ def _correlate(responses: Responses, estimate: Estimate) -> ResidualCorrelations
 
 
 def _compare_groups(responses: Responses, notes: list[str]) -> dict[str, DifTable]:
-    """Compare groups by every group column that can be compared."""
+    """Compare groups by every group column that can be compared; not by those of the design."""
     tables = {}
+    design = frozenset() if responses.sample is None else responses.sample.columns
     for column, labels in responses.groups.items():
+        if column in design:
+            continue
         failure = f"groups by {column} were not compared"
         number = len({str(label) for label in labels})
         if number > MOST_GROUPS:
@@ -203,6 +203,7 @@ def _compare_groups(responses: Responses, notes: list[str]) -> dict[str, DifTabl
         table = _attempt(failure, partial(find_dif, responses, column), notes)
         if table is not None:
             tables[column] = table
+            notes += [f"groups by {column}: {warning}" for warning in table.warnings]
     return tables
 
 

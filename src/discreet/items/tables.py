@@ -9,26 +9,22 @@ Confidential.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.items.curves import mark_disordered
 from discreet.persons.scoring import tabulate_scores
-from discreet.report.model_findings import RIGHT_WRONG, AnswerWords, words_for
 from discreet.results.estimate import Estimate
 from discreet.results.limits import FIT_HIGH, FIT_LOW, SURE_T
-from discreet.schema import AtLeast, Count, EqualLengths, Finite, read_as
-from discreet.tabular import Tabular
+from discreet.tabular import AnalysisTable
 from discreet.text import name_some
 from discreet.types import BoolArray, Int64Array
 
 if TYPE_CHECKING:
     from discreet.items.dif import DifTable
-    from discreet.report.evidence import Evidence
-    from discreet.report.summary import Diagnostics
-    from discreet.scales.reported import Scale
+    from discreet.items.evidence import Evidence
+    from discreet.items.summary import Diagnostics
 
 #: What is said of the fit of an item.
 FIT_COLUMNS = (
@@ -47,124 +43,25 @@ MOST_SCORED = 1000
 #: Misfitting persons that a report shows; the table of persons has them all.
 MOST_MISFITS = 30
 
-
-class ColumnText(NamedTuple):
-    """How a column is shown: its title, its digits, and what it means."""
-
-    title: str
-    digits: int = 2
-    meaning: str = ""
-
-
-#: Columns whose name alone does not say it, or whose digits are not two.
-COLUMN_WORDS = {
-    "difficulty": ColumnText("difficulty", 2, "logits; harder is larger"),
-    "se": ColumnText("SE", 2, "standard error"),
-    "lower": ColumnText("95% from"),
-    "upper": ColumnText("to"),
-    "infit": ColumnText("infit", 2, "mean square; 1 is expected"),
-    "infit_t": ColumnText("infit t", 1, "standardised; beyond 2 hardly chance"),
-    "outfit": ColumnText("outfit", 2, "mean square; 1 is expected"),
-    "outfit_t": ColumnText("outfit t", 1, "standardised; beyond 2 hardly chance"),
-    "infit_low": ColumnText("infit from", 2, "lowest when the model holds (simulated)"),
-    "infit_high": ColumnText("to", 2, "highest when the model holds (simulated)"),
-    "outfit_low": ColumnText("outfit from", 2, "lowest when the model holds (simulated)"),
-    "outfit_high": ColumnText("to", 2, "highest when the model holds (simulated)"),
-    "outfit_bounded": ColumnText("outfit, bounded", 2, "no answer counts for more than 9"),
-    "outfit_bounded_t": ColumnText("bounded t", 1, "standardised; beyond 2 hardly chance"),
-    "outfit_without_one": ColumnText("without one", 2, "outfit without the most unexpected answer"),
-    "point_measure": ColumnText("corr.", 2, "of the answer with ability"),
-    "point_measure_expected": ColumnText("expected", 2, "what the correlation is by the model"),
-    "discrimination": ColumnText("discr.", 2, "slope as a multiple of the model's; 1 is expected"),
-    "p_value": ColumnText("p", 4),
-    "p_adjusted": ColumnText("adjusted p", 4, "for the number of comparisons"),
-    "ets": ColumnText("ETS", 2, "A negligible, B moderate, C large"),
-    "focal": ColumnText("for group"),
-    "reference": ColumnText("compared with"),
-    "group": ColumnText("by"),
-    "q3": ColumnText("Q3", 2, "correlation of the residuals"),
-    "excess": ColumnText("above the mean", 2, "correlation of the residuals, less the mean one"),
-    "other": ColumnText("other item"),
-    "degrees": ColumnText("df"),
-    "scaled_difficulty": ColumnText("scaled"),
-    "scaled_ability": ColumnText("scaled"),
-    "scaled_se": ColumnText("scaled SE"),
-    "threshold": ColumnText("threshold", 2, "logits"),
-    "share": ColumnText("share", 3, "of the answers to the item"),
-    "answers_without_extremes": ColumnText(
-        "without extremes", 2, "answers of persons with neither the lowest nor the highest score"
-    ),
-    "mean_ability": ColumnText("mean ability", 2, "of the persons in the category"),
-    "expected_ability": ColumnText("expected", 2, "what the mean ability is by the model"),
-    "name": ColumnText("test"),
-    "found": ColumnText("what was found"),
-    "advice": ColumnText("what to do"),
-}
-
-
-#: What a table of an analysis holds.
-Cell = str | bool | int | float | None
-_NUMBER = Finite | None
-#: Columns of the tables that a calibration keeps, and what their cells are.
-KEPT_COLUMNS: dict[str, dict[str, Any]] = {
-    "categories": {
-        **{"item": str, "category": int, "answers": Count},
-        **dict.fromkeys(("share", "mean_ability", "expected_ability", "infit", "outfit"), _NUMBER),
-    },
-    "groups": {
-        **dict.fromkeys(("item", "group", "focal", "reference", "ets", "status"), str),
-        **dict.fromkeys(("difference", "se", "p_value", "p_adjusted"), _NUMBER),
-    },
-    "misfits": {
-        "person": str,
-        **dict.fromkeys(("ability", "se", "infit", "infit_t", "outfit", "outfit_t"), _NUMBER),
-        **dict.fromkeys(("score", "answered"), Count),
-    },
-}
-
-
-@dataclass(frozen=True)
-class AnalysisTable(Tabular):
-    """One table of an analysis.
-
-    Attributes
-    ----------
-    name
-        A word, which files and sheets are called by.
-    title, about
-        For readers: a heading, and one sentence on what the rows are.
-    columns
-        Lists of equal length. Difficulties and abilities are in logits.
-    """
-
-    name: str
-    title: str
-    about: str
-    columns: Annotated[Mapping[str, list[Any]], AtLeast(1), EqualLengths()]
-
-    def find_contradiction(self) -> str:
-        """Return which column is not as tables of this name have it; empty if none is."""
-        read_as(Mapping[str, list[Cell]], self.columns, "its table")
-        for column, kind in KEPT_COLUMNS.get(self.name, {}).items():
-            read_as(list[kind], self.columns.get(column), column)  # type: ignore[valid-type]
-        return ""
-
-    def to_dict(self) -> dict[str, list[Any]]:
-        """One list per column."""
-        return dict(self.columns)
-
-    def take(self, rows: int) -> AnalysisTable:
-        """Return the first rows."""
-        return replace(self, columns={name: cells[:rows] for name, cells in self.columns.items()})
-
-    def turn(self, scale: Scale | None) -> AnalysisTable:
-        """Return the table with its numbers on a reported scale too."""
-        return self if scale is None else replace(self, columns=scale.add_to(self.columns))
-
-    @property
-    def rows(self) -> int:
-        """How many rows it has."""
-        return len(next(iter(self.columns.values())))
+#: What the tables of items and of persons with unexpected answers are about, and whose fit it is:
+#: of right and wrong answers, and of steps.
+ABOUT_ITEMS = (
+    "Difficulties in logits, harder is larger; infit and outfit are 1 and the discrimination is 1 "
+    "where the model holds.",
+    "The difficulty is the item's location in logits, the mean of its thresholds, harder is "
+    "larger; the score is the sum of the answers; infit and outfit are 1 and the discrimination is "
+    "1 where the model holds.",
+)
+ABOUT_MISFITS = (
+    "Wrong where they should be right, or right where they should be wrong: look for guessing, "
+    "carelessness, copied or lost answers.",
+    "Low where they should be high, or high where they should be low: look for carelessness, "
+    "answers all in one column, copied or lost answers.",
+)
+MEASURED = (
+    "persons with right and wrong answers",
+    "persons with neither the lowest nor the highest score",
+)
 
 
 def tabulate_items(
@@ -179,7 +76,7 @@ def tabulate_items(
         columns |= {name: values for name, values in fit_columns.items() if values}
     if remarks is not None:
         columns["remarks"] = [", ".join(texts) for texts in remarks]
-    return AnalysisTable("items", "All items", words_for(estimate).items, columns)
+    return AnalysisTable("items", "All items", ABOUT_ITEMS[estimate.has_steps], columns)
 
 
 def _name_scores(estimate: Estimate, columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
@@ -290,14 +187,12 @@ def tabulate_persons(evidence: Evidence) -> AnalysisTable:
         "persons" if all_of_them else "persons_sample",
         "Persons" if all_of_them else "Persons, a sample",
         "Abilities by weighted likelihood, which has a number for every score; fit at the maximum "
-        f"likelihood ability, for {words_for(evidence.estimate).measured}.{some}",
+        f"likelihood ability, for {MEASURED[evidence.estimate.has_steps]}.{some}",
         {**evidence.scores.to_dict(), **numbers, "flag": flags},
     )
 
 
-def tabulate_misfits(
-    persons: AnalysisTable, words: AnswerWords = RIGHT_WRONG
-) -> AnalysisTable | None:
+def tabulate_misfits(persons: AnalysisTable, *, has_steps: bool) -> AnalysisTable | None:
     """Return the persons with unexpected answers, the least expected first."""
     columns = persons.columns
     rows = [i for i, flag in enumerate(columns["flag"]) if flag == "unexpected answers"]
@@ -320,7 +215,7 @@ def tabulate_misfits(
     return AnalysisTable(
         "misfits",
         "Persons with unexpected answers",
-        f"{words.misfits}{note}",
+        f"{ABOUT_MISFITS[has_steps]}{note}",
         {name: [columns[name][i] for i in listed] for name in names},
     )
 

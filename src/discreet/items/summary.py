@@ -29,30 +29,24 @@ from discreet.items.curves import (
 from discreet.items.cutoffs import FEW_TOGETHER
 from discreet.items.dimensionality import Dimensionality, measure_alpha
 from discreet.items.distractors import Distractors
+from discreet.items.evidence import Evidence, gather_evidence
+from discreet.items.fit import compare_spread
 from discreet.items.likelihood_ratios import AndersenTest, MartinLoefTest, StepModelTest
 from discreet.items.mislabelled import Suspect
 from discreet.items.residuals import ResidualCorrelations, Scalogram, order_answers
-from discreet.models.item_parameters import match_categories
-from discreet.persons.scoring import PersonScores, PersonStatus
-from discreet.report.evidence import Evidence, gather_evidence
-from discreet.report.model_findings import PARTIAL_CREDIT, RIGHT_WRONG, AnswerWords, words_for
-from discreet.report.tables import (
+from discreet.items.tables import (
     FIT_COLUMNS,
-    AnalysisTable,
     flag_persons,
+    list_evidence_tables,
     tabulate_categories,
     tabulate_differences,
     tabulate_misfits,
     tabulate_persons,
 )
+from discreet.models.item_parameters import match_categories
+from discreet.persons.scoring import PersonScores, PersonStatus
 from discreet.results.estimate import Estimate, two_sided_quantile
-from discreet.results.limits import (
-    DEPENDENT,
-    DEPENDENT_NEGLIGIBLE,
-    FIT_HIGH,
-    FIT_LOW,
-    FIT_NEGLIGIBLE,
-)
+from discreet.results.limits import DEPENDENT, DEPENDENT_NEGLIGIBLE
 from discreet.schema import (
     Along,
     AtLeast,
@@ -65,6 +59,7 @@ from discreet.schema import (
     read_as,
 )
 from discreet.tables.reading import ReadingWords
+from discreet.tabular import AnalysisTable
 from discreet.types import FloatArray, Int64Array
 
 #: Item, group column, group, reference group, logits harder for the group, ETS class.
@@ -83,6 +78,25 @@ SCALOGRAM_ROWS = 60
 
 #: Below, chance alone makes a correlation that would look like a design.
 FEW_PERSONS = 175
+
+
+_NUMBER = Finite | None
+#: Columns of the tables that a calibration keeps, and what their cells are.
+KEPT_COLUMNS: dict[str, dict[str, Any]] = {
+    "categories": {
+        **{"item": str, "category": int, "answers": Count},
+        **dict.fromkeys(("share", "mean_ability", "expected_ability", "infit", "outfit"), _NUMBER),
+    },
+    "groups": {
+        **dict.fromkeys(("item", "group", "focal", "reference", "ets", "status"), str),
+        **dict.fromkeys(("difference", "se", "p_value", "p_adjusted"), _NUMBER),
+    },
+    "misfits": {
+        "person": str,
+        **dict.fromkeys(("ability", "se", "infit", "infit_t", "outfit", "outfit_t"), _NUMBER),
+        **dict.fromkeys(("score", "answered"), Count),
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -166,6 +180,8 @@ class Diagnostics:
     step_models
         Statistic, degrees of freedom and p-value of partial credit against rating scale; ``None``
         where it was not computed, or without steps.
+    is_weighted
+        Whether persons have sampling weights: fit, tests and abilities are those of the population.
     """
 
     ability_starts: Annotated[tuple[Logit, ...], AtLeast(1)]
@@ -214,34 +230,7 @@ class Diagnostics:
     outfit_low: PerItemOrNone = ()
     outfit_high: PerItemOrNone = ()
     replications: Count = 0
-
-    def find_limits(self, statistic: str, index: int) -> tuple[float, float]:
-        """Return from where on an infit or outfit of an item is a finding, downwards and upwards.
-
-        Simulated limits, but never closer to 1 than matters; else the rules of thumb.
-        """
-        if not self.replications:
-            return FIT_LOW, FIT_HIGH
-        low, high = (getattr(self, f"{statistic}_{end}")[index] for end in ("low", "high"))
-        nearest = 1 - FIT_NEGLIGIBLE, 1 + FIT_NEGLIGIBLE
-        return (
-            nearest[0] if low is None else min(low, nearest[0]),
-            nearest[1] if high is None else max(high, nearest[1]),
-        )
-
-    @property
-    def dependent_pairs(self) -> int:
-        """How many pairs depend on each other so much that it matters."""
-        return sum(self.dependencies) // 2
-
-    @property
-    def words(self) -> AnswerWords:
-        """How these answers are spoken of."""
-        return PARTIAL_CREDIT if self.shares else RIGHT_WRONG
-
-    def find_table(self, name: str) -> AnalysisTable | None:
-        """Return one of the tables; None where there is no such table."""
-        return next((table for table in self.tables if table.name == name), None)
+    is_weighted: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -252,6 +241,9 @@ class Diagnostics:
         for item, shares in self.shares.items():
             if len(shares) != len(self.curves.get(item, ())) or len(set(map(len, shares))) > 1:
                 return f"the shares of {item!r} do not fit the points of its curve"
+        for table in self.tables:
+            for column, kind in KEPT_COLUMNS.get(table.name, {}).items():
+                read_as(list[kind], table.columns.get(column), column)  # type: ignore[valid-type]
         return ""
 
 
@@ -274,11 +266,22 @@ def diagnose(responses: Any, estimate: Estimate, **reading: Unpack[ReadingWords]
     return summarise_evidence(gather_evidence(load_answers(responses, reading), estimate))
 
 
+def study_answers(
+    responses: Responses, estimate: Estimate
+) -> tuple[Diagnostics, list[AnalysisTable]]:
+    """Run all analyses; return what the report shows, and the tables that it does not keep."""
+    evidence = gather_evidence(responses, estimate)
+    return summarise_evidence(evidence), [*list_evidence_tables(evidence)]
+
+
 def summarise_evidence(evidence: Evidence) -> Diagnostics:
     """Keep of the evidence what the report shows."""
     scores, fit, estimate = evidence.scores, evidence.fit, evidence.estimate
     measured = np.isfinite(scores.ability)
-    starts, counts = bin_abilities(scores.ability[measured])
+    ability, sample = scores.ability[measured], evidence.responses.sample
+    weight = None if sample is None else sample.weight[measured]
+    spread = compare_spread(ability, scores.se[measured], weight)
+    starts, counts = bin_abilities(ability)
     columns: dict[str, Any] = {
         name: tuple(align_column(fit.items.items, getattr(fit.items, name), estimate.items))
         for name in FIT_COLUMNS
@@ -287,8 +290,8 @@ def summarise_evidence(evidence: Evidence) -> Diagnostics:
     return Diagnostics(
         ability_starts=tuple(starts.tolist()),
         ability_counts=tuple(counts.tolist()),
-        ability_mean=float(scores.ability[measured].mean()),
-        ability_sd=float(scores.ability[measured].std(ddof=1)) if measured.sum() > 1 else 0.0,
+        ability_mean=float(np.average(ability, weights=weight)),
+        ability_sd=float(np.sqrt(spread.variance)) if len(ability) > 1 else 0.0,
         measured=int((scores.status == PersonStatus.MEASURED).sum()),
         extreme=int(scores.extreme.sum()),
         empty=int((scores.status == PersonStatus.NO_ANSWERS).sum()),
@@ -317,6 +320,7 @@ def summarise_evidence(evidence: Evidence) -> Diagnostics:
         mislabelled=() if evidence.mislabelled is None else evidence.mislabelled.list_suspects(),
         step_models=_numbers_of(evidence.step_models),
         tables=tuple(_kept_tables(evidence)),
+        is_weighted=sample is not None,
     )
 
 
@@ -338,7 +342,8 @@ def _list_left_out(evidence: Evidence) -> dict[str, tuple[str, ...]]:
 
 def _differing(evidence: Evidence) -> tuple[Difference, ...] | None:
     """Rows that hold for all items together and are of ETS class B or C, the largest first."""
-    if not evidence.responses.groups:
+    sample = evidence.responses.sample
+    if not {*evidence.responses.groups} - (frozenset() if sample is None else sample.columns):
         return None
     rows: list[Difference] = [
         (table.item[i], column, table.focal[i], table.reference, size, table.ets[i])
@@ -354,7 +359,7 @@ def _kept_tables(evidence: Evidence) -> Iterator[AnalysisTable]:
     tables = (
         tabulate_categories(evidence),
         tabulate_differences(evidence.differences),
-        tabulate_misfits(tabulate_persons(evidence), words_for(evidence.estimate)),
+        tabulate_misfits(tabulate_persons(evidence), has_steps=evidence.estimate.has_steps),
     )
     yield from (table for table in tables if table is not None)
 

@@ -1,0 +1,324 @@
+"""The calibration that ``fit --out`` keeps: its tables, its document and its report.
+
+In: an estimate and, where they are at hand, the answers behind it. Out: a folder with every table,
+a workbook, the report, and a document from which the report can be made again and persons scored.
+The document is read as a :class:`CalibrationDocument`, which gives the estimate, its diagnostics
+and the scale. The classes are the schema: a file that does not fit them is refused. Confidential.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+
+from discreet import __version__
+from discreet.answers.responses import Responses
+from discreet.atomic import (
+    CALIBRATION_FILE,
+    CALIBRATION_FILES,
+    REPORT_FILE,
+    TABLE_FILES,
+    WORKBOOK_FILE,
+    staged,
+)
+from discreet.counts.planes import MOST_STEPS
+from discreet.errors import BadResponses, BadUsage, FitWarning, MissingExtra, WarningKind
+from discreet.items.summary import Diagnostics, read_diagnostics, study_answers
+from discreet.report.diagnosis import Diagnosis, diagnose_test
+from discreet.report.formats import (
+    can_write_workbooks,
+    list_calibration,
+    list_thresholds,
+    write_csv,
+    write_workbook,
+)
+from discreet.report.page import write_diagnosis
+from discreet.results.estimate import Estimate, Solution, Status
+from discreet.results.thresholds import pad_steps
+from discreet.scales.reported import Scale
+from discreet.schema import Along, AtLeast, Count, Logit, NonNegative, SchemaError, Within, read_as
+from discreet.tabular import AnalysisTable
+from discreet.text import json_text
+from discreet.types import MODELS, FloatArray, Int64Array, NamedModel
+
+#: Items, or thresholds, up to which the covariance is kept: below 200 kB.
+COVARIANCE_ITEMS = 100
+
+CONFIDENTIAL = (
+    "confidential: computed from persons' answers without privacy protection; "
+    "do not publish, use `discreet release` for that"
+)
+
+
+def write_calibration(
+    folder: Path,
+    estimate: Estimate,
+    responses: Responses | None = None,
+    *,
+    title: str = "Calibration",
+    about: str = "",
+    scale: Scale | None = None,
+) -> tuple[list[Path], list[str]]:
+    """Write all tables, the calibration and its report; return where they are, and notes.
+
+    Parameters
+    ----------
+    folder
+        Where they go.
+    estimate
+        The calibration.
+    responses
+        The answers behind it; without them the report says nothing about persons and fit.
+    title, about
+        The headline of the report, and how its scale came about where that must be said.
+    scale
+        On which numbers are reported too.
+    """
+    test, tables, notes = _analyse(estimate, responses)
+    tables = [table.turn(scale) for table in tables]
+    files = [TABLE_FILES[table.name] for table in tables]
+    workbook = [WORKBOOK_FILE] * can_write_workbooks()
+    if not workbook:
+        missing = MissingExtra(f"{WORKBOOK_FILE}, all tables in one workbook,", "files")
+        notes.append(f"Note: {missing}.")
+    written = [*files, *workbook, CALIBRATION_FILE, REPORT_FILE]
+    heading = {"title": title, "about": about}
+    with staged(folder, written) as stage:
+        for table, file in zip(tables, files, strict=True):
+            write_csv(stage / file, {**table.columns, "access": ["confidential"] * table.rows})
+        for file in workbook:
+            warning = CONFIDENTIAL[:1].upper() + CONFIDENTIAL[1:]
+            write_workbook(stage / file, tables, warning=warning)
+        document = describe_calibration(estimate, test.statistics, heading, scale)
+        (stage / CALIBRATION_FILE).write_text(json_text(document) + "\n", encoding="utf-8")
+        page = write_diagnosis(test, **heading, scale=scale)
+        (stage / REPORT_FILE).write_text(page, encoding="utf-8", newline="\n")
+    # A table of an earlier calibration beside the new ones would pass for one of them.
+    for stale in {*CALIBRATION_FILES} - {*written}:
+        (folder / stale).unlink(missing_ok=True)
+    return [folder / file for file in written], notes
+
+
+def _analyse(
+    estimate: Estimate, responses: Responses | None
+) -> tuple[Diagnosis, list[AnalysisTable], list[str]]:
+    """Return the diagnosis, the tables that get a file in their order, and what to know of them."""
+    diagnostics: Diagnostics | None = None
+    tables: list[AnalysisTable] = []
+    notes: list[str] = []
+    if responses is not None:
+        try:
+            diagnostics, tables = study_answers(responses, estimate)
+        except BadUsage as error:
+            notes.append(f"Warning: the report is without abilities and fit: {error}")
+    if diagnostics is not None and diagnostics.sampled is not None:
+        notes.append(
+            f"Note: {TABLE_FILES['persons_sample']} and the report's abilities and fit are those "
+            f"of {diagnostics.sampled:,} evenly chosen of {estimate.persons:,} persons; `discreet "
+            "score` writes the abilities of all."
+        )
+    test = diagnose_test(estimate, diagnostics)
+    named = test.tables | {table.name: table for table in tables}
+    return test, [named[name] for name in TABLE_FILES if name in named and named[name].rows], notes
+
+
+FORMAT, VERSION = "discreet-calibration", 3
+#: Version 1 has no model, choice of the method, steps, thresholds and covariance, version 2 no
+#: ``reading``: how the answers were stated to be read.
+READ_VERSIONS = (1, 2, 3)
+
+
+def describe_calibration(
+    estimate: Estimate,
+    diagnostics: Diagnostics | None,
+    heading: dict[str, str],
+    scale: Scale | None,
+) -> dict[str, Any]:
+    """Return the document that a report can be made from again, and persons scored with."""
+    thresholds = _keep_covariance(estimate.threshold_covariance)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "access": CONFIDENTIAL,
+        "discreet": __version__,
+        **heading,
+        **list_calibration(estimate),
+        **({} if scale is None else {"scale": vars(scale)}),
+        "degrees": estimate.degrees,
+        "reading": {},
+        "items": _list_items(estimate),
+        "covariance": _keep_covariance(estimate.covariance),
+        **({"threshold_covariance": thresholds} if estimate.has_steps else {}),
+        "solution": vars(estimate.solution),
+        "warnings": estimate.warnings,
+        "warning_kinds": [one.kind for one in estimate.warnings],
+        "diagnostics": None if diagnostics is None else diagnostics.to_dict(),
+    }
+
+
+def _keep_covariance(covariance: FloatArray | None) -> list[list[float]] | None:
+    is_small = covariance is not None and len(covariance) <= COVARIANCE_ITEMS
+    return covariance.tolist() if is_small else None  # type: ignore[union-attr]
+
+
+def _list_items(estimate: Estimate) -> list[dict[str, Any]]:
+    """Return the rows of the items, each with a threshold for every step."""
+    rows: list[dict[str, Any]] = list_calibration(estimate)["items"]
+    ladder = estimate.ladder
+    for item, (row, own) in enumerate(zip(rows, list_thresholds(estimate), strict=True)):
+        row |= {"steps": estimate.steps[item], **own}
+        if estimate.has_steps:
+            row |= {"threshold_status": ladder.status[item], "categories": ladder.kept[item]}
+            row |= {"lowest": ladder.lowest} if ladder.lowest else {}
+            if ladder.categories is not None:
+                counts = ladder.categories[item, : len(ladder.kept[item])]
+                row["category_answers"] = counts.tolist()
+    return rows
+
+
+@dataclass(frozen=True)
+class ItemRow:
+    """One item of a calibration document; version 1 has no steps and thresholds."""
+
+    item: str
+    difficulty: Logit | None
+    se: NonNegative | None
+    status: Status
+    answers: Count | None = None
+    right: Count | None = None
+    steps: Annotated[int, Within(1, MOST_STEPS)] = 1
+    thresholds: Annotated[tuple[Logit | None, ...], Along("steps", may_be_empty=True)] = ()
+    threshold_se: Annotated[tuple[NonNegative | None, ...], Along("thresholds")] = ()
+    threshold_status: Annotated[tuple[Status, ...], Along("thresholds", may_be_empty=True)] = ()
+    categories: tuple[Count, ...] = ()
+    category_answers: Annotated[tuple[Count, ...] | None, Along("categories")] = None
+    lowest: int = 0
+
+
+@dataclass(frozen=True)
+class CalibrationDocument:
+    """What a file of ``fit --out`` holds."""
+
+    format: str
+    version: int
+    persons: Count | None
+    method: str
+    items: Annotated[tuple[ItemRow, ...], AtLeast(1)]
+    solution: Solution
+    warnings: tuple[str, ...]
+    warning_kinds: Annotated[tuple[WarningKind, ...] | None, Along("warnings")] = None
+    diagnostics: object = None
+    reading: Mapping[str, object] = field(default_factory=dict)
+    access: str = ""
+    discreet: str = ""
+    title: str | None = None
+    about: str = ""
+    choice: str = ""
+    model: NamedModel = "rasch"
+    se_method: str = ""
+    scale: Scale | None = None
+    degrees: Annotated[int, Within(1, 1 << 30)] | None = None
+    covariance: FloatArray | None = None
+    threshold_covariance: FloatArray | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The items in their order."""
+        return tuple(row.item for row in self.items)
+
+    def read_estimate(self) -> Estimate:
+        """Return the estimate, or refuse numbers that do not belong together."""
+        rows = self.items
+        # An older file does not say of which kind its warnings are.
+        kinds = self.warning_kinds or (WarningKind.UNKNOWN,) * len(self.warnings)
+        values = {
+            "items": self.names,
+            "difficulty": _list_numbers(row.difficulty for row in rows),
+            "se": _list_numbers(row.se for row in rows),
+            "status": tuple(row.status for row in rows),
+            "answers": _list_counts(row.answers for row in rows),
+            "right": _list_counts(row.right for row in rows),
+            "steps": tuple(row.steps for row in rows),
+            "ladder": None if self.model == "rasch" else self._read_ladder(),
+            "warnings": tuple(map(FitWarning, kinds, self.warnings)),
+            **{name: getattr(self, name) for name in COPIED},
+        }
+        estimate: Estimate = read_as(Estimate, values, "the calibration")
+        return estimate
+
+    def _read_ladder(self) -> dict[str, Any]:
+        """Return the thresholds of items with steps."""
+        rows = self.items
+        counted = all(row.category_answers is not None for row in rows)
+        counts = [row.category_answers or () for row in rows]
+        return {
+            "value": pad_steps([_list_numbers(row.thresholds) for row in rows]),
+            "se": pad_steps([_list_numbers(row.threshold_se) for row in rows]),
+            "status": tuple(row.threshold_status for row in rows),
+            "covariance": self.threshold_covariance,
+            "categories": _pad_counts(counts) if counted else None,
+            "kept": tuple(row.categories for row in rows),
+            "lowest": rows[0].lowest,
+        }
+
+    def read_diagnostics(self) -> Diagnostics | None:
+        """Return what the answers say beyond the difficulties; None without answers."""
+        return None if self.diagnostics is None else read_diagnostics(self.diagnostics, self.names)
+
+
+#: What an estimate and its document call by the same name.
+COPIED = ("method", "choice", "model", "covariance", "solution", "persons", "degrees", "se_method")
+
+
+def _list_numbers(values: Iterable[float | None]) -> FloatArray:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _list_counts(values: Iterable[int | None]) -> Int64Array | None:
+    listed = list(values)
+    return None if None in listed else np.array(listed, dtype=np.int64)
+
+
+def _pad_counts(rows: Sequence[Sequence[int]]) -> Int64Array:
+    """Return the answers in the categories of every item, 0 beyond its last one."""
+    return np.nan_to_num(pad_steps(rows), nan=0.0).astype(np.int64)
+
+
+def read_document(path: Path) -> CalibrationDocument:
+    """Return a calibration as it stands in its file; refuse another file or version."""
+    try:
+        plain = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise BadResponses(f"{path} is damaged: it is not JSON ({error}).") from error
+    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+        raise BadUsage(f"{path} is no calibration of `discreet fit --out`: its format is not ours.")
+    if plain.get("version") not in READ_VERSIONS:
+        raise BadUsage(
+            f"{path} has version {plain.get('version')}; this version of discreet reads "
+            f"{READ_VERSIONS[0]} to {READ_VERSIONS[-1]}."
+        )
+    if plain.get("model", "rasch") not in MODELS:
+        raise BadUsage(
+            f"{path} is a calibration of the model {plain['model']}, but this version of "
+            f"discreet reads those of {', '.join(MODELS)}; use the version that wrote it."
+        )
+    with explaining_damage(path):
+        document: CalibrationDocument = read_as(CalibrationDocument, plain, "the calibration")
+        return document
+
+
+@contextmanager
+def explaining_damage(path: Path) -> Iterator[None]:
+    """Say that a calibration is damaged where something in it has not the declared form."""
+    try:
+        yield
+    except SchemaError as error:
+        raise BadResponses(
+            f"{path} is damaged: {error}. Write it again with `discreet fit --out`."
+        ) from error
