@@ -14,17 +14,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.pack import (
-    BadCell,
-    Repeated,
-    compact,
-    missing_cells,
-    pack_columns,
-    pack_rows,
-    store_codes,
-    store_long,
-    store_steps,
-)
+from discreet.answers import pack
+from discreet.answers.pack import BadCell, Repeated
 from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.errors import BadResponses
 from discreet.tables.inspection.columns import Column
@@ -75,7 +66,7 @@ def store_array(
     try:
         if hasattr(X, "tocoo"):
             return _store_sparse(X.tocoo(), items), None
-        return compact(pack_rows(_as_matrix(X))), None
+        return pack.compact(pack.pack_rows(_as_matrix(X))), None
     except BadCell as bad:
         try:
             is_tried = not (asked.is_binary or asked.is_said)
@@ -145,7 +136,7 @@ def _store_categories(
             table = {float(word): category for word, category in coding.codes[name].items()}
             used, index = np.unique(values[rows], return_inverse=True)
             code[rows] = np.array([table[float(value)] for value in used], dtype=np.int8)[index]
-    store = store_steps(person, item, code, n_persons, coding.steps_of(names))
+    store = pack.store_steps(person, item, code, n_persons, coding.steps_of(names))
     return store, coding
 
 
@@ -159,7 +150,7 @@ def _as_columns(X: Any) -> Int8Array | None:
     cells = check_shape(X)
     if cells.dtype.kind not in "uif" or not cells.size:
         return None
-    missing = missing_cells(cells)
+    missing = pack.missing_cells(cells)
     numbers = np.where(missing, -1, cells) if missing.any() else cells
     if numbers.min() < -1 or numbers.max() > LARGEST_CODE:
         return None
@@ -192,8 +183,8 @@ def _store_columns(
             table[int(word)] = coding.codes[name][word]
         np.take(table, column, out=code, mode="wrap")
     if coding.is_binary:
-        return compact(pack_columns(list(codes))), coding
-    return store_codes(codes.T, coding.steps_of(names)), coding
+        return pack.compact(pack.pack_columns(list(codes))), coding
+    return pack.store_codes(codes.T, coding.steps_of(names)), coding
 
 
 def _check_listed(tally: Tally, scale: CategoryScale) -> CategoryScale:
@@ -217,13 +208,13 @@ def _list_entries(X: Any) -> tuple[Any, Any, Any, tuple[int, int]]:
     """Return person, item and value of every answer, and the size of the matrix."""
     if hasattr(X, "tocoo"):
         sparse = X.tocoo()
-        held = ~missing_cells(sparse.data)
+        held = ~pack.missing_cells(sparse.data)
         return sparse.row[held], sparse.col[held], sparse.data[held], sparse.shape
     cells = check_shape(np.asanyarray(X))
     numbers = np.ma.getdata(cells)
     if numbers.dtype.kind in "OUST":
         numbers = _read_numbers(numbers)
-    person, item = np.nonzero(~(np.ma.getmaskarray(cells) | missing_cells(numbers)))
+    person, item = np.nonzero(~(np.ma.getmaskarray(cells) | pack.missing_cells(numbers)))
     return person, item, numbers[person, item], cells.shape
 
 
@@ -305,7 +296,7 @@ def _score_numbers(cells: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
     codes = np.full(cells.shape, BAD, dtype=np.int8)
     codes[cells == 1] = 1
     codes[cells == 0] = 0
-    codes[missing_cells(cells)] = MISSING
+    codes[pack.missing_cells(cells)] = MISSING
     return codes
 
 
@@ -319,7 +310,7 @@ def _store_sparse(matrix: Any, items: tuple[str, ...] | None) -> Store:
     held = np.flatnonzero(codes >= 0)
     person, item = matrix.row[held].astype(np.int64), matrix.col[held].astype(np.int64)
     try:
-        return store_long(person, item, codes[held] == 1, n_persons, n_items)
+        return pack.store_long(person, item, codes[held] == 1, n_persons, n_items)
     except Repeated as repeated:
         row, column = int(person[repeated.first_index]), int(item[repeated.first_index])
         raise BadResponses(

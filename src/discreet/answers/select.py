@@ -261,7 +261,12 @@ def join_responses(parts: Sequence[Responses]) -> Responses:
     reason = "units of two samples may have the same names. Read all persons from one table"
     for part in parts:
         refuse_weights(part.sample, "putting answers together", reason)
-    steps, lowest = join_items(parts), {part.lowest for part in parts}
+    # All items in the order in which they first occur, with their highest categories.
+    steps: dict[str, int] = {}
+    for part in parts:
+        for item, n_steps in zip(part.items, part.steps, strict=True):
+            steps[item] = max(n_steps, steps.get(item, 1))
+    lowest = {part.lowest for part in parts}
     if len(lowest) > 1:
         raise BadResponses(
             f"some of these answers were read with {min(lowest)} as the lowest category and others "
@@ -308,28 +313,24 @@ def find_rows(rows: Any, persons: Texts) -> IndexArray:
         )
     if choice.dtype == bool and len(choice) == n:
         return np.flatnonzero(choice)
-    positions = _find_positions(choice, persons) if len(choice) else np.zeros(0, dtype=np.intp)
+    if choice.dtype == bool:
+        raise BadUsage(f"{len(choice)} truth values were given for {n} persons")
+    if choice.dtype.kind in "iu":
+        outside = choice[(choice < 0) | (choice >= n)]
+        if len(outside):
+            raise BadUsage(
+                f"there is no person at position {outside[0]}: positions go from 0 to {n - 1}"
+            )
+    else:
+        row_of, ids = {person: row for row, person in enumerate(persons)}, list(map(str, choice))
+        unknown = [person_id for person_id in ids if person_id not in row_of]
+        if unknown:
+            raise BadUsage(f"there is no answer of {name_some(unknown)} here; ids are texts")
+        choice = np.array([row_of[person_id] for person_id in ids])
+    positions = choice.astype(np.intp)
     if len(np.unique(positions)) < len(positions):
         raise BadUsage("a person was chosen twice; ids must differ, so choose everybody once")
     return positions
-
-
-def _find_positions(choice: Any, persons: Texts) -> IndexArray:
-    if choice.dtype.kind in "iu":
-        outside = choice[(choice < 0) | (choice >= len(persons))]
-        if len(outside):
-            raise BadUsage(
-                f"there is no person at position {outside[0]}: positions go from 0 to "
-                f"{len(persons) - 1}"
-            )
-        return np.asarray(choice, dtype=np.intp)
-    if choice.dtype == bool:
-        raise BadUsage(f"{len(choice)} truth values were given for {len(persons)} persons")
-    row_of = {person: row for row, person in enumerate(persons)}
-    unknown = [str(person_id) for person_id in choice if str(person_id) not in row_of]
-    if unknown:
-        raise BadUsage(f"there is no answer of {name_some(unknown)} here; ids are texts")
-    return np.array([row_of[str(person_id)] for person_id in choice], dtype=np.intp)
 
 
 def take_store(store: AnswerStore, positions: IndexArray) -> AnswerStore:
@@ -341,15 +342,6 @@ def take_store(store: AnswerStore, positions: IndexArray) -> AnswerStore:
     return store_long(
         rows.person, rows.item.astype(np.int64), rows.right, rows.n_persons, rows.n_items
     )
-
-
-def join_items(parts: Sequence[Responses]) -> dict[str, int]:
-    """Return all items in the order in which they first occur, with their highest categories."""
-    steps: dict[str, int] = {}
-    for part in parts:
-        for item, n_steps in zip(part.items, part.steps, strict=True):
-            steps[item] = max(n_steps, steps.get(item, 1))
-    return steps
 
 
 def join_persons(parts: Sequence[Responses]) -> list[str] | None:

@@ -341,7 +341,7 @@ class SparseRows:
 
     def person_totals(self) -> tuple[Int64Array, Int64Array]:
         running = np.concatenate([[0], np.cumsum(self.right, dtype=np.int64)])
-        return np.diff(self.indptr), running[self.indptr[1:]] - running[self.indptr[:-1]]
+        return np.diff(self.indptr), np.diff(running[self.indptr])
 
 
 def join_rows(parts: Sequence[SparseRows]) -> SparseRows:
@@ -462,7 +462,7 @@ class StepStore:
         """The step of every node, from 1."""
         return np.arange(1, len(self.item_of) + 1) - self._first[self.item_of]
 
-    @property
+    @cached_property
     def _first(self) -> Int64Array:
         """The first node of every item."""
         return np.concatenate([[0], np.cumsum(self.steps)[:-1]]).astype(np.int64)
@@ -508,21 +508,18 @@ class StepStore:
         return totals.sum(axis=1), totals @ np.arange(totals.shape[1])
 
     def person_totals(self) -> tuple[Int64Array, Int64Array]:
-        if isinstance(self.nodes, SparseRows):
-            return self._sum_rows(self.nodes)
         planes = self.nodes
+        if isinstance(planes, SparseRows):
+            step_of, right = self.step_of[planes.item], planes.right
+            counts = np.stack([right | (step_of == 1), right * step_of]).astype(np.int64)
+            running = np.pad(np.cumsum(counts, axis=1), ((0, 0), (1, 0)))
+            answered, score = np.diff(running[:, planes.indptr], axis=1)
+            return answered, score
         answered = planes.count_bits(planes.wrong[:, self._first, :])
         score = np.zeros_like(answered)
         for step in range(1, max(self.steps) + 1):
             n_reached = planes.count_bits(planes.right[:, self.step_of == step, :])
             answered, score = answered + n_reached, score + step * n_reached
-        return answered, score
-
-    def _sum_rows(self, rows: SparseRows) -> tuple[Int64Array, Int64Array]:
-        step = self.step_of[rows.item]
-        counts = np.stack([rows.right | (step == 1), rows.right * step]).astype(np.int64)
-        running = np.concatenate([np.zeros((2, 1), np.int64), np.cumsum(counts, axis=1)], axis=1)
-        answered, score = running[:, rows.indptr[1:]] - running[:, rows.indptr[:-1]]
         return answered, score
 
     def recode(self, recoding: Recoding) -> AnswerStore:

@@ -39,17 +39,8 @@ from discreet.counts.planes import (
 )
 from discreet.errors import BadUsage
 from discreet.hints import Guessable
-from discreet.simulation.designs import (
-    DESIGNS,
-    Items,
-    SimulatedAnswers,
-    Steps,
-    accept_model,
-    accept_steps,
-    accept_thresholds,
-    nodes_per_answer,
-    place_items,
-)
+from discreet.simulation import designs
+from discreet.simulation.designs import DESIGNS, Items, SimulatedAnswers, Steps
 from discreet.tabular import brief_repr
 from discreet.types import DesignName, FloatArray, Model
 
@@ -185,7 +176,7 @@ def simulate(
         return item_set.split(DESIGNS[design](theta[start:stop], item_set, each, rng))
 
     item_steps = tuple(item_set.steps.tolist())
-    dense = prefers_planes(n, sum(item_steps), int(n * each * nodes_per_answer(item_steps)))
+    dense = prefers_planes(n, sum(item_steps), int(n * each * designs.nodes_per_answer(item_steps)))
     store = step_store((_planes if dense else _rows)(draw, n, sum(item_steps)), item_steps)
     return Simulation(Responses.from_store(store), item_set.location, theta, item_set.thresholds)
 
@@ -205,11 +196,13 @@ def _items(
                 "thresholds= says where all steps are, so that difficulty= and model= have nothing "
                 "to say; leave them out"
             )
-        return accept_thresholds(thresholds, m, steps)
-    item_steps = accept_steps(steps, m)
-    model_name = accept_model(model, item_steps)
+        return designs.accept_thresholds(thresholds, m, steps)
+    item_steps = designs.accept_steps(steps, m)
+    model_name = designs.accept_model(model, item_steps)
     b = _parameters("difficulty", difficulty, m, rng)
-    return place_items(b - b.mean() if difficulty is None else b, item_steps, model_name, rng)
+    return designs.place_items(
+        b - b.mean() if difficulty is None else b, item_steps, model_name, rng
+    )
 
 
 #: Right and wrong answers to nodes, of persons from the first number to the second.
