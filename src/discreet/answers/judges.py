@@ -504,7 +504,7 @@ class _Table:
             raise BadResponses(
                 "The table has column names but no rows, so there are no comparisons in it."
             )
-        judges, items = spell_ids(self.judges.ids()), spell_ids(self.items.ids())
+        judges, items = self.judges.ids().cast("string").to_pylist(), spell_ids(self.items.ids())
         judge = self.judges.take_codes().astype(np.int64)
         # Each batch added its left objects and then its right ones.
         is_left = np.concatenate([np.repeat((True, False), len(part)) for part in self._outcomes])
@@ -528,7 +528,7 @@ class _Table:
         data = Comparisons.from_codes(
             judge[rows], winner, loser, items=items, judges=judges, repeats=self._repeats
         )
-        return data.derive(detected=self._detected)
+        return data.derive(detected=self._detected) if self._detected else data
 
 
 def _find_columns(

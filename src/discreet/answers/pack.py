@@ -260,7 +260,8 @@ def pack_columns(columns: Sequence[Any]) -> BitPlanes:
     n_persons = len(columns[0]) if columns else 0
     right, wrong = empty_planes(n_persons, len(columns))
     if n_persons:
-        list(map_tasks(lambda j: _pack_column(columns[j], j, right, wrong), range(len(columns))))
+        numbers, seconds = range(len(columns)), COLUMN_CELL * n_persons * len(columns)
+        list(map_tasks(lambda j: _pack_column(columns[j], j, right, wrong), numbers, seconds))
     return BitPlanes(right, wrong, n_persons)
 
 
