@@ -24,8 +24,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from discreet import __version__
-from discreet.cli.failures import guard
-from discreet.cli.output import be_quiet, check_writable, show_result, write_tables
+from discreet.cli.output import be_quiet, check_writable, guard, show_result, write_tables
 from discreet.errors import refuse_address
 from discreet.privacy.mechanisms import MECHANISMS, mechanisms_for
 

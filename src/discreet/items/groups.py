@@ -293,7 +293,7 @@ def calibrate_groups(split: Split, method: Method, model: Model) -> list[GroupCa
     if len(methods) == 1:
         return fits
     # Left alone, each group found its own method: take the one that serves them all.
-    (choice,) = {one.estimate.choice for one in fits if one.estimate.method == "refined"}
+    choice = next(one.estimate.choice for one in fits if one.estimate.method == "refined")
     return [
         replace(group_fit, estimate=replace(group_fit.estimate, choice=choice))
         for group_fit in _fit_each(split, "refined", model)

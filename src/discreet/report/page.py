@@ -20,20 +20,8 @@ from discreet.html import HtmlColumn, write_page
 from discreet.items.curves import observed_curve
 from discreet.items.distractors import Distractors
 from discreet.items.summary import Diagnostics
+from discreet.report import drawings
 from discreet.report.diagnosis import Diagnosis, diagnose_test
-from discreet.report.drawings import (
-    draw_categories,
-    draw_contrast,
-    draw_curve,
-    draw_differences,
-    draw_difficulties,
-    draw_fit,
-    draw_information,
-    draw_options,
-    draw_scalogram,
-    draw_thresholds,
-    draw_wright,
-)
 from discreet.report.model_findings import (
     Finding,
     Severity,
@@ -177,6 +165,7 @@ def list_report_values(
 ) -> dict[str, Any]:
     """Return everything that the template of the report shows, words, tables and pictures."""
     estimate, diagnostics = test.estimate, test.statistics
+    options = None if diagnostics is None else diagnostics.distractors
     return {
         "title": title,
         "summary": _summarise(test),
@@ -185,7 +174,8 @@ def list_report_values(
         "findings": test.findings,
         "too_few": _say_too_few(test),
         "checked": _say_checked(test),
-        "boxes": _facts(estimate, diagnostics) | _scale_fact(scale),
+        "boxes": _facts(estimate, diagnostics)
+        | ({} if scale is None else {"scaled": minus(str(scale))}),
         "remark": _remark(diagnostics),
         "items": len(estimate.items),
         "simulated": diagnostics is not None and diagnostics.replications > 0,
@@ -198,8 +188,8 @@ def list_report_values(
         **{name: _show(test, name, columns, scale) for name, columns in SHOWN.items()},
         "scores": _show(test, "raw_scores", SCORE_COLUMNS, scale),
         "pairs": _pair_columns(diagnostics),
-        "options": _option_columns(diagnostics),
-        "keyed": _count_keyed(diagnostics),
+        "options": [] if options is None else _option_columns(options),
+        "keyed": 0 if options is None else len(set(options.item)),
         "dimensions": _dimension_columns(test),
         "ends": _end_columns(test),
         "methods": write_methods(test, about),
@@ -299,30 +289,33 @@ def _remark(diagnostics: Diagnostics | None) -> str:
 
 def _pictures(test: Diagnosis) -> dict[str, Any]:
     pictures: dict[str, Any] = {
-        "difficulties": test.difficulties and draw_difficulties(test.difficulties),
-        "wright": test.wright and draw_wright(test.wright),
-        "infit": test.infit and draw_fit(test.infit),
-        "outfit": test.outfit and draw_fit(test.outfit),
-        "contrast": test.contrast and draw_contrast(test.contrast),
-        "choices": test.options and [(one.item, draw_options(one)) for one in test.options],
+        "difficulties": test.difficulties and drawings.draw_difficulties(test.difficulties),
+        "wright": test.wright and drawings.draw_wright(test.wright),
+        "infit": test.infit and drawings.draw_fit(test.infit),
+        "outfit": test.outfit and drawings.draw_fit(test.outfit),
+        "contrast": test.contrast and drawings.draw_contrast(test.contrast),
+        "choices": test.options
+        and [(one.item, drawings.draw_options(one)) for one in test.options],
         "scalogram": test.statistics
         and test.statistics.scalogram
-        and draw_scalogram(test.statistics.scalogram),
+        and drawings.draw_scalogram(test.statistics.scalogram),
         "differences": [
-            (f"{one.focal} compared with {one.reference} ({one.column})", draw_differences(one))
+            (
+                f"{one.focal} compared with {one.reference} ({one.column})",
+                drawings.draw_differences(one),
+            )
             for one in test.differences or ()
         ],
-        "curves": test.curves and [(curve.item, draw_curve(curve)) for curve in test.curves],
-        "threshold_map": test.thresholds and draw_thresholds(test.thresholds),
+        "curves": test.curves
+        and [(curve.item, drawings.draw_curve(curve)) for curve in test.curves],
+        "threshold_map": test.thresholds and drawings.draw_thresholds(test.thresholds),
         "category_curves": [
-            (curve.item, draw_categories(curve)) for curve in test.curves or () if curve.shares
+            (curve.item, drawings.draw_categories(curve))
+            for curve in test.curves or ()
+            if curve.shares
         ],
     }
-    return {**pictures, "information": draw_information(test.information, test.most_error)}
-
-
-def _scale_fact(scale: Scale | None) -> dict[str, str]:
-    return {} if scale is None else {"scaled": minus(str(scale))}
+    return {**pictures, "information": drawings.draw_information(test.information, test.most_error)}
 
 
 def _show(
@@ -408,17 +401,8 @@ def _pair_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
     return [HtmlColumn(name, cells, 2) for name, cells in columns]
 
 
-def _count_keyed(diagnostics: Diagnostics | None) -> int:
-    if diagnostics is None or diagnostics.distractors is None:
-        return 0
-    return len(set(diagnostics.distractors.item))
-
-
-def _option_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
+def _option_columns(options: Distractors) -> list[HtmlColumn]:
     """Show every option; of very many only those that are flagged."""
-    if diagnostics is None or diagnostics.distractors is None:
-        return []
-    options = diagnostics.distractors
     is_long = len(options.item) > OPTIONS
     return show_options(options, options.flagged if is_long else range(len(options.item)))
 
@@ -466,22 +450,20 @@ def _end_columns(test: Diagnosis) -> list[HtmlColumn]:
 
 
 def _computed(estimate: Estimate) -> dict[str, str]:
+    done = estimate.solution
     return {
         "program": f"discreet {__version__}",
         **({"model": estimate.model} if estimate.has_steps else {}),
         "method": estimate.method,
-        "solver": estimate.solution.solver,
-        **_effort(estimate),
+        "solver": done.solver,
+        # Numbers that were only read, or moved, took no solver.
+        **(
+            {"iterations": f"{done.iterations:,}", "residual": f"{done.residual:.2g}"}
+            if done.iterations
+            else {}
+        ),
         "Python, numpy": f"{platform.python_version()}, {np.__version__}",
     }
-
-
-def _effort(estimate: Estimate) -> dict[str, str]:
-    """Say what a solver did; numbers that were only read, or moved, took none."""
-    done = estimate.solution
-    if not done.iterations:
-        return {}
-    return {"iterations": f"{done.iterations:,}", "residual": f"{done.residual:.2g}"}
 
 
 def _notes(estimate: Estimate, diagnostics: Diagnostics | None) -> list[str]:
@@ -526,8 +508,8 @@ def _list_sheets(test: Diagnosis, diagnostics: Diagnostics) -> Iterator[dict[str
             "item": item,
             "facts": _list_facts(test, numbers, index),
             "remarks": test.remarks[index],
-            "curve": curve and draw_curve(curve),
-            "categories": curve and curve.shares and draw_categories(curve),
+            "curve": curve and drawings.draw_curve(curve),
+            "categories": curve and curve.shares and drawings.draw_categories(curve),
             "options": show_options(options, chosen) if options is not None and chosen else [],
             "groups": _select_rows(test, "groups", item),
             "partners": [
