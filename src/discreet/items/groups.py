@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
+from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -131,7 +131,7 @@ def load_grouped(
 ) -> Responses:
     """Return answers in memory, with the group column that is asked for."""
     is_column = isinstance(groups, str) and groups not in SCORE_SPLITS
-    named = name_model(responses, model, cast(FitWords, words))
+    named = name_model(responses, model, words)
     return load_answers(responses, named, group=groups if is_column else ())
 
 
