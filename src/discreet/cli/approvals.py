@@ -56,7 +56,7 @@ def propose_ranking(
 def write_request(spec: ReleaseSpec, ledger: Path | None, out: Path) -> None:
     """Write the request for a release to a new file, and show it."""
     _check_new(out)
-    from discreet.publishing.spec import propose_spec
+    from discreet.publishing.delivery import propose_spec
 
     request = propose_spec(spec, need(ledger, "--ledger"))
     request.save(out)

@@ -18,17 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.counts import bit_planes, matrix
-from discreet.counts.matrix import (
-    check_room,
-    clear_within,
-    expect_pairs,
-    fits_dense,
-    prefers_sparse,
-)
 from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows, mark_planes, narrow_items
 from discreet.errors import BadUsage
 from discreet.jit import map_tasks, worth_compiling
-from discreet.types import Int64Array
+from discreet.types import Int32Array, Int64Array
 
 Store = BitPlanes | SparseRows
 Bits = npt.NDArray[np.uint8]
@@ -74,7 +67,7 @@ def count_matrix(store: AnswerStore, weighting: Weighting | None = None, share: 
         If there is not enough memory for what the counts are made for.
     """
     weights = None if weighting is None else weigh_persons(store, weighting)
-    return clear_within(_count_nodes(store.nodes, store.steps, weights, share), store.steps)
+    return matrix.clear_within(_count_nodes(store.nodes, store.steps, weights, share), store.steps)
 
 
 def _count_nodes(
@@ -85,9 +78,13 @@ def _count_nodes(
     answered, right = store.person_totals()
     pairs = int(right @ (answered - right))
     by_item = store.item_totals()
-    check_room(steps, expect_pairs(by_item[1], by_item[0] - by_item[1], pairs / share))
-    is_filled = store.n_items <= matrix.LARGE_ITEMS and not prefers_sparse(store.n_items, pairs)
-    if is_filled and fits_dense(store.n_items):
+    matrix.check_room(
+        steps, matrix.expect_pairs(by_item[1], by_item[0] - by_item[1], pairs / share)
+    )
+    is_filled = store.n_items <= matrix.LARGE_ITEMS and not matrix.prefers_sparse(
+        store.n_items, pairs
+    )
+    if is_filled and matrix.fits_dense(store.n_items):
         return _count_dense(store, steps, weights)
     rows = store if isinstance(store, SparseRows) else list_rows(store)
     return count_compressed(rows, weights, pairs)
@@ -106,7 +103,9 @@ def count_store(store: AnswerStore, weighting: Weighting | None = None) -> Int64
         Integer weight per person; None counts every person once.
     """
     weights = None if weighting is None else weigh_persons(store, weighting)
-    return np.asarray(clear_within(_count_dense(store.nodes, store.steps, weights), store.steps))
+    return np.asarray(
+        matrix.clear_within(_count_dense(store.nodes, store.steps, weights), store.steps)
+    )
 
 
 def _count_dense(store: Store, steps: Sequence[int], weights: Int64Array | None) -> Int64Array:
@@ -250,7 +249,7 @@ BLOCK_PAIRS = 1 << 22
 PLAIN_PRODUCT = 3e-8
 
 #: Columns and values of some rows of a sparse matrix.
-Cells = tuple[npt.NDArray[np.int32], Int64Array]
+Cells = tuple[Int32Array, Int64Array]
 
 
 def count_rows(rows: SparseRows, weights: Int64Array | None = None) -> Int64Array:
@@ -268,7 +267,7 @@ def count_rows(rows: SparseRows, weights: Int64Array | None = None) -> Int64Arra
     starts, person, item, wrong_ptr, wrong = _split(rows, shift)
     total = np.empty((m, m), dtype=np.int64)
     # A count of persons fits in 32 bits, which halves the cache that a strip needs.
-    weight: npt.NDArray[np.int32] | Int64Array = (
+    weight: Int32Array | Int64Array = (
         np.ones(rows.n_persons, dtype=np.int32) if weights is None else weights
     )
 

@@ -13,8 +13,7 @@ from typing import Any
 
 from discreet import __version__
 from discreet.html import NAME_ROOM, HtmlColumn, Sheet, shorten_label, write_page
-from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.accounting.spend import best_guess
+from discreet.privacy.accounting import Budget, Neighbours, best_guess
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.balance import History, LedgerEntry
 from discreet.privacy.ledger.populations import Populations

@@ -16,15 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.protocol import (
-    CELLS,
-    Answers,
-    ItemTotals,
-    Job,
-    add_digests,
-    digest_store,
-    refuse_travel,
-)
+from discreet.answers import protocol
+from discreet.answers.protocol import CELLS, Answers, ItemTotals, Job
 from discreet.answers.select import ABSENT, check_cap
 from discreet.answers.spark import tasks
 from discreet.answers.spark.rows import NAME, FrameRows, Persons, find_frame, plan_frame
@@ -170,7 +163,7 @@ class SparkAnswers(Answers):
 
     def admit(self, job: Job[Any]) -> None:
         """Refuse a job that cannot be done on other machines."""
-        refuse_travel(job)
+        protocol.refuse_travel(job)
 
     def reduce_all(self, jobs: Sequence[Job[Any]]) -> list[Any]:
         """Let the executors do every job: sums are added there, samples looked at in one task."""
@@ -264,11 +257,11 @@ class SparkAnswers(Answers):
             partial(tasks.ask_store, partial(_digest, key, ordered.items, rule))
         )
         self._check_persons(sum(persons for persons, _ in digests))
-        return add_digests(part for _, part in digests)
+        return protocol.add_digests(part for _, part in digests)
 
 
 def _digest(
     key: bytes, items: tuple[str, ...], rule: str, store: AnswerStore
 ) -> tuple[int, tuple[int, int]]:
     """Return how many persons a store has, and their digest."""
-    return store.n_persons, digest_store(key, items, store, rule)
+    return store.n_persons, protocol.digest_store(key, items, store, rule)

@@ -18,7 +18,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -38,7 +37,7 @@ from discreet.tables.reading import Reading
 from discreet.tables.remedies import DeclaredSource
 from discreet.tables.scales import MOST_CATEGORIES
 from discreet.tables.values import MISSING_WORDS, read_integers
-from discreet.types import FloatArray
+from discreet.types import FloatArray, Int64Array
 
 NAME = "The Spark data frame"
 
@@ -176,15 +175,9 @@ def _plan_long(frame: Any, names: Sequence[str], plan: LongPlan, reading: Readin
     if pc.max(item_table.column("other")).as_py():
         reading = _find_steps(rows.selectExpr("c1 AS item", "c2 AS value"), reading)
     items = _name_items(item_table.column("c1"), names[plan.item])
-    layout = RowLayout(
-        names=tuple(names[number] for number in columns),
-        plan=LongPlan(0, 1, 2, (), tuple(range(3, len(columns)))),
-        items=items,
-        reading=reading,
-        as_text=dict(rows.dtypes)["c0"] not in _WHOLE_TYPES,
-        whole_rows=False,
-        many=n_rows > MANY_CELLS,
-    )
+    is_text = dict(rows.dtypes)["c0"] not in _WHOLE_TYPES
+    about = LongPlan(0, 1, 2, (), tuple(range(3, len(columns)))), items, reading, is_text
+    layout = RowLayout(tuple(names[i] for i in columns), *about, False, n_rows > MANY_CELLS)
     return FrameRows(rows, key, layout, n_rows, 0)
 
 
@@ -209,17 +202,11 @@ def _plan_wide(frame: Any, names: Sequence[str], plan: WidePlan, reading: Readin
             f"{NAME} is wide and persons come back in it, and which of their rows comes last is "
             "known of whole rows only. Write it as a long one: a row for each answer."
         )
-    first = len(person)
-    layout = RowLayout(
-        names=tuple(names[number] for number in columns),
-        plan=WidePlan(0 if person else None, tuple(range(first, len(columns))), ()),
-        items=tuple(names[number] for number in plan.items),
-        reading=reading,
-        as_text=True,
-        whole_rows=n_rows == persons,
-        many=n_rows * len(plan.items) > MANY_CELLS,
-    )
-    return FrameRows(rows, key, layout, n_rows * len(plan.items), last + 1)
+    local = WidePlan(0 if person else None, tuple(range(len(person), len(columns))), ())
+    about, n_cells = (local, tuple(cells), reading, True), n_rows * len(cells)
+    is_many, is_whole = n_cells > MANY_CELLS, n_rows == persons
+    layout = RowLayout(tuple(names[i] for i in columns), *about, is_whole, is_many)
+    return FrameRows(rows, key, layout, n_cells, last + 1)
 
 
 def _is_other(column: str, reading: Reading) -> str:
@@ -347,7 +334,7 @@ class Persons:
 
     store: AnswerStore
     ids: Any
-    marks: npt.NDArray[np.int64] | None = None
+    marks: Int64Array | None = None
 
     def names(self) -> list[bytes] | None:
         """Return the ids as bytes, as text has them."""

@@ -15,15 +15,8 @@ from functools import partial
 from os import PathLike
 from typing import Any, TypeVar
 
-from discreet.answers.protocol import (
-    CELLS,
-    Answers,
-    Job,
-    add_digests,
-    digest_ids,
-    digest_store,
-    fold_blocks,
-)
+from discreet.answers import protocol
+from discreet.answers.protocol import CELLS, Answers, Job
 from discreet.answers.responses import Responses
 from discreet.answers.select import check_cap
 from discreet.answers.streamed import counting
@@ -261,7 +254,7 @@ class StreamedAnswers(Answers):
         """Fold jobs over batches of persons, all of them in one pass."""
         batches = self.batches(with_ids=any(job.every is not None for job in jobs))
         blocks = ((batch.store, batch.person_ids) for batch in batches)
-        return fold_blocks(blocks, self.n_persons, jobs)
+        return protocol.fold_blocks(blocks, self.n_persons, jobs)
 
     def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
         """Return the sum of the persons' keyed digests and their number, for the ledger.
@@ -271,14 +264,15 @@ class StreamedAnswers(Answers):
         """
         self._refuse_cap()
         ordered = self.select(sorted(self.items))
-        return add_digests(
-            digest_store(key, batch.items, batch.store, rule) for batch in ordered.batches()
+        return protocol.add_digests(
+            protocol.digest_store(key, batch.items, batch.store, rule)
+            for batch in ordered.batches()
         )
 
     def digest_ids(self, key: bytes) -> bytes:
         """Return keyed digests of the persons' ids, in one pass."""
         self._refuse_cap()
-        return digest_ids(key, (batch.person_ids for batch in self.batches(with_ids=True)))
+        return protocol.digest_ids(key, (batch.person_ids for batch in self.batches(with_ids=True)))
 
     def _refuse_cap(self) -> None:
         if self._caps:

@@ -30,15 +30,8 @@ from discreet.answers.streamed.passes import Passes, Restart
 from discreet.answers.streamed.rows import BatchPosition
 from discreet.atomic import hold_lock, make_folder
 from discreet.counts import PairCounts, name_weighting
+from discreet.counts import matrix as form
 from discreet.counts.folds import FoldSums, Tally
-from discreet.counts.matrix import (
-    add_into,
-    add_matrices,
-    grow_matrix,
-    is_sparse,
-    nodes_of,
-    settle_matrix,
-)
 from discreet.counts.pairs import Weighting, count_matrix
 from discreet.errors import BadUsage
 from discreet.names import settle_names
@@ -284,7 +277,7 @@ class StreamedItemTotals:
         """Return the totals of these items; zero for items that nobody answered."""
         column_of = {name: number for number, name in enumerate(self.items)}
         columns = np.array([column_of.get(name, -1) for name in items], dtype=np.int64)
-        nodes, steps = nodes_of(columns, self.steps)
+        nodes, steps = form.nodes_of(columns, self.steps)
         answers, right = (np.append(values, 0)[nodes] for values in (self.answers, self.right))
         return StreamedItemTotals(items, answers, right, self.persons, steps)
 
@@ -351,7 +344,7 @@ class Accumulator:
         self._grow(tuple(items), (*self.totals.steps, *[1] * (len(items) - len(self.totals.items))))
         total, sums = self._pairs.total(), self.totals
         # Only an array is added to in place.
-        pairs = total if is_sparse(total) else total.copy()
+        pairs = total if form.is_sparse(total) else total.copy()
         about = {} if self._persons is None else self._persons.finish(len(sums.answers))
         name = name_weighting(self._weighting)
         numbers = (sums.answers, sums.right, sums.persons, name)
@@ -386,17 +379,17 @@ class _Pairs:
 
     def grow(self, items: int) -> None:
         """Make room for new items."""
-        self._parts = [grow_matrix(part, items) for part in self._parts]
+        self._parts = [form.grow_matrix(part, items) for part in self._parts]
 
     def add(self, matrix: Any) -> None:
         """Add the counts of a batch."""
-        if not is_sparse(self._parts[0]):
-            add_into(self._parts[0], matrix)
+        if not form.is_sparse(self._parts[0]):
+            form.add_into(self._parts[0], matrix)
             return
         self._parts.append(matrix)
         while len(self._parts) > 1:
             before, after = self._parts[-2:]
-            if is_sparse(after) and before.nnz > 2 * after.nnz:
+            if form.is_sparse(after) and before.nnz > 2 * after.nnz:
                 break
             self._carry()
 
@@ -408,10 +401,10 @@ class _Pairs:
 
     def _carry(self) -> None:
         last = self._parts.pop()
-        self._parts[-1] = settle_matrix(add_matrices(self._parts[-1], last))
-        if not is_sparse(self._parts[-1]):
+        self._parts[-1] = form.settle_matrix(form.add_matrices(self._parts[-1], last))
+        if not form.is_sparse(self._parts[-1]):
             # So many pairs by now that everything goes into one array.
             total, *others = reversed(self._parts)
             for part in others:
-                add_into(total, part)
+                form.add_into(total, part)
             self._parts = [total]

@@ -25,13 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.answers.responses import Responses
-from discreet.answers.streamed.batches import (
-    Buckets,
-    bucket_batches,
-    choose_bits,
-    copy_dataset,
-    ordered_batches,
-)
+from discreet.answers.streamed import batches
 from discreet.answers.streamed.rows import (
     BatchPosition,
     ItemNames,
@@ -262,9 +256,13 @@ class Passes:
         """Distribute the rows, unless an earlier pass did so, and yield bucket after bucket."""
         folder = keep or self._private_folder() / "rows"
         cells = self.dataset.rows * rows.width
-        bits = position.bits if position.sizes else choose_bits(cells, self._resources.memory)
+        bits = (
+            position.bits if position.sizes else batches.choose_bits(cells, self._resources.memory)
+        )
         ordered = rows.reading.order_by is not None
-        buckets = Buckets(folder, bits, as_text=rows.as_text, sizes=position.sizes, ordered=ordered)
+        buckets = batches.Buckets(
+            folder, bits, as_text=rows.as_text, sizes=position.sizes, ordered=ordered
+        )
         if not position.sizes:
             report.total = 2 * cells
             with closing(run_ahead(rows.blocks())) as blocks:
@@ -275,10 +273,10 @@ class Passes:
                 "buckets", 0, (), None, bits, sizes, (), rows.as_text, report.rows
             )
         begin = replace(position, done=(), rows=0)
-        self._again = lambda: bucket_batches(buckets, rows, begin)
+        self._again = lambda: batches.bucket_batches(buckets, rows, begin)
         if not position.done:
             yield Restart(tuple(rows.items.names), position)
-        yield from bucket_batches(buckets, rows, position)
+        yield from batches.bucket_batches(buckets, rows, position)
 
     def _private_folder(self) -> Path:
         """Return a folder that only its owner can open and that goes with the passes."""
@@ -332,7 +330,7 @@ class Passes:
         """Copy the rows of a source that need not give them again."""
         if not self.is_steady:
             source = self.dataset
-            self.dataset = copy_dataset(source, self._plan(), self._private_folder())
+            self.dataset = batches.copy_dataset(source, self._plan(), self._private_folder())
             source.close()
 
     def _settle(self) -> Callable[[], Iterator[PersonBatch]]:
@@ -369,7 +367,11 @@ class Passes:
 
 
 def _ordered(rows: LongRows | WideRows, position: BatchPosition) -> Iterator[PersonBatch]:
-    return rows.batches(position) if isinstance(rows, WideRows) else ordered_batches(rows, position)
+    return (
+        rows.batches(position)
+        if isinstance(rows, WideRows)
+        else batches.ordered_batches(rows, position)
+    )
 
 
 def _identify(dataset: Dataset) -> tuple[tuple[str, ...], ...]:
