@@ -37,9 +37,9 @@ import numpy.typing as npt
 
 from discreet.errors import BadUsage
 from discreet.items.residuals import Prepared, prepare
+from discreet.models.conditional import Patterns, group_patterns
 from discreet.models.conditional.maximise import plan_batches
 from discreet.models.conditional.moments import evaluate_conditional
-from discreet.models.conditional.patterns import Patterns, group_patterns
 from discreet.models.item_parameters import RATING_SCALE
 from discreet.models.structure import rating_basis
 from discreet.results.estimate import Status

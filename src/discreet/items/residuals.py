@@ -19,7 +19,7 @@ from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.answers.survey import OF_SAMPLE, SurveyDesign, refuse_weights
 from discreet.errors import BadUsage, escape_controls
-from discreet.models.conditional.patterns import GroupPatterns
+from discreet.models.conditional import GroupPatterns
 from discreet.models.item_parameters import (
     KnownItems,
     category_totals,

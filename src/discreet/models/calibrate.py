@@ -34,7 +34,7 @@ from discreet.errors import (
 )
 from discreet.models.anchors import Released, accept_anchors, add_displacements, explain_untied
 from discreet.models.by_group import fits_groups
-from discreet.models.conditional.patterns import GroupPatterns
+from discreet.models.conditional import GroupPatterns
 from discreet.models.connectivity import (
     Chain,
     ItemFacts,

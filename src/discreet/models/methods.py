@@ -20,7 +20,7 @@ from discreet.models.item_parameters import KnownItems
 from discreet.models.laplacian import Laplacian
 from discreet.models.refined import RefinedScoring, curvature, solve_refined, solve_within
 from discreet.models.spectral import SpectralScoring, balance, project_within, solve_stationary
-from discreet.models.standard_errors.person_scores import PairContribution
+from discreet.models.standard_errors import PairContribution
 from discreet.models.structure import Structure
 from discreet.results.estimate import Estimate, Solution
 from discreet.types import FloatArray

@@ -31,7 +31,7 @@ from discreet.answers.protocol import Answers, Job
 from discreet.counts import PairCounts
 from discreet.counts.matrix import Locations, Recoding, item_of_nodes, keep_used, name_nodes
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning
-from discreet.models.conditional.patterns import GroupPatterns, Patterns
+from discreet.models.conditional import GroupPatterns, Patterns
 from discreet.models.connectivity import (
     Chain,
     build_chain,

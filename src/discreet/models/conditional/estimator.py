@@ -21,6 +21,7 @@ from discreet.answers.protocol import Answers
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, NotConverged
 from discreet.models.anchors import Released, add_displacements, explain_untied
+from discreet.models.conditional import Patterns
 from discreet.models.conditional.maximise import (
     SOLVE_SECONDS,
     ConditionalFit,
@@ -30,7 +31,6 @@ from discreet.models.conditional.maximise import (
     maximise,
     plan_batches,
 )
-from discreet.models.conditional.patterns import Patterns
 from discreet.models.connectivity import Chain
 from discreet.models.item_parameters import KnownItems
 from discreet.models.refined import find_refined
