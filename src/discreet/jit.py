@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import warnings
@@ -79,13 +80,15 @@ def _can_write(folder: Path) -> bool:
 # spent about as long in it as loading costs, then load. Nobody waits more than twice as long as
 # the best choice in hindsight.
 
-#: Price of loading, so that counting goes to NumPy up to about persons x items^2 = 1e10.
-LOADING_SECONDS = 1.0
+#: Price of loading numba and loops that an earlier process has left on disk.
+LOADING_SECONDS = 0.4
+#: Price where they are not there yet; later processes gain from it too.
+KEEPING_SECONDS = 1.0
 #: Price where loops cannot be kept, and each process compiles those that it needs.
 COMPILING_SECONDS = 6.0
 
 #: Below this a compiled call is not faster, even when loaded.
-CALL_SECONDS = 5e-5
+CALL_SECONDS = 5e-6
 
 
 class _State:
@@ -101,8 +104,23 @@ def worth_compiling(plain_seconds: float) -> bool:
     if _State.loaded:
         return plain_seconds > CALL_SECONDS
     _State.spent += plain_seconds
-    _State.loaded = _State.spent > (LOADING_SECONDS if can_keep_loops() else COMPILING_SECONDS)
+    _State.loaded = _State.spent > loading_price()
     return _State.loaded
+
+
+def loading_price() -> float:
+    """Return the seconds of plain work after which loops are loaded, or compiled."""
+    if not can_keep_loops():
+        return COMPILING_SECONDS
+    return LOADING_SECONDS if has_kept_loops() else KEEPING_SECONDS
+
+
+@cache
+def has_kept_loops() -> bool:
+    """Say whether an earlier process has left compiled loops beside the package."""
+    beside = Path(__file__).parent / "counts" / "__pycache__"
+    folder = os.environ.get("NUMBA_CACHE_DIR")
+    return any((Path(folder).rglob if folder else beside.glob)("pack_kernels.*.nbi"))
 
 
 def load_kernels() -> None:
@@ -119,6 +137,8 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 VARIABLE = "DISCREET_THREADS"
+#: Threads take about 0.3 ms to start, so that less work than this is not divided.
+SPLIT_SECONDS = 2e-3
 #: More than any machine has, and few enough to start.
 MOST_THREADS = 4096
 _chosen: ContextVar[int | None] = ContextVar("discreet_threads", default=None)
@@ -166,13 +186,16 @@ def can_start_threads() -> bool:
     return True
 
 
-def map_tasks(function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterable[Result]:
+def map_tasks(
+    function: Callable[[Task], Result], tasks: Iterable[Task], seconds: float = math.inf
+) -> Iterable[Result]:
     """Apply a function to every task, several at a time, and keep their order.
 
-    As with ``map``, a task may wait until its result is taken: take them all.
+    As with ``map``, a task may wait until its result is taken: take them all. ``seconds`` is what
+    one thread would need, where it is known: below :data:`SPLIT_SECONDS` one thread does it.
     """
     listed = list(tasks)
-    threads = min(thread_count(), len(listed))
+    threads = min(thread_count(), len(listed)) if seconds > SPLIT_SECONDS else 1
     if threads <= 1:
         return map(function, listed)
     with ThreadPoolExecutor(threads) as pool:

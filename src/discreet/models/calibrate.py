@@ -355,6 +355,7 @@ def _fit_pairs(answers: Answers, request: FitRequest) -> Estimate:
             n_persons=facts.persons,
             structure=structure,
             locations=plan.locate(chain.linked),
+            is_complete=plan.is_complete,
         )
         sandwich = replace(sandwich, job=plan.wrap(sandwich.job))
         uncertainty, routing = _go_through(answers, plan, sandwich, chain, difficulty)
@@ -428,11 +429,10 @@ def _go_through(
 ) -> tuple[Uncertainty, tuple[FitWarning, ...]]:
     """Make the second pass over persons; return warnings about routing too."""
     jobs: list[Job[Any]] = []
-    n_answers = int(plan.categories.sum())
-    if n_answers < plan.persons * len(plan.items):
+    if not plan.is_complete:
         from discreet.models.routing import LookForRouting, may_be_routed  # loads SciPy
 
-        if may_be_routed(n_answers, plan.persons * len(plan.items)):
+        if may_be_routed(int(plan.categories.sum()), plan.persons * len(plan.items)):
             items, thresholds = plan.spread_items(chain.linked, difficulty)
             jobs.append(plan.wrap(LookForRouting(items, thresholds)))
     try:

@@ -43,6 +43,8 @@ FULL_STEP = 1.0
 class RefinedScoring:
     """What a pair (first right, second wrong) adds to the score and to the curvature."""
 
+    is_complementary = True
+
     def residual(self, right: FloatArray, wrong: FloatArray) -> FloatArray:
         """One minus the probability that the pair went this way round."""
         right_odds, wrong_odds = _odds(right, wrong)

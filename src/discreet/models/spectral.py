@@ -431,6 +431,7 @@ class SpectralScoring:
     """
 
     top: float
+    is_complementary = False
 
     def residual(self, right: FloatArray, wrong: FloatArray) -> FloatArray:
         """Flow from the item that was right to the item that was wrong."""

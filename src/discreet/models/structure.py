@@ -300,6 +300,11 @@ class StepPlan:
         return self.model == RASCH
 
     @property
+    def is_complete(self) -> bool:
+        """Whether everybody answered every item."""
+        return int(self.categories.sum()) == self.persons * len(self.items)
+
+    @property
     def needs_links(self) -> bool:
         """Whether pairs of answers, not the likelihood itself, say which nodes are determined."""
         return self.is_binary or self.held is not None

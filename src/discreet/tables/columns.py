@@ -41,7 +41,8 @@ RATED = (
 )
 #: What else the columns may be called where no column has a name of these: a table of language
 #: models often has the text of a prompt beside the id of its question.
-_SUBSTITUTES = {_PERSON: frozenset({"model"}), _ITEM: frozenset({"prompt"})}
+_SAMPLE = frozenset({"example", "sample", "doc"})
+_SUBSTITUTES = {_PERSON: frozenset({"model"}), _ITEM: _SAMPLE, _SAMPLE: frozenset({"prompt"})}
 _ID_SUFFIX = re.compile(r"(?<=.)[ _.-]?id$")
 _MARKS = re.compile(r"[\s_.-]")
 _LETTER = re.compile(r"[A-Za-z]")

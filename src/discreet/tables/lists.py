@@ -124,27 +124,32 @@ def _read(path: Path) -> Key:
     if not path.exists():
         raise BadUsage(f"There is no file '{path}' for the key. {_HOW}.")
     names, rows = read_rows(path)
+    return find_key(names, rows, str(path))
+
+
+def find_key(names: Sequence[str], rows: Sequence[Sequence[str | None]], source: str) -> Key:
+    """Return the key that a table holds: a row for each right answer, or one row of them all."""
     plain = [name.lower() for name in names]
     item = next((plain.index(word) for word in _ITEM if word in plain), None)
     right = next((plain.index(word) for word in _RIGHT if word in plain), None)
     if item is not None and right is not None:
-        return _check(_from_rows(path, [(row[item], row[right]) for row in rows]), str(path))
+        return _check(_from_rows(source, [(row[item], row[right]) for row in rows]), source)
     if len(names) == 2:
         # Without names in its first row, that is an item like the others.
-        return _check(_from_rows(path, [(names[0], names[1]), *rows]), str(path))
+        return _check(_from_rows(source, [(names[0], names[1]), *rows]), source)
     if len(rows) == 1:
         cells = zip(names, rows[0], strict=True)
         return _check(
-            Key({name: split_key_cell(cell or "") for name, cell in cells if name}), str(path)
+            Key({name: split_key_cell(cell or "") for name, cell in cells if name}), source
         )
-    raise BadUsage(f"{path} cannot be read as a key: its columns are {', '.join(names)}. {_HOW}.")
+    raise BadUsage(f"{source} cannot be read as a key: its columns are {', '.join(names)}. {_HOW}.")
 
 
-def _from_rows(path: Path, rows: Sequence[Sequence[str | None]]) -> Key:
+def _from_rows(source: str, rows: Sequence[Sequence[str | None]]) -> Key:
     by_item: dict[str, Words] = {}
     for number, (item, answer) in enumerate(rows, start=1):
         if not (item or "").strip():
-            raise BadUsage(f"{path}, entry {number} of the key names no item.")
+            raise BadUsage(f"{source}, entry {number} of the key names no item.")
         name = str(item).strip()
         by_item[name] = tuple(
             dict.fromkeys((*by_item.get(name, ()), *split_key_cell(answer or "")))

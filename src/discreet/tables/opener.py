@@ -212,9 +212,10 @@ def open_table_file(
         _open_workbook(file, table_form, progress)
         if kind == "workbook"
         else DelimitedSource(
-            file, head, encoding, progress, table_form, one_line=bool(reading and reading.listed)
+            file, head, encoding, progress, table_form, one_line=bool(reading and reading.listed),
+            skips_short=bool(reading and SHORT in reading.rows_aside),
         )
-    )
+    )  # fmt: skip
     if reading is not None and table_form.header:
         refuse_answers_as_names(source.names, reading.layout, source.name)
     return source if reading is None else _trim(source, reading)
@@ -222,12 +223,16 @@ def open_table_file(
 
 def _trim(source: Source, reading: Reading) -> Source:
     """Return a source without the rows to drop; columns go by their letter where that is stated."""
-    stated = {*reading.ignore, *reading.group, *reading.keep, reading.person}
-    for number, label in enumerate(label_columns(source.names)):
-        if label in stated:
-            cast("list[str]", source.names)[number] = label
+    cast("list[str]", source.names)[:] = name_stated(source.names, reading)
     is_whole = bool(reading.listed) or not reading.rows_aside
     return source if is_whole else TrimmedSource(source, reading)
+
+
+def name_stated(names: Sequence[str], reading: Reading) -> list[str]:
+    """Return names of columns, some by their letter where a reading names them so."""
+    stated = {*reading.ignore, *reading.group, *reading.keep, reading.person}
+    labels = zip(names, label_columns(names), strict=True)
+    return [label if label in stated else name for name, label in labels]
 
 
 def _open_workbook(file: Path, form: Form, progress: Progress | None) -> Source:
@@ -471,8 +476,8 @@ def assign_groups(
 
 # -- rows that are no persons ----------------------------------------------------------------
 
-#: The word for rows without any entry.
-BLANK = "blank"
+#: The words for rows without any entry, and for those with fewer fields than names.
+BLANK, SHORT = "blank", "short"
 #: Rows up to which a table may be made by hand.
 MOST_BY_HAND = 20_000
 
@@ -529,7 +534,7 @@ def match_rows(batch: Sequence[Any], rows: Sequence[int | str], before: int = 0)
         Rows before this batch.
     """
     hits = np.zeros(len(batch[0]), dtype=np.bool_)
-    labels = {str(row).casefold() for row in rows if not isinstance(row, int)} - {BLANK}
+    labels = {str(row).casefold() for row in rows if not isinstance(row, int)} - {BLANK, SHORT}
     for row in rows:
         if isinstance(row, int) and before < row <= before + len(hits):
             hits[row - before - 1] = True

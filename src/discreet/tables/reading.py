@@ -109,7 +109,8 @@ class Reading:
         Rows above the row of names that are left out: titles, dates.
     drop_rows
         Rows of a wide table that are no persons: the text of one of their cells (``"Total"``),
-        their number below the names counted from 1, or ``"blank"`` for rows without any entry.
+        their number below the names counted from 1, ``"blank"`` for rows without any entry, or
+        ``"short"`` for rows of a text file with fewer fields than names: notes.
     key_row
         The row that holds the right answers, by the text of one of its cells or its number. It
         becomes the key and is no person.

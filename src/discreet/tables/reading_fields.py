@@ -61,7 +61,7 @@ READING_FIELDS: Mapping[str, Declared] = {
     "header": Declared("data", "", "The first row holds no names: columns are called 1, 2, ..."),
     "skip_rows": Declared("data", "N", "Rows above the row of names that are left out."),
     "drop_rows": Declared("data", "ROWS", "Rows that are no persons: their label (Total), their "
-                          "number below the names, or the word blank: Total,3,blank.",
+                          "number below the names, or the words blank and short: Total,3,blank.",
                           release=False),
     "key_row": Declared("data", "ROW", "The row that holds the right answers: its label or its "
                         "number below the names.", release=False),

@@ -14,6 +14,8 @@ from typing import Any
 
 from discreet.errors import BadResponses, Remedy
 
+#: Delimiters that are hard to type, as options name them.
+DELIMITER_WORDS = {"\t": "tab", " ": "space"}
 #: Options that are given once for every value; others join their values with commas.
 REPEATED = ("ignore", "group", "keep", "sheet")
 
@@ -72,6 +74,8 @@ def _command_words(name: str, value: Any) -> list[str]:
         return [] if value else [f"--no-{name}"]
     if isinstance(value, Mapping):
         return _spell_by_item(name, value)
+    if name == "delimiter":
+        value = DELIMITER_WORDS.get(value, value)
     if name == "categories":
         return [word for texts in value for word in ("--categories", _join_texts(texts))]
     elements = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
@@ -220,12 +224,16 @@ class TableFinding:
 
 @dataclass
 class Findings:
-    """Decisions and questions as they come in; ``options`` are the fields proposed so far."""
+    """Decisions and questions as they come in; ``options`` are the fields proposed so far.
+
+    ``key`` holds the right answers by item where a sheet of their own has them.
+    """
 
     stated: Mapping[str, Any]
     options: dict[str, Any] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
     questions: list[TableFinding] = field(default_factory=list)
+    key: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def decide(
         self, name: str, value: Any, reason: str, *, is_sure: bool = True, is_public: bool = False

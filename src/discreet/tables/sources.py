@@ -43,7 +43,7 @@ from discreet.tables.paths import (
     open_text,
 )
 from discreet.tables.reading import Form
-from discreet.tables.remedies import DeclaredSource, Detected, state_option
+from discreet.tables.remedies import DELIMITER_WORDS, DeclaredSource, Detected, state_option
 from discreet.tables.values import write_cell
 from discreet.tabular import Tabular
 
@@ -52,9 +52,6 @@ _TEXT = pa.dictionary(pa.int32(), pa.string())
 #: block of a table with 10,000 columns has a thousand rows and a column's overhead is paid rarely.
 _BLOCK_BYTES = (1 << 21, 1 << 25)
 
-
-#: Delimiters that are hard to type, as options name them.
-_DELIMITER_WORDS = {"\t": "tab", " ": "space"}
 
 #: Stands behind the last line, where no quoted text may reach.
 _END = "\x1fend of the file"
@@ -89,6 +86,8 @@ class DelimitedSource:
     one_line
         Whether every row must stand in one line, as in a release: a quoted text that goes on in
         the next line could take in other persons' rows.
+    skips_short
+        Whether rows with fewer fields than names, such as notes, are left out.
 
     Attributes
     ----------
@@ -105,10 +104,11 @@ class DelimitedSource:
         form: Form | None = None,
         *,
         one_line: bool = False,
+        skips_short: bool = False,
     ) -> None:
         self.path = path
         self.name = str(path)
-        self._one_line = one_line
+        self._one_line, self._skips_short = one_line, skips_short
         self._encoding = encoding or find_encoding(path, head)
         self._progress = progress
         shape = form or Form()
@@ -137,7 +137,7 @@ class DelimitedSource:
                 f"{self.path}: the first lines have {name_delimiter(self._delimiter)} between "
                 "their fields, where a comma is the rule."
             )
-            options = {"delimiter": _DELIMITER_WORDS.get(self._delimiter, self._delimiter)}
+            options = {"delimiter": DELIMITER_WORDS.get(self._delimiter, self._delimiter)}
             detected.append(state_option("delimiter", sentence, options))
         if self._encoding not in ("utf-8", "utf-16"):
             sentence = f"{self.path} is not UTF-8 and was read as Windows-1252."
@@ -184,6 +184,7 @@ class DelimitedSource:
                 newlines_in_values=True,
                 # In a table of one column an empty line is a person without an answer.
                 ignore_empty_lines=n_columns > 1,
+                invalid_row_handler=self._judge_row,
             ),
             convert_options=pacsv.ConvertOptions(
                 column_types=dict.fromkeys(selection, _TEXT),
@@ -193,6 +194,10 @@ class DelimitedSource:
         )
         yield from reader
 
+    def _judge_row(self, row: Any) -> str:
+        is_short = row.actual_columns < row.expected_columns
+        return "skip" if self._skips_short and is_short else "error"
+
     def _explain(self, error: Exception) -> None:
         """Raise what an error of the CSV reader means; return where it means "no rows"."""
         text = str(error)
@@ -201,7 +206,7 @@ class DelimitedSource:
         if "UTF8" in text and self._encoding == "utf-8":
             raise NotUtf8(self.path) from None
         for fields, line in self._records():
-            if fields and len(fields) != len(self.names):
+            if fields and len(fields) != len(self.names) and not self._is_skipped(fields):
                 n_fields = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
                 open_quote = any("\n" in text for text in fields)
                 raise BadResponses(
@@ -247,14 +252,20 @@ class DelimitedSource:
 
     def place(self, row: int) -> str:
         """Return file and line of a row, counted as an editor counts lines."""
-        if self._lines_are_rows():
+        if not self._skips_short and self._lines_are_rows():
             return f"{self.path}, line {self._header_lines + 1 + row}"
         skip_empty = len(self.names) > 1
-        rows = ((f, line) for f, line in self._records() if f or not skip_empty)
+        records = self._records()
+        rows = (
+            (f, line) for f, line in records if (f or not skip_empty) and not self._is_skipped(f)
+        )
         for number, (_, line) in enumerate(rows):
             if number == row:
                 return f"{self.path}, line {line}"
         return f"{self.path}, row {row + 1}"
+
+    def _is_skipped(self, fields: Sequence[str]) -> bool:
+        return self._skips_short and len(fields) < len(self.names)
 
     def _lines_are_rows(self) -> bool:
         """Say whether every line after the header is one row: no quotes, no empty lines."""
@@ -427,9 +438,8 @@ def _through_narwhals(frame: Any) -> Any:
 
 def _pandas_to_arrow(frame: Any) -> Any:
     """Return a pandas frame as an Arrow table, an index with labels of its own included."""
-    columns = {number: frame.iloc[:, number] for number in range(frame.shape[1])}
     names = [name_id(name) for name in frame.columns]
-    arrays = [_pandas_column(column) for column in columns.values()]
+    arrays = [_pandas_column(column) for _, column in frame.items()]
     index = frame.index
     counts_rows = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
     if index.nlevels > 1:
@@ -456,7 +466,8 @@ def _name_level(index: Any, number: int) -> str:
 
 def _pandas_column(column: Any) -> Any:
     dtype = column.dtype
-    if isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype.itemsize >= 4:
+    is_number = isinstance(dtype, np.dtype) and dtype.kind in "iuf"
+    if is_number and not (dtype.kind == "f" and dtype.itemsize < 4):
         # NaN stays NaN, which is missing all the same; finding it would cost a copy.
         return pa.array(column.to_numpy(), from_pandas=False)
     try:

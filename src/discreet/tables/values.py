@@ -183,7 +183,10 @@ def score_value(value: object, scoring: ValueScoring) -> int:
     if scoring.right is not None:
         return int(word in scoring.right)
     if scoring.codes is not None:
-        return scoring.codes.get(_TRUTH.get(word, word), scoring.otherwise)
+        code = scoring.codes.get(word)
+        return (
+            scoring.codes.get(_TRUTH.get(word, word), scoring.otherwise) if code is None else code
+        )
     if isinstance(value, str):
         return _score_text(word, scoring)
     if isinstance(value, (bool, np.bool_)):

@@ -28,12 +28,25 @@ TABLE_ROWS = 256
 #: Takers of an item whose scores are enough: a standard error has then a relative error of about
 #: 1 / sqrt(2 ENOUGH) = 0.5%.
 ENOUGH = 20_000
+#: Persons from which on the last digits of a score do not matter: products are summed in single
+#: precision, twice as fast, if no item's variance is more than LOOSE times what its own comparisons
+#: make it.
+COARSE = 10_000
+LOOSE = 4.0
+#: Leverage, on average 1 / takers of an item, that is left out: standard errors change by this part
+#: of themselves at most.
+SMALL_LEVERAGE = 3e-4
 #: A person who is nearly the only link of an item would otherwise get an unbounded factor.
 MAX_LEVERAGE = 0.5
 
 
 class PairContribution(Protocol):
     """An estimator's contribution of one pair: first item right, second wrong."""
+
+    @property
+    def is_complementary(self) -> bool:
+        """Whether residuals of a pair, one way round and the other, add up to one."""
+        ...
 
     def residual(self, right: FloatArray, wrong: FloatArray) -> FloatArray: ...
     def curvature(self, right: FloatArray, wrong: FloatArray) -> FloatArray: ...
@@ -98,6 +111,18 @@ def plan_draw(takers: Int64Array, columns: IndexArray, slack: FloatArray) -> Per
     return PersonSample(takers, every) if (every > 1).any() else None
 
 
+def bound_leverage(takers: Int64Array, slack: FloatArray, items: int | None) -> float:
+    """Return about the largest leverage that a person may have.
+
+    ``takers`` and ``slack`` are those of the kept items or nodes. Where everybody answered all
+    ``items`` of them, leverage is spread over as many answers; None where answers are missing.
+    """
+    share = slack / np.maximum(takers, 1)
+    if items is None:
+        return float(share.max(initial=0.0))
+    return float(share @ takers / max(int(takers.sum()), 1) + share.max(initial=0.0) / items)
+
+
 @dataclass(frozen=True, eq=False)
 class ScorePlan:
     """What is needed to score persons.
@@ -118,6 +143,12 @@ class ScorePlan:
         Who is scored, where there are very many persons; None for all of them.
     item_of
         The item of each kept node, where items have steps: pairs within an item say nothing.
+    is_complete
+        Whether everybody answered every item, and the items have one step.
+    is_coarse
+        Whether single precision is enough.
+    has_leverage
+        Whether scores are corrected for leverage.
     """
 
     difficulty: FloatArray
@@ -127,6 +158,9 @@ class ScorePlan:
     weighting: Callable[[Int64Array, Int64Array], Int64Array] | None = None
     draw: PersonSample | None = None
     item_of: IndexArray | None = None
+    is_complete: bool = False
+    is_coarse: bool = False
+    has_leverage: bool = True
 
     @property
     def every(self) -> Int64Array | None:
@@ -171,9 +205,11 @@ def score_chunks(store: AnswerStore, plan: ScorePlan, weights: FloatArray) -> An
 
 
 def chunk_words(planes: BitPlanes, plan: ScorePlan) -> int:
-    """Words of 64 persons to score together: a divisor of the words in a block."""
+    """Words of 64 persons to score together: a divisor of the words in a block, if several."""
     limit = max(CHUNK_WORDS, CHUNK_CELLS // (64 * len(plan.columns)))
-    words = planes.right.shape[2]
+    blocks, _, words = planes.right.shape
+    if blocks == 1:
+        return int(min(limit, words))
     return next(size for size in range(min(limit, words), 0, -1) if words % size == 0)
 
 
@@ -188,6 +224,7 @@ def score_planes(
     """
     tables = _Tables(plan)
     everything = len(plan.columns) == planes.n_items
+    is_simple = plan.is_complete and plan.scoring.is_complementary and len(tables.spans) == 1
     rows: slice | IndexArray = slice(None) if everything else plan.columns
     for first in words:
         block, start = divmod(first, planes.right.shape[2])
@@ -196,9 +233,13 @@ def score_planes(
         persons = min(64 * words.step, planes.n_persons - person)
         if persons <= 0:
             return
-        right = _unpack(planes.right[block, rows, span], persons)
-        wrong = _unpack(planes.wrong[block, rows, span], persons)
-        yield _score_chunk(right, wrong, tables, weights[:, person : person + persons])
+        right = _unpack(planes.right[block, rows, span], persons, tables.number)
+        some = weights[:, person : person + persons]
+        if is_simple:
+            yield _score_complete(right, tables, some)
+            continue
+        wrong = _unpack(planes.wrong[block, rows, span], persons, tables.number)
+        yield _score_chunk(right, wrong, tables, some)
 
 
 class _Tables:
@@ -208,6 +249,8 @@ class _Tables:
         self._plan = plan
         m = len(plan.difficulty)
         size = m if m <= TABLE_ITEMS else TABLE_ROWS
+        self.number = np.float32 if plan.is_coarse else np.float64
+        self.has_leverage = plan.has_leverage
         self.spans = [slice(start, start + size) for start in range(0, m, size)]
         self._all: dict[str, FloatArray] = {}
 
@@ -243,15 +286,15 @@ class _Tables:
             table *= resistance[span, None] + resistance if lone else resistance[span]
         if self._plan.item_of is not None:
             table *= self._plan.item_of[span, None] != self._plan.item_of
-        return table
+        return table.astype(self.number, copy=False)
 
 
 def _score_chunk(
     right: FloatArray, wrong: FloatArray, tables: _Tables, weights: FloatArray
 ) -> FloatArray:
     weight, stands = weights
-    levered = bool((stands == 1).any())
-    scores, trace = np.empty(right.shape), np.zeros(right.shape[1])
+    levered = tables.has_leverage and bool((stands == 1).any())
+    scores, trace = np.empty_like(right), np.zeros(right.shape[1])
     for span in tables.spans:
         part = np.matmul(tables.gained(span), wrong, out=scores[span])
         part *= right[span]
@@ -264,15 +307,43 @@ def _score_chunk(
             trace += pulled.sum(axis=0)
     right += wrong
     trace[stands > 1] = 0.0
-    scores *= weight * stands * _correction(weight * trace, right.sum(axis=0))
+    factor = weight * stands * _correction(weight * trace, right.sum(axis=0))
+    scores *= factor.astype(tables.number)
     return scores
 
 
-def _unpack(plane: UInt64Array, persons: int) -> FloatArray:
-    """Turn ``uint64[item, word]`` into 0 and 1, ``float64[item, person]``."""
+def _score_complete(right: FloatArray, tables: _Tables, weights: FloatArray) -> FloatArray:
+    """Score persons who answered everything, where residuals of both directions add up to one.
+
+    With S the residuals, r who is right, R how many are and c the row sums of S, a right item gains
+    ``c - S r`` and a wrong one loses ``R - S r``: one product instead of two.
+    """
+    weight, stands = weights
+    gained = tables.gained(slice(None))
+    total = right.sum(axis=0)
+    expected = gained @ right
+    scores = expected - total
+    expected += scores
+    expected -= gained.sum(axis=1)[:, None]
+    expected *= right
+    scores -= expected
+    factor = weight * stands
+    if tables.has_leverage and (stands == 1).any():
+        levered = tables.levered(slice(None))
+        pulled = np.subtract(levered.sum(axis=1)[:, None], levered @ right, out=expected)
+        pulled *= right
+        trace = np.where(stands > 1, 0.0, pulled.sum(axis=0))
+        factor *= _correction(weight * trace, np.full(len(trace), float(len(right))))
+    if (factor != 1.0).any():
+        scores *= factor.astype(tables.number)
+    return np.asarray(scores)
+
+
+def _unpack(plane: UInt64Array, persons: int, number: type[np.floating[Any]]) -> FloatArray:
+    """Turn ``uint64[item, word]`` into 0 and 1, ``[item, person]``."""
     octets = np.ascontiguousarray(plane).view(np.uint8)
     bits = np.unpackbits(octets, axis=1, count=persons, bitorder="little")
-    return bits.astype(np.float64)
+    return bits.astype(number)
 
 
 def score_rows(store: SparseRows, plan: ScorePlan, weights: FloatArray) -> Any:
@@ -312,7 +383,8 @@ def _score_group(
     pull = np.where(discordant, plan.scoring.curvature(first, second) * resistance, 0.0)
     weight, stands = weights
     answered = np.full(len(item), float(item.shape[1]))
-    trace = np.where(stands > 1, 0.0, pull.sum(axis=(1, 2)))
+    is_free = (stands > 1) | (not plan.has_leverage)
+    trace = np.where(is_free, 0.0, pull.sum(axis=(1, 2)))
     correction = _correction(weight * trace, answered)
     return np.asarray(scores * (weight * stands * correction)[:, None])
 

@@ -2,7 +2,8 @@
 
 In: answers, difficulties, the estimator's scores and its Laplacian. Out: standard errors and,
 for up to a few thousand items, the covariance. Confidential side: it reads every person. Its
-contract is agreement to 1e-12 between stores and chunk sizes, not equality of bits.
+contract is agreement to 1e-12 between stores and chunk sizes, not equality of bits; from 10,000
+persons on, where sums are of single-precision products, to 1e-6.
 
 With ``s_l`` the score of person l and ``L`` the Laplacian of the estimator, the covariance is
 ``pinv(L) (sum_l s_l s_l') pinv(L)``. Each score is divided by one minus the person's leverage,
@@ -35,9 +36,13 @@ from discreet.models.laplacian import Laplacian, build_laplacian, invert, solve
 from discreet.models.methods import Method
 from discreet.models.refined import logistic
 from discreet.models.standard_errors.person_scores import (
+    COARSE,
     ENOUGH,
+    LOOSE,
+    SMALL_LEVERAGE,
     PairContribution,
     ScorePlan,
+    bound_leverage,
     chunk_words,
     plan_draw,
     score_persons,
@@ -56,6 +61,8 @@ from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 
 #: Items up to which the full covariance is kept (32 MB); above, standard errors only.
 COVARIANCE_LIMIT = 2000
+#: Seconds that the products of one person cost per pair of items.
+PERSON_PAIR = 1e-10
 NO_COVARIANCE = f"no covariance above {COVARIANCE_LIMIT:,} items: "
 NO_STEP_COVARIANCE = (
     f"no covariance of thresholds above {COVARIANCE_LIMIT:,} steps, only that of locations: "
@@ -106,11 +113,13 @@ def plan_sandwich(
     n_persons: int,
     structure: Structure,
     locations: Locations | None = None,
+    is_complete: bool = False,
 ) -> Sandwich:
     """Prepare standard errors with the sandwich formula: one pass over persons is left.
 
     ``answers`` are how many persons answered each of all items, ``structure`` says which parameters
-    the thresholds follow from, and ``locations`` how nodes make items, where items have steps.
+    the thresholds follow from, and ``locations`` how nodes make items, where items have steps;
+    ``is_complete`` says whether everybody answered every item.
     """
     m, item_of = len(difficulty), None if locations is None else locations.item
     if m > COVARIANCE_LIMIT and not structure.is_anchored:
@@ -125,8 +134,20 @@ def plan_sandwich(
     resistance = -2.0 * inverse
     resistance += spread
     resistance += spread[:, None]
-    draw = plan_draw(answers, columns, _find_slack(inverse, laplacian.diagonal))
-    plan = ScorePlan(difficulty, columns, scoring, resistance, weighting, draw, item_of)
+    slack = np.maximum(_find_slack(inverse, laplacian.diagonal), 1.0)
+    items = (m if locations is None else len(locations.whole)) if is_complete else None
+    plan = ScorePlan(
+        difficulty,
+        columns,
+        scoring,
+        resistance,
+        weighting,
+        plan_draw(answers, columns, slack),
+        item_of,
+        is_complete=is_complete and item_of is None,
+        is_coarse=n_persons >= COARSE and bool(slack.max() <= LOOSE),
+        has_leverage=bound_leverage(answers[columns], slack, items) > SMALL_LEVERAGE,
+    )
     if n_persons < m:
         # Their scores are smaller than products of two items.
         return Sandwich(ScoreRows(plan), lambda scores: _finish_few(scores, inverse))
@@ -234,7 +255,8 @@ def sum_item_products(store: AnswerStore, plan: ScorePlan) -> FloatArray:
     # One sum per thread, added in order: the same machine always gives the same bits.
     tasks = [chunks[start : start + share] for start in range(0, len(chunks), share)]
     with one_blas_thread() if len(chunks) > 1 else nullcontext():
-        return np.asarray(sum(map_tasks(add_up, tasks), start=nothing))
+        seconds = PERSON_PAIR * store.n_persons * len(plan.columns) ** 2
+        return np.asarray(sum(map_tasks(add_up, tasks, seconds), start=nothing))
 
 
 # Standard errors from counts alone, for complete answers.

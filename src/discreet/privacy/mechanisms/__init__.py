@@ -18,8 +18,12 @@ from typing import TYPE_CHECKING, Any, cast
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from discreet.privacy.accounting import Budget
     from discreet.privacy.mechanisms.base import CompleteMechanism
-    from discreet.privacy.protocol import Public
+    from discreet.privacy.protocol import Order, Public
+    from discreet.secure import RandomSource
 
 
 @dataclass(frozen=True)
@@ -140,6 +144,23 @@ def choose_mechanism(public: Public) -> tuple[CompleteMechanism, str]:
     named = find_mechanism(choice) if isinstance(choice, str) else cast("CompleteMechanism", choice)
     check_steps_taken(named, public)
     return named, describe_choice(replace(public, mechanism=named.name, chosen_by=chooser))
+
+
+def make_order(
+    public: Public, budget: Budget, source: RandomSource, about: Mapping[str, Any], *, looked: bool
+) -> Order:
+    """Settle everything that is public, the number of persons included: mechanism and noise."""
+    from discreet.privacy.protocol import Order
+
+    chosen, choice = choose_mechanism(public)
+    return Order(
+        public=replace(public, mechanism=chosen.name, chosen_by=public.chooser),
+        calibration=chosen.calibrate(public, budget, source),
+        mechanism=chosen,
+        choice=choice,
+        about=about,
+        looked=looked,
+    )
 
 
 def _pick_mechanism(public: Public) -> tuple[CompleteMechanism, str]:

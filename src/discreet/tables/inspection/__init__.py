@@ -7,12 +7,13 @@ the roles of columns and rows. Only a bounded number of rows is looked at.
 
 from __future__ import annotations
 
+import re
 import shlex
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Unpack
@@ -25,24 +26,23 @@ from discreet.errors import (
     Remedy,
     escape_controls,
 )
-from discreet.tables.columns import LongPlan, plan_columns
+from discreet.tables.columns import LongPlan, WidePlan, plan_columns
 from discreet.tables.dataset import names_database
 from discreet.tables.formats.evaluations import KINDS as LOGS
 from discreet.tables.formats.evaluations import name_score
 from discreet.tables.inspection.answers import judge_answers
-from discreet.tables.inspection.columns import Column, ColumnRoles, list_roles, name_columns
-from discreet.tables.inspection.rows import (
-    CellGrid,
-    OddRows,
-    Row,
-    Table,
-    ask_to_number_rows,
-    find_names,
-    open_grids,
+from discreet.tables.inspection.columns import (
+    Column,
+    ColumnRoles,
+    find_long_roles,
+    list_roles,
+    name_columns,
 )
-from discreet.tables.lists import Key
+from discreet.tables.inspection.rows import CellGrid, OddRows, Row, Table, find_names, open_grids
+from discreet.tables.lists import Key, find_key
+from discreet.tables.opener import name_stated
 from discreet.tables.paths import find_files, names_server, read_head, sniff
-from discreet.tables.reading import Reading, ReadingWords, check_words, join_words
+from discreet.tables.reading import SHEET, Reading, ReadingWords, check_words, join_words
 from discreet.tables.remedies import (
     Decision,
     Detected,
@@ -52,10 +52,14 @@ from discreet.tables.remedies import (
     merge_options,
     spell_command,
 )
-from discreet.tables.vocabulary import NAMES
+from discreet.tables.vocabulary import ATTEMPTS, KEYS, plain
 
 #: Columns of answers that make a table a wide one.
 _ENOUGH = 3
+#: Days and times that can be put in order.
+_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?)?")
+#: A table with more columns is a wide one.
+MOST_LONG_COLUMNS = 15
 #: Rows of a preview.
 SHOWN = 12
 
@@ -184,25 +188,12 @@ class Inspection:
 
     def to_dict(self) -> dict[str, Any]:
         """Return proposal, findings and command for JSON."""
-        return {
-            "proposal": self.options,
-            "decisions": [vars(one) for one in self.decisions],
-            "findings": [
-                {
-                    "field": one.field,
-                    "question": one.question,
-                    "cells": list(one.cells),
-                    "open": one.is_open,
-                    "answers": [
-                        {"words": remedy.words, "options": dict(remedy.options),
-                         "asks": remedy.asks}
-                        for remedy in one.answers
-                    ],
-                }
-                for one in self.findings
-            ],
-            "command": self.command,
-        }  # fmt: skip
+        findings = [asdict(finding) for finding in self.findings]
+        for finding in findings:
+            finding["open"] = finding.pop("is_open")
+        decisions = [vars(decision) for decision in self.decisions]
+        return {"proposal": self.options, "decisions": decisions, "findings": findings,
+                "command": self.command}  # fmt: skip
 
 
 def simplify(stated: Mapping[str, Any]) -> dict[str, Any]:
@@ -329,53 +320,72 @@ def is_inspected(source: Any) -> bool:
         return False
     path = Path(source)
     if path.is_dir():
-        return find_format(find_files(path)[0]) in LOGS
-    return path.is_file() and not names_database(path) and find_format(path) != "jsonl"
-
-
-def find_format(file: Path) -> str:
-    """Return what a file holds; see :func:`discreet.tables.paths.sniff`."""
-    return sniff(file, read_head(file))
+        return sniff(first := find_files(path)[0], read_head(first)) in LOGS
+    return path.is_file() and not names_database(path) and sniff(path, read_head(path)) != "jsonl"
 
 
 def _choose_grid(grids: list[CellGrid], findings: Findings) -> CellGrid:
     """Return the table to look at; sheets with the same columns are joined."""
     if not grids:
         raise BadResponses("There is no sheet with data. Check the workbook.")
-    first = max(grids, key=lambda grid: sum(map(len, grid.rows)))
     if len(grids) == 1:
-        delimiter = first.options.get("delimiter")
+        delimiter = grids[0].options.get("delimiter")
         if delimiter is not None:
             findings.decide("delimiter", delimiter, "The fields are parted by this sign.")
-        return first
-    sheets = [grid.options["sheet"] for grid in grids]
-    tables = [find_names(grid, Findings(findings.stated)) for grid in grids]
-    names = [sorted(filter(None, table.names)) for table in tables]
-    is_same = all(listed == names[0] for listed in names)
-    if is_same and _name_same_persons(tables) and "sheet" not in findings.stated:
-        answers = [make_remedy(f"'{sheet}' alone:", {"sheet": sheet}) for sheet in sheets[:6]]
+        return grids[0]
+    in_order = _set_aside(grids, findings)
+    grids = sorted(in_order, key=lambda grid: -sum(map(len, grid.rows)))
+    largest = grids[0]
+    sheets = [grid.options["sheet"] for grid in in_order]
+    tables = [find_names(grid, Findings(findings.stated)) for grid in in_order]
+    if len(grids) == 1:
+        findings.note("sheet", sheets[0], f"The sheet '{sheets[0]}' holds the answers.", sheets)
+    elif len({_name_columns(table) for table in tables}) > 1:
+        _ask_sheet("Which sheet holds the answers?", [g.options["sheet"] for g in grids], findings)
+    elif "sheet" not in findings.stated and _name_same_persons(tables):
         question = (
             f"The {len(sheets)} sheets name the same persons, as tests at different times do. "
             "Which one is read?"
         )
-        findings.ask("sheet", question, answers, sheets[:6])
-        return grids[0]
-    if is_same:
-        joined = [row for table in tables for row in table.rows]
+        _ask_sheet(question, sheets, findings)
+        return in_order[0]
+    else:
         if "sheet" not in findings.stated:
             reason = f"The {len(sheets)} sheets have the same columns and are read as one table."
             undo = [make_remedy(f"sheet '{one}' alone:", {"sheet": one}) for one in sheets[:5]]
             findings.note("sheet", sheets, reason, sheets, undo)
-        find_names(grids[0], findings)  # says how many rows are above the names
-        return CellGrid(first.name, joined, tables[0].names, {}, False, kind="workbook")
-    if "sheet" not in findings.stated:
-        order = sorted(grids, key=lambda grid: -sum(map(len, grid.rows)))
-        answers = [
-            make_remedy(f"'{one.options['sheet']}':", {"sheet": one.options["sheet"]})
-            for one in order[:6]
-        ]
-        findings.ask("sheet", "Which sheet holds the answers?", answers, sheets[:6])
-    return first
+        find_names(in_order[0], findings)  # says how many rows are above the names
+        joined = [row for table in tables for row in table.rows]
+        return CellGrid(largest.name, joined, tables[0].names, {}, False, kind="workbook")
+    return largest
+
+
+def _ask_sheet(question: str, sheets: Sequence[str], findings: Findings) -> None:
+    answers = [make_remedy(f"'{sheet}' alone:", {"sheet": sheet}) for sheet in sheets[:6]]
+    findings.ask("sheet", question, answers, sheets[:6])
+
+
+def _set_aside(grids: list[CellGrid], findings: Findings) -> list[CellGrid]:
+    """Return the sheets that may hold answers, without a key and what differs from most of them."""
+    if "sheet" in findings.stated:
+        return grids
+    tables = [(grid, find_names(grid, Findings({}))) for grid in grids]
+    for grid, table in tables:
+        name, rows = grid.options["sheet"], [row for row in table.rows if any(row)]
+        if plain(name) in KEYS and "key" not in findings.stated:
+            with suppress(BadUsage):
+                findings.key = find_key(table.names, rows, f"The sheet '{name}'").by_item
+                tables.remove((grid, table))
+                break
+    names, times = Counter(_name_columns(table) for _, table in tables).most_common(1)[0]
+    alike = [grid for grid, table in tables if _name_columns(table) == names]
+    others = [grid for grid, _ in tables if grid not in alike]
+    is_summary = times > 1 and all(len(grid.rows) < len(alike[0].rows) for grid in others)
+    return alike if is_summary else [grid for grid, _ in tables]
+
+
+def _name_columns(table: Table) -> tuple[str, ...]:
+    return tuple(sorted(filter(None, table.names)))
 
 
 def _name_same_persons(tables: list[Table]) -> bool:
@@ -393,182 +403,176 @@ def _name_same_persons(tables: list[Table]) -> bool:
 
 
 def _inspect_grid(grid: CellGrid, reading: Reading, findings: Findings) -> TablePreview:
-    if grid.kind in ("jsonl", "inspect", "harness"):
-        return _inspect_long(grid, reading, findings, None)
     table = find_names(grid, findings)
-    if not table.rows:
-        return _show(table, ["not clear"] * len(table.names), [])
+    is_log = grid.kind in ("jsonl", *LOGS)
+    if not table.rows and not is_log:
+        return _show(table)
     if findings.options.get("layout") == "long":
         reading = replace(reading, layout="long", header=False)
+    reading = name_score(reading, table.names) if is_log else reading
+    plan: LongPlan | WidePlan | None = None
     try:
-        plan = plan_columns(table.names, reading, grid.name)
-    except BadResponses as doubt:
-        plan = None
-        if _looks_long(doubt) or findings.stated.get("layout") == "long":
+        groups = [name for name in reading.group if name != SHEET]  # of joined sheets
+        named = name_stated(table.names, reading)
+        plan = plan_columns(named, replace(reading, group=groups, sheet=None), grid.name)
+    except (BadResponses, BadUsage) as doubt:
+        if is_log:
+            findings.ask("response", str(doubt), doubt.remedies)
+            return _show(table)
+        if isinstance(doubt, BadUsage):
+            raise
+        if "long or a wide table" in str(doubt) or findings.stated.get("layout") == "long":
             columns = name_columns(table.names, table.rows)
             items = ColumnRoles(columns, Findings(findings.stated), len(table.rows)).find()
             if len(items) < _ENOUGH:
                 findings.ask("layout", str(doubt), doubt.remedies)
-                return _show(table, ["not clear"] * len(table.names), [])
+                return _show(table)
             reason = f"{len(items):,} columns hold answers: one column per item."
             findings.decide("layout", "wide", reason)
+    if not isinstance(plan, LongPlan) and not findings.stated.keys() & {"layout", "person"}:
+        plan = _ask_long(table, reading, findings)
     if isinstance(plan, LongPlan):
-        return _inspect_long(grid, reading, findings, plan, table)
+        return _inspect_long(grid, table, reading, findings, plan)
     return _inspect_wide(grid, table, findings)
 
 
-def _looks_long(doubt: DiscreetError) -> bool:
-    return "long or a wide table" in str(doubt)
+def _ask_long(table: Table, reading: Reading, findings: Findings) -> LongPlan | None:
+    """Ask whether rows are single answers, where values look so and names do not say it."""
+    if len(table.names) > MOST_LONG_COLUMNS:
+        return None
+    roles = find_long_roles(name_columns(table.names, table.rows), len(table.rows))
+    if not roles:
+        return None
+    person, item, response = roles.values()
+    findings.ask(
+        "layout",
+        f"Is every row one answer: of '{person}' to '{item}', in the column '{response}'?",
+        [make_remedy("it is:", roles), make_remedy("no, a person:", {"layout": "wide"})],
+        [person, item, response],
+    )
+    plan = plan_columns(table.names, replace(reading, **roles), table.names[0])
+    return plan if isinstance(plan, LongPlan) else None
 
 
 def _inspect_wide(grid: CellGrid, table: Table, findings: Findings) -> TablePreview:
     trial = Findings(findings.stated)
     items = ColumnRoles(name_columns(table.names, table.rows), trial, len(table.rows)).find()
     odd = OddRows(table, items, findings)
-    if findings.stated.keys() & {"drop_rows", "key_row"}:
-        odd.take(Reading(**_pick(findings.stated, "drop_rows", "key_row")).rows_aside)
+    stated = {n: v for n, v in findings.stated.items() if n in ("drop_rows", "key_row")}
+    if stated:
+        odd.take(Reading(**stated).rows_aside)
     else:
         odd.find(may_number=grid.is_whole)
     rows = [row for number, row in enumerate(table.rows) if number not in odd.aside]
     columns = name_columns(table.names, rows)
     items = ColumnRoles(columns, findings, len(rows)).find()
-    _check_person(columns, findings)
+    _take_key(items, findings)
     judge_answers(items, findings, grid.labels)
     options = {**findings.stated, **findings.options}
     roles = list_roles(columns, options, {column.label for column in items})
-    shown = _show(table, roles, sorted(odd.aside), options.get("key_row"))
-    return replace(shown, rows=_name_values(shown, grid.labels))
+    return _show(table, roles, odd.aside, options.get("key_row"), grid.labels)
 
 
-def _pick(stated: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: stated[name] for name in names if name in stated}
-
-
-def _check_person(columns: list[Column], findings: Findings) -> None:
-    """Say that rows are numbered where persons share a name; a reader would join them."""
-    if findings.options.get("person", findings.stated.get("person")) is not None:
-        return
-    ignored = findings.options.get("ignore", ())
-    for column in columns:
-        is_name = column.word in NAMES and column.name in ignored and column.kind != "blank"
-        if is_name and not column.is_unique:
-            ask_to_number_rows(column, findings)
+def _take_key(items: Sequence[Column], findings: Findings) -> None:
+    """Propose the key that a sheet of its own holds, in the order of the items."""
+    if items and all(item.name in findings.key for item in items):
+        answers = Key(in_order=tuple(tuple(findings.key[item.name]) for item in items))
+        key = simplify({"key": answers})["key"]
+        findings.note("key", key, "A sheet of its own holds the right answers.", ["the items"])
 
 
 def _inspect_long(
-    grid: CellGrid,
-    reading: Reading,
-    findings: Findings,
-    plan: LongPlan | None,
-    table: Table | None = None,
+    grid: CellGrid, table: Table, reading: Reading, findings: Findings, plan: LongPlan
 ) -> TablePreview:
-    names = grid.names if table is None else table.names
-    rows = grid.rows if table is None else table.rows
-    names = names or []
-    if plan is None:
-        try:
-            found = plan_columns(names, name_score(reading, names), grid.name)
-        except (BadResponses, BadUsage) as doubt:
-            findings.ask("response", str(doubt), doubt.remedies)
-            return _show(Table(names, rows), ["not clear"] * len(names), [])
-        if not isinstance(found, LongPlan):
-            return _inspect_wide(grid, Table(names, rows), findings)
-        plan = found
+    names = table.names
     cells = [
         (row[plan.person], row[plan.item], row[plan.response])
-        for row in rows
+        for row in table.rows
         if len(row) == len(names) and row[plan.response] is not None
     ]
-    _ask_repeats(cells, names, rows, findings, reading)
+    _ask_repeats(cells, table, findings, reading)
     by_item: dict[str, list[str | None]] = {}
     for _, item, answer in cells:
         by_item.setdefault(str(item), []).append(answer)
     items = [Column(n, item, answers) for n, (item, answers) in enumerate(by_item.items())]
     judge_answers([item for item in items if item.kind != "blank"], findings, grid.labels)
-    roles = ["left out"] * len(names)
-    roles[plan.person], roles[plan.item], roles[plan.response] = "person", "item", "answer"
-    for number in plan.groups:
-        roles[number] = "group"
-    return _show(Table(names, rows), roles, [])
+    role_of = {plan.person: "person", plan.item: "item", plan.response: "answer"}
+    role_of |= dict.fromkeys(plan.groups, "group")
+    return _show(table, [role_of.get(number, "left out") for number in range(len(names))])
 
 
 def _ask_repeats(
-    cells: list[tuple[Any, ...]],
-    names: list[str],
-    rows: list[list[str | None]],
-    findings: Findings,
-    reading: Reading,
+    cells: list[tuple[Any, ...]], table: Table, findings: Findings, reading: Reading
 ) -> None:
     """Ask what to do with persons who answered an item more than once."""
-    if reading.repeats != "error" or reading.filter is not None:
-        return
     pairs = [(person, item) for person, item, _ in cells]
     repeated = len(pairs) - len(set(pairs))
-    if not repeated:
+    if reading.repeats != "error" or reading.filter is not None or not repeated:
         return
-    if "filter" in names:
-        column = names.index("filter")
+    if "filter" in table.names:
+        column = table.names.index("filter")
         often = {pair for pair, times in Counter(pairs).items() if times > 1}
-        filters = list(
-            dict.fromkeys(
-                row[column] for row, pair in zip(rows, pairs, strict=False) if pair in often
-            )
-        )
+        rows = zip(table.rows, pairs, strict=False)
+        filters = list(dict.fromkeys(row[column] for row, pair in rows if pair in often))
         if len(filters) > 1:
             answers = [make_remedy(f"'{one}':", {"filter": one}) for one in filters]
-            findings.ask("filter", "The log has several filters of one answer. Which counts?",
-                         answers, ["filter"])  # fmt: skip
+            question = "The log has several filters of one answer. Which counts?"
+            findings.ask("filter", question, answers, ["filter"])
             return
+    order = {} if reading.order_by else _find_order(table)
     findings.ask(
         "repeats",
         f"{repeated:,} answers are a person's second or later answer to an item. Which one counts?",
-        [
-            make_remedy("the first:", {"repeats": "first"}),
-            make_remedy("the last:", {"repeats": "last"}),
-        ],
+        [make_remedy(f"the {which}:", {"repeats": which, **order}) for which in ("first", "last")],
     )
 
 
-def _show(table: Table, roles: list[str], aside: list[int], key_row: object = None) -> TablePreview:
-    shown = [*range(min(SHOWN, len(table.rows))), *(n for n in aside if n >= SHOWN)]
+def _find_order(table: Table) -> dict[str, str]:
+    """Return the column that says which attempt is the first: its number, or its time."""
+    columns = [c for c in name_columns(table.names, table.rows) if None not in c.cells]
+    numbers = [c for c in columns if c.word in ATTEMPTS and c.kind in ("steps", "number")]
+    times = [c for c in columns if all(_TIME.fullmatch(cell or "") for cell in c.cells)]
+    best = [*numbers, *times]
+    return {"order_by": best[0].name} if best else {}
+
+
+def _show(
+    table: Table,
+    roles: Sequence[str] | None = None,
+    aside: Collection[int] = (),
+    key_row: object = None,
+    labels: Mapping[str, Mapping[str, str]] | None = None,
+) -> TablePreview:
+    """Return the first rows and those that are no persons, values with their labels."""
+    names, rows = table.names, table.rows
+    shown = [*range(min(SHOWN, len(rows))), *sorted(n for n in aside if n >= SHOWN)]
+    is_key = [key_row is not None and (key_row == n + 1 or key_row in rows[n]) for n in shown]
     row_roles = [
-        "person" if n not in aside else "key" if _is_key(table.rows[n], n, key_row) else "left out"
-        for n in shown
+        "person" if n not in aside else "key" if key else "left out"
+        for n, key in zip(shown, is_key, strict=True)
     ]
-    return TablePreview(
-        tuple(table.names),
-        tuple(roles),
-        _cut_cells([table.rows[number] for number in shown], len(table.names)),
-        tuple(row_roles),
-        tuple(number + 1 for number in shown),
-        _cut_cells(table.above, len(table.names)),
-    )
-
-
-def _name_values(
-    preview: TablePreview, labels: Mapping[str, Mapping[str, str]]
-) -> tuple[tuple[str, ...], ...]:
-    """Return the rows of a preview with the labels that the file gives to values."""
-    by_column = [labels.get(name, {}) for name in preview.names]
-    return tuple(
+    by_column = [(labels or {}).get(name, {}) for name in names]
+    cells = [
         tuple(
             f"{cell} = {words[cell]}" if cell in words else cell
             for cell, words in zip(row, by_column, strict=True)
         )
-        for row in preview.rows
+        for row in _cut_cells([rows[n] for n in shown], len(names))
+    ]
+    return TablePreview(
+        tuple(names),
+        tuple(roles or ["not clear"] * len(names)),
+        tuple(cells),
+        tuple(row_roles),
+        tuple(number + 1 for number in shown),
+        tuple(_cut_cells(table.above, len(names))),
     )
 
 
-def _is_key(row: Row, number: int, key_row: object) -> bool:
-    return key_row is not None and (key_row == number + 1 or key_row in row)
-
-
-def _cut_cells(rows: Sequence[Row], width: int) -> tuple[tuple[str, ...], ...]:
+def _cut_cells(rows: Sequence[Row], width: int) -> list[tuple[str, ...]]:
     """Return rows of so many short texts."""
-    return tuple(
-        tuple((cell or "")[:60] for cell in [*row, *[None] * (width - len(row))][:width])
-        for row in rows
-    )
+    padded = [[*row, *[None] * (width - len(row))][:width] for row in rows]
+    return [tuple((cell or "")[:60] for cell in row) for row in padded]
 
 
 __all__ = ["Decision", "Inspection", "Remedy", "TableFinding", "TablePreview", "inspect_table"]

@@ -24,8 +24,9 @@ from discreet.tables.opener import Source, plan_source
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import Findings, make_remedy
 from discreet.tables.scales import BadScale, CategoryScale, Tally, find_scale, make_asked
-from discreet.tables.values import MISSING_WORDS, plain_dictionary, read_integers, spell
-from discreet.tables.vocabulary import NO_ANSWER, SCALES, order_codes, order_texts
+from discreet.tables.values import ANSWERS, MISSING_WORDS, plain_dictionary, read_integers, spell
+from discreet.tables.vocabulary import NO_ANSWER, SCALES, is_no_answer, order_codes, order_texts
+from discreet.text import count_of
 from discreet.types import Int64Array
 
 #: Correlation with the other items below which an item may be worded the other way round.
@@ -59,16 +60,18 @@ def judge_answers(
     }
     if any(name in stated for name in ("key", "key_row", "at_least", "one_means")):
         return
-    if "key_row" in findings.options or any(map(_is_beyond, clean.values())):
+    if findings.options.keys() & {"key", "key_row"} or any(map(_is_beyond, clean.values())):
         return
     kind = Counter(column.kind for column in items).most_common(1)[0][0]
     if kind == "letters":
         ask_key(findings, items)
-    elif kind == "texts":
+    elif kind == "texts" and not _are_truths(clean):
         _order_categories(clean, findings, labels)
+    elif any(column.kind == "halves" for column in items):
+        _list_points(clean, findings)
     elif kind == "steps":
         _judge_numbers(clean, findings, labels)
-    if kind in ("texts", "steps") and len({len(column.cells) for column in items}) == 1:
+    if kind in ("texts", "steps", "halves") and len({len(column.cells) for column in items}) == 1:
         _find_reversed(items, findings)
 
 
@@ -86,6 +89,11 @@ def _is_beyond(words: Mapping[str, int]) -> bool:
     return any(abs(number) == LARGEST for number in numbers if number is not None)
 
 
+def _are_truths(tally: Tally) -> bool:
+    """Say whether all answers are words for true and false, which the reader knows."""
+    return all(word.lower() in ANSWERS for words in tally.values() for word in words)
+
+
 def _flat(codes: Any) -> list[Any]:
     if isinstance(codes, Mapping):
         return [code for value in codes.values() for code in _flat(value)]
@@ -97,11 +105,15 @@ def _find_missing_words(tally: Tally, findings: Findings) -> None:
     times: Counter[str] = Counter()
     for words in tally.values():
         for word, count in words.items():
-            if word.lower() in NO_ANSWER - MISSING_WORDS:
+            if is_no_answer(word) and word.lower() not in MISSING_WORDS:
                 times[word] += count
     if times and "missing" not in findings.stated:
-        listed = ", ".join(f"'{word}' ({count:,} cells)" for word, count in times.items())
+        listed = _list_counts(times)
         findings.note("missing", [*times], f"{listed}: no answer.", ["the items"])
+
+
+def _list_counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"'{word}' ({count_of(times, 'cell')})" for word, times in counts.items())
 
 
 def ask_key(findings: Findings, items: Sequence[Column]) -> None:
@@ -158,6 +170,18 @@ def _order_categories(
                 make_remedy("it is the other way round:", {"categories": turned}),
             ],
         )
+    elif unsure := [
+        text for t in lists if t <= SCALES[1].keys() for text in t if SCALES[1][text] == 1
+    ]:
+        plain = [[text for text in texts if text not in unsure] for texts in ordered if texts]
+        findings.ask(
+            "categories",
+            f"Answers are texts: {shown}. Is '{unsure[0]}' a step of its own, or no answer?",
+            [
+                make_remedy("it is a step:", {"categories": ordered}),
+                make_remedy("it is no answer:", {"categories": plain, "missing": unsure}),
+            ],
+        )
     else:
         reason = f"Answers are texts, from the lowest to the highest: {shown}."
         findings.note("categories", ordered, reason, ["the items"])
@@ -184,7 +208,7 @@ def _ask_order(texts: Collection[str], findings: Findings) -> None:
         "categories",
         f"Answers are texts: {listed}. What is their order, from the lowest to the highest?",
         [
-            Remedy("give the order of the texts", asks="categories"),
+            Remedy("give the order of the texts", {"categories": [sorted(texts)]}, "categories"),
             Remedy("or say which texts are right", asks="key"),
         ],
     )
@@ -196,7 +220,7 @@ def _ask_numbers(tally: Tally, findings: Findings) -> None:
     numbers = [word for word in counts if bound_number(word) is not None]
     is_rare = 5 * sum(counts[word] for word in numbers) < counts.total()
     if numbers and is_rare and not {"0", "1"} & {*numbers}:
-        listed = ", ".join(f"{word} ({counts[word]:,} cells)" for word in numbers)
+        listed = _list_counts({word: counts[word] for word in numbers})
         _ask_missing(f"Answers are texts, and {listed} is none of them.", numbers, findings)
 
 
@@ -220,7 +244,7 @@ def _find_misspelt(tally: Tally, findings: Findings) -> set[str]:
     alike = {text for text in rare if get_close_matches(text, counts.keys() - rare, 1, 0.85)}
     alike -= {text for ranks in SCALES for text in ranks}
     if alike:
-        listed = ", ".join(f"'{text}' ({counts[text]:,} cells)" for text in sorted(alike))
+        listed = _list_counts({text: counts[text] for text in sorted(alike)})
         _ask_missing(f"{listed} looks misspelt.", sorted(alike), findings)
     return alike
 
@@ -290,6 +314,19 @@ def _find_lowest(tally: Tally, scale: CategoryScale | None, findings: Findings) 
                 make_remedy("1 is right, 2 is wrong:", {"lowest": 1, "reverse": [*tally]}),
             ],
         )
+
+
+def _list_points(tally: Tally, findings: Findings) -> None:
+    """Propose points, half points among them, as categories."""
+    lists = set()
+    for words in tally.values():
+        numbers = [number for word in words if (number := bound_number(word)) is not None]
+        parts = 2 if any(number % 1 for number in numbers) else 1
+        highest = int(parts * max(numbers, default=0))
+        lists.add(tuple(f"{step / parts:g}" for step in range(max(highest, 1) + 1)))
+    if "categories" not in findings.stated:
+        reason = "Answers are points; every half point is a step where half points occur."
+        findings.note("categories", sorted(map(list, lists), key=len), reason, ["the items"])
 
 
 # -- items that run the other way round ------------------------------------------------------

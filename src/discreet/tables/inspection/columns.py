@@ -12,10 +12,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, lru_cache
-from typing import Literal
+from itertools import product
+from typing import Any, Literal
 
 import numpy as np
 
+from discreet.errors import Remedy
 from discreet.tables.columns import expand_names, find_role_names
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import Findings, make_remedy
@@ -24,11 +26,15 @@ from discreet.tables.values import MISSING_WORDS, as_number, letter_column, spel
 from discreet.tables.vocabulary import (
     ABOUT,
     AGES,
+    ANSWER_NAMES,
     GROUPS,
     IDS,
+    ITEMS,
+    MODELS,
     NAMES,
     NO_ANSWER,
     NUMBERS,
+    POINTS,
     TOTALS,
     order_texts,
     plain,
@@ -36,7 +42,7 @@ from discreet.tables.vocabulary import (
 from discreet.text import count_of
 from discreet.types import FloatArray
 
-Kind = Literal["blank", "steps", "number", "letters", "texts", "date", "many"]
+Kind = Literal["blank", "steps", "halves", "number", "letters", "texts", "date", "many"]
 
 _DATE = re.compile(
     r"\d{4}-\d\d?-\d\d?([ T].*)?|\d\d?[./-]\d\d?[./-](\d{4}|\d\d)([ ,].*)?|\d\d?:\d\d(:\d\d)?"
@@ -46,7 +52,7 @@ _LETTERS = re.compile(r"[A-Ha-h]([,;/+& ]*[A-Ha-h])*")
 _CODE = re.compile(r"-[0-9]+|[79]{1,4}|8{1,4}|9[0-9]|7[0-9]|99[0-9]|999[0-9]")
 _PERCENT = re.compile(r"-?[\d.,]+ ?%")
 #: Names that survey programs give to remarks beside an answer.
-_REMARK = re.compile(r".*(\[(other|comment)\]|_TEXT)")
+_REMARK = re.compile(r".*(\[([Oo]ther|[Cc]omment|[Ff]eedback)\]|_TEXT)")
 _GONE = MISSING_WORDS | NO_ANSWER
 #: Different values up to which a column may part persons into groups.
 FEW = 12
@@ -173,6 +179,11 @@ class Column:
         """The share of cells with a percent sign."""
         return self._share(lambda word: bool(_PERCENT.match(word))) if self.words else 0.0
 
+    @cached_property
+    def is_points(self) -> bool:
+        """Whether its cells are points of how many, such as 1.00 / 2."""
+        return bool(self.words) and self._share(lambda w: bool(POINTS.fullmatch(w))) >= SHARE
+
     def _share(self, test: Callable[[str], bool]) -> float:
         hits = sum(n for word, n in self.words.items() if test(word))
         return float(hits / sum(self.words.values()))
@@ -180,17 +191,19 @@ class Column:
     def _kind_of_numbers(self) -> Kind:
         numbers = [n for word in self.words if (n := bound_number(word)) is not None]
         if not numbers or (any(n != int(n) for n in numbers[:50]) and not self._is_nearly_whole()):
-            return "number"
+            is_points = bool(numbers) and min(numbers) >= 0 and all(2 * n % 1 == 0 for n in numbers)
+            return "halves" if is_points and max(numbers) < MOST_CATEGORIES / 2 else "number"
         core = self.core
         is_scale = bool(core) and max(core) - min(core) < MOST_CATEGORIES and max(core) < 20
         return "steps" if is_scale else "number"
 
     def _is_nearly_whole(self) -> bool:
-        """Say whether one row alone, such as means, holds decimals."""
+        """Say whether hardly a row, such as means, holds decimals."""
         broken = sum(
             n for w, n in self.words.items() if (v := bound_number(w)) is not None and v % 1
         )
-        return broken <= 1 < sum(self.words.values())
+        total = sum(self.words.values())
+        return broken <= max(1, total // 12) < total
 
 
 class ColumnRoles:
@@ -207,11 +220,13 @@ class ColumnRoles:
         self._series = {word for word, times in numbered.items() if times > 2} - TOTALS
         self._free = [column for column in columns if column.label not in taken]
         self.items: list[Column] = []
+        self._answered: set[int] = set()
 
     def find(self) -> list[Column]:
         """Return the items."""
         self.items = self._find_items()
         numbers = {column.number for column in self.items}
+        self._answered = self._find_answered(numbers)
         others = [column for column in self._free if column.number not in numbers]
         self._leave_out_blank([c for c in others if c.kind == "blank" and not c.name])
         others = [c for c in others if c.name or c.kind != "blank"]
@@ -222,13 +237,26 @@ class ColumnRoles:
                 self._place(column)
         return self.items
 
+    def _find_answered(self, items: set[int]) -> set[int]:
+        """Return the columns at the left of items, where these score what stands there."""
+        left = [c for c in self._free if c.number + 1 in items and c.number not in items]
+        texts = [c for c in left if c.kind in ("texts", "letters", "many") and self._is_plain(c)]
+        is_pair = 2 < len(left) == len(items) < 2 * len(texts)
+        return {column.number for column in left} if is_pair else set()
+
     # -- items -----------------------------------------------------------------------------
 
     def _find_items(self) -> list[Column]:
         candidates = [column for column in self._free if self._may_be_item(column)]
-        kinds = Counter[str](column.kind for column in candidates)
+        kinds = Counter[str](column.kind.replace("halves", "steps") for column in candidates)
         best = max(("steps", "letters", "texts"), key=lambda kind: kinds[kind])
-        family = [column for column in candidates if column.kind == best]
+        family = [column for column in candidates if column.kind.replace("halves", "steps") == best]
+        points = [column for column in candidates if column.is_points]
+        if len(points) > 2:  # beside what was answered
+            family = points
+        elif best != "steps":  # F of true and false is a letter, and A+C of options a text
+            shared = {word for column in family for word in column.words}
+            family = [c for c in candidates if c.kind == best or c.words.keys() <= shared]
         items = [c for c in family if _belongs(c, family) and not _is_outside(c, family)]
         sums = find_sums(items, self._rows) if best == "steps" else []
         sums += find_part_sums([c for c in items if c not in sums], self._rows)
@@ -241,7 +269,8 @@ class ColumnRoles:
         return [chosen[number] for number in sorted(chosen)]
 
     def _may_be_item(self, column: Column) -> bool:
-        return column.kind in ("steps", "letters", "texts") and self._is_plain(column)
+        may_be = column.kind in ("steps", "halves", "letters", "texts")
+        return may_be and self._is_plain(column)
 
     def _is_plain(self, column: Column) -> bool:
         known = GROUPS | AGES | ABOUT | TOTALS | IDS | NAMES | NUMBERS
@@ -260,22 +289,26 @@ class ColumnRoles:
     def _leave_out_plain(self, column: Column) -> bool:
         """Leave out what is surely no item and no person; say whether it was."""
         word, reason = column.word, ""
-        if column.kind == "blank":
+        if _REMARK.fullmatch(column.name):
+            reason = f"'{column.name}' holds remarks."
+        elif column.kind == "blank":
             return False
-        if word in ABOUT:
+        elif word in ABOUT:
             reason = f"'{column.name}' is about the survey, not an answer."
         elif word in AGES:
             reason = f"'{column.name}' is an age."
-        elif (word in TOTALS or _is_total_name(column.name)) and column.kind in ("steps", "number"):
+        elif (word in TOTALS or _is_total_name(column.name)) and (
+            column.kind in ("steps", "halves", "number") or column.is_points
+        ):
             reason = f"'{column.name}' holds totals or marks."
         elif column.percentages >= SHARE:
             reason = f"'{column.name}' holds percentages."
-        elif _REMARK.fullmatch(column.name):
-            reason = f"'{column.name}' holds remarks."
         elif column in find_part_sums([*self.items, column], self._rows):
             reason = f"'{column.name}' is the sum of some items."
         elif column in find_sums([*self.items, column], self._rows):
             reason = f"'{column.name}' is the sum of the items."
+        elif column.number in self._answered:
+            reason = f"'{column.name}' holds the answer that the next column scores."
         elif column.kind == "date":
             reason = f"'{column.name}' holds dates or times."
         elif column.kind == "steps" and len(column.words) == 1:
@@ -292,6 +325,9 @@ class ColumnRoles:
     def _choose_person(self, columns: Sequence[Column]) -> Column | None:
         """Return the column that tells persons apart, the best of those that could."""
         unique = [column for column in columns if column.is_unique and column.kind != "blank"]
+        turned = [column for column in unique[:1] if column.word in ITEMS]
+        if turned and len(unique) == 1:
+            return self._ask_turned(turned[0])
         ranked = sorted(unique, key=_rank_person)
         named = [column for column in ranked if _rank_person(column)[0] < _UNNAMED]
         if not named:  # the reader refuses blank cells of the column that it takes by its name
@@ -300,10 +336,30 @@ class ColumnRoles:
             return self._name_person(named[0], f"'{named[0].name}' tells the persons apart.")
         if ranked and (len(self._findings.stated) or self._rows >= 8 or ranked[0].number == 0):
             first = ranked[0]
-            if first.kind in ("many", "number") and not _has_fractions(first):
+            if first.kind == "many" or (first.kind == "number" and self._may_number(first)):
                 reason = f"'{first.label}' has another value in every row."
                 return self._name_person(first, reason)
         return None
+
+    def _ask_turned(self, column: Column) -> Column:
+        self._findings.ask(
+            "person",
+            f"Rows are named by '{column.name}'. Is every row an item, and every column a person?",
+            [
+                make_remedy("no, every row is a person:", {"person": column.name}),
+                Remedy("yes: turn the table round, with a row for each person, and read it again"),
+            ],
+            [column.name],
+        )
+        return column
+
+    def _may_number(self, column: Column) -> bool:
+        """Say whether numbers look like those of persons: at the left, of one length or a run."""
+        numbers = [n for word in column.words if (n := bound_number(word)) is not None]
+        if any(n % 1 for n in numbers) or any(item.number < column.number for item in self.items):
+            return False
+        is_run = max(numbers) - min(numbers) < 3 * len(numbers)
+        return is_run or len({len(word) for word in column.words}) == 1
 
     def _name_person(self, column: Column, reason: str) -> Column:
         if column.name:
@@ -322,9 +378,13 @@ class ColumnRoles:
         """Leave a column out, make it a group, or ask."""
         word, n_values = column.word, len(column.words)
         if word in NAMES or word in IDS or word in NUMBERS:
-            repeated = ", and some of them occur twice" if column.has_repeats else ""
-            reason = f"'{column.label}' names or numbers persons{repeated}."
-            self._leave_out(column, reason)
+            if column.has_repeats and "person" not in {
+                **self._findings.stated,
+                **self._findings.options,
+            }:
+                self._number_rows(column)
+            else:
+                self._leave_out(column, f"'{column.label}' names or numbers persons.")
         elif column.kind == "many" or (column.kind == "number" and n_values > FEW):
             what = "numbers" if column.kind == "number" else "texts"
             self._leave_out(column, f"'{column.label}' has many different {what}.")
@@ -341,6 +401,28 @@ class ColumnRoles:
             self.items.sort(key=lambda item: item.number)
         else:
             self._ask_role(column)
+
+    def _number_rows(self, column: Column) -> None:
+        """Take every row for a person; two may share a name, but hardly an id."""
+        label, twice = (
+            column.label,
+            [n for n, times in Counter(column.cells).items() if n and times > 1],
+        )
+        listed = ", ".join(f"'{name}'" for name in twice[:3]) + ", ..." * (len(twice) > 3)
+        reason = f"{listed} {'occurs' if len(twice) == 1 else 'occur'} more than once in '{label}'"
+        same = [
+            make_remedy(f"they are one person, whose {which} answers count:",
+                        {"person": label, "repeats": which})
+            for which in ("first", "last")
+        ]  # fmt: skip
+        is_joined = isinstance(self._findings.options.get("sheet"), list)
+        if is_joined or column.word in NAMES | NUMBERS:
+            reason += "; every row is another person."
+            self._findings.note("ignore", [label], reason, [label], same)
+        else:
+            answers = [make_remedy("every row is another person:", {"ignore": [label]}), *same]
+            question = f"{reason}. Are these rows of one person?"
+            self._findings.ask("person", question, answers, [label])
 
     def _looks_like_item(self, column: Column) -> bool:
         if not self.items or column.kind != self.items[0].kind:
@@ -379,10 +461,6 @@ def _rank_person(column: Column) -> tuple[int, int]:
     return (2 if word in NAMES else _UNNAMED), column.number
 
 
-def _has_fractions(column: Column) -> bool:
-    return any((n := bound_number(word)) is not None and n % 1 for word in column.words)
-
-
 def _is_total_name(name: str) -> bool:
     return name.strip() in ("%", "Σ", "∑", "Ø") or plain(name.split("/")[0]) in TOTALS
 
@@ -391,7 +469,7 @@ def _belongs(column: Column, family: Sequence[Column]) -> bool:
     """Say whether a column shares its values with others of its kind."""
     if column.kind == "letters":
         return True
-    if column.kind == "steps":
+    if column.kind in ("steps", "halves"):
         shared = find_shared_run([other.core for other in family])
         if not shared:
             return True
@@ -416,7 +494,7 @@ def find_sums(columns: Collection[Column], rows: int) -> list[Column]:
     numbers = {
         column.number: [_value(cell) for cell in column.cells]
         for column in columns
-        if column.kind in ("steps", "number")
+        if column.kind in ("steps", "halves", "number")
     }
     total = [
         sum(values[row] or 0 for values in numbers.values()) for row in range(rows)
@@ -453,6 +531,22 @@ def _is_part(values: Sequence[float], before: FloatArray) -> bool:
 def _value(cell: str | None) -> float | None:
     number = None if cell is None else bound_number(cell)
     return None if number is None else float(number)
+
+
+def find_long_roles(columns: Sequence[Column], rows: int) -> dict[str, Any]:
+    """Return person, item and answer columns of a long table by its values; none if it is wide."""
+    few = [
+        c for c in columns if c.kind in ("steps", "letters", "texts") and 1 < len(c.words) <= FEW
+    ]
+    answers = [c for c in few if c.word in ANSWER_NAMES]
+    names = [c for c in columns if 2 < len(c.words) <= rows / 3 and c not in answers]
+    persons = [c for c in names if c.word in IDS | NAMES | MODELS]
+    for person, item in product(persons, names) if len(answers) == 1 else ():
+        pairs = set(zip(person.cells, item.cells, strict=True))
+        every = len(person.words) * len(item.words)
+        if person is not item and len(pairs) > 0.95 * rows > 0.2 * every:
+            return {"person": person.name, "item": item.name, "response": answers[0].name}
+    return {}
 
 
 def name_columns(names: Sequence[str], rows: Sequence[Sequence[str | None]]) -> list[Column]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from discreet.errors import BadResponses, Remedy
+from discreet.errors import BadResponses
 from discreet.tables.columns import LongPlan, has_row_names, is_long_row, is_wide_row, plan_columns
 from discreet.tables.formats.evaluations import KINDS as LOGS
 from discreet.tables.inspection.columns import (
@@ -28,7 +28,7 @@ from discreet.tables.inspection.columns import (
     bound_number,
     limit_rows,
 )
-from discreet.tables.opener import Source, open_table_file
+from discreet.tables.opener import BLANK, SHORT, Source, open_table_file
 from discreet.tables.paths import (
     declared_delimiter,
     decode,
@@ -44,7 +44,7 @@ from discreet.tables.remedies import Findings, make_remedy
 from discreet.tables.sources import FrameSource, as_arrow
 from discreet.tables.values import MISSING_WORDS, label_columns, spell, write_cell
 from discreet.tables.vocabulary import KEYS, NO_ANSWER, is_label, plain
-from discreet.text import name_some
+from discreet.text import count_of, name_some
 from discreet.types import BoolArray
 
 #: Logs of evaluations that are looked at.
@@ -311,6 +311,8 @@ class OddRows:
             [row[n] if n < len(row) else None for row in table.rows] for n in beside
         )
         self.aside: set[int] = set()
+        self._beside = beside
+        self._end = self._find_end()
 
     def find(self, *, may_number: bool) -> set[int]:
         """Return the rows that are no persons, and propose to drop them.
@@ -318,6 +320,7 @@ class OddRows:
         ``may_number`` says whether rows may be named by their number.
         """
         self._find_blank()
+        self._find_notes()
         for number, row in enumerate(self._table.rows):
             if number not in self.aside:
                 self._judge(number, row, may_number)
@@ -328,8 +331,9 @@ class OddRows:
         labels = {name.casefold() for name in names if isinstance(name, str)}
         for number, row in enumerate(self._table.rows):
             cells = {spell(cell).casefold() for cell in row if cell is not None}
-            is_blank = not cells and "blank" in labels
-            if is_blank or number + 1 in names or cells & (labels - {"blank"}):
+            is_blank = not cells and BLANK in labels
+            is_short = SHORT in labels and self._is_short(row)
+            if is_blank or is_short or number + 1 in names or cells & (labels - {BLANK, SHORT}):
                 self.aside.add(number)
 
     def _find_blank(self) -> None:
@@ -337,8 +341,21 @@ class OddRows:
         if any(len(row) > 1 for row in self._table.rows) and blank:
             self.aside.update(blank)
             if any(self._table.rows[n] for n in blank):
-                reason = f"{len(blank):,} rows are blank."
+                reason = f"{count_of(len(blank), 'blank row')} left out."
                 self._findings.note("drop_rows", ["blank"], reason, _name_rows(blank))
+
+    def _find_notes(self) -> None:
+        """Put rows aside that have one entry and then end, as notes below a table do."""
+        short = [n for n, row in enumerate(self._table.rows) if any(row) and self._is_short(row)]
+        notes = [row[0] for n in short if len(row := self._table.rows[n]) == 1]
+        if notes and len(notes) == len(short) < len(self._table.rows) / 2:
+            self.aside.update(short)
+            listed = ", ".join(f"'{note}'" for note in notes[:3])
+            reason = f"{count_of(len(notes), 'row')} with a note left out: {listed}."
+            self._findings.note("drop_rows", [SHORT], reason, _name_rows(short))
+
+    def _is_short(self, row: Row) -> bool:
+        return len(row) < len(self._table.names)
 
     def _judge(self, number: int, row: Row, may_number: bool) -> None:
         label = self._labels.get(number)
@@ -346,16 +363,48 @@ class OddRows:
         if name is None:
             return
         is_key = label is not None and plain(label) in KEYS and "key" not in self._findings.stated
-        if is_key and not self._is_scored():
+        if is_key and not self._is_scored() and not self._is_strange(row):
             self.aside.add(number)
             where = f"The row '{label}' holds the right answers."
             self._findings.note("key_row", label, where, _name_rows([number]))
         elif label is not None:
             self._drop(number, name, f"The row '{label}' is no person.")
+        elif number >= self._end:
+            self._drop(number, name, f"Row {number + 1} below the names holds a note.")
+        elif self._may_be_key(row):
+            self._ask_key_row(number)
         elif self._is_column_sum(number, row):
             self._drop(number, name, f"Row {number + 1} below the names holds sums.")
         elif self._is_foreign(number, row):
             self._drop(number, name, f"Row {number + 1} below the names holds no answers.")
+
+    def _find_end(self) -> int:
+        """Return the row from which on notes stand below the table, behind a blank row."""
+        rows = self._table.rows
+        last = max((n for n, row in enumerate(rows) if sum(map(bool, row)) > 1), default=0)
+        is_apart = last + 1 < len(rows) and not any(rows[last + 1])
+        return last + 1 if is_apart else len(rows)
+
+    def _may_be_key(self, row: Row) -> bool:
+        """Say whether a row names nobody, and holds one option for every item."""
+        entries = [row[n] for n in self._beside if n < len(row)]
+        is_full = len(self._cells(row)) == len(self._items) > 2
+        is_known = self._findings.stated.keys() & {"key", "key_row"}
+        is_letters = all(column.kind == "letters" for column in self._items)
+        return bool(self._beside) and not any(entries) and is_full and is_letters and not is_known
+
+    def _ask_key_row(self, number: int) -> None:
+        self.aside.add(number)
+        self._findings.ask(
+            "key_row",
+            f"Row {number + 1} below the names has no name, and an answer to every item. Does it "
+            "hold the right answers?",
+            [
+                make_remedy("it does:", {"key_row": number + 1}),
+                make_remedy("leave it out:", {"drop_rows": [number + 1]}),
+            ],
+            _name_rows([number]),
+        )
 
     def _drop(self, number: int, name: int | str, reason: str) -> None:
         self.aside.add(number)
@@ -375,9 +424,12 @@ class OddRows:
         cells = self._cells(row)
         if 2 * len(cells) < len(self._items) or len(self._table.rows) < 5:
             return False
-        strange = sum(_is_strange(column, cell) for column, cell in cells)
         near_an_end = number < 3 or number >= len(self._table.rows) - 5
-        return near_an_end and strange > 0.6 * len(cells) and len(cells) > 1
+        return near_an_end and self._is_strange(row) and len(cells) > 1
+
+    def _is_strange(self, row: Row) -> bool:
+        cells = self._cells(row)
+        return sum(_is_strange(column, cell) for column, cell in cells) > 0.6 * len(cells)
 
     def _is_column_sum(self, number: int, row: Row) -> bool:
         cells = [(c, v) for c, cell in self._cells(row) if (v := bound_number(cell)) is not None]
@@ -403,17 +455,6 @@ def _is_strange(column: Column, cell: str) -> bool:
 def _name_rows(numbers: Collection[int]) -> list[str]:
     listed = [f"row {number + 1} below the names" for number in sorted(numbers)]
     return listed[:5] + [f"and {len(listed) - 5:,} more"] * (len(listed) > 5)
-
-
-def ask_to_number_rows(column: Column, findings: Findings) -> None:
-    """Say of a column of names that some occur twice, so that rows are numbered."""
-    twice = [name for name, times in Counter(column.cells).items() if times > 1 and name]
-    listed = ", ".join(f"'{name}'" for name in twice[:3])
-    undo: list[Remedy] = [
-        make_remedy("the rows are of one person:", {"person": column.name, "repeats": "first"})
-    ]
-    reason = f"{listed} occur more than once in '{column.name}', so every row is another person."
-    findings.note("ignore", [column.name], reason, [column.name], undo)
 
 
 # -- rows that are read as persons ------------------------------------------------------------
