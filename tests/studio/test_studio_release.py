@@ -195,7 +195,7 @@ TERMS = {"epsilon": "1", "delta": "1e-6", "persons": "1,000", "account": "ledger
 @pytest.fixture
 def lsat_file(tmp_path):
     path = tmp_path / "lsat.csv"
-    EXAMPLES["lsat.csv"].write(path)
+    path.write_text(EXAMPLES["lsat.csv"].write())
     return path
 
 

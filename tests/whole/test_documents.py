@@ -215,6 +215,32 @@ def test_a_drawn_picture_shows_the_numbers_of_today(name):
     assert drawn == pictures.list_numbers(name), "draw it anew: make pictures"
 
 
+def test_no_picture_of_an_experiment_is_older_than_what_it_shows():
+    from tools import pictures
+
+    drawn = {path.stem for path in pictures.IMAGES.glob("*.png")}
+    made = {f"results-{name}" for name in pictures.RESULTS} | {
+        f"theory-{n}" for n in pictures.THEORY
+    }
+    assert {name for name in drawn if name.startswith(("results-", "theory-"))} == made
+    assert pictures.list_old() == {}
+
+
+def test_a_picture_that_is_older_than_its_table_is_named_with_its_command(monkeypatch, tmp_path):
+    from tools import pictures
+
+    tables = (ROOT / "experiments" / "tables.md").read_text("utf-8")
+    (tmp_path / "experiments").mkdir()
+    changed = tables.replace("| published Gauss | 4.01 |", "| published Gauss | 4.02 |")
+    assert changed != tables
+    (tmp_path / "experiments" / "tables.md").write_text(changed, "utf-8")
+    for script in (ROOT / "experiments").glob("theory_*.py"):
+        (tmp_path / "experiments" / script.name).write_bytes(script.read_bytes())
+    monkeypatch.setattr(pictures, "ROOT", tmp_path)
+    command = "python -m experiments lsat; python -m tools.pictures results-lsat"
+    assert pictures.list_old() == {"results-lsat": command}
+
+
 def test_every_picture_is_shown_and_there_are_many():
     pages = [*DOCUMENTS, *(ROOT / "docs" / "notebooks").glob("*")]
     shown = {

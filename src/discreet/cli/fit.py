@@ -160,9 +160,11 @@ def fit(
             written = write_calibration(
                 output.out, estimate, full_responses, title=title, scale=turned
             )
-    held = {} if anchors is None else {"anchors": list_rows(estimate.anchors_to_dict())}
-    document = list_calibration(estimate, turned) | held
-    output.show(document, lambda: _print(estimate, turned))
+    if output.as_json:
+        held = {} if anchors is None else {"anchors": list_rows(estimate.anchors_to_dict())}
+        print_json(list_calibration(estimate, turned) | held)
+    else:
+        _print(estimate, turned)
     conclude(estimate.warnings, written, choice=estimate.choice)
 
 

@@ -1,4 +1,4 @@
-"""The words of what is published: every sentence in every language.
+"""The words of what is published, and of the studio: every sentence in every language.
 
 In: a sentence in English, which is its own key, and the values in it by name. Out: the sentence in
 the reader's language. A release carries its language in its record, so that whoever has the record
@@ -390,12 +390,22 @@ FIXED = (
     "publishing/",
 )
 #: Longest catalogue of an agency.
-OWN_LETTERS = 100_000
+OWN_LETTERS = 300_000
+
+
+#: What the studio alone says, and nobody publishes.
+UNPUBLISHED = ("studio/", "templates/studio/")
 
 
 @cache
 def _list_sentences() -> dict[tuple[str, str], CatalogueEntry]:
-    return {one.key: one for one in read_entries(SOURCE.read_text("utf-8"), SOURCE.name)}
+    entries = read_entries(SOURCE.read_text("utf-8"), SOURCE.name)
+    return {one.key: one for one in entries if is_published(one)}
+
+
+def is_published(entry: CatalogueEntry) -> bool:
+    """Say whether a sentence stands in anything that is published."""
+    return not all(place.startswith(UNPUBLISHED) for place in entry.places)
 
 
 def is_fixed(entry: CatalogueEntry) -> bool:
