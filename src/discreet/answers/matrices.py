@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.answers import pack
 from discreet.answers.pack import BadCell, Repeated
@@ -34,7 +33,7 @@ from discreet.tables.values import (
     score_value,
     spell,
 )
-from discreet.types import Int8Array
+from discreet.types import BoolArray, Int8Array, Vector
 
 Store = BitPlanes | SparseRows
 
@@ -218,7 +217,7 @@ def _list_entries(X: Any) -> tuple[Any, Any, Any, tuple[int, int]]:
     return person, item, numbers[person, item], cells.shape
 
 
-def _read_numbers(cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _read_numbers(cells: Vector) -> Vector:
     """Return objects and texts as numbers, NaN where missing; as they are where one is none."""
     numbers = [_read_number(cell) for cell in cells.ravel().tolist()]
     return cells if None in numbers else np.array(numbers, np.float64).reshape(cells.shape)
@@ -233,12 +232,12 @@ def _read_number(cell: object) -> float | None:
     return None if number is None or (is_text and number == MISSING) else float(number)
 
 
-def _tally(values: npt.NDArray[Any]) -> dict[str, int]:
+def _tally(values: Vector) -> dict[str, int]:
     used, times = np.unique(values, return_counts=True)
     return {spell(cell): count for cell, count in zip(used.tolist(), times.tolist(), strict=True)}
 
 
-def _as_matrix(X: Any) -> npt.NDArray[Any]:
+def _as_matrix(X: Any) -> Vector:
     """Return a 2-d array of a type that can be packed."""
     if isinstance(X, np.ma.MaskedArray):
         return _as_int8(check_shape(X.data), np.ma.getmaskarray(X))
@@ -246,7 +245,7 @@ def _as_matrix(X: Any) -> npt.NDArray[Any]:
     return cells if cells.dtype.name in _PACKED_AS_THEY_ARE else _as_int8(cells, None)
 
 
-def _as_array(X: Any) -> npt.NDArray[Any]:
+def _as_array(X: Any) -> Vector:
     try:
         return np.asanyarray(X)
     except ValueError:
@@ -266,7 +265,7 @@ def check_shape(cells: Matrix, kind: str = "an array") -> Matrix:
     return cells
 
 
-def _as_int8(cells: npt.NDArray[Any], mask: npt.NDArray[np.bool_] | None) -> npt.NDArray[Any]:
+def _as_int8(cells: Vector, mask: BoolArray | None) -> Vector:
     """Return 1, 0 and -1; what is none of these stays visible as BAD for the caller."""
     if cells.dtype.kind in "OUST":
         codes = np.array([_score_object(value) for value in cells.ravel().tolist()], dtype=np.int8)
@@ -292,7 +291,7 @@ def _score_object(value: object) -> int:
     return MISSING if is_number and value == MISSING else score_value(value, ValueScoring())
 
 
-def _score_numbers(cells: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
+def _score_numbers(cells: Vector) -> Int8Array:
     codes = np.full(cells.shape, BAD, dtype=np.int8)
     codes[cells == 1] = 1
     codes[cells == 0] = 0

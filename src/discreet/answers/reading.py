@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any, NamedTuple, Unpack, cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -57,9 +56,9 @@ from discreet.tables.remedies import Detected, join_detected, make_remedy
 from discreet.tables.sources import FrameSource, as_arrow
 from discreet.tables.values import BAD, ValueScoring, score_array
 from discreet.tables.vocabulary import is_label
-from discreet.types import FloatArray, Int8Array
+from discreet.types import FloatArray, Int8Array, Int32Array, Texts, UInt64Array, Vector
 
-Codes = npt.NDArray[np.int32]
+Codes = Int32Array
 
 
 class RawTable(NamedTuple):
@@ -71,7 +70,7 @@ class RawTable(NamedTuple):
     items: tuple[str, ...]
     persons: Any
     store: AnswerStore
-    groups: dict[str, npt.NDArray[np.object_]]
+    groups: dict[str, Texts]
     detected: tuple[Detected, ...] = ()
     joined: str = ""
 
@@ -248,7 +247,7 @@ class WideTable:
         return RawTable(items, person_ids, store, groups, self._detected, joined)
 
     def _store_long(
-        self, person: npt.NDArray[Any], names: Any, items: tuple[str, ...]
+        self, person: Vector, names: Any, items: tuple[str, ...]
     ) -> tuple[AnswerStore, str]:
         number = {name: code for code, name in enumerate(items)}
         parts, first = [], 0
@@ -268,7 +267,7 @@ class WideTable:
         lost = store.n_answers < len(row) and when is None
         return store, self._tell_joined(person, names) if lost else ""
 
-    def _tell_joined(self, person: npt.NDArray[Any], names: Any) -> str:
+    def _tell_joined(self, person: Vector, names: Any) -> str:
         """Tell who stands in several rows of one table."""
         keys = self._rows.number_sources() * len(names) + person
         _, first, code, times = np.unique(
@@ -304,7 +303,7 @@ def _join_blocks(blocks: list[Nodes]) -> Nodes:
     return join_rows([block.take(np.arange(block.n_persons)) for block in blocks])
 
 
-def _stack(planes: list[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]:
+def _stack(planes: list[UInt64Array]) -> UInt64Array:
     """Put blocks one after the other; the last is filled up with words without persons."""
     missing = 0 if len(planes) == 1 else BLOCK_WORDS - planes[-1].shape[2]
     last = np.pad(planes[-1], ((0, 0), (0, 0), (0, missing)))

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.atomic import staged
 from discreet.counts import matrix as form
@@ -36,7 +35,7 @@ from discreet.hints import Guessable
 from discreet.names import name_id, restore_ids, settle_names
 from discreet.schema import Along, Count, Distinct, SchemaError, Within, read_as
 from discreet.tabular import brief_repr
-from discreet.types import Int64Array, UInt64Array
+from discreet.types import Int64Array, UInt64Array, Vector
 
 __all__ = [
     "ComparisonCounts", "FoldCounts", "PairCounts", "holds_counts", "is_sparse", "merge_counts",
@@ -410,7 +409,7 @@ DIMENSIONS = {"right_wrong": 2, "fold_right_wrong": 3, "fold_answers": 2}
 #: Compression level: higher ones took several times as long for a tenth less on counts.
 QUICK = 1
 
-Arrays = dict[str, npt.NDArray[Any]]
+Arrays = dict[str, Vector]
 
 
 def write_archive(
@@ -434,7 +433,7 @@ _SIGNS = {
 }
 
 
-def _write_parts(file: Path, parts: Mapping[str, npt.NDArray[Any]]) -> None:
+def _write_parts(file: Path, parts: Mapping[str, Vector]) -> None:
     """Write what ``numpy.savez_compressed`` writes, array by array and quickly."""
     options: dict[str, Any] = {"compression": zipfile.ZIP_DEFLATED, "compresslevel": QUICK}
     with zipfile.ZipFile(file, "w", **options) as archive:
@@ -443,7 +442,7 @@ def _write_parts(file: Path, parts: Mapping[str, npt.NDArray[Any]]) -> None:
                 np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
-def _narrow(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _narrow(array: Vector) -> Vector:
     """Return whole numbers in the smallest type that holds them; most counts are small."""
     if array.min(initial=0) < 0 or array.dtype.kind not in "iu":
         return array

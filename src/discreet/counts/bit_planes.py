@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from discreet.counts.planes import BitPlanes
 from discreet.jit import map_tasks, thread_count
-from discreet.types import IndexArray, Int64Array, UInt64Array
+from discreet.types import IndexArray, Int32Array, Int64Array, UInt64Array
 
 #: Blocks counted at a time: fewer passes over the matrix, and still in cache.
 SPAN_BLOCKS = 2
@@ -214,7 +214,7 @@ class _Chunk:
     """Rows of bits of some persons, and the words that they are grouped into."""
 
     rows: UInt64Array
-    person: npt.NDArray[np.int32]
+    person: Int32Array
     weight: npt.NDArray[np.uint32]
     n_items: int
     complete: bool

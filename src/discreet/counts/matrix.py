@@ -18,7 +18,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.errors import BadResponses, BadUsage, OutOfReach
 from discreet.resources import available_memory
@@ -115,7 +114,7 @@ def grow_matrix(matrix: PairMatrix, items: int) -> PairMatrix:
     return type(matrix)((matrix.data, matrix.indices, indptr), shape=(items, items))
 
 
-def move_cells(matrix: PairMatrix, old: npt.NDArray[np.int64]) -> PairMatrix:
+def move_cells(matrix: PairMatrix, old: Int64Array) -> PairMatrix:
     """Return counts over other items; ``old[k]`` is where item k was, or -1 for a new one."""
     is_old, items = old >= 0, len(old)
     if not is_sparse(matrix) and items <= SPARSE_ITEMS:

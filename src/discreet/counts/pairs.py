@@ -21,7 +21,7 @@ from discreet.counts import bit_planes, matrix
 from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows, mark_planes, narrow_items
 from discreet.errors import BadUsage
 from discreet.jit import map_tasks, worth_compiling
-from discreet.types import Int64Array
+from discreet.types import Int32Array, Int64Array
 
 Store = BitPlanes | SparseRows
 Bits = npt.NDArray[np.uint8]
@@ -249,7 +249,7 @@ BLOCK_PAIRS = 1 << 22
 PLAIN_PRODUCT = 3e-8
 
 #: Columns and values of some rows of a sparse matrix.
-Cells = tuple[npt.NDArray[np.int32], Int64Array]
+Cells = tuple[Int32Array, Int64Array]
 
 
 def count_rows(rows: SparseRows, weights: Int64Array | None = None) -> Int64Array:
@@ -267,7 +267,7 @@ def count_rows(rows: SparseRows, weights: Int64Array | None = None) -> Int64Arra
     starts, person, item, wrong_ptr, wrong = _split(rows, shift)
     total = np.empty((m, m), dtype=np.int64)
     # A count of persons fits in 32 bits, which halves the cache that a strip needs.
-    weight: npt.NDArray[np.int32] | Int64Array = (
+    weight: Int32Array | Int64Array = (
         np.ones(rows.n_persons, dtype=np.int32) if weights is None else weights
     )
 

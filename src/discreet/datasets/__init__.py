@@ -19,7 +19,6 @@ from os import PathLike
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
@@ -234,7 +233,7 @@ def _split_arff(lines: Iterable[str]) -> tuple[list[str], list[list[str]]]:
     return header, rows
 
 
-def _whole_numbers(cells: Sequence[Sequence[str]], source: str) -> npt.NDArray[np.int64]:
+def _whole_numbers(cells: Sequence[Sequence[str]], source: str) -> Int64Array:
     try:
         return np.array(cells, dtype=np.int64)
     except ValueError as error:

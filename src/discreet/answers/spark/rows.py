@@ -18,7 +18,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -38,7 +37,7 @@ from discreet.tables.reading import Reading
 from discreet.tables.remedies import DeclaredSource
 from discreet.tables.scales import MOST_CATEGORIES
 from discreet.tables.values import MISSING_WORDS, read_integers
-from discreet.types import FloatArray
+from discreet.types import FloatArray, Int64Array
 
 NAME = "The Spark data frame"
 
@@ -335,7 +334,7 @@ class Persons:
 
     store: AnswerStore
     ids: Any
-    marks: npt.NDArray[np.int64] | None = None
+    marks: Int64Array | None = None
 
     def names(self) -> list[bytes] | None:
         """Return the ids as bytes, as text has them."""

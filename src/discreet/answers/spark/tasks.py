@@ -69,7 +69,7 @@ class Step(Protocol):
 class SelectItems:
     """Keep these columns in this order; -1 is one that nobody answered."""
 
-    columns: npt.NDArray[np.int64]
+    columns: Int64Array
 
     def open(self) -> Callable[[Persons], Persons]:
         return lambda persons: replace(persons, store=select_columns(persons.store, self.columns))
@@ -159,14 +159,14 @@ def ask_drawn(job: Job[Any], persons: Persons) -> Any:
     return job.block(thin_persons(persons.store, persons.ids, 0, job.stand(persons.store)))
 
 
-def count_vector(store: AnswerStore, weighting: Weighting | None) -> npt.NDArray[np.int64]:
+def count_vector(store: AnswerStore, weighting: Weighting | None) -> Int64Array:
     """Return the pair counts, answers and right answers per node, and the number of persons."""
     answers, right = store.nodes.item_totals()
     pairs = count_store(store, weighting)
     return np.concatenate([pairs.ravel(), answers, right, [store.n_persons]])
 
 
-def count_fold_vector(persons: Persons, tally: Tally, number: int) -> npt.NDArray[np.int64]:
+def count_fold_vector(persons: Persons, tally: Tally, number: int) -> Int64Array:
     """Return pair counts, answers and the number of persons of every fold."""
     counts = count_folds(persons.store, hash_persons(persons.ids), tally, number)
     return np.concatenate([counts.right_wrong.ravel(), counts.answers.ravel(), counts.persons])
@@ -445,8 +445,7 @@ def _find_fault(command: str, python: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return "does not start"
-    version_here = f"{sys.version_info[0]}.{sys.version_info[1]}"
     if answer.returncode:
         return "cannot import discreet and pyarrow"
-    version = answer.stdout.strip()
-    return "" if version == version_here else f"is Python {version}, not {version_here}"
+    version, ours = answer.stdout.strip(), f"{sys.version_info[0]}.{sys.version_info[1]}"
+    return "" if version == ours else f"is Python {version}, not {ours}"

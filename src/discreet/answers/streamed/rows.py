@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -37,7 +36,7 @@ from discreet.tables.opener import RowPlaces, Source, detect_reading, plan_sourc
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import DeclaredSource, Detected, join_detected
 from discreet.tables.values import BAD, MISSING, read_integers, score_value
-from discreet.types import FloatArray, Int8Array, Int32Array
+from discreet.types import FloatArray, Int8Array, Int32Array, Vector
 
 
 class OutOfOrder(Exception):
@@ -318,7 +317,7 @@ class LongRows:
             self._note_numbers(words, codes)
         return np.asarray(codes[read_integers(ids.indices)])
 
-    def _look_up_items(self, numbers: npt.NDArray[Any]) -> Int32Array | None:
+    def _look_up_items(self, numbers: Vector) -> Int32Array | None:
         """Return the codes of items that are known small numbers; None if one is not."""
         if not worth_compiling(PLAIN_ROW * len(numbers)):
             return None
@@ -370,25 +369,20 @@ class LongRows:
 
     def find_answer(self, person: str, item: str, number: int) -> str:
         """Return the place of a person's first, second, ... answer to an item, for a message."""
-        rows = 0
         for shard, plan in zip(self._shards, self._plans, strict=True):
-            source, before = shard.open(), rows
+            source, rows = shard.open(), 0
             for batch in source.batches(list_column_numbers(plan)):
-                values = self._score(batch)
-                hit = _equals(batch[0], person) & _equals(batch[1], item) & (values >= 0)
-                rows_found = np.flatnonzero(hit)
-                if len(rows_found) >= number:
-                    return source.place(rows - before + int(rows_found[number - 1]))
-                number -= len(rows_found)
-                rows += len(values)
+                hit = self._score(batch) >= 0
+                for column, text in zip(batch, (person, item), strict=False):
+                    ids = encode_ids(column)
+                    same = [name == text for name in ids.dictionary.to_pylist()]
+                    hit &= np.array(same, dtype=np.bool_)[read_integers(ids.indices)]
+                hits = np.flatnonzero(hit)
+                if len(hits) >= number:
+                    return source.place(rows + int(hits[number - 1]))
+                number -= len(hits)
+                rows += len(hit)
         return "a row that is no longer there"
-
-
-def _equals(column: Any, text: str) -> npt.NDArray[np.bool_]:
-    """Say which rows of a column hold this id."""
-    ids = encode_ids(column)
-    same = np.array([name == text for name in ids.dictionary.to_pylist()], dtype=np.bool_)
-    return np.asarray(same[read_integers(ids.indices)])
 
 
 #: Cells packed together: 16 MB before packing.
