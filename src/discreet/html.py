@@ -73,15 +73,11 @@ def _templates() -> Environment:
     return environment
 
 
-def _parts() -> Any:
-    """Return the macros that pages and notebooks share."""
-    return _templates().get_template("parts.html").module
-
-
 def preview_table(columns: Sequence[HtmlColumn], *, caption: str) -> str:
     """Return the first rows of a table, and how many more there are, for a notebook."""
     first = [HtmlColumn(c.title, c.values[:PREVIEW_ROWS], c.digits) for c in columns]
-    return str(_parts().preview(first, caption, len(columns[0].values) - PREVIEW_ROWS))
+    macros: Any = _templates().get_template("parts.html").module
+    return str(macros.preview(first, caption, len(columns[0].values) - PREVIEW_ROWS))
 
 
 def fill(pattern: str, rows: Iterable[tuple[str, ...]]) -> str:

@@ -266,16 +266,12 @@ def draw_options(chart: OptionMap) -> Sheet:
         for at, share, persons in points:
             sheet.dot(dots, at, share, 2.5, f"{name}: {share:.0%} of {persons} persons")
         ends += [(sheet.up(points[-1][1]) + 4, f"{name}{' ✓' * right}")] * bool(points)
-    _name_ends(sheet, ends)
-    return sheet
-
-
-def _name_ends(sheet: Sheet, ends: list[tuple[float, str]]) -> None:
-    """Write names beside the last points, moved up where they would cover each other."""
+    # Names stand beside the last points, moved up where they would cover each other.
     below = sheet.foot + 4 + LINE
     for height, name in sorted(ends, reverse=True):
         below = min(height, below - LINE)
         sheet.text(shorten_label(name, sheet.right - 8), sheet.width - sheet.right + 6, below)
+    return sheet
 
 
 #: Those of the picture, beside the plan's own: few, because exact noise takes its time.
@@ -388,15 +384,12 @@ def _join_names(chart: pictures.WrightMap, entries: Sequence[int], room: float) 
     """Write as many names as fit on a line, and how many more there are."""
     # One long name would leave no room for the others.
     name_room = room / 2.5 if len(entries) > 1 else room
-    names = [_shorten(chart.items[i], chart.marks[i], name_room) for i in entries]
+    # A name is shortened before the step that it ends with, which tells it from its neighbours.
+    pairs = [(chart.items[i], chart.marks[i]) for i in entries]
+    names = [shorten_label(item, name_room - text_width(mark)) + mark for item, mark in pairs]
     count = max(_count_fitting(names, room), 1)
     hidden = len(names) - count
     return BETWEEN.join(map(isolate, names[:count])) + (f" +{hidden}" if hidden else "")
-
-
-def _shorten(item: str, mark: str, room: float) -> str:
-    """Shorten a name before the step that it ends with, which tells it from its neighbours."""
-    return shorten_label(item, room - text_width(mark)) + mark
 
 
 def _count_fitting(names: Sequence[str], room: float) -> int:

@@ -83,15 +83,12 @@ def _check_missing(estimate: Estimate, *reasons: Status) -> Iterator[Finding]:
         pairs = zip(estimate.items, estimate.status, strict=True)
         names = [name for name, status in pairs if status == reason]
         if names:
-            template, verb = _tell_missing(estimate, reason), "is" if len(names) == 1 else "are"
+            extreme = reason in (Status.ALWAYS_RIGHT, Status.ALWAYS_WRONG)
+            template = _ONE_CATEGORY if extreme and estimate.has_steps else _MISSING[reason]
+            verb = "is" if len(names) == 1 else "are"
             title = template.title.format(count=count_of(len(names)), verb=verb)
             details = template.found.format(names=name_some(names, limits.NAMED))
             yield Finding(template.severity, title, details, template.advice)
-
-
-def _tell_missing(estimate: Estimate, reason: Status) -> Finding:
-    extreme = reason in (Status.ALWAYS_RIGHT, Status.ALWAYS_WRONG)
-    return _ONE_CATEGORY if extreme and estimate.has_steps else _MISSING[reason]
 
 
 def _check_precision(estimate: Estimate) -> Iterator[Finding]:

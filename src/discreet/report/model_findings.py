@@ -389,12 +389,15 @@ def check_threshold_order(estimate: Estimate) -> Iterator[Finding]:
     sure = sum(row[3] for row in wrong)
     beyond = f" {_many(sure, len(wrong))} beyond chance." if np.isfinite(estimate.se).any() else ""
     items = len({row[0] for row in wrong})
-    title, names = f"{count_of(items)} with thresholds in the wrong order", _name(wrong, estimate)
+    title, labels = f"{count_of(items)} with thresholds in the wrong order", estimate.ladder.labels
+    names = [
+        f"category {labels[item][category]} of {estimate.items[item]} (by {apart:.2f} logits)"
+        for item, category, apart, _ in wrong
+    ]
     if estimate.model == "rating-scale":  # they are at the same distances in every item
         title = "The thresholds of the rating scale are in the wrong order"
-        called = estimate.ladder.labels[0]
         names = [
-            f"category {called[row[1]]} (by {row[2]:.2f} logits)" for row in wrong if not row[0]
+            f"category {labels[0][row[1]]} (by {row[2]:.2f} logits)" for row in wrong if not row[0]
         ]
         beyond = ""
     yield Finding(
@@ -417,9 +420,8 @@ Disordered = tuple[int, int, float, bool]
 
 def list_disordered(estimate: Estimate) -> list[Disordered]:
     """Return every pair of neighbouring thresholds in the wrong order, item after item."""
-    value = estimate.thresholds
-    with np.errstate(invalid="ignore"):
-        falls = np.diff(value, axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        falls = np.diff(estimate.ladder.shown, axis=1)
         item, step = np.nonzero(falls < 0)
         sure = falls / _difference_errors(estimate) < -limits.SURE_T
     return [
@@ -447,14 +449,6 @@ def _many(count: int, total: int) -> str:
     if total == 1:
         return "That is" if count else "That is not"
     return {0: "None is", total: "All are"}.get(count, f"{count} of {total} are")
-
-
-def _name(wrong: list[Disordered], estimate: Estimate) -> list[str]:
-    labels = estimate.ladder.labels
-    return [
-        f"category {labels[item][category]} of {estimate.items[item]} (by {apart:.2f} logits)"
-        for item, category, apart, _ in wrong
-    ]
 
 
 def check_rare(estimate: Estimate) -> Iterator[Finding]:

@@ -166,13 +166,17 @@ def list_report_values(
     """Return everything that the template of the report shows, words, tables and pictures."""
     estimate, diagnostics = test.estimate, test.statistics
     options = None if diagnostics is None else diagnostics.distractors
+    has_disorder = bool(test.thresholds and any(map(any, test.thresholds.disordered)))
     return {
         "title": title,
         "summary": _summarise(test),
         "about": about,
         "verdict": judge(test.findings),
         "findings": test.findings,
-        "too_few": _say_too_few(test),
+        "too_few": "".join(
+            f"{finding.title}. At least {FEWEST_PERSONS} are needed."
+            for finding in check_enough_persons(estimate, diagnostics)
+        ),
         "checked": _say_checked(test),
         "boxes": _facts(estimate, diagnostics)
         | ({} if scale is None else {"scaled": minus(str(scale))}),
@@ -180,11 +184,13 @@ def list_report_values(
         "items": len(estimate.items),
         "simulated": diagnostics is not None and diagnostics.replications > 0,
         "steps": estimate.has_steps,
-        "disordered": bool(test.thresholds and any(map(any, test.thresholds.disordered))),
+        "disordered": has_disorder,
         "words": words_for(estimate),
         **_pictures(test),
         **_item_table(test, scale),
-        "thresholds": _show(test, "thresholds", _threshold_columns(test), scale),
+        "thresholds": _show(
+            test, "thresholds", [*THRESHOLD_COLUMNS, *["order"] * has_disorder], scale
+        ),
         **{name: _show(test, name, columns, scale) for name, columns in SHOWN.items()},
         "scores": _show(test, "raw_scores", SCORE_COLUMNS, scale),
         "pairs": _pair_columns(diagnostics),
@@ -225,12 +231,6 @@ def judge(findings: Sequence[Finding]) -> str:
     if first.severity is Severity.ALARM:
         return f"Stop: {first.title[:1].lower()}{first.title[1:]}. {problems}"
     return f"What is wrong with this test: {problems}"
-
-
-def _say_too_few(test: Diagnosis) -> str:
-    """Say before everything else that there are too few persons; empty where there are enough."""
-    finding = next(check_enough_persons(test.estimate, test.statistics), None)
-    return "" if finding is None else f"{finding.title}. At least {FEWEST_PERSONS} are needed."
 
 
 def _say_checked(test: Diagnosis) -> str:
@@ -371,13 +371,6 @@ def _item_table(test: Diagnosis, scale: Scale | None) -> dict[str, Any]:
     if not test.known.all():
         kinds |= {"none": "items without a number", "number": "items with a number"}
     return {"columns": html_columns, "kinds": kinds, "tags": tags}
-
-
-def _threshold_columns(test: Diagnosis) -> list[str]:
-    """Name the columns of the thresholds; the order only where one is wrong."""
-    table = test.tables.get("thresholds")
-    wrong = table is not None and any(table.columns["order"])
-    return [*THRESHOLD_COLUMNS, *(["order"] if wrong else [])]
 
 
 def _average_answers(columns: Mapping[str, Sequence[Any]]) -> HtmlColumn:

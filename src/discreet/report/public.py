@@ -247,14 +247,18 @@ def write_registry_entry(record: Mapping[str, Any]) -> str:
     a status that the registry refuses.
     """
     record = translate_record(record, "en")
-    is_private = record["guarantee"]["is_private"]
+    is_private, has_steps = record["guarantee"]["is_private"], statement.has_step_items(record)
     entry = {
         "url_slug": _make_slug(record.get("identity", {})),
         "status": "Draft" if is_private else "NOT PRIVATE: not to be registered",
         "tier": 3,
         "deployment": {
             "basic": _describe_product(record),
-            "dp_variant": _describe_variant(record),
+            "dp_variant": {
+                "variant_name": "Approximate DP" if record["guarantee"]["delta"] else "Pure DP",
+                "data_domain": STEPPED if has_steps else find_kind(record).domain,
+                "unprotected_quantities": ", ".join(statement.list_unprotected(record)),
+            },
             "privacy_loss": _describe_loss(record),
             "deployment_model": _describe_model(record),
             "accounting": {
@@ -298,21 +302,17 @@ def _describe_product(record: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _describe_variant(record: Mapping[str, Any]) -> dict[str, str]:
-    return {
-        "variant_name": "Approximate DP" if record["guarantee"]["delta"] else "Pure DP",
-        "data_domain": STEPPED if statement.has_step_items(record) else find_kind(record).domain,
-        "unprotected_quantities": ", ".join(statement.list_unprotected(record)),
-    }
-
-
 def _describe_loss(record: Mapping[str, Any]) -> dict[str, Any]:
     guarantee, kind = record["guarantee"], find_kind(record)
     relation = METRICS[Neighbours(guarantee["neighbours"])].format_map(vars(kind))
     return {
         "privacy_unit": f"{kind.person.capitalize()}-level",
         "privacy_unit_details": f"{guarantee['unit']}; {relation}; the distance is at most 1",
-        "privacy_parameters": _parameters(guarantee),
+        "privacy_parameters": {
+            name: guarantee[name]
+            for name in ("epsilon", "delta", "rho")
+            if guarantee[name] is not None
+        },
         "privacy_parameters_details": " ".join(guarantee["conditions"])
         or "Holds as stated, without further conditions.",
     }
@@ -372,11 +372,6 @@ def _name_use(record: Mapping[str, Any]) -> str:
     if not statement.has_step_items(record):
         return find_kind(record).use
     return f"Thresholds and locations of items by the {record['model'].replace('-', ' ')} model"
-
-
-def _parameters(guarantee: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("epsilon", "delta", "rho")
-    return {name: guarantee[name] for name in names if guarantee[name] is not None}
 
 
 def _yaml(value: Any, indent: int = 0) -> list[str]:
