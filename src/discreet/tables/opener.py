@@ -236,7 +236,7 @@ def name_stated(names: Sequence[str], reading: Reading) -> list[str]:
 
 
 def _open_workbook(file: Path, form: Form, progress: Progress | None) -> Source:
-    from discreet.tables.formats.workbook import WorkbookSource, join_sheets
+    from discreet.tables.formats.workbook import JoinedSheets, WorkbookSource
 
     def open_sheet(name: str | None) -> WorkbookSource:
         return WorkbookSource(
@@ -245,7 +245,7 @@ def _open_workbook(file: Path, form: Form, progress: Progress | None) -> Source:
 
     if form.sheet is None or isinstance(form.sheet, str):
         return open_sheet(form.sheet)
-    return join_sheets([open_sheet(name) for name in form.sheet])
+    return JoinedSheets([open_sheet(name) for name in form.sheet])
 
 
 def refuse_form(form: Form, kind: str, file: Path) -> None:
