@@ -24,9 +24,7 @@ import pyarrow as pa
 
 from discreet.errors import BadResponses, BadUsage, DiscreetWarning
 from discreet.tables.columns import LongPlan, WidePlan, plan_columns, refuse_answers_as_names
-from discreet.tables.formats.evaluations import KINDS as LOGS
-from discreet.tables.formats.evaluations import EvaluationSource, name_score
-from discreet.tables.formats.jsonl import JsonLinesSource
+from discreet.tables.formats.jsonl import LOGS, EvaluationSource, JsonLinesSource, name_score
 from discreet.tables.ids import IdCodes, OrderKeys, plain_column, read_ids, spell_ids
 from discreet.tables.lists import Key, split_key_cell
 from discreet.tables.paths import find_files, read_head, sniff, warn_encoding

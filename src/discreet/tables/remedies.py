@@ -1,9 +1,10 @@
 """What is said about a table: options, remedies, what was detected, decisions, and questions.
 
 In: keywords of :func:`discreet.read_responses`, which :data:`READING_FIELDS` lists with their help
-texts (it imports nothing heavy, so that commands can show their options at once). Out: values that a message, a page or a program can
-show, and how somebody types them in Python and on the command line. A message and a program that
-offers the remedy thus never say two things; every answer to a question is a change of the reading.
+texts (it imports nothing heavy, so that commands can show their options at once). Out: values that
+a message, a page or a program can show, and how somebody types them in Python and on the command
+line. A message and a program that offers the remedy thus never say two things; every answer to a
+question is a change of the reading.
 """
 
 from __future__ import annotations

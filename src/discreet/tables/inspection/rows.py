@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from discreet.errors import BadResponses
 from discreet.tables.columns import LongPlan, has_row_names, is_long_row, is_wide_row, plan_columns
-from discreet.tables.formats.evaluations import KINDS as LOGS
+from discreet.tables.formats.jsonl import LOGS
 from discreet.tables.inspection.columns import (
     LEAST_ROWS,
     MOST_ROWS,
