@@ -151,31 +151,22 @@ def _command_words(name: str, value: Any) -> list[str]:
     if isinstance(value, bool):
         return [] if value else [f"--no-{name}"]
     if isinstance(value, Mapping):
-        return _spell_by_item(name, value)
+        pairs = [shlex.quote(f"{item}:{each}") for item, each in value.items()]
+        if name == "merge":
+            return [word for pair in pairs for word in ("--merge", pair)]
+        return [_flag(name), ",".join(pairs)]
     if name == "delimiter":
         value = DELIMITER_WORDS.get(value, value)
     if name == "categories":
-        return [word for texts in value for word in ("--categories", _join_texts(texts))]
+        joined = [
+            ("|" if any("," in text for text in texts) else ",").join(texts) for texts in value
+        ]
+        return [word for texts in joined for word in ("--categories", shlex.quote(texts))]
     elements = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
     if name in REPEATED:
         return [word for element in elements for word in (_flag(name), shlex.quote(str(element)))]
-    return [_flag(name), shlex.quote(",".join(_word(element) for element in elements))]
-
-
-def _join_texts(texts: Sequence[str]) -> str:
-    sign = "|" if any("," in text for text in texts) else ","
-    return shlex.quote(sign.join(texts))
-
-
-def _word(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _spell_by_item(name: str, value: Mapping[str, Any]) -> list[str]:
-    each = [shlex.quote(f"{item}:{pair}") for item, pair in value.items()]
-    if name == "merge":
-        return [word for pair in each for word in ("--merge", pair)]
-    return [_flag(name), ",".join(each)]
+    words = [f"{one:g}" if isinstance(one, float) else str(one) for one in elements]
+    return [_flag(name), shlex.quote(",".join(words))]
 
 
 def _flag(name: str) -> str:
