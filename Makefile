@@ -97,7 +97,7 @@ bench: $(READY)
 figures: $(READY)
 	$(BIN)/python -m experiments --quick
 
-# Pictures of measured results come from `make figures` and from full runs of experiments.
+# Measured results take up to 41 minutes each: `python -m tools.pictures --old` names those to redraw.
 pictures: $(READY) browser
 	$(BIN)/python -m tools.pictures
 	$(BIN)/python -m tools.shots

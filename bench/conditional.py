@@ -2,12 +2,13 @@
 
 Items are right or wrong, or have four steps (partial credit).
 
-Run ``python -m bench.conditional [--case NAME] [--reps 3] [--peer-limit 120]`` with one BLAS
-thread. Times are the smallest of the repetitions of the fit call alone (standard errors included),
-ours and R's; R is left out, with a note, where it or the packages are not installed, and a package
-that takes longer than the limit is stopped. Beside the time stand the processor seconds of all
-threads, which mean something on a busy machine too, what was foretold from the patterns of missing
-answers for one core, and the largest difference from psychotools.
+Run ``python -m bench.conditional [--case NAME] [--reps 7] [--peer-limit 120]`` with one BLAS
+thread. Times are the smallest of the repetitions of the fit call alone, standard errors included,
+from a data frame on both sides. R is left out, with a note, where it or the packages are not
+installed, and a package that takes longer than the limit is stopped. Ratios are of processor
+seconds of all threads, which mean something on a busy machine too. Beside them stand the time,
+what was foretold from the patterns of missing answers for one core, and the largest difference
+from psychotools. Goals are printed where there is one.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 import discreet
 from discreet.answers.pack import store_codes
-from discreet.models.conditional.estimator import StepPatterns, maximise_conditional
+from discreet.jit import load_kernels
+from discreet.models.conditional.estimator import StepPatterns
 from discreet.models.conditional.maximise import conditional_work
 from discreet.models.conditional.patterns import group_patterns
 
@@ -33,15 +36,25 @@ CASES = {
     "scattered": ("20,000 persons x 60 items, 20% missing", 20_000, 60, 0.2),
     "many-items": ("60 persons x 2,000 items, 5% missing", 60, 2000, 0.05),
     "half": ("10,000 persons x 50 items, half missing", 10_000, 50, 0.5),
+    "short": ("2,000 persons x 40 items", 2000, 40, 0.0),
     "steps": ("2,000 persons x 20 items x 4 steps", 2000, 20, 0.0),
     "steps-scattered": ("2,000 persons x 20 items x 4 steps, 10% missing", 2000, 20, 0.1),
 }
 STEPS = {"steps": 4, "steps-scattered": 4}
+GOALS = {
+    ("short", "eRm"): 100,
+    ("short", "psychotools"): 15,
+    ("steps", "eRm"): 150,
+    ("steps", "psychotools"): 25,
+}
 R_CODE = """
 arguments <- commandArgs(trailingOnly = TRUE)
-answers <- as.matrix(read.csv(arguments[1], header = FALSE))
+answers <- read.csv(arguments[1], header = FALSE)
 reps <- as.integer(arguments[2])
-fastest <- function(call) min(replicate(reps, system.time(call())["elapsed"]))
+fastest <- function(call) apply(replicate(reps, {
+  used <- system.time(call())
+  c(used["elapsed"], used["user.self"] + used["sys.self"])
+}), 1, min)
 if (arguments[3] == "psychotools" && requireNamespace("psychotools", quietly = TRUE)) {
   model <- if (arguments[4] == "1") psychotools::raschmodel else psychotools::pcmodel
   cat("seconds", fastest(function() model(answers)), "\\n")
@@ -79,14 +92,13 @@ def collect_steps(codes, steps=None):
 
 
 def fit_ours(answers, steps):
-    """Return what fits, what it costs, and how to have its thresholds with mean zero."""
-    if steps > 1:
-        codes = answers.astype(np.int64)
-        work = conditional_work(collect_steps(codes).patterns, steps)
-        return lambda: maximise_conditional(collect_steps(codes)).threshold, work
-    responses = discreet.Responses.from_array(answers)
-    work = conditional_work(group_patterns(responses.store, np.arange(answers.shape[1])))
-    return lambda: discreet.fit(responses, method="conditional").difficulty, work
+    """Return a fit of a data frame that returns its thresholds, and what it costs."""
+    work = conditional_work(collect_steps(answers.astype(np.int64)).patterns, steps)
+    frame = pd.DataFrame(answers.astype(float) if (answers < 0).any() else answers)
+    frame = frame.mask(frame < 0)
+    frame.columns = [f"V{item}" for item in range(1, answers.shape[1] + 1)]
+    model = "rasch" if steps == 1 else "partial-credit"
+    return lambda: discreet.fit(frame, method="conditional", model=model).thresholds, work
 
 
 def time_ours(fit, reps):
@@ -105,7 +117,7 @@ def time_r(package, answers, steps, options):
         text = [",".join("NA" if x < 0 else str(x) for x in row) for row in answers]
         table.write_text("\n".join(text) + "\n")
         script.write_text(R_CODE)
-        command = ["Rscript", script, table, str(min(options.reps, 3)), package, str(steps)]
+        command = ["Rscript", script, table, str(min(options.reps, 5)), package, str(steps)]
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=options.peer_limit
@@ -115,14 +127,17 @@ def time_r(package, answers, steps, options):
     return {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line}
 
 
-def compare_with_r(package, found, ours, thresholds, options):
+def compare_with_r(case, package, found, ours, thresholds, options):
+    """Print the processor time of a package of R beside ours."""
     if found is None:
         print(f"  {package:12} stopped after {options.peer_limit} s")
     elif "seconds" not in found:
         print(f"  {package:12} is not installed")
     else:
-        seconds = float(found["seconds"][0])
-        print(f"  {package:12} {seconds:8.3f} s   {seconds / ours:.0f} times as long")
+        elapsed, seconds = map(float, found["seconds"])
+        goal = f", goal {GOALS[case, package]}" if (case, package) in GOALS else ""
+        print(f"  {package:12} {elapsed:8.3f} s   processor {seconds:.3f}", end="")
+        print(f"   {seconds / ours:.0f} times as long{goal}")
         if "thresholds" in found:
             theirs = np.array(found["thresholds"], dtype=float)
             away = np.abs(theirs - theirs.mean() - (thresholds - thresholds.mean()).ravel()).max()
@@ -132,9 +147,10 @@ def compare_with_r(package, found, ours, thresholds, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--case", choices=CASES, action="append")
-    parser.add_argument("--reps", type=int, default=3)
+    parser.add_argument("--reps", type=int, default=7)
     parser.add_argument("--peer-limit", type=int, default=120, help="seconds for a package of R")
     options = parser.parse_args()
+    load_kernels()
     packages = ("psychotools", "eRm") if shutil.which("Rscript") else ()
     if not packages:
         print("R is not installed: no comparison with psychotools and eRm")
@@ -145,10 +161,10 @@ def main():
         fit, work = fit_ours(answers, steps)
         ours, processor, thresholds = time_ours(fit, options.reps)
         print(f"{words}\n  discreet     {ours:8.3f} s", end="   ")
-        print(f"processor seconds {processor:.3f}, foretold {work:.2f}", flush=True)
+        print(f"processor {processor:.4f}, foretold {work:.2f}", flush=True)
         for package in packages:
             found = time_r(package, answers, steps, options)
-            compare_with_r(package, found, ours, thresholds, options)
+            compare_with_r(name, package, found, processor, thresholds, options)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,11 @@ it. What is absent is left out and said. Times are of the whole fit call, withou
 the smallest of the repeats that take turns. ``--cpu`` compares processor seconds instead, for a
 machine with other work on it. Our compiled loops are loaded first; the first call, which loads
 them, is reported on its own line.
+
+``python -m bench.peers --sizes`` compares many sizes with RaschPy and evalica instead: right and
+wrong answers, partial credit, rating scale and comparisons, ours without standard errors, with
+them, and as the default does it, RaschPy's without. Both sides start from the same array, or the
+same data frame of comparisons.
 """
 
 from __future__ import annotations
@@ -18,10 +23,13 @@ import sys
 import tempfile
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+import discreet
+from bench import conditional
 from discreet.answers.responses import Responses
 from discreet.jit import load_kernels
 from discreet.models.calibrate import fit
@@ -145,9 +153,15 @@ def main():
     parser.add_argument("--repeats", type=int, default=7, help="of the fast ones; others once")
     parser.add_argument("--cpu", action="store_true", help="processor seconds, not wall time")
     parser.add_argument("--only", nargs="*", help="peers to run; default all")
+    parser.add_argument("--sizes", action="store_true", help="many sizes against RaschPy, evalica")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     clock = time.process_time if options.cpu else time.perf_counter
+    if options.sizes:
+        load_kernels()
+        compare_comparisons(clock, 3)
+        compare_sizes(clock, options.repeats)
+        return
     X = simulate(np.random.default_rng(1), options.persons, options.items, options.answered)
     calls = ours(X)
     load_kernels()
@@ -163,6 +177,70 @@ def main():
             report(mine, name, seconds)
     if options.only is None or "eRm" in options.only:
         report(mine, "eRm", time_erm(X, cpu=options.cpu))
+
+
+SIZES = ((2000, 30), (3334, 30), (5000, 40), (10_000, 40), (20_000, 50), (40_000, 60))
+MODELS = {"rasch": ("SLM", 1), "partial-credit": ("PCM", 4), "rating-scale": ("RSM", 4)}
+
+
+def calibrate_raschpy(model, X):
+    import pandas as pd
+
+    return model(pd.DataFrame(X)).calibrate()
+
+
+def compare_sizes(clock, repeats):
+    """Print the ratios to RaschPy for every model and size; goals are 8 without errors, 3 with."""
+    import raschpy
+
+    print("model,persons,items,without,with,default,raschpy,ratio_without,ratio_with,ratio_default")
+    for model, (name, steps) in MODELS.items():
+        for persons, items in (*SIZES, (100_000, 100)) if steps == 1 else SIZES:
+            X = conditional.simulate(persons, items, 0.0, steps)
+            refined = partial(fit, X, method="refined", model=model)
+            calls = {
+                "without": partial(refined, standard_errors=False),
+                "with": refined,
+                "default": partial(fit, X, model=model),
+                "raschpy": partial(calibrate_raschpy, getattr(raschpy, name), X),
+            }
+            seconds = list(smallest(calls, clock, repeats).values())
+            ratios = [f"{seconds[-1] / ours:.1f}" for ours in seconds[:-1]]
+            print(model, persons, items, *(f"{s:.4f}" for s in seconds), *ratios, sep=",")
+            sys.stdout.flush()
+
+
+def rank_counts(frame):
+    return discreet.rank_comparisons(discreet.count_comparisons(frame))
+
+
+def compare_comparisons(clock, repeats):
+    """Print the ratios to evalica, from a data frame; every comparison has a judge of its own."""
+    import evalica
+    import pandas as pd
+
+    print("comparisons,objects,without,with,evalica,ratio_without,ratio_with")
+    rng = np.random.default_rng(1)
+    for number, objects in ((10_000, 30), (100_000, 100), (1_000_000, 200)):
+        strength, names = (
+            rng.normal(size=objects),
+            np.array([f"object {k}" for k in range(objects)]),
+        )
+        left = rng.integers(0, objects, number)
+        right = (left + rng.integers(1, objects, number)) % objects
+        won = rng.random(number) < 1 / (1 + np.exp(strength[right] - strength[left]))
+        winner, loser = np.where(won, left, right), np.where(won, right, left)
+        frame = pd.DataFrame({"winner": names[winner], "loser": names[loser]})
+        frame.insert(0, "judge", np.arange(number))
+        first = [evalica.Winner.X] * number
+        calls = {
+            "without": partial(rank_counts, frame),
+            "with": partial(discreet.rank_comparisons, frame),
+            "evalica": partial(evalica.bradley_terry, frame["winner"], frame["loser"], first),
+        }
+        seconds = list(smallest(calls, clock, repeats).values())
+        ratios = [f"{seconds[-1] / ours:.2f}" for ours in seconds[:-1]]
+        print(number, objects, *(f"{s:.4f}" for s in seconds), *ratios, sep=",", flush=True)
 
 
 def report(mine, peer, other):

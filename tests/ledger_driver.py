@@ -128,11 +128,15 @@ def kill(folder: str, kills: str) -> dict[str, int]:
                 ledger.complete(reservation)
 
         child, pipe = fork(release_for_ever)
-        time.sleep(rng.uniform(0, 0.12))
+        log, began, wanted = Path(f"{ledger.path}.log"), time.monotonic(), rng.randrange(4)
+        # However slow the machine is: after so many releases, at a moment of the next one.
+        while not log.exists() or log.read_text().count("\n") < wanted:
+            assert time.monotonic() - began < 120, "the child releases nothing"
+            time.sleep(0.001)
+        time.sleep(rng.uniform(0, (time.monotonic() - began) / max(wanted, 1)))
         os.kill(child, signal.SIGKILL)
         answer_of(child, pipe)
-        log = Path(f"{ledger.path}.log")
-        told = set(log.read_text().split()) if log.exists() else set()
+        told = set(log.read_text().split())
         kept = {entry.reservation for entry in Ledger.open(ledger.path).releases()}
         lost += len(told - kept)
         acknowledged += len(told)

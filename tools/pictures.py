@@ -1,13 +1,19 @@
 """Make the pictures of the documents anew: ``make pictures``, or ``python -m tools.pictures NAME``.
 
 In: the bundled data, and the commands of the pages themselves. Out: ``docs/images/*.png``. Drawn
-pictures carry the numbers that they show, so that a test can tell when they are old. Pages are
-photographed by Chromium. Pictures of the studio are made by `tools.shots`; those of measured
-results are drawn by `experiments`.
+pictures carry the numbers that they show. Pages are photographed by Chromium; pictures of the
+studio are made by `tools.shots`.
+
+Theory is simulated anew on small grids. Measured results take up to 41 minutes each, so
+``python -m tools.pictures results-lsat`` takes the picture that ``python -m experiments lsat`` left
+in ``results/``. These pictures carry a digest of what they show: their table in
+``experiments/tables.md``, or their script. ``python -m tools.pictures --old`` names every picture
+that is older than what it shows, with the command that makes it; a test does the same.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import re
@@ -25,15 +31,26 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 import discreet
 from discreet import analysis, figures
 from discreet.cli import main as run_command
 from discreet.secure import SeededSource, SystemSource
 
-__all__ = ["DRAWN", "PICTURE", "SHOTS", "describe", "draw", "list_numbers", "numbers_of"]
+__all__ = [
+    "DRAWN",
+    "PICTURE",
+    "SHOTS",
+    "describe",
+    "draw",
+    "list_numbers",
+    "list_old",
+    "numbers_of",
+]
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 IMAGES = DOCS / "images"
 PICTURE = IMAGES / "lsat.png"
 BLOCK = re.compile(r"^```(?P<language>python|console)\n(?P<code>.*?)^```$", re.M | re.S)
@@ -148,6 +165,27 @@ SHOTS: dict[str, tuple[str, str, int, int]] = {
 }
 """Pages: the document whose commands make it, its file, and how much of it is shown, in pixels."""
 
+RESULTS = {
+    "synthetic": "Simulated answers",
+    "lsat": "LSAT",
+    "films": "Film ratings",
+    "ablation": "From Algorithm 2 to a release: error at nominal epsilon 1",
+    "edge-probability": "Edge probability",
+    "private-entrywise": "Largest error of any item",
+    "high-privacy": "Epsilon 0.01",
+    "graph-amplification": "Graph amplification",
+    "steps": "Items with steps",
+    "totals": "Private thresholds: error of totals and its alternatives",
+    "random-pairing": "Random pairing",
+    "comparisons": "Ranking from comparisons",
+}
+"""Measured results, and the table of ``experiments/tables.md`` that each of them shows."""
+MEASURED = {"results-totals": "python -m bench.totals_alternatives (no script draws it any more); "}
+"""What is not measured by a script of the same name."""
+THEORY = ("entrywise", "topk", "fixed-items")
+WIDTH, COLOURS = 1100, 64
+"""What a picture of an experiment is reduced to."""
+
 FURTHER = {
     "planning.md": "discreet plan --persons 2000 --items 50 --answers 20 --epsilon 1"
     " --page plan.html"
@@ -229,15 +267,80 @@ def shoot_pages(names: set[str]) -> None:
                     print(name)
 
 
+def name_experiment(name: str) -> str:
+    """Return the script of ``experiments`` that makes a picture."""
+    return name.removeprefix("results-").replace("-", "_")
+
+
+def digest_shown(name: str) -> str:
+    """Return a digest of what a picture of an experiment shows: its table, or its script."""
+    if name.startswith("theory"):
+        shown = (ROOT / "experiments" / f"{name_experiment(name)}.py").read_text("utf-8")
+    else:
+        tables = (ROOT / "experiments" / "tables.md").read_text("utf-8")
+        heading = f"## {RESULTS[name.removeprefix('results-')]}\n"
+        shown = tables.partition(heading)[2].partition("\n## ")[0]
+        if not shown:
+            raise ValueError(f"experiments/tables.md has no section {heading.strip()!r}")
+    return hashlib.sha256(shown.encode()).hexdigest()[:16]
+
+
+def list_old() -> dict[str, str]:
+    """Return the pictures of experiments that are older than what they show, and their commands."""
+    names = [*(f"results-{name}" for name in RESULTS), *(f"theory-{name}" for name in THEORY)]
+    old = {}
+    for name in names:
+        with Image.open(IMAGES / f"{name}.png") as picture:
+            if picture.info.get("Shown") != digest_shown(name):
+                measure = f"python -m experiments {name_experiment(name)}; "
+                measure = "" if name.startswith("theory") else MEASURED.get(name, measure)
+                old[name] = f"{measure}python -m tools.pictures {name}"
+    return old
+
+
+def take_result(name: str, folder: Path) -> None:
+    """Take the picture that an experiment drew, with a digest of what it shows."""
+    with Image.open(folder / f"{name_experiment(name)}.png") as picture:
+        height = round(picture.height * WIDTH / picture.width)
+        small = picture.convert("RGB").resize((WIDTH, height), Image.Resampling.LANCZOS)
+    few = small.convert("P", palette=Image.Palette.ADAPTIVE, colors=COLOURS)
+    stamp(few, name)
+
+
+def stamp(picture: Image.Image, name: str) -> None:
+    """Write a picture with a digest of what it shows."""
+    shown = PngInfo()
+    shown.add_text("Shown", digest_shown(name))
+    picture.save(IMAGES / f"{name}.png", optimize=True, pnginfo=shown)
+    print(name)
+
+
+def simulate_theory(names: set[str]) -> None:
+    """Run the scripts of the theory on small grids, and take their pictures."""
+    for name in sorted(names):
+        with tempfile.TemporaryDirectory() as folder:
+            module = f"experiments.{name_experiment(name)}"
+            words = [sys.executable, "-m", module, "--quick", "--out", folder]
+            subprocess.run(words, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)  # noqa: S603
+            take_result(name, Path(folder))
+
+
 def main() -> None:
-    """Make all pictures, or those that are named."""
+    """Make all pictures, or those that are named; or name those that are old."""
     mpl.use("agg")
-    names = set(sys.argv[1:]) or {*DRAWN, *SHOTS}
-    for name in DRAWN:
-        if name in names:
-            draw(IMAGES / f"{name}.png", name)
-            print(name)
-    shoot_pages(names)
+    theory = {f"theory-{name}" for name in THEORY}
+    names = {word for word in sys.argv[1:] if word != "--old"} or {*DRAWN, *SHOTS, *theory}
+    if "--old" not in sys.argv:
+        for name in DRAWN:
+            if name in names:
+                draw(IMAGES / f"{name}.png", name)
+                print(name)
+        shoot_pages(names)
+        simulate_theory(names & theory)
+        for name in sorted(one for one in names if one.startswith("results-")):
+            take_result(name, ROOT / "results")
+    for name, command in list_old().items():
+        print(f"{name} is older than what it shows. To make it: {command}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Screenshots of every page of the studio: ``python -m tools.shots DIR``.
+"""Screenshots of every page of the studio: ``python -m tools.shots DIR [LANGUAGE ...]``.
 
-Writes each page 1400 and 400 pixels wide, light and dark. ``python -m tools.shots`` alone renews
-the pictures of ``docs/studio.md``.
+Writes each page 1400 and 400 pixels wide, light and dark; then once more in other languages, such
+as ``de es``. ``python -m tools.shots`` alone renews the pictures of ``docs/studio.md``.
 """
 
 from __future__ import annotations
@@ -48,9 +48,17 @@ def main() -> None:
         kept = dict(os.environ)
         with run_studio(place, kept) as address, browsing(place, kept) as driver:
             driver.get(address)
-            take = _take_all if len(sys.argv) > 1 else _take_shown
+            addresses = {}
             for name in visit(driver, address, place):
-                take(driver, name, Path(sys.argv[-1]))
+                addresses[name] = driver.current_url
+                if len(sys.argv) > 1:
+                    _take_all(driver, name, Path(sys.argv[1]))
+                else:
+                    _take_shown(driver, name)
+            for language in sys.argv[2:]:
+                for name, page in addresses.items():
+                    driver.get(f"{page}{'&' if '?' in page else '?'}lang={language}")
+                    _take_all(driver, name, Path(sys.argv[1]) / language)
 
 
 def _take_all(driver: webdriver.Chrome, name: str, folder: Path) -> None:
@@ -62,7 +70,7 @@ def _take_all(driver: webdriver.Chrome, name: str, folder: Path) -> None:
     print(name, driver.current_url)
 
 
-def _take_shown(driver: webdriver.Chrome, name: str, _: Path) -> None:
+def _take_shown(driver: webdriver.Chrome, name: str) -> None:
     if name in SHOWN:
         see_as(driver, 1200)
         shot = _shoot(driver, 1200).crop((0, 0, 1200, SHOWN[name]))
@@ -74,6 +82,7 @@ def _shoot(driver: webdriver.Chrome, width: int) -> Image.Image:
     height = driver.execute_script("return document.documentElement.scrollHeight")
     clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
     asked = {"captureBeyondViewport": True, "clip": clip}
+    driver.execute_cdp_cmd("Page.captureScreenshot", asked)  # the first may miss what is unpainted
     taken = driver.execute_cdp_cmd("Page.captureScreenshot", asked)
     return Image.open(BytesIO(base64.b64decode(taken["data"]))).convert("RGB")
 
@@ -108,6 +117,12 @@ def _walk(
     press(driver, "Start the calibration")
     await_words(driver, "reliability")
     yield f"{name}-3" if answers else f"{name}-2"
+    report = driver.current_url
+    for page in ("items/1", "persons", "persons/1"):
+        driver.get(f"{report}/{page}" if "items" in page else report.replace("report", "persons"))
+        if page == "persons/1":
+            driver.get(f"{driver.current_url}/1")
+        yield f"{name}-{page.replace('/', '-')}"
 
 
 def _compare(driver: webdriver.Chrome, address: str) -> Iterator[str]:

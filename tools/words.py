@@ -4,11 +4,13 @@
 stays, what nobody says any more goes, what is new is empty until somebody translates it.
 
 Found are ``tell("...")``, ``tell.of(kind, "...")`` and ``tell.count(number, "...", "...")`` in
-modules and templates, and what ``mark`` and ``mark_of`` mark in tables of sentences.
+modules and templates, what ``mark`` and ``mark_of`` mark in tables of sentences, refusals of the
+studio, the texts of its fields, and what each mechanism says of itself.
 """
 
 import ast
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,18 +18,22 @@ from typing import Any
 from jinja2 import nodes
 
 from discreet.html import TEMPLATES, _templates
+from discreet.privacy.mechanisms import mechanisms_for
 from discreet.words import CONTEXTS, FOLDER, SOURCE, CatalogueEntry, read_entries, write_entries
 
 PACKAGE = TEMPLATES.parent
-CALLS = {"tell": (0, 1), "mark": (0, 1), "mark_of": (0, 1), "tell.of": (1, 2), "tell.count": (1, 3)}
+CALLS = dict.fromkeys(("tell", "mark", "mark_of", "refuse", "not_found"), (0, 1))
+CALLS |= {"tell.of": (1, 2), "tell.count": (1, 3)}
 """Which arguments of a call are sentences."""
+FIELDS, MECHANISMS = TEMPLATES / "studio" / "fields.toml", PACKAGE / "privacy" / "mechanisms"
+"""Where sentences are said without a call."""
 OF_KIND = ("mark_of", "tell.of")
 
 
 def find_sentences() -> list[CatalogueEntry]:
     """Return every sentence once, in the order of the files, with the files that say it."""
     found: dict[tuple[str, str], CatalogueEntry] = {}
-    for path in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.html")]):
+    for path in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.html"), FIELDS, MECHANISMS]):
         place = path.relative_to(PACKAGE).as_posix()
         for call, texts in _find_calls(path):
             for context in CONTEXTS if call in OF_KIND else ("",):
@@ -40,6 +46,14 @@ def find_sentences() -> list[CatalogueEntry]:
 
 
 def _find_calls(path: Path) -> Iterator[tuple[str, list[str]]]:
+    if path == MECHANISMS:
+        yield from (("mark", [one.help]) for one in mechanisms_for("answers").values())
+        return
+    if path == FIELDS:
+        yield from (
+            ("mark", [text]) for text in _list_texts(tomllib.loads(path.read_text("utf-8")))
+        )
+        return
     text = path.read_text("utf-8")
     read = _read_module(text) if path.suffix == ".py" else _read_template(text)
     for line, call, arguments in sorted(read, key=lambda one: one[0]):
@@ -49,6 +63,14 @@ def _find_calls(path: Path) -> Iterator[tuple[str, list[str]]]:
         found = [one.value for one in texts if isinstance(one, ast.Constant | nodes.Const)]
         if found:  # else a sentence that is marked where it is written down
             yield call, found
+
+
+def _list_texts(part: Mapping[str, Any]) -> Iterator[str]:
+    for value in part.values():
+        if isinstance(value, Mapping):
+            yield from _list_texts(value)
+        elif isinstance(value, str):
+            yield value
 
 
 def _read_module(text: str) -> Iterator[tuple[int, str, list[Any]]]:

@@ -222,13 +222,11 @@ def _list_cells(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Return columns; single values make one row, in which a list is the cell of its sentences."""
     if all(isinstance(values, list) for values in columns.values()):
         return dict(columns)
-    return {name: _one_cell(values) for name, values in columns.items()}
-
-
-def _one_cell(value: Any) -> list[Any]:
-    if not isinstance(value, list) or len(value) == 1:
-        return value if isinstance(value, list) else [value]
-    return ["; ".join(map(str, value))]
+    return {
+        name: ["; ".join(map(str, one))] if isinstance(one, list) and len(one) != 1
+        else one if isinstance(one, list) else [one]
+        for name, one in columns.items()
+    }  # fmt: skip
 
 
 def _count_rows(columns: Mapping[str, Any]) -> int:

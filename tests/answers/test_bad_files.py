@@ -23,7 +23,7 @@ from discreet.answers.responses import Responses
 from discreet.answers.spark.rows import sort_naturally
 from discreet.answers.streamed.batches import Buckets
 from discreet.answers.streamed.counting import Checkpoint, count_source
-from discreet.cli.failures import describe
+from discreet.cli.output import describe
 from discreet.errors import BadResponses, BadUsage
 from discreet.jit import set_threads, thread_count
 from discreet.report.formats import read_warehouse

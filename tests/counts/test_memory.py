@@ -192,7 +192,7 @@ def test_thin_answers_are_counted_sparsely_where_an_array_does_not_fit(free, mon
     monkeypatch.setattr(matrix, "SPARSE_FILL", 0.5)
     expected = discreet.count_pairs(answers)
     free(3.9 * ARRAY)  # not enough for the arrays of dense counting
-    monkeypatch.setattr(pairs, "check_room", lambda *_: None)
+    monkeypatch.setattr(pairs.matrix, "check_room", lambda *_: None)
     monkeypatch.setattr(pairs, "_count_dense", lambda *_: pytest.fail("counted in an array"))
     counts = discreet.count_pairs(answers)
     assert counts.is_sparse

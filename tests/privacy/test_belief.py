@@ -13,19 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.privacy.accounting import Budget, Guarantee, Neighbours
+from discreet.privacy.accounting import Budget, Guarantee, Neighbours, best_guess, surest_belief
 from discreet.privacy.accounting.additive_noise import (
     bound_sensitivity,
     calibrate_counts,
     counts_bound,
 )
-from discreet.privacy.accounting.spend import (
-    GaussianBound,
-    best_guess,
-    largest_mu,
-    surest_belief,
-    tail_probability,
-)
+from discreet.privacy.accounting.spend import GaussianBound, largest_mu, tail_probability
 from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.report.statement import explain_belief, write_statement
 from discreet.text import show_chance, show_probability_bound

@@ -387,7 +387,7 @@ def test_a_streamed_cap_holds_for_every_person_and_comes_from_one_draw(tmp_path,
 
 
 def test_the_check_of_the_cap_notices_a_stream_that_ignores_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(persons.StreamedCap, "apply", lambda _self, batch: batch)
+    monkeypatch.setattr(persons.StreamedCap, "__call__", lambda _self, batch: batch)
     assert not keeps_the_cap(capped_counts(pattern_folder(tmp_path)))
 
 
@@ -419,7 +419,7 @@ def test_the_check_of_the_cap_notices_persons_split_over_batches(tmp_path, monke
                 yield batches.PersonBatch(batch.items, None, answers.store, batch.rows)
 
     real = batches.ordered_batches
-    monkeypatch.setattr(passes, "ordered_batches", cut_anywhere)
+    monkeypatch.setattr(passes.batches, "ordered_batches", cut_anywhere)
     assert not keeps_the_cap(capped_counts(pattern_folder(tmp_path, order="sorted")))
 
 

@@ -220,7 +220,7 @@ def test_an_estimator_releases_columns_with_steps(answers):
 
 def test_a_release_with_steps_that_stopped_is_resumed_from_the_same_answers(survey, monkeypatch):
     """It died after the charge, before its values were stored."""
-    from discreet.publishing import delivery
+    from discreet.privacy.ledger import LedgerSafe
 
     def die(self, parts):
         raise KeyboardInterrupt
@@ -228,7 +228,7 @@ def test_a_release_with_steps_that_stopped_is_resumed_from_the_same_answers(surv
     book = discreet.Ledger.open(survey / "spent.db")
     asked = {"items": STEPS, "lowest": 1, "design": "complete", "ledger": book}
     with monkeypatch.context() as patch:
-        patch.setattr(delivery.Delivery, "keep", die)
+        patch.setattr(LedgerSafe, "keep", die)
         with pytest.raises(KeyboardInterrupt):
             discreet.release(survey / "survey.csv", BUDGET, **asked)
     back = discreet.resume_release(book, 1, survey / "survey.csv", out=survey / "late")

@@ -16,7 +16,14 @@ from commandline import discreet as run
 from discreet.answers.responses import Responses
 from discreet.datasets import lsat
 from discreet.errors import FitWarning, WarningKind
-from discreet.html import TEMPLATES, HtmlColumn, preview_table
+from discreet.html import (
+    TEMPLATES,
+    HtmlColumn,
+    preview_table,
+    round_ticks,
+    shorten_label,
+    text_width,
+)
 from discreet.items.residuals import correlate_residuals
 from discreet.items.summary import diagnose, read_diagnostics
 from discreet.models.calibrate import fit
@@ -25,7 +32,6 @@ from discreet.report.diagnosis import remarks_on_items
 from discreet.report.findings import find_problems
 from discreet.report.model_findings import Severity
 from discreet.report.page import write_steward_page
-from discreet.report.svg import round_ticks, shorten_label, text_width
 from discreet.results.estimate import Status
 from discreet.simulation import simulate
 from discreet.text import name_some

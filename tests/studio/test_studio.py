@@ -532,6 +532,59 @@ def test_work_is_kept_without_answers(session, browser, tmp_path):
     assert later.find_seen(later.works["work-1"])  # somebody looked, in an earlier run
 
 
+@pytest.mark.usefixtures("in_place")
+def test_a_sent_file_is_known_again_by_what_it_holds(session, browser):
+    send(browser, "class.csv", MESSY)
+    read(browser)
+    change(browser, **{"key": "ABC", "answer:4": "2", "missing": "9"})
+    kept = session.recent.place.read_text()
+    assert '"name": "class.csv"' in kept
+    assert "school.org" not in kept
+    later = StudioSession(session.folder, session.recent)
+    later.__dict__["jobs"] = session.jobs
+    browser = enter(later)
+    send(browser, "renamed.csv", MESSY)
+    send(browser, "class.csv", MESSY.replace("A", "D", 1))
+    same, other = later.works.values()
+    assert same.options["key"] == "ABC"
+    assert later.find_seen(same)
+    assert other.options == {}  # another file of the same name
+    assert not later.find_seen(other)
+    listed = browser.get("/").text
+    browser.post("/forget", data={"path": same.digest}, headers=ORIGIN)
+    assert "send the file again" in listed
+    assert "send the file again" not in browser.get("/").text
+
+
+def write_colours():
+    lines = [",".join(["blue", "green", "red"][(n * k) % 3] for k in (1, 2, 4)) for n in range(30)]
+    return "\n".join(["q1,q2,q3", *lines]) + "\n"
+
+
+@pytest.mark.usefixtures("in_place")
+def test_an_order_of_texts_is_proposed_and_taken_by_one_click(session, browser):
+    send(browser, "colours.csv", write_colours())
+    page = unescape(read(browser))
+    assert "What is their order" in page
+    (proposed,) = re.findall(
+        r'<textarea name="categories"[^>]*>([^<]*)<', page.replace(" < ", " ; ")
+    )
+    assert proposed == "blue ; green ; red"
+    assert "30 persons, 3 items" in change(browser, categories="blue < green < red", key="")
+    assert session.works["work-1"].options["categories"] == [["blue", "green", "red"]]
+    change(browser, categories="red < blue < green")
+    assert session.works["work-1"].options["categories"] == [["red", "blue", "green"]]
+
+
+@pytest.mark.usefixtures("in_place")
+def test_who_says_which_texts_are_right_takes_no_order(session, browser):
+    send(browser, "colours.csv", write_colours())
+    read(browser)
+    change(browser, categories="blue < green < red", key="red,red,blue")
+    assert "categories" not in session.works["work-1"].options
+    assert session.works["work-1"].options["key"] == "RED,RED,BLUE"
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [("photo.jpg", b"\xff\xd8\xff\xe0" + bytes(range(256)) * 9), ("empty.csv", b""),
@@ -590,6 +643,7 @@ def test_a_test_is_calibrated_shown_and_taken_away(session, browser, tmp_path):
     assert "1,000 persons, 5 items" in take_example(browser, "lsat.csv")
     address, page = calibrate(browser, scale="500,100")
     assert "<dt>reliability</dt>" in page
+    assert "Hardest: Item3. Easiest: Item1." in page
     assert f'<a href="{address}/items/2">Item3</a>' in page
     assert "discreet fit lsat.csv --scale 500,100 --out results-2" in page
     assert not re.search(r"<style|<script(?! src)|\son\w+=|\sstyle=", page)
@@ -625,6 +679,7 @@ def test_a_rating_scale_shows_categories_thresholds_and_groups(browser):
     assert "5 categories" in take_example(browser, "wellbeing.csv")
     address, page = calibrate(browser, model="rating-scale")
     assert "Threshold map" in page
+    assert "Answered highest: " in page
     assert "--group age --model rating-scale" in page
     one = browser.get(f"{address}/items/11").text
     for words in ("Categories", "Thresholds", "Differences between groups", "below 40"):
@@ -684,15 +739,15 @@ def test_a_worker_gets_no_more_memory_than_it_may_have(tmp_path):
     jobs = JobTable(tmp_path, memory=4 << 30)
     greedy = jobs.start("Taking", studio_tasks.take_memory, size=8 << 30)
     assert await_end(greedy) is JobState.FAILED
-    assert "not enough memory" in greedy.failure.message
+    assert "not enough memory" in greedy.failure
 
 
 def test_a_worker_that_dies_or_fails_takes_nobody_with_it(jobs):
     dead, failed = jobs.start("", studio_tasks.die), jobs.start("", studio_tasks.fail)
     assert await_end(dead) is JobState.FAILED
-    assert "ended suddenly" in dead.failure.message
+    assert "ended suddenly" in dead.failure
     assert await_end(failed) is JobState.FAILED
-    assert "RuntimeError: a surprise" in failed.failure.message
+    assert "RuntimeError: a surprise" in failed.failure
 
 
 def test_cancelling_ends_the_worker_at_once(session, browser):

@@ -364,6 +364,18 @@ def test_every_page_passes_axe_and_fits_its_window_light_and_dark(driver, addres
     assert kinds >= {"/report/work/job/items", "/persons/work/job"}
 
 
+@pytest.mark.parametrize("language", ["de", "es"])
+def test_every_page_passes_axe_and_fits_in_other_languages(driver, address, language):
+    home = address.partition("/enter")[0]
+    driver.get(f"{home}/?lang={language}")
+    try:
+        for kind in crawl(driver, address):
+            assert driver.find_element(By.TAG_NAME, "html").get_attribute("lang") == language
+            check_page(driver, f"{kind} in {language}")
+    finally:
+        driver.get(f"{home}/?lang=en")
+
+
 def test_no_page_broke_its_content_policy_or_its_script(driver):
     bad = [one for one in driver.get_log("browser") if one["level"] == "SEVERE"]
     assert not [one for one in bad if "status of 400" not in one["message"]]

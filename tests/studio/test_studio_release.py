@@ -195,7 +195,7 @@ TERMS = {"epsilon": "1", "delta": "1e-6", "persons": "1,000", "account": "ledger
 @pytest.fixture
 def lsat_file(tmp_path):
     path = tmp_path / "lsat.csv"
-    EXAMPLES["lsat.csv"].write(path)
+    path.write_text(EXAMPLES["lsat.csv"].write())
     return path
 
 
@@ -588,9 +588,9 @@ def test_a_new_studio_finishes_what_an_old_one_paid_for(
     def die(*_):
         raise RuntimeError("the power went out")
 
-    late, early = "delivery.bundle_files", "delivery.Delivery.keep"
+    late, early = "publishing.delivery.bundle_files", "privacy.ledger.LedgerSafe.keep"
     with monkeypatch.context() as broken:
-        broken.setattr(f"discreet.publishing.{late if stored else early}", die)
+        broken.setattr(f"discreet.{late if stored else early}", die)
         confirm(asked, get_ticket(asked))
     new = StudioSession(tmp_path / "private", Recent(None), home=session.home, books=Recent(None))
     new.__dict__["jobs"] = InPlace(tmp_path / "state")

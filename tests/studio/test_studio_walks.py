@@ -134,6 +134,24 @@ def test_choosing_another_answer_is_read_at_once(walker):
     assert ", 21 items" in words_of(walker.driver)
 
 
+def test_texts_are_put_in_order_by_buttons(walker, place):
+    lines = [",".join(["low", "middle", "top"][(n * k) % 3] for k in (1, 2, 4)) for n in range(40)]
+    (place / "texts.csv").write_text(
+        "\n".join(["q1,q2,q3", *(w.replace("low", "zero") for w in lines)])
+    )
+    walker.choose("file", place / "texts.csv")
+    walker.see("What is their order")
+    field = walker.driver.find_element(By.NAME, "categories")
+    assert field.get_attribute("value") == "middle < top < zero"
+    for _ in range(2):
+        up = walker.driver.find_element(By.CSS_SELECTOR, "[aria-label='Move zero down the scale']")
+        up.click()
+    assert field.get_attribute("value") == "zero < middle < top"
+    walker.see("40 persons, 3 items")  # read at once
+    walker.go("Apply")
+    walker.see("Calibrate these answers")
+
+
 def write_national(folder):
     """A national file with an id column of its own name, a region, and a list of the items."""
     items = [f"M{n:02}" for n in range(1, 9)]
@@ -178,3 +196,27 @@ def test_a_release_of_a_national_file_takes_twelve_clicks_and_no_look(walker, pl
     assert len(Ledger.open(ledger).releases()) == 1
     (folder,) = (place / "kept" / "releases").glob("mathematics-8-*")
     assert discreet("verify", folder).code == 0
+
+
+def test_what_was_typed_is_still_there_after_other_pages_and_in_another_language(walker, place):
+    answers, _ = write_national(place)
+    Ledger.create(place / "kept" / "ledgers" / "Drafts.db", 3.0, 1e-6)
+    walker.go("Releases")
+    walker.type(path=str(answers))
+    walker.go("Release without looking")
+    form = walker.driver.current_url
+    walker.type(title="Not sent yet", persons="321")
+    walker.click("a correction of an earlier one")
+    for words in ("Ledgers", "Plan"):
+        walker.go(words)
+    walker.driver.get(form)
+    walker.go("Deutsch")
+    walker.see("Veröffentlichung")
+    try:
+        for name, typed in (("title", "Not sent yet"), ("persons", "321")):
+            assert walker.driver.find_element(By.NAME, name).get_attribute("value") == typed
+        correction = walker.driver.find_element(By.CSS_SELECTOR, "[value=correction]")
+        assert correction.is_selected()
+    finally:
+        walker.go("English")
+    walker.see("Release national.csv")

@@ -55,6 +55,23 @@ def commands(path):
     return found
 
 
+IN_ORDER = ("survey.md",)
+"""Pages whose code makes the files that their commands read."""
+
+
+def list_in_order(path):
+    """Code and commands of a page as they stand in it; what is said of its files is no error."""
+    yield "from discreet.errors import DiscreetWarning"
+    yield "warnings.simplefilter('ignore', DiscreetWarning)"
+    for match in BLOCK.finditer(path.read_text()):
+        if match["language"] == "python":
+            yield match["code"]
+        elif match["language"] == "console":
+            joined = match["code"].replace("\\\n", " ")
+            lines = [line[2:] for line in joined.splitlines() if line.startswith("$ discreet")]
+            yield from map(typed, lines)
+
+
 PROGRAMS = Path(sys.executable).parent
 """Where the command that a page calls is."""
 FIXED = """
@@ -80,6 +97,8 @@ def typed(command):
 @pytest.mark.parametrize("path", with_blocks(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_code_and_commands_in_a_document_run(path, tmp_path):
     lines = [FIXED, *map(typed, commands(path)), PERMITTED, *blocks(path, "python")]
+    if path.name in IN_ORDER:
+        lines = [FIXED, PERMITTED, *list_in_order(path)]
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(lines)],
         cwd=tmp_path,
@@ -213,6 +232,32 @@ def test_a_drawn_picture_shows_the_numbers_of_today(name):
 
     drawn = pictures.numbers_of(pictures.IMAGES / f"{name}.png")
     assert drawn == pictures.list_numbers(name), "draw it anew: make pictures"
+
+
+def test_no_picture_of_an_experiment_is_older_than_what_it_shows():
+    from tools import pictures
+
+    drawn = {path.stem for path in pictures.IMAGES.glob("*.png")}
+    made = {f"results-{name}" for name in pictures.RESULTS} | {
+        f"theory-{n}" for n in pictures.THEORY
+    }
+    assert {name for name in drawn if name.startswith(("results-", "theory-"))} == made
+    assert pictures.list_old() == {}
+
+
+def test_a_picture_that_is_older_than_its_table_is_named_with_its_command(monkeypatch, tmp_path):
+    from tools import pictures
+
+    tables = (ROOT / "experiments" / "tables.md").read_text("utf-8")
+    (tmp_path / "experiments").mkdir()
+    changed = tables.replace("| published Gauss | 4.01 |", "| published Gauss | 4.02 |")
+    assert changed != tables
+    (tmp_path / "experiments" / "tables.md").write_text(changed, "utf-8")
+    for script in (ROOT / "experiments").glob("theory_*.py"):
+        (tmp_path / "experiments" / script.name).write_bytes(script.read_bytes())
+    monkeypatch.setattr(pictures, "ROOT", tmp_path)
+    command = "python -m experiments lsat; python -m tools.pictures results-lsat"
+    assert pictures.list_old() == {"results-lsat": command}
 
 
 def test_every_picture_is_shown_and_there_are_many():

@@ -125,13 +125,14 @@ def test_a_console_of_windows_shows_names_that_it_cannot_write(tmp_path):
 
 
 BROWSER = """
-import sys, threading
+import sys, tempfile, threading
 sys.modules["numba"] = sys.modules["duckdb"] = None
 def refuse(thread):
     raise RuntimeError("can't start new thread")
 threading.Thread.start = refuse
 import numpy as np
 import discreet
+from discreet import analysis
 from discreet.jit import thread_count
 assert thread_count() == 1
 sim = discreet.simulate(1000, 20, answered=0.5, rng=np.random.default_rng(0))
@@ -143,6 +144,20 @@ budget = discreet.Budget(epsilon=5.0, delta=1e-6)
 for mechanism in ("margins", "pairs", "totals"):
     discreet.release(sim.responses, budget, items=items, max_answers=10, mechanism=mechanism)
 discreet.score(sim.responses, discreet.fit(sim.responses))
+with tempfile.TemporaryDirectory() as folder:
+    for layout in ("long", "wide"):
+        sim.responses.to_dataframe(layout).to_csv(f"{folder}/answers.csv", index=False)
+        read = discreet.read_responses(f"{folder}/answers.csv")
+        assert read.n_answers == sim.responses.n_answers
+rng = np.random.default_rng(1)
+discreet.fit(discreet.simulate(300, 6, steps=3, rng=rng).responses)
+discreet.fit(discreet.count_pairs(sim.responses, folds=8))
+many = discreet.simulate(200, 2100, answered=0.02, rng=rng).responses
+assert discreet.count_pairs(many).is_sparse
+discreet.fit(discreet.simulate_ratings(100, 3, 6, rng=rng).ratings, facets=["rater"])
+discreet.rank_comparisons(discreet.simulate_comparisons(100, 6, 5, rng=rng).comparisons)
+discreet.find_dif(sim.responses, np.repeat(["a", "b"], 500))
+analysis.measure_fit(sim.responses, estimate)
 discreet.plan(persons=1000, items=50, answers=20, epsilon=1.0, delta=1e-6)
 try:
     discreet.fit("SELECT * FROM answers")

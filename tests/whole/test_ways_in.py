@@ -313,7 +313,7 @@ def test_the_last_answer_is_the_last_by_the_column_and_not_by_row(
 def test_rows_in_buckets_keep_their_time(tmp_path, monkeypatch):
     from discreet.answers.streamed import passes
 
-    monkeypatch.setattr(passes, "choose_bits", lambda *_: 2)
+    monkeypatch.setattr(passes.batches, "choose_bits", lambda *_: 2)
     rng = np.random.default_rng(5)
     frame = pd.DataFrame(
         {

@@ -21,13 +21,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.answers.protocol import SumJob
 from discreet.counts.matrix import item_of_nodes
 from discreet.counts.planes import PLAIN_PERSON_WORD, AnswerStore, SparseRows, add_up_bits
 from discreet.jit import map_tasks, worth_compiling
-from discreet.types import BoolArray, IndexArray, Int64Array, UInt64Array
+from discreet.types import BoolArray, IndexArray, Int64Array, UInt64Array, Vector
 
 #: Entries of sparse rows that are looked at together.
 ENTRIES = 1 << 20
@@ -160,7 +159,7 @@ class RowChunk:
     """Some whole persons: answers one after the other; it is asked what a block of planes is."""
 
     starts: Int64Array
-    item: npt.NDArray[Any]
+    item: Vector
     category: Int64Array
     cells: Cells
 

@@ -29,7 +29,7 @@ from discreet.tables.ids import IdCodes, check_codes, check_items, make_ids, rea
 from discreet.tables.opener import RowPlaces, Source, read_tables
 from discreet.tables.reading import REPEATS, Form, check_choice
 from discreet.tables.remedies import Detected, join_detected
-from discreet.types import BoolArray, Int64Array, Repeats, Texts, Ties
+from discreet.types import BoolArray, Int8Array, Int64Array, Repeats, Texts, Ties
 
 ERROR = "error"
 
@@ -441,7 +441,7 @@ class _Table:
         self._columns, self._repeats, self._ties = columns, repeats, ties
         self._rows = RowPlaces()
         self.judges, self.items = IdCodes(), IdCodes()
-        self._outcomes: list[npt.NDArray[np.int8]] = []
+        self._outcomes: list[Int8Array] = []
         self._detected: tuple[Detected, ...] = ()
 
     def read(self, sources: Iterator[Source]) -> Comparisons:
@@ -467,9 +467,7 @@ class _Table:
         self._outcomes.append(outcome if has_winners else self._read_outcomes(batch[3], ids, names))
         self._rows.n_rows += len(outcome)
 
-    def _read_outcomes(
-        self, column: Any, ids: Sequence[Any], names: Sequence[str]
-    ) -> npt.NDArray[np.int8]:
+    def _read_outcomes(self, column: Any, ids: Sequence[Any], names: Sequence[str]) -> Int8Array:
         words = read_ids(column, names[3], "group", self._rows)
         word_codes = {plain_name(names[1]): _LEFT, plain_name(names[2]): _RIGHT}
         word_codes |= dict.fromkeys(_LEFT_WORDS, _LEFT) | dict.fromkeys(_RIGHT_WORDS, _RIGHT)
@@ -506,7 +504,7 @@ class _Table:
             raise BadResponses(
                 "The table has column names but no rows, so there are no comparisons in it."
             )
-        judges, items = spell_ids(self.judges.ids()), spell_ids(self.items.ids())
+        judges, items = self.judges.ids().cast("string").to_pylist(), spell_ids(self.items.ids())
         judge = self.judges.take_codes().astype(np.int64)
         # Each batch added its left objects and then its right ones.
         is_left = np.concatenate([np.repeat((True, False), len(part)) for part in self._outcomes])
@@ -530,7 +528,7 @@ class _Table:
         data = Comparisons.from_codes(
             judge[rows], winner, loser, items=items, judges=judges, repeats=self._repeats
         )
-        return data.derive(detected=self._detected)
+        return data.derive(detected=self._detected) if self._detected else data
 
 
 def _find_columns(

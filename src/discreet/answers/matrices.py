@@ -12,19 +12,9 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.answers.pack import (
-    BadCell,
-    Repeated,
-    compact,
-    missing_cells,
-    pack_columns,
-    pack_rows,
-    store_codes,
-    store_long,
-    store_steps,
-)
+from discreet.answers import pack
+from discreet.answers.pack import BadCell, Repeated
 from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.errors import BadResponses
 from discreet.tables.inspection.columns import Column
@@ -43,7 +33,7 @@ from discreet.tables.values import (
     score_value,
     spell,
 )
-from discreet.types import Int8Array
+from discreet.types import BoolArray, Int8Array, Vector
 
 Store = BitPlanes | SparseRows
 
@@ -75,7 +65,7 @@ def store_array(
     try:
         if hasattr(X, "tocoo"):
             return _store_sparse(X.tocoo(), items), None
-        return compact(pack_rows(_as_matrix(X))), None
+        return pack.compact(pack.pack_rows(_as_matrix(X))), None
     except BadCell as bad:
         try:
             is_tried = not (asked.is_binary or asked.is_said)
@@ -145,7 +135,7 @@ def _store_categories(
             table = {float(word): category for word, category in coding.codes[name].items()}
             used, index = np.unique(values[rows], return_inverse=True)
             code[rows] = np.array([table[float(value)] for value in used], dtype=np.int8)[index]
-    store = store_steps(person, item, code, n_persons, coding.steps_of(names))
+    store = pack.store_steps(person, item, code, n_persons, coding.steps_of(names))
     return store, coding
 
 
@@ -159,7 +149,7 @@ def _as_columns(X: Any) -> Int8Array | None:
     cells = check_shape(X)
     if cells.dtype.kind not in "uif" or not cells.size:
         return None
-    missing = missing_cells(cells)
+    missing = pack.missing_cells(cells)
     numbers = np.where(missing, -1, cells) if missing.any() else cells
     if numbers.min() < -1 or numbers.max() > LARGEST_CODE:
         return None
@@ -192,8 +182,8 @@ def _store_columns(
             table[int(word)] = coding.codes[name][word]
         np.take(table, column, out=code, mode="wrap")
     if coding.is_binary:
-        return compact(pack_columns(list(codes))), coding
-    return store_codes(codes.T, coding.steps_of(names)), coding
+        return pack.compact(pack.pack_columns(list(codes))), coding
+    return pack.store_codes(codes.T, coding.steps_of(names)), coding
 
 
 def _check_listed(tally: Tally, scale: CategoryScale) -> CategoryScale:
@@ -217,17 +207,17 @@ def _list_entries(X: Any) -> tuple[Any, Any, Any, tuple[int, int]]:
     """Return person, item and value of every answer, and the size of the matrix."""
     if hasattr(X, "tocoo"):
         sparse = X.tocoo()
-        held = ~missing_cells(sparse.data)
+        held = ~pack.missing_cells(sparse.data)
         return sparse.row[held], sparse.col[held], sparse.data[held], sparse.shape
     cells = check_shape(np.asanyarray(X))
     numbers = np.ma.getdata(cells)
     if numbers.dtype.kind in "OUST":
         numbers = _read_numbers(numbers)
-    person, item = np.nonzero(~(np.ma.getmaskarray(cells) | missing_cells(numbers)))
+    person, item = np.nonzero(~(np.ma.getmaskarray(cells) | pack.missing_cells(numbers)))
     return person, item, numbers[person, item], cells.shape
 
 
-def _read_numbers(cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _read_numbers(cells: Vector) -> Vector:
     """Return objects and texts as numbers, NaN where missing; as they are where one is none."""
     numbers = [_read_number(cell) for cell in cells.ravel().tolist()]
     return cells if None in numbers else np.array(numbers, np.float64).reshape(cells.shape)
@@ -242,12 +232,12 @@ def _read_number(cell: object) -> float | None:
     return None if number is None or (is_text and number == MISSING) else float(number)
 
 
-def _tally(values: npt.NDArray[Any]) -> dict[str, int]:
+def _tally(values: Vector) -> dict[str, int]:
     used, times = np.unique(values, return_counts=True)
     return {spell(cell): count for cell, count in zip(used.tolist(), times.tolist(), strict=True)}
 
 
-def _as_matrix(X: Any) -> npt.NDArray[Any]:
+def _as_matrix(X: Any) -> Vector:
     """Return a 2-d array of a type that can be packed."""
     if isinstance(X, np.ma.MaskedArray):
         return _as_int8(check_shape(X.data), np.ma.getmaskarray(X))
@@ -255,7 +245,7 @@ def _as_matrix(X: Any) -> npt.NDArray[Any]:
     return cells if cells.dtype.name in _PACKED_AS_THEY_ARE else _as_int8(cells, None)
 
 
-def _as_array(X: Any) -> npt.NDArray[Any]:
+def _as_array(X: Any) -> Vector:
     try:
         return np.asanyarray(X)
     except ValueError:
@@ -275,7 +265,7 @@ def check_shape(cells: Matrix, kind: str = "an array") -> Matrix:
     return cells
 
 
-def _as_int8(cells: npt.NDArray[Any], mask: npt.NDArray[np.bool_] | None) -> npt.NDArray[Any]:
+def _as_int8(cells: Vector, mask: BoolArray | None) -> Vector:
     """Return 1, 0 and -1; what is none of these stays visible as BAD for the caller."""
     if cells.dtype.kind in "OUST":
         codes = np.array([_score_object(value) for value in cells.ravel().tolist()], dtype=np.int8)
@@ -301,11 +291,11 @@ def _score_object(value: object) -> int:
     return MISSING if is_number and value == MISSING else score_value(value, ValueScoring())
 
 
-def _score_numbers(cells: npt.NDArray[Any]) -> npt.NDArray[np.int8]:
+def _score_numbers(cells: Vector) -> Int8Array:
     codes = np.full(cells.shape, BAD, dtype=np.int8)
     codes[cells == 1] = 1
     codes[cells == 0] = 0
-    codes[missing_cells(cells)] = MISSING
+    codes[pack.missing_cells(cells)] = MISSING
     return codes
 
 
@@ -319,7 +309,7 @@ def _store_sparse(matrix: Any, items: tuple[str, ...] | None) -> Store:
     held = np.flatnonzero(codes >= 0)
     person, item = matrix.row[held].astype(np.int64), matrix.col[held].astype(np.int64)
     try:
-        return store_long(person, item, codes[held] == 1, n_persons, n_items)
+        return pack.store_long(person, item, codes[held] == 1, n_persons, n_items)
     except Repeated as repeated:
         row, column = int(person[repeated.first_index]), int(item[repeated.first_index])
         raise BadResponses(

@@ -30,7 +30,16 @@ from discreet.counts.planes import (
 )
 from discreet.jit import map_tasks, worth_compiling
 from discreet.tables.ids import sort_keys
-from discreet.types import FloatArray, IndexArray, Int8Array, Int64Array, UInt64Array
+from discreet.types import (
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    Int8Array,
+    Int32Array,
+    Int64Array,
+    UInt64Array,
+    Vector,
+)
 
 #: Seconds that NumPy needs to pack one cell.
 PLAIN_CELL = 1e-9
@@ -44,10 +53,10 @@ PLAIN_ROW = 2e-7
 #: Answers of one person up to which insertion is the fastest way to sort them.
 INSERTION_LIMIT = 256
 
-Codes = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+Codes = Int32Array | Int64Array
 
 
-def pack_rows(array: npt.NDArray[Any]) -> BitPlanes:
+def pack_rows(array: Vector) -> BitPlanes:
     """Pack a matrix ``[person, item]`` of 0, 1 and missing (NaN, or -1).
 
     Raises
@@ -72,9 +81,7 @@ def pack_rows(array: npt.NDArray[Any]) -> BitPlanes:
     return BitPlanes(right, wrong, n_persons)
 
 
-def _pack_row_block(
-    cells: npt.NDArray[Any], first_row: int, right: UInt64Array, wrong: UInt64Array
-) -> None:
+def _pack_row_block(cells: Vector, first_row: int, right: UInt64Array, wrong: UInt64Array) -> None:
     """Pack one block with the compiled loop, which may read 63 cells past a word's end."""
     from discreet.counts.pack_kernels import pack_words
 
@@ -99,7 +106,7 @@ def _pack_row_block(
 
 
 def pack_long(
-    person: Codes, item: Codes, right: npt.NDArray[np.bool_], n_persons: int, n_items: int
+    person: Codes, item: Codes, right: BoolArray, n_persons: int, n_items: int
 ) -> BitPlanes:
     """Pack long rows of person and item codes straight into bit planes.
 
@@ -126,7 +133,7 @@ def _refuse_repeated(person: Codes, item: Codes, n_items: int) -> None:
 
 
 def build_rows(
-    person: Codes, item: Codes, right: npt.NDArray[np.bool_], n_persons: int, n_items: int
+    person: Codes, item: Codes, right: BoolArray, n_persons: int, n_items: int
 ) -> SparseRows:
     """Sort long rows of person and item codes into sparse rows.
 
@@ -154,7 +161,7 @@ def build_rows(
 
 
 def store_long(
-    person: Codes, item: Codes, right: npt.NDArray[np.bool_], n_persons: int, n_items: int
+    person: Codes, item: Codes, right: BoolArray, n_persons: int, n_items: int
 ) -> BitPlanes | SparseRows:
     """Hold long rows in whichever form takes less memory."""
     if prefers_planes(n_persons, n_items, len(person)):
@@ -187,9 +194,7 @@ class Repeated(Exception):
         self.first_index, self.second_index = first_index, second_index
 
 
-def pack_row_block(
-    cells: npt.NDArray[Any], first_row: int, right: UInt64Array, wrong: UInt64Array
-) -> None:
+def pack_row_block(cells: Vector, first_row: int, right: UInt64Array, wrong: UInt64Array) -> None:
     """Pack the persons of one block, ``cells[person, item]``, into ``[item, word]`` planes."""
     # Turned round first, because bits of neighbours in memory are packed five times as fast.
     columns = np.ascontiguousarray(cells.T)
@@ -205,14 +210,14 @@ def pack_row_block(
         plane.view(np.uint8)[:, : octets.shape[1]] = octets
 
 
-def missing_cells(cells: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def missing_cells(cells: Vector) -> BoolArray:
     """Say which cells mean "no answer": NaN, and -1 in types that have a sign."""
     if cells.dtype.kind not in "fi":
         return np.zeros(cells.shape, dtype=np.bool_)
     return np.asarray((cells == -1) | np.isnan(cells) if cells.dtype.kind == "f" else cells == -1)
 
 
-def pack_cells(values: npt.NDArray[Any]) -> tuple[Bits, Bits, Bits]:
+def pack_cells(values: Vector) -> tuple[Bits, Bits, Bits]:
     """Pack one column into bits: right, wrong, and neither although nothing says missing."""
     is_right, is_wrong = values == 1, values == 0
     right, wrong = (np.packbits(bits, bitorder="little") for bits in (is_right, is_wrong))
@@ -223,7 +228,7 @@ def pack_cells(values: npt.NDArray[Any]) -> tuple[Bits, Bits, Bits]:
     return right, wrong, np.packbits(bad, bitorder="little")
 
 
-def find_repeated(keys: npt.NDArray[np.int64]) -> tuple[int, int] | None:
+def find_repeated(keys: Int64Array) -> tuple[int, int] | None:
     """Return the first index whose key was seen before, with the index that it repeats."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
@@ -255,7 +260,8 @@ def pack_columns(columns: Sequence[Any]) -> BitPlanes:
     n_persons = len(columns[0]) if columns else 0
     right, wrong = empty_planes(n_persons, len(columns))
     if n_persons:
-        list(map_tasks(lambda j: _pack_column(columns[j], j, right, wrong), range(len(columns))))
+        numbers, seconds = range(len(columns)), COLUMN_CELL * n_persons * len(columns)
+        list(map_tasks(lambda j: _pack_column(columns[j], j, right, wrong), numbers, seconds))
     return BitPlanes(right, wrong, n_persons)
 
 
@@ -324,7 +330,7 @@ def _arrow_bits(chunk: Any) -> tuple[Bits, Bits, Bits]:
     return right & valid, wrong & valid, bad & valid
 
 
-def _number_bits(values: npt.NDArray[Any]) -> tuple[Bits, Bits, Bits]:
+def _number_bits(values: Vector) -> tuple[Bits, Bits, Bits]:
     """Return right, wrong and bad bits of a vector of numbers."""
     if values.dtype.str not in COMPILED_TYPES or not worth_compiling(COLUMN_CELL * len(values)):
         return pack_cells(values)
@@ -357,7 +363,7 @@ def _bit_slice(buffer: Any, offset: int, length: int) -> Bits:
     return octets
 
 
-def store_codes(codes: npt.NDArray[Any], steps: Sequence[int]) -> AnswerStore:
+def store_codes(codes: Vector, steps: Sequence[int]) -> AnswerStore:
     """Store a matrix ``[person, item]`` of whole numbers from 0; below 0 is missing."""
     n_persons = len(codes)
     right, wrong = empty_planes(n_persons, sum(steps))
@@ -379,11 +385,7 @@ def store_codes(codes: npt.NDArray[Any], steps: Sequence[int]) -> AnswerStore:
 
 
 def store_steps(
-    person: npt.NDArray[Any],
-    item: npt.NDArray[Any],
-    code: npt.NDArray[Any],
-    n_persons: int,
-    steps: Sequence[int],
+    person: Vector, item: Vector, code: Vector, n_persons: int, steps: Sequence[int]
 ) -> AnswerStore:
     """Hold long rows of categories from 0 in whichever form takes less memory.
 

@@ -25,7 +25,7 @@ from discreet.counts.planes import AnswerStore, BitPlanes, join_sparse
 from discreet.errors import BadUsage, OutOfReach
 from discreet.secure import RandomSource
 from discreet.tables.remedies import Detected
-from discreet.types import BoolArray, IndexArray, Int64Array, UInt64Array
+from discreet.types import BoolArray, IndexArray, Int8Array, Int64Array, UInt64Array
 
 if TYPE_CHECKING:
     from discreet.counts import PairCounts
@@ -103,7 +103,7 @@ def digest_store(
     return add_digests(digest_rows(key, _answered_cells(block, codes)) for block in blocks)
 
 
-def _cell_codes(key: bytes, items: Sequence[str], highest: int) -> npt.NDArray[np.uint64]:
+def _cell_codes(key: bytes, items: Sequence[str], highest: int) -> UInt64Array:
     """Return ``[item, answer]``: eight keyed bytes that stand for an item's name with an answer."""
     codes = [
         hashlib.blake2b(f"{answer}{name}".encode(), key=key, digest_size=8, person=b"cell").digest()
@@ -113,9 +113,7 @@ def _cell_codes(key: bytes, items: Sequence[str], highest: int) -> npt.NDArray[n
     return np.frombuffer(b"".join(codes), dtype=np.uint64).reshape(-1, highest + 1)
 
 
-def _answered_cells(
-    block: npt.NDArray[np.int8], codes: npt.NDArray[np.uint64]
-) -> Iterator[npt.NDArray[np.uint64]]:
+def _answered_cells(block: Int8Array, codes: UInt64Array) -> Iterator[UInt64Array]:
     """Yield the codes of each person's answered cells; nothing for a person without any."""
     person, item = np.nonzero(block >= 0)
     cells = codes[item, block[person, item]]

@@ -16,22 +16,12 @@ from functools import partial
 from typing import Any, NamedTuple, Unpack, cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from discreet.answers import pack
 from discreet.answers.choices import take_choices
-from discreet.answers.pack import (
-    BadCell,
-    Repeated,
-    compact,
-    keep_one,
-    list_category_answers,
-    pack_columns,
-    pack_rows,
-    store_codes,
-    store_steps,
-)
+from discreet.answers.pack import BadCell, Repeated
 from discreet.answers.responses import Responses
 from discreet.answers.select import flip_answers
 from discreet.counts.planes import (
@@ -45,6 +35,7 @@ from discreet.counts.planes import (
 )
 from discreet.errors import LOG, BadResponses, Remedy, log_answers, name_source
 from discreet.resources import Resources
+from discreet.tables import opener
 from discreet.tables.columns import LongPlan, WidePlan, name_items, plan_columns
 from discreet.tables.ids import (
     BadIds,
@@ -59,28 +50,15 @@ from discreet.tables.inspection import refer_to_proposal
 from discreet.tables.inspection.refusals import BadAnswer, refuse_wide, settle_after, settle_scale
 from discreet.tables.inspection.rows import tell_odd_rows
 from discreet.tables.lists import check_named_items, settle_key
-from discreet.tables.opener import (
-    MOST_BY_HAND,
-    LongTable,
-    Progress,
-    RowPlaces,
-    Source,
-    assign_groups,
-    detect_reading,
-    name_groups,
-    plan_source,
-    read_tables,
-    settle_key_row,
-    trim_table,
-)
+from discreet.tables.opener import LongTable, Progress, RowPlaces, Source
 from discreet.tables.reading import Reading, ReadingWords, check_words, join_words
 from discreet.tables.remedies import Detected, join_detected, make_remedy
 from discreet.tables.sources import FrameSource, as_arrow
 from discreet.tables.values import BAD, ValueScoring, score_array
 from discreet.tables.vocabulary import is_label
-from discreet.types import FloatArray, Int8Array
+from discreet.types import FloatArray, Int8Array, Int32Array, Texts, UInt64Array, Vector
 
-Codes = npt.NDArray[np.int32]
+Codes = Int32Array
 
 
 class RawTable(NamedTuple):
@@ -92,7 +70,7 @@ class RawTable(NamedTuple):
     items: tuple[str, ...]
     persons: Any
     store: AnswerStore
-    groups: dict[str, npt.NDArray[np.object_]]
+    groups: dict[str, Texts]
     detected: tuple[Detected, ...] = ()
     joined: str = ""
 
@@ -119,7 +97,7 @@ def store_answers(
         column of persons of a wide table, in which two persons may have one name.
     """
     try:
-        store = store_steps(person, item, code, len(persons), reading.steps_of(items))
+        store = pack.store_steps(person, item, code, len(persons), reading.steps_of(items))
     except Repeated as again:
         if reading.repeats == "error":
             first, second = again.first_index, again.second_index
@@ -136,9 +114,11 @@ def store_answers(
                 make_remedy("keep the first answer:", {"repeats": "first"}),
                 make_remedy("keep the last answer:", {"repeats": "last"}),
             ) from None
-        kept_rows = keep_one(person.astype(np.int64) * len(items) + item, reading.repeats, when)
+        kept_rows = pack.keep_one(
+            person.astype(np.int64) * len(items) + item, reading.repeats, when
+        )
         answers = person[kept_rows], item[kept_rows], code[kept_rows]
-        store = store_steps(*answers, len(persons), reading.steps_of(items))
+        store = pack.store_steps(*answers, len(persons), reading.steps_of(items))
     return store if reading.one_means == "right" else flip_answers(cast(Nodes, store))
 
 
@@ -179,12 +159,12 @@ class WideTable:
     def add_source(self, source: Source, plan: WidePlan) -> None:
         """Take in all rows of a source."""
         self._rows.begin(source)
-        detected = detect_reading(source, plan, self._reading)
+        detected = opener.detect_reading(source, plan, self._reading)
         self._detected = join_detected([self._detected, detected])
         if self._segments and (plan.person is None) != self._numbered:
             raise refuse_numbering(source.name, not self._numbered)
         self._numbered = plan.person is None
-        self._groups = name_groups(self._groups, source, plan)
+        self._groups = opener.name_groups(self._groups, source, plan)
         items = tuple(source.names[number] for number in plan.items)
         if not self._segments or self._segments[-1][0] != items:
             self._flush()
@@ -234,7 +214,9 @@ class WideTable:
             steps = self._reading.steps_of(items)
             is_binary = all(step == 1 for step in steps)
             blocks.append(
-                compact(pack_columns(list(cells))) if is_binary else store_codes(cells.T, steps)
+                pack.compact(pack.pack_columns(list(cells)))
+                if is_binary
+                else pack.store_codes(cells.T, steps)
             )
             self._used = 0
 
@@ -247,7 +229,7 @@ class WideTable:
         if not self._numbered:
             person, names = self._persons.take_codes(), self._persons.ids()
         groups = {
-            name: assign_groups(name, person, codes, names, self._rows.place)
+            name: opener.assign_groups(name, person, codes, names, self._rows.place)
             for name, codes in self._groups.items()
         }
         person_ids = None if self._numbered else names
@@ -265,14 +247,14 @@ class WideTable:
         return RawTable(items, person_ids, store, groups, self._detected, joined)
 
     def _store_long(
-        self, person: npt.NDArray[Any], names: Any, items: tuple[str, ...]
+        self, person: Vector, names: Any, items: tuple[str, ...]
     ) -> tuple[AnswerStore, str]:
         number = {name: code for code, name in enumerate(items)}
         parts, first = [], 0
         for columns, blocks in self._segments:
             codes = np.array([number[name] for name in columns], dtype=np.int32)
             for block in blocks:
-                row, column, code = list_category_answers(block)
+                row, column, code = pack.list_category_answers(block)
                 parts.append((first + row, codes[column], code))
                 first += block.n_persons
         row, item, code = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -285,7 +267,7 @@ class WideTable:
         lost = store.n_answers < len(row) and when is None
         return store, self._tell_joined(person, names) if lost else ""
 
-    def _tell_joined(self, person: npt.NDArray[Any], names: Any) -> str:
+    def _tell_joined(self, person: Vector, names: Any) -> str:
         """Tell who stands in several rows of one table."""
         keys = self._rows.number_sources() * len(names) + person
         _, first, code, times = np.unique(
@@ -311,7 +293,9 @@ def _join_blocks(blocks: list[Nodes]) -> Nodes:
     n_answers = sum(block.n_answers for block in blocks)
     if prefers_planes(n_persons, blocks[0].n_items, n_answers):
         planes = [
-            block if isinstance(block, BitPlanes) else pack_rows(block.rows(0, block.n_persons))
+            block
+            if isinstance(block, BitPlanes)
+            else pack.pack_rows(block.rows(0, block.n_persons))
             for block in blocks
         ]
         right = _stack([block.right for block in planes])
@@ -319,7 +303,7 @@ def _join_blocks(blocks: list[Nodes]) -> Nodes:
     return join_rows([block.take(np.arange(block.n_persons)) for block in blocks])
 
 
-def _stack(planes: list[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]:
+def _stack(planes: list[UInt64Array]) -> UInt64Array:
     """Put blocks one after the other; the last is filled up with words without persons."""
     missing = 0 if len(planes) == 1 else BLOCK_WORDS - planes[-1].shape[2]
     last = np.pad(planes[-1], ((0, 0), (0, 0), (0, missing)))
@@ -388,7 +372,7 @@ def _read_all(
 
     def read(take: Callable[[Iterator[Source]], Any], rules: Reading) -> Any:
         if is_file:
-            return read_tables(path, take, reading=rules, progress=progress)
+            return opener.read_tables(path, take, reading=rules, progress=progress)
         with closing(open_dataset(path, {}, Resources(), rules)) as dataset:
             return take(shard.open() for shard in dataset.shards)
 
@@ -400,7 +384,7 @@ def _read_all(
 
 def _check_rows(table: RawTable, reading: Reading, read: Read) -> None:
     """Warn about rows of a small wide file that are hardly persons; a release says nothing."""
-    if reading.listed or table.store.n_persons > MOST_BY_HAND:
+    if reading.listed or table.store.n_persons > opener.MOST_BY_HAND:
         return
     sentences = [table.joined] if table.joined else []
     if table.persons is None:
@@ -456,7 +440,7 @@ def _take(reading: Reading, sources: Iterator[Source]) -> RawTable:
     table: LongTable | WideTable | None = None
     first = ""
     for source in sources:
-        plan = plan_source(source, reading)
+        plan = opener.plan_source(source, reading)
         kind = LongTable if isinstance(plan, LongPlan) else WideTable
         if table is not None and not isinstance(table, kind):
             raise refuse_mixture(source.name, first, plan)
@@ -503,9 +487,9 @@ def read_frame(frame: Any, reading: Reading) -> Responses:
         raise BadResponses("The data frame has no columns, so there are no answers in it.")
     plan = plan_columns(source.names, reading, source.name)
     reading = settle_key(reading, name_items(source.names, plan), source.name)
-    reading = settle_key_row(reading, source)
+    reading = opener.settle_key_row(reading, source)
     if reading.rows_aside:
-        table = trim_table(table, reading)
+        table = opener.trim_table(table, reading)
         source = FrameSource(table)
     if source.table.num_rows == 0:
         raise BadResponses("The data frame has columns but no rows, so there are no answers in it.")
@@ -540,13 +524,13 @@ def _pack_whole(source: FrameSource, plan: WidePlan, reading: Reading) -> RawTab
         persons = find_numbers(ids.dictionary_decode(), column.type)
     items = tuple(source.names[number] for number in plan.items)
     try:
-        planes = pack_columns(columns)
+        planes = pack.pack_columns(columns)
     except BadCell as bad:
         raise refuse_wide(
             source.place(bad.row), items, columns, (bad.row, bad.column), reading,
             has_person=persons is not None,
         ) from None  # fmt: skip
-    store = compact(planes)
+    store = pack.compact(planes)
     return RawTable(
         items, persons, store if reading.one_means == "right" else flip_answers(store), {}
     )

@@ -27,7 +27,7 @@ from discreet.tables.reading import Reading, ReadingWords, StepWords
 from discreet.tables.remedies import Detected
 from discreet.tables.scales import CategoryScale
 from discreet.tables.values import Codes
-from discreet.types import Layout, Texts
+from discreet.types import Int8Array, Layout, Texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -376,11 +376,11 @@ class Responses(Guessable, Answers):
         ordered = self.select(sorted(self.items))
         return digest_store(key, ordered.items, ordered.store, rule)
 
-    def rows(self, start: int, stop: int) -> npt.NDArray[np.int8]:
+    def rows(self, start: int, stop: int) -> Int8Array:
         """Return persons ``start`` to ``stop`` as a matrix of 1, 0 and -1 (missing); categories."""
         return self.store.rows(start, stop)
 
-    def to_array(self) -> npt.NDArray[np.int8]:
+    def to_array(self) -> Int8Array:
         """Return all answers as a matrix ``[person, item]`` of 1, 0 and -1 (missing).
 
         With steps, of categories from 0.

@@ -20,19 +20,9 @@ import numpy.typing as npt
 from discreet.answers.choices import join_choices
 from discreet.answers.pack import store_long, store_steps
 from discreet.answers.survey import refuse_weights
+from discreet.counts import planes
 from discreet.counts.matrix import nodes_of
-from discreet.counts.planes import (
-    CHUNK_CELLS,
-    AnswerStore,
-    BitPlanes,
-    Nodes,
-    SparseRows,
-    StepStore,
-    narrow_items,
-    read_only,
-    row_starts,
-    step_store,
-)
+from discreet.counts.planes import AnswerStore, BitPlanes, Nodes, SparseRows, StepStore
 from discreet.errors import BadResponses, BadUsage
 from discreet.jit import worth_compiling
 from discreet.names import restore_ids
@@ -40,7 +30,7 @@ from discreet.secure import RandomSource
 from discreet.tables.remedies import join_detected
 from discreet.tabular import make_frame
 from discreet.text import name_some
-from discreet.types import IndexArray, Int64Array, Layout, Texts, UInt64Array
+from discreet.types import BoolArray, IndexArray, Int64Array, Layout, Texts, UInt64Array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,11 +52,11 @@ Draw = Callable[[Int64Array], npt.NDArray[np.uint32]]
 ABSENT = -1
 
 
-def select_columns(store: AnswerStore, columns: npt.NDArray[np.int64]) -> AnswerStore:
+def select_columns(store: AnswerStore, columns: Int64Array) -> AnswerStore:
     """Return the store with these columns in this order; column -1 is one nobody answered."""
     if isinstance(store, StepStore):
         nodes, steps = nodes_of(columns, store.steps)
-        return step_store(cast(Any, select_columns(store.nodes, nodes)), steps)
+        return planes.step_store(cast(Any, select_columns(store.nodes, nodes)), steps)
     if isinstance(store, BitPlanes):
         right, wrong = store.right[:, columns, :], store.wrong[:, columns, :]
         right[:, columns == ABSENT, :] = wrong[:, columns == ABSENT, :] = 0
@@ -74,7 +64,7 @@ def select_columns(store: AnswerStore, columns: npt.NDArray[np.int64]) -> Answer
     return _select_rows(cast(SparseRows, store), columns)
 
 
-def _select_rows(store: SparseRows, columns: npt.NDArray[np.int64]) -> SparseRows:
+def _select_rows(store: SparseRows, columns: Int64Array) -> SparseRows:
     new_column = np.full(store.n_items, ABSENT, dtype=np.int64)
     present = columns != ABSENT
     new_column[columns[present]] = np.flatnonzero(present)
@@ -85,8 +75,10 @@ def _select_rows(store: SparseRows, columns: npt.NDArray[np.int64]) -> SparseRow
     if (np.diff(new_column[new_column != ABSENT]) < 0).any():
         order = np.argsort(person * max(len(columns), 1) + item, kind="stable")
         item, entry = item[order], entry[order]
-    indptr = row_starts(person, store.n_persons)
-    return SparseRows(indptr, narrow_items(item, len(columns)), store.right[entry], len(columns))
+    indptr = planes.row_starts(person, store.n_persons)
+    return SparseRows(
+        indptr, planes.narrow_items(item, len(columns)), store.right[entry], len(columns)
+    )
 
 
 def check_cap(max_answers: object, name: str = "max_answers") -> int:
@@ -131,7 +123,7 @@ def _cap_until_decided(draw: Draw, answered: Int64Array, limit: int, cap: Cap) -
         persons = cap(persons, draw(persons))
 
 
-def keep_entries(starts: Int64Array, limit: int, draw: Draw) -> npt.NDArray[np.bool_]:
+def keep_entries(starts: Int64Array, limit: int, draw: Draw) -> BoolArray:
     """Say which entries stay; person ``l`` owns ``starts[l]`` to ``starts[l + 1]``.
 
     ``draw`` is asked again for persons whose keys do not decide, and must then give new ones.
@@ -144,7 +136,7 @@ def keep_entries(starts: Int64Array, limit: int, draw: Draw) -> npt.NDArray[np.b
             return _cap_plain(starts, persons, keys, limit, keep)
         from discreet.counts.pack_kernels import cap_entries
 
-        return np.asarray(cap_entries(starts, persons, read_only(keys), limit, keep))
+        return np.asarray(cap_entries(starts, persons, planes.read_only(keys), limit, keep))
 
     _cap_until_decided(draw, np.diff(starts), limit, cap)
     return keep
@@ -155,7 +147,7 @@ def _cap_plain(
     persons: Int64Array,
     keys: npt.NDArray[np.uint32],
     max_answers: int,
-    keep: npt.NDArray[np.bool_],
+    keep: BoolArray,
 ) -> Int64Array:
     """Clear ``keep`` for the entries that go; return the undecided persons. NumPy alone."""
     answered = (starts[1:] - starts[:-1])[persons]
@@ -212,7 +204,7 @@ def _cap_words(answered: UInt64Array, limit: int, source: RandomSource) -> UInt6
     turn_plane(answered, rows, 0)
 
     def cap(persons: Int64Array, keys: npt.NDArray[np.uint32]) -> Int64Array:
-        return np.asarray(cap_bits(rows, persons, read_only(keys), limit))
+        return np.asarray(cap_bits(rows, persons, planes.read_only(keys), limit))
 
     _cap_until_decided(_draw_from(source, numbers), numbers, limit, cap)
     turn_back(rows, np.arange(64 * words, dtype=np.int32), items, answered[None])
@@ -223,7 +215,7 @@ def _cap_words_plain(answered: UInt64Array, limit: int, source: RandomSource) ->
     """Do the same with NumPy alone."""
     bits = np.unpackbits(answered.view(np.uint8), axis=1, bitorder="little")
     person, item = np.nonzero(bits.T)
-    starts = row_starts(person, bits.shape[1])
+    starts = planes.row_starts(person, bits.shape[1])
     gone = ~keep_entries(starts, limit, _draw_from(source, np.diff(starts)))
     bits[item[gone], person[gone]] = 0
     return np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
@@ -261,7 +253,12 @@ def join_responses(parts: Sequence[Responses]) -> Responses:
     reason = "units of two samples may have the same names. Read all persons from one table"
     for part in parts:
         refuse_weights(part.sample, "putting answers together", reason)
-    steps, lowest = join_items(parts), {part.lowest for part in parts}
+    # All items in the order in which they first occur, with their highest categories.
+    steps: dict[str, int] = {}
+    for part in parts:
+        for item, n_steps in zip(part.items, part.steps, strict=True):
+            steps[item] = max(n_steps, steps.get(item, 1))
+    lowest = {part.lowest for part in parts}
     if len(lowest) > 1:
         raise BadResponses(
             f"some of these answers were read with {min(lowest)} as the lowest category and others "
@@ -308,28 +305,24 @@ def find_rows(rows: Any, persons: Texts) -> IndexArray:
         )
     if choice.dtype == bool and len(choice) == n:
         return np.flatnonzero(choice)
-    positions = _find_positions(choice, persons) if len(choice) else np.zeros(0, dtype=np.intp)
+    if choice.dtype == bool:
+        raise BadUsage(f"{len(choice)} truth values were given for {n} persons")
+    if choice.dtype.kind in "iu":
+        outside = choice[(choice < 0) | (choice >= n)]
+        if len(outside):
+            raise BadUsage(
+                f"there is no person at position {outside[0]}: positions go from 0 to {n - 1}"
+            )
+    else:
+        row_of, ids = {person: row for row, person in enumerate(persons)}, list(map(str, choice))
+        unknown = [person_id for person_id in ids if person_id not in row_of]
+        if unknown:
+            raise BadUsage(f"there is no answer of {name_some(unknown)} here; ids are texts")
+        choice = np.array([row_of[person_id] for person_id in ids])
+    positions = choice.astype(np.intp)
     if len(np.unique(positions)) < len(positions):
         raise BadUsage("a person was chosen twice; ids must differ, so choose everybody once")
     return positions
-
-
-def _find_positions(choice: Any, persons: Texts) -> IndexArray:
-    if choice.dtype.kind in "iu":
-        outside = choice[(choice < 0) | (choice >= len(persons))]
-        if len(outside):
-            raise BadUsage(
-                f"there is no person at position {outside[0]}: positions go from 0 to "
-                f"{len(persons) - 1}"
-            )
-        return np.asarray(choice, dtype=np.intp)
-    if choice.dtype == bool:
-        raise BadUsage(f"{len(choice)} truth values were given for {len(persons)} persons")
-    row_of = {person: row for row, person in enumerate(persons)}
-    unknown = [str(person_id) for person_id in choice if str(person_id) not in row_of]
-    if unknown:
-        raise BadUsage(f"there is no answer of {name_some(unknown)} here; ids are texts")
-    return np.array([row_of[str(person_id)] for person_id in choice], dtype=np.intp)
 
 
 def take_store(store: AnswerStore, positions: IndexArray) -> AnswerStore:
@@ -341,15 +334,6 @@ def take_store(store: AnswerStore, positions: IndexArray) -> AnswerStore:
     return store_long(
         rows.person, rows.item.astype(np.int64), rows.right, rows.n_persons, rows.n_items
     )
-
-
-def join_items(parts: Sequence[Responses]) -> dict[str, int]:
-    """Return all items in the order in which they first occur, with their highest categories."""
-    steps: dict[str, int] = {}
-    for part in parts:
-        for item, n_steps in zip(part.items, part.steps, strict=True):
-            steps[item] = max(n_steps, steps.get(item, 1))
-    return steps
 
 
 def join_persons(parts: Sequence[Responses]) -> list[str] | None:
@@ -376,7 +360,7 @@ def join_stores(parts: Sequence[Responses], steps: Mapping[str, int]) -> AnswerS
     entries, before = [], 0
     for part in parts:
         columns = np.array([column[name] for name in part.items])
-        size = max(64, CHUNK_CELLS // max(part.n_items, 1))
+        size = max(64, planes.CHUNK_CELLS // max(part.n_items, 1))
         for start in range(0, part.n_persons, size):
             cells = part.rows(start, start + size)
             person, item = np.nonzero(cells >= 0)
@@ -414,6 +398,6 @@ def hold_the_same(left: Responses, right: Responses) -> bool:
         return False
     if not all(np.array_equal(texts, right.groups[name]) for name, texts in left.groups.items()):
         return False
-    step = max(64, CHUNK_CELLS // left.n_items)
+    step = max(64, planes.CHUNK_CELLS // left.n_items)
     starts = range(0, left.n_persons, step)
     return all(np.array_equal(left.rows(s, s + step), right.rows(s, s + step)) for s in starts)

@@ -1,7 +1,7 @@
 """The ``discreet`` command: parse, call, print; no mathematics.
 
 In: what the user typed. Out: results on standard output, everything else on standard error,
-and an exit code (see :mod:`discreet.cli.failures`). Nothing heavy is imported before a command
+and an exit code (see :mod:`discreet.cli.output`). Nothing heavy is imported before a command
 needs it, so that ``discreet --help`` answers at once.
 """
 

@@ -147,11 +147,16 @@ def score(
             regress=columns,
             rng=np.random.default_rng(seed),
         )
-    turned = stored_scale(calibration) if target is None else target.settle(_spread_of(scores))
+    # Posterior means vary too little for the mean and SD of a scale.
+    spread = scores.plausible.reshape(-1) if scores.plausible.size else scores.ability
+    turned = stored_scale(calibration) if target is None else target.settle(spread)
     tables = {} if output.out is None else _list_tables(scores, item_parameters, turned)
     document = _describe_scores(scores, turned)
-    group_means = None if means is None else _find_means(responses, item_parameters, means)
-    if group_means is not None:
+    group_means = None
+    if means is not None:
+        from discreet.items.groups import find_group_means
+
+        group_means = find_group_means(responses, item_parameters, means)
         tables[MEANS_FILE] = confidential(group_means.to_dict())
         test = vars(group_means.test)
         document["means"] = {"groups": list_rows(group_means.to_dict()), "equal": test}
@@ -160,17 +165,6 @@ def score(
     if plausible and output.out is None and not output.as_json:
         note("The plausible values are in the table that --out DIR writes, and in --json.")
     conclude(scores.warnings, written)
-
-
-def _find_means(responses: Any, item_parameters: Any, column: str) -> GroupMeans:
-    from discreet.items.groups import find_group_means
-
-    return find_group_means(responses, item_parameters, column)
-
-
-def _spread_of(scores: PersonScores) -> Any:
-    """Return the numbers whose mean and SD a scale takes: posterior means vary too little."""
-    return scores.plausible.reshape(-1) if scores.plausible.size else scores.ability
 
 
 def _list_tables(
@@ -347,9 +341,9 @@ def compare_testlets(
         comparison = measure_testlets(
             responses, {str(item): str(name) for item, name in rows if name}
         )
-    document = {"overstated": comparison.overstated, "rows": list_rows(comparison.to_dict())}
     if as_json:
-        print_json(document)
+        rows_by_kind = list_rows(comparison.to_dict())
+        print_json({"overstated": comparison.overstated, "rows": rows_by_kind})
     else:
         say(f"Single items overstate the reliability by {comparison.overstated:.3f}.")
         say()

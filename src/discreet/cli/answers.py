@@ -410,14 +410,14 @@ def _read_planned(source: str, plan: Reading) -> Responses:
     if is_query(source) or names_database(source):
         with working(f"Reading {name_answers(source)}"):
             return read_planned(source, plan)
-    with counting_bytes(f"Reading {Path(source).name}", lambda: _measure(source)) as progress:
+
+    def measure() -> int:
+        from discreet.tables.paths import find_files
+
+        return sum(path.stat().st_size for path in find_files(source))
+
+    with counting_bytes(f"Reading {Path(source).name}", measure) as progress:
         return read_planned(source, plan, progress)
-
-
-def _measure(source: str) -> int:
-    from discreet.tables.paths import find_files
-
-    return sum(path.stat().st_size for path in find_files(source))
 
 
 def read_votes(file: str, columns: Columns) -> Comparisons:
@@ -509,24 +509,20 @@ def merge(
 
 def _save(pair_counts: PairCounts, out: Path, *, as_json: bool) -> None:
     pair_counts.save(out)
-    document = {
+    numbers = {
         "persons": pair_counts.persons,
         "items": len(pair_counts.items),
         "answers": int(pair_counts.categories.sum()),
         "pairs": int(pair_counts.right_wrong.sum()),
-        "folds": 0 if pair_counts.folds is None else pair_counts.folds.number,
-        "repeated": pair_counts.repeated,
-        "out": str(out),
     }
+    folds = 0 if pair_counts.folds is None else pair_counts.folds.number
     if as_json:
-        print_json(document)
+        about = {"folds": folds, "repeated": pair_counts.repeated, "out": str(out)}
+        print_json({**numbers, **about})
         return
-    say(
-        f"{document['persons']:,} persons, {document['items']:,} items, "
-        f"{document['answers']:,} answers, {document['pairs']:,} pairs of "
-        + ("right and wrong" if pair_counts.is_binary else "steps")
-        + (f", in {document['folds']} folds" if document["folds"] else "")
-    )
+    counted = ", ".join(f"{number:,} {name}" for name, number in numbers.items())
+    kind = "right and wrong" if pair_counts.is_binary else "steps"
+    say(f"{counted} of {kind}" + (f", in {folds} folds" if folds else ""))
     if pair_counts.repeated:
         say(f"About {pair_counts.repeated:,} persons are in more than one of the counts")
     conclude((), [out])

@@ -15,21 +15,18 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from discreet.cli import (
-    analysis,
-    answers,
-    approvals,
-    fit,
-    ledger,
-    linking,
-    plan,
-    ranks,
-    release,
-    simulate,
-)
-from discreet.cli.failures import BY_SIGNAL, INTERRUPTED, USAGE, guard, heeding_signals
+from discreet.cli import analysis, answers, approvals, fit, ledger, linking, release, simulate
 from discreet.cli.options import PanelGroup, add_family, argument, flag, option, register, spread
-from discreet.cli.output import note, say, speaking
+from discreet.cli.output import (
+    BY_SIGNAL,
+    INTERRUPTED,
+    USAGE,
+    guard,
+    heeding_signals,
+    note,
+    say,
+    speaking,
+)
 from discreet.errors import MissingExtra, looks_like_address, write_line
 
 SETTINGS = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
@@ -100,18 +97,18 @@ ANALYSE, PUBLISH, MORE = "Analyse", "Publish with a privacy guarantee", "More"
 
 #: Commands whose help explains mechanisms, and for which kinds of data.
 EXPLAINED = {
-    **dict.fromkeys((plan.plan, release.release, approvals.propose), "answers"),
+    **dict.fromkeys((simulate.plan, release.release, approvals.propose), "answers"),
     **dict.fromkeys((release.release_ranking, approvals.propose_ranking), "comparisons"),
-    plan.audit: "answers comparisons",
+    simulate.audit: "answers comparisons",
 }
 
 app.callback()(spread(describe, is_root=True))
 for panel, commands in {
     ANALYSE: (
-        *(simulate.demo, fit.fit, fit.check, ranks.top, analysis.score, analysis.dif),
+        *(simulate.demo, fit.fit, fit.check, linking.top, analysis.score, analysis.dif),
         *(linking.link, linking.drift, simulate.simulate),
     ),
-    PUBLISH: (plan.plan, release.release, release.verify, plan.audit),
+    PUBLISH: (simulate.plan, release.release, release.verify, simulate.audit),
 }.items():
     for command in commands:
         register(app, command, panel=panel, mechanisms=EXPLAINED.get(command, ""))
@@ -149,11 +146,11 @@ GROUPED: dict[str, Callable[..., None]] = {
     "table mislabelled": analysis.mislabelled,
     "table testlets": analysis.compare_testlets,
     "result report": fit.report,
-    "result compare": ranks.compare_items,
+    "result compare": linking.compare_items,
     "bank create": linking.create_bank,
     "bank add": linking.add_to_bank,
     "bank show": linking.show_bank,
-    "compare rank": ranks.rank_objects,
+    "compare rank": linking.rank_objects,
     "compare propose": approvals.propose_ranking,
     "compare release": release.release_ranking,
 }
@@ -163,7 +160,7 @@ for path, command in GROUPED.items():
     explained = EXPLAINED.get(command, "")
     register(families[family], command, name, mechanisms=explained)
     if family in ("steward", "table", "result"):  # their spelling before, which still works
-        former = "compare-items" if command is ranks.compare_items else name
+        former = "compare-items" if command is linking.compare_items else name
         register(app, command, former, mechanisms=explained, hidden=True)
 
 
@@ -205,8 +202,8 @@ def _build(typed: str) -> Callable[..., Any]:
 
 
 def _parse_and_call(arguments: Sequence[str] | None) -> int:
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        words = sys.argv[1:] if arguments is None else arguments
         parse = _build(words[0] if words else "")
         code = parse(args=arguments, prog_name="discreet", standalone_mode=False)
     except SystemExit as end:
@@ -216,14 +213,14 @@ def _parse_and_call(arguments: Sequence[str] | None) -> int:
             raise
         # The parser's errors repeat what was typed; help, shown without a command, does not.
         if type(error).__name__ != "NoArgsIsHelpError":
-            error.message = _hide_addresses(error.message, arguments)  # type: ignore[attr-defined]
+            error.message = _hide_addresses(error.message, words)  # type: ignore[attr-defined]
         error.show()
         return int(error.exit_code)  # type: ignore[attr-defined]
     return int(code or 0)
 
 
-def _hide_addresses(message: str, arguments: Sequence[str] | None) -> str:
-    for typed in sys.argv[1:] if arguments is None else arguments:
+def _hide_addresses(message: str, words: Sequence[str]) -> str:
+    for typed in words:
         for text in (typed, typed.partition("=")[2]):
             if looks_like_address(text):
                 message = message.replace(repr(text)[1:-1], "***").replace(text, "***")

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet.atomic import write_text
 from discreet.cli.answers import Columns, ReleaseReading
-from discreet.cli.failures import drop_output
 from discreet.cli.options import Force, Language, argument, flag, option
-from discreet.cli.output import check_writable, note, say, say_field, say_lines
+from discreet.cli.output import check_writable, drop_output, note, say, say_field, say_lines
 from discreet.cli.release import (
     ComparisonStudy,
     ReleaseStudy,
@@ -57,7 +56,7 @@ def propose_ranking(
 def write_request(spec: ReleaseSpec, ledger: Path | None, out: Path) -> None:
     """Write the request for a release to a new file, and show it."""
     _check_new(out)
-    from discreet.publishing.spec import propose_spec
+    from discreet.publishing.delivery import propose_spec
 
     request = propose_spec(spec, need(ledger, "--ledger"))
     request.save(out)
@@ -85,12 +84,6 @@ def describe_request(request: Request) -> dict[str, list[str]]:
     return {**{name: lines for name, lines in fields.items() if lines}, "sha256": [request.digest]}
 
 
-def _show_items(items: list[Any], steps: list[Any]) -> list[str]:
-    """Return all items with their steps in one line."""
-    names = [_quote(item) + _count_steps(own) for item, own in zip(items, steps, strict=True)]
-    return [f"{', '.join(names)}; {len(names)} in all"]
-
-
 def _count_steps(steps: Any) -> str:
     if isinstance(steps, bool) or not isinstance(steps, int):
         raise TypeError(f"{steps!r} is no number of steps")
@@ -102,8 +95,10 @@ def _show_field(name: str, body: Mapping[str, Any]) -> list[str]:
     value = body[name]
     if name in ("format", "steps"):
         return []
-    if name == "items":
-        return _show_items(value, body["steps"])
+    if name == "items":  # with their steps, in one line
+        pairs = zip(value, body["steps"], strict=True)
+        names = [_quote(item) + _count_steps(steps) for item, steps in pairs]
+        return [f"{', '.join(names)}; {len(names)} in all"]
     if name == "forms":
         return [", ".join(map(_quote, form)) for form in value]
     if name == "reading":
@@ -121,16 +116,10 @@ def _list_lines(values: Mapping[str, Any], prefix: str = "") -> list[str]:
     """Return lines for every name of a mapping; those that continue a text begin with a bar."""
     lines = []
     for name, value in values.items():
-        first, *continuation = _show_text(name, value).split("\n")
+        text = value if isinstance(value, str) else _show_inside(value)
+        first, *continuation = (_digest_logo(value) if name == "logo" else text).split("\n")
         lines += [f"{prefix}{_quote(name)}: {first}", *(f"| {line}" for line in continuation)]
     return lines
-
-
-def _show_text(name: str, value: Any) -> str:
-    """Return a value that has lines of its own; a picture by its kind and its digest."""
-    if name == "logo":
-        return _digest_logo(value)
-    return value if isinstance(value, str) else _show_inside(value)
 
 
 def _show_inside(value: Any) -> str:
@@ -160,6 +149,7 @@ def _quote(name: Any) -> str:
 
 
 def _digest_logo(address: Any) -> str:
+    """Return a picture by its kind and its digest."""
     from discreet.publishing.identity import check_logo
 
     check_logo(address)

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from discreet.items.raters import BiasTable, RatingStudy
     from discreet.items.summary import Diagnostics
     from discreet.report.diagnosis import Diagnosis
-    from discreet.report.tests import ModelCheck, ModelTest
+    from discreet.report.tests import ModelCheck
     from discreet.results.estimate import Estimate
     from discreet.scales.reported import Scale, ScaleTarget
     from discreet.tables.inspection import Inspection
@@ -101,6 +101,9 @@ def fit(
             "Hold these difficulties: a CSV with item and difficulty, a calibration or a bank.",
         ),
     ] = None,
+    keep_categories: Annotated[
+        bool, flag("Keep categories between others that nobody is in (Winsteps: STKEEP).")
+    ] = False,
     scale: ScaleText = None,
     title: Title = None,
     output: ResultOptions,
@@ -131,7 +134,8 @@ def fit(
     check_method(method)
     # Diagnostics, anchors and abilities need all answers in memory; difficulties alone do not.
     has_design = bool(weights.stated)
-    alone = output.out is None and anchors is None and not (has_design or needs_persons(target))
+    needs_answers = has_design or keep_categories or needs_persons(target)
+    alone = output.out is None and anchors is None and not needs_answers
     if has_design:
         reading = replace(reading, group=[*(reading.group or []), *weights.columns])
     limits = Limits() if alone else Limits(engine="memory")
@@ -147,11 +151,8 @@ def fit(
             model=reading.model,
             regularisation=regularisation,
             anchors=None if anchors is None else read_anchors(anchors),
-            weight=weights.weight,
-            strata=weights.strata,
-            cluster=weights.cluster,
-            replicates=weights.replicates,
-            replication=weights.replication,
+            keep_categories=keep_categories,
+            **vars(weights),
         )
         turned = settle_scale(target, responses, estimate)
     written = []
@@ -164,9 +165,11 @@ def fit(
             written = write_calibration(
                 output.out, estimate, full_responses, title=title, scale=turned
             )
-    held = {} if anchors is None else {"anchors": list_rows(estimate.anchors_to_dict())}
-    document = list_calibration(estimate, turned) | held
-    output.show(document, lambda: _print(estimate, turned))
+    if output.as_json:
+        held = {} if anchors is None else {"anchors": list_rows(estimate.anchors_to_dict())}
+        print_json(list_calibration(estimate, turned) | held)
+    else:
+        _print(estimate, turned)
     conclude(estimate.warnings, written, choice=estimate.choice)
 
 
@@ -224,7 +227,10 @@ def fit_ratings(
     if output.out is not None:
         with working("Writing the report"):
             study = study_ratings(ratings, estimate)
-            tables = _list_bias(study, options)
+            pairs = [(name, "item") for name in options.facets if len(ratings.items) > 1]
+            if options.drift_over:
+                pairs += [(name, options.drift_over) for name in options.facets]
+            tables = [study.find_bias(*pair) for pair in pairs]
             written = _write_study(output.out, study, tables, title)
     rows = {name: list_rows(facet.to_dict()) for name, facet in estimate.facets.items()}
     document = list_calibration(estimate) | {"facets": rows}
@@ -243,14 +249,6 @@ def _print_severities(ratings: Ratings, estimate: Estimate) -> None:
     print_columns(estimate.to_dict(), ("item", "difficulty", "se", "lower", "upper", "status"))
     if estimate.item_effect is not None:
         say(f"Do persons differ by item? {estimate.item_effect}")
-
-
-def _list_bias(study: RatingStudy, options: RaterOptions) -> list[BiasTable]:
-    """Test raters by items, and over time where that was asked for."""
-    pairs = [(name, "item") for name in options.facets if len(study.ratings.items) > 1]
-    if options.drift_over:
-        pairs += [(name, options.drift_over) for name in options.facets]
-    return [study.find_bias(*pair) for pair in pairs]
 
 
 def _write_study(
@@ -290,7 +288,12 @@ def check(
             print_json(inspection.to_dict())
         raise typer.Exit(BadResponses.exit_code)
     model_check = _run_check(file, method, reading)
-    change = _compare_merged(file, method, reading, model_check) if reading.merge else None
+    change = None
+    if reading.merge:
+        from discreet.report.tests import compare_fit
+
+        before = _run_check(file, method, replace(reading, merge=None))
+        change = compare_fit(before, model_check).to_dict()
     if as_json:
         merged = {} if change is None else {"merged": list_rows(change)}
         print_json(inspection.to_dict() | _describe_check(model_check) | merged)
@@ -329,17 +332,6 @@ def _run_check(file: str, method: str, reading: ReadingOptions) -> ModelCheck:
         return check_model(responses, estimate)
 
 
-def _compare_merged(
-    file: str, method: str, reading: ReadingOptions, model_check: ModelCheck
-) -> dict[str, list[Any]]:
-    """Return the fit before categories were merged beside that afterwards."""
-    from discreet.report.tests import compare_fit
-
-    return compare_fit(
-        _run_check(file, method, replace(reading, merge=None)), model_check
-    ).to_dict()
-
-
 def _describe_check(model_check: ModelCheck) -> dict[str, Any]:
     return {
         "persons": model_check.estimate.persons,
@@ -366,19 +358,15 @@ def _print_check(model_check: ModelCheck, change: dict[str, list[Any]] | None) -
         say()
     print_columns(model_check.to_dict(), ("name", "statistic", "degrees", "p_value", "verdict"))
     for test in model_check.tests:
-        _explain_test(test)
+        say()
+        say(f"{test.name[:1].upper()}{test.name[1:]}: {test.verdict}. {test.asks}")
+        say(f"  {test.found}")
+        if test.advice:
+            say(f"  What to do: {test.advice}")
 
 
 def _write_number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else f"{value:,}"
-
-
-def _explain_test(test: ModelTest) -> None:
-    say()
-    say(f"{test.name[:1].upper()}{test.name[1:]}: {test.verdict}. {test.asks}")
-    say(f"  {test.found}")
-    if test.advice:
-        say(f"  What to do: {test.advice}")
 
 
 def report(
@@ -414,21 +402,16 @@ def report(
     check_method(method)
     path = Path(source)
     if path.is_dir() and (path / PRIVACY_FILE).exists():
-        if scale is not None:
-            raise BadUsage(
-                "--scale belongs to a calibration or to answers; the page of a release shows what "
-                "was released, in logits. Leave it out."
-            )
-        if title is not None:
-            raise BadUsage(
-                "--title belongs to a calibration or to answers; the page of a release has a "
-                "headline that says what it is. Leave it out."
-            )
-        if tables is not None or item_sheets:
-            raise BadUsage(
-                "--tables and --item-sheets belong to a calibration or to answers; a release "
-                "comes with tables of its own. Leave them out."
-            )
+        for is_typed, refusal in (
+            (scale, "--scale belongs to a calibration or to answers; the page of a release shows "
+             "what was released, in logits. Leave it out."),
+            (title, "--title belongs to a calibration or to answers; the page of a release has a "
+             "headline that says what it is. Leave it out."),
+            (tables or item_sheets, "--tables and --item-sheets belong to a calibration or to "
+             "answers; a release comes with tables of its own. Leave them out."),
+        ):  # fmt: skip
+            if is_typed:
+                raise BadUsage(refusal)
         _report_release(path, out, force=force)
     elif path.name == CALIBRATION_FILE or (path / CALIBRATION_FILE).is_file():
         folder = out or (path.parent if path.is_file() else path)

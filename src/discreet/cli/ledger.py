@@ -44,7 +44,6 @@ from discreet.text import json_text
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Ledger
     from discreet.privacy.ledger.balance import History
-    from discreet.privacy.ledger.populations import Populations
 
 LedgerFile = Annotated[Path, argument("FILE", "The ledger.")]
 
@@ -149,7 +148,7 @@ def declare_population(
 def show_ledger(file: LedgerFile, *, as_json: AsJson = False) -> None:
     """Show what has been spent and what is left. For the steward's eyes."""
     from discreet.privacy.ledger import Ledger
-    from discreet.report.spending import describe_largest, list_populations
+    from discreet.report.spending import describe_largest, explain_relations, list_populations
 
     ledger = Ledger.open(file)
     history = ledger.history()
@@ -173,28 +172,19 @@ def show_ledger(file: LedgerFile, *, as_json: AsJson = False) -> None:
     say(f"Limit  epsilon {limit.epsilon:.4g} at delta {limit.delta:g}")
     _print_policy(ledger)
     print_approvers(ledger)
-    say(f"Spent  {_say_largest(largest)}")
-    say()
-    _print_populations(history.populations, rows)
-    say()
-    _print_history(entries)
-    _print_waiting(ledger, history)
-
-
-def _say_largest(largest: dict[str, Any]) -> str:
-    """Say what the most exposed person has spent, and in which populations that person is."""
+    # The most exposed person, and in which populations that person is.
     bound = "" if largest["is_exact"] else "at most "
     whose = f", in {' and '.join(largest['populations'])}" if largest["populations"] else ""
     spent = f"epsilon {largest['epsilon']:.4g} at delta {largest['delta']:g}"
-    return f"{bound}{spent} on one person{whose}"
-
-
-def _print_populations(populations: Populations, rows: list[dict[str, Any]]) -> None:
-    from discreet.report.spending import explain_relations
-
+    say(f"Spent  {bound}{spent} on one person{whose}")
+    say()
     columns = {name: [row[name] for row in rows] for name in rows[0]}
-    columns["declared"] = [explain_relations(populations, row["population"]) for row in rows]
+    relations = [explain_relations(history.populations, row["population"]) for row in rows]
+    columns["declared"] = relations
     print_columns(columns, ("population", "spent", "left", "releases", "declared"))
+    say()
+    _print_history(entries)
+    _print_waiting(ledger, history)
 
 
 def report_spending(

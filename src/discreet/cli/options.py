@@ -24,8 +24,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from discreet import __version__
-from discreet.cli.failures import guard
-from discreet.cli.output import be_quiet, check_writable, show_result, write_tables
+from discreet.cli.output import be_quiet, check_writable, guard, show_result, write_tables
 from discreet.errors import refuse_address
 from discreet.privacy.mechanisms import MECHANISMS, mechanisms_for
 
@@ -40,7 +39,7 @@ THREAD_VARIABLES = (
 )
 
 
-def option(metavar: str, about: str, *names: str, **limits: Any) -> Any:
+def option(metavar: str | None, about: str, *names: str, **limits: Any) -> Any:
     """Return an option with a value; ``names`` where it is not called like its parameter."""
     return typer.Option(*names, metavar=metavar, help=about, **limits)
 
@@ -133,11 +132,6 @@ def _print_version(is_requested: bool) -> None:
         raise typer.Exit
 
 
-def _heed_quiet(is_requested: bool) -> None:
-    if is_requested:
-        be_quiet()
-
-
 def _limit_threads(threads: int | None) -> None:
     if threads is not None:
         for variable in THREAD_VARIABLES:
@@ -154,29 +148,19 @@ class Everywhere:
 
     quiet: Annotated[
         bool,
-        typer.Option(
-            "--quiet",
-            "-q",
-            help="No progress, notes or warnings; errors are still shown.",
-            callback=_heed_quiet,
-        ),
-    ] = False
+        option(None, "No progress, notes or warnings; errors are still shown.", "--quiet", "-q",
+               callback=lambda is_requested: be_quiet() if is_requested else None),
+    ] = False  # fmt: skip
     threads: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            max=4096,
-            help="Use at most N threads (default: every core).",
-            callback=_limit_threads,
-        ),
-    ] = None
+        option("N", "Use at most N threads (default: every core).", min=1, max=4096,
+               callback=_limit_threads),
+    ] = None  # fmt: skip
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", help="Print the version and exit.", is_eager=True, callback=_print_version
-        ),
-    ] = False
+        option(None, "Print the version and exit.", "--version", is_eager=True,
+               callback=_print_version),
+    ] = False  # fmt: skip
 
 
 REQUIRED, OPTIONS, COMMANDS = "Required", "Options", "Commands"
@@ -310,7 +294,8 @@ def spread(function: Callable[..., None], *, is_root: bool = False) -> Callable[
     # The one place with **values: the parser calls with whatever the signature below lists.
     def run(**values: Any) -> None:
         # Paths only: answers may come from a server, and their readers know which ones.
-        paths = [one for value in values.values() for one in _paths(value)]
+        listed = [one if isinstance(one, list) else [one] for one in values.values()]
+        paths = [one for some in listed for one in some if isinstance(one, Path)]
         arguments = {name: values[name] for name in plain}
         for name, group in groups.items():
             arguments[name] = group(**{one.name: values[one.name] for one in fields(group)})
@@ -324,10 +309,6 @@ def spread(function: Callable[..., None], *, is_root: bool = False) -> Callable[
     run.__annotations__ = {name: one.annotation for name, one in parameters.items()}
     run.__dict__["__signature__"] = inspect.Signature([*parameters.values()])
     return run
-
-
-def _paths(value: Any) -> list[Path]:
-    return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, Path)]
 
 
 def _keyword(name: str, hint: Any, default: Any) -> inspect.Parameter:

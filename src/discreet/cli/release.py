@@ -43,7 +43,6 @@ from discreet.cli.options import (
 )
 from discreet.cli.output import list_rows, note, print_columns, print_json, say
 from discreet.errors import BadUsage
-from discreet.words import find_kind
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger.request import Request
@@ -382,7 +381,7 @@ def _say_delivered(released: Published, out: Path) -> str:
 def _release_document(released: Published) -> dict[str, Any]:
     from discreet.report.formats import list_thresholds
 
-    guarantee, estimate, rows = released.guarantee, released.estimate, list_rows(_columns(released))
+    guarantee, estimate, rows = released.guarantee, released.estimate, list_rows(released.to_dict())
     thresholds = list_thresholds(estimate) if estimate.has_steps else [{}] * len(rows)
     return {
         "mechanism": guarantee.mechanism,
@@ -402,20 +401,14 @@ def _release_document(released: Published) -> dict[str, Any]:
 
 def print_release(released: Published) -> None:
     """Print the guarantee and the item table."""
-    say(f"{released.guarantee.mechanism}: {released.guarantee.summary}")
+    say(released.summary)
     say()
-    columns = _columns(released)
+    columns = released.to_dict()
     print_columns(columns, [*columns])
     if released.estimate.has_steps:
         say()
         steps = released.estimate.thresholds_to_dict()
         print_columns(steps, [name for name in steps if name != "status"])
-
-
-def _columns(released: Published) -> dict[str, list[Any]]:
-    """Return the numbers of each item, but for its status, which is the same for all."""
-    columns = released.result.to_dict()
-    return {name: columns[name] for name in find_kind(released.record).columns[:-1]}
 
 
 def translate(

@@ -1,6 +1,8 @@
-"""``discreet simulate``: answers from known parameters. ``discreet demo``: real ones, released.
+"""What needs no data of yours: ``discreet simulate``, ``demo``, ``plan`` and ``audit``.
 
-Both are for trying things out, with data that nobody needs to protect.
+``simulate`` draws answers from known parameters, ``demo`` calibrates and releases printed ones. A
+plan says what privacy would cost, before there is any data; an audit attacks data of its own, to
+see whether the promise of a mechanism holds.
 """
 
 from __future__ import annotations
@@ -9,20 +11,48 @@ import gzip
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal, cast
 
-from discreet.atomic import CALIBRATION_FILES, check_place, staged
+import typer
+
+from discreet.atomic import CALIBRATION_FILES, check_place, staged, write_text
 from discreet.cli.calibrations import print_calibration, write_calibration
-from discreet.cli.options import AsJson, Force, Layout, flag, option
-from discreet.cli.output import check_writable, conclude, print_json, say, working
+from discreet.cli.options import (
+    EPSILON,
+    MECHANISM_NAMES,
+    AsJson,
+    Delta,
+    Design,
+    Epsilon,
+    Force,
+    Layout,
+    Neighbouring,
+    flag,
+    name_mechanisms,
+    option,
+)
+from discreet.cli.output import (
+    TableColumn,
+    check_writable,
+    conclude,
+    note,
+    print_json,
+    print_table,
+    say,
+    working,
+)
 from discreet.cli.release import print_release
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
+    from discreet.planning.plan import Plan
+    from discreet.privacy.accounting import Budget
+    from discreet.privacy.audit import AuditReport, Size
     from discreet.simulation import Simulation
-    from discreet.types import DesignName, Model
+    from discreet.types import DesignName, NamedMechanism, PlannedDesign
 
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
@@ -61,12 +91,22 @@ def simulate(
     as_json: AsJson = False,
 ) -> None:
     """Draw answers from known parameters. The difficulties and abilities go beside them."""
+    import numpy as np
+
+    from discreet.simulation import simulate as draw
+
     suffix = _suffix(out)
     truth = out.name.removesuffix(suffix) + ".truth.json"
     names = (out.name, truth)
     check_writable(out.parent, names, force=force)
     with working("Drawing answers"):
-        sample = _draw(persons, items, answered, design, seed, steps, model)
+        sample = draw(
+            *(persons, items, answered),
+            design=cast("DesignName", design),  # another name is refused there
+            steps=steps,
+            model=model,
+            rng=np.random.default_rng(seed),
+        )
         with staged(out.parent, names, private=False) as stage:
             _write_answers(stage / out.name, sample.responses, suffix, layout)
             _write_truth(stage / truth, sample, {"seed": seed, "design": design})
@@ -93,24 +133,6 @@ def _suffix(out: Path) -> str:
         f"--out {out}: the ending says how to write the answers, and it must be one of "
         f"{', '.join(SUFFIXES)}."
     )
-
-
-def _draw(
-    persons: int,
-    items: int,
-    answered: float,
-    design: str,
-    seed: int | None,
-    steps: int,
-    model: Model,
-) -> Simulation:
-    import numpy as np
-
-    from discreet.simulation import simulate as draw
-
-    design_name = cast("DesignName", design)  # another name is refused there
-    rng = np.random.default_rng(seed)
-    return draw(persons, items, answered, design=design_name, steps=steps, model=model, rng=rng)
 
 
 def _write_truth(path: Path, sample: Simulation, setting: dict[str, Any]) -> None:
@@ -144,34 +166,22 @@ def _write_answers(path: Path, responses: Responses, suffix: str, layout: Layout
                 _write_text(cast(BinaryIO, stream), batches, separator)
 
 
-def _pieces(responses: Responses) -> Iterator[tuple[int, int]]:
-    size = max(CHUNK_CELLS // max(responses.n_items, 1), 1)
-    for start in range(0, responses.n_persons, size):
-        yield start, min(start + size, responses.n_persons)
-
-
 def _long_batches(responses: Responses) -> Iterator[Any]:
-    import numpy as np
     import pyarrow as pa
 
-    persons, items = pa.array(list(map(str, responses.persons))), pa.array(responses.items)
-    for start, stop in _pieces(responses):
-        rows = responses.rows(start, stop)
-        person, item = np.nonzero(rows >= 0)
-        yield pa.record_batch(
-            {
-                "person": persons.take(pa.array(person + start)),
-                "item": items.take(pa.array(item)),
-                "response": rows[person, item],
-            }
-        )
+    from discreet.report.formats import list_long_batches
+
+    kinds = {"person": pa.string(), "item": pa.string(), "response": pa.int8()}
+    return list_long_batches(responses, pa.schema(kinds))
 
 
 def _wide_batches(responses: Responses) -> Iterator[Any]:
     import pyarrow as pa
 
     persons = pa.array(list(map(str, responses.persons)))
-    for start, stop in _pieces(responses):
+    size = max(CHUNK_CELLS // max(responses.n_items, 1), 1)
+    for start in range(0, responses.n_persons, size):
+        stop = min(start + size, responses.n_persons)
         rows = responses.rows(start, stop)
         columns = [persons.slice(start, stop - start)]
         columns += [pa.array(column, mask=column < 0) for column in rows.T.copy()]
@@ -203,7 +213,7 @@ def _write_text(stream: BinaryIO, batches: Iterator[Any], separator: str) -> Non
 # A name that no steward gives to a real ledger, because the demo replaces it.
 LEDGER_FILE = "demo-ledger.db"
 
-EPSILON, DELTA = 1.0, 1e-6
+DEMO_BUDGET = 1.0, 1e-6
 
 # The public item list: from the test, not from the answers.
 ITEMS = ("Item1", "Item2", "Item3", "Item4", "Item5")
@@ -253,11 +263,11 @@ def _release(ledger: Path, bundle: Path) -> None:
     from discreet.publishing.release import release
 
     responses = lsat()
-    book = Ledger.create(ledger, EPSILON, DELTA)
+    book = Ledger.create(ledger, *DEMO_BUDGET)
     with working("Releasing"):
         released = release(
             responses,
-            Budget(EPSILON, DELTA),
+            Budget(*DEMO_BUDGET),
             items=ITEMS,
             mechanism=MECHANISM,
             ledger=book,
@@ -271,3 +281,267 @@ def _release(ledger: Path, bundle: Path) -> None:
     for path in sorted(bundle.iterdir()):
         say(f"Wrote {path}")
     say(f"Wrote {ledger} (what was spent; see `discreet ledger show {ledger}`)")
+
+
+def plan(
+    *,
+    persons: Annotated[int | None, option("N", "How many persons answer.")] = None,
+    items: Annotated[int | None, option("M", "How many items are on the list.")] = None,
+    answers: Annotated[
+        int | None, option("A", "Items that each person answers (default: all).")
+    ] = None,
+    epsilon: Annotated[float | None, EPSILON] = None,
+    delta: Delta = 1e-6,
+    target_rmse: Annotated[
+        float | None, option("R", "The root mean square error wanted, in logits.")
+    ] = None,
+    top: Annotated[int | None, option("K", "Also say how many of the K hardest are found.")] = None,
+    target_top: Annotated[
+        float | None,
+        option("SHARE", "Instead of --target-rmse: the share of the top K to be found."),
+    ] = None,
+    steps: Annotated[
+        int, option("STEPS", "Steps of every item; 1: right and wrong.", min=1, max=9)
+    ] = 1,
+    mechanism: Annotated[str | None, option("NAME", MECHANISM_NAMES)] = None,
+    neighbours: Neighbouring = "replace-one",
+    difficulty_spread: Annotated[
+        float, option("SD", "Assumed standard deviation of the difficulties.")
+    ] = 1.0,
+    ability_spread: Annotated[
+        float, option("SD", "Assumed standard deviation of the abilities.")
+    ] = 1.0,
+    ability_mean: Annotated[
+        float, option("MEAN", "Assumed mean ability above the mean difficulty.")
+    ] = 0.0,
+    design: Annotated[
+        str, option("NAME", "Who answers which items: uniform (at random) or booklets.")
+    ] = "uniform",
+    compare: Annotated[bool, flag("Also show every mechanism.", "--compare")] = False,
+    simulate: Annotated[
+        int | None,
+        option("RUNS", "Check the plan with RUNS simulated releases.", min=2, max=10_000),
+    ] = None,
+    page: Annotated[
+        Path | None, option("FILE", "Write a page with sliders; takes a minute to compute.")
+    ] = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Predict what privacy costs. Leave out one of persons, items, epsilon and the target."""
+    from discreet.planning.plan import plan as make
+
+    if target_top is not None and top is None:
+        raise BadUsage("--target-top needs --top K: the share of which items is meant?")
+    if page is not None and steps > 1:
+        raise BadUsage("the page with sliders is about right and wrong answers; leave out --steps")
+    if page is not None:
+        if design != "uniform":
+            raise BadUsage(
+                "--page is about items that are given out at random; leave out --design, or the "
+                "page."
+            )
+        check_writable(page.parent, [page.name], force=force)
+    study = make(
+        persons,
+        items,
+        answers,
+        epsilon,
+        delta,
+        target_rmse=target_rmse,
+        target_overlap=None if target_top is None or top is None else (top, target_top),
+        steps=steps,
+        mechanism=cast("NamedMechanism | None", mechanism),  # another name is refused there
+        neighbours=neighbours,
+        difficulty_spread=difficulty_spread,
+        ability_spread=ability_spread,
+        ability_mean=ability_mean,
+        design=cast("PlannedDesign", design),  # another name is refused there
+    )
+    conclude(study.warnings)
+    document = study.to_dict()
+    if top is not None:
+        document["top_overlap"] = study.top_overlap(top)
+    if not as_json:
+        _show(study, top)
+    if compare:
+        plans = study.compare()
+        document["mechanisms"] = {name: alternative.rmse for name, alternative in plans.items()}
+        if not as_json:
+            _show_comparison(plans)
+    if simulate is not None:
+        rmse, uncertainty = _check(study, simulate)
+        document["simulated_rmse"] = rmse
+        if not as_json:
+            say(f"Simulated {simulate} times: {rmse:.3f}, give or take {uncertainty:.3f}")
+    if page is not None:
+        from discreet.planning.page import make_page
+
+        with working("Computing the table behind the page"):
+            write_text(page, make_page(study), private=False)
+        if not as_json:
+            say(f"Wrote the page with sliders to {page}")
+    if as_json:
+        print_json(document)
+
+
+def _show(study: Plan, top: int | None) -> None:
+    from discreet.text import show_predicted_share
+
+    solved = {"rmse": "", "target": ""}.get(study.solved, f" (solved for {study.solved})")
+    say(
+        f"{study.persons:,} persons, {study.items:,} items"
+        f"{f' of {study.steps} steps' if study.steps > 1 else ''}, "
+        f"{study.answers:,} answers each, epsilon {study.epsilon:g}, "
+        f"delta {study.delta:g}{solved}"
+    )
+    say(f"{study.mechanism}, {study.neighbours}")
+    say(f"Typical standard error          {study.rmse:.3f} logits")
+    if study.threshold_rmse is not None:
+        say(f"The same of thresholds          {study.threshold_rmse:.3f} logits")
+    say(f"The same without privacy        {study.rmse_without_privacy:.3f} logits")
+    lost = study.persons - study.equivalent_persons
+    say(
+        f"Equal to losing                 {lost:,} of the "
+        f"persons ({study.equivalent_persons:,} would do without privacy)"
+    )
+    in_order = show_predicted_share(study.order_probability)
+    say(f"Two items 0.5 logits apart      in the right order {in_order}")
+    if top is not None:
+        share = show_predicted_share(study.top_overlap(top))
+        say(f"Of the {top} hardest items        {share} are found")
+    assumed = study.setting.assumptions
+    say(
+        f"Assumed: difficulties N(0, {assumed.difficulty_spread:g}), abilities "
+        f"N({assumed.ability_mean:g}, {assumed.ability_spread:g}), items given out "
+        f"{GIVEN_OUT[study.setting.design]}"
+    )
+
+
+#: How a plan says who answers which items.
+GIVEN_OUT = {"uniform": "at random", "booklets": "in booklets of two neighbouring blocks"}
+
+
+def _show_comparison(plans: dict[str, Plan]) -> None:
+    print_table(
+        [
+            TableColumn("mechanism", list(plans)),
+            TableColumn("standard error", [one.rmse for one in plans.values()], 3),
+            TableColumn("worth in persons", [one.equivalent_persons for one in plans.values()]),
+        ]
+    )
+
+
+def _check(study: Plan, runs: int) -> tuple[float, float]:
+    from discreet.planning.study import check_setting
+
+    def progress(done: int) -> None:
+        if runs >= 10 and done % max(1, runs // 10) == 0:
+            note(f"Simulated {done} of {runs}")
+
+    check = check_setting(study.setting, runs=runs, progress=progress)
+    return check.rmse, check.uncertainty
+
+
+def audit(
+    *,
+    mechanism: Annotated[
+        str,
+        option(
+            "NAME",
+            f"{name_mechanisms('answers')}; for comparisons {name_mechanisms('comparisons')}.",
+        ),
+    ],
+    epsilon: Epsilon,
+    delta: Delta = 1e-6,
+    neighbours: Neighbouring = "replace-one",
+    items: Annotated[
+        int | None, option("M", "Items of the release you plan (default: 20).", min=2, max=10_000)
+    ] = None,
+    max_answers: Annotated[
+        int | None,
+        option("Q", "Its cap on answers per person (default: half of the items or form).", min=1),
+    ] = None,
+    steps: Annotated[
+        int, option("STEPS", "Steps of every item; 1: right and wrong.", min=1, max=9)
+    ] = 1,
+    forms: Annotated[
+        Path | None,
+        option("FILE", "Its forms, as for `discreet release`; they name the items. For totals."),
+    ] = None,
+    design: Annotated[
+        Design, flag("For totals: as for `discreet release`.", "--item-selection")
+    ] = "unknown",
+    typical: Annotated[
+        float | None,
+        option(
+            "T",
+            "Typical number of answers per person, for mechanisms that weight by it: margins, "
+            "laplace-margins, totals, net-wins (default: the cap).",
+            "--typical-answers",
+            min=1,
+        ),
+    ] = None,
+    runs: Annotated[
+        int | None,
+        option(
+            "R", "Releases per attack and data set (default: enough for the wanted power).", min=100
+        ),
+    ] = None,
+    power: Annotated[
+        float, option("P", "Probability that a fault of the noise is detected.", min=0.5, max=0.999)
+    ] = 0.9,
+    as_json: AsJson = False,
+) -> None:
+    """Attack a mechanism on simulated data. Exit code 1: its guarantee was refuted."""
+    from discreet.privacy.accounting import Budget
+    from discreet.privacy.audit import Verdict, audit_mechanism
+    from discreet.privacy.mechanisms import find_mechanism, set_typical
+
+    budget = Budget(epsilon, delta, neighbours)
+    size = _make_size(items, max_answers, steps, forms, design)
+    with working(f"Attacking {mechanism}"):
+        attacked = set_typical(find_mechanism(mechanism), typical)
+        report = audit_mechanism(attacked, budget, size=size, runs=runs, power=power)
+    if as_json:
+        names = ("mechanism", "claimed_epsilon", "lower_bound", "passed", "verdict")
+        more = ("detectable_factor", "detectable_epsilon", "power", "runs", "items")
+        last = ("max_answers", "forms", "design", "attack")
+        figures = {name: getattr(report, name) for name in (*names, *more, *last)}
+        print_json({**figures, "typical_answers": typical})
+    else:
+        _say_report(report, budget)
+    if report.verdict is Verdict.REFUTED:
+        raise typer.Exit(1)
+
+
+def _make_size(
+    items: int | None, max_answers: int | None, steps: int, forms: Path | None, design: Design
+) -> Size:
+    """Return the public parameters of the release that is attacked."""
+    from discreet.privacy.audit import Size
+    from discreet.tables.lists import read_form_list
+
+    if forms is None:
+        return Size(20 if items is None else items, max_answers, steps, design=design)
+    if items is not None:
+        raise BadUsage("--forms FILE names the items of the release; leave out --items.")
+    listed = tuple(map(tuple, read_form_list(forms).values()))
+    return Size(0, max_answers, steps, listed, design)
+
+
+def _say_report(report: AuditReport, budget: Budget) -> None:
+    forms = f" in {report.forms} forms" if report.forms else ""
+    design = f", design {report.design}" if report.design != "unknown" else ""
+    cap = f"{report.items} items{forms}, at most {report.max_answers} answers each{design}"
+    say(f"{report.mechanism}, {budget.neighbours}, {cap}: {report.verdict}")
+    say(f"Claimed           epsilon {report.claimed_epsilon:g} at delta {report.delta:g}")
+    say(f"Proved by attack  epsilon {report.lower_bound:.4g} with 99.9% confidence")
+    say(f"Strongest attack  {report.attack} ({report.runs:,} releases of each data set)")
+    if report.detectable_factor == inf:
+        say("Could have shown  no fault in the noise, whatever its size")
+    else:
+        detectable = f"noise too small by {report.detectable_factor:.3g}"
+        detectable += f" (epsilon {report.detectable_epsilon:.3g})"
+        say(f"Could have shown  {detectable}, with probability {report.power:g}")
+    say(report.meaning)

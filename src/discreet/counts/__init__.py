@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.atomic import staged
 from discreet.counts import matrix as form
@@ -30,27 +29,13 @@ from discreet.counts.folds import (
     join_sketches,
     name_weighting,
 )
-from discreet.counts.matrix import (
-    ComparisonCounts,
-    PairMatrix,
-    Recoding,
-    add_matrices,
-    check_same_steps,
-    clear_within,
-    is_sparse,
-    item_of_nodes,
-    move_cells,
-    name_nodes,
-    nodes_of,
-    prefers_sparse,
-    settle_matrix,
-)
+from discreet.counts.matrix import ComparisonCounts, PairMatrix, Recoding, is_sparse, prefers_sparse
 from discreet.errors import BadResponses, BadUsage
 from discreet.hints import Guessable
 from discreet.names import name_id, restore_ids, settle_names
 from discreet.schema import Along, Count, Distinct, SchemaError, Within, read_as
 from discreet.tabular import brief_repr
-from discreet.types import Int64Array, UInt64Array
+from discreet.types import Int64Array, UInt64Array, Vector
 
 __all__ = [
     "ComparisonCounts", "FoldCounts", "PairCounts", "holds_counts", "is_sparse", "merge_counts",
@@ -136,7 +121,7 @@ class PairCounts(Guessable):
                 f"pair counts for {m} {'items' if self.is_binary else 'steps of items'} must be a "
                 f"{m} x {m} matrix, found shape {self.right_wrong.shape}"
             )
-        object.__setattr__(self, "right_wrong", settle_matrix(self.right_wrong))
+        object.__setattr__(self, "right_wrong", form.settle_matrix(self.right_wrong))
         for array in (_values(self.right_wrong), self.answers, self.right):
             array.setflags(write=False)
 
@@ -147,15 +132,14 @@ class PairCounts(Guessable):
 
     def as_nodes(self) -> PairCounts:
         """Return the same counts with every step as an item of its own."""
-        if self.is_binary:
-            return self
-        return replace(self, items=name_nodes(self.items, self.steps), steps=())
+        names = form.name_nodes(self.items, self.steps)
+        return self if self.is_binary else replace(self, items=names, steps=())
 
     @property
     def categories(self) -> Int64Array:
         """Persons in each category, ``[item, category]``; zero beyond an item's steps."""
         first = np.cumsum(self.steps) - self.steps
-        item, steps = item_of_nodes(self.steps), np.array(self.steps)
+        item, steps = form.item_of_nodes(self.steps), np.array(self.steps)
         totals = np.zeros((len(steps), int(steps.max(initial=1)) + 1), dtype=np.int64)
         totals[item, np.arange(len(item)) - first[item] + 1] = self.right
         totals[:, 0] = (self.answers - self.right)[first]
@@ -169,7 +153,7 @@ class PairCounts(Guessable):
         reached = self.right[right]
         return replace(
             self,
-            right_wrong=clear_within(self.right_wrong[right][:, wrong], steps),
+            right_wrong=form.clear_within(self.right_wrong[right][:, wrong], steps),
             right=reached,
             answers=reached + (self.answers - self.right)[wrong],
             folds=self.folds and self.folds.recode(recoding),
@@ -187,8 +171,8 @@ class PairCounts(Guessable):
         if self.items != other.items:
             items = tuple(dict.fromkeys((*self.items, *other.items)))
             return self.select(items) + other.select(items)
-        check_same_steps(self.items, self.steps, other.steps)
-        right_wrong = add_matrices(self.right_wrong, other.right_wrong)
+        form.check_same_steps(self.items, self.steps, other.steps)
+        right_wrong = form.add_matrices(self.right_wrong, other.right_wrong)
         if (_values(right_wrong) < 0).any():
             raise BadResponses(
                 "the sum of these counts does not fit into 64-bit integers; weights this large "
@@ -256,7 +240,7 @@ class PairCounts(Guessable):
         listed = set(names)
         if len(listed) < len(names):
             raise BadUsage("an item stands twice in the list of items; names must differ")
-        answered = set(item_of_nodes(self.steps)[self.answers > 0].tolist())
+        answered = set(form.item_of_nodes(self.steps)[self.answers > 0].tolist())
         lost = [name for name in self.items if name not in listed and position[name] in answered]
         if lost:
             raise BadUsage(
@@ -264,14 +248,12 @@ class PairCounts(Guessable):
                 f"{lost[0]!r}. Add them, or count again without their answers."
             )
         columns = np.array([position.get(name, -1) for name in names], dtype=np.int64)
-        old, steps = nodes_of(columns, self.steps)
-        is_old = old >= 0
-        answers, right = np.zeros((2, len(old)), dtype=np.int64)
-        answers[is_old], right[is_old] = self.answers[old[is_old]], self.right[old[is_old]]
+        old, steps = form.nodes_of(columns, self.steps)
+        answers, right = (np.append(values, 0)[old] for values in (self.answers, self.right))
         return replace(
             self,
             items=names,
-            right_wrong=move_cells(self.right_wrong, old),
+            right_wrong=form.move_cells(self.right_wrong, old),
             answers=answers,
             right=right,
             note={},
@@ -304,16 +286,13 @@ class PairCounts(Guessable):
     def load(cls, path: str | PathLike[str]) -> PairCounts:
         """Read counts that :meth:`save` wrote, and check that they can be counts."""
         header, arrays = read_archive(Path(path))
-        counts = cls(
-            items=tuple(map(name_id, header.items)),
-            persons=header.persons,
-            weighting=header.weighting,
-            note=header.note,
-            repeated=header.repeated,
-            folds=_take_folds(header.folds, arrays),
-            steps=header.steps,
-            **arrays,
-        )
+        kept_parts = ("persons", "weighting", "note", "repeated", "steps")
+        about: dict[str, Any] = {name: getattr(header, name) for name in kept_parts}
+        folds = None
+        if header.folds is not None:
+            parts = {name: arrays.pop(f"fold_{name}").astype(np.int64) for name in FOLD_PARTS}
+            folds = FoldCounts(header.folds.asked, weighting=header.folds.weighting, **parts)
+        counts = cls(items=tuple(map(name_id, header.items)), folds=folds, **about | arrays)
         _check_plausible(counts, str(path))
         return counts
 
@@ -354,12 +333,13 @@ def holds_counts(path: object) -> bool:
 def _add_persons(ours: PairCounts, theirs: PairCounts) -> dict[str, Any]:
     """Add what two counts keep of their persons; a part that one of them lacks is lost."""
     folds = ours.folds and theirs.folds and ours.folds + theirs.folds
-    distinct = (ours.persons - ours.repeated, theirs.persons - theirs.repeated)
-    common = count_common(ours.sketch, theirs.sketch, *distinct)
+    sketch, common = None, 0
+    if ours.sketch is not None and theirs.sketch is not None:
+        sketch = join_sketches([ours.sketch, theirs.sketch])
+        distinct = (ours.persons - ours.repeated, theirs.persons - theirs.repeated)
+        common = count_common(ours.sketch, theirs.sketch, *distinct)
     if common:
         warnings.warn(COUNTED_TWICE, stacklevel=4)
-    have_sketches = ours.sketch is not None and theirs.sketch is not None
-    sketch = join_sketches([ours.sketch, theirs.sketch]) if have_sketches else None  # type: ignore[list-item]
     repeated = ours.repeated + theirs.repeated + common
     return {"folds": folds, "sketch": sketch, "repeated": repeated}
 
@@ -377,14 +357,6 @@ def _select_folds(
 
 
 FOLD_PARTS = ("right_wrong", "answers", "persons")
-
-
-def _take_folds(header: FoldsHeader | None, arrays: dict[str, Any]) -> FoldCounts | None:
-    """Take the folds out of the arrays of a file."""
-    if header is None:
-        return None
-    parts = {name: arrays.pop(f"fold_{name}").astype(np.int64) for name in FOLD_PARTS}
-    return FoldCounts(asked=header.asked, weighting=header.weighting, **parts)
 
 
 def _same_weighting(ours: str, theirs: str) -> str:
@@ -406,18 +378,15 @@ def _values(matrix: PairMatrix) -> Int64Array:
 def _check_plausible(counts: PairCounts, path: str) -> None:
     """Refuse arrays that no answers can have given."""
     arrays = (_values(counts.right_wrong), counts.answers, counts.right)
-    wrong_type = any(array.dtype != np.int64 for array in arrays)
+    folds, m = counts.folds, len(counts.right)
     if (
-        wrong_type
+        any(array.dtype != np.int64 or (array < 0).any() for array in arrays)
         or counts.right.shape != counts.answers.shape
         or len(set(counts.items)) < len(counts.items)
-        or any((array < 0).any() for array in arrays)
         or counts.right_wrong.diagonal().any()
         or (counts.right > counts.answers).any()
         or (counts.answers > counts.persons).any()
-        or not (
-            counts.folds is None or counts.folds.is_plausible(len(counts.right), counts.persons)
-        )
+        or (folds is not None and not folds.is_plausible(m, counts.persons))
     ):
         raise BadUsage(
             f"{path} holds numbers that cannot be pair counts (negative, not whole, on the "
@@ -440,7 +409,7 @@ DIMENSIONS = {"right_wrong": 2, "fold_right_wrong": 3, "fold_answers": 2}
 #: Compression level: higher ones took several times as long for a tenth less on counts.
 QUICK = 1
 
-Arrays = dict[str, npt.NDArray[Any]]
+Arrays = dict[str, Vector]
 
 
 def write_archive(
@@ -464,7 +433,7 @@ _SIGNS = {
 }
 
 
-def _write_parts(file: Path, parts: Mapping[str, npt.NDArray[Any]]) -> None:
+def _write_parts(file: Path, parts: Mapping[str, Vector]) -> None:
     """Write what ``numpy.savez_compressed`` writes, array by array and quickly."""
     options: dict[str, Any] = {"compression": zipfile.ZIP_DEFLATED, "compresslevel": QUICK}
     with zipfile.ZipFile(file, "w", **options) as archive:
@@ -473,7 +442,7 @@ def _write_parts(file: Path, parts: Mapping[str, npt.NDArray[Any]]) -> None:
                 np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
-def _narrow(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _narrow(array: Vector) -> Vector:
     """Return whole numbers in the smallest type that holds them; most counts are small."""
     if array.min(initial=0) < 0 or array.dtype.kind not in "iu":
         return array

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from discreet.counts.planes import BitPlanes
 from discreet.jit import map_tasks, thread_count
-from discreet.types import IndexArray, Int64Array, UInt64Array
+from discreet.types import IndexArray, Int32Array, Int64Array, UInt64Array
 
 #: Blocks counted at a time: fewer passes over the matrix, and still in cache.
 SPAN_BLOCKS = 2
@@ -57,19 +57,15 @@ class _Span:
     rows: range
     room: tuple[UInt64Array, UInt64Array]
 
-    @property
-    def words(self) -> int:
-        """Words that hold persons, up to a whole vector of 8."""
-        start = self.first * self.planes.block_persons
-        persons = min(self.stop * self.planes.block_persons, self.planes.n_persons) - start
-        return -(-persons // 512) * 8
-
     def gather(self, plane: UInt64Array, room: int) -> UInt64Array:
         """Put the words of the blocks side by side, with empty items up to whole tiles."""
         from discreet.counts.kernels import copy_planes
 
-        items = padded_items(plane.shape[1])
-        gathered = self.room[room][: items * self.words].reshape(items, self.words)
+        size = self.planes.block_persons
+        persons = min(self.stop * size, self.planes.n_persons) - self.first * size
+        # Words that hold persons, up to a whole vector of 8.
+        items, words = padded_items(plane.shape[1]), -(-persons // 512) * 8
+        gathered = self.room[room][: items * words].reshape(items, words)
         copy_planes(plane, self.first, self.stop, gathered)
         return gathered
 
@@ -218,7 +214,7 @@ class _Chunk:
     """Rows of bits of some persons, and the words that they are grouped into."""
 
     rows: UInt64Array
-    person: npt.NDArray[np.int32]
+    person: Int32Array
     weight: npt.NDArray[np.uint32]
     n_items: int
     complete: bool
@@ -235,12 +231,6 @@ class _Chunk:
         turn_back(self.rows, self.person[64 * first : 64 * stop], self.n_items, out)
         return out
 
-    def weights(self, first: int, stop: int) -> npt.NDArray[np.uint32]:
-        """Return the weights of these words, up to a whole vector of 8."""
-        out = np.zeros(-(-(stop - first) // 8) * 8, dtype=np.uint32)
-        out[: stop - first] = self.weight[first:stop]
-        return out
-
 
 def count_planes_weighted(planes: BitPlanes, weights: Int64Array) -> Int64Array:
     """Sum the weights of the persons with item ``i`` right and item ``j`` wrong."""
@@ -248,17 +238,12 @@ def count_planes_weighted(planes: BitPlanes, weights: Int64Array) -> Int64Array:
     if len(weights) and low == high:
         return count_planes(planes) * high
     total = np.zeros((planes.n_items, planes.n_items), dtype=np.int64)
-    for first, stop in _chunks(planes):
-        total += _count_chunk(_make_chunk(planes, weights, first, stop))
-    return total
-
-
-def _chunks(planes: BitPlanes) -> Iterator[tuple[int, int]]:
-    """Cut the blocks into chunks of bounded size."""
     blocks = planes.right.shape[0]
     block_bytes = 16 * planes.block_persons * -(-planes.n_items // 64)
     size = max(1, CHUNK_BYTES // max(block_bytes, 1))
-    return pairwise([*range(0, blocks, size), blocks])
+    for first, stop in pairwise([*range(0, blocks, size), blocks]):
+        total += _count_chunk(_make_chunk(planes, weights, first, stop))
+    return total
 
 
 def _make_chunk(planes: BitPlanes, weights: Int64Array, first: int, stop: int) -> _Chunk:
@@ -294,7 +279,9 @@ def _count_chunk(chunk: _Chunk) -> Int64Array:
         panel = np.zeros((padded_items(len(rows)), padded_items(m)), dtype=np.int64)
         for first, stop in pairwise([*range(words.start, words.stop, SPAN_WORDS), words.stop]):
             right, *wrong = chunk.gather(first, stop, room)
-            strip, weights = right[rows.start : rows.start + len(panel)], chunk.weights(first, stop)
+            strip = right[rows.start : rows.start + len(panel)]
+            # The weights of these words, up to a whole vector of 8.
+            weights = np.pad(chunk.weight[first:stop], (0, (first - stop) % 8))
             if chunk.complete:
                 count_complete(strip, rows.start, right, panel, weights)
             else:

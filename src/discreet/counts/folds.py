@@ -149,7 +149,7 @@ class FoldCounts:
     weighting: str
 
     def __post_init__(self) -> None:
-        for array in (self.right_wrong, self.answers, self.persons):
+        for array in self.arrays:
             array.setflags(write=False)
 
     @property
@@ -174,25 +174,22 @@ class FoldCounts:
                 "here and in another there. Count both with the same number of folds and weighting"
             )
         number = min(self.number, other.number)
-        ours, theirs = self.join(number), other.join(number)
-        return replace(
-            ours,
-            right_wrong=ours.right_wrong + theirs.right_wrong,
-            answers=ours.answers + theirs.answers,
-            persons=ours.persons + theirs.persons,
-        )
+        ours, theirs = (counts.join(number).arrays for counts in (self, other))
+        pairs, answers, persons = (a + b for a, b in zip(ours, theirs, strict=True))
+        return FoldCounts(self.asked, pairs, answers, persons, self.weighting)
+
+    @property
+    def arrays(self) -> tuple[Int64Array, Int64Array, Int64Array]:
+        """Pairs, answers and persons of every fold."""
+        return self.right_wrong, self.answers, self.persons
 
     def join(self, number: int) -> FoldCounts:
         """Put folds together, so that ``number`` are left: a part of those that there are."""
         if number == self.number:
             return self
-
-        def add(array: Int64Array) -> Int64Array:
-            parts = array.reshape(self.number // number, number, *array.shape[1:])
-            return np.asarray(parts.sum(axis=0))
-
-        right_wrong, answers, persons = map(add, (self.right_wrong, self.answers, self.persons))
-        return FoldCounts(self.asked, right_wrong, answers, persons, self.weighting)
+        parts = (a.reshape(self.number // number, number, *a.shape[1:]) for a in self.arrays)
+        pairs, answers, persons = (part.sum(axis=0) for part in parts)
+        return FoldCounts(self.asked, pairs, answers, persons, self.weighting)
 
     def select(self, old: IndexArray) -> FoldCounts | None:
         """Return the counts of other items; ``old[k]`` is where item k was, or -1 for a new one.
@@ -214,13 +211,12 @@ class FoldCounts:
 
     def is_plausible(self, items: int, persons: int) -> bool:
         """Say whether answers can have given these numbers."""
-        arrays = (self.right_wrong, self.answers, self.persons)
         shapes = ((self.number, items, items), (self.number, items), (self.number,))
         return (
             self.number > 0
             and self.asked % self.number == 0
-            and all(a.dtype == np.int64 and a.min(initial=0) >= 0 for a in arrays)
-            and tuple(a.shape for a in arrays) == shapes
+            and all(a.dtype == np.int64 and a.min(initial=0) >= 0 for a in self.arrays)
+            and tuple(a.shape for a in self.arrays) == shapes
             and int(self.persons.sum()) == persons
         )
 
@@ -256,16 +252,12 @@ def join_sketches(parts: Iterable[UInt64Array]) -> UInt64Array:
     return np.unique(np.concatenate([np.zeros(0, np.uint64), *parts]))[:SKETCH_SIZE]
 
 
-def count_common(
-    ours: UInt64Array | None, theirs: UInt64Array | None, persons: int, others: int
-) -> int:
-    """Return about how many persons are in both of two counts; 0 where a sketch is missing.
+def count_common(ours: UInt64Array, theirs: UInt64Array, persons: int, others: int) -> int:
+    """Return about how many persons are in both of two counts, from their sketches.
 
     The smallest hashes of the union are a random sample of it, so the share of them that is in
     both sketches estimates the share of persons that is in both.
     """
-    if ours is None or theirs is None:
-        return 0
     union = join_sketches([ours, theirs])
     common = np.isin(union, ours, assume_unique=True) & np.isin(union, theirs, assume_unique=True)
     share = common.mean() if len(union) else 0.0

@@ -19,6 +19,7 @@ from numba.extending import intrinsic
 
 from discreet.counts.pack_kernels import ones_in
 from discreet.jit import compiled_loop
+from discreet.types import Int32Array, Int64Array
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped"
 # mypy: disable-error-code="assignment"
@@ -111,25 +112,18 @@ def _add_tile(context, builder, kinds, args, weights=None):
 
 
 @intrinsic
-def count_tile(_typing, left, i, right, j, total):
+def count_tile(_typing, left, i, right, j, total, weights):
     """Add the ones in ``left[i + a] & right[j + b]`` to ``total[i + a, j + b]``.
 
-    The number of words must be a positive multiple of 8.
+    The number of words must be a positive multiple of 8. With weights (unsigned, 32 bits; None:
+    without) the ones of word ``k`` count ``weights[k]`` times.
     """
 
     def generate(context, builder, signature, args):
-        return _add_tile(context, builder, signature.args, args)
-
-    return types.void(left, types.int64, right, types.int64, total), generate
-
-
-@intrinsic
-def weigh_tile(_typing, left, i, right, j, total, weights):
-    """Do the same with the ones of word ``k`` times ``weights[k]`` (unsigned, 32 bits)."""
-
-    def generate(context, builder, signature, args):
-        array = context.make_array(signature.args[5])(context, builder, args[5])
-        return _add_tile(context, builder, signature.args, args, array.data)
+        factors = None
+        if not isinstance(weights, types.NoneType):
+            factors = context.make_array(weights)(context, builder, args[5]).data
+        return _add_tile(context, builder, signature.args, args, factors)
 
     return types.void(left, types.int64, right, types.int64, total, weights), generate
 
@@ -187,10 +181,7 @@ def count_cross(left, right, total, weights):
     for start in range(0, left.shape[0], CACHED_ROWS):
         for j in range(0, right.shape[0], TILE_COLUMNS):
             for i in range(start, min(start + CACHED_ROWS, left.shape[0]), TILE_ROWS):
-                if weights is None:
-                    count_tile(left, i, right, j, total)
-                else:
-                    weigh_tile(left, i, right, j, total, weights)
+                count_tile(left, i, right, j, total, weights)
 
 
 @compiled_loop
@@ -204,10 +195,7 @@ def count_complete(left, first, right, total, weights):
         for j in range(above, right.shape[0], TILE_COLUMNS):
             for i in range(start, min(start + CACHED_ROWS, left.shape[0]), TILE_ROWS):
                 if j + TILE_COLUMNS > first + i:
-                    if weights is None:
-                        count_tile(left, i, right, j, total)
-                    else:
-                        weigh_tile(left, i, right, j, total, weights)
+                    count_tile(left, i, right, j, total, weights)
 
 
 @compiled_loop
@@ -313,9 +301,7 @@ def write_sparse_rows(right, wrong, next_entry, item_out, right_out):
                 left &= left - np.uint64(1)
 
 
-def group_persons(
-    weights: npt.NDArray[np.int64],
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint32]]:
+def group_persons(weights: Int64Array) -> tuple[Int32Array, npt.NDArray[np.uint32]]:
     """Put persons of equal weight into the same words, so that a word has one weight.
 
     Returns ``person[64 * words]`` (-1 is nobody) and ``weight[words]``. Persons of a class that

@@ -9,6 +9,7 @@ counted. Wins among compared objects are such a matrix too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,7 +18,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.errors import BadResponses, BadUsage, OutOfReach
 from discreet.resources import available_memory
@@ -58,12 +58,15 @@ def is_sparse(matrix: PairMatrix) -> bool:
 def settle_matrix(matrix: PairMatrix) -> PairMatrix:
     """Return counts in the form that :func:`prefers_sparse` asks for."""
     items = matrix.shape[0]
-    if not is_sparse(matrix):
-        if items <= SPARSE_ITEMS or not prefers_sparse(items, int(np.count_nonzero(matrix))):
-            return matrix
-        return _tidy(matrix)
-    matrix = _tidy(matrix)
-    return matrix if prefers_sparse(items, matrix.nnz) else matrix.toarray()
+    if is_sparse(matrix):
+        matrix = _tidy(matrix)
+        return matrix if prefers_sparse(items, matrix.nnz) else matrix.toarray()
+    return _tidy(matrix) if _is_thin(matrix, items) else matrix
+
+
+def _is_thin(matrix: Int64Array, items: int) -> bool:
+    """Say whether an array is better held as a sparse one, over so many items."""
+    return items > SPARSE_ITEMS and prefers_sparse(items, int(np.count_nonzero(matrix)))
 
 
 def _tidy(matrix: Any) -> Any:
@@ -85,8 +88,7 @@ def add_matrices(ours: PairMatrix, theirs: PairMatrix) -> PairMatrix:
     if is_sparse(ours) == is_sparse(theirs):
         return ours + theirs
     dense, sparse = (theirs, ours) if is_sparse(ours) else (ours, theirs)
-    total = dense.copy()
-    add_into(total, sparse)
+    add_into(total := dense.copy(), sparse)
     return total
 
 
@@ -105,14 +107,14 @@ def grow_matrix(matrix: PairMatrix, items: int) -> PairMatrix:
     if more == 0:
         return matrix
     if not is_sparse(matrix):
-        if items <= SPARSE_ITEMS or not prefers_sparse(items, int(np.count_nonzero(matrix))):
+        if not _is_thin(matrix, items):
             return np.pad(matrix, ((0, more), (0, more)))
         matrix = _tidy(matrix)
     indptr = np.pad(matrix.indptr, (0, more), mode="edge")
     return type(matrix)((matrix.data, matrix.indices, indptr), shape=(items, items))
 
 
-def move_cells(matrix: PairMatrix, old: npt.NDArray[np.int64]) -> PairMatrix:
+def move_cells(matrix: PairMatrix, old: Int64Array) -> PairMatrix:
     """Return counts over other items; ``old[k]`` is where item k was, or -1 for a new one."""
     is_old, items = old >= 0, len(old)
     if not is_sparse(matrix) and items <= SPARSE_ITEMS:
@@ -246,21 +248,17 @@ def check_room(steps: Sequence[int], pairs: int, held: int = 0) -> None:
         return
     needed, free = use.find_bytes(nodes, pairs), available_memory() + held
     if needed > free:
-        raise NoRoom(_explain_room(use, steps, pairs, needed, free))
-
-
-def _explain_room(
-    use: MatrixUse, steps: Sequence[int], pairs: int, needed: float, free: float
-) -> str:
-    nodes, items = sum(steps), len(steps)
-    size = f"{items:,} items" if nodes == items else f"{items:,} items with {nodes:,} steps in all"
-    helps = _list_remedies(use, steps, pairs, needed) if nodes > items else []
-    helps = helps or ["take fewer items"]
-    return (
-        f"{size} make {nodes:,} x {nodes:,} pairs. {use.name} needs about {_show_size(needed)} of "
-        f"memory, and {_show_size(free)} are free here. What helps: {'; '.join(helps)}; or a "
-        f"machine with {_name_machine(needed)} of memory"
-    )
+        items = len(steps)
+        more = f" with {nodes:,} steps in all" if nodes > items else ""
+        helps = _list_remedies(use, steps, pairs, needed) if nodes > items else []
+        # The next size of a machine that leaves a quarter for everything else.
+        machine = 1 << max(3, math.ceil(math.log2(needed / 0.75e9)))
+        raise NoRoom(
+            f"{items:,} items{more} make {nodes:,} x {nodes:,} pairs. {use.name} needs about "
+            f"{_show_size(needed)} of memory, and {_show_size(free)} are free here. What helps: "
+            f"{'; '.join(helps or ['take fewer items'])}; or a machine with {machine:,} GB of "
+            "memory"
+        )
 
 
 def _list_remedies(use: MatrixUse, steps: Sequence[int], pairs: int, needed: float) -> list[str]:
@@ -280,14 +278,6 @@ def _list_remedies(use: MatrixUse, steps: Sequence[int], pairs: int, needed: flo
 
 def _show_size(size: float) -> str:
     return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB"
-
-
-def _name_machine(needed: float) -> str:
-    """Return the next size of a machine that leaves a quarter for everything else."""
-    size = 8
-    while 0.75e9 * size < needed:
-        size *= 2
-    return f"{size:,} GB"
 
 
 # -- nodes: the steps of items, item after item, step after step ----------------------------------
@@ -524,13 +514,8 @@ class ComparisonCounts:
                 "these counts are about different objects, or the same in another order; bring "
                 "both to one list with Comparisons.select before counting"
             )
-        return ComparisonCounts(
-            self.items,
-            self.wins + other.wins,
-            self.compared + other.compared,
-            self.won + other.won,
-            self.judges + other.judges,
-        )
+        totals = (self.wins + other.wins, self.compared + other.compared, self.won + other.won)
+        return ComparisonCounts(self.items, *totals, self.judges + other.judges)
 
     # The names under which the chain, the estimators and the mechanisms look for the same.
 

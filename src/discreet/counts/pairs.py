@@ -17,24 +17,11 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet.counts import matrix
-from discreet.counts.bit_planes import (
-    count_both,
-    count_planes,
-    count_planes_weighted,
-    count_step_planes,
-)
-from discreet.counts.matrix import (
-    check_room,
-    clear_within,
-    expect_pairs,
-    fits_dense,
-    prefers_sparse,
-)
+from discreet.counts import bit_planes, matrix
 from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows, mark_planes, narrow_items
 from discreet.errors import BadUsage
 from discreet.jit import map_tasks, worth_compiling
-from discreet.types import Int64Array
+from discreet.types import Int32Array, Int64Array
 
 Store = BitPlanes | SparseRows
 Bits = npt.NDArray[np.uint8]
@@ -80,7 +67,7 @@ def count_matrix(store: AnswerStore, weighting: Weighting | None = None, share: 
         If there is not enough memory for what the counts are made for.
     """
     weights = None if weighting is None else weigh_persons(store, weighting)
-    return clear_within(_count_nodes(store.nodes, store.steps, weights, share), store.steps)
+    return matrix.clear_within(_count_nodes(store.nodes, store.steps, weights, share), store.steps)
 
 
 def _count_nodes(
@@ -91,9 +78,13 @@ def _count_nodes(
     answered, right = store.person_totals()
     pairs = int(right @ (answered - right))
     by_item = store.item_totals()
-    check_room(steps, expect_pairs(by_item[1], by_item[0] - by_item[1], pairs / share))
-    is_filled = store.n_items <= matrix.LARGE_ITEMS and not prefers_sparse(store.n_items, pairs)
-    if is_filled and fits_dense(store.n_items):
+    matrix.check_room(
+        steps, matrix.expect_pairs(by_item[1], by_item[0] - by_item[1], pairs / share)
+    )
+    is_filled = store.n_items <= matrix.LARGE_ITEMS and not matrix.prefers_sparse(
+        store.n_items, pairs
+    )
+    if is_filled and matrix.fits_dense(store.n_items):
         return _count_dense(store, steps, weights)
     rows = store if isinstance(store, SparseRows) else list_rows(store)
     return count_compressed(rows, weights, pairs)
@@ -112,7 +103,9 @@ def count_store(store: AnswerStore, weighting: Weighting | None = None) -> Int64
         Integer weight per person; None counts every person once.
     """
     weights = None if weighting is None else weigh_persons(store, weighting)
-    return np.asarray(clear_within(_count_dense(store.nodes, store.steps, weights), store.steps))
+    return np.asarray(
+        matrix.clear_within(_count_dense(store.nodes, store.steps, weights), store.steps)
+    )
 
 
 def _count_dense(store: Store, steps: Sequence[int], weights: Int64Array | None) -> Int64Array:
@@ -126,11 +119,11 @@ def _count_dense(store: Store, steps: Sequence[int], weights: Int64Array | None)
     total = np.zeros((store.n_items, store.n_items), dtype=np.int64)
     for planes, span in _plane_slices(store):
         if weights is not None:
-            total += count_planes_weighted(planes, weights[span])
+            total += bit_planes.count_planes_weighted(planes, weights[span])
         elif max(steps, default=1) > 1:
-            total += count_step_planes(planes, steps)
+            total += bit_planes.count_step_planes(planes, steps)
         else:
-            total += count_planes(planes)
+            total += bit_planes.count_planes(planes)
     return total
 
 
@@ -162,26 +155,26 @@ def _is_thin(store: Store) -> bool:
     A sample of the persons is enough: the choice changes the time, not the result.
     """
     pairs = persons = 0
-    for some in _sample_planes(store) if isinstance(store, BitPlanes) else _sample_rows(store):
+    for some in _sample(store):
         answered, right = some.person_totals()
         pairs += int(right @ (answered - right))
         persons += some.n_persons
     return pairs < SPARSE_SHARE * persons * store.n_items**2 / 64
 
 
-def _sample_planes(planes: BitPlanes) -> Iterator[BitPlanes]:
-    blocks, size = planes.right.shape[0], planes.block_persons
-    for block in range(0, blocks, -(-blocks // SAMPLES) or 1):
-        part = slice(block, block + 1)
-        persons = min(size, planes.n_persons - block * size)
-        yield BitPlanes(planes.right[part], planes.wrong[part], persons)
-
-
-def _sample_rows(rows: SparseRows) -> Iterator[SparseRows]:
-    for first in range(0, rows.n_persons, max(SAMPLE_PERSONS, -(-rows.n_persons // SAMPLES))):
-        starts = rows.indptr[first : first + SAMPLE_PERSONS + 1]
+def _sample(store: Store) -> Iterator[Store]:
+    """Yield a few runs of persons."""
+    if isinstance(store, BitPlanes):
+        blocks, size = store.right.shape[0], store.block_persons
+        for block in range(0, blocks, -(-blocks // SAMPLES) or 1):
+            part = slice(block, block + 1)
+            persons = min(size, store.n_persons - block * size)
+            yield BitPlanes(store.right[part], store.wrong[part], persons)
+        return
+    for first in range(0, store.n_persons, max(SAMPLE_PERSONS, -(-store.n_persons // SAMPLES))):
+        starts = store.indptr[first : first + SAMPLE_PERSONS + 1]
         part = slice(starts[0], starts[-1])
-        yield SparseRows(starts - starts[0], rows.item[part], rows.right[part], rows.n_items)
+        yield SparseRows(starts - starts[0], store.item[part], store.right[part], store.n_items)
 
 
 def _plane_slices(store: Store) -> Iterator[tuple[BitPlanes, slice]]:
@@ -232,24 +225,19 @@ def count_joint(store: Store) -> tuple[Int64Array, Int64Array, Int64Array]:
 
     The diagonals of the first and the last are the right and the wrong answers per item.
     """
+    total = np.zeros((3, store.n_items, store.n_items), dtype=np.int64)
     if worth_compiling(3 * PLAIN_PAIR * store.n_persons * store.n_items**2):
-        parts = [_count_joint_planes(planes) for planes, _ in _plane_slices(store)]
+        for planes, _ in _plane_slices(store):
+            total[0] += bit_planes.count_both(planes.right, planes)
+            total[1] += bit_planes.count_planes(planes)
+            total[2] += bit_planes.count_both(planes.wrong, planes)
     else:
-        parts = [_count_joint_plain(right, wrong) for _, right, wrong in _slabs(store)]
-    shape = (3, store.n_items, store.n_items)
-    both_right, right_wrong, both_wrong = sum(parts, start=np.zeros(shape, dtype=np.int64))
+        for _, *slab in _slabs(store):
+            right, wrong = (plane.astype(np.float32) for plane in slab)
+            products = np.stack([right @ right.T, right @ wrong.T, wrong @ wrong.T])
+            total += products.astype(np.int64)
+    both_right, right_wrong, both_wrong = total
     return both_right, right_wrong, both_wrong
-
-
-def _count_joint_planes(planes: BitPlanes) -> Int64Array:
-    both_right, both_wrong = (count_both(plane, planes) for plane in (planes.right, planes.wrong))
-    return np.stack([both_right, count_planes(planes), both_wrong])
-
-
-def _count_joint_plain(*bits: Bits) -> Int64Array:
-    right, wrong = (plane.astype(np.float32) for plane in bits)
-    products = [right @ right.T, right @ wrong.T, wrong @ wrong.T]
-    return np.stack(products).astype(np.int64)
 
 
 #: Cells of the matrix in a strip, 4 MB of 32-bit counts. Narrower strips fit the second-level
@@ -261,7 +249,7 @@ BLOCK_PAIRS = 1 << 22
 PLAIN_PRODUCT = 3e-8
 
 #: Columns and values of some rows of a sparse matrix.
-Cells = tuple[npt.NDArray[np.int32], Int64Array]
+Cells = tuple[Int32Array, Int64Array]
 
 
 def count_rows(rows: SparseRows, weights: Int64Array | None = None) -> Int64Array:
@@ -279,7 +267,7 @@ def count_rows(rows: SparseRows, weights: Int64Array | None = None) -> Int64Arra
     starts, person, item, wrong_ptr, wrong = _split(rows, shift)
     total = np.empty((m, m), dtype=np.int64)
     # A count of persons fits in 32 bits, which halves the cache that a strip needs.
-    weight: npt.NDArray[np.int32] | Int64Array = (
+    weight: Int32Array | Int64Array = (
         np.ones(rows.n_persons, dtype=np.int32) if weights is None else weights
     )
 
@@ -354,11 +342,8 @@ def count_compressed(rows: SparseRows, weights: Int64Array | None, pairs: int) -
     pairs
         Right times wrong answers, summed over persons: how much work it is.
     """
-    if weights is None:
-        weights = np.ones(rows.n_persons, dtype=np.int64)
-    if worth_compiling(PLAIN_PRODUCT * pairs):
-        return _gather(rows, weights)
-    return _multiply(rows, weights)
+    each = np.ones(rows.n_persons, dtype=np.int64) if weights is None else weights
+    return (_gather if worth_compiling(PLAIN_PRODUCT * pairs) else _multiply)(rows, each)
 
 
 def _multiply(rows: SparseRows, weights: Int64Array) -> Any:
@@ -398,19 +383,16 @@ def _gather(rows: SparseRows, weights: Int64Array) -> Any:
 
     def count(block: tuple[int, int]) -> Cells:
         if not hasattr(desks, "work"):
-            desks.work = _make_desk(m, largest)
+            # What one thread works on: sums and marks of a row, columns and values of a block.
+            sums, marks = np.zeros(m, dtype=np.int64), np.zeros(-(-m // 64), dtype=np.uint64)
+            room = np.empty(largest, dtype=np.int32), np.empty(largest, dtype=np.int64)
+            desks.work = (sums, marks, *room)
         args = (starts, person, wrong_ptr, wrong, weights, *desks.work, lengths)
         filled = gather_rows(*block, *args)
         column, value = (array[:filled].copy() for array in desks.work[2:])
         return column, value
 
     return _join(list(map_tasks(count, blocks)), lengths)
-
-
-def _make_desk(items: int, cells: int) -> tuple[npt.NDArray[Any], ...]:
-    """Return what one thread works on: sums and marks of a row, columns and values of a block."""
-    sums, marks = np.zeros(items, dtype=np.int64), np.zeros(-(-items // 64), dtype=np.uint64)
-    return sums, marks, np.empty(cells, dtype=np.int32), np.empty(cells, dtype=np.int64)
 
 
 def _cut_rows(row_limits: Int64Array) -> list[tuple[int, int]]:

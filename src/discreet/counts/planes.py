@@ -24,9 +24,17 @@ import numpy.typing as npt
 
 from discreet.counts.matrix import Recoding, item_of_nodes
 from discreet.jit import map_tasks, worth_compiling
-from discreet.types import BoolArray, IndexArray, Int8Array, Int32Array, Int64Array, UInt64Array
+from discreet.types import (
+    BoolArray,
+    IndexArray,
+    Int8Array,
+    Int32Array,
+    Int64Array,
+    UInt64Array,
+    Vector,
+)
 
-Numbers = TypeVar("Numbers", bound=npt.NDArray[Any])
+Numbers = TypeVar("Numbers", bound=Vector)
 
 #: Words of 64 persons in a block: 16,384 persons, so that a tile of items stays in cache.
 BLOCK_WORDS = 256
@@ -278,8 +286,8 @@ class SparseRows:
     """
 
     indptr: Int64Array
-    item: npt.NDArray[np.uint16] | npt.NDArray[np.int32]
-    right: npt.NDArray[np.bool_]
+    item: npt.NDArray[np.uint16] | Int32Array
+    right: BoolArray
     n_items: int
 
     def __post_init__(self) -> None:
@@ -341,7 +349,7 @@ class SparseRows:
 
     def person_totals(self) -> tuple[Int64Array, Int64Array]:
         running = np.concatenate([[0], np.cumsum(self.right, dtype=np.int64)])
-        return np.diff(self.indptr), running[self.indptr[1:]] - running[self.indptr[:-1]]
+        return np.diff(self.indptr), np.diff(running[self.indptr])
 
 
 def join_rows(parts: Sequence[SparseRows]) -> SparseRows:
@@ -355,7 +363,7 @@ def join_rows(parts: Sequence[SparseRows]) -> SparseRows:
     )
 
 
-def row_starts(person: npt.NDArray[Any], n_persons: int) -> Int64Array:
+def row_starts(person: Vector, n_persons: int) -> Int64Array:
     """Return where each person's answers start, and the end, of answers in person order."""
     starts = np.zeros(n_persons + 1, dtype=np.int64)
     np.cumsum(np.bincount(person, minlength=n_persons), out=starts[1:])
@@ -383,7 +391,7 @@ def empty_planes(n_persons: int, n_items: int) -> tuple[UInt64Array, UInt64Array
 
 
 def mark_planes(
-    person: npt.NDArray[Any], item: npt.NDArray[Any], value: Int8Array, n_persons: int, n_items: int
+    person: Vector, item: Vector, value: Int8Array, n_persons: int, n_items: int
 ) -> BitPlanes | None:
     """Fill bit planes with long rows (1, 0; -1 holds no answer) by a compiled loop.
 
@@ -405,7 +413,7 @@ def find_words(plane: UInt64Array) -> tuple[np.uint64, np.uint64]:
     return np.uint64(shift), np.uint64((1 << shift) - 1)
 
 
-def as_codes(codes: npt.NDArray[Any]) -> Int32Array:
+def as_codes(codes: Vector) -> Int32Array:
     """Return codes in the one form that the loops are compiled for."""
     return read_only(np.ascontiguousarray(codes, dtype=np.int32))
 
@@ -424,9 +432,7 @@ def _aligned_zeros(shape: tuple[int, int, int]) -> UInt64Array:
     return room[skip : skip + size].reshape(shape)
 
 
-def narrow_items(
-    item: npt.NDArray[Any], n_items: int
-) -> npt.NDArray[np.uint16] | npt.NDArray[np.int32]:
+def narrow_items(item: Vector, n_items: int) -> npt.NDArray[np.uint16] | Int32Array:
     """Return item codes in the narrowest type of :class:`SparseRows`."""
     return item.astype(np.uint16) if n_items <= 1 << 16 else item.astype(np.int32)
 
@@ -462,7 +468,7 @@ class StepStore:
         """The step of every node, from 1."""
         return np.arange(1, len(self.item_of) + 1) - self._first[self.item_of]
 
-    @property
+    @cached_property
     def _first(self) -> Int64Array:
         """The first node of every item."""
         return np.concatenate([[0], np.cumsum(self.steps)[:-1]]).astype(np.int64)
@@ -508,21 +514,18 @@ class StepStore:
         return totals.sum(axis=1), totals @ np.arange(totals.shape[1])
 
     def person_totals(self) -> tuple[Int64Array, Int64Array]:
-        if isinstance(self.nodes, SparseRows):
-            return self._sum_rows(self.nodes)
         planes = self.nodes
+        if isinstance(planes, SparseRows):
+            step_of, right = self.step_of[planes.item], planes.right
+            counts = np.stack([right | (step_of == 1), right * step_of]).astype(np.int64)
+            running = np.pad(np.cumsum(counts, axis=1), ((0, 0), (1, 0)))
+            answered, score = np.diff(running[:, planes.indptr], axis=1)
+            return answered, score
         answered = planes.count_bits(planes.wrong[:, self._first, :])
         score = np.zeros_like(answered)
         for step in range(1, max(self.steps) + 1):
             n_reached = planes.count_bits(planes.right[:, self.step_of == step, :])
             answered, score = answered + n_reached, score + step * n_reached
-        return answered, score
-
-    def _sum_rows(self, rows: SparseRows) -> tuple[Int64Array, Int64Array]:
-        step = self.step_of[rows.item]
-        counts = np.stack([rows.right | (step == 1), rows.right * step]).astype(np.int64)
-        running = np.concatenate([np.zeros((2, 1), np.int64), np.cumsum(counts, axis=1)], axis=1)
-        answered, score = running[:, rows.indptr[1:]] - running[:, rows.indptr[:-1]]
         return answered, score
 
     def recode(self, recoding: Recoding) -> AnswerStore:

@@ -144,18 +144,12 @@ _FOUND = """
 
 def _write_folds(folds: int, words: Dialect) -> dict[str, str]:
     """Return the parts of the query that count persons in folds, as :mod:`~.folds` deals them."""
-    index = [
-        words.position.format(f"SUBSTR(hash, {k}, 1)", "'0123456789abcdef'") for k in (1, 2, 3, 4)
-    ]
+    signs = "'0123456789abcdef'"
+    index = [words.position.format(f"SUBSTR(hash, {k}, 1)", signs) for k in (1, 2, 3, 4)]
     digits = " + ".join(f"{16 ** (3 - k)} * ({digit} - 1)" for k, digit in enumerate(index))
-    persons = _PERSONS.format(
-        hash=words.hash.format(f"CAST(person AS {words.text})"),
-        digits=digits,
-        folds=folds,
-        twice=2 * PersonWeight().scale,
-        text=words.text,
-        integer=words.integer,
-    )
+    hashed, twice = words.hash.format(f"CAST(person AS {words.text})"), 2 * PersonWeight().scale
+    parts = {"hash": hashed, "digits": digits, "folds": folds, "twice": twice}
+    persons = _PERSONS.format(**parts, text=words.text, integer=words.integer)
     return {"persons": persons, "found": _FOUND.format(folds=folds, sketch=SKETCH_SIZE)}
 
 
@@ -258,7 +252,13 @@ def read_counts(source: Any, *, items: Sequence[str] | None = None) -> PairCount
     position = {name: code for code, name in enumerate(names)}
     pairs = kind == "pair"
     row, column = ([position[str(name)] for name in which[pairs]] for which in (first, second))
-    right_wrong = _fill_matrix(len(names), row, column, number[pairs])
+    right_wrong: Any = np.zeros((len(names), len(names)), dtype=np.int64)
+    if prefers_sparse(len(names), len(row)):
+        from scipy.sparse import csr_array
+
+        right_wrong = csr_array((number[pairs], (row, column)), shape=right_wrong.shape)
+    else:
+        right_wrong[row, column] = number[pairs]
     answers, right = np.zeros((2, len(names)), dtype=np.int64)
     for array, which in ((answers, "answers"), (right, "right")):
         chosen = kind == which
@@ -291,21 +291,8 @@ def _read_folds(
         np.add.at(array, (fold[chosen] % count, *at), number[chosen])
     chosen = kind == "fold_persons"
     np.add.at(persons, fold[chosen] % count, number[chosen])
-    weighting = name_weighting(PersonWeight())
-    return {
-        "sketch": sketch,
-        "folds": FoldCounts(planned, right_wrong, answers, persons, weighting),
-    }
-
-
-def _fill_matrix(items: int, row: list[int], column: list[int], number: Any) -> Any:
-    if prefers_sparse(items, len(row)):
-        from scipy.sparse import csr_array
-
-        return csr_array((number, (row, column)), shape=(items, items))
-    matrix = np.zeros((items, items), dtype=np.int64)
-    matrix[row, column] = number
-    return matrix
+    numbers = (right_wrong, answers, persons, name_weighting(PersonWeight()))
+    return {"sketch": sketch, "folds": FoldCounts(planned, *numbers)}
 
 
 def _refuse_what_engines_refuse(kind: Any, first: Any, number: Any) -> None:

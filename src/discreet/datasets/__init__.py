@@ -19,7 +19,6 @@ from os import PathLike
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
@@ -190,18 +189,15 @@ def _bundled(file: str) -> Responses:
 def _patterns(table: Sequence[Sequence[str]], source: str) -> Responses:
     """Repeat each row as often as its frequency says; once where there is no such column."""
     header = [name.strip() for name in table[0]]
-    items = [
-        column
-        for column, name in enumerate(header)
-        if name.lower() not in (*FREQUENCY_COLUMNS, *OTHER_COLUMNS)
-    ]
-    number = [column for column, name in enumerate(header) if name.lower() in FREQUENCY_COLUMNS]
+    plain = dict(enumerate(name.lower() for name in header))
+    number = [column for column, name in plain.items() if name in FREQUENCY_COLUMNS]
+    items = [c for c, name in plain.items() if c not in number and name not in OTHER_COLUMNS]
     values = _whole_numbers([[row[c] for c in items + number] for row in table[1:]], source)
     answers, times = values[:, : len(items)], values[:, len(items) :]
-    if not np.isin(answers, (0, 1)).all():
-        bad_answer = int(answers[~np.isin(answers, (0, 1))][0])
+    bad = answers[~np.isin(answers, (0, 1))]
+    if bad.size:
         raise BadResponses(
-            f"{source}: an answer is {bad_answer}, but every column other than a frequency "
+            f"{source}: an answer is {bad[0]}, but every column other than a frequency "
             f"({', '.join(FREQUENCY_COLUMNS)}) has to hold 0 and 1; rename or remove that column"
         )
     if number:
@@ -237,7 +233,7 @@ def _split_arff(lines: Iterable[str]) -> tuple[list[str], list[list[str]]]:
     return header, rows
 
 
-def _whole_numbers(cells: Sequence[Sequence[str]], source: str) -> npt.NDArray[np.int64]:
+def _whole_numbers(cells: Sequence[Sequence[str]], source: str) -> Int64Array:
     try:
         return np.array(cells, dtype=np.int64)
     except ValueError as error:
@@ -457,9 +453,8 @@ def _build(person: list[str], item: list[str], rating: list[str], *, source: str
     items, item_place = np.unique(np.array(item), return_inverse=True)
     if len(np.unique(person_place * len(items) + item_place)) < len(values):
         raise BadResponses(f"{source}: somebody rated the same item twice; keep one rating of each")
-    return FilmRatings(
-        tuple(persons.tolist()), tuple(items.tolist()), person_place, item_place, values
-    )
+    names = tuple(persons.tolist()), tuple(items.tolist())
+    return FilmRatings(*names, person_place, item_place, values)
 
 
 def _approximate(matrix: FloatArray, rank: int) -> FloatArray:
@@ -485,11 +480,20 @@ def read_archive_text(path: str | PathLike[str], members: Sequence[str] = ()) ->
     if not file.exists():
         raise BadUsage(f"there is no file {file}; give the path of your copy of the data")
     if file.is_dir():
-        return _member_of_folder(file, members)
-    if zipfile.is_zipfile(file):
-        return _member_of_archive(file, members)
-    raw = file.read_bytes()
-    return _decode(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
+        inside = [file / name for name in members if (file / name).is_file()]
+        if inside:
+            return read_archive_text(inside[0])
+    elif zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            by_name = {inside.split("/")[-1]: inside for inside in reversed(archive.namelist())}
+            chosen = [by_name[name] for name in members if name in by_name]
+            if chosen:
+                return _decode(archive.read(chosen[0]))
+    else:
+        raw = file.read_bytes()
+        return _decode(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
+    expected = " or ".join(members) or "a single data file"
+    raise BadUsage(f"{path} does not hold {expected}; give the path of the data file itself")
 
 
 def column_numbers(
@@ -504,27 +508,6 @@ def column_numbers(
             "is this the publisher's file as it came?"
         )
     return [names.index(name) for name in columns]
-
-
-def _member_of_folder(folder: Path, members: Sequence[str]) -> str:
-    for name in members:
-        if (folder / name).is_file():
-            return read_archive_text(folder / name)
-    raise _nothing_inside(folder, members)
-
-
-def _member_of_archive(archive: Path, members: Sequence[str]) -> str:
-    with zipfile.ZipFile(archive) as opened:
-        for name in members:
-            for inside in opened.namelist():
-                if inside.split("/")[-1] == name:
-                    return _decode(opened.read(inside))
-    raise _nothing_inside(archive, members)
-
-
-def _nothing_inside(path: Path, members: Sequence[str]) -> BadUsage:
-    expected = " or ".join(members) or "a single data file"
-    return BadUsage(f"{path} does not hold {expected}; give the path of the data file itself")
 
 
 def _decode(raw: bytes) -> str:

@@ -15,18 +15,7 @@ from discreet.counts import PairCounts
 from discreet.errors import MissingExtra
 from discreet.items.curves import GROUPS, ThresholdRows, item_curves, threshold_rows
 from discreet.persons.scoring import PersonScores
-from discreet.report.pictures import (
-    RUNGS,
-    ItemRows,
-    choose_focal,
-    dif_rows,
-    difficulty_rows,
-    find_ladder_start,
-    keep_largest,
-    ladder_rows,
-    pair_map,
-    thin_rows,
-)
+from discreet.report import pictures
 from discreet.results.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -75,7 +64,7 @@ def clean(axes: Axes, title: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _new_rows(rows: ItemRows | ThresholdRows, ax: Axes | None) -> Axes:
+def _new_rows(rows: pictures.ItemRows | ThresholdRows, ax: Axes | None) -> Axes:
     """Return Axes that are high enough for one line of text per row, unless some are given."""
     return new_axes(7, max(1.4 + 0.25 * len(rows.items), 2.7)) if ax is None else ax
 
@@ -100,7 +89,11 @@ def _say_hidden(estimate: Estimate, n_drawn: int) -> str:
 
 
 def _draw_kind(
-    axes: Axes, rows: ItemRows, kind: str, style: tuple[str, str, str, str], size: float = 6
+    axes: Axes,
+    rows: pictures.ItemRows,
+    kind: str,
+    style: tuple[str, str, str, str],
+    size: float = 6,
 ) -> None:
     """Draw the rows of one kind, with a label for the legend; nothing where there are none."""
     marker, colour, face, label = style
@@ -137,7 +130,7 @@ def difficulty_plot(estimate: Estimate, *, level: float = 0.95, ax: Axes | None 
     >>> axes.get_title(loc="left")
     'Item difficulties with 95% intervals'
     """
-    rows = thin_rows(difficulty_rows(estimate, level))
+    rows = pictures.thin_rows(pictures.difficulty_rows(estimate, level))
     axes = _new_rows(rows, ax)
     row = np.arange(len(rows.items))
     axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":")
@@ -184,11 +177,11 @@ def ladder_plot(
     >>> axes.get_title(loc="left")
     'The 2 hardest items, and how sure that is'
     """
-    rows = ladder_rows(ranking, estimate, level)
+    rows = pictures.ladder_rows(ranking, estimate, level)
     axes = _new_rows(rows, ax)
-    for kind, style in zip(RUNGS, RUNG_STYLES, strict=True):
+    for kind, style in zip(pictures.RUNGS, RUNG_STYLES, strict=True):
         _draw_kind(axes, rows, kind, (*style, kind))
-    above = find_ladder_start(ranking)
+    above = pictures.find_ladder_start(ranking)
     axes.axhline(len(ranking.top) - above - 0.5, color="black", linewidth=0.9, linestyle="--")
     ranked = enumerate(rows.items, start=above + 1)
     label_rows(axes, [f"{name}  (#{rank})" for rank, name in ranked])
@@ -232,9 +225,9 @@ def dif_plot(table: DifTable, *, focal: str | None = None, ax: Axes | None = Non
     >>> axes.get_title(loc="left")
     'Item functioning: b against a'
     """
-    chosen = choose_focal(table, focal)
-    compared = dif_rows(table, chosen)
-    rows = keep_largest(compared)
+    chosen = pictures.choose_focal(table, focal)
+    compared = pictures.dif_rows(table, chosen)
+    rows = pictures.keep_largest(compared)
     axes = _new_rows(rows, ax)
     axes.axvline(0, color="black", linewidth=0.8)
     for kind, style in ETS_STYLES.items():
@@ -273,7 +266,7 @@ def pair_plot(counts: PairCounts, *, ax: Axes | None = None) -> Axes:
     >>> len(axes.get_xticks())
     5
     """
-    chart = pair_map(counts)
+    chart = pictures.pair_map(counts)
     axes = new_axes(6.0, 5.2) if ax is None else ax
     image = axes.imshow(chart.persons, cmap="cividis_r", interpolation="nearest", vmin=0)
     m = len(chart.items)
@@ -388,7 +381,7 @@ def threshold_plot(estimate: Estimate, *, level: float = 0.95, ax: Axes | None =
     >>> axes.get_title(loc="left")
     'Thresholds with 95% intervals'
     """
-    rows = thin_rows(threshold_rows(estimate, level))
+    rows = pictures.thin_rows(threshold_rows(estimate, level))
     axes = _new_rows(rows, ax)
     row = np.arange(len(rows.items))
     axes.vlines(rows.location, row - 0.4, row + 0.4, color=GREY, linewidth=1)

@@ -19,7 +19,7 @@ from discreet.items.distractors import option_map
 from discreet.items.residuals import trace_information
 from discreet.items.summary import align_column
 from discreet.persons.scoring import PersonScores
-from discreet.report.pictures import WrightMap, contrast_map, error_ceiling, fit_map, wright_map
+from discreet.report import pictures
 from discreet.results.estimate import Estimate
 from discreet.results.limits import FIT_HIGH, FIT_LOW
 
@@ -81,7 +81,9 @@ def wright_plot(estimate: Estimate, scores: PersonScores, *, ax: Axes | None = N
     if not len(ability):
         raise BadUsage("no person has an ability, so there is no Wright map to draw")
     starts, counts = bin_abilities(ability)
-    chart = wright_map(estimate, starts, counts, persons=len(ability), mean=float(ability.mean()))
+    chart = pictures.wright_map(
+        estimate, starts, counts, persons=len(ability), mean=float(ability.mean())
+    )
     axes = new_axes(6.5, 6.5) if ax is None else ax
     largest = float(chart.counts.max())
     axes.barh(
@@ -134,7 +136,7 @@ def contrast_plot(dimensionality: Dimensionality, *, ax: Axes | None = None) -> 
     >>> axes.get_ylabel()
     'loading on the first contrast'
     """
-    chart = contrast_map(dimensionality)
+    chart = pictures.contrast_map(dimensionality)
     axes = new_axes() if ax is None else ax
     axes.axhline(0, color="black", linewidth=0.8)
     ends = ((chart.loading > 0, VERMILLION, VERMILLION), (chart.loading <= 0, BLUE, "white"))
@@ -163,7 +165,7 @@ def _name_points(axes: Axes, names: Sequence[str], points: Sequence[tuple[float,
             axes.annotate(name, point, (6, 3), textcoords="offset points", fontsize="small")
 
 
-def _draw_items(axes: Axes, chart: WrightMap, largest: float) -> None:
+def _draw_items(axes: Axes, chart: pictures.WrightMap, largest: float) -> None:
     """Put items into the bins of their difficulty, side by side: names, dots, or for many bars."""
     highest = int(chart.level.max())
     step = largest * min(DOT_STEP, ITEMS_WIDTH / highest)
@@ -241,7 +243,7 @@ def fit_plot(
             for ends in getattr(cutoffs, statistic).T
         )
         limits = low, high
-    chart = fit_map(estimate, column, statistic, limits)
+    chart = pictures.fit_map(estimate, column, statistic, limits)
     axes = new_axes(6.5, 4.8) if ax is None else ax
     if limits is None:
         axes.axvspan(FIT_LOW, FIT_HIGH, color=GREY, alpha=0.12, linewidth=0)
@@ -417,7 +419,7 @@ def information_plot(estimate: Estimate, *, ax: Axes | None = None) -> Axes:
     right = axes.twinx()
     (error,) = right.plot(curve.ability, curve.se, color=VERMILLION, linewidth=2, linestyle="--")
     right.set_ylabel("standard error in logits", color=VERMILLION)
-    right.set_ylim(0, error_ceiling(curve))
+    right.set_ylim(0, pictures.error_ceiling(curve))
     clean(axes, "What the whole test tells at each ability")
     right.spines["top"].set_visible(False)
     axes.legend(

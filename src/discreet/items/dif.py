@@ -13,7 +13,6 @@ from typing import Any, Unpack, get_args
 
 import numpy as np
 
-from discreet.answers.opening import name_model
 from discreet.answers.responses import Responses
 from discreet.answers.survey import UNWEIGHTED_TEST, refuse_weights
 from discreet.errors import BadUsage, FitWarning
@@ -276,7 +275,7 @@ def run_wald(
     >>> test.z.round(1).tolist()
     [0.2, 0.1, 0.2, -0.1, -0.3]
     """
-    source = load_grouped(responses, groups, name_model(responses, model, reading))
+    source = load_grouped(responses, groups, reading, model)
     split = split_groups(source, groups)
     if items is not None:
         split, source = split.select(items), source.select(items)
@@ -390,7 +389,7 @@ def find_dif(
     if by_step and test != "wald":
         raise BadUsage(f"single steps are compared by test 'wald' only, found {test!r}")
     adjust([], adjustment)
-    source = load_grouped(responses, groups, name_model(responses, model, reading))
+    source = load_grouped(responses, groups, reading, model)
     split = split_groups(source, groups)
     if test == "likelihood-ratio":
         refuse_weights(source.sample, f"the test {test!r}", UNWEIGHTED_TEST)

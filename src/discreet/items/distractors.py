@@ -229,7 +229,7 @@ def _share(took: Any, ability: FloatArray, group: Any) -> Share:
     )
 
 
-# The picture: what stands where. It is drawn by ``output/figures/`` and ``report/svg.py``.
+# The picture: what stands where. It is drawn by ``output/figures/`` and ``report/drawings.py``.
 
 
 @dataclass(frozen=True)

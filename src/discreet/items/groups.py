@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Unpack, get_args
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.opening import load_answers
+from discreet.answers.opening import load_answers, name_model
 from discreet.answers.responses import Responses
 from discreet.answers.survey import DesignTest, SurveyDesign, apply_rao_scott
 from discreet.errors import (
@@ -28,7 +28,7 @@ from discreet.models.calibrate import fit
 from discreet.models.methods import FitRequest
 from discreet.persons.scoring import score
 from discreet.results.estimate import Estimate, two_sided_quantile
-from discreet.tables.reading import ReadingWords
+from discreet.tables.reading import FitWords, ReadingWords
 from discreet.tabular import Tabular, list_field_columns
 from discreet.types import (
     Adjustment,
@@ -126,10 +126,13 @@ def split_groups(responses: Responses, groups: Any) -> Split:
     return Split(names, parts, missing, warnings, number)
 
 
-def load_grouped(responses: Any, groups: Any, words: ReadingWords) -> Responses:
+def load_grouped(
+    responses: Any, groups: Any, words: ReadingWords | FitWords, model: str = "auto"
+) -> Responses:
     """Return answers in memory, with the group column that is asked for."""
     is_column = isinstance(groups, str) and groups not in SCORE_SPLITS
-    return load_answers(responses, words, group=groups if is_column else ())
+    named = name_model(responses, model, words)
+    return load_answers(responses, named, group=groups if is_column else ())
 
 
 def _label_persons(responses: Responses, groups: Any) -> Texts:

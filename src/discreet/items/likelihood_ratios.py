@@ -127,7 +127,7 @@ def run_andersen(
     >>> round(test.statistic, 4), test.degrees
     (0.1681, 4)
     """
-    source = load_grouped(responses, groups, name_model(responses, model, reading))
+    source = load_grouped(responses, groups, reading, model)
     chosen = choose_model(model, source.steps)
     source = source if chosen == RATING_SCALE else leave_unused(source)
     split = split_groups(source, groups)

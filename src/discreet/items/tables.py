@@ -68,7 +68,9 @@ def tabulate_items(
     estimate: Estimate, diagnostics: Diagnostics | None, remarks: list[list[str]] | None = None
 ) -> AnalysisTable:
     """Return every item: difficulty, error, fit and remarks."""
-    columns = _name_scores(estimate, estimate.to_dict())
+    columns = estimate.to_dict()
+    if estimate.has_steps:  # the sum of answers is a score
+        columns = {"score" if name == "right" else name: one for name, one in columns.items()}
     if diagnostics is not None:
         # An older calibration does not have all of them.
         names = (*FIT_COLUMNS, *LIMIT_COLUMNS)
@@ -77,13 +79,6 @@ def tabulate_items(
     if remarks is not None:
         columns["remarks"] = [", ".join(texts) for texts in remarks]
     return AnalysisTable("items", "All items", ABOUT_ITEMS[estimate.has_steps], columns)
-
-
-def _name_scores(estimate: Estimate, columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """Call the sum of answers with steps a score."""
-    if not estimate.has_steps:
-        return columns
-    return {"score" if name == "right" else name: values for name, values in columns.items()}
 
 
 def tabulate_thresholds(estimate: Estimate) -> AnalysisTable | None:
@@ -199,17 +194,8 @@ def tabulate_misfits(persons: AnalysisTable, *, has_steps: bool) -> AnalysisTabl
     if not rows:
         return None
     worst = sorted(rows, key=lambda i: -max(columns["infit_t"][i], columns["outfit_t"][i]))
-    names = (
-        "person",
-        "ability",
-        "se",
-        "score",
-        "answered",
-        "infit",
-        "infit_t",
-        "outfit",
-        "outfit_t",
-    )
+    fit = ("infit", "infit_t", "outfit", "outfit_t")
+    names = ("person", "ability", "se", "score", "answered", *fit)
     listed = worst[:MOST_MISFITS]
     note = f" The {len(listed)} worst of {len(rows):,}." if len(rows) > len(listed) else ""
     return AnalysisTable(

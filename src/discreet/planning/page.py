@@ -28,12 +28,8 @@ from discreet.planning.plan import (
     plannable,
 )
 from discreet.planning.study import Setting
-from discreet.privacy.accounting.spend import (
-    GaussianBound,
-    largest_mu,
-    surest_belief,
-    tail_probability,
-)
+from discreet.privacy.accounting import surest_belief
+from discreet.privacy.accounting.spend import GaussianBound, largest_mu, tail_probability
 from discreet.privacy.mechanisms import mechanisms_for
 from discreet.text import show_chance, show_probability_bound
 

@@ -354,8 +354,6 @@ class Order:
         The mechanism itself; None where it is not one of the library's and was read back.
     choice
         Who chose the mechanism, and why, in words.
-    unit
-        What is protected; None for one person's whole set of answers.
     about
         What the release says about itself: title, version, what it supersedes; an audit's result.
     looked
@@ -366,7 +364,6 @@ class Order:
     calibration: NoiseCalibration
     mechanism: Mechanism | None
     choice: str
-    unit: str | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     looked: bool = False
 
@@ -380,27 +377,49 @@ class Order:
         guarantee = self.calibration.spend.guarantee(
             ledger=ledger, is_private=is_private, conditions=self.calibration.conditions
         )
-        return guarantee if self.unit is None else replace(guarantee, unit=self.unit)
+        unit = KINDS[self.public.kind].unit
+        return guarantee if unit is None else replace(guarantee, unit=unit)
+
+    def describe(self, guarantee: Guarantee) -> dict[str, Any]:
+        """Return the public facts of the release that are known before its noise is drawn."""
+        public, kind = self.public, KINDS[self.public.kind]
+        settings = self.calibration.settings.items()
+        plain = public.to_dict()
+        about_items = {name: plain[name] for name in ("steps", "lowest", "forms", "design")}
+        model = public.model if public.has_steps else "rasch"
+        return {
+            "kind": public.kind,
+            "mechanism": self.name,
+            "choice": self.choice,
+            "chosen_by": public.chooser,
+            "looked": self.looked,
+            "guarantee": guarantee.to_dict(),
+            "settings": {n: str(v) if isinstance(v, Fraction) else v for n, v in settings},
+            "items": plain["items"],
+            kind.cap: public.max_answers,
+            kind.persons: public.persons,
+            "number_fixed": public.is_fixed,
+            **({**about_items, "model": model} if public.kind == "answers" else {}),
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values; the spend is not among them, the ledger has it."""
         mechanism, noise = self.mechanism, self.calibration
-        settings: dict[str, Any] = (
-            asdict(mechanism) if is_dataclass(mechanism) and not isinstance(mechanism, type) else {}
-        )
+        is_plain = is_dataclass(mechanism) and not isinstance(mechanism, type)
+        settings: dict[str, Any] = asdict(mechanism) if is_plain else {}  # type: ignore[call-overload]
         public = self.public.to_dict()
         del public["neighbours"]
         return {
             "kind": self.public.kind,
             "name": self.name,
             "class": type(mechanism).__name__,
-            "mechanism": {name: pack_value(value) for name, value in settings.items()},
+            "mechanism": pack_values(settings),
             **public,
-            "laws": {name: [law.family, str(law.scale)] for name, law in noise.laws.items()},
-            "settings": {name: pack_value(value) for name, value in noise.settings.items()},
+            "laws": pack_laws(noise.laws),
+            "settings": pack_values(noise.settings),
             "conditions": list(noise.conditions),
             "choice": self.choice,
-            "unit": self.unit,
+            "unit": KINDS[self.public.kind].unit,
             "about": dict(self.about),
             "chosen_by": self.public.chooser,
             "looked": self.looked,
@@ -419,33 +438,19 @@ class Order:
         ``make`` turns a mechanism's name, its class's name and its settings into the mechanism:
         :func:`discreet.privacy.mechanisms.remake_mechanism`.
         """
-        settings = {
-            name: freeze_value(unpack_value(value)) for name, value in values["mechanism"].items()
-        }
+        settings = unpack_values(values["mechanism"])
+        settings = {name: freeze_value(value) for name, value in settings.items()}
         public = PUBLIC[values["kind"]].from_dict(
             {**values, "neighbours": spend.neighbours},
             mechanism=values["name"],
             estimator=values.get("estimator", NOISE_AWARE),
             chosen_by=values.get("chosen_by", "steward"),
         )
-        calibration = NoiseCalibration(
-            laws={
-                name: NoiseLaw(family, Fraction(scale))
-                for name, (family, scale) in values["laws"].items()
-            },
-            spend=spend,
-            settings={name: unpack_value(value) for name, value in values["settings"].items()},
-            conditions=tuple(values["conditions"]),
-        )
-        return cls(
-            public=public,
-            calibration=calibration,
-            mechanism=make(values["name"], values["class"], settings),
-            choice=values["choice"],
-            unit=values["unit"],
-            about=values.get("about", {}),
-            looked=values.get("looked", False),
-        )
+        laws, conditions = unpack_laws(values["laws"]), tuple(values["conditions"])
+        calibration = NoiseCalibration(laws, spend, unpack_values(values["settings"]), conditions)
+        mechanism = make(values["name"], values["class"], settings)
+        about, looked = values.get("about", {}), values.get("looked", False)
+        return cls(public, calibration, mechanism, values["choice"], about, looked)
 
     def require_mechanism(self) -> Mechanism:
         """Return the mechanism, or say why it is not there."""
@@ -457,14 +462,30 @@ class Order:
         return self.mechanism
 
 
-def pack_value(value: Any) -> Any:
-    """Return a value as JSON has it; fractions stay exact."""
-    return {"fraction": str(value)} if isinstance(value, Fraction) else value
+def pack_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values as JSON has them; fractions stay exact."""
+    return {
+        name: {"fraction": str(value)} if isinstance(value, Fraction) else value
+        for name, value in values.items()
+    }
 
 
-def unpack_value(value: Any) -> Any:
-    """Return what `pack_value` was given."""
-    return Fraction(value["fraction"]) if isinstance(value, dict) else value
+def unpack_values(packed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `pack_values` was given."""
+    return {
+        name: Fraction(value["fraction"]) if isinstance(value, dict) else value
+        for name, value in packed.items()
+    }
+
+
+def pack_laws(laws: Mapping[str, NoiseLaw]) -> dict[str, list[str]]:
+    """Return family and exact scale of each law, as JSON has them."""
+    return {name: [law.family, str(law.scale)] for name, law in laws.items()}
+
+
+def unpack_laws(packed: Mapping[str, Any]) -> dict[str, NoiseLaw]:
+    """Return what `pack_laws` was given."""
+    return {name: NoiseLaw(family, Fraction(scale)) for name, (family, scale) in packed.items()}
 
 
 def freeze_value(value: Any) -> Any:

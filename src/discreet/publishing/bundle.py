@@ -19,7 +19,6 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cache
 from html import escape
 from math import isfinite
@@ -38,7 +37,14 @@ from discreet.models.noisy.released import count_raised
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.mechanisms import find_mechanism
-from discreet.privacy.protocol import PUBLIC, NoiseLaw, Order, Public, pack_value, unpack_value
+from discreet.privacy.protocol import (
+    PUBLIC,
+    Order,
+    pack_laws,
+    pack_values,
+    unpack_laws,
+    unpack_values,
+)
 from discreet.privacy.wall import Release, reread_release
 from discreet.report.public import write_public_page, write_registry_entry
 from discreet.report.statement import REFERENCE, write_statement
@@ -48,7 +54,7 @@ from discreet.results.thresholds import THRESHOLD_COLUMNS
 from discreet.tabular import brief_repr
 from discreet.text import spreadsheet_cell
 from discreet.types import FloatArray
-from discreet.words import KINDS, find_kind, speak, translate_record
+from discreet.words import find_kind, speak, translate_record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,9 +82,9 @@ def may_show_values(release: Release) -> bool:
 def noisy_bytes(release: Release, estimate: Estimate) -> bytes:
     """Return the archive as it is written."""
     texts = {
-        "laws": {name: [law.family, str(law.scale)] for name, law in release.laws.items()},
+        "laws": pack_laws(release.laws),
         "public": release.public.to_dict(),
-        "settings": {name: pack_value(value) for name, value in release.settings.items()},
+        "settings": pack_values(release.settings),
     }
     arrays: dict[str, np.ndarray[Any, Any]] = {
         name: np.array(json.dumps(values).encode()) for name, values in texts.items()
@@ -169,8 +175,8 @@ def _restore(arrays: Mapping[str, Any], record: Mapping[str, Any]) -> Release:
             estimator=record["estimator"],
             chosen_by=record.get("chosen_by"),
         ),
-        laws={name: NoiseLaw(family, Fraction(scale)) for name, (family, scale) in laws.items()},
-        settings={name: unpack_value(value) for name, value in settings.items()},
+        laws=unpack_laws(laws),
+        settings=unpack_values(settings),
         values={
             name.removeprefix(VALUE): array.astype(np.int64)
             for name, array in arrays.items()
@@ -251,6 +257,16 @@ class Published(Guessable):
         """The estimate in the words of what was released."""
         return self.estimate
 
+    @property
+    def summary(self) -> str:
+        """The mechanism and the promise, in one line."""
+        return f"{self.guarantee.mechanism}: {self.guarantee.summary}"
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the numbers of each item, but for its status, which is the same for all."""
+        columns = self.result.to_dict()
+        return {name: columns[name] for name in find_kind(self.record).columns[:-1]}
+
     def save(
         self, folder: str | PathLike[str], *, force: bool = False, language: str | None = None
     ) -> None:
@@ -309,43 +325,22 @@ def describe_release(release: Release, estimate: Estimate, order: Order) -> dict
         name: {"family": law.family, "scale": str(law.scale), "cells": release.values[name].size}
         for name, law in release.laws.items()
     }
+    # How many released counts the floor of the spectral estimate raised, and of how many.
+    floor = {"floor": count_raised(release)} if estimate.method == "spectral" else {}
     return {
         "schema_version": SCHEMA_VERSION,
-        "kind": order.public.kind,
-        "mechanism": release.mechanism,
-        **describe_choices(order),
+        **order.describe(release.guarantee),
         "estimator": estimate.method,
-        **describe_floor(release, estimate),
-        "guarantee": release.guarantee.to_dict(),
+        **floor,
         "noise": noise,
-        **describe_public(release.public, release.settings),
+        **describe_software(),
     }
 
 
-def describe_choices(order: Order) -> dict[str, Any]:
-    """Say who chose the mechanism and why, and whether the data was looked at."""
-    return {"choice": order.choice, "chosen_by": order.public.chooser, "looked": order.looked}
-
-
-def describe_floor(release: Release, estimate: Estimate) -> dict[str, Any]:
-    """Say how many released counts the floor of the spectral estimate raised, and of how many."""
-    if estimate.method != "spectral":
-        return {}
-    return {"floor": count_raised(release)}
-
-
-def describe_public(public: Public, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Collect the public parameters of a release, which are known before it is made."""
-    return {
-        "settings": {name: _plain(value) for name, value in settings.items()},
-        "items": list(public.items),
-        KINDS[public.kind].cap: public.max_answers,
-        KINDS[public.kind].persons: public.persons,
-        "number_fixed": public.is_fixed,
-        **(_describe_items(public) if public.kind == "answers" else {}),
-        "software": f"discreet {discreet.__version__}",
-        "source_sha256": hash_source(),
-    }
+def describe_software() -> dict[str, str]:
+    """Say what makes a release."""
+    version, source = f"discreet {discreet.__version__}", hash_source()
+    return {"software": version, "source_sha256": source}
 
 
 @cache
@@ -363,21 +358,6 @@ def hash_source() -> str:
 
 #: Files of the library that are written by hand.
 SOURCES = (".py", ".html", ".css", ".js", ".toml", ".json", ".po", ".pot")
-
-
-def _describe_items(public: Public) -> dict[str, Any]:
-    """Say what the release was told about its items besides their names."""
-    return {
-        "steps": list(public.steps),
-        "lowest": public.lowest,
-        "model": public.model if public.has_steps else "rasch",
-        "forms": [list(form) for form in public.forms],
-        "design": public.design,
-    }
-
-
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, Fraction) else value
 
 
 def bundle_files(

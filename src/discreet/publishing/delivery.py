@@ -34,14 +34,21 @@ from discreet.answers.responses import Responses
 from discreet.answers.survey import RAKED, refuse_weights
 from discreet.atomic import StagedFolder, hold_place
 from discreet.counts import PairCounts
-from discreet.errors import LOG, BadResponses, BadUsage, DiscreetError
+from discreet.errors import LOG, BadResponses, BadUsage, DiscreetError, NotAllowed
 from discreet.models.noisy.released import check_estimator, estimate_release
-from discreet.privacy.ledger import AnyLedger, Ledger, as_ledger
+from discreet.privacy.accounting import Neighbours
+from discreet.privacy.accounting.spend import Spend
+from discreet.privacy.ledger import AnyLedger, Ledger, LedgerSafe, as_ledger
 from discreet.privacy.ledger.balance import History, LedgerEntry
 from discreet.privacy.ledger.file import believe, check_reservation
-from discreet.privacy.ledger.policy import Approver
-from discreet.privacy.ledger.request import Request
-from discreet.privacy.mechanisms import choose_mechanism, describe_choice, remake_mechanism
+from discreet.privacy.ledger.request import Asked, Request, make_request
+from discreet.privacy.mechanisms import (
+    MECHANISMS,
+    choose_mechanism,
+    describe_choice,
+    make_order,
+    remake_mechanism,
+)
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.protocol import Order, Public, settle_persons
 from discreet.privacy.wall import (
@@ -58,7 +65,7 @@ from discreet.publishing.bundle import (
     bundle_files,
     describe_release,
 )
-from discreet.publishing.spec import ReleaseSpec, check_spec, restrict_reading
+from discreet.publishing.spec import ReleaseSpec, restrict_reading
 from discreet.resources import Progress, Resources
 from discreet.results.ranks import PAIRED_ITEMS
 from discreet.tables.columns import refuse_misspelt
@@ -192,105 +199,68 @@ class DeliveryTerms:
     request: Request | None = None
     reservation: str | None = None
 
-    @property
-    def book(self) -> Ledger | None:
-        """The ledger, opened."""
-        return None if self.ledger is None else as_ledger(self.ledger)
-
 
 @dataclass(frozen=True)
 class Delivery:
-    """One release on its way; the wall keeps its values safe with it.
-
-    Attributes
-    ----------
-    order
-        What was asked for.
-    book
-        The ledger, which keeps the values; ``None`` where there is none.
-    staged_folder
-        Where the bundle shall appear; ``None`` where the caller saves it.
-    charge
-        What the ledger is charged with; ``None`` where that was done before.
-    """
+    """One release on its way: what was asked for, and the safe that keeps its values."""
 
     order: Order
-    book: Ledger | None
-    staged_folder: StagedFolder | None
-    reservation: str
-    charge: Mapping[str, Any] | None
-
-    @property
-    def ledger(self) -> str | None:
-        """The id of the ledger, for the guarantee."""
-        return None if self.book is None else self.book.id
-
-    def prepare(self, size: int) -> None:
-        """Make sure of room for the values, here and in the bundle, then charge the ledger."""
-        if self.staged_folder is not None:
-            steps = sum(self.order.public.steps)
-            self.staged_folder.make_room(size + 16 * steps**2 * (steps <= COVARIANCE_ITEMS))
-        if self.book is None:
-            return
-        self.book.make_room(size)
-        if self.charge is not None:
-            self.book.reserve(**self.charge, reservation=self.reservation)
-            LOG.info("release: charged to the ledger")
-
-    def keep(self, parts: Sequence[bytes]) -> bytes | None:
-        """Commit the values, and return those that count; None without a ledger."""
-        return None if self.book is None else self.book.store(self.reservation, parts)
+    safe: LedgerSafe
 
     def draw(self, data: Contributions, noise: Noise) -> Published:
         """Draw the noise of a release that is paid for, or will be just before, and deliver it."""
-        order = self.order
+        order, book = self.order, self.safe.book
+        ledger = None if book is None else book.id
         released = release_statistics(
             data,
             mechanism=order.require_mechanism(),
             public=order.public,
             calibration=order.calibration,
-            guarantee=order.promise(ledger=self.ledger, is_private=noise.is_private),
+            guarantee=order.promise(ledger=ledger, is_private=noise.is_private),
             noise=noise,
-            safe=self,
+            safe=self.safe,
         )
         return self.deliver(released)
 
     def deliver(self, released: Release) -> Published:
         """Estimate, write the bundle where there is a place for it, and call it finished."""
-        estimate = estimate_release(released, estimator=self.order.public.estimator)
+        safe, public = self.safe, self.order.public
+        estimate = estimate_release(released, estimator=public.estimator)
         record = describe_release(released, estimate, self.order)
         record |= {**self.order.about, "account": None, "charge": None}
-        if self.book is not None:
-            record |= self.book.describe_charge(self.reservation)
-        if self.staged_folder is not None:
-            self.staged_folder.fill(bundle_files(estimate, record, released))
+        if safe.book is not None:
+            record |= safe.book.describe_charge(safe.reservation)
+        if safe.folder is not None:
+            safe.folder.fill(bundle_files(estimate, record, released))
         stored = None
-        if self.book is not None:
-            self.book.complete(self.reservation, keep_values=self.staged_folder is None)
-            stored = None if self.staged_folder is not None else (self.book, self.reservation)
+        if safe.book is not None:
+            safe.book.complete(safe.reservation, keep_values=safe.folder is None)
+            stored = None if safe.folder is not None else (safe.book, safe.reservation)
         LOG.info("release: estimated and delivered")
-        published_kind = PUBLISHED[self.order.public.kind]
-        return published_kind(estimate, released.guarantee, record, noisy=released, stored=stored)
+        return PUBLISHED[public.kind](estimate, released.guarantee, record, released, stored)
 
 
 def release_spec(source: DataSource, spec: ReleaseSpec, terms: DeliveryTerms) -> Published:
     """Do every step between what was asked for and a result, in the only order that is safe."""
     if terms.reservation is not None:
         check_reservation(terms.reservation)
-    book, kind = terms.book, spec.public.kind
+    book = None if terms.ledger is None else as_ledger(terms.ledger)
     about = {**spec.identity.describe(), **check_allowed(spec, book, terms.request)}
-    words = cast(ListedWords, spec.reading)
-    with OPENERS[kind](source, words, spec.public) as data:
+    words, looked = cast(ListedWords, spec.reading), spec.identity.looked
+    with OPENERS[spec.public.kind](source, words, spec.public) as data:
         public = settle_persons(data, spec.public)
-        order = make_order(spec, public, terms.noise, about)
+        order = make_order(public, spec.budget, terms.noise.source, about, looked=looked)
         spec.identity.check_audit(order.name)
-        if order.public.persons == 0:
+        if public.persons == 0:
             raise BadResponses("there is nobody in the data, so there is nothing to release")
-        check_estimator(order.name, order.public.estimator)
+        check_estimator(order.name, public.estimator)
         check_noise(order.calibration)
         check_answers(data, order.public, order.require_mechanism())
-        _warn_if_weak(order)
-        _log_order(order)
+        spend = order.calibration.spend
+        _warn_if_weak(spend, public.persons)
+        # Public values only, the same whatever the answers are.
+        facts = order.name, spend.epsilon, spend.delta, len(public.items)
+        LOG.info("release: %s, epsilon %g, delta %g, %d listed items", *facts)
         charge = None if book is None else _describe_charge(data, order, book, terms, spec)
         with open_delivery(order, book, terms, charge) as delivery:
             return delivery.draw(data, terms.noise)
@@ -305,36 +275,42 @@ def check_allowed(
     """
     approvers = [] if book is None else book.check_release(request)
     check_spec(spec, book)
-    return {} if request is None else {"approval": _describe_approval(request, approvers)}
+    if request is None:
+        return {}
+    names = [approver.describe() for approver in approvers]
+    approval = {"request": request.body["nonce"], "sha256": request.digest, "approvers": names}
+    return {"approval": approval}
 
 
-def _describe_approval(request: Request, approvers: Sequence[Approver]) -> dict[str, Any]:
-    return {
-        "request": request.body["nonce"],
-        "sha256": request.digest,
-        "approvers": [approver.describe() for approver in approvers],
-    }
+def check_spec(spec: ReleaseSpec, book: Ledger | None) -> None:
+    """Refuse what the ledger does not allow, whatever the answers are."""
+    policy, public, budget = None if book is None else book.policy, spec.public, spec.budget
+    is_needed = policy is not None and policy.needs_persons
+    is_hidden = budget.neighbours is Neighbours.ADD_REMOVE
+    if is_hidden and public.persons is not None and not is_needed:
+        word = KINDS[public.kind].persons
+        raise BadUsage(
+            f"{word} are named for replace-one only: under add-remove their number is not "
+            f"published. Leave {word} out"
+        )
+    if book is None:
+        return
+    chosen, _ = choose_mechanism(public)
+    entry = None if policy is None or policy.mechanisms is None else MECHANISMS.get(chosen.name)
+    if entry is not None and type(entry()) is not type(chosen):
+        raise NotAllowed(
+            f"the ledger's policy allows the library's own mechanisms, and this {chosen.name!r} "
+            f"is another, {type(chosen).__name__}"
+        )
+    asked = budget.epsilon, budget.delta, str(budget.neighbours), chosen.name, public.persons
+    book.check_asked(Asked(*asked), spec.identity.population)
 
 
-def _log_order(order: Order) -> None:
-    """Say what is released; public values only, the same whatever the answers are."""
-    spend, items = order.calibration.spend, len(order.public.items)
-    public_values = order.name, spend.epsilon, spend.delta, items
-    LOG.info("release: %s, epsilon %g, delta %g, %d listed items", *public_values)
-
-
-def make_order(spec: ReleaseSpec, public: Public, noise: Noise, about: Mapping[str, Any]) -> Order:
-    """Settle everything that is public, the number of persons included: mechanism and noise."""
-    chosen, choice = choose_mechanism(public)
-    return Order(
-        public=replace(public, mechanism=chosen.name, chosen_by=public.chooser),
-        calibration=chosen.calibrate(public, spec.budget, noise.source),
-        mechanism=chosen,
-        choice=choice,
-        unit=KINDS[public.kind].unit,
-        about=about,
-        looked=spec.identity.looked,
-    )
+def propose_spec(spec: ReleaseSpec, ledger: AnyLedger) -> Request:
+    """Return the request for a specification, unless the ledger does not allow it."""
+    book = as_ledger(ledger)
+    check_spec(spec, book)
+    return make_request("release", book.id, {**spec.to_dict(), "ledger_file": str(book.path)})
 
 
 def _describe_charge(
@@ -355,19 +331,18 @@ def _describe_charge(
     }
 
 
-def _warn_if_weak(order: Order) -> None:
+def _warn_if_weak(spend: Spend, persons: int | None) -> None:
     """Warn about parameters that promise little; public values only."""
-    budget, public = order.calibration.spend, order.public
-    if budget.epsilon > LARGE_EPSILON:
+    if spend.epsilon > LARGE_EPSILON:
         warnings.warn(
-            f"epsilon {budget.epsilon:g} is above {LARGE_EPSILON:g}: the guarantee permits a "
+            f"epsilon {spend.epsilon:g} is above {LARGE_EPSILON:g}: the guarantee permits a "
             "near-certain conclusion about a person; consider a smaller epsilon",
             stacklevel=4,
         )
-    if public.persons is not None and budget.delta * public.persons > 1:
+    if persons is not None and spend.delta * persons > 1:
         warnings.warn(
-            f"delta {budget.delta:g} is above 1 / {public.persons} persons: it would permit "
-            "publishing somebody's answers outright; use a delta well below that",
+            f"delta {spend.delta:g} is above 1 / {persons} persons: it would permit publishing "
+            "somebody's answers outright; use a delta well below that",
             stacklevel=4,
         )
 
@@ -377,18 +352,18 @@ def open_delivery(
     order: Order, book: Ledger | None, terms: DeliveryTerms, charge: Mapping[str, Any] | None = None
 ) -> Iterator[Delivery]:
     """Hold everything that a release needs, and explain whatever stops it once it is paid for."""
-    name = terms.reservation or Ledger.name_reservation()
+    name, steps = terms.reservation or Ledger.name_reservation(), sum(order.public.steps)
     with ExitStack() as stack:
-        staged_folders: list[StagedFolder] = []
+        folders: list[StagedFolder] = []
         if book is not None:
-            stack.enter_context(_explaining(book, name, staged_folders))
+            stack.enter_context(_explaining(book, name, folders))
         if terms.out is not None:
-            room = BUNDLE_BYTES + ITEM_BYTES * sum(order.public.steps)
+            room = BUNDLE_BYTES + ITEM_BYTES * steps + 4 * len(json.dumps(order.to_dict()))
             room += PAIR_BYTES * min(len(order.public.items), PAIRED_ITEMS) ** 2
-            room += 4 * len(json.dumps(order.to_dict()))
-            place = hold_place(terms.out, force=terms.force, room=room)
-            staged_folders.append(stack.enter_context(place))
-        yield Delivery(order, book, staged_folders[0] if staged_folders else None, name, charge)
+            folders.append(stack.enter_context(hold_place(terms.out, force=terms.force, room=room)))
+        covariance = 16 * steps**2 * (steps <= COVARIANCE_ITEMS)
+        safe = LedgerSafe(book, folders[0] if folders else None, covariance, name, charge)
+        yield Delivery(order, safe)
 
 
 @contextmanager

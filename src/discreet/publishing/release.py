@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any, Unpack, cast
+from typing import Any, TypedDict, Unpack, cast
 
 from discreet.answers.judges import Comparisons
 from discreet.answers.protocol import Answers
@@ -20,22 +20,18 @@ from discreet.counts import PairCounts
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.ledger import EVERYONE, AnyLedger, Ledger
-from discreet.privacy.ledger.balance import History, LedgerEntry
+from discreet.privacy.ledger.balance import LedgerEntry
 from discreet.privacy.ledger.request import Request
+from discreet.privacy.mechanisms import make_order
 from discreet.privacy.mechanisms.base import CompleteMechanism
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.protocol import Order
-from discreet.publishing.bundle import (
-    Published,
-    PublishedRanking,
-    describe_choices,
-    describe_public,
-)
+from discreet.publishing.bundle import Published, PublishedRanking, describe_software
 from discreet.publishing.delivery import (
     DataSource,
     DeliveryTerms,
     check_allowed,
-    make_order,
+    propose_spec,
     release_spec,
 )
 from discreet.publishing.identity import About
@@ -46,7 +42,6 @@ from discreet.publishing.spec import (
     Words,
     make_budget,
     make_spec,
-    propose_spec,
     read_request,
 )
 from discreet.tables.reading import ListedWords
@@ -277,6 +272,25 @@ def release_comparisons(
     return cast(PublishedRanking, release_spec(DataSource(data), spec, terms))
 
 
+class ProposedWords(TypedDict, total=False):
+    """The keywords of a proposal: those of a release, and how its file will be read."""
+
+    lowest: int
+    forms: Forms | None
+    design: Design
+    model: Model
+    max_answers: int | None
+    persons: int | None
+    mechanism: AnswerMechanism | ComparisonMechanism
+    estimator: Estimator
+    population: str
+    about: About
+    audit: str | PathLike[str] | None
+    looked: bool
+    kind: str
+    reading: Words | None
+
+
 def propose(
     budget: Budget | None = None,
     *,
@@ -285,20 +299,7 @@ def propose(
     epsilon: float | None = None,
     delta: float | None = None,
     neighbours: Relation | None = None,
-    lowest: int = 0,
-    forms: Forms | None = None,
-    design: Design = "unknown",
-    model: Model = "auto",
-    max_answers: int | None = None,
-    persons: int | None = None,
-    mechanism: AnswerMechanism | ComparisonMechanism = "auto",
-    estimator: Estimator = "noise-aware",
-    population: str = EVERYONE,
-    about: About = None,
-    audit: str | PathLike[str] | None = None,
-    looked: bool = False,
-    kind: str = "answers",
-    reading: Words | None = None,
+    **words: Unpack[ProposedWords],
 ) -> Request:
     """Write down a release that others shall approve; no data is touched.
 
@@ -337,24 +338,7 @@ def propose(
     ('0.5', 'pairs')
     >>> folder.cleanup()
     """
-    spec = make_spec(
-        make_budget(budget, epsilon, delta, neighbours),
-        kind=kind,
-        items=items,
-        lowest=lowest,
-        forms=forms,
-        design=design,
-        model=model,
-        max_answers=max_answers,
-        persons=persons,
-        mechanism=mechanism,
-        estimator=estimator,
-        population=population,
-        about=about,
-        audit=audit,
-        looked=looked,
-        reading=reading,
-    )
+    spec = make_spec(make_budget(budget, epsilon, delta, neighbours), items=items, **words)
     return propose_spec(spec, ledger)
 
 
@@ -448,39 +432,20 @@ def preview_release(spec: ReleaseSpec, book: Ledger | None, people: int) -> Prev
         raise BadUsage("a preview says what will be spent, so it needs the ledger")
     check_allowed(spec, book)
     is_counted = spec.budget.neighbours is Neighbours.REPLACE_ONE
-    public = replace(spec.public, persons=people if is_counted else None)
-    order = make_order(spec, public, ExactNoise(), spec.identity.describe())
-    history, population = book.history(), spec.identity.population
+    public, identity = replace(spec.public, persons=people if is_counted else None), spec.identity
+    source, about, population = ExactNoise().source, identity.describe(), identity.population
+    order = make_order(public, spec.budget, source, about, looked=identity.looked)
+    history, spend = book.history(), order.calibration.spend
     # The fingerprint of the answers is nobody's yet, so only the limit and the relation count.
-    history.check(order.calibration.spend, "", None, population)
-    after = _charge(history, order, population)
-    return Preview(order, _describe(order, book, after), after.left(population)[0])
-
-
-def _charge(history: History, order: Order, population: str) -> History:
-    """Return the history as it would be after the release."""
-    entry = LedgerEntry(
-        number=len(history.entries) + 1,
-        reservation="",
-        population=population,
-        description="",
-        spend=order.calibration.spend,
-        reserved_at="",
-        fingerprint="",
-    )
-    return replace(history, entries=(*history.entries, entry))
-
-
-def _describe(order: Order, book: Ledger, after: History) -> dict[str, Any]:
-    public = order.public
-    counted = public.persons is not None and not public.is_fixed
-    return {
-        "kind": public.kind,
-        "mechanism": order.name,
-        **describe_choices(order),
-        "guarantee": order.promise(ledger=book.id, is_private=True).to_dict(),
-        **describe_public(public, order.calibration.settings),
-        **({KINDS[public.kind].persons: COUNTED} if counted else {}),
-        **order.about,
-        "account": after.describe_account(after.entries[-1]),
+    history.check(spend, "", None, population)
+    entry = LedgerEntry(len(history.entries) + 1, "", population, "", spend, "", "")
+    after = replace(history, entries=(*history.entries, entry))
+    is_unknown = is_counted and not public.is_fixed
+    record = {
+        **order.describe(order.promise(ledger=book.id, is_private=True)),
+        **describe_software(),
+        **({KINDS[public.kind].persons: COUNTED} if is_unknown else {}),
+        **about,
+        "account": after.describe_account(entry),
     }
+    return Preview(order, record, after.left(population)[0])

@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from operator import index
 from os import PathLike
 from pathlib import Path
@@ -18,25 +17,31 @@ from typing import Any, cast, get_args
 
 from discreet.answers.judges import read_comparisons
 from discreet.answers.survey import RAKED
-from discreet.errors import BadUsage, NotAllowed
+from discreet.errors import BadUsage
 from discreet.hints import check_choice_name
 from discreet.models.noisy.released import check_estimator
 from discreet.names import name_id
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.ledger import EVERYONE, AnyLedger, Ledger, as_ledger
 from discreet.privacy.ledger.request import (
-    Asked,
     Request,
+    RightAnswers,
     as_request,
-    make_request,
     pack,
     unpack,
     write_decimal,
 )
-from discreet.privacy.mechanisms import MECHANISMS, check_mechanism, choose_mechanism
-from discreet.privacy.mechanisms.base import CompleteMechanism
+from discreet.privacy.mechanisms import check_mechanism, choose_mechanism
 from discreet.privacy.protocol import NOISE_AWARE, PUBLIC, Mechanism, Public
-from discreet.publishing.identity import About, Identity, make_identity, read_audit, read_word_file
+from discreet.publishing.identity import (
+    About,
+    Identity,
+    make_identity,
+    read_audit,
+    read_word_file,
+    refuse_unknown,
+)
+from discreet.schema import read_as
 from discreet.tables.columns import RATED
 from discreet.tables.lists import Key, make_key, read_form_list, read_items, read_list
 from discreet.tables.reading import DESIGN_WORDS, READING_DEFAULTS, Reading
@@ -52,6 +57,13 @@ Items = ItemList | PathLike[str]
 Forms = Mapping[str, Sequence[str]] | Sequence[Sequence[str]] | PathLike[str]
 #: Keywords of a reader.
 Words = Mapping[str, Any]
+
+
+#: Keywords of a specification that stand in a request as they are.
+REQUESTED = (
+    *("kind", "lowest", "forms", "design", "model", "max_answers", "persons", "mechanism"),
+    *("population", "estimator", "looked"),
+)
 
 
 @dataclass(frozen=True)
@@ -89,31 +101,24 @@ class ReleaseSpec:
             raise BadUsage(
                 "a request names its mechanism; one with settings of its own cannot be asked"
             )
-        chosen, _ = choose_mechanism(self.public)
-        public = replace(self.public, mechanism=chosen.name, chosen_by=self.public.chooser)
-        return replace(self, public=public)
+        name, chooser = choose_mechanism(self.public)[0].name, self.public.chooser
+        return replace(self, public=replace(self.public, mechanism=name, chosen_by=chooser))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values without floating-point numbers: what a request signs."""
-        named = self.name_mechanism()
-        if self.public.roster:
+        public, identity = self.name_mechanism().public, self.identity
+        if public.roster:
             raise BadUsage("a request names the number of persons, found a list of ids")
-        public, identity = named.public, self.identity
         about = {"identity": identity.to_dict(), "audit": identity.audit}
+        plain = public.to_dict()
+        del plain["is_fixed"]
         return {
+            **plain,
             "kind": public.kind,
-            "items": list(public.items),
-            "steps": list(public.steps),
-            "lowest": public.lowest,
-            "forms": [list(form) for form in public.forms],
-            "design": public.design,
             "model": public.model if public.has_steps else "rasch",
             "reading": _pack_reading(public, self.reading),
-            "max_answers": public.max_answers,
-            "persons": public.persons,
             "epsilon": write_decimal(self.budget.epsilon),
             "delta": write_decimal(self.budget.delta),
-            "neighbours": str(self.budget.neighbours),
             "mechanism": public.mechanism,
             "population": identity.population,
             "about": pack({name: part for name, part in about.items() if part}),
@@ -131,13 +136,8 @@ class ReleaseSpec:
         about = unpack(values["about"])
         spec = make_spec(
             Budget(float(values["epsilon"]), float(values["delta"]), values["neighbours"]),
-            kind=values["kind"],
             items=dict(zip(items, steps, strict=True)),
-            **{name: values[name] for name in ("lowest", "forms", "design", "model")},
-            **{name: values[name] for name in ("max_answers", "persons", "mechanism")},
-            estimator=values.get("estimator", NOISE_AWARE),
-            population=values["population"],
-            looked=values.get("looked", False),
+            **{name: values[name] for name in REQUESTED if name in values},
             about=about.get("identity"),
             reading=_unpack_reading(values["kind"], values["reading"]),
         )
@@ -239,19 +239,13 @@ def _read_spec_file(path: Path, kind: str) -> dict[str, Any]:
     words = read_word_file(path)
     own_names = {"max_answers": KINDS[kind].cap, "persons": KINDS[kind].persons}
     names = [own_names.get(name, name) for name in (*SPEC_NAMES, *BUDGET_NAMES)]
-    for name in words:
-        if name not in names:
-            alike = get_close_matches(str(name), names, 1)
-            hint = f"did you mean {alike[0]}?" if alike else f"known are {', '.join(names)}"
-            raise BadUsage(f"{path}: a release has no {name!r}; {hint}")
-    files = {
-        name: path.parent / words[name]
-        for name in ("items", "forms", "audit", "about")
-        if isinstance(words.get(name), str)
-    }
-    about = words.get("about")
-    texts = {"about": make_identity(about, folder=path.parent)} if isinstance(about, dict) else {}
-    return {**words, **files, **texts}
+    refuse_unknown(words, names, f"{path}: ")
+    for name in ("items", "forms", "audit", "about"):
+        if isinstance(words.get(name), str):
+            words[name] = path.parent / words[name]
+    if isinstance(words.get("about"), dict):
+        words["about"] = make_identity(words["about"], folder=path.parent)
+    return words
 
 
 SPEC_NAMES = tuple(
@@ -259,27 +253,6 @@ SPEC_NAMES = tuple(
 )
 #: What a specification file may say.
 BUDGET_NAMES = ("epsilon", "delta", "neighbours")
-
-
-def check_spec(spec: ReleaseSpec, book: Ledger | None) -> None:
-    """Refuse what the ledger does not allow, whatever the answers are."""
-    policy = None if book is None else book.policy
-    _check_published_number(spec, is_needed=policy is not None and policy.needs_persons)
-    if book is None:
-        return
-    chosen, _ = choose_mechanism(spec.public)
-    if policy is not None and policy.mechanisms is not None:
-        _check_own(chosen)
-    budget = spec.budget
-    asked = budget.epsilon, budget.delta, str(budget.neighbours), chosen.name, spec.public.persons
-    book.check_asked(Asked(*asked), spec.identity.population)
-
-
-def propose_spec(spec: ReleaseSpec, ledger: AnyLedger) -> Request:
-    """Return the request for a specification, unless the ledger does not allow it."""
-    book = as_ledger(ledger)
-    check_spec(spec, book)
-    return make_request("release", book.id, {**spec.to_dict(), "ledger_file": str(book.path)})
 
 
 def read_request(
@@ -297,27 +270,6 @@ def read_request(
         )
     book = as_ledger(proposal.body["ledger_file"] if ledger is None else ledger)
     return ReleaseSpec.from_dict(proposal.body), book, proposal
-
-
-def _check_published_number(spec: ReleaseSpec, *, is_needed: bool) -> None:
-    """Refuse a number of persons that would not be published, unless a policy needs it."""
-    is_hidden = spec.budget.neighbours is Neighbours.ADD_REMOVE
-    if is_hidden and spec.public.persons is not None and not is_needed:
-        word = KINDS[spec.public.kind].persons
-        raise BadUsage(
-            f"{word} are named for replace-one only: under add-remove their number is not "
-            f"published. Leave {word} out"
-        )
-
-
-def _check_own(mechanism: CompleteMechanism) -> None:
-    """Refuse a mechanism of somebody else's making that has the name of one of the library's."""
-    entry = MECHANISMS.get(mechanism.name)
-    if entry is not None and type(entry()) is not type(mechanism):
-        raise NotAllowed(
-            f"the ledger's policy allows the library's own mechanisms, and this {mechanism.name!r} "
-            f"is another, {type(mechanism).__name__}"
-        )
 
 
 def _list_items(items: Any, kind: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
@@ -439,7 +391,11 @@ def _pack_reading(public: Public, words: Words) -> dict[str, Any]:
     """Return the keywords as they stand in a request."""
     kind = public.kind
     _check_names(kind, words)
-    keywords = {name: value for name, value in words.items() if not _is_default(kind, name, value)}
+    keywords = {
+        name: value
+        for name, value in words.items()
+        if value not in (None, "", [], {}, (), _DEFAULTS[kind][name])
+    }
     if kind == "answers":
         reading = restrict_reading(public, Reading(**keywords))
         keywords |= {"missing": reading.codes} if "missing" in keywords else {}
@@ -449,27 +405,15 @@ def _pack_reading(public: Public, words: Words) -> dict[str, Any]:
 
 def _unpack_reading(kind: str, packed: Words) -> dict[str, Any]:
     """Return the keywords of a request, for the reader of its kind."""
-    words = unpack(packed)
+    words = dict(unpack(packed))
     _check_names(kind, words)
-    if "key" in words:
-        words["key"] = _read_key(words["key"])
-    return dict(words)
+    if "key" in words:  # words come back as the tuples that they were
+        key = read_as(RightAnswers, words["key"], "the key")
+        words["key"] = Key(dict(key.by_item), key.in_order)
+    return words
 
 
 def _check_names(kind: str, words: Words) -> None:
     for name in words:
         if name not in _DEFAULTS[kind]:
             raise BadUsage(f"a request for {kind} does not say how they are read with {name!r}")
-
-
-def _is_default(kind: str, name: str, value: Any) -> bool:
-    return value is None or value == _DEFAULTS[kind][name] or (value in ("", [], {}, ()))
-
-
-def _read_key(packed: Any) -> Key:
-    """Return a key that a request holds; words come back as the tuples that they were."""
-    try:
-        by_item = {str(item): tuple(map(str, words)) for item, words in packed["by_item"].items()}
-        return Key(by_item, tuple(tuple(map(str, words)) for words in packed["in_order"]))
-    except (AttributeError, KeyError, TypeError):
-        raise BadUsage("the request holds no key of right answers") from None

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -57,7 +57,7 @@ from discreet.schema import (
 )
 from discreet.text import spreadsheet_cell
 from discreet.types import Chooser, Design, Estimator, NamedModel
-from discreet.words import KINDS, ReleaseKind, find_kind
+from discreet.words import KINDS, find_kind
 
 
 def verify(folder: str | PathLike[str]) -> None:
@@ -318,18 +318,16 @@ def _read(folder: Path) -> tuple[Estimate, dict[str, Any], Release | None]:
     record = _read_record(folder)
     with _damage(folder):
         _check_files(folder, record)
-        _check_values(PRIVACY_FILE, record, _fields(find_kind(record)))
-        if record["schema_version"] > 1:
-            _check_values(PRIVACY_FILE, {**LEFT_OUT, **record}, ABOUT)
-        if record["schema_version"] > 1 and find_kind(record) is KINDS["answers"]:
-            _check_values(PRIVACY_FILE, record, STEPS)
-        if record["schema_version"] > 2:
+        version, kind = record["schema_version"], find_kind(record)
+        _check_values(PRIVACY_FILE, record, FACTS | {kind.cap: Count, kind.persons: Count | None})
+        if version > 1:
+            about = ABOUT if kind is KINDS["comparisons"] else ABOUT | STEPS
+            _check_values(PRIVACY_FILE, {**LEFT_OUT, **record}, about)
+        if version > 2:
             _check_values(PRIVACY_FILE, record, CHOICES)
         if record["estimator"] == "spectral":
-            _check_values(PRIVACY_FILE, record, FLOOR)
-        promised = record["guarantee"]
-        if record["schema_version"] == 1:
-            promised = {"tail": None, **promised}
+            _check_values(PRIVACY_FILE, record, {"floor": Floor})
+        promised = record["guarantee"] if version > 1 else {"tail": None, **record["guarantee"]}
         _check_values("its guarantee", promised, GUARANTEE)
         estimate = _read_table(folder, record)
         if NOISY_FILE not in record.get("files", ()):
@@ -337,7 +335,7 @@ def _read(folder: Path) -> tuple[Estimate, dict[str, Any], Release | None]:
         content = (folder / NOISY_FILE).read_bytes()
         noisy, estimate = read_noisy(content, record, estimate)
         if record["estimator"] == "spectral" and record["floor"] != count_raised(noisy):
-            raise _Damage(f"{PRIVACY_FILE} has a floor that does not fit {NOISY_FILE}")
+            raise ValueError(f"{PRIVACY_FILE} has a floor that does not fit {NOISY_FILE}")
         return estimate, record, noisy
 
 
@@ -350,9 +348,11 @@ def _read_record(folder: Path) -> dict[str, Any]:
     with _damage(folder):
         record = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(record, dict):
-            raise _Damage(f"{PRIVACY_FILE} holds no record")
+            raise ValueError(f"{PRIVACY_FILE} holds no record")
         if record.get("kind", "answers") not in [*KINDS]:
-            raise _Damage(f"{PRIVACY_FILE} has the kind {record['kind']!r}, which no release has")
+            raise ValueError(
+                f"{PRIVACY_FILE} has the kind {record['kind']!r}, which no release has"
+            )
     version = record.get("schema_version")
     if version not in range(1, SCHEMA_VERSION + 1):
         raise BadUsage(
@@ -365,20 +365,14 @@ def _read_record(folder: Path) -> dict[str, Any]:
 FETCH = "Fetch the bundle again from where it was published."
 
 
-class _Damage(ValueError):
-    """What is wrong, in words for the one line that the user reads."""
-
-
 @contextmanager
 def _damage(folder: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
         problem = f"{Path(error.filename).name} is missing"
-    except _Damage as error:
-        problem = str(error)
     except (OSError, ValueError, RecursionError, csv.Error) as error:
-        problem = f"{error}"
+        problem = str(error)
     else:
         return
     raise BadResponses(f"{folder} is not a whole release bundle: {problem}. {FETCH}")
@@ -389,19 +383,19 @@ def _check_files(folder: Path, record: Mapping[str, Any]) -> None:
         return
     files = record.get("files")
     if not isinstance(files, dict) or find_kind(record).table not in files:
-        raise _Damage(f"{PRIVACY_FILE} does not say what its files hash to")
+        raise ValueError(f"{PRIVACY_FILE} does not say what its files hash to")
     if record.get("record_sha256") != hash_record(record):
-        raise _Damage(f"{PRIVACY_FILE} was changed")
+        raise ValueError(f"{PRIVACY_FILE} was changed")
     for name, expected in files.items():
         if Path(name).name != name:
-            raise _Damage(f"{PRIVACY_FILE} names a file elsewhere, {name!r}")
+            raise ValueError(f"{PRIVACY_FILE} names a file elsewhere, {name!r}")
         if hashlib.sha256((folder / name).read_bytes()).hexdigest() != expected:
-            raise _Damage(f"{name} was changed")
+            raise ValueError(f"{name} was changed")
 
 
 Names = Annotated[tuple[str, ...], AtLeast(2), Distinct()]
 #: Fields of a record and their types.
-Kinds = Mapping[str, Any]
+Kinds = dict[str, Any]
 
 GUARANTEE: Kinds = {
     "epsilon": Positive,
@@ -409,29 +403,20 @@ GUARANTEE: Kinds = {
     "rho": NonNegative | None,
     "tail": Proportion | None,
     "neighbours": Neighbours,
-    "mechanism": str,
-    "unit": str,
+    **dict.fromkeys(("mechanism", "unit", "noise", "ledger_note"), str),
     "ledger": str | None,
     "is_private": bool,
     "conditions": tuple[str, ...],
-    "noise": str,
-    "ledger_note": str,
 }
 
 
-def _fields(kind: ReleaseKind) -> Kinds:
-    return {
-        "mechanism": str,
-        "choice": str,
-        "estimator": Estimator,
-        "guarantee": Mapping[str, Any],
-        "noise": Mapping[str, Any],
-        "settings": Mapping[str, Any],
-        "items": Names,
-        kind.cap: Count,
-        kind.persons: Count | None,
-        "software": str,
-    }
+#: What every record says, besides the cap and the number of persons.
+FACTS: Kinds = {
+    **dict.fromkeys(("mechanism", "choice", "software"), str),
+    **dict.fromkeys(("guarantee", "noise", "settings"), Mapping[str, Any]),
+    "estimator": Estimator,
+    "items": Names,
+}
 
 
 @dataclass(frozen=True)
@@ -446,20 +431,12 @@ class Account:
 
 
 @dataclass(frozen=True)
-class ApproverName:
-    """An approver, by name and key."""
-
-    name: str
-    key: str
-
-
-@dataclass(frozen=True)
 class Approval:
     """What a record says of the request that was approved."""
 
     request: str
     sha256: str
-    approvers: tuple[ApproverName, ...]
+    approvers: tuple[Mapping[Literal["name", "key"], str], ...]
 
 
 @dataclass(frozen=True)
@@ -472,10 +449,6 @@ class Floor:
     def find_contradiction(self) -> str:
         """Return what does not belong together; empty if everything does."""
         return "more counts were raised than released" if self.raised > self.counts else ""
-
-
-#: What the record of a spectral estimate says besides.
-FLOOR: Kinds = {"floor": Floor}
 
 
 #: What a record says about its release, besides the promise.
@@ -515,12 +488,12 @@ STEPS: Kinds = {
 def _check_values(source: str, values: Mapping[str, Any], kinds: Kinds) -> None:
     for name, kind in kinds.items():
         if name not in values:
-            raise _Damage(f"{source} lacks {name!r}")
+            raise ValueError(f"{source} lacks {name!r}")
         try:
             read_as(kind, values[name], name, parts=NAMES)
         except SchemaError as error:
             text = show_value(values[name])
-            raise _Damage(
+            raise ValueError(
                 f"{source} has the {name} {text}, which no release has ({error})"
             ) from None
 
@@ -531,10 +504,10 @@ def _read_table(folder: Path, record: Mapping[str, Any]) -> Estimate:
     items = record["items"]
     # As it is written now, or as it was before formulas were kept from spreadsheets.
     if [*columns.get("item", ())] not in ([spreadsheet_cell(item) for item in items], items):
-        raise _Damage(f"{kind.table} does not have one row for each item of {PRIVACY_FILE}")
+        raise ValueError(f"{kind.table} does not have one row for each item of {PRIVACY_FILE}")
     steps = tuple(record.get("steps", (1,) * len(items)))
     if len(steps) != len(items):
-        raise _Damage(f"{PRIVACY_FILE} does not say how many steps each item has")
+        raise ValueError(f"{PRIVACY_FILE} does not say how many steps each item has")
     estimate = Estimate(
         items=read_names(items),
         difficulty=_numbers(columns[kind.number]),
@@ -558,7 +531,7 @@ def _read_columns(path: Path, names: Sequence[str]) -> dict[str, tuple[str, ...]
     with path.open(encoding="utf-8", newline="") as file:
         header, *rows = [*csv.reader(file, strict=True)] or [[]]
     if header != [*names] or any(len(row) != len(header) for row in rows):
-        raise _Damage(f"{path.name} is no table with the columns {', '.join(names)}")
+        raise ValueError(f"{path.name} is no table with the columns {', '.join(names)}")
     return dict(zip(header, zip(*rows, strict=True), strict=False))
 
 
@@ -571,7 +544,7 @@ def _read_thresholds(folder: Path, items: Sequence[str], steps: Sequence[int]) -
         for step in range(1, item_steps + 1)
     ]
     if [*zip(columns.get("item", ()), columns.get("step", ()), strict=True)] != expected:
-        raise _Damage(f"{THRESHOLD_FILE} does not have one row for each step of {PRIVACY_FILE}")
+        raise ValueError(f"{THRESHOLD_FILE} does not have one row for each step of {PRIVACY_FILE}")
     inside = np.arange(max(steps)) < np.array(steps)[:, None]
     value, se = np.full((2, *inside.shape), np.nan)
     value[inside], se[inside] = _numbers(columns["threshold"]), _numbers(columns["se"])
@@ -583,5 +556,5 @@ def _read_thresholds(folder: Path, items: Sequence[str], steps: Sequence[int]) -
 def _numbers(cells: tuple[str, ...]) -> np.ndarray[Any, np.dtype[np.float64]]:
     values = np.array([float(cell) if cell else np.nan for cell in cells])
     if np.isinf(values).any():
-        raise _Damage("the table holds an infinite number")
+        raise ValueError("the table holds an infinite number")
     return values

@@ -9,7 +9,7 @@ and the scale. The classes are the schema: a file that does not fit them is refu
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -256,13 +256,13 @@ class CalibrationDocument:
         """Return the thresholds of items with steps."""
         rows = self.items
         counted = all(row.category_answers is not None for row in rows)
-        counts = [row.category_answers or () for row in rows]
+        counts = pad_steps([row.category_answers or () for row in rows])
         return {
             "value": pad_steps([_list_numbers(row.thresholds) for row in rows]),
             "se": pad_steps([_list_numbers(row.threshold_se) for row in rows]),
             "status": tuple(row.threshold_status for row in rows),
             "covariance": self.threshold_covariance,
-            "categories": _pad_counts(counts) if counted else None,
+            "categories": np.nan_to_num(counts).astype(np.int64) if counted else None,
             "kept": tuple(row.categories for row in rows),
             "lowest": rows[0].lowest,
         }
@@ -283,11 +283,6 @@ def _list_numbers(values: Iterable[float | None]) -> FloatArray:
 def _list_counts(values: Iterable[int | None]) -> Int64Array | None:
     listed = list(values)
     return None if None in listed else np.array(listed, dtype=np.int64)
-
-
-def _pad_counts(rows: Sequence[Sequence[int]]) -> Int64Array:
-    """Return the answers in the categories of every item, 0 beyond its last one."""
-    return np.nan_to_num(pad_steps(rows), nan=0.0).astype(np.int64)
 
 
 def read_document(path: Path) -> CalibrationDocument:

@@ -20,23 +20,9 @@ from discreet.items.tables import (
     tabulate_raw_scores,
     tabulate_thresholds,
 )
+from discreet.report import pictures
 from discreet.report.findings import find_problems, fit_remarks
 from discreet.report.model_findings import Finding, list_disordered, weak_items, words_for
-from discreet.report.pictures import (
-    ContrastMap,
-    FitMap,
-    GroupRows,
-    ItemRows,
-    ItemSummary,
-    WrightMap,
-    contrast_map,
-    difference_rows,
-    difficulty_rows,
-    error_ceiling,
-    fit_map,
-    summarise_items,
-    wright_map,
-)
 from discreet.report.tests import tabulate_tests
 from discreet.results.estimate import Estimate, Status
 from discreet.results.limits import ROUGH_SE
@@ -88,22 +74,22 @@ class Diagnosis:
     statistics: Diagnostics | None
     known: BoolArray
     tables: dict[str, AnalysisTable]
-    summary: ItemSummary
+    summary: pictures.ItemSummary
     findings: list[Finding]
     fine: list[str]
     remarks: list[list[str]]
     dependent_pairs: int
     information: InformationCurve
     most_error: float
-    difficulties: ItemRows | None = None
+    difficulties: pictures.ItemRows | None = None
     thresholds: ThresholdRows | None = None
-    wright: WrightMap | None = None
-    infit: FitMap | None = None
-    outfit: FitMap | None = None
+    wright: pictures.WrightMap | None = None
+    infit: pictures.FitMap | None = None
+    outfit: pictures.FitMap | None = None
     curves: list[ItemCurve] | None = None
-    contrast: ContrastMap | None = None
+    contrast: pictures.ContrastMap | None = None
     options: list[OptionMap] | None = None
-    differences: list[GroupRows] | None = None
+    differences: list[pictures.GroupRows] | None = None
 
 
 def diagnose_test(estimate: Estimate, statistics: Diagnostics | None = None) -> Diagnosis:
@@ -116,13 +102,13 @@ def diagnose_test(estimate: Estimate, statistics: Diagnostics | None = None) -> 
         statistics=statistics,
         known=estimate.estimated,
         tables={table.name: table for table in _list_tables(estimate, statistics, remarks)},
-        summary=summarise_items(estimate),
+        summary=pictures.summarise_items(estimate),
         findings=findings,
         fine=fine,
         remarks=remarks,
         dependent_pairs=0 if statistics is None else sum(statistics.dependencies) // 2,
         information=information,
-        most_error=error_ceiling(information),
+        most_error=pictures.error_ceiling(information),
         **_figures(estimate, statistics),
     )
 
@@ -142,10 +128,10 @@ def _list_tables(
 def _figures(estimate: Estimate, statistics: Diagnostics | None) -> dict[str, Any]:
     thresholds = threshold_rows(estimate) if estimate.has_steps else None
     if statistics is None:
-        return {"difficulties": difficulty_rows(estimate), "thresholds": thresholds}
+        return {"difficulties": pictures.difficulty_rows(estimate), "thresholds": thresholds}
     return {
         "thresholds": thresholds,
-        "wright": wright_map(
+        "wright": pictures.wright_map(
             estimate,
             statistics.ability_starts,
             statistics.ability_counts,
@@ -155,20 +141,20 @@ def _figures(estimate: Estimate, statistics: Diagnostics | None) -> dict[str, An
         **{name: _map_fit(estimate, statistics, name) for name in ("infit", "outfit")},
         "curves": worst_curves(estimate, statistics, CURVES),
         "contrast": statistics.dimensionality
-        and contrast_map(statistics.dimensionality, words_for(estimate).number),
+        and pictures.contrast_map(statistics.dimensionality, words_for(estimate).number),
         "options": statistics.distractors and option_maps(statistics.distractors, CURVES),
         "differences": [
             rows
             for table in statistics.tables
             if table.name == "groups"
-            for rows in difference_rows(table.columns)
+            for rows in pictures.difference_rows(table.columns)
         ],
     }
 
 
-def _map_fit(estimate: Estimate, statistics: Diagnostics, name: str) -> FitMap:
-    limits = getattr(statistics, f"{name}_low"), getattr(statistics, f"{name}_high")
-    return fit_map(estimate, getattr(statistics, name), name, limits if limits[0] else None)
+def _map_fit(estimate: Estimate, statistics: Diagnostics, name: str) -> pictures.FitMap:
+    value, *limits = (getattr(statistics, f"{name}{end}") for end in ("", "_low", "_high"))
+    return pictures.fit_map(estimate, value, name, tuple(limits) if limits[0] else None)
 
 
 def remarks_on_items(estimate: Estimate, diagnostics: Diagnostics | None) -> list[list[str]]:

@@ -15,21 +15,12 @@ from math import ceil, log10
 
 import numpy as np
 
+from discreet.html import NAME_ROOM, Sheet, shorten_label, text_width
 from discreet.items.curves import BIN, ItemCurve, ThresholdRows
 from discreet.items.distractors import OptionMap
 from discreet.items.residuals import InformationCurve, Scalogram
 from discreet.planning.plan import Plan
-from discreet.report.pictures import (
-    PICTURE_ITEMS,
-    ContrastMap,
-    FitMap,
-    GroupRows,
-    ItemRows,
-    WrightMap,
-    keep_largest,
-    thin_rows,
-)
-from discreet.report.svg import NAME_ROOM, Sheet, shorten_label, text_width
+from discreet.report import pictures
 from discreet.text import count_of, isolate, minus, name_some
 from discreet.types import FloatArray
 from discreet.words import ENGLISH, KINDS, Language, ReleaseKind
@@ -45,12 +36,12 @@ OTHER = ("other", "mute")
 
 
 def draw_difficulties(
-    rows: ItemRows, kind: ReleaseKind = KINDS["answers"], tell: Language = ENGLISH
+    rows: pictures.ItemRows, kind: ReleaseKind = KINDS["answers"], tell: Language = ENGLISH
 ) -> Sheet:
     """Draw items in order of difficulty (or objects, of strength) with their intervals."""
     has_width = bool((rows.upper > rows.lower).any())
     return _draw_rows(
-        thin_rows(rows),
+        pictures.thin_rows(rows),
         tell.of(kind, "{title} with 95% intervals; the table has the numbers")
         if has_width
         else tell.of(kind, "{title}; the table has the numbers"),
@@ -61,28 +52,28 @@ def draw_difficulties(
 
 def say_thinned(count: int, kind: ReleaseKind = KINDS["answers"], tell: Language = ENGLISH) -> str:
     """Say that a picture does not show all; nothing where it does."""
-    if count <= PICTURE_ITEMS:
+    if count <= (most := pictures.PICTURE_ITEMS):
         return ""
     return tell.of(
-        kind, "{shown} of {count} {items}, evenly chosen by rank.", shown=PICTURE_ITEMS, count=count
+        kind, "{shown} of {count} {items}, evenly chosen by rank.", shown=most, count=count
     )
 
 
-def draw_differences(chart: GroupRows) -> Sheet:
+def draw_differences(chart: pictures.GroupRows) -> Sheet:
     """Draw how much harder items are for a group than its ability explains; 0 is no difference."""
-    count = len(chart.rows.items)
+    count, most = len(chart.rows.items), pictures.PICTURE_ITEMS
     return _draw_rows(
-        keep_largest(chart.rows),
+        pictures.keep_largest(chart.rows),
         f"Differences between {chart.focal} and {chart.reference} with 95% intervals; the table "
         "has the numbers",
         f"logits harder for {shorten_label(chart.focal, NAME_ROOM)}",
-        f"The {PICTURE_ITEMS} largest differences of {count} items." * (count > PICTURE_ITEMS),
+        f"The {most} largest differences of {count} items." * (count > most),
         zero=True,
     )
 
 
 def _draw_rows(
-    rows: ItemRows, description: str, label: str, note: str, *, zero: bool = False
+    rows: pictures.ItemRows, description: str, label: str, note: str, *, zero: bool = False
 ) -> Sheet:
     sheet = _lay_rows(rows, description, note, 18, [0.0] if zero else [])
     sheet.x_axis(label)
@@ -96,7 +87,7 @@ def _draw_rows(
 
 
 def _lay_rows(
-    rows: ItemRows | ThresholdRows,
+    rows: pictures.ItemRows | ThresholdRows,
     description: str,
     note: str,
     height: float,
@@ -139,7 +130,7 @@ def draw_information(curve: InformationCurve, limit: float) -> Sheet:
     return sheet
 
 
-def draw_fit(chart: FitMap) -> Sheet:
+def draw_fit(chart: pictures.FitMap) -> Sheet:
     """Draw a fit mean square against difficulty, with its range by chance behind it."""
     b, value = chart.difficulty, chart.value
     ends = np.concatenate([value, chart.low, chart.high])
@@ -164,7 +155,7 @@ def draw_fit(chart: FitMap) -> Sheet:
     return sheet
 
 
-def _draw_ranges(sheet: Sheet, chart: FitMap) -> None:
+def _draw_ranges(sheet: Sheet, chart: pictures.FitMap) -> None:
     """Draw a bar behind every circle; one band where all have the same limits."""
     if np.ptp(chart.low) == 0 and np.ptp(chart.high) == 0:
         sheet.box("band", sheet.x, (float(chart.low[0]), float(chart.high[0])))
@@ -208,7 +199,7 @@ def _draw_cell(sheet: Sheet, chart: Scalogram, row: int, item: int) -> None:
     sheet.box(kind, (item - 0.42, item + 0.42), (row - 0.4, row + 0.4), words)
 
 
-def _describe_fit(chart: FitMap) -> str:
+def _describe_fit(chart: pictures.FitMap) -> str:
     high = int((chart.outside & (chart.value > 1)).sum())
     low = int(chart.outside.sum()) - high
     worst = f"; furthest out: {name_some([chart.items[i] for i in chart.worst])}" * (high + low > 0)
@@ -218,7 +209,7 @@ def _describe_fit(chart: FitMap) -> str:
     )
 
 
-def draw_contrast(chart: ContrastMap) -> Sheet:
+def draw_contrast(chart: pictures.ContrastMap) -> Sheet:
     """Draw loadings on the first component of the residuals against difficulty."""
     b, value = chart.difficulty, chart.loading
     pad = 0.08 * max(float(np.ptp(b)), 1.0)
@@ -275,16 +266,12 @@ def draw_options(chart: OptionMap) -> Sheet:
         for at, share, persons in points:
             sheet.dot(dots, at, share, 2.5, f"{name}: {share:.0%} of {persons} persons")
         ends += [(sheet.up(points[-1][1]) + 4, f"{name}{' ✓' * right}")] * bool(points)
-    _name_ends(sheet, ends)
-    return sheet
-
-
-def _name_ends(sheet: Sheet, ends: list[tuple[float, str]]) -> None:
-    """Write names beside the last points, moved up where they would cover each other."""
+    # Names stand beside the last points, moved up where they would cover each other.
     below = sheet.foot + 4 + LINE
     for height, name in sorted(ends, reverse=True):
         below = min(height, below - LINE)
         sheet.text(shorten_label(name, sheet.right - 8), sheet.width - sheet.right + 6, below)
+    return sheet
 
 
 #: Those of the picture, beside the plan's own: few, because exact noise takes its time.
@@ -323,7 +310,7 @@ MOST_ROWS = 40
 BETWEEN = " · "
 
 
-def draw_wright(chart: WrightMap, *, wide: bool = False) -> Sheet:
+def draw_wright(chart: pictures.WrightMap, *, wide: bool = False) -> Sheet:
     """Draw abilities to the left of one upright scale, difficulties and names to the right."""
     ends = WIDER if wide else (0.0, WIDTH)
     low, high = chart.reach
@@ -345,7 +332,7 @@ def draw_wright(chart: WrightMap, *, wide: bool = False) -> Sheet:
     return sheet
 
 
-def _describe_wright(chart: WrightMap) -> str:
+def _describe_wright(chart: pictures.WrightMap) -> str:
     hardest, easiest = chart.names[0], chart.names[-1]
     numbers = "thresholds" if chart.steps else "difficulties"
     return (
@@ -355,7 +342,7 @@ def _describe_wright(chart: WrightMap) -> str:
     )
 
 
-def _draw_scale(sheet: Sheet, chart: WrightMap) -> None:
+def _draw_scale(sheet: Sheet, chart: pictures.WrightMap) -> None:
     middle = sheet.across((SCALE + ITEMS) / 2)
     persons = count_of(chart.persons, "person")
     sheet.text(persons, sheet.across(SCALE), 12, anchor="end", kind="quiet")
@@ -371,7 +358,7 @@ def _draw_scale(sheet: Sheet, chart: WrightMap) -> None:
     )
 
 
-def _draw_persons(sheet: Sheet, chart: WrightMap) -> None:
+def _draw_persons(sheet: Sheet, chart: pictures.WrightMap) -> None:
     unit = (SCALE - sheet.x[0] - 6) / max(int(chart.counts.max()), 1)
     for start, count in zip(chart.starts.tolist(), chart.counts.tolist(), strict=True):
         if count:
@@ -380,7 +367,7 @@ def _draw_persons(sheet: Sheet, chart: WrightMap) -> None:
     sheet.arrow("flag", SCALE + 1, chart.mean, 7, f"mean ability {chart.mean:.2f}")
 
 
-def _draw_items(sheet: Sheet, chart: WrightMap) -> None:
+def _draw_items(sheet: Sheet, chart: pictures.WrightMap) -> None:
     unit = min(9.0, (NAMES - 8 - ITEMS) / int(chart.level.max()))
     for centre in np.unique(chart.centre).tolist():
         mine = np.flatnonzero(chart.centre == centre)
@@ -393,19 +380,16 @@ def _draw_items(sheet: Sheet, chart: WrightMap) -> None:
     sheet.arrow("flag", ITEMS - 1, mean, -7, minus(f"mean {chart.number} {mean:.2f}"))
 
 
-def _join_names(chart: WrightMap, entries: Sequence[int], room: float) -> str:
+def _join_names(chart: pictures.WrightMap, entries: Sequence[int], room: float) -> str:
     """Write as many names as fit on a line, and how many more there are."""
     # One long name would leave no room for the others.
     name_room = room / 2.5 if len(entries) > 1 else room
-    names = [_shorten(chart.items[i], chart.marks[i], name_room) for i in entries]
+    # A name is shortened before the step that it ends with, which tells it from its neighbours.
+    pairs = [(chart.items[i], chart.marks[i]) for i in entries]
+    names = [shorten_label(item, name_room - text_width(mark)) + mark for item, mark in pairs]
     count = max(_count_fitting(names, room), 1)
     hidden = len(names) - count
     return BETWEEN.join(map(isolate, names[:count])) + (f" +{hidden}" if hidden else "")
-
-
-def _shorten(item: str, mark: str, room: float) -> str:
-    """Shorten a name before the step that it ends with, which tells it from its neighbours."""
-    return shorten_label(item, room - text_width(mark)) + mark
 
 
 def _count_fitting(names: Sequence[str], room: float) -> int:
@@ -487,7 +471,7 @@ def draw_categories(curve: ItemCurve) -> Sheet:
 
 def draw_thresholds(rows: ThresholdRows, tell: Language = ENGLISH) -> Sheet:
     """Draw all thresholds of all items with their intervals; those out of order are flagged."""
-    visible, description = thin_rows(rows), _describe_thresholds(rows, tell)
+    visible, description = pictures.thin_rows(rows), _describe_thresholds(rows, tell)
     sheet = _lay_rows(visible, description, say_thinned(len(rows.items), tell=tell), ROW)
     sheet.x_axis(tell("thresholds in logits, harder to the right"))
     for row in range(len(visible.items)):

@@ -16,47 +16,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.errors import WarningKind
+from discreet.report import model_findings as model
 from discreet.report.model_findings import (
     Finding,
     Severity,
-    check_averages,
-    check_dimensions,
-    check_distances,
-    check_enough_persons,
-    check_equal,
-    check_errors,
-    check_halves,
-    check_misfits,
-    check_rare,
-    check_reversed,
-    check_threshold_order,
     has_many_reversed,
     list_reversed,
     say_reliability,
-    tell_suspects,
     weak_items,
     words_for,
     words_of,
 )
+from discreet.results import limits
 from discreet.results.estimate import Estimate, Status
-from discreet.results.limits import (
-    DEPENDENT,
-    DEPENDENT_NEGLIGIBLE,
-    EXTREME_SHARE,
-    FIT_BAD,
-    FIT_HIGH,
-    FIT_LOW,
-    FIT_NEGLIGIBLE,
-    MANY_TIMES,
-    MATCHED,
-    NAMED,
-    OFF_TARGET,
-    RELIABILITY_GOOD,
-    RELIABILITY_LOW,
-    ROUGH_SE,
-    SURE_T,
-    WEAK_CORRELATION,
-)
 from discreet.text import count_of, minus, name_some
 
 if TYPE_CHECKING:
@@ -111,27 +83,24 @@ def _check_missing(estimate: Estimate, *reasons: Status) -> Iterator[Finding]:
         pairs = zip(estimate.items, estimate.status, strict=True)
         names = [name for name, status in pairs if status == reason]
         if names:
-            template, verb = _tell_missing(estimate, reason), "is" if len(names) == 1 else "are"
+            extreme = reason in (Status.ALWAYS_RIGHT, Status.ALWAYS_WRONG)
+            template = _ONE_CATEGORY if extreme and estimate.has_steps else _MISSING[reason]
+            verb = "is" if len(names) == 1 else "are"
             title = template.title.format(count=count_of(len(names)), verb=verb)
-            details = template.found.format(names=name_some(names, NAMED))
+            details = template.found.format(names=name_some(names, limits.NAMED))
             yield Finding(template.severity, title, details, template.advice)
 
 
-def _tell_missing(estimate: Estimate, reason: Status) -> Finding:
-    extreme = reason in (Status.ALWAYS_RIGHT, Status.ALWAYS_WRONG)
-    return _ONE_CATEGORY if extreme and estimate.has_steps else _MISSING[reason]
-
-
 def _check_precision(estimate: Estimate) -> Iterator[Finding]:
-    rough = np.flatnonzero(estimate.se > ROUGH_SE)
+    rough = np.flatnonzero(estimate.se > limits.ROUGH_SE)
     if not len(rough):
         return
     worst = rough[np.argsort(-estimate.se[rough], kind="stable")]
     yield Finding(
         Severity.LOOK,
         f"{count_of(len(rough))} known only roughly",
-        f"The standard error exceeds {ROUGH_SE:g} logits for "
-        f"{name_some([estimate.items[i] for i in worst], NAMED)}.",
+        f"The standard error exceeds {limits.ROUGH_SE:g} logits for "
+        f"{name_some([estimate.items[i] for i in worst], limits.NAMED)}.",
         "Collect more answers to these items, or do not rely on their order.",
     )
 
@@ -161,9 +130,9 @@ def find_limits(diagnostics: Diagnostics, statistic: str, index: int) -> tuple[f
     Simulated limits, but never closer to 1 than matters; else the rules of thumb.
     """
     if not diagnostics.replications:
-        return FIT_LOW, FIT_HIGH
+        return limits.FIT_LOW, limits.FIT_HIGH
     low, high = (getattr(diagnostics, f"{statistic}_{end}")[index] for end in ("low", "high"))
-    nearest = 1 - FIT_NEGLIGIBLE, 1 + FIT_NEGLIGIBLE
+    nearest = 1 - limits.FIT_NEGLIGIBLE, 1 + limits.FIT_NEGLIGIBLE
     return (
         nearest[0] if low is None else min(low, nearest[0]),
         nearest[1] if high is None else max(high, nearest[1]),
@@ -177,7 +146,7 @@ def _list_beyond(diagnostics: Diagnostics, index: int) -> dict[str, float]:
         value, t = (getattr(diagnostics, column)[index] for column in (name, f"{name}_t"))
         low, high = find_limits(diagnostics, name, index)
         # Rules of thumb do not know how many persons there are.
-        sure = bool(diagnostics.replications) or (t is not None and abs(t) > SURE_T)
+        sure = bool(diagnostics.replications) or (t is not None and abs(t) > limits.SURE_T)
         if value is not None and sure and not low <= value <= high:
             beyond[name] = value
     return beyond
@@ -203,15 +172,15 @@ def tell_few(estimate: Estimate, diagnostics: Diagnostics) -> str:
     if not names:
         return ""
     return (
-        f" One answer makes the outfit large of {name_some(names, NAMED)}: look at the person, not "
-        "at the item."
+        f" One answer makes the outfit large of {name_some(names, limits.NAMED)}: look at the "
+        "person, not at the item."
     )
 
 
 def say_limits(diagnostics: Diagnostics) -> str:
     """Say what mean squares are held against."""
     if not diagnostics.replications:
-        return f"Limits are rules of thumb ({FIT_LOW:g} and {FIT_HIGH:g})."
+        return f"Limits are rules of thumb ({limits.FIT_LOW:g} and {limits.FIT_HIGH:g})."
     return (
         f"Limits are those of {diagnostics.replications:,} sets of answers simulated from the "
         "model: 5% of sound tests have any item, pair or person beyond its limit."
@@ -242,9 +211,9 @@ def _check_fit(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding
         worst = max(max(_list_beyond(diagnostics, i).values()) for i in noisy)
         names = [_name_beyond(estimate, diagnostics, i) for i in noisy]
         yield Finding(
-            Severity.SERIOUS if worst > FIT_BAD else Severity.LOOK,
+            Severity.SERIOUS if worst > limits.FIT_BAD else Severity.LOOK,
             f"{count_of(len(noisy))} answered less predictably than the model expects",
-            f"{name_some(names, NAMED)}. {say_limits(diagnostics)}"
+            f"{name_some(names, limits.NAMED)}. {say_limits(diagnostics)}"
             f"{tell_few(estimate, diagnostics)}",
             f"{words_for(estimate).noise} Without these items, see whether the other "
             f"{words_for(estimate).numbers} change.",
@@ -254,7 +223,7 @@ def _check_fit(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding
         yield Finding(
             Severity.LOOK,
             f"{count_of(len(low))} answered more predictably than the model expects",
-            f"{name_some(names, NAMED)}. {say_limits(diagnostics)}",
+            f"{name_some(names, limits.NAMED)}. {say_limits(diagnostics)}",
             "No harm to measurement, but errors are understated. Often items that repeat "
             "each other; see the dependent pairs.",
         )
@@ -271,7 +240,8 @@ def _check_direction(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[F
     yield Finding(
         Severity.SERIOUS if negative else Severity.LOOK,
         f"{count_of(len(names))} hardly {'tells' if len(names) == 1 else 'tell'} persons apart",
-        f"Correlation of answer and ability below {WEAK_CORRELATION:g}: {name_some(names, NAMED)}.",
+        f"Correlation of answer and ability below {limits.WEAK_CORRELATION:g}: "
+        f"{name_some(names, limits.NAMED)}.",
         f"{words_for(estimate).direction} Then the wording.",
     )
 
@@ -295,7 +265,7 @@ def _sentence(text: str) -> str:
 def _check_design(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
     value = diagnostics.matching
     routed = any(warning.kind is WarningKind.ROUTED for warning in estimate.warnings)
-    if value is None or value <= MATCHED or routed or estimate.method == "marginal":
+    if value is None or value <= limits.MATCHED or routed or estimate.method == "marginal":
         return
     yield Finding(
         Severity.LOOK,
@@ -308,11 +278,11 @@ def _check_design(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Find
 
 def _check_targeting(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
     offset = diagnostics.ability_mean - float(np.nanmean(estimate.difficulty))
-    if abs(offset) <= OFF_TARGET:
+    if abs(offset) <= limits.OFF_TARGET:
         return
     easy = offset > 0
     yield Finding(
-        Severity.SERIOUS if abs(offset) > 2 * OFF_TARGET else Severity.LOOK,
+        Severity.SERIOUS if abs(offset) > 2 * limits.OFF_TARGET else Severity.LOOK,
         f"The test is too {'easy' if easy else 'hard'} for these persons",
         f"Their mean ability lies {abs(offset):.1f} logits {'above' if easy else 'below'} the "
         f"mean {words_for(estimate).number}.",
@@ -323,9 +293,9 @@ def _check_targeting(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[F
 
 def _check_reliability(diagnostics: Diagnostics) -> Iterator[Finding]:
     value = diagnostics.reliability
-    if value is None or value >= RELIABILITY_GOOD:
+    if value is None or value >= limits.RELIABILITY_GOOD:
         return
-    poor = value < RELIABILITY_LOW
+    poor = value < limits.RELIABILITY_LOW
     yield Finding(
         Severity.SERIOUS if poor else Severity.LOOK,
         f"Persons are told apart {'poorly' if poor else 'only moderately'}",
@@ -338,9 +308,9 @@ def _check_reliability(diagnostics: Diagnostics) -> Iterator[Finding]:
 
 def _wanted_answers(reliability: float, answered: float) -> str:
     """Say how many items reach a good reliability (Spearman and Brown 1910), if it says much."""
-    good = RELIABILITY_GOOD
+    good = limits.RELIABILITY_GOOD
     times = good * (1 - reliability) / (max(reliability, 1e-9) * (1 - good))
-    if times > MANY_TIMES:
+    if times > limits.MANY_TIMES:
         return "many more items"
     return f"about {ceil(times * answered)} items for {good:g}"
 
@@ -348,7 +318,7 @@ def _wanted_answers(reliability: float, answered: float) -> str:
 def _check_extreme_persons(diagnostics: Diagnostics) -> Iterator[Finding]:
     total = diagnostics.measured + diagnostics.extreme
     share = diagnostics.extreme / max(total, 1)
-    if share <= EXTREME_SHARE:
+    if share <= limits.EXTREME_SHARE:
         return
     yield Finding(
         Severity.LOOK,
@@ -378,7 +348,7 @@ def _check_dependence(diagnostics: Diagnostics) -> Iterator[Finding]:
 
 def say_pair_limit(diagnostics: Diagnostics) -> str:
     """Say from which residual correlation on a pair counts as dependent."""
-    least = DEPENDENT_NEGLIGIBLE if diagnostics.replications else DEPENDENT
+    least = limits.DEPENDENT_NEGLIGIBLE if diagnostics.replications else limits.DEPENDENT
     return f"A pair counts where it is beyond chance and more than {least:g} above the mean."
 
 
@@ -395,7 +365,7 @@ def _check_groups(diagnostics: Diagnostics) -> Iterator[Finding]:
         Severity.SERIOUS if any(row[5] == "C" for row in rows) else Severity.LOOK,
         f"{count_of(items)} {'works' if items == 1 else 'work'} differently in groups of equal "
         "ability",
-        f"Differential item functioning: {name_some(names, NAMED)}.",
+        f"Differential item functioning: {name_some(names, limits.NAMED)}.",
         "Read these items for wording or content that only one group knows. Comparisons of "
         "the groups should do without them.",
     )
@@ -411,7 +381,8 @@ def _check_options(diagnostics: Diagnostics) -> Iterator[Finding]:
     yield Finding(
         Severity.SERIOUS,
         f"{count_of(count, 'wrong option')} attract{'s' * (count == 1)} abler persons",
-        f"Those who chose {name_some(names, NAMED)} are abler than others who answered the item.",
+        f"Those who chose {name_some(names, limits.NAMED)} are abler than others who answered the "
+        "item.",
         "Check the key first: the option may be the right one, or right too. Then read the item "
         "for a second meaning that only able persons see.",
     )
@@ -425,34 +396,34 @@ ESTIMATE_CHECKS: dict[str, Callable[[Estimate], Iterable[Finding]]] = {
     ),
     "items without answers": lambda estimate: _check_missing(estimate, Status.NO_ANSWERS),
     "precision of items": _check_precision,
-    "order of thresholds": check_threshold_order,
-    "rare categories": check_rare,
+    "order of thresholds": model.check_threshold_order,
+    "rare categories": model.check_rare,
     "warnings of the fit": _check_warnings,
 }
 
 ITEM_CHECKS: dict[str, Callable[[Estimate, Diagnostics], Iterable[Finding]]] = {
-    "reversed items": check_reversed,
+    "reversed items": model.check_reversed,
     "item fit": _check_fit,
     "direction of items": _check_direction,
     "design": _check_design,
     "targeting": _check_targeting,
-    "distances of steps": check_distances,
+    "distances of steps": model.check_distances,
 }
 
 
 TEST_CHECKS: dict[str, Callable[[Diagnostics], Iterable[Finding]]] = {
-    "labels of items": lambda diagnostics: tell_suspects(diagnostics.mislabelled),
-    "dimensionality": check_dimensions,
-    "errors of abilities": check_errors,
+    "labels of items": lambda diagnostics: model.tell_suspects(diagnostics.mislabelled),
+    "dimensionality": model.check_dimensions,
+    "errors of abilities": model.check_errors,
     "reliability": _check_reliability,
     "groups": _check_groups,
     "wrong options": _check_options,
     "dependent items": _check_dependence,
     "extreme persons": _check_extreme_persons,
-    "equal difficulties": check_equal,
-    "easier and harder": check_halves,
-    "unexpected persons": check_misfits,
-    "order of categories": check_averages,
+    "equal difficulties": model.check_equal,
+    "easier and harder": model.check_halves,
+    "unexpected persons": model.check_misfits,
+    "order of categories": model.check_averages,
 }
 
 CAUSES = ("reversed items", "labels of items")
@@ -485,7 +456,7 @@ def find_problems(
     if diagnostics is not None and has_many_reversed(estimate, diagnostics):
         _fold_consequences(by_check)
     findings = [finding for some in by_check.values() for finding in some]
-    too_few = [*check_enough_persons(estimate, diagnostics)]
+    too_few = [*model.check_enough_persons(estimate, diagnostics)]
     return [*too_few, *sorted(findings, key=lambda entry: entry.severity)], [] if too_few else fine
 
 

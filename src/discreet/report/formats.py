@@ -125,7 +125,7 @@ def write_warehouse(path: str | PathLike[str], responses: Responses) -> None:
         (stage / target.name).open("wb") as file,  # Windows moves no file that is open
         _open_writer(file, target.suffix) as writer,
     ):
-        for batch in _batches(responses):
+        for batch in list_long_batches(responses, _schema()):
             writer.write_batch(batch)
 
 
@@ -142,7 +142,8 @@ def _schema() -> Any:
     return pa.schema([("id", pa.string()), ("item", pa.string()), ("resp", pa.int8())])
 
 
-def _batches(responses: Responses) -> Iterator[Any]:
+def list_long_batches(responses: Responses, schema: Any) -> Iterator[Any]:
+    """Yield a row for every answer: the person, the item and the answer, called as here."""
     import pyarrow as pa
 
     persons, items = pa.array([str(name) for name in responses.persons]), pa.array(responses.items)
@@ -155,7 +156,7 @@ def _batches(responses: Responses) -> Iterator[Any]:
             items.take(pa.array(item)),
             pa.array(rows[person, item]),
         ]
-        yield pa.record_batch(columns, schema=_schema())
+        yield pa.record_batch(columns, schema=schema)
 
 
 def _open_writer(file: Any, ending: str) -> Any:

@@ -15,25 +15,8 @@ import numpy as np
 
 from discreet.items.tables import MEASURED
 from discreet.persons.measures import HalvesTest
+from discreet.results import limits
 from discreet.results.estimate import Estimate
-from discreet.results.limits import (
-    ANDERSEN_LEVEL,
-    CONTRAST_ALARM,
-    CONTRAST_CLEAR,
-    CONTRAST_FAR,
-    CONTRAST_SEEN,
-    ENDS_APART,
-    ENDS_DIFFER,
-    ENOUGH_ANSWERS,
-    FEW_IN_CATEGORY,
-    FEWEST_PERSONS,
-    FIT_HIGH,
-    MISFIT_SHARE,
-    NAMED,
-    REVERSED_SHARE,
-    SURE_T,
-    WEAK_CORRELATION,
-)
 from discreet.tabular import AnalysisTable
 from discreet.text import count_of, minus, name_some
 from discreet.types import BoolArray, FloatArray
@@ -89,16 +72,16 @@ def say_test(statistic: float, degrees: int, p_value: float) -> str:
 def check_enough_persons(estimate: Estimate, diagnostics: Diagnostics | None) -> Iterator[Finding]:
     """Say whether there are too few persons for any test of the model."""
     persons = estimate.persons if diagnostics is None else diagnostics.measured
-    if persons is None or persons >= FEWEST_PERSONS:
+    if persons is None or persons >= limits.FEWEST_PERSONS:
         return
     counted = "persons" if diagnostics is None else words_of(diagnostics).measured
     yield Finding(
         Severity.ALARM,
         f"Too few persons to judge: {persons}",
-        f"Number of {counted}: {persons}. Below {FEWEST_PERSONS} a test of the model misses almost "
-        "everything, so that nothing here means that the model holds.",
-        f"Collect answers of at least {FEWEST_PERSONS} persons, better of 100, before you rely on "
-        "these items.",
+        f"Number of {counted}: {persons}. Below {limits.FEWEST_PERSONS} a test of the model misses "
+        "almost everything, so that nothing here means that the model holds.",
+        f"Collect answers of at least {limits.FEWEST_PERSONS} persons, better of 100, before you "
+        "rely on these items.",
     )
 
 
@@ -112,7 +95,7 @@ def tell_suspects(suspects: Sequence[Suspect]) -> Iterator[Finding]:
     yield Finding(
         Severity.SERIOUS,
         f"{count_of(len(suspects))} {verb} mislabelled: wrong more often where persons are abler",
-        f"Discrimination (1 is what the model says) below zero: {name_some(names, NAMED)}. "
+        f"Discrimination (1 is what the model says) below zero: {name_some(names, limits.NAMED)}. "
         f"Expected false alarms: {false:.1f}.",
         "Check the answer key of these items, then their wording: an item may be worded the other "
         "way round. Correct or drop them and calibrate again.",
@@ -129,9 +112,9 @@ def weak_items(estimate: Estimate, diagnostics: Diagnostics) -> dict[int, float]
         index: value
         for index, value in enumerate(diagnostics.point_measure)
         if value is not None
-        and value < WEAK_CORRELATION
+        and value < limits.WEAK_CORRELATION
         and estimate.items[index] not in suspects
-        and (estimate.answers is None or estimate.answers[index] >= ENOUGH_ANSWERS)
+        and (estimate.answers is None or estimate.answers[index] >= limits.ENOUGH_ANSWERS)
     }
 
 
@@ -141,14 +124,15 @@ def list_reversed(estimate: Estimate, diagnostics: Diagnostics) -> dict[int, flo
     return {
         index: value
         for index, value in weak_items(estimate, diagnostics).items()
-        if value < -SURE_T / (diagnostics.measured if answers is None else answers[index]) ** 0.5
+        if value
+        < -limits.SURE_T / (diagnostics.measured if answers is None else answers[index]) ** 0.5
     }
 
 
 def has_many_reversed(estimate: Estimate, diagnostics: Diagnostics) -> bool:
     """Say whether so many items run against the others that every ability is distorted."""
     number = len(list_reversed(estimate, diagnostics)) + len(diagnostics.mislabelled)
-    return number >= REVERSED_SHARE * max(int(estimate.estimated.sum()), 1)
+    return number >= limits.REVERSED_SHARE * max(int(estimate.estimated.sum()), 1)
 
 
 def check_reversed(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
@@ -163,7 +147,7 @@ def check_reversed(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Fin
     yield Finding(
         Severity.SERIOUS,
         f"{count_of(len(names))} {verb} against the others: probably worded the other way round",
-        f"Their answers correlate negatively with ability: {name_some(labels, NAMED)}.",
+        f"Their answers correlate negatively with ability: {name_some(labels, limits.NAMED)}.",
         f"Check the {first} and the wording first. Turn such items round (--reverse "
         f"{','.join(names)}) and calibrate again. Until then they distort every ability and every "
         "other test.",
@@ -175,11 +159,15 @@ def _judge_dimensions(dimensions: Dimensionality) -> Severity | None:
     if dimensions.eigenvalue[0] <= dimensions.limit[0]:
         return None
     times = dimensions.eigenvalue[0] / dimensions.expected[0]
-    believed = dimensions.correlation is not None and times >= CONTRAST_SEEN
+    believed = dimensions.correlation is not None and times >= limits.CONTRAST_SEEN
     together = dimensions.correlation if believed and dimensions.correlation is not None else 1.0
-    if times >= CONTRAST_ALARM or together < ENDS_APART:
+    if times >= limits.CONTRAST_ALARM or together < limits.ENDS_APART:
         return Severity.ALARM
-    return Severity.SERIOUS if times >= CONTRAST_FAR or together < ENDS_DIFFER else Severity.LOOK
+    return (
+        Severity.SERIOUS
+        if times >= limits.CONTRAST_FAR or together < limits.ENDS_DIFFER
+        else Severity.LOOK
+    )
 
 
 DIMENSION_TITLES = {
@@ -195,7 +183,7 @@ def check_dimensions(diagnostics: Diagnostics) -> Iterator[Finding]:
     severity = None if dimensions is None else _judge_dimensions(dimensions)
     if dimensions is None or severity is None:
         return
-    small = dimensions.eigenvalue[0] / dimensions.expected[0] < CONTRAST_CLEAR
+    small = dimensions.eigenvalue[0] / dimensions.expected[0] < limits.CONTRAST_CLEAR
     remarks = [
         " That is beyond chance, but small: one score will do for most purposes." if small else "",
         ""
@@ -247,7 +235,7 @@ def check_errors(diagnostics: Diagnostics) -> Iterator[Finding]:
 
 def check_equal(diagnostics: Diagnostics) -> Iterator[Finding]:
     """Say whether persons with low and high scores find the same items hard."""
-    if diagnostics.andersen is None or diagnostics.andersen[2] >= ANDERSEN_LEVEL:
+    if diagnostics.andersen is None or diagnostics.andersen[2] >= limits.ANDERSEN_LEVEL:
         return
     yield Finding(
         Severity.LOOK,
@@ -269,12 +257,12 @@ def say_split(diagnostics: Diagnostics) -> str:
 def say_left_out(diagnostics: Diagnostics, test: str) -> str:
     """Say which items a test could not compare; empty where it compared all."""
     items = diagnostics.left_out.get(test, ())
-    return f" The test is without {name_some(items, NAMED)}." if items else ""
+    return f" The test is without {name_some(items, limits.NAMED)}." if items else ""
 
 
 def check_halves(diagnostics: Diagnostics) -> Iterator[Finding]:
     """Say whether the easier and the harder half measure the same."""
-    if diagnostics.martin_loef is None or diagnostics.martin_loef[2] >= ANDERSEN_LEVEL:
+    if diagnostics.martin_loef is None or diagnostics.martin_loef[2] >= limits.ANDERSEN_LEVEL:
         return
     yield Finding(
         Severity.LOOK,
@@ -288,7 +276,7 @@ def check_halves(diagnostics: Diagnostics) -> Iterator[Finding]:
 def check_distances(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
     """Say of a rating scale whether items share the distances between their steps."""
     test = diagnostics.step_models
-    if estimate.model != "rating-scale" or test is None or test[2] >= ANDERSEN_LEVEL:
+    if estimate.model != "rating-scale" or test is None or test[2] >= limits.ANDERSEN_LEVEL:
         return
     yield Finding(
         Severity.LOOK,
@@ -304,9 +292,9 @@ def check_misfits(diagnostics: Diagnostics) -> Iterator[Finding]:
     count = diagnostics.misfitting or 0
     share = count / max(diagnostics.measured, 1)
     simulated = bool(diagnostics.replications)
-    if share <= (0 if simulated else MISFIT_SHARE):
+    if share <= (0 if simulated else limits.MISFIT_SHARE):
         return
-    limit = "its simulated limit" if simulated else f"{FIT_HIGH:g} by more than chance"
+    limit = "its simulated limit" if simulated else f"{limits.FIT_HIGH:g} by more than chance"
     yield Finding(
         Severity.LOOK,
         f"{count_of(count, 'person')} answered unexpectedly",
@@ -401,19 +389,23 @@ def check_threshold_order(estimate: Estimate) -> Iterator[Finding]:
     sure = sum(row[3] for row in wrong)
     beyond = f" {_many(sure, len(wrong))} beyond chance." if np.isfinite(estimate.se).any() else ""
     items = len({row[0] for row in wrong})
-    title, names = f"{count_of(items)} with thresholds in the wrong order", _name(wrong, estimate)
+    title, labels = f"{count_of(items)} with thresholds in the wrong order", estimate.ladder.labels
+    names = [
+        f"category {labels[item][category]} of {estimate.items[item]} (by {apart:.2f} logits)"
+        for item, category, apart, _ in wrong
+    ]
     if estimate.model == "rating-scale":  # they are at the same distances in every item
         title = "The thresholds of the rating scale are in the wrong order"
-        called = estimate.ladder.labels[0]
         names = [
-            f"category {called[row[1]]} (by {row[2]:.2f} logits)" for row in wrong if not row[0]
+            f"category {labels[0][row[1]]} (by {row[2]:.2f} logits)" for row in wrong if not row[0]
         ]
         beyond = ""
     yield Finding(
         Severity.LOOK,
         title,
-        f"Around {name_some(names, NAMED)}.{beyond} The category between two such thresholds is "
-        "nowhere the most likely one: wherever it is likely, a neighbour is likelier.",
+        f"Around {name_some(names, limits.NAMED)}.{beyond} The category between two such "
+        "thresholds is nowhere the most likely one: wherever it is likely, a neighbour is "
+        "likelier.",
         "That alone is no fault: it says that few persons are in the category, not that the "
         "categories are in the wrong order or that the item does not fit. Look whether the mean "
         "ability rises from category to category and whether the curves fit. If they do, leave it; "
@@ -428,11 +420,10 @@ Disordered = tuple[int, int, float, bool]
 
 def list_disordered(estimate: Estimate) -> list[Disordered]:
     """Return every pair of neighbouring thresholds in the wrong order, item after item."""
-    value = estimate.thresholds
-    with np.errstate(invalid="ignore"):
-        falls = np.diff(value, axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        falls = np.diff(estimate.ladder.shown, axis=1)
         item, step = np.nonzero(falls < 0)
-        sure = falls / _difference_errors(estimate) < -SURE_T
+        sure = falls / _difference_errors(estimate) < -limits.SURE_T
     return [
         (i, k + 1, float(-falls[i, k]), bool(sure[i, k]))
         for i, k in zip(item.tolist(), step.tolist(), strict=True)
@@ -460,14 +451,6 @@ def _many(count: int, total: int) -> str:
     return {0: "None is", total: "All are"}.get(count, f"{count} of {total} are")
 
 
-def _name(wrong: list[Disordered], estimate: Estimate) -> list[str]:
-    labels = estimate.ladder.labels
-    return [
-        f"category {labels[item][category]} of {estimate.items[item]} (by {apart:.2f} logits)"
-        for item, category, apart, _ in wrong
-    ]
-
-
 def check_rare(estimate: Estimate) -> Iterator[Finding]:
     """Say which categories too few persons are in."""
     rows = sorted(list_rare(estimate))
@@ -479,8 +462,8 @@ def check_rare(estimate: Estimate) -> Iterator[Finding]:
     ]
     yield Finding(
         Severity.LOOK,
-        f"{_count(len(rare))} with fewer than {FEW_IN_CATEGORY} answers",
-        f"Few are in {name_some(rare, NAMED)}. The thresholds beside a category rest on the "
+        f"{_count(len(rare))} with fewer than {limits.FEW_IN_CATEGORY} answers",
+        f"Few are in {name_some(rare, limits.NAMED)}. The thresholds beside a category rest on the "
         "persons in it, and are known only roughly.",
         "Collect answers of persons who would choose it, or merge it with a neighbour of similar "
         "meaning (--merge ITEM:A+B) and compare the fit.",
@@ -496,7 +479,7 @@ def list_rare(estimate: Estimate) -> list[tuple[int, int, int]]:
         (int(ladder.categories[item, category]), item, label)
         for item, labels in enumerate(ladder.labels)
         for category, label in enumerate(labels)
-        if estimate.estimated[item] and ladder.categories[item, category] < FEW_IN_CATEGORY
+        if estimate.estimated[item] and ladder.categories[item, category] < limits.FEW_IN_CATEGORY
     ]
 
 
@@ -514,7 +497,7 @@ def check_averages(diagnostics: Diagnostics) -> Iterator[Finding]:
     yield Finding(
         Severity.SERIOUS if any(fall[-1] for fall in falls) else Severity.LOOK,
         f"{_count(len(falls))} with persons no abler than those one category lower",
-        f"Mean ability in logits: {name_some(names, NAMED)}.",
+        f"Mean ability in logits: {name_some(names, limits.NAMED)}.",
         "A higher category should stand for more of what is measured. Check the coding first (an "
         "item that is worded the other way round needs --reverse), then whether persons understand "
         "the categories as meant. Where few are in a category it may be chance; otherwise merge "
@@ -538,7 +521,7 @@ def list_falls(columns: Mapping[str, list[Any]]) -> list[Fall]:
         if row[2] is not None and np.isfinite(row[2])
     ]
     return [
-        (low[0], low[1], high[1], low[2], high[2], min(low[3], high[3]) >= FEW_IN_CATEGORY)
+        (low[0], low[1], high[1], low[2], high[2], min(low[3], high[3]) >= limits.FEW_IN_CATEGORY)
         for low, high in pairwise(rows)
         if low[0] == high[0] and high[2] <= low[2]
     ]

@@ -20,20 +20,8 @@ from discreet.html import HtmlColumn, write_page
 from discreet.items.curves import observed_curve
 from discreet.items.distractors import Distractors
 from discreet.items.summary import Diagnostics
+from discreet.report import drawings
 from discreet.report.diagnosis import Diagnosis, diagnose_test
-from discreet.report.drawings import (
-    draw_categories,
-    draw_contrast,
-    draw_curve,
-    draw_differences,
-    draw_difficulties,
-    draw_fit,
-    draw_information,
-    draw_options,
-    draw_scalogram,
-    draw_thresholds,
-    draw_wright,
-)
 from discreet.report.model_findings import (
     Finding,
     Severity,
@@ -177,29 +165,37 @@ def list_report_values(
 ) -> dict[str, Any]:
     """Return everything that the template of the report shows, words, tables and pictures."""
     estimate, diagnostics = test.estimate, test.statistics
+    options = None if diagnostics is None else diagnostics.distractors
+    has_disorder = bool(test.thresholds and any(map(any, test.thresholds.disordered)))
     return {
         "title": title,
         "summary": _summarise(test),
         "about": about,
         "verdict": judge(test.findings),
         "findings": test.findings,
-        "too_few": _say_too_few(test),
+        "too_few": "".join(
+            f"{finding.title}. At least {FEWEST_PERSONS} are needed."
+            for finding in check_enough_persons(estimate, diagnostics)
+        ),
         "checked": _say_checked(test),
-        "boxes": _facts(estimate, diagnostics) | _scale_fact(scale),
+        "boxes": _facts(estimate, diagnostics)
+        | ({} if scale is None else {"scaled": minus(str(scale))}),
         "remark": _remark(diagnostics),
         "items": len(estimate.items),
         "simulated": diagnostics is not None and diagnostics.replications > 0,
         "steps": estimate.has_steps,
-        "disordered": bool(test.thresholds and any(map(any, test.thresholds.disordered))),
+        "disordered": has_disorder,
         "words": words_for(estimate),
         **_pictures(test),
         **_item_table(test, scale),
-        "thresholds": _show(test, "thresholds", _threshold_columns(test), scale),
+        "thresholds": _show(
+            test, "thresholds", [*THRESHOLD_COLUMNS, *["order"] * has_disorder], scale
+        ),
         **{name: _show(test, name, columns, scale) for name, columns in SHOWN.items()},
         "scores": _show(test, "raw_scores", SCORE_COLUMNS, scale),
         "pairs": _pair_columns(diagnostics),
-        "options": _option_columns(diagnostics),
-        "keyed": _count_keyed(diagnostics),
+        "options": [] if options is None else _option_columns(options),
+        "keyed": 0 if options is None else len(set(options.item)),
         "dimensions": _dimension_columns(test),
         "ends": _end_columns(test),
         "methods": write_methods(test, about),
@@ -235,12 +231,6 @@ def judge(findings: Sequence[Finding]) -> str:
     if first.severity is Severity.ALARM:
         return f"Stop: {first.title[:1].lower()}{first.title[1:]}. {problems}"
     return f"What is wrong with this test: {problems}"
-
-
-def _say_too_few(test: Diagnosis) -> str:
-    """Say before everything else that there are too few persons; empty where there are enough."""
-    finding = next(check_enough_persons(test.estimate, test.statistics), None)
-    return "" if finding is None else f"{finding.title}. At least {FEWEST_PERSONS} are needed."
 
 
 def _say_checked(test: Diagnosis) -> str:
@@ -299,30 +289,33 @@ def _remark(diagnostics: Diagnostics | None) -> str:
 
 def _pictures(test: Diagnosis) -> dict[str, Any]:
     pictures: dict[str, Any] = {
-        "difficulties": test.difficulties and draw_difficulties(test.difficulties),
-        "wright": test.wright and draw_wright(test.wright),
-        "infit": test.infit and draw_fit(test.infit),
-        "outfit": test.outfit and draw_fit(test.outfit),
-        "contrast": test.contrast and draw_contrast(test.contrast),
-        "choices": test.options and [(one.item, draw_options(one)) for one in test.options],
+        "difficulties": test.difficulties and drawings.draw_difficulties(test.difficulties),
+        "wright": test.wright and drawings.draw_wright(test.wright),
+        "infit": test.infit and drawings.draw_fit(test.infit),
+        "outfit": test.outfit and drawings.draw_fit(test.outfit),
+        "contrast": test.contrast and drawings.draw_contrast(test.contrast),
+        "choices": test.options
+        and [(one.item, drawings.draw_options(one)) for one in test.options],
         "scalogram": test.statistics
         and test.statistics.scalogram
-        and draw_scalogram(test.statistics.scalogram),
+        and drawings.draw_scalogram(test.statistics.scalogram),
         "differences": [
-            (f"{one.focal} compared with {one.reference} ({one.column})", draw_differences(one))
+            (
+                f"{one.focal} compared with {one.reference} ({one.column})",
+                drawings.draw_differences(one),
+            )
             for one in test.differences or ()
         ],
-        "curves": test.curves and [(curve.item, draw_curve(curve)) for curve in test.curves],
-        "threshold_map": test.thresholds and draw_thresholds(test.thresholds),
+        "curves": test.curves
+        and [(curve.item, drawings.draw_curve(curve)) for curve in test.curves],
+        "threshold_map": test.thresholds and drawings.draw_thresholds(test.thresholds),
         "category_curves": [
-            (curve.item, draw_categories(curve)) for curve in test.curves or () if curve.shares
+            (curve.item, drawings.draw_categories(curve))
+            for curve in test.curves or ()
+            if curve.shares
         ],
     }
-    return {**pictures, "information": draw_information(test.information, test.most_error)}
-
-
-def _scale_fact(scale: Scale | None) -> dict[str, str]:
-    return {} if scale is None else {"scaled": minus(str(scale))}
+    return {**pictures, "information": drawings.draw_information(test.information, test.most_error)}
 
 
 def _show(
@@ -380,13 +373,6 @@ def _item_table(test: Diagnosis, scale: Scale | None) -> dict[str, Any]:
     return {"columns": html_columns, "kinds": kinds, "tags": tags}
 
 
-def _threshold_columns(test: Diagnosis) -> list[str]:
-    """Name the columns of the thresholds; the order only where one is wrong."""
-    table = test.tables.get("thresholds")
-    wrong = table is not None and any(table.columns["order"])
-    return [*THRESHOLD_COLUMNS, *(["order"] if wrong else [])]
-
-
 def _average_answers(columns: Mapping[str, Sequence[Any]]) -> HtmlColumn:
     """Show which share of the answers was right; with steps the mean score."""
     has_steps = "score" in columns
@@ -408,17 +394,8 @@ def _pair_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
     return [HtmlColumn(name, cells, 2) for name, cells in columns]
 
 
-def _count_keyed(diagnostics: Diagnostics | None) -> int:
-    if diagnostics is None or diagnostics.distractors is None:
-        return 0
-    return len(set(diagnostics.distractors.item))
-
-
-def _option_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
+def _option_columns(options: Distractors) -> list[HtmlColumn]:
     """Show every option; of very many only those that are flagged."""
-    if diagnostics is None or diagnostics.distractors is None:
-        return []
-    options = diagnostics.distractors
     is_long = len(options.item) > OPTIONS
     return show_options(options, options.flagged if is_long else range(len(options.item)))
 
@@ -466,22 +443,20 @@ def _end_columns(test: Diagnosis) -> list[HtmlColumn]:
 
 
 def _computed(estimate: Estimate) -> dict[str, str]:
+    done = estimate.solution
     return {
         "program": f"discreet {__version__}",
         **({"model": estimate.model} if estimate.has_steps else {}),
         "method": estimate.method,
-        "solver": estimate.solution.solver,
-        **_effort(estimate),
+        "solver": done.solver,
+        # Numbers that were only read, or moved, took no solver.
+        **(
+            {"iterations": f"{done.iterations:,}", "residual": f"{done.residual:.2g}"}
+            if done.iterations
+            else {}
+        ),
         "Python, numpy": f"{platform.python_version()}, {np.__version__}",
     }
-
-
-def _effort(estimate: Estimate) -> dict[str, str]:
-    """Say what a solver did; numbers that were only read, or moved, took none."""
-    done = estimate.solution
-    if not done.iterations:
-        return {}
-    return {"iterations": f"{done.iterations:,}", "residual": f"{done.residual:.2g}"}
 
 
 def _notes(estimate: Estimate, diagnostics: Diagnostics | None) -> list[str]:
@@ -526,8 +501,8 @@ def _list_sheets(test: Diagnosis, diagnostics: Diagnostics) -> Iterator[dict[str
             "item": item,
             "facts": _list_facts(test, numbers, index),
             "remarks": test.remarks[index],
-            "curve": curve and draw_curve(curve),
-            "categories": curve and curve.shares and draw_categories(curve),
+            "curve": curve and drawings.draw_curve(curve),
+            "categories": curve and curve.shares and drawings.draw_categories(curve),
             "options": show_options(options, chosen) if options is not None and chosen else [],
             "groups": _select_rows(test, "groups", item),
             "partners": [

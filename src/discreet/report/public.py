@@ -15,22 +15,9 @@ from unicodedata import normalize
 from discreet.html import HtmlColumn, write_page
 from discreet.items.curves import threshold_rows
 from discreet.privacy.accounting import Neighbours
+from discreet.report import statement
 from discreet.report.drawings import draw_difficulties, draw_thresholds
 from discreet.report.pictures import difficulty_rows, summarise_items
-from discreet.report.statement import (
-    explain_floor,
-    explain_ledger,
-    explain_promise,
-    has_errors,
-    has_step_items,
-    list_identity,
-    list_nist_points,
-    list_unprotected,
-    make_statement,
-    name_access,
-    name_edition,
-    warn,
-)
 from discreet.results.estimate import Estimate
 from discreet.results.ranks import ItemOrder, find_standing, list_groups, say_extremes, show_ranks
 from discreet.text import markdown_text, show_probability
@@ -43,29 +30,29 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
     identity = record.get("identity", {})
     has_numbers = bool(estimate.estimated.any())
     rows = difficulty_rows(estimate) if has_numbers else None
-    standing = find_standing(estimate) if has_numbers and has_errors(record) else None
+    standing = find_standing(estimate) if has_numbers and statement.has_errors(record) else None
     return write_page(
         "public.html",
         {
             "tell": tell,
-            "title": identity.get("title") or name_access(record),
-            "about": list_identity(record),
-            "edition": name_edition(record),
-            "access": name_access(record) if "title" in identity else "",
-            "points": list_nist_points(record),
-            "warning": warn(record),
+            "title": identity.get("title") or statement.name_access(record),
+            "about": statement.list_identity(record),
+            "edition": statement.name_edition(record),
+            "access": statement.name_access(record) if "title" in identity else "",
+            "points": statement.list_nist_points(record),
+            "warning": statement.warn(record),
             "own": {
                 name: identity.get(name, "") for name in ("logo", "body", "introduction", "footer")
             },
             "summary": _summarise(estimate, record, standing),
             "boxes": _public_facts(record),
             "kind": kind,
-            "has_errors": has_errors(record),
+            "has_errors": statement.has_errors(record),
             "picture": rows and draw_difficulties(rows, kind, tell),
             "thresholds": _show_thresholds(estimate, tell),
             "columns": _list_items(estimate, record, standing),
             **_describe_standing(standing, record),
-            "promise": make_statement(record).promise,
+            "promise": statement.make_statement(record).promise,
             "method": _method(estimate, record),
         },
         styles=["style.css", *(["steps.css"] if estimate.has_steps else [])],
@@ -84,7 +71,7 @@ def _list_items(
         HtmlColumn(tell("item"), columns["item"]),
         HtmlColumn(tell.of(find_kind(record), "{number}"), columns["difficulty"]),
     ]
-    if not has_errors(record):
+    if not statement.has_errors(record):
         return numbers
     return [
         *numbers,
@@ -173,8 +160,10 @@ def _word_comparison(record: Mapping[str, Any]) -> dict[str, str]:
 def _summarise(estimate: Estimate, record: Mapping[str, Any], standing: ItemOrder | None) -> str:
     kind, tell = find_kind(record), speak(record)
     count = tell.of(kind, "{count} {items}.", count=len(estimate.items))
-    if not has_errors(record):
-        return " ".join([count, *explain_floor(record), explain_promise(record)])
+    if not statement.has_errors(record):
+        return " ".join(
+            [count, *statement.explain_floor(record), statement.explain_promise(record)]
+        )
     if standing is None:
         return tell.of(kind, "The noise leaves nothing to say about these {items}.")
     typical = f"{summarise_items(estimate).typical_se:.2f}"
@@ -183,7 +172,7 @@ def _summarise(estimate: Estimate, record: Mapping[str, Any], standing: ItemOrde
             count,
             say_extremes(standing.ranges, kind, tell),
             tell("The typical standard error is {se} logits.", se=typical),
-            explain_promise(record),
+            statement.explain_promise(record),
         ]
     )
 
@@ -231,7 +220,7 @@ MODELS = {
 
 def _name_model(record: Mapping[str, Any]) -> str:
     tell = speak(record)
-    if has_step_items(record):
+    if statement.has_step_items(record):
         return tell.term(MODELS[record["model"]])
     return tell.of(find_kind(record), "{model}")
 
@@ -258,14 +247,18 @@ def write_registry_entry(record: Mapping[str, Any]) -> str:
     a status that the registry refuses.
     """
     record = translate_record(record, "en")
-    is_private = record["guarantee"]["is_private"]
+    is_private, has_steps = record["guarantee"]["is_private"], statement.has_step_items(record)
     entry = {
         "url_slug": _make_slug(record.get("identity", {})),
         "status": "Draft" if is_private else "NOT PRIVATE: not to be registered",
         "tier": 3,
         "deployment": {
             "basic": _describe_product(record),
-            "dp_variant": _describe_variant(record),
+            "dp_variant": {
+                "variant_name": "Approximate DP" if record["guarantee"]["delta"] else "Pure DP",
+                "data_domain": STEPPED if has_steps else find_kind(record).domain,
+                "unprotected_quantities": ", ".join(statement.list_unprotected(record)),
+            },
             "privacy_loss": _describe_loss(record),
             "deployment_model": _describe_model(record),
             "accounting": {
@@ -309,21 +302,17 @@ def _describe_product(record: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _describe_variant(record: Mapping[str, Any]) -> dict[str, str]:
-    return {
-        "variant_name": "Approximate DP" if record["guarantee"]["delta"] else "Pure DP",
-        "data_domain": STEPPED if has_step_items(record) else find_kind(record).domain,
-        "unprotected_quantities": ", ".join(list_unprotected(record)),
-    }
-
-
 def _describe_loss(record: Mapping[str, Any]) -> dict[str, Any]:
     guarantee, kind = record["guarantee"], find_kind(record)
     relation = METRICS[Neighbours(guarantee["neighbours"])].format_map(vars(kind))
     return {
         "privacy_unit": f"{kind.person.capitalize()}-level",
         "privacy_unit_details": f"{guarantee['unit']}; {relation}; the distance is at most 1",
-        "privacy_parameters": _parameters(guarantee),
+        "privacy_parameters": {
+            name: guarantee[name]
+            for name in ("epsilon", "delta", "rho")
+            if guarantee[name] is not None
+        },
         "privacy_parameters_details": " ".join(guarantee["conditions"])
         or "Holds as stated, without further conditions.",
     }
@@ -366,28 +355,23 @@ def _describe_authors(record: Mapping[str, Any]) -> dict[str, Any]:
     signed = "" if approval is None else f" Approved request: SHA-256 {approval['sha256']}."
     return {
         "sources": f"{BLANK}: where the release and its documents are published",
-        "notes": f"{explain_ledger(record)}{signed}",
+        "notes": f"{statement.explain_ledger(record)}{signed}",
         "registry_authors": [record.get("identity", {}).get("body", BLANK)],
     }
 
 
 def _find_point(record: Mapping[str, Any], name: str) -> str:
     """Return what a release says to one of NIST's points; which says nothing without a promise."""
-    return list_nist_points(record).get(name, "Not private: made with noise for tests.")
+    return statement.list_nist_points(record).get(name, "Not private: made with noise for tests.")
 
 
 STEPPED = "Answers of persons to listed items in ordered categories, or missing"
 
 
 def _name_use(record: Mapping[str, Any]) -> str:
-    if not has_step_items(record):
+    if not statement.has_step_items(record):
         return find_kind(record).use
     return f"Thresholds and locations of items by the {record['model'].replace('-', ' ')} model"
-
-
-def _parameters(guarantee: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("epsilon", "delta", "rho")
-    return {name: guarantee[name] for name in names if guarantee[name] is not None}
 
 
 def _yaml(value: Any, indent: int = 0) -> list[str]:
@@ -419,13 +403,14 @@ def _name_numbers(record: Mapping[str, Any]) -> str:
     """Say what a release publishes of each item, for the registry."""
     numbers = f"the {find_kind(record).numbers}"
     return (
-        f"the thresholds of all steps and {numbers} (their means)" * has_step_items(record)
+        f"the thresholds of all steps and {numbers} (their means)"
+        * statement.has_step_items(record)
         or numbers
     )
 
 
 def _name_errors(record: Mapping[str, Any]) -> str:
     """Say in the registry what standard errors include, or that there are none."""
-    if has_errors(record):
+    if statement.has_errors(record):
         return "with standard errors that include the privacy noise"
     return "without standard errors"

@@ -5,17 +5,16 @@ In: a :class:`~discreet.items.raters.RatingStudy`. Out: findings in words, and a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from discreet.html import HtmlColumn, write_page
+from discreet.html import HtmlColumn, Sheet, shorten_label, text_width, write_page
 from discreet.items.curves import BIN
-from discreet.items.raters import BiasTable, LevelFit, RatingStudy, describe_study
+from discreet.items.raters import BiasTable, LevelFit, RatingStudy
 from discreet.report.model_findings import Finding, Severity
 from discreet.report.page import judge
-from discreet.report.svg import Sheet, shorten_label, text_width
 from discreet.results.estimate import Estimate
 from discreet.results.facets import FacetLevels, LevelStatus
 from discreet.results.limits import FIT_HIGH, FIT_LOW
@@ -43,21 +42,19 @@ _TITLES = {
 
 def find_rater_problems(study: RatingStudy, tables: Sequence[BiasTable] = ()) -> list[Finding]:
     """Return what is wrong with the ratings, the gravest first."""
-    findings = _find_item_effect(study.estimate)
+    findings = [*_find_item_effect(study.estimate)]
     for name, facet in study.estimate.facets.items():
         fit = study.facets[name]
-        findings += [*_find_subsets(facet), *_find_ends(facet), *_find_severe(facet, fit, study)]
-        findings += [*_find_unbounded(facet), *_find_misfits(facet, fit), *_find_equal(facet, fit)]
+        findings += [*_find_unknown(facet), *_find_severe(facet, fit, study)]
+        findings += [*_find_misfits(facet, fit), *_find_equal(facet, fit)]
     findings += [finding for table in tables for finding in _find_bias(table)]
     return sorted(findings, key=lambda finding: finding.severity)
 
 
-def _find_item_effect(estimate: Estimate) -> list[Finding]:
+def _find_item_effect(estimate: Estimate) -> Iterator[Finding]:
     test = estimate.item_effect
-    if test is None or test.p >= SURE_P:
-        return []
-    return [
-        Finding(
+    if test is not None and test.p < SURE_P:
+        yield Finding(
             Severity.LOOK,
             "Persons differ by item: some are better at certain items than their level says",
             "Severities from ratings of the same item differ from those of all ratings by more "
@@ -66,74 +63,63 @@ def _find_item_effect(estimate: Estimate) -> list[Finding]:
             "Severities and steps come from ratings of the same item and are not affected. Item "
             "locations are too close together, and persons' standard errors too small.",
         )
-    ]
 
 
-def _find_subsets(facet: FacetLevels) -> list[Finding]:
-    apart = [n for n, status in enumerate(facet.status) if status is LevelStatus.NOT_CONNECTED]
-    if not apart:
-        return []
-    main = [level for level, n in zip(facet.levels, facet.subset, strict=True) if n == 1]
-    others = [facet.levels[n] for n in apart]
-    return [
-        Finding(
-            Severity.SERIOUS,
-            _capital(f"{facet.name} {name_some(others)} and {name_some(main)} never meet"),
-            f"No person was rated by levels of both sets, so {count_of(len(others), 'level')} have "
+def _find_unknown(facet: FacetLevels) -> Iterator[Finding]:
+    """Yield a finding for each reason why levels have no number."""
+    by_status: dict[LevelStatus, list[str]] = {}
+    for level, status in zip(facet.levels, facet.status, strict=True):
+        by_status.setdefault(status, []).append(level)
+    if apart := by_status.get(LevelStatus.NOT_CONNECTED):
+        main = [level for level, n in zip(facet.levels, facet.subset, strict=True) if n == 1]
+        yield _warn_of(
+            f"{facet.name} {name_some(apart)} and {name_some(main)} never meet",
+            f"No person was rated by levels of both sets, so {count_of(len(apart), 'level')} have "
             "no severity: the sets cannot be compared.",
             "Let some persons be rated by both sets, and fit again.",
         )
-    ]
-
-
-def _find_ends(facet: FacetLevels) -> list[Finding]:
-    findings = []
-    ends = {LevelStatus.ALWAYS_LOWEST: "lowest", LevelStatus.ALWAYS_HIGHEST: "highest"}
-    for status, word in ends.items():
-        levels = [
-            level for level, own in zip(facet.levels, facet.status, strict=True) if own is status
-        ]
-        if levels:
-            names = f"{facet.name} {name_some(levels)}"
-            title = _capital(f"{names} gave the {word} score in every comparison")
-            evidence = "Their severity has no finite estimate, and their ratings were left out."
-            advice = "Ask whether they used the scale; have their persons rated again."
-            findings.append(Finding(Severity.SERIOUS, title, evidence, advice))
-    return findings
-
-
-def _find_unbounded(facet: FacetLevels) -> list[Finding]:
-    rows = [n for n, status in enumerate(facet.status) if status is LevelStatus.UNBOUNDED]
-    if not rows:
-        return []
-    names = f"{facet.name} {name_some([facet.levels[n] for n in rows])}"
-    return [
-        Finding(
-            Severity.SERIOUS,
-            _capital(f"{names}: the ratings do not bound the severity"),
+    for status, word in (
+        (LevelStatus.ALWAYS_LOWEST, "lowest"),
+        (LevelStatus.ALWAYS_HIGHEST, "highest"),
+    ):
+        if levels := by_status.get(status):
+            yield _warn_of(
+                f"{facet.name} {name_some(levels)} gave the {word} score in every comparison",
+                "Their severity has no finite estimate, and their ratings were left out.",
+                "Ask whether they used the scale; have their persons rated again.",
+            )
+    if levels := by_status.get(LevelStatus.UNBOUNDED):
+        yield _warn_of(
+            f"{facet.name} {name_some(levels)}: the ratings do not bound the severity",
             "The model fits the better, the farther they and some items or other levels move "
             "apart. They have no number, and their ratings were left out.",
             "Let them rate more persons together with others, on several items, and fit again.",
         )
-    ]
 
 
-def _find_severe(facet: FacetLevels, fit: LevelFit, study: RatingStudy) -> list[Finding]:
+def _warn_of(title: str, found: str, advice: str) -> Finding:
+    return Finding(Severity.SERIOUS, _capital(title), found, advice)
+
+
+def _find_severe(facet: FacetLevels, fit: LevelFit, study: RatingStudy) -> Iterator[Finding]:
     with np.errstate(invalid="ignore"):
         sure = np.abs(facet.measure) > SURE_Z * facet.se
         rows = np.flatnonzero(sure & (np.abs(facet.measure) >= SEVERE))
     if not len(rows):
-        return []
+        return
     rows = rows[np.argsort(-np.abs(facet.measure[rows]))]
-    usual = _fair_mean(study)
+    # The mean score of the mean person with the mean rater.
+    usual = float(np.nanmean(study.facets["item"].fair))
     sentences = [_tell_severity(facet, row, usual - float(fit.fair[row])) for row in rows.tolist()]
     more = len(sentences) - MOST_NAMES
     evidence = "; ".join(sentences[:MOST_NAMES]) + (f"; and {more} more" if more > 0 else "") + "."
-    advice = (
+    yield Finding(
+        Severity.LOOK,
+        _capital(sentences[0]),
+        _capital(evidence),
         "Report measures or fair averages, which are adjusted, instead of raw scores; train raters "
-        "who differ most."
+        "who differ most.",
     )
-    return [Finding(Severity.LOOK, _capital(sentences[0]), _capital(evidence), advice)]
 
 
 def _tell_severity(facet: FacetLevels, row: int, lost: float) -> str:
@@ -145,17 +131,11 @@ def _tell_severity(facet: FacetLevels, row: int, lost: float) -> str:
     )
 
 
-def _fair_mean(study: RatingStudy) -> float:
-    """Return the mean score of the mean person with the mean rater."""
-    return float(np.nanmean(study.facets["item"].fair))
-
-
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _find_misfits(facet: FacetLevels, fit: LevelFit) -> list[Finding]:
-    findings = []
+def _find_misfits(facet: FacetLevels, fit: LevelFit) -> Iterator[Finding]:
     usable = fit.ratings >= FEW_RATINGS
     with np.errstate(invalid="ignore"):
         noisy, muted = usable & (fit.infit > FIT_HIGH), usable & (fit.infit < FIT_LOW)
@@ -164,30 +144,23 @@ def _find_misfits(facet: FacetLevels, fit: LevelFit) -> list[Finding]:
         (muted, "too predictable", "vary less than they should, as where a rater avoids ends"),
     ):
         levels = [fit.levels[row] for row in np.flatnonzero(rows).tolist()]
+        values = ", ".join(f"{value:.2f}" for value in fit.infit[rows][:MOST_NAMES])
         if levels:
-            values = ", ".join(f"{value:.2f}" for value in fit.infit[rows][:MOST_NAMES])
-            findings.append(
-                Finding(
-                    Severity.LOOK,
-                    _capital(f"{facet.name} {name_some(levels)}: ratings are {title}"),
-                    f"Their ratings {evidence} (infit {values}; 1 is expected).",
-                    "Look at their largest residuals; ask how they understood the scale.",
-                )
+            yield Finding(
+                Severity.LOOK,
+                _capital(f"{facet.name} {name_some(levels)}: ratings are {title}"),
+                f"Their ratings {evidence} (infit {values}; 1 is expected).",
+                "Look at their largest residuals; ask how they understood the scale.",
             )
-    return findings
 
 
-def _find_equal(facet: FacetLevels, fit: LevelFit) -> list[Finding]:
+def _find_equal(facet: FacetLevels, fit: LevelFit) -> Iterator[Finding]:
     with np.errstate(invalid="ignore"):
-        rows = np.flatnonzero(
-            (fit.agreement_z > EQUAL_Z) & (fit.agreement > fit.expected + TOO_EQUAL)
-        )
-    levels = [fit.levels[row] for row in rows.tolist()]
-    if not levels:
-        return []
-    row = int(rows[0])
-    return [
-        Finding(
+        equal = (fit.agreement_z > EQUAL_Z) & (fit.agreement > fit.expected + TOO_EQUAL)
+    rows = np.flatnonzero(equal).tolist()
+    if rows:
+        levels, row = [fit.levels[row] for row in rows], rows[0]
+        yield Finding(
             Severity.LOOK,
             _capital(f"{facet.name} {name_some(levels)}: too much agreement with others"),
             f"{fit.levels[row]} gave the same score as another in {fit.agreement[row]:.0%} of the "
@@ -195,28 +168,23 @@ def _find_equal(facet: FacetLevels, fit: LevelFit) -> list[Finding]:
             "Ask whether they talked to each other or saw each other's scores. If so, standard "
             "errors are too small.",
         )
-    ]
 
 
-def _find_bias(table: BiasTable) -> list[Finding]:
+def _find_bias(table: BiasTable) -> Iterator[Finding]:
     flagged = table.flagged()
-    if not len(flagged.bias):
-        return []
-    first, second = table.names
     cases = [
         f"{a} on {b}: {minus(f'{bias:+.1f}')} logits"
         for a, b, bias in zip(flagged.first, flagged.second, flagged.bias, strict=True)
     ]
-    count = count_of(len(cases), "combination")
-    return [
-        Finding(
+    if cases:
+        yield Finding(
             Severity.LOOK,
-            f"{count} of {first} and {second} differ from the sum of both",
+            f"{count_of(len(cases), 'combination')} of {table.names[0]} and {table.names[1]} "
+            "differ from the sum of both",
             f"After correction for {count_of(len(table.bias), 'test')}: "
             f"{'; '.join(cases[:MOST_NAMES])}.",
             "Positive is harsher than elsewhere. Look at these ratings before you adjust anything.",
         )
-    ]
 
 
 # --- the page -------------------------------------------------------------------------------
@@ -234,7 +202,7 @@ def write_rater_page(
     ]
     values = {
         "title": title,
-        "summary": describe_study(study) + ".",
+        "summary": study.ratings.describe() + ".",
         "choice": " ".join(filter(None, (estimate.choice, estimate.se_method))),
         "verdict": judge(findings),
         "findings": findings,
@@ -254,32 +222,32 @@ def write_rater_page(
 
 
 def _join_status(study: RatingStudy, name: str) -> dict[str, list[Any]]:
+    """Return the columns of a facet, with the status beside the measure; items have none here."""
     columns = study.facets[name].to_dict()
-    if name in study.estimate.facets:
-        columns["status"] = [
-            str(status).replace("_", " ") for status in study.estimate.facets[name].status
-        ]
-    else:
-        columns = {key: cells for key, cells in columns.items() if not key.startswith("agree")}
-        del columns["expected"]
-    return columns
+    if name not in study.estimate.facets:
+        agreement = ("agreement", "expected", "agreement_z")
+        return {key: cells for key, cells in columns.items() if key not in agreement}
+    status = [str(status).replace("_", " ") for status in study.estimate.facets[name].status]
+    first = {key: columns[key] for key in (name, "measure", "se")}
+    return {**first, "status": status, **columns}
 
 
 def _list_columns(columns: dict[str, list[Any]], name: str) -> list[HtmlColumn]:
     """Return the first rows of a table, hardest and most severe as they come."""
     titles = {**_TITLES, "measure": "measure" if name in ("item", "person") else "severity"}
     return [
-        HtmlColumn(titles.get(key, key), cells[:MOST_ROWS], 2) for key, cells in columns.items()
+        HtmlColumn(titles.get(key, key), cells[:MOST_ROWS], 3 if key in ("p", "adjusted") else 2)
+        for key, cells in columns.items()
     ]
 
 
 RULER_ROW = 18.0
-#: Where the bars of persons end, and where the scale does.
-PERSONS, SCALE = 120.0, 150.0
-#: Width of a page, which the columns of names share, and of a column at least.
-WIDE, NARROW = 960.0, 150.0
+#: The bars of persons: at least so wide. They get what the columns of names leave of a page.
+PERSONS, AXIS = 120.0, 40.0
+#: Widths of the ruler (``style.css`` has them too), and of a column of names at least.
+SMALL, MIDDLE, WIDE, NARROW = 560.0, 720.0, 960.0, 150.0
 #: Between columns, and names that one row can hold at most.
-GAP, MOST_JOINED = 12.0, 30
+GAP, MOST_JOINED = 16.0, 30
 
 
 def draw_ruler(study: RatingStudy) -> Sheet:
@@ -289,18 +257,25 @@ def draw_ruler(study: RatingStudy) -> Sheet:
     values = np.concatenate([ability, *(list(values) for _, _, values in columns)])
     values = values[np.isfinite(values)]
     low, high = np.floor(values.min()), np.ceil(values.max())
-    rows = round((high - low) / BIN)
-    column = max(NARROW, (WIDE - SCALE - 20) / len(columns))
-    width = SCALE + 20 + column * len(columns)
+    room = max(NARROW, (WIDE - PERSONS - AXIS) / len(columns))
+    rows = [_list_rows(names, np.asarray(places), room) for _, names, places in columns]
+    widths = [
+        GAP + max(text_width(words) for words in (title, *(row[1] for row in part)))
+        for (title, _, _), part in zip(columns, rows, strict=True)
+    ]
+    needed = PERSONS + AXIS + sum(widths)
+    width = next((size for size in (SMALL, MIDDLE, WIDE) if needed <= size), needed)
     sheet = Sheet(
         x=(0, width), y=(low, high), description=_describe_ruler(study), width=width,
-        height=52 + rows * RULER_ROW, left=0, right=0, top=26, bottom=26,
+        height=52 + round((high - low) / BIN) * RULER_ROW, left=0, right=0, top=26, bottom=26,
     )  # fmt: skip
-    _draw_persons(sheet, ability)
-    for number, (title, names, places) in enumerate(columns):
-        left = SCALE + 20 + column * number
+    left = width - sum(widths)
+    _draw_persons(sheet, ability, left - AXIS)
+    for (title, _, _), part, wide in zip(columns, rows, widths, strict=True):
         sheet.text(title, left, 12, kind="quiet")
-        _draw_names(sheet, names, np.asarray(places), left, column)
+        for centre, words, tip in part:
+            sheet.text(words, left, sheet.up(centre) + 4, tip=tip)
+        left += wide
     return sheet
 
 
@@ -315,6 +290,20 @@ def _list_ruler(study: RatingStudy) -> list[tuple[str, Sequence[str], Any]]:
     return [*columns, *((name, facet.levels, facet.measure) for name, facet in facets)]
 
 
+def _list_rows(names: Sequence[str], places: Any, room: float) -> list[tuple[float, str, str]]:
+    """Return the rows of a column: place, names joined (with how many), all of them as a tip."""
+    rows = []
+    numbers = np.floor(places / BIN)
+    for number in np.unique(numbers[np.isfinite(numbers)]).tolist():
+        mine = np.flatnonzero(numbers == number).tolist()
+        tip = "\n".join(f"{names[i]}: {minus(f'{places[i]:.2f}')}" for i in mine)
+        more = f" ({len(mine)})" if len(mine) > 1 else ""
+        joined = " · ".join(names[i] for i in mine[:MOST_JOINED])
+        words = shorten_label(joined, room - GAP - text_width(more)) + more
+        rows.append(((number + 0.5) * BIN, words, tip))
+    return rows
+
+
 def _describe_ruler(study: RatingStudy) -> str:
     facets = ", ".join(
         f"{name} from {np.nanmin(facet.measure):.2f} to {np.nanmax(facet.measure):.2f}"
@@ -327,31 +316,17 @@ def _describe_ruler(study: RatingStudy) -> str:
     )
 
 
-def _draw_persons(sheet: Sheet, ability: Any) -> None:
+def _draw_persons(sheet: Sheet, ability: Any, end: float) -> None:
+    """Draw bars of persons that end at ``end``, and the scale beside them."""
     low, high = sheet.y
     counts, edges = np.histogram(ability, np.arange(low, high + BIN / 2, BIN))
-    unit = (PERSONS - 6) / max(int(counts.max(initial=0)), 1)
-    sheet.text(count_of(len(ability), "person"), PERSONS, 12, anchor="end", kind="quiet")
+    unit = (end - 6) / max(int(counts.max(initial=0)), 1)
+    sheet.text(count_of(len(ability), "person"), end, 12, anchor="end", kind="quiet")
     for start, count in zip(edges.tolist(), counts.tolist(), strict=False):
         if count:
             tip = minus(f"{count_of(count, 'person')} from {start:g} to {start + BIN:g}")
-            sheet.box("box", (PERSONS - unit * count, PERSONS), (start, start + BIN), tip)
+            sheet.box("box", (end - unit * count, end), (start, start + BIN), tip)
     for tick in range(int(low), int(high) + 1):
         sheet.line("grid", (0, sheet.x[1]), (tick, tick))
-        sheet.text(minus(str(tick)), SCALE - 6, sheet.up(tick) + 4, anchor="end")
+        sheet.text(minus(str(tick)), end + AXIS - 16, sheet.up(tick) + 4, anchor="end")
     sheet.text("logits: abler, harder, more severe upwards", 0, sheet.height - 6, kind="quiet")
-
-
-def _draw_names(
-    sheet: Sheet, names: Sequence[str], places: Any, left: float, column: float
-) -> None:
-    """Write names at their places; those of one row in one line, with how many more."""
-    row = np.floor(places / BIN)
-    for number in np.unique(row[np.isfinite(row)]).tolist():
-        mine = np.flatnonzero(row == number)
-        tip = "\n".join(f"{names[i]}: {minus(f'{places[i]:.2f}')}" for i in mine.tolist())
-        more = f" ({len(mine)})" if len(mine) > 1 else ""
-        room = column - GAP - text_width(more)
-        words = shorten_label(" · ".join(names[i] for i in mine[:MOST_JOINED].tolist()), room)
-        centre = (number + 0.5) * BIN
-        sheet.text(words + more, left, sheet.up(centre) + 4, tip=tip)

@@ -12,15 +12,13 @@ from functools import reduce
 from typing import Any
 
 from discreet import __version__
-from discreet.html import HtmlColumn, write_page
-from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.accounting.spend import best_guess
+from discreet.html import NAME_ROOM, HtmlColumn, Sheet, shorten_label, write_page
+from discreet.privacy.accounting import Budget, Neighbours, best_guess
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.balance import History, LedgerEntry
 from discreet.privacy.ledger.populations import Populations
 from discreet.report.pictures import PICTURE_ITEMS
 from discreet.report.statement import name_population
-from discreet.report.svg import NAME_ROOM, Sheet, shorten_label
 from discreet.text import markdown_table, markdown_text, show_probability_bound
 from discreet.words import ENGLISH, Language, load_words, mark
 
@@ -46,16 +44,15 @@ COMPARED = {
 
 def list_populations(history: History) -> list[dict[str, Any]]:
     """Return a row for "everyone" and each population: spent, left, releases, what is declared."""
+    populations = history.populations
     return [
         {
-            "population": standing.population,
-            "spent": standing.epsilon,
-            "left": standing.left,
-            "releases": standing.releases,
-            "contains": history.populations.parts_of(standing.population),
-            "disjoint": history.populations.apart_from(standing.population),
+            **{"population": one.population, "spent": one.epsilon, "left": one.left},
+            "releases": one.releases,
+            "contains": populations.parts_of(one.population),
+            "disjoint": populations.apart_from(one.population),
         }
-        for standing in history.standings()
+        for one in history.standings()
     ]
 
 
@@ -278,32 +275,20 @@ def draw_spending(spending: Mapping[str, Any]) -> Sheet:
         ),
         height=56 + 26 * len(rows),
         left=116,
-        note=_say_thinned(len(rows), len(spending["populations"]), tell),
     )
+    if len(rows) < (count := len(spending["populations"])):
+        sheet.note = tell("The first {shown} of {count} populations.", shown=len(rows), count=count)
     sheet.x_axis(tell("epsilon spent on one person; the broken line is the limit"))
     for height, row in enumerate(rows):
-        tip = _say_row(row, tell)
-        name = shorten_label(name_population(row["population"], tell), NAME_ROOM)
-        sheet.text(name, sheet.left - 8, sheet.up(height) + 4, anchor="end")
+        name = name_population(row["population"], tell)
+        numbers = {column: f"{row[column]:.4g}" for column in ("spent", "left")}
+        tip = tell("{population}: spent {spent}, left {left}", population=name, **numbers)
+        label = shorten_label(name, NAME_ROOM)
+        sheet.text(label, sheet.left - 8, sheet.up(height) + 4, anchor="end")
         sheet.box("band", (0.0, limit), (height - 0.3, height + 0.3), tip)
         sheet.box("ring", (0.0, row["spent"]), (height - 0.3, height + 0.3), tip)
     sheet.line("second", (limit, limit), sheet.y)
     return sheet
-
-
-def _say_thinned(number: int, count: int, tell: Language) -> str:
-    if number == count:
-        return ""
-    return tell("The first {shown} of {count} populations.", shown=number, count=count)
-
-
-def _say_row(row: Mapping[str, Any], tell: Language) -> str:
-    return tell(
-        "{population}: spent {spent}, left {left}",
-        population=name_population(row["population"], tell),
-        spent=f"{row['spent']:.4g}",
-        left=f"{row['left']:.4g}",
-    )
 
 
 def write_spending_page(spending: Mapping[str, Any]) -> str:
@@ -337,9 +322,8 @@ def write_spending_text(spending: Mapping[str, Any]) -> str:
 
 def _write_rows(columns: list[HtmlColumn]) -> str:
     """Return a table in Markdown."""
-    cells = [[_write_cell(value, column.digits) for value in column.values] for column in columns]
+    cells = [
+        [f"{one:.{column.digits}f}" if isinstance(one, float) else str(one)
+         for one in column.values] for column in columns
+    ]  # fmt: skip
     return markdown_table([column.title for column in columns], zip(*cells, strict=True))
-
-
-def _write_cell(value: Any, digits: int) -> str:
-    return f"{value:.{digits}f}" if isinstance(value, float) else str(value)

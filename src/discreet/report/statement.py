@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.models.noisy.released import FLOOR_LIMIT, has_room
-from discreet.privacy.accounting import CHARGED, NO_LEDGER, Guarantee
-from discreet.privacy.accounting.spend import best_guess, surest_belief
+from discreet.privacy.accounting import CHARGED, NO_LEDGER, Guarantee, best_guess, surest_belief
 from discreet.privacy.ledger import EVERYONE
 from discreet.text import markdown_table, markdown_text, show_chance, show_probability_bound
 from discreet.words import ENGLISH, Language, ReleaseKind, find_kind, mark, mark_of, speak

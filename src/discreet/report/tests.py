@@ -20,23 +20,8 @@ from discreet.atomic import staged, write_text
 from discreet.errors import BadUsage
 from discreet.items.summary import Diagnostics, diagnose
 from discreet.models.calibrate import fit
+from discreet.report import model_findings as model
 from discreet.report.findings import ITEM_CHECKS, TEST_CHECKS, say_limits, say_pair_limit, tell_few
-from discreet.report.model_findings import (
-    Finding,
-    check_distances,
-    check_enough_persons,
-    check_reversed,
-    find_kept,
-    has_many_reversed,
-    list_disordered,
-    list_falls,
-    list_rare,
-    say_component,
-    say_left_out,
-    say_split,
-    say_test,
-    tell_suspects,
-)
 from discreet.results.calibrated import as_estimate
 from discreet.results.estimate import Estimate
 from discreet.results.limits import ANDERSEN_LEVEL
@@ -123,7 +108,7 @@ class ModelCheck(Tabular):
     @property
     def doubts(self) -> tuple[str, ...]:
         """What to know before any verdict: that there are too few persons."""
-        findings = check_enough_persons(self.estimate, self.diagnostics)
+        findings = model.check_enough_persons(self.estimate, self.diagnostics)
         return tuple(f"{finding.title}. {finding.found} {finding.advice}" for finding in findings)
 
     def describe(self) -> list[str]:
@@ -214,22 +199,19 @@ def list_tests(estimate: Estimate, diagnostics: Diagnostics) -> tuple[ModelTest,
         *(_item_fit, _person_fit, _ability_errors, _groups),
     )
     tests = [test for check in checks if (test := check(estimate, diagnostics)) is not None]
-    if tests[0].name == DIRECTION and has_many_reversed(estimate, diagnostics):
-        tests[1:] = [_postpone(test) for test in tests[1:]]
-    too_few = [*check_enough_persons(estimate, diagnostics)]
+    if tests[0].name == DIRECTION and model.has_many_reversed(estimate, diagnostics):
+        first = "First see the direction of the items, then test again."
+        tests[1:] = [
+            test
+            if test.verdict in (HOLDS, UNTESTED)
+            else replace(test, advice=f"{first} {test.advice}")
+            for test in tests[1:]
+        ]
+    too_few = [*model.check_enough_persons(estimate, diagnostics)]
     return tuple(_doubt(test, too_few[0]) if too_few else test for test in tests)
 
 
-def _postpone(test: ModelTest) -> ModelTest:
-    """Say of a test that other items have to be turned round first."""
-    if test.verdict in (HOLDS, UNTESTED):
-        return test
-    return replace(
-        test, advice=f"First see the direction of the items, then test again. {test.advice}"
-    )
-
-
-def _doubt(test: ModelTest, finding: Finding) -> ModelTest:
+def _doubt(test: ModelTest, finding: model.Finding) -> ModelTest:
     """Take back that the model holds where persons are too few to say so."""
     if test.verdict not in (HOLDS, NEEDS_STEPS):
         return test
@@ -238,7 +220,10 @@ def _doubt(test: ModelTest, finding: Finding) -> ModelTest:
 
 def _direction(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest | None:
     """Tell items that run against the others; where there are none, this is no test."""
-    findings = [*check_reversed(estimate, diagnostics), *tell_suspects(diagnostics.mislabelled)]
+    findings = [
+        *model.check_reversed(estimate, diagnostics),
+        *model.tell_suspects(diagnostics.mislabelled),
+    ]
     if not findings:
         return None
     correlations = [value for value in diagnostics.point_measure if value is not None]
@@ -257,7 +242,7 @@ BLIND = (
 
 
 def _tell(
-    name: str, asks: str, numbers: Numbers | None, fine: str, findings: Iterable[Finding]
+    name: str, asks: str, numbers: Numbers | None, fine: str, findings: Iterable[model.Finding]
 ) -> ModelTest:
     """Put a test together: its verdict is that of the worst finding, if there is one."""
     if numbers is None:
@@ -277,7 +262,7 @@ def _andersen(_: Estimate, diagnostics: Diagnostics) -> ModelTest:
     if numbers is not None:
         fine = (
             f"Calibrating them apart explains no more than chance (chi-squared {numbers[0]:.2f}, "
-            f"{numbers[1]} degrees of freedom).{say_split(diagnostics)}"
+            f"{numbers[1]} degrees of freedom).{model.say_split(diagnostics)}"
         )
     asks = (
         "Are the items equally hard, relative to each other, for persons with low and high scores?"
@@ -289,13 +274,13 @@ def _step_models(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest | No
     numbers = diagnostics.step_models
     if numbers is None:
         return None
-    result = f"{say_test(*numbers)}.{say_left_out(diagnostics, 'steps')}"
+    result = f"{model.say_test(*numbers)}.{model.say_left_out(diagnostics, 'steps')}"
     asks = "Do all items have the same distances between their steps, as in a rating scale?"
     if numbers[2] >= ANDERSEN_LEVEL:
         fine = f"A rating scale describes the answers as well as partial credit does: {result}"
         return _tell("steps", asks, numbers, fine, ())
     fine = f"Items differ in the distances between their steps, as partial credit has it: {result}"
-    test = _tell("steps", asks, numbers, fine, check_distances(estimate, diagnostics))
+    test = _tell("steps", asks, numbers, fine, model.check_distances(estimate, diagnostics))
     return replace(test, verdict=NEEDS_STEPS) if test.verdict == HOLDS else test
 
 
@@ -305,7 +290,8 @@ def _martin_loef(_: Estimate, diagnostics: Diagnostics) -> ModelTest:
     if numbers is not None:
         fine = (
             f"Two abilities explain no more than chance (chi-squared {numbers[0]:.2f}, "
-            f"{numbers[1]} degrees of freedom).{say_left_out(diagnostics, 'Martin-Löf')} {BLIND}"
+            f"{numbers[1]} degrees of freedom)."
+            f"{model.say_left_out(diagnostics, 'Martin-Löf')} {BLIND}"
         )
     asks = "Do the easier and the harder half of the items measure the same?"
     return _tell("Martin-Löf", asks, numbers, fine, TEST_CHECKS["easier and harder"](diagnostics))
@@ -316,7 +302,7 @@ def _dimensionality(_: Estimate, diagnostics: Diagnostics) -> ModelTest:
     fine, numbers = "The notes say why.", None
     if dimensions is not None:
         numbers = (dimensions.eigenvalue[0], None, dimensions.p_value[0])
-        fine = say_component(dimensions)
+        fine = model.say_component(dimensions)
     findings = TEST_CHECKS["dimensionality"](diagnostics)
     return _tell("dimensionality", "Do the items measure one thing?", numbers, fine, findings)
 
@@ -389,10 +375,6 @@ def _groups(_: Estimate, diagnostics: Diagnostics) -> ModelTest | None:
     return _tell("groups", asks, numbers, fine, TEST_CHECKS["groups"](diagnostics))
 
 
-#: What a number is, and its values before and after.
-Row = tuple[str, float | None, float | None]
-
-
 @dataclass(frozen=True)
 class FitChange(Tabular):
     """Numbers before and after a change. Confidential.
@@ -452,28 +434,24 @@ def compare_fit(before: ModelCheck, after: ModelCheck) -> FitChange:
             "no item has other categories than before, so there is nothing to compare; merge "
             "categories with merge= (--merge ITEM:2+3)"
         )
-    rows = [*_compare_items(before, after, changed), *_compare_tests(before, after)]
-    return FitChange(*(tuple(column) for column in zip(*rows, strict=True)))
+    old, new = (dict(_list_numbers(check, changed)) for check in (before, after))
+    return FitChange(tuple(old), tuple(old.values()), tuple(new.values()))
 
 
-def _compare_items(before: ModelCheck, after: ModelCheck, changed: list[int]) -> Iterator[Row]:
-    for index in changed:
-        item, old, new = before.estimate.items[index], before.diagnostics, after.diagnostics
-        yield f"infit of {item}", old.infit[index], new.infit[index]
-        yield f"outfit of {item}", old.outfit[index], new.outfit[index]
-
-
-def _compare_tests(before: ModelCheck, after: ModelCheck) -> Iterator[Row]:
-    old, new = before.diagnostics, after.diagnostics
-    yield "person reliability", old.reliability, new.reliability
-    yield "Cronbach's alpha", old.alpha, new.alpha
-    counts = zip(_count_faults(before), _count_faults(after), strict=True)
-    yield from ((name, first, second) for (name, first), (_, second) in counts)
+def _list_numbers(check: ModelCheck, items: list[int]) -> Iterator[tuple[str, float | None]]:
+    """Yield the fit of these items and of the whole test, by name."""
+    diagnostics = check.diagnostics
+    for index in items:
+        yield f"infit of {check.estimate.items[index]}", diagnostics.infit[index]
+        yield f"outfit of {check.estimate.items[index]}", diagnostics.outfit[index]
+    yield "person reliability", diagnostics.reliability
+    yield "Cronbach's alpha", diagnostics.alpha
+    yield from _count_faults(check)
 
 
 def _count_faults(check: ModelCheck) -> Iterator[tuple[str, int]]:
-    table = find_kept(check.diagnostics, "categories")
-    yield "thresholds in the wrong order", len(list_disordered(check.estimate))
-    yield "categories with few answers", len(list_rare(check.estimate))
-    falls = [] if table is None else list_falls(table.columns)
+    table = model.find_kept(check.diagnostics, "categories")
+    yield "thresholds in the wrong order", len(model.list_disordered(check.estimate))
+    yield "categories with few answers", len(model.list_rare(check.estimate))
+    falls = [] if table is None else model.list_falls(table.columns)
     yield "categories with persons no abler", len(falls)

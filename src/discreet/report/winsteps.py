@@ -299,18 +299,14 @@ def write_item_file(
         As UDECIM=.
     """
     unknown = np.full(len(estimate.items), np.nan)
-    _write(
-        path,
-        "ITEM  written by discreet",
-        decimals,
-        measure=estimate.difficulty,
-        codes=[ITEM_CODES[one] for one in estimate.status],
-        count=unknown if estimate.answers is None else estimate.answers,
-        score=unknown if estimate.right is None else estimate.right,
-        error=estimate.se,
-        extra=extra or {},
-        names=estimate.items,
-    )
+    columns = {
+        "MEASURE": estimate.difficulty,
+        "STATUS": np.array([ITEM_CODES[one] for one in estimate.status]),
+        "COUNT": unknown if estimate.answers is None else estimate.answers,
+        "SCORE": unknown if estimate.right is None else estimate.right,
+        "ERROR": estimate.se,
+    }
+    _write(path, "ITEM  written by discreet", columns, estimate.items, extra or {}, decimals)
 
 
 def read_person_file(
@@ -341,18 +337,13 @@ def write_person_file(
     decimals: int = 4,
 ) -> None:
     """Write abilities as a PFILE=; see :func:`write_item_file`. Confidential."""
-    _write(
-        path,
-        "PERSON  written by discreet; confidential",
-        decimals,
-        measure=scores.ability,
-        codes=[PERSON_CODES[one] for one in scores.status],
-        count=scores.answered,
-        score=scores.score,
-        error=scores.se,
-        extra=extra or {},
-        names=[str(name) for name in scores.persons],
-    )
+    columns = {
+        "MEASURE": scores.ability,
+        "STATUS": np.array([PERSON_CODES[one] for one in scores.status]),
+        **{"COUNT": scores.answered, "SCORE": scores.score, "ERROR": scores.se},
+    }
+    title = "PERSON  written by discreet; confidential"
+    _write(path, title, columns, list(map(str, scores.persons)), extra or {}, decimals)
 
 
 def _read(path: str | PathLike[str], user_mean: float, user_scale: float) -> list[Row]:
@@ -435,15 +426,10 @@ def _check_unit(path: str | PathLike[str], difficulty: FloatArray) -> None:
 def _write(
     path: str | PathLike[str],
     title: str,
-    decimals: int,
-    *,
-    measure: FloatArray,
-    codes: list[int],
-    count: npt.NDArray[Any],
-    score: npt.NDArray[Any],
-    error: FloatArray,
-    extra: Mapping[str, Sequence[float] | FloatArray],
+    columns: Mapping[str, npt.NDArray[Any]],
     names: Sequence[str],
+    extra: Mapping[str, Sequence[float] | FloatArray],
+    decimals: int,
 ) -> None:
     m = len(names)
     unknown = [label for label in extra if label not in FIT_LABELS]
@@ -455,19 +441,17 @@ def _write(
         )
     if not 0 <= decimals <= 12:
         raise BadUsage(f"decimals must lie between 0 and 12, found {decimals}")
-    measures = np.where(np.isfinite(measure), measure, NO_MEASURE)
-    numbers = {"COUNT": count, "SCORE": score, "ERROR": error}
+    measure = columns["MEASURE"]
+    numbers = {**columns, "MEASURE": np.where(np.isfinite(measure), measure, NO_MEASURE)}
     numbers |= {label: np.asarray(extra[label]) for label in FIT_LABELS if label in extra}
-    columns: dict[str, list[Any]] = {
-        "ENTRY": list(range(1, m + 1)),
-        "MEASURE": measures.tolist(),
-        "STATUS": codes,
+    cells: dict[str, Sequence[Any]] = {
+        "ENTRY": range(1, m + 1),
         **{label: values.astype(float).tolist() for label, values in numbers.items()},
-        "NAME": list(names),
+        "NAME": names,
     }
     target = Path(path)
     separator = {".csv": ",", ".tsv": "\t"}.get(target.suffix.lower())
-    write_text(target, format_table(title, columns, decimals=decimals, separator=separator))
+    write_text(target, format_table(title, cells, decimals=decimals, separator=separator))
 
 
 def read_table(path: str | PathLike[str]) -> list[Row]:
@@ -479,14 +463,16 @@ def read_table(path: str | PathLike[str]) -> list[Row]:
     source = Path(path)
     lines = [line for line in read_text(source).splitlines() if line.strip(" ;\t")]
     labels: Sequence[str] = STANDARD
-    separator = _separator(lines)
+    heads = [line for line in lines if line.strip(' ;"\t').upper().startswith("ENTRY")] or lines
+    separator = next((sign for sign in "\t," if heads and sign in heads[0]), None)
     rows = []
     for number, line in enumerate(lines, start=1):
         fields = _split(line, separator, len(labels))
         if fields and fields[0].lstrip("-").isdigit():
             rows.append(_row(source, number, fields, labels))
         elif fields and fields[0].upper() == "ENTRY":
-            labels = _labels(_split(line, separator, None))
+            found = [field.strip('"').upper() for field in _split(line, separator, None)]
+            labels = [OTHER_NAMES.get(name, name) for name in found]
         elif rows and (not line.startswith(COMMENT) or fields[0][:1].isdigit()):
             raise BadResponses(
                 f"{source}, line {number} (blank lines not counted) does not begin with an entry "
@@ -500,23 +486,12 @@ def read_table(path: str | PathLike[str]) -> list[Row]:
     return rows
 
 
-def _separator(lines: list[str]) -> str | None:
-    heads = [line for line in lines if line.strip(' ;"\t').upper().startswith("ENTRY")] or lines
-    first = heads[0] if heads else ""
-    return "\t" if "\t" in first else "," if "," in first else None
-
-
 def _split(line: str, separator: str | None, fields: int | None) -> list[str]:
     text = line.lstrip(" ").removeprefix(COMMENT)
     if separator is not None:
         return [field.strip() for field in next(csv.reader([text], delimiter=separator))]
     # The name comes last and may hold blanks.
     return [field.strip() for field in text.split(None, -1 if fields is None else fields - 1)]
-
-
-def _labels(fields: list[str]) -> list[str]:
-    upper = [field.strip('"').upper() for field in fields]
-    return [OTHER_NAMES.get(name, name) for name in upper]
 
 
 def _row(path: Path, number: int, fields: list[str], labels: Sequence[str]) -> Row:
@@ -529,28 +504,20 @@ def _row(path: Path, number: int, fields: list[str], labels: Sequence[str]) -> R
 
 
 def format_table(
-    title: str,
-    columns: Mapping[str, Sequence[float | int | str]],
-    *,
-    decimals: int,
-    separator: str | None,
+    title: str, columns: Mapping[str, Sequence[Any]], *, decimals: int, separator: str | None
 ) -> str:
     """Write the columns in the given order; ``separator`` None writes columns by position."""
     labels = [WRITTEN_AS.get(name, name) for name in columns]
-    rows = list(zip(*columns.values(), strict=True))
-    texts = [
-        [_cell(name, value, decimals) for name, value in zip(columns, row, strict=True)]
-        for row in rows
-    ]
+    cells = ([_cell(name, one, decimals) for one in values] for name, values in columns.items())
+    texts = [list(row) for row in zip(*cells, strict=True)]
     if separator is not None:
         out = io.StringIO()
         writer = csv.writer(out, delimiter=separator, lineterminator="\n")
         writer.writerow(labels)
         writer.writerows(texts)
         return out.getvalue()
-    status = list(columns).index("STATUS")
     lines = _align(list(columns), [labels, *texts])
-    marks = [COMMENT, *(" " if int(text[status]) > 0 else COMMENT for text in texts)]
+    marks = [COMMENT, *(" " if code > 0 else COMMENT for code in columns["STATUS"])]
     marked = [mark + line[1:] for mark, line in zip(marks, lines, strict=True)]
     return "\n".join([f"{COMMENT} {title}", *marked]) + "\n"
 

@@ -45,6 +45,8 @@ def as_estimate(calibration: Any, purpose: str) -> Estimate:
 
 def read_calibration(source: Any) -> Any:
     """Return a data frame of items and difficulties as an estimate; others stay as they are."""
+    if isinstance(source, Estimate):
+        return source
     if is_series(source):
         return dict(zip(source.index.tolist(), source.tolist(), strict=True))
     if not is_data_frame(source):

@@ -27,29 +27,12 @@ from discreet.answers.judges import Comparisons
 from discreet.answers.pack import pack_rows
 from discreet.answers.ratings import Ratings
 from discreet.answers.responses import Responses
-from discreet.counts.planes import (
-    BLOCK_WORDS,
-    MISSING,
-    BitPlanes,
-    Nodes,
-    SparseRows,
-    narrow_items,
-    prefers_planes,
-    step_store,
-)
+from discreet.counts import planes
+from discreet.counts.planes import BitPlanes, Nodes, SparseRows
 from discreet.errors import BadUsage
 from discreet.hints import Guessable
-from discreet.simulation.designs import (
-    DESIGNS,
-    Items,
-    SimulatedAnswers,
-    Steps,
-    accept_model,
-    accept_steps,
-    accept_thresholds,
-    nodes_per_answer,
-    place_items,
-)
+from discreet.simulation import designs
+from discreet.simulation.designs import DESIGNS, Items, SimulatedAnswers, Steps
 from discreet.tabular import brief_repr
 from discreet.types import DesignName, FloatArray, Model
 
@@ -58,7 +41,7 @@ __all__ = ["SimulatedComparisons", "Simulation", "simulate", "simulate_compariso
 Vector: TypeAlias = Sequence[float] | npt.NDArray[np.floating] | None
 
 #: Persons drawn before they are packed: one full block of bit planes.
-BLOCK_PERSONS = 64 * BLOCK_WORDS
+BLOCK_PERSONS = 64 * planes.BLOCK_WORDS
 
 #: Cells that can be counted in floating point, and addressed.
 MOST_CELLS = 1 << 53
@@ -185,8 +168,10 @@ def simulate(
         return item_set.split(DESIGNS[design](theta[start:stop], item_set, each, rng))
 
     item_steps = tuple(item_set.steps.tolist())
-    dense = prefers_planes(n, sum(item_steps), int(n * each * nodes_per_answer(item_steps)))
-    store = step_store((_planes if dense else _rows)(draw, n, sum(item_steps)), item_steps)
+    dense = planes.prefers_planes(
+        n, sum(item_steps), int(n * each * designs.nodes_per_answer(item_steps))
+    )
+    store = planes.step_store((_planes if dense else _rows)(draw, n, sum(item_steps)), item_steps)
     return Simulation(Responses.from_store(store), item_set.location, theta, item_set.thresholds)
 
 
@@ -205,11 +190,13 @@ def _items(
                 "thresholds= says where all steps are, so that difficulty= and model= have nothing "
                 "to say; leave them out"
             )
-        return accept_thresholds(thresholds, m, steps)
-    item_steps = accept_steps(steps, m)
-    model_name = accept_model(model, item_steps)
+        return designs.accept_thresholds(thresholds, m, steps)
+    item_steps = designs.accept_steps(steps, m)
+    model_name = designs.accept_model(model, item_steps)
     b = _parameters("difficulty", difficulty, m, rng)
-    return place_items(b - b.mean() if difficulty is None else b, item_steps, model_name, rng)
+    return designs.place_items(
+        b - b.mean() if difficulty is None else b, item_steps, model_name, rng
+    )
 
 
 #: Right and wrong answers to nodes, of persons from the first number to the second.
@@ -230,7 +217,7 @@ def _planes(draw: Draw, n: int, m: int) -> Nodes:
     for start in range(0, n, size):
         # The last block is filled up with persons without answers, so that all blocks have
         # the same number of words.
-        matrix = np.full((size, m), MISSING, dtype=np.int8)
+        matrix = np.full((size, m), planes.MISSING, dtype=np.int8)
         for low, high in _pieces(start, min(start + size, n), m):
             answers = draw(low, high)
             person = np.repeat(np.arange(low - start, high - start), answers.per_person)
@@ -246,7 +233,7 @@ def _rows(draw: Draw, n: int, m: int) -> Nodes:
     for low, high in _pieces(0, n, m):
         answers = draw(low, high)
         right = answers.score.astype(np.bool_)
-        parts.append((answers.per_person, narrow_items(answers.item, m), right))
+        parts.append((answers.per_person, planes.narrow_items(answers.item, m), right))
     per_person, item, right = (np.concatenate(part) for part in zip(*parts, strict=True))
     return SparseRows(np.concatenate([[0], np.cumsum(per_person)]), item, right, m)
 

@@ -17,7 +17,6 @@ from functools import cached_property
 from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit, log_expit
 
 from discreet.counts.planes import MOST_STEPS
@@ -192,7 +191,7 @@ def nodes_per_answer(steps: tuple[int, ...]) -> float:
     return float(np.mean([2 * step / (step + 1) for step in steps]))
 
 
-IntArray: TypeAlias = npt.NDArray[np.int64]
+IntArray: TypeAlias = Int64Array
 
 #: Logits; how far from the person's ability a targeted item typically lies.
 TARGET_WIDTH = 0.75

@@ -27,6 +27,7 @@ from discreet.results.estimate import Estimate
 from discreet.scales.reported import Scale, parse_scale
 from discreet.studio.jobs import TaskProgress, load_kept
 from discreet.tabular import AnalysisTable
+from discreet.words import mark
 
 # The word is part of the names: a file that leaves the studio still says what it is.
 REPORT, WORKBOOK = "report.confidential.html", "analysis.confidential.xlsx"
@@ -74,18 +75,18 @@ def calibrate(
     """Calibrate answers, test the model, and write what can be taken away."""
     keywords = dict(settings)
     target = parse_scale(keywords.pop("scale")) if "scale" in keywords else None
-    progress.begin("Opening the answers")
+    progress.begin(mark("Opening the answers"))
     responses: Responses = load_kept(answers)
-    progress.begin("Estimating the items")
+    progress.begin(mark("Estimating the items"))
     estimate = fit(responses, **keywords)
-    progress.begin("Measuring persons, testing fit, groups and dimensions")
+    progress.begin(mark("Measuring persons, testing fit, groups and dimensions"))
     evidence = _gather(responses, estimate)
     scale = None if target is None else target.settle(_abilities(responses, estimate, evidence))
-    progress.begin("Looking for problems and drawing the report")
+    progress.begin(mark("Looking for problems and drawing the report"))
     test = diagnose_test(estimate, None if evidence is None else summarise_evidence(evidence))
     tables = {table.name: table.turn(scale) for table in _list_tables(test, evidence)}
     values = list_report_values(test, title=title, scale=scale)
-    progress.begin("Writing tables, workbook and report")
+    progress.begin(mark("Writing tables, workbook and report"))
     report = write_diagnosis(test, title=title, scale=scale)
     files = tuple(_write_files(progress.folder, tables, report))
     return CalibrationSummary(test, tables, scale, values, files)

@@ -27,8 +27,8 @@ from starlette.responses import Response
 from discreet.atomic import is_refused_by_windows
 from discreet.errors import BadUsage
 from discreet.html import TEMPLATES
+from discreet.studio.language import refuse, tell
 from discreet.tables.paths import settle_path
-from discreet.text import count_of
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Field:
     name
         The keyword that it sets.
     label, help
-        What stands beside it, and what it means.
+        What stands beside it, and what it means: sentences of the catalogue.
     choices
         Values and their words; empty for a field to type in.
     read
@@ -58,6 +58,10 @@ class Field:
     read: Callable[[str], Any] = str
     write: Callable[[Any], str] = str
     lines: int = 1
+
+    def refuse(self, words: str) -> BadUsage:
+        """Return the refusal of what was typed."""
+        return BadUsage(f"{tell.term(self.label)}: {words}")
 
 
 class FieldKind(NamedTuple):
@@ -92,12 +96,21 @@ def read_fields(fields: Sequence[Field], sent: Mapping[str, Any]) -> dict[str, A
         if not text:
             continue
         if form_field.choices and text not in form_field.choices:
-            raise BadUsage(f"{form_field.label}: {text!r} is not one of its choices.")
+            raise form_field.refuse(tell("{text} is not one of its choices.", text=repr(text)))
         try:
             keywords[form_field.name] = form_field.read(text)
         except BadUsage as error:
-            raise BadUsage(f"{form_field.label}: {error}") from None
+            raise form_field.refuse(str(error)) from None
     return keywords
+
+
+def check_needed(
+    fields: Sequence[Field], needed: Sequence[str], entries: Mapping[str, Any], words: str
+) -> None:
+    """Refuse a form that lacks what it needs."""
+    for form_field in fields:
+        if form_field.name in needed and form_field.name not in entries:
+            raise form_field.refuse(words)
 
 
 def write_fields(fields: Sequence[Field], options: Mapping[str, Any]) -> dict[str, str]:
@@ -120,14 +133,18 @@ def read_number(text: str) -> float:
     try:
         return float(text.replace(",", "."))
     except ValueError:
-        raise BadUsage(f"{text!r} is no number. Type one, such as 3 or 2.5.") from None
+        words = tell("{text} is no number. Type one, such as 3 or 2.5.", text=repr(text))
+        raise BadUsage(words) from None
 
 
 def find_path(text: str) -> Path:
     """Return the path that somebody types, also in the quotes that file managers add."""
     plain = text.strip().strip("'\"")
     if not Path(plain).is_absolute() and not plain.startswith("~"):
-        raise BadUsage(f"{text!r} does not say where the file is. Type its whole path, from / on.")
+        raise refuse(
+            "{text} does not say where the file is. Type its whole path, from / on.",
+            text=repr(text),
+        )
     return settle_path(plain)
 
 
@@ -144,7 +161,7 @@ def read_whole(text: str) -> int:
     [250, 10000, 1250000]
     """
     if not _WHOLE.fullmatch(text):
-        raise BadUsage(f"{text!r} is no whole number. Type one, such as 25 or 10,000.")
+        raise refuse("{text} is no whole number. Type one, such as 25 or 10,000.", text=repr(text))
     return int(re.sub(r"\D", "", text))
 
 
@@ -160,13 +177,8 @@ def read_index(text: str, length: int) -> int | None:
     return number if number < length else None
 
 
-def write_number(value: float) -> str:
-    """Return a number as somebody types it."""
-    return f"{value:g}"
-
-
 WHOLE = FieldKind(read_whole)
-NUMBER = FieldKind(read_number, write_number)
+NUMBER = FieldKind(read_number, lambda value: f"{value:g}")
 LIST = FieldKind(read_list, write_list)
 
 
@@ -224,19 +236,15 @@ def plain_name(name: str) -> str:
 
 async def receive_form(request: Request, folder: Path, byte_limit: int) -> Upload:
     """Take in a form; a file that is larger than ``byte_limit`` bytes is refused and removed."""
-    _check_length(request, byte_limit)
+    stated_length = request.headers.get("content-length", "")
+    if stated_length.isdigit() and read_index(stated_length, byte_limit + 1) is None:
+        raise too_large(byte_limit)
     upload_folder = Path(tempfile.mkdtemp(dir=folder, prefix="upload-"))
     try:
         return await _receive(request, upload_folder, byte_limit)
     except BaseException:
         shutil.rmtree(upload_folder, ignore_errors=True)
         raise
-
-
-def _check_length(request: Request, byte_limit: int) -> None:
-    stated_length = request.headers.get("content-length", "")
-    if stated_length.isdigit() and read_index(stated_length, byte_limit + 1) is None:
-        raise too_large(byte_limit)
 
 
 async def _receive(request: Request, upload_folder: Path, byte_limit: int) -> Upload:
@@ -250,8 +258,10 @@ async def _receive(request: Request, upload_folder: Path, byte_limit: int) -> Up
         # A form without a file sends one without a name; whoever sends several means the first.
         if file.file_name and not files:
             files.append(file)
-        else:
-            _discard(file)
+            return
+        file.close()
+        if file.actual_file_name:
+            Path(file.actual_file_name.decode()).unlink(missing_ok=True)
 
     with explaining_damage():
         parser = create_form_parser(
@@ -272,13 +282,6 @@ async def _receive(request: Request, upload_folder: Path, byte_limit: int) -> Up
     return taken
 
 
-def _discard(sent: Any) -> None:
-    """Close and remove a file that nobody needs."""
-    sent.close()
-    if sent.actual_file_name:
-        Path(sent.actual_file_name.decode()).unlink(missing_ok=True)
-
-
 @contextmanager
 def explaining_damage() -> Iterator[None]:
     """Say in words that what was sent is no form."""
@@ -287,7 +290,7 @@ def explaining_damage() -> Iterator[None]:
     except (FormParserError, UnicodeDecodeError, ValueError) as error:
         if isinstance(error, BadUsage):
             raise
-        raise BadUsage("What the browser sent could not be read. Try again.") from None
+        raise refuse("What the browser sent could not be read. Try again.") from None
 
 
 def _settle(sent: Any, folder: Path) -> Path:
@@ -304,6 +307,11 @@ def _settle(sent: Any, folder: Path) -> Path:
 def too_large(byte_limit: int) -> BadUsage:
     """Return the refusal of a large file, with the other way in."""
     return BadUsage(
-        f"The file is larger than {count_of(byte_limit // 1_000_000, 'megabyte')}, which is more "
-        "than a browser should send. Give its path below instead: then it is read where it is."
+        tell.count(
+            byte_limit // 1_000_000,
+            "The file is larger than {number} megabyte, which is more than a browser should send. "
+            "Give its path below instead: then it is read where it is.",
+            "The file is larger than {number} megabytes, which is more than a browser should "
+            "send. Give its path below instead: then it is read where it is.",
+        )
     )

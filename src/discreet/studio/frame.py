@@ -20,37 +20,31 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from discreet.html import render
 from discreet.studio.jobs import JobState, StudioJob
+from discreet.studio.language import not_found, tell
 from discreet.studio.session import CalibrationRun, StudioSession, Work
 from discreet.tables.remedies import spell_command
+from discreet.words import LANGUAGES, mark
 
 
 class Secrecy(Enum):
     """Whether what a page shows may be passed on: a word, and why."""
 
     CONFIDENTIAL = (
-        "Confidential",
-        "Made from persons' answers without privacy protection. Do not publish or pass on.",
+        mark("Confidential"),
+        mark("Made from persons' answers without privacy protection. Do not publish or pass on."),
     )
-    OWN = ("Confidential", "Names of your files. They stay on this machine.")
+    OWN = ("Confidential", mark("Names of your files. They stay on this machine."))
     LEDGER = (
         "Confidential",
-        "What a ledger records is for its steward; the report that it offers may be published.",
+        mark(
+            "What a ledger records is for its steward; the report that it offers may be published."
+        ),
     )
     RELEASED = (
-        "Public",
-        "Released with differential privacy: the numbers and the promise may be published.",
+        mark("Public"),
+        mark("Released with differential privacy: the numbers and the promise may be published."),
     )
-    PUBLIC = ("Public", "Nothing on this page was computed from anybody's answers.")
-
-    @property
-    def word(self) -> str:
-        """The word that stands on the page."""
-        return self.value[0]
-
-    @property
-    def reason(self) -> str:
-        """The sentence beside it."""
-        return self.value[1]
+    PUBLIC = ("Public", mark("Nothing on this page was computed from anybody's answers."))
 
 
 def session_of(request: Request) -> StudioSession:
@@ -63,7 +57,7 @@ def work_of(request: Request) -> Work:
     """Return the work that an address names."""
     work = session_of(request).works.get(request.path_params["work"])
     if work is None:
-        raise HTTPException(404, "There is no such work here; the studio was restarted.")
+        raise not_found("There is no such work here; the studio was restarted.")
     return work
 
 
@@ -71,59 +65,41 @@ def run_of(request: Request) -> CalibrationRun:
     """Return the calibration that an address names."""
     run = work_of(request).find_run(request.path_params["run"])
     if run is None:
-        raise HTTPException(404, "There is no such calibration here; the studio was restarted.")
+        words = tell("There is no such calibration here; the studio was restarted.")
+        raise HTTPException(404, words)
     return run
-
-
-def job_of(request: Request) -> StudioJob:
-    """Return the job that an address names."""
-    job = session_of(request).jobs.find(request.path_params["job"])
-    if job is None:
-        raise HTTPException(404, "There is no such job here; the studio was restarted.")
-    return job
 
 
 def show(
     template: str,
     values: Mapping[str, Any],
-    *,
-    title: str,
     secrecy: Secrecy,
     work: Work | None = None,
     run: CalibrationRun | None = None,
-    here: str = "",
-    status: int = 200,
+    status: int = 0,
 ) -> Response:
     """Return a page in the frame.
 
     Parameters
     ----------
     template, values
-        What stands in it.
-    title
-        Its headline, and the name of the tab.
+        What stands in it. A ``problem`` among the values makes it a refusal.
     secrecy
         Whom it is for.
     work
         Whose pages the navigation offers.
     run
         The calibration that is shown; by default the latest one that is done.
-    here
-        Which of them this is.
     status
         Of the answer.
     """
-    frame = {"title": title, "secrecy": secrecy, "work": work, "here": here, "waiting": False}
-    frame["run"] = run or (work and find_latest(work))
+    done = [one for one in work.runs if one.is_done] if work else []
+    frame = {"tell": tell, "languages": LANGUAGES, "secrecy": secrecy, "work": work}
+    frame |= {"run": run or (done[-1] if done else None), "waiting": False, "problem": ""}
     page = render(f"studio/{template}", {**frame, **values})
     # Names of files need not be UTF-8; a page must.
-    return HTMLResponse(page.encode("utf-8", "backslashreplace"), status)
-
-
-def find_latest(work: Work) -> CalibrationRun | None:
-    """Return the latest calibration that is done."""
-    done = (run for run in reversed(work.runs) if run.job.state is JobState.DONE)
-    return next(done, None)
+    content = page.encode("utf-8", "backslashreplace")
+    return HTMLResponse(content, status or (400 if values.get("problem") else 200))
 
 
 def show_job(job: StudioJob) -> dict[str, Any]:
@@ -134,7 +110,7 @@ def show_job(job: StudioJob) -> dict[str, Any]:
         "progress": job.progress,
         "waiting": state is JobState.RUNNING,
         "cancelled": state is JobState.CANCELLED,
-        "failure": job.failure.message if state is JobState.FAILED else "",
+        "failure": job.failure if state is JobState.FAILED else "",
     }
 
 
@@ -197,16 +173,15 @@ def write_same(
     then
         Lines of Python that follow after reading.
     """
-    typed = _spell_key(options, items)
-    words = [*spell_command({**typed, **(more or {})})]
+    key, typed = options.get("key"), dict(options)
+    if isinstance(key, Mapping):  # the command line takes letters in order, or a table
+        letters = [str(letter) for letter in key.values()]
+        in_order = list(key) == list(items) and all(len(letter) == 1 for letter in letters)
+        typed["key"] = "".join(letters) if in_order else KEY_FILE
+    words = spell_command({**typed, **(more or {})})
     command = " ".join(["discreet", *verb.split(), shlex.quote(file), *words])
-    needs_key = typed.get("key") == KEY_FILE and options.get("key") != KEY_FILE
-    return Same(write_reading(file, options) + then, command, needs_key)
-
-
-def write_reading(file: str, options: Mapping[str, Any]) -> str:
-    """Return the lines of Python that read the answers."""
-    return f"import discreet\n\nanswers = {write_call(file, options)}\n"
+    python = f"import discreet\n\nanswers = {write_call(file, options)}\n{then}"
+    return Same(python, command, typed.get("key") == KEY_FILE != key)
 
 
 def write_call(file: str, options: Mapping[str, Any]) -> str:
@@ -214,13 +189,3 @@ def write_call(file: str, options: Mapping[str, Any]) -> str:
     keywords = [f"    {name}={value!r},\n" for name, value in options.items()]
     inside = f"\n    {file!r},\n{''.join(keywords)}" if keywords else repr(file)
     return f"discreet.read_responses({inside})"
-
-
-def _spell_key(options: Mapping[str, Any], items: Sequence[str]) -> dict[str, Any]:
-    """Return the options with a key as the command line takes it: letters in order, or a table."""
-    key = options.get("key")
-    if not isinstance(key, Mapping):
-        return dict(options)
-    letters = [str(one) for one in key.values()]
-    in_order = list(key) == list(items) and all(len(one) == 1 for one in letters)
-    return {**options, "key": "".join(letters) if in_order else KEY_FILE}

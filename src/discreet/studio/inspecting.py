@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,11 +29,13 @@ from discreet.studio.forms import (
     write_fields,
 )
 from discreet.studio.jobs import TaskProgress, keep
+from discreet.studio.language import refuse, tell
 from discreet.tables.inspection import Inspection, inspect_table
 from discreet.tables.paths import find_files
 from discreet.tables.remedies import TableFinding, merge_options
 from discreet.tables.values import letter_column
 from discreet.tables.vocabulary import NAMES, plain
+from discreet.words import mark
 
 #: Persons whose answers are counted at a time.
 BLOCK = 50_000
@@ -42,15 +44,18 @@ MOST_LABELS = 30
 #: The files beside the result that hold the answers, and the names of persons.
 ANSWERS, LABELS = "answers", "labels"
 
-ITEM, REVERSED, PERSON, ANSWER = "item", "item, reversed", "person", "answer"
-GROUP, LEFT_OUT = "group", "left out"
+ITEM, REVERSED, PERSON = mark("item"), mark("item, reversed"), mark("person")
+ANSWER, GROUP, LEFT_OUT = mark("answer"), mark("group"), mark("left out")
+#: What it is while nobody knows.
+NOT_CLEAR = mark("not clear")
 #: What a column may be, of wide and of long tables.
 ROLES = {
     False: (ITEM, REVERSED, PERSON, GROUP, LEFT_OUT),
     True: (PERSON, ITEM, ANSWER, GROUP, LEFT_OUT),
 }
 #: What a row may be.
-ROWS = ("person", "key", "left out", "names")
+ROWS = (PERSON, mark("key"), LEFT_OUT, mark("names"))
+ABOVE = mark("above the names")
 _NAMED = {PERSON: "person", ITEM: "item", ANSWER: "response"}
 #: What stays stated where another row holds the names.
 _FORM = ("sheet", "delimiter", "layout")
@@ -97,8 +102,7 @@ FIELDS = load_fields(
 # -- looking at a file -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class AnsweredItem:
+class AnsweredItem(NamedTuple):
     """How many answered an item, and the mean of their scores."""
 
     name: str
@@ -179,14 +183,14 @@ class Look:
 
 def look(progress: TaskProgress, source: Path, name: str, options: Mapping[str, Any]) -> Look:
     """Inspect a file, and read it as far as that is possible."""
-    progress.begin("Looking at the first rows")
+    progress.begin(mark("Looking at the first rows"))
     view = Look(options)
     try:
         inspection = inspect_table(source, **options)
         view = replace(view, inspection=inspection, findings=inspection.findings)
         if any(question.answers and question.answers[0].asks for question in inspection.questions):
             return view
-        progress.begin("Reading the answers")
+        progress.begin(mark("Reading the answers"))
         reading = inspection.take_sure() if inspection.is_sure else inspection.proposal
         responses = read_planned(source, reading, counting(progress, source))
     except (BadResponses, BadUsage) as error:
@@ -195,7 +199,7 @@ def look(progress: TaskProgress, source: Path, name: str, options: Mapping[str, 
     if label := _find_label(view):
         labelled = read_planned(source, replace(reading, group=(label,)))
         keep(progress.folder / LABELS, [*map(str, labelled.groups[label])])
-    progress.begin("Counting what is missing and what is right")
+    progress.begin(mark("Counting what is missing and what is right"))
     return replace(view, summary=_summarise(responses))
 
 
@@ -205,19 +209,21 @@ def counting(progress: TaskProgress, source: Path) -> Any:
     return lambda done: progress.count(min(done, total), total)
 
 
-PICTURE, DOCUMENT = "a picture", "a text document"
-#: What files are that hold no table, by their endings.
+PICTURE = mark(
+    "{file} is a picture and cannot be read as a table. Save the answers as a spreadsheet."
+)
+DOCUMENT = mark(
+    "{file} is a text document and cannot be read as a table. Save the answers as a spreadsheet."
+)
+#: What is said of files that hold no table, by their endings.
 NO_TABLES = dict.fromkeys((".jpg", ".jpeg", ".png", ".gif", ".heic", ".tif", ".bmp"), PICTURE)
 NO_TABLES |= dict.fromkeys((".doc", ".docx", ".odt", ".rtf", ".pages", ".pdf"), DOCUMENT)
 
 
 def _explain(error: DiscreetError, source: Path, name: str) -> TableFinding:
     """Return a refusal as a question; the path of a copy is called as the user calls the file."""
-    if kind := NO_TABLES.get(source.suffix.lower()):
-        words = (
-            f"{name} is {kind} and cannot be read as a table. Save the answers as a spreadsheet."
-        )
-        return TableFinding("", words)
+    if words := NO_TABLES.get(source.suffix.lower()):
+        return TableFinding("", tell(words, file=name))
     message = str(error).replace(str(source), name)
     for remedy in error.remedies:
         message = message.replace(f"{remedy.words[0].upper()}{remedy.words[1:]}.", "").strip()
@@ -241,17 +247,13 @@ def _summarise(responses: Responses) -> AnswersSummary:
         answers += (block >= 0).sum(axis=0)
         score += np.maximum(block, 0).sum(axis=0, dtype=np.int64)
     means = np.divide(score, answers, where=answers > 0, out=np.full(len(answers), np.nan))
-    items = zip(responses.items, answers.tolist(), means.tolist(), strict=True)
-    return AnswersSummary(
-        responses.n_persons,
-        tuple(AnsweredItem(*item) for item in items),
-        max(responses.steps),
-        responses.choices is not None,
-        {
-            name: dict(Counter(map(str, labels)).most_common(MOST_LABELS))
-            for name, labels in responses.groups.items()
-        },
-    )
+    items = tuple(map(AnsweredItem, responses.items, answers.tolist(), means.tolist()))
+    groups = {
+        name: dict(Counter(map(str, labels)).most_common(MOST_LABELS))
+        for name, labels in responses.groups.items()
+    }
+    is_keyed = responses.choices is not None
+    return AnswersSummary(responses.n_persons, items, max(responses.steps), is_keyed, groups)
 
 
 #: Keywords and options at the end of a remedy, which a page does not show.
@@ -287,7 +289,7 @@ def state_reading(view: Look, sent: Mapping[str, str]) -> dict[str, Any]:
     if header is not None:
         return {name: options[name] for name in _FORM if name in options} | {"skip_rows": header}
     for number, finding in enumerate(view.findings):
-        options = _take_answer(options, finding, sent, number)
+        options = _take_answer(options, finding, sent.get(f"answer:{number}", ""))
     if options.get("sheet") != view.shown.get("sheet"):
         return {"sheet": options["sheet"]}
     options = _take_fields(options, view, sent)
@@ -301,29 +303,25 @@ def state_reading(view: Look, sent: Mapping[str, str]) -> dict[str, Any]:
 def _find_header(view: Look, sent: Mapping[str, str]) -> int | None:
     """Return how many rows are above the row that is marked to hold the names."""
     above = len(view.inspection.preview.above) if view.inspection else 0
-    marks = [name for name, mark in sent.items() if mark == "names"]
-    for kind, number in (mark.split(":") for mark in marks if re.fullmatch(r"\w+:\d{1,6}", mark)):
-        return int(number) if kind == "above" else above + int(number)
+    marked = " ".join(name for name, role in sent.items() if role == "names")
+    if row := re.search(r"(?:^| )(\w+):(\d{1,6})(?: |$)", marked):
+        return int(row[2]) if row[1] == "above" else above + int(row[2])
     return None
 
 
-def _take_answer(
-    options: dict[str, Any], finding: TableFinding, sent: Mapping[str, str], number: int
-) -> dict[str, Any]:
-    choice = sent.get(f"answer:{number}", "")
+def _take_answer(options: dict[str, Any], finding: TableFinding, choice: str) -> dict[str, Any]:
     chosen = read_index(choice, len(finding.answers))
     if chosen is None:
         if choice:
-            raise BadUsage("This answer belongs to an earlier look at the file.")
+            raise refuse("This answer belongs to an earlier look at the file.")
         return options
     if finding.is_open and finding.field and chosen:
         options = _take_back(options, finding.answers[0].options)
-    remedy = finding.answers[chosen]
-    for name, value in remedy.options.items():
-        if name in ("keep", "ignore", "group"):
+    roles = {"keep": ITEM, "ignore": LEFT_OUT, "group": GROUP}
+    for name, value in finding.answers[chosen].options.items():
+        if name in roles:
             for label in [value] if isinstance(value, str) else value:
-                role = {"keep": ITEM, "ignore": LEFT_OUT, "group": GROUP}[name]
-                options = _give_role(options, label, role)
+                options = _give_role(options, label, roles[name])
         else:
             options = merge_options(options, {name: value})
     return options
@@ -343,23 +341,22 @@ def _take_back(options: Mapping[str, Any], change: Mapping[str, Any]) -> dict[st
 def _take_fields(options: dict[str, Any], view: Look, sent: Mapping[str, str]) -> dict[str, Any]:
     """Return the options with the fields that were changed."""
     before = write_fields(FIELDS, view.shown)
-    typed = [
-        field for field in FIELDS if _flat(sent.get(field.name, "")) != _flat(before[field.name])
+    changed = [
+        part
+        for part in FIELDS
+        if part.name in sent and sent[part.name].split() != before[part.name].split()
     ]
-    changed = [field for field in typed if field.name in sent]
     values = read_fields(changed, sent)
-    unchanged = {
-        name: value for name, value in options.items() if name not in {c.name for c in changed}
-    }
     chosen = {name.removeprefix("key:"): v for name, v in sent.items() if name.startswith("key:")}
     if chosen and "key" not in values:
         values["key"] = {label: chosen[label] for label in view.items if label in chosen}
-    dropped = _STEPS if values.keys() & set(_RIGHT) else _RIGHT if "categories" in values else ()
-    return {name: value for name, value in unchanged.items() if name not in dropped} | values
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.split())
+    dropped = {part.name for part in changed}
+    if values.keys() & set(_RIGHT):  # then an order of texts was proposed, and is not meant
+        dropped |= set(_STEPS)
+        values.pop("categories", None)
+    elif "categories" in values:
+        dropped |= set(_RIGHT)
+    return {name: value for name, value in options.items() if name not in dropped} | values
 
 
 def _give_role(

@@ -25,8 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from discreet.atomic import create_private, replace_file
-from discreet.errors import BadUsage, DiscreetError, saying_it_otherwise
+from discreet.errors import DiscreetError, saying_it_otherwise
 from discreet.resources import machine_memory
+from discreet.studio.language import refuse, speak_language, tell
+from discreet.words import mark
 
 PROGRESS, RESULT, FAILURE = "progress.json", "result", "failure"
 #: Made once, by whoever comes first: a task that may no longer be cancelled, or its end.
@@ -34,22 +36,6 @@ CLAIM = "claimed"
 
 #: Seconds between two notes of progress.
 _OFTEN = 0.1
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why a task came to no result.
-
-    Attributes
-    ----------
-    message
-        What was found, why it matters, what to do.
-    error
-        The error itself where the library raised it on purpose; it may know remedies.
-    """
-
-    message: str
-    error: DiscreetError | None = None
 
 
 @dataclass(frozen=True)
@@ -81,14 +67,14 @@ class TaskProgress:
     def commit(self) -> None:
         """Say that from here on the task must not be ended, neither by a click nor by Ctrl-C."""
         if not claim(self.folder):
-            raise BadUsage("This was cancelled before anything was spent.")
+            raise refuse("This was cancelled before anything was spent.")
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def _write(self, done: int, total: int) -> None:
         self._written = time.monotonic()
         progress = {"label": self.label, "done": done, "total": total}
-        keep_text(self.folder / PROGRESS, dumps(progress))
+        _replace(self.folder / PROGRESS, dumps(progress).encode())
 
 
 def claim(folder: Path) -> bool:
@@ -104,9 +90,17 @@ def claim(folder: Path) -> bool:
 Task = Callable[..., Any]
 
 
-def run_task(folder: Path, task: Task, arguments: Mapping[str, Any], memory: int | None) -> None:
+def run_task(
+    folder: Path,
+    task: Task,
+    arguments: Mapping[str, Any],
+    memory: int | None,
+    language: str | None = None,
+) -> None:
     """Do a task and leave what became of it in its folder; the target of a new process."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    if language:
+        speak_language(language)
     try:
         limit_memory(memory)
         with warnings.catch_warnings(record=True) as caught, saying_it_otherwise():
@@ -130,27 +124,26 @@ def limit_memory(byte_limit: int | None) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (least, hard))
 
 
-def explain(error: Exception) -> Failure:
+def explain(error: Exception) -> str:
     """Return what a page says of an error, with what was added on its way: above all, spends."""
-    message = " ".join([_describe(error), *getattr(error, "__notes__", ())])
-    return Failure(message, error if isinstance(error, DiscreetError) else None)
-
-
-def _describe(error: Exception) -> str:
     if isinstance(error, DiscreetError):
-        return str(error)
-    if isinstance(error, MemoryError):
-        return OUT_OF_MEMORY
-    if isinstance(error, OSError):
+        message = str(error)
+    elif isinstance(error, MemoryError):
+        message = tell.term(OUT_OF_MEMORY)
+    elif isinstance(error, OSError):
         prefix = "" if error.filename is None else f"{error.filename}: "
-        return f"{prefix}{error.strerror or error}. Check the file and try again."
-    return (
-        f"Something went wrong inside discreet ({type(error).__name__}: {error}). This is a fault "
-        "of the program, not yours; please report it (without data)."
-    )
+        reason = f"{prefix}{error.strerror or error}"
+        message = tell("{reason}. Check the file and try again.", reason=reason)
+    else:
+        message = tell(
+            "Something went wrong inside discreet ({error}). This is a fault of the program, not "
+            "yours; please report it (without data).",
+            error=f"{type(error).__name__}: {error}",
+        )
+    return " ".join([message, *getattr(error, "__notes__", ())])
 
 
-OUT_OF_MEMORY = (
+OUT_OF_MEMORY = mark(
     "There was not enough memory for this. Close other programs, use a machine with more memory, "
     "or give fewer answers at a time."
 )
@@ -161,17 +154,13 @@ def load_kept(path: Path) -> Any:
     return pickle.loads(path.read_bytes())  # noqa: S301
 
 
-def keep_text(path: Path, text: str) -> None:
-    """Write a file that is whole whenever it is read."""
-    _replace(path, text.encode())
-
-
 def keep(path: Path, value: Any) -> None:
     """Write a value that :func:`load_kept` reads."""
     _replace(path, pickle.dumps(value))
 
 
 def _replace(path: Path, data: bytes) -> None:
+    """Write a file that is whole whenever it is read."""
     part = path.with_name(f"{path.name}.part")
     part.unlink(missing_ok=True)
     create_private(part)
@@ -193,10 +182,10 @@ _LEAST_MEMORY = 4 << 30
 class JobState(StrEnum):
     """Where a job is."""
 
-    RUNNING = "running"
-    DONE = "done"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
+    RUNNING = mark("running")
+    DONE = mark("done")
+    FAILED = mark("failed")
+    CANCELLED = mark("cancelled")
 
 
 @dataclass
@@ -208,7 +197,7 @@ class StudioJob:
     name
         Part of addresses.
     title
-        What it is, in words.
+        What it is, in words of the catalogue; ``{file}`` stands for the file that it is about.
     folder
         Where its progress and its result are.
     process
@@ -239,19 +228,18 @@ class StudioJob:
         return outcome
 
     @property
-    def failure(self) -> Failure:
-        """Why it failed."""
+    def failure(self) -> str:
+        """Why it failed: what was found, why it matters, what to do."""
         if (self.folder / FAILURE).exists():
-            failure: Failure = load_kept(self.folder / FAILURE)
-            return failure
+            return str(load_kept(self.folder / FAILURE))
         # Libraries below Python end a process that gets no memory, without a word.
-        return Failure(f"The work ended suddenly. {OUT_OF_MEMORY}")
+        return f"{tell('The work ended suddenly.')} {tell.term(OUT_OF_MEMORY)}"
 
     @property
     def progress(self) -> dict[str, Any]:
         """What is being done, and how much of it."""
         path = self.folder / PROGRESS
-        report = loads(path.read_text()) if path.exists() else {"label": "Starting"}
+        report = loads(path.read_text()) if path.exists() else {"label": mark("Starting")}
         fixed = {"state": self.state.value, "committed": self.is_committed}
         return {"done": 0, "total": 0, **report, **fixed}
 
@@ -283,9 +271,8 @@ class JobTable:
             name = f"job-{len(self._jobs) + 1}"
             folder = self.folder / name
             folder.mkdir(mode=0o700)
-            process = get_context("spawn").Process(
-                target=run_task, args=(folder, task, arguments, self.memory), daemon=True
-            )
+            given = (folder, task, arguments, self.memory, tell.language)
+            process = get_context("spawn").Process(target=run_task, args=given, daemon=True)
             process.start()
             job = self._jobs[name] = StudioJob(name, title, folder, process)
         return job

@@ -14,16 +14,19 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from hashlib import file_digest
 from importlib.resources import files
 from json import JSONDecodeError, dumps, loads
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from discreet.atomic import PRIVACY_FILE, PRIVATE_FOLDER, hold_lock, make_folder, write_text
 from discreet.datasets import lsat
 from discreet.errors import BadUsage
 from discreet.privacy.ledger.file import check_reservation
 from discreet.studio.forms import plain_name
+from discreet.studio.language import refuse
+from discreet.words import mark
 
 ENDING = ".db"
 DEFAULT = "~/discreet"
@@ -47,9 +50,10 @@ class Home:
     def place_ledger(self, name: str) -> Path:
         """Return where a new ledger of this name goes, in a folder that is there."""
         if not name or name != plain_name(name):
-            raise BadUsage(
-                f"{name!r} cannot be the name of a file. Use letters, digits, blanks, points, "
-                "hyphens and brackets, up to 100 of them."
+            raise refuse(
+                "{name} cannot be the name of a file. Use letters, digits, blanks, points, "
+                "hyphens and brackets, up to 100 of them.",
+                name=repr(name),
             )
         make_folder(self.ledgers)
         return self.ledgers / f"{name}{ENDING}"
@@ -66,8 +70,9 @@ class Home:
 
     def list_releases(self) -> dict[str, Path]:
         """Return the folders of releases that lie here, the latest first."""
-        records = sorted(self.releases.glob(f"*/{PRIVACY_FILE}"), key=_written_at, reverse=True)
-        return {path.parent.name: path.parent for path in records}
+        records = self.releases.glob(f"*/{PRIVACY_FILE}")
+        latest_first = sorted(records, key=lambda path: path.stat().st_mtime, reverse=True)
+        return {path.parent.name: path.parent for path in latest_first}
 
     def place_release(self, title: str, reservation: str) -> Path:
         """Return where the release with this reservation goes: always the same place."""
@@ -80,10 +85,6 @@ class Home:
         if folder is not None:
             make_folder(self.put_away)
             folder.rename(self.put_away / name)
-
-
-def _written_at(path: Path) -> float:
-    return path.stat().st_mtime
 
 
 VARIABLE = "DISCREET_STUDIO_RECENT"
@@ -103,8 +104,9 @@ def find_place(name: str = "studio.json") -> Path | None:
 class Recent:
     """The list of files that were worked on, the latest first, with settings and never answers.
 
-    An entry has the ``path`` of a file, or the ``name`` of one that a browser sent; how it is read
-    (``options``), the settings of its calibrations (``runs``), and whether it was looked at.
+    An entry has the ``path`` of a file, or the ``name`` of one that a browser sent with a
+    ``digest`` of its content; how it is read (``options``), the settings of its calibrations
+    (``runs``), and whether it was looked at.
     """
 
     place: Path | None = field(default_factory=find_place)
@@ -115,29 +117,27 @@ class Recent:
             listed = loads(self.place.read_text("utf-8")) if self.place else []
             if isinstance(listed, list):
                 entries = [{"path": entry} if isinstance(entry, str) else entry for entry in listed]
-                return [entry for entry in entries if isinstance(entry, dict) and _name_of(entry)][
-                    :MOST
-                ]
+                return [one for one in entries if isinstance(one, dict) and key_of(one)][:MOST]
         return []
 
     def paths(self) -> list[str]:
         """Return the paths."""
         return [entry["path"] for entry in self.entries() if "path" in entry]
 
-    def recall(self, name: str) -> dict[str, Any]:
-        """Return what is kept of a file by its path or name; nothing of a new one."""
-        return next((entry for entry in self.entries() if _name_of(entry) == name), {})
+    def recall(self, key: str) -> dict[str, Any]:
+        """Return what is kept of a file by its path or digest; nothing of a new one."""
+        return next((entry for entry in self.entries() if key_of(entry) == key), {})
 
-    def add(self, path: Path | str, *, is_path: bool = True, **kept: Any) -> None:
-        """Put a file in front, with what is kept of it."""
-        name = str(path)
-        entry = {**self.recall(name), ("path" if is_path else "name"): name, **kept}
-        others = [earlier for earlier in self.entries() if _name_of(earlier) != name]
-        self._write([entry, *others][:MOST])
+    def add(self, path: Path | str, *, digest: str = "", **kept: Any) -> None:
+        """Put a file in front, with what is kept of it; one with a digest has a name, no path."""
+        named = {"name": str(path), "digest": digest} if digest else {"path": str(path)}
+        key = key_of(named)
+        others = [earlier for earlier in self.entries() if key_of(earlier) != key]
+        self._write([{**self.recall(key), **named, **kept}, *others][:MOST])
 
-    def forget(self, name: str = "") -> None:
-        """Take out one file, or without a name all of them, and the list itself."""
-        left = [entry for entry in self.entries() if name and _name_of(entry) != name]
+    def forget(self, key: str = "") -> None:
+        """Take out one file, or without a key all of them, and the list itself."""
+        left = [entry for entry in self.entries() if key and key_of(entry) != key]
         if left:
             self._write(left)
         elif self.place:
@@ -150,52 +150,46 @@ class Recent:
                 write_text(self.place, dumps(entries, ensure_ascii=False, indent=1) + "\n")
 
 
-def _name_of(entry: Mapping[str, Any]) -> str:
-    name = entry.get("path") or entry.get("name")
-    return name if isinstance(name, str) else ""
+def key_of(entry: Mapping[str, Any]) -> str:
+    """Return by what an entry is found: where a file is, or what it holds."""
+    key = entry.get("path") or entry.get("digest")
+    return key if isinstance(key, str) else ""
 
 
-@dataclass(frozen=True)
-class Example:
-    """Answers to try things with: a name, what they are, how they are read and written."""
+def digest_file(path: Path) -> str:
+    """Return a digest of a file's content."""
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+class Example(NamedTuple):
+    """Answers to try things with: a name, what they are, their table, and how it is read."""
 
     name: str
-    title: str
     about: str
-    write: Callable[[Path], None]
-    options: Mapping[str, Any] = field(default_factory=dict)
+    write: Callable[[], str]
+    options: Mapping[str, Any]
 
 
-def _write_lsat(path: Path) -> None:
+def _write_lsat() -> str:
     answers = lsat()
     rows = answers.store.rows(0, answers.n_persons).tolist()
-    lines = [",".join(answers.items), *(",".join(map(str, row)) for row in rows)]
-    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return "\n".join([",".join(answers.items), *(",".join(map(str, row)) for row in rows), ""])
 
 
-def _write_wellbeing(path: Path) -> None:
-    with (files("discreet") / "data" / "wellbeing.csv").open("rb") as bundled:
-        path.write_bytes(bundled.read())
-
-
+_LSAT = mark(
+    "A test: right and wrong answers. Section 6 of the Law School Admission Test: 1,000 persons, "
+    "5 items."
+)
+_WELLBEING = mark(
+    "A questionnaire: answers from never to always. Twelve questions on well-being, 600 persons, "
+    "five categories. Simulated."
+)
+_TABLE = files("discreet") / "data" / "wellbeing.csv"
 #: By the names of their files.
 EXAMPLES = {
-    one.name: one
-    for one in (
-        Example(
-            "lsat.csv",
-            "A test: right and wrong answers",
-            "Section 6 of the Law School Admission Test: 1,000 persons, 5 items.",
-            _write_lsat,
-        ),
-        Example(
-            "wellbeing.csv",
-            "A questionnaire: answers from never to always",
-            "Twelve questions on well-being, 600 persons, five categories. Simulated.",
-            _write_wellbeing,
-            {"group": ["age"]},
-        ),
-    )
+    "lsat.csv": Example("lsat.csv", _LSAT, _write_lsat, {}),
+    "wellbeing.csv": Example("wellbeing.csv", _WELLBEING, _TABLE.read_text, {"group": ["age"]}),
 }
 
 
@@ -208,7 +202,7 @@ def write_example(example: Example, folder: Path) -> Path:
     examples.mkdir(mode=0o700, exist_ok=True)
     path = examples / example.name
     if not path.exists():
-        example.write(path)
+        path.write_text(example.write(), "utf-8")
     return path
 
 
@@ -243,18 +237,13 @@ def remove_left_behind() -> list[Path]:
 
 
 def _is_ours(folder: Path) -> bool:
-    status = folder.lstat()
-    is_owner = not hasattr(os, "getuid") or status.st_uid == os.getuid()
+    is_owner = not hasattr(os, "getuid") or folder.lstat().st_uid == os.getuid()
     return folder.is_dir() and not folder.is_symlink() and is_owner
-
-
-def _lock_of(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.lock")
 
 
 def _remove(folder: Path) -> bool:
     try:
-        with hold_lock(_lock_of(folder), _BUSY, remove=True):
+        with hold_lock(folder.with_name(f".{folder.name}.lock"), _BUSY, remove=True):
             shutil.rmtree(folder, ignore_errors=True)
     except (BadUsage, OSError):
         return False

@@ -35,14 +35,15 @@ from discreet.publishing.delivery import (
 from discreet.publishing.release import Preview, preview_release
 from discreet.publishing.spec import ItemList, ReleaseSpec, make_spec, restrict_reading
 from discreet.scales.bank import CONFIDENTIAL, is_bank, read_bank
-from discreet.studio.forms import NUMBER, WHOLE, FieldKind, load_fields, read_fields
+from discreet.studio.forms import NUMBER, WHOLE, FieldKind, check_needed, load_fields, read_fields
 from discreet.studio.inspecting import FIELDS as READING
 from discreet.studio.inspecting import counting
 from discreet.studio.jobs import TaskProgress
+from discreet.studio.language import refuse, tell
 from discreet.tables.dataset import is_too_large
 from discreet.tables.lists import read_items
 from discreet.tables.reading import Reading
-from discreet.words import LANGUAGES
+from discreet.words import LANGUAGES, mark
 
 
 @dataclass(frozen=True)
@@ -135,14 +136,13 @@ KIND, EDITION = load_fields("first")
 STUDY = load_fields(
     "public",
     lowest=WHOLE,
-    mechanism=FieldKind(
-        choices={name: f"{name}: {one.help}" for name, one in mechanisms_for("answers").items()}
-    ),
+    mechanism=FieldKind(choices={k: v.help for k, v in mechanisms_for("answers").items()}),
 )
 
-OTHER_LANGUAGES = {name: words for name, words in LANGUAGES.items() if name != "en"}
 #: Who the release is; all of it is published as it is typed.
-ABOUT = load_fields("identity", language=FieldKind(choices=OTHER_LANGUAGES))
+ABOUT = load_fields(
+    "identity", language=FieldKind(choices={k: v for k, v in LANGUAGES.items() if k != "en"})
+)
 
 FIELDS = (*PROTECTION, *STUDY, *ABOUT)
 NEEDED = ("account", "epsilon", "delta", "persons")
@@ -157,9 +157,9 @@ NOT_RELEASED = {"model", "lowest", "keep", "steps", "categories", "merge"}
 def list_words(options: Mapping[str, Any], sent: Mapping[str, str]) -> dict[str, Any]:
     """Return how the answers are read for a release: as stated before, and as the form says."""
     if options.get("drop_rows") or options.get("key_row") is not None:
-        raise BadUsage(
-            "A release reads every row of the file. Take the rows that are no persons (totals, the "
-            "key, blank rows) out of the file, and open it again."
+        raise refuse(
+            "A release reads every row of the file. Take the rows that are no persons (totals, "
+            "the key, blank rows) out of the file, and open it again."
         )
     form = {part.name for part in FILE if part.name in sent} | {"drop_rows", "key_row"}
     stated = {k: v for k, v in options.items() if k not in NOT_RELEASED | form}
@@ -186,17 +186,15 @@ def read_form(
         How the answers are read.
     """
     if not accounts:
-        raise BadUsage("There is no ledger that can be charged. Make one first.")
+        raise refuse("There is no ledger that can be charged. Make one first.")
     if sent.get("kind") == "right" and isinstance(listed.items, Mapping):
-        raise BadUsage("The list of items has steps. Choose points or categories at the top.")
+        raise refuse("The list of items has steps. Choose points or categories at the top.")
     account = replace(ACCOUNT, choices=dict.fromkeys(accounts, ""))
-    asked = {name for mark in (sent.get("kind", STEPS), sent.get("edition", CORRECTION))
-             for name in ASKED.get(mark, ())}  # fmt: skip
-    hidden = {name for names in ASKED.values() for name in names} - asked
+    chosen = (sent.get("kind", STEPS), sent.get("edition", CORRECTION))
+    hidden = {name for kind, names in ASKED.items() if kind not in chosen for name in names}
     entries = read_fields((account, *(part for part in FIELDS if part.name not in hidden)), sent)
-    for form_field in (account, *FIELDS):
-        if form_field.name in NEEDED and form_field.name not in entries:
-            raise BadUsage(f"{form_field.label}: this field is blank, and a release needs it.")
+    words = tell("this field is blank, and a release needs it.")
+    check_needed((account, *FIELDS), NEEDED, entries, words)
     ledger, population = accounts[entries.pop("account")]
     relation = entries.pop("neighbours", "replace-one")
     budget = Budget(entries.pop("epsilon"), entries.pop("delta"), relation)
@@ -259,7 +257,7 @@ def _refuse_answers(path: Path, answers: Path) -> None:
         and path.is_file()
         and (path.samefile(answers) or cmp(path, answers, shallow=False))
     ):
-        raise BadUsage(
+        raise refuse(
             "This is the file of the answers. Its items must not be taken from it: a list that "
             "names an item only because somebody answered it tells that somebody did. Bring a "
             "list that was written before, such as the table of contents of the test."
@@ -271,9 +269,10 @@ def _read_bank(path: Path) -> ItemList:
     if bank.ladder is None:
         return list(bank.items)
     if bank.access == CONFIDENTIAL:
-        raise BadUsage(
-            f"{path} is a confidential bank, whose numbers of steps were found in answers. Bring a "
-            "table with the columns item and steps instead, from the questionnaire."
+        raise refuse(
+            "{file} is a confidential bank, whose numbers of steps were found in answers. "
+            "Bring a table with the columns item and steps instead, from the questionnaire.",
+            file=path,
         )
     return {item: own[-1] for item, own in zip(bank.items, bank.ladder.kept, strict=True)}
 
@@ -282,9 +281,10 @@ def _refuse_table(items: ItemList, source_name: str) -> None:
     """Refuse lines with several cells each: a table was brought in the place of a list."""
     for sign in ",;\t":
         if len(items) > 1 and all(sign in name for name in items):
-            raise BadUsage(
-                f"{source_name} looks like a table, not like a list of items. Bring a file with "
-                "one item in each line, or a table with the two columns item and steps."
+            raise refuse(
+                "{file} looks like a table, not like a list of items. Bring a file with one "
+                "item in each line, or a table with the two columns item and steps.",
+                file=source_name,
             )
 
 
@@ -300,11 +300,11 @@ def make(
     """Make a release, or deliver the one that this reservation paid for; return its folder."""
     if find_charged(Ledger.open(ledger), reservation):
         return finish(progress, reservation, ledger, out, source, options)
-    progress.begin("Reading the answers")
+    progress.begin(mark("Reading the answers"))
     spec = terms.spec
     with _open(progress, source, spec.reading, spec.public) as answers:
         progress.commit()
-        progress.begin("Charging the ledger, drawing the noise, writing the release")
+        progress.begin(mark("Charging the ledger, drawing the noise, writing the release"))
         delivery = DeliveryTerms(ledger, out=out, reservation=reservation)
         release_spec(DataSource(answers), replace(spec, reading={}), delivery)
     return out.name
@@ -324,7 +324,7 @@ def finish(
     book = Ledger.open(ledger)
     entry = book.find(reservation)
     order = read_order(book, entry)
-    progress.begin("Fetching what was paid for")
+    progress.begin(mark("Fetching what was paid for"))
     if source is None or entry.has_values:
         progress.commit()
         resume_release(book, reservation, out=out)

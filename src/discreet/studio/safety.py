@@ -20,6 +20,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from discreet.html import render
 from discreet.secure import SystemSource
+from discreet.studio.language import COOKIE, begin_visit, tell
+from discreet.words import mark
 
 LOOPBACK = "127.0.0.1"
 #: Random words of 64 bits in a token.
@@ -144,37 +146,43 @@ class Guard:
         if scope["type"] != "http":
             return
 
+        request = Request(scope)
+        language = begin_visit(request)
+
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
+                if language:
+                    kept = "Path=/; Max-Age=31536000; HttpOnly; SameSite=Strict"
+                    headers.append("Set-Cookie", f"{COOKIE}={language}; {kept}")
             await send(message)
 
-        answer = receive_visitor(Request(scope), self._keys) or self._app
+        answer = receive_visitor(request, self._keys) or self._app
         await answer(scope, receive, send_safely)
 
 
 def receive_visitor(request: Request, keys: Keys) -> Response | None:
     """Return a refusal or the entrance; ``None`` where the application shall answer."""
     if request.headers.get("host") not in keys.hosts:
-        return _refuse(421, "This address does not belong to the studio.")
+        return _refuse(421, tell("This address does not belong to the studio."))
     if request.method not in ("GET", "HEAD", "POST"):
-        return _refuse(405, "The studio does not know this kind of request.")
+        return _refuse(405, tell("The studio does not know this kind of request."))
     if request.method == "POST" and not _comes_from_us(request):
-        return _refuse(403, "This was sent by a page that is not the studio's.")
+        return _refuse(403, tell("This was sent by a page that is not the studio's."))
     if request.url.path == "/enter":
         return _enter(request, keys)
     if not keys.knows(request.cookies.get(keys.cookie_name, "")):
-        return _refuse(
-            403,
-            "This browser has not been let in. Open the address that `discreet studio` printed, "
-            f"with the token at its end. {ANOTHER}",
-        )
+        return _refuse(403, f"{tell.term(STRANGER)} {tell.term(ANOTHER)}")
     return None
 
 
-ANOTHER = "For a new address, press Enter in the window in which the studio runs."
+STRANGER = mark(
+    "This browser has not been let in. Open the address that `discreet studio` printed, "
+    "with the token at its end."
+)
+ANOTHER = mark("For a new address, press Enter in the window in which the studio runs.")
 
 
 def _comes_from_us(request: Request) -> bool:
@@ -190,18 +198,18 @@ def _enter(request: Request, keys: Keys) -> Response:
     if not keys.knows(cookie):
         cookie = keys.admit(token) or ""
     if not cookie:
-        return _refuse(403, USED if keys.was_used(token) else f"{WRONG} {ANOTHER}")
+        reason = USED if keys.was_used(token) else WRONG
+        return _refuse(403, f"{tell.term(reason)} {tell.term(ANOTHER)}")
     # Not a redirect: the browser would not send a strict cookie along if another page led here.
-    answer = HTMLResponse(render("studio/enter.html", {"address": "/"}))
+    answer = HTMLResponse(render("studio/enter.html", {"address": "/", "tell": tell}))
     answer.set_cookie(keys.cookie_name, cookie, httponly=True, samesite="strict", path="/")
     return answer
 
 
-WRONG = "The token in this address is wrong. Copy the whole address again."
-USED = (
+WRONG = mark("The token in this address is wrong. Copy the whole address again.")
+USED = mark(
     "This address was used already, and it opens the studio once. If you did not open it in "
-    "another browser, somebody else did: end the studio with Ctrl-C and start it again. "
-    f"{ANOTHER}"
+    "another browser, somebody else did: end the studio with Ctrl-C and start it again."
 )
 
 

@@ -30,16 +30,17 @@ from starlette.types import ASGIApp
 from discreet.atomic import write_text
 from discreet.errors import BadUsage
 from discreet.html import TEMPLATES, render
-from discreet.studio.frame import Secrecy, go, job_of, own_page, show
-from discreet.studio.jobs import explain, usual_memory
+from discreet.studio.frame import Secrecy, go, own_page, session_of, show
+from discreet.studio.jobs import StudioJob, explain, usual_memory
 from discreet.studio.kept_files import Home, private_folder
-from discreet.studio.pages import calibrate, data, ledgers, plan, release, releases, report, start
+from discreet.studio.language import not_found, tell
+from discreet.studio.pages import calibrate, data, ledgers, plan, release, releases, report
 from discreet.studio.safety import LOOPBACK, Guard, Keys
 from discreet.studio.session import StudioSession
 from discreet.tables.paths import settle_path
 
 #: A page is a module with ``ROUTES``; another one is added here.
-PAGES = (start, data, calibrate, report, plan, ledgers, releases, release)
+PAGES = (data, calibrate, report, plan, ledgers, releases, release)
 
 #: Files that pages load; nothing else is served by its name.
 FILES = {
@@ -63,30 +64,20 @@ def build_app(session: StudioSession, keys: Keys) -> ASGIApp:
     return Guard(app, keys)
 
 
-def show_refusal(_: Request, error: Exception) -> Response:
+def show_refusal(request: Request, error: Exception) -> Response:
     """Say in the frame of all pages why there is no page; a tab may outlive its studio."""
     refused = error if isinstance(error, HTTPException) else HTTPException(500)
-    unknown = refused.detail == HTTPStatus(refused.status_code).phrase
-    return show(
-        "refusal.html",
-        {"problem": "There is nothing at this address." if unknown else refused.detail},
-        title="This page cannot be shown",
-        secrecy=Secrecy.PUBLIC,
-        here="nowhere",
-        status=refused.status_code,
-    )
+    if refused.status_code == HTTPStatus.METHOD_NOT_ALLOWED and request.method == "GET":
+        return go(request.url.path.rpartition("/")[0] or "/")  # the page whose form leads here
+    is_unknown = refused.detail == HTTPStatus(refused.status_code).phrase
+    words = tell("There is nothing at this address.") if is_unknown else refused.detail
+    return show("refusal.html", {"problem": words}, Secrecy.PUBLIC, status=refused.status_code)
 
 
 def show_fault(_: Request, error: Exception) -> Response:
     """Say in the frame of all pages that the program is at fault."""
-    return show(
-        "refusal.html",
-        {"problem": explain(error).message},
-        title="This page cannot be shown",
-        secrecy=Secrecy.CONFIDENTIAL,
-        here="nowhere",
-        status=500,
-    )
+    values = {"problem": explain(error)}
+    return show("refusal.html", values, Secrecy.CONFIDENTIAL, status=500)
 
 
 def send_file(request: Request) -> Response:
@@ -97,21 +88,30 @@ def send_file(request: Request) -> Response:
     return Response((TEMPLATES / name).read_text("utf-8"), media_type=FILES[name])
 
 
-def tell(request: Request) -> Response:
+def find_job(request: Request) -> StudioJob:
+    """Return the job that an address names."""
+    job = session_of(request).jobs.find(request.path_params["job"])
+    if job is None:
+        raise not_found("There is no such job here; the studio was restarted.")
+    return job
+
+
+def say_progress(request: Request) -> Response:
     """Say where a job is."""
-    return JSONResponse(job_of(request).progress)
+    progress = find_job(request).progress
+    return JSONResponse({**progress, "label": tell.term(progress["label"])})
 
 
 async def cancel(request: Request) -> Response:
     """End a job, and go back to the page that showed it."""
-    job_of(request).cancel()
+    find_job(request).cancel()
     form = await request.form()
     return go(own_page(str(form.get("back", ""))) or "/")
 
 
 ROUTES = (
     Route("/static/{name:path}", send_file),
-    Route("/jobs/{job}", tell),
+    Route("/jobs/{job}", say_progress),
     Route("/jobs/{job}/cancel", cancel, methods=["POST"]),
 )
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.studio.jobs import JobState, JobTable, StudioJob
-from discreet.studio.kept_files import EXAMPLES_FOLDER, Home, Recent, find_place
+from discreet.studio.kept_files import EXAMPLES_FOLDER, Home, Recent, digest_file, find_place
 from discreet.studio.releasing import ListedItems, ReleaseForm
 
 #: Calibrations of earlier runs whose settings are kept.
@@ -70,6 +70,8 @@ class Work:
         Where the answers are.
     shown
         What the user calls the file: its path, or its name where a browser sent it.
+    digest
+        Of the content of a file that a browser sent: by it the file is known again.
     options
         How it is read: keywords of :func:`discreet.read_responses`.
     reading
@@ -85,16 +87,12 @@ class Work:
     name: str
     source: Path
     shown: str
+    digest: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     reading: StudioJob | None = None
     runs: tuple[CalibrationRun, ...] = ()
     was_seen: bool = False
     earlier: tuple[Mapping[str, Any], ...] = ()
-
-    @property
-    def is_path(self) -> bool:
-        """Whether the file lies where the user put it, and no browser sent it."""
-        return self.shown == str(self.source)
 
     def find_run(self, name: str) -> CalibrationRun | None:
         """Return a calibration by its name."""
@@ -142,15 +140,12 @@ class Ticket:
         """Say whether another ticket is for the very same release, which is made once."""
         if self.name == ticket.name:
             return True
-        if not (self.work and ticket.work and self.terms and ticket.terms):
-            return False
-        read_alike = (self.work.source, self.work.options) == (
-            ticket.work.source,
-            ticket.work.options,
-        )
-        forms = (one.terms.set_looked(looked=False) for one in (self, ticket) if one.terms)
-        first, second = forms
-        return read_alike and first == second
+        asked = [
+            (one.work.source, one.work.options, one.terms.set_looked(looked=False))
+            for one in (self, ticket)
+            if one.work and one.terms
+        ]
+        return len(asked) == 2 and asked[0] == asked[1]
 
 
 @dataclass
@@ -184,15 +179,17 @@ class StudioSession:
         self, source: Path, source_name: str = "", options: Mapping[str, Any] | None = None
     ) -> Work:
         """Begin work on a file, as it was read before where something is kept of it."""
-        shown = source_name or str(source)
-        kept = self.recent.recall(shown) if options is None else {}
+        digest = digest_file(source) if source_name and options is None else ""
+        kept = self.recent.recall(digest or str(source)) if options is None else {}
+        stated = kept.get("options")
         with self._lock:
             name = f"work-{len(self.works) + 1}"
             work = self.works[name] = Work(
                 name,
                 source,
-                shown,
-                options or _mapping(kept.get("options")),
+                source_name or str(source),
+                digest,
+                options or (dict(stated) if isinstance(stated, Mapping) else {}),
                 was_seen=bool(kept.get("seen")),
                 earlier=tuple(one for one in kept.get("runs", ()) if isinstance(one, Mapping)),
             )
@@ -205,7 +202,7 @@ class StudioSession:
         runs = [*work.earlier, *(dict(run.settings) for run in work.runs)]
         different = [run for n, run in enumerate(runs) if run not in runs[:n]]
         kept = {"options": dict(work.options), "runs": different[-MOST_RUNS:], "seen": True}
-        self.recent.add(work.shown, is_path=work.is_path, **kept)
+        self.recent.add(work.shown, digest=work.digest, **kept)
 
     def change(self, name: str, change: Callable[[Work], Mapping[str, Any]]) -> Work:
         """Change fields of a work; two requests at a time do it one after the other."""
@@ -243,23 +240,19 @@ class StudioSession:
 
     def find_seen(self, work: Work) -> Work | None:
         """Return the work under which the same file was looked at in this studio, if any."""
-        works = [work, *self.works.values()]
-        same = (earlier for earlier in works if earlier.source == work.source)
         looked_at = (
             earlier
-            for earlier in same
-            if earlier.reading is not None or earlier.runs or earlier.was_seen
+            for earlier in (work, *self.works.values())
+            if (earlier.source == work.source or (work.digest and earlier.digest == work.digest))
+            and (earlier.reading is not None or earlier.runs or earlier.was_seen)
         )
         return next(looked_at, None)
 
-    def was_seen(self, work: Work) -> bool:
-        """Say whether somebody looked at a file here, or was told about it by a refusal."""
-        return self.find_seen(work) is not None or self.was_refused(work)
-
     def note_seen(self, ticket: Ticket) -> Ticket:
-        """Keep a ticket, whose terms say that the answers were looked at if they were."""
-        if ticket.work is not None and ticket.terms is not None and self.was_seen(ticket.work):
-            ticket = replace(ticket, terms=ticket.terms.set_looked(looked=True))
+        """Keep a ticket; its terms say whether somebody looked, or was told by a refusal."""
+        work, terms = ticket.work, ticket.terms
+        if work and terms and (self.find_seen(work) or self.was_refused(work)):
+            ticket = replace(ticket, terms=terms.set_looked(looked=True))
         self.issue(ticket)
         return self.tickets[ticket.name]
 
@@ -293,7 +286,3 @@ class StudioSession:
             path = self.ledgers.pop(name, None)
         if path is not None:
             self.books.forget(str(path))
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return dict(value) if isinstance(value, Mapping) else {}

@@ -435,9 +435,8 @@ def _through_narwhals(frame: Any) -> Any:
 
 def _pandas_to_arrow(frame: Any) -> Any:
     """Return a pandas frame as an Arrow table, an index with labels of its own included."""
-    columns = {number: frame.iloc[:, number] for number in range(frame.shape[1])}
     names = [name_id(name) for name in frame.columns]
-    arrays = [_pandas_column(column) for column in columns.values()]
+    arrays = [_pandas_column(column) for _, column in frame.items()]
     index = frame.index
     counts_rows = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
     if index.nlevels > 1:
@@ -464,7 +463,8 @@ def _name_level(index: Any, number: int) -> str:
 
 def _pandas_column(column: Any) -> Any:
     dtype = column.dtype
-    if isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype.itemsize >= 4:
+    is_number = isinstance(dtype, np.dtype) and dtype.kind in "iuf"
+    if is_number and not (dtype.kind == "f" and dtype.itemsize < 4):
         # NaN stays NaN, which is missing all the same; finding it would cost a copy.
         return pa.array(column.to_numpy(), from_pandas=False)
     try:

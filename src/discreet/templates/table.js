@@ -41,7 +41,7 @@
   if (found) prepare(found);
   document.querySelectorAll("button.copy").forEach(button => button.addEventListener("click", () => {
     const source = document.getElementById(button.dataset.source);
-    const done = () => { button.textContent = "Copied"; };
+    const done = () => { button.textContent = document.body.dataset.copied || "Copied"; };
     const select = () => { getSelection().selectAllChildren(source); };
     // A page opened from a disk may not use the clipboard; then the text is at least selected.
     if (navigator.clipboard) navigator.clipboard.writeText(source.innerText).then(done, select);

@@ -1,4 +1,4 @@
-"""The words of what is published: every sentence in every language.
+"""The words of what is published, and of the studio: every sentence in every language.
 
 In: a sentence in English, which is its own key, and the values in it by name. Out: the sentence in
 the reader's language. A release carries its language in its record, so that whoever has the record
@@ -22,6 +22,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 from string import Formatter
 from typing import Any
@@ -58,6 +59,11 @@ class ReleaseKind:
         what the items at its ends are called.
     model, use, domain
         Words for the method and for the registry of deployments.
+    persons, items
+        The same for several; the record has their number under the first.
+    cap, table, columns
+        The field of the record with the cap on what each person contributes; the file with the
+        numbers, and its columns.
     """
 
     answers: str
@@ -75,38 +81,28 @@ class ReleaseKind:
     model: str
     use: str
     domain: str
+    persons: str = field(init=False)
+    items: str = field(init=False)
+    cap: str = field(init=False)
+    table: str = field(init=False)
+    columns: tuple[str, ...] = field(init=False)
 
-    @property
-    def persons(self) -> str:
-        """Who contributes; also the field of the record with their number."""
-        return f"{self.person}s"
-
-    @property
-    def items(self) -> str:
-        """What the numbers are about."""
-        return f"{self.item}s"
-
-    @property
-    def cap(self) -> str:
-        """The field of the record with the cap on what each person contributes."""
-        return f"max_{self.answers}"
-
-    @property
-    def table(self) -> str:
-        """The file with the numbers."""
-        return f"{self.numbers}.csv"
+    def __post_init__(self) -> None:
+        for name, value in (
+            ("persons", f"{self.person}s"),
+            ("items", f"{self.item}s"),
+            ("cap", f"max_{self.answers}"),
+            ("table", f"{self.numbers}.csv"),
+            ("columns", ("item", self.number, "se", "lower", "upper", "status")),
+        ):
+            object.__setattr__(self, name, value)
 
     @property
     def nouns(self) -> dict[str, str]:
         """Every word, by its name in sentences; capital letters where a sentence begins with it."""
-        plain = {**vars(self), "persons": self.persons, "items": self.items}
+        plain = {n: word for n, word in vars(self).items() if n not in ("cap", "table", "columns")}
         capital = ("answers", "number", "most", "least")
         return plain | {name.capitalize(): plain[name].capitalize() for name in capital}
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Columns of that file."""
-        return ("item", self.number, "se", "lower", "upper", "status")
 
 
 #: The kinds by name; a record that does not say is about answers.
@@ -252,6 +248,7 @@ def translate_record(record: Mapping[str, Any], language: str) -> dict[str, Any]
 # --- catalogues: the text files that translators and agencies edit --------------------------------
 
 _LINE = re.compile(r'(?:(msgctxt|msgid|msgid_plural|msgstr(?:\[\d\])?)\s+)?("(?:[^"\\]|\\.)*")')
+_LETTERS = {"n": "\n", "t": "\t"}
 HEADER = ("MIME-Version: 1.0", "Content-Type: text/plain; charset=UTF-8")
 PLURALS = "Plural-Forms: nplurals=2; plural=(n != 1);"
 
@@ -287,26 +284,6 @@ class CatalogueEntry:
         return self.context, self.sentence
 
 
-@dataclass
-class _Lines:
-    """The lines of one entry, as they are read."""
-
-    parts: dict[str, str] = field(default_factory=dict)
-    places: list[str] = field(default_factory=list)
-    is_fuzzy: bool = False
-
-    def finish(self) -> CatalogueEntry:
-        translations = [text for name, text in self.parts.items() if name.startswith("msgstr")]
-        return CatalogueEntry(
-            self.parts["msgid"],
-            self.parts.get("msgid_plural", ""),
-            self.parts.get("msgctxt", ""),
-            tuple(translations),
-            tuple(self.places),
-            self.is_fuzzy,
-        )
-
-
 def read_entries(text: str, source_name: str) -> list[CatalogueEntry]:
     """Return the entries of a catalogue, its header left out, or say in which line it is none."""
     return [entry for entry in _read_all(text, source_name) if entry.sentence]
@@ -320,31 +297,33 @@ def read_language(text: str, source_name: str) -> str:
 
 
 def _read_all(text: str, source_name: str) -> Iterator[CatalogueEntry]:
-    lines, name = _Lines(), ""
+    parts: dict[str, str] = {}
+    places: list[str] = []
+    name, is_fuzzy = "", False
     for number, line in enumerate(map(str.strip, [*text.splitlines(), ""]), start=1):
-        starts = not line or line.startswith(("#", "msgctxt")) or line.startswith("msgid ")
-        if starts and any(part.startswith("msgstr") for part in lines.parts):
-            yield lines.finish()
-            lines = _Lines()
+        starts = not line or line.startswith(("#", "msgctxt", "msgid "))
+        said = tuple(part for key, part in parts.items() if key.startswith("msgstr"))
+        if starts and said:
+            plural, context = parts.get("msgid_plural", ""), parts.get("msgctxt", "")
+            yield CatalogueEntry(parts["msgid"], plural, context, said, tuple(places), is_fuzzy)
+            parts, places, is_fuzzy = {}, [], False
         if line.startswith("#"):
-            lines.places += line[2:].split() if line.startswith("#:") else []
-            lines.is_fuzzy |= line.startswith("#,") and "fuzzy" in line
+            places += line[2:].split() if line.startswith("#:") else []
+            is_fuzzy |= line.startswith("#,") and "fuzzy" in line
         elif line:
             match = _LINE.fullmatch(line)
             name = (match and match[1]) or name
-            if match is None or not name or (name != "msgctxt" and not _follows(name, lines)):
+            # A translation follows what it translates.
+            follows = name in ("msgctxt", "msgid") or "msgid" in parts
+            if match is None or not name or not follows:
                 raise BadUsage(
                     f"{source_name}, line {number}: this is no line of a catalogue, which has "
                     f'msgid "..." and msgstr "...", found {line[:40]!r}'
                 )
-            lines.parts[name] = lines.parts.get(name, "") + _unescape(match[2][1:-1])
-    if lines.parts:
+            plain = re.sub(r"\\(.)", lambda m: _LETTERS.get(m[1], m[1]), match[2][1:-1])
+            parts[name] = parts.get(name, "") + plain
+    if parts:
         raise BadUsage(f"{source_name}: the last sentence has no msgstr")
-
-
-def _follows(name: str, lines: _Lines) -> bool:
-    """Say whether a part may stand where it stands: a translation follows what it translates."""
-    return name == "msgid" or "msgid" in lines.parts
 
 
 def write_entries(entries: Iterable[CatalogueEntry], language: str = "") -> str:
@@ -358,33 +337,24 @@ def _write_entry(entry: CatalogueEntry) -> str:
     lines = [f"#: {place}" for place in entry.places]
     lines += _write_part("msgctxt", entry.context) if entry.context else []
     lines += _write_part("msgid", entry.sentence)
-    if not entry.plural:
-        return "\n".join([*lines, *_write_part("msgstr", entry.said[0])]) + "\n"
-    lines += _write_part("msgid_plural", entry.plural)
-    for number in range(2):
-        translation = entry.said[number] if number < len(entry.said) else ""
-        lines += _write_part(f"msgstr[{number}]", translation)
+    if entry.plural:
+        lines += _write_part("msgid_plural", entry.plural)
+    forms = ("msgstr[0]", "msgstr[1]") if entry.plural else ("msgstr",)
+    for name, text in zip_longest(forms, entry.said[: len(forms)], fillvalue=""):
+        lines += _write_part(name, text)
     return "\n".join(lines) + "\n"
 
 
 def _write_part(name: str, text: str) -> list[str]:
-    pieces = re.findall(r"(?:\S+\s*|\s+)", text)
     rows = [""]
-    for piece in pieces:
+    for piece in re.findall(r"(?:\S+\s*|\s+)", text):
         if rows[-1] and (len(rows[-1]) + len(piece.rstrip()) > 92 or rows[-1].endswith("\n")):
             rows.append("")
         rows[-1] += piece
-    quoted = ['"' + _escape(row) + '"' for row in rows]
+    escaped = (row.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") for row in rows)
+    quoted = [f'"{row}"' for row in escaped]
     short = len(rows) == 1 and len(name) + len(quoted[0]) < 100
     return [f"{name} {quoted[0]}"] if short else [f'{name} ""', *quoted]
-
-
-def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _unescape(text: str) -> str:
-    return re.sub(r"\\(.)", lambda match: {"n": "\n", "t": "\t"}.get(match[1], match[1]), text)
 
 
 def list_texts(entries: Iterable[CatalogueEntry]) -> dict[tuple[str, str, int], str]:
@@ -420,12 +390,22 @@ FIXED = (
     "publishing/",
 )
 #: Longest catalogue of an agency.
-OWN_LETTERS = 100_000
+OWN_LETTERS = 300_000
+
+
+#: What the studio alone says, and nobody publishes.
+UNPUBLISHED = ("studio/", "templates/studio/")
 
 
 @cache
 def _list_sentences() -> dict[tuple[str, str], CatalogueEntry]:
-    return {one.key: one for one in read_entries(SOURCE.read_text("utf-8"), SOURCE.name)}
+    entries = read_entries(SOURCE.read_text("utf-8"), SOURCE.name)
+    return {one.key: one for one in entries if is_published(one)}
+
+
+def is_published(entry: CatalogueEntry) -> bool:
+    """Say whether a sentence stands in anything that is published."""
+    return not all(place.startswith(UNPUBLISHED) for place in entry.places)
 
 
 def is_fixed(entry: CatalogueEntry) -> bool:

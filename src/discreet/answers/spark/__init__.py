@@ -16,35 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.protocol import (
-    CELLS,
-    Answers,
-    ItemTotals,
-    Job,
-    add_digests,
-    digest_store,
-    refuse_travel,
-)
+from discreet.answers import protocol
+from discreet.answers.protocol import CELLS, Answers, ItemTotals, Job
 from discreet.answers.select import ABSENT, check_cap
+from discreet.answers.spark import tasks
 from discreet.answers.spark.rows import NAME, FrameRows, Persons, find_frame, plan_frame
-from discreet.answers.spark.tasks import (
-    SCHEMA,
-    AskEach,
-    CapAnswers,
-    SelectItems,
-    Step,
-    SumUp,
-    View,
-    ask_drawn,
-    ask_store,
-    check_workers,
-    collect_sum,
-    count_fold_vector,
-    count_vector,
-    draw_cap,
-    read_one,
-    sketch_ids,
-)
 from discreet.counts import PairCounts, name_weighting
 from discreet.counts.folds import FoldCounts, Tally, afford_folds, join_sketches
 from discreet.counts.matrix import check_room
@@ -72,11 +48,6 @@ def open_frame(source: Any, *, reading: Reading | None = None) -> SparkAnswers:
         :class:`discreet.tables.reading.Reading`. Of repeated answers "first" and "last"
         have a meaning only with ``order_by``, because rows of a DataFrame have no order.
     """
-    rows = _plan(source, reading)
-    return SparkAnswers(rows, rows.layout.items)
-
-
-def _plan(source: Any, reading: Reading | None) -> FrameRows:
     rules = reading or Reading()
     if rules.rows_aside:
         raise BadUsage(
@@ -90,8 +61,9 @@ def _plan(source: Any, reading: Reading | None) -> FrameRows:
             "answers first, for example with dropDuplicates."
         )
     frame = find_frame(source)
-    check_workers(frame)
-    return plan_frame(frame, rules)
+    tasks.check_workers(frame)
+    rows = plan_frame(frame, rules)
+    return SparkAnswers(rows, rows.layout.items)
 
 
 class SparkAnswers(Answers):
@@ -100,10 +72,10 @@ class SparkAnswers(Answers):
     items: tuple[str, ...] = ()
 
     def __init__(
-        self, rows: FrameRows, items: tuple[str, ...], transforms: tuple[Step, ...] = ()
+        self, rows: FrameRows, items: tuple[str, ...], transforms: tuple[tasks.Step, ...] = ()
     ) -> None:
         self._rows, self.items = rows, items
-        self._view = View(rows.layout, transforms)
+        self._view = tasks.View(rows.layout, transforms)
 
     def __repr__(self) -> str:
         return f"<SparkAnswers: {len(self.items)} items>"
@@ -147,17 +119,11 @@ class SparkAnswers(Answers):
     def _count(self, weighting: Weighting | None) -> PairCounts:
         m = sum(self.steps)
         check_room(self.steps, m * m)
-        function = partial(ask_store, partial(count_vector, weighting=weighting))
+        function = partial(tasks.ask_store, partial(tasks.count_vector, weighting=weighting))
         total = self._sum_up(function, m * m + 2 * m + 1, np.int64)
-        return PairCounts(
-            items=self.items,
-            right_wrong=total[: m * m].reshape(m, m),
-            answers=total[m * m : m * m + m].copy(),
-            right=total[m * m + m : -1].copy(),
-            persons=int(total[-1]),
-            weighting=name_weighting(weighting),
-            steps=self.steps,
-        )
+        pairs, answers, right = np.split(total[:-1], [m * m, m * m + m])
+        numbers = (answers.copy(), right.copy(), int(total[-1]), name_weighting(weighting))
+        return PairCounts(self.items, pairs.reshape(m, m), *numbers, steps=self.steps)
 
     def _keep(self, tally: Tally) -> dict[str, Any]:
         """Return folds and the sketch of the persons: a job for each."""
@@ -169,8 +135,7 @@ class SparkAnswers(Answers):
                     "folds"
                 )
             return {"sketch": None}
-        frame, _ = self._deal()
-        sketches = read_one(frame.mapInArrow(AskEach(self._view, sketch_ids), SCHEMA))
+        sketches = self._ask_each(tasks.sketch_ids)
         return {"folds": self._count_folds(tally), "sketch": join_sketches(sketches)}
 
     def _count_folds(self, tally: Tally) -> FoldCounts | None:
@@ -178,7 +143,7 @@ class SparkAnswers(Answers):
         number = afford_folds(tally.folds, m)
         if not number:
             return None
-        function = partial(count_fold_vector, tally=tally, number=number)
+        function = partial(tasks.count_fold_vector, tally=tally, number=number)
         total = self._sum_up(function, number * (m * m + m + 1), np.int64)
         pairs, answers, persons = np.split(total, [number * m * m, number * m * (m + 1)])
         name = name_weighting(tally.weighting)
@@ -198,7 +163,7 @@ class SparkAnswers(Answers):
 
     def admit(self, job: Job[Any]) -> None:
         """Refuse a job that cannot be done on other machines."""
-        refuse_travel(job)
+        protocol.refuse_travel(job)
 
     def reduce_all(self, jobs: Sequence[Job[Any]]) -> list[Any]:
         """Let the executors do every job: sums are added there, samples looked at in one task."""
@@ -209,7 +174,11 @@ class SparkAnswers(Answers):
 
     def _reduce(self, job: Job[Any]) -> Any:
         if job.sample is not None:
-            parts = self._ask_sample(job.block, job.sample)
+            # All of a sample is in one task, also of rows that are whole persons.
+            view = replace(self._view, layout=replace(self._rows.layout, whole_rows=False))
+            some = self._rows.sample(job.sample, self.n_persons)
+            task = tasks.AskEach(view, partial(tasks.ask_store, job.block))
+            parts = tasks.read_one(some.mapInArrow(task, tasks.SCHEMA))
         elif job.is_sum:
             return self._add_up(job)
         else:
@@ -228,34 +197,25 @@ class SparkAnswers(Answers):
 
     def _asking(self, job: Job[Any]) -> Callable[[Persons], Any]:
         """Return what a task does for a job."""
-        if job.every is None:
-            return partial(ask_store, job.block)
-        return partial(ask_drawn, job)
+        is_drawn = job.every is not None
+        return partial(tasks.ask_drawn, job) if is_drawn else partial(tasks.ask_store, job.block)
 
     def _sum_up(
         self, function: Callable[[Persons], Vector], length: int, dtype: npt.DTypeLike
     ) -> Vector:
         """Sum a function of persons over all tasks."""
-        frame, tasks = self._deal()
-        parts = frame.mapInArrow(SumUp(self._view, function), SCHEMA)
-        return collect_sum(parts, length, dtype, tasks)
+        frame, n_tasks = self._deal()
+        parts = frame.mapInArrow(tasks.SumUp(self._view, function), tasks.SCHEMA)
+        return tasks.collect_sum(parts, length, dtype, n_tasks)
 
     def _ask_each(self, function: Callable[[Persons], Any]) -> list[Any]:
         """Return a function of the persons of every task; for small results."""
         frame, _ = self._deal()
-        task = AskEach(self._view, function)
-        return read_one(frame.mapInArrow(task, SCHEMA))
-
-    def _ask_sample(self, function: Callable[[AnswerStore], Any], persons: int) -> list[Any]:
-        """Return a function of the stored answers of some persons, computed in one task."""
-        # All of a sample is in one task, also of rows that are whole persons.
-        view = replace(self._view, layout=replace(self._rows.layout, whole_rows=False))
-        some = self._rows.sample(persons, self.n_persons)
-        task = AskEach(view, partial(ask_store, function))
-        return read_one(some.mapInArrow(task, SCHEMA))
+        task = tasks.AskEach(self._view, function)
+        return tasks.read_one(frame.mapInArrow(task, tasks.SCHEMA))
 
     def _deal(self) -> tuple[Any, int]:
-        capped = any(isinstance(step, CapAnswers) for step in self._view.steps)
+        capped = any(isinstance(step, tasks.CapAnswers) for step in self._view.steps)
         return self._rows.deal(by_content=capped and not self._rows.has_ids)
 
     def select(self, items: Sequence[str]) -> SparkAnswers:
@@ -265,9 +225,9 @@ class SparkAnswers(Answers):
             return self
         column_of = {name: number for number, name in enumerate(self.items)}
         columns = np.array([column_of.get(name, ABSENT) for name in names], dtype=np.int64)
-        return self._derive(SelectItems(columns), names)
+        return self._derive(tasks.SelectItems(columns), names)
 
-    def _derive(self, step: Step, items: tuple[str, ...]) -> SparkAnswers:
+    def _derive(self, step: tasks.Step, items: tuple[str, ...]) -> SparkAnswers:
         """Return other answers of the same persons."""
         derived = SparkAnswers(self._rows, items, (*self._view.steps, step))
         if "n_persons" in self.__dict__:
@@ -283,7 +243,7 @@ class SparkAnswers(Answers):
         limit = check_cap(max_answers)
         if limit >= len(self.items):
             return self
-        return self._derive(CapAnswers(draw_cap(limit, source)), self.items)
+        return self._derive(tasks.CapAnswers(tasks.draw_cap(limit, source)), self.items)
 
     def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
         """Return the sum of the persons' keyed digests, and how many were added.
@@ -293,13 +253,15 @@ class SparkAnswers(Answers):
         the answers themselves anyway.
         """
         ordered = self.select(sorted(self.items))
-        digests = ordered._ask_each(partial(ask_store, partial(_digest, key, ordered.items, rule)))
+        digests = ordered._ask_each(
+            partial(tasks.ask_store, partial(_digest, key, ordered.items, rule))
+        )
         self._check_persons(sum(persons for persons, _ in digests))
-        return add_digests(part for _, part in digests)
+        return protocol.add_digests(part for _, part in digests)
 
 
 def _digest(
     key: bytes, items: tuple[str, ...], rule: str, store: AnswerStore
 ) -> tuple[int, tuple[int, int]]:
     """Return how many persons a store has, and their digest."""
-    return store.n_persons, digest_store(key, items, store, rule)
+    return store.n_persons, protocol.digest_store(key, items, store, rule)

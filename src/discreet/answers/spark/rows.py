@@ -18,7 +18,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -38,7 +37,7 @@ from discreet.tables.reading import Reading
 from discreet.tables.remedies import DeclaredSource
 from discreet.tables.scales import MOST_CATEGORIES
 from discreet.tables.values import MISSING_WORDS, read_integers
-from discreet.types import FloatArray
+from discreet.types import FloatArray, Int64Array
 
 NAME = "The Spark data frame"
 
@@ -132,7 +131,9 @@ class FrameRows:
         """
         if self.layout.whole_rows and not by_content:
             return self.frame.select(*self._columns), self.n_parts
-        tasks = self._count_tasks()
+        # A task sends a matrix, which should not be larger than the answers behind it.
+        size = max(TASK_CELLS, len(self.layout.items) ** 2 // 2)
+        tasks = max(1, -(-self.cells // size))
         if by_content:
             content = f"xxhash64({', '.join(self._columns)}) AS key"
             return self.frame.selectExpr(*self._columns, content).repartition(tasks, "key"), tasks
@@ -147,11 +148,6 @@ class FrameRows:
             chosen = f"pmod(xxhash64({self.key}, 1), {share}) = 0"
             some = some.filter(chosen if self.has_ids else f"rand(1) * {share} < 1")
         return some.select(*self._columns).repartition(1)
-
-    def _count_tasks(self) -> int:
-        # A task sends a matrix, which should not be larger than the answers behind it.
-        size = max(TASK_CELLS, len(self.layout.items) ** 2 // 2)
-        return max(1, -(-self.cells // size))
 
 
 def plan_frame(frame: Any, reading: Reading) -> FrameRows:
@@ -179,15 +175,9 @@ def _plan_long(frame: Any, names: Sequence[str], plan: LongPlan, reading: Readin
     if pc.max(item_table.column("other")).as_py():
         reading = _find_steps(rows.selectExpr("c1 AS item", "c2 AS value"), reading)
     items = _name_items(item_table.column("c1"), names[plan.item])
-    layout = RowLayout(
-        names=tuple(names[number] for number in columns),
-        plan=LongPlan(0, 1, 2, (), tuple(range(3, len(columns)))),
-        items=items,
-        reading=reading,
-        as_text=dict(rows.dtypes)["c0"] not in _WHOLE_TYPES,
-        whole_rows=False,
-        many=n_rows > MANY_CELLS,
-    )
+    is_text = dict(rows.dtypes)["c0"] not in _WHOLE_TYPES
+    about = LongPlan(0, 1, 2, (), tuple(range(3, len(columns)))), items, reading, is_text
+    layout = RowLayout(tuple(names[i] for i in columns), *about, False, n_rows > MANY_CELLS)
     return FrameRows(rows, key, layout, n_rows, 0)
 
 
@@ -212,17 +202,11 @@ def _plan_wide(frame: Any, names: Sequence[str], plan: WidePlan, reading: Readin
             f"{NAME} is wide and persons come back in it, and which of their rows comes last is "
             "known of whole rows only. Write it as a long one: a row for each answer."
         )
-    first = len(person)
-    layout = RowLayout(
-        names=tuple(names[number] for number in columns),
-        plan=WidePlan(0 if person else None, tuple(range(first, len(columns))), ()),
-        items=tuple(names[number] for number in plan.items),
-        reading=reading,
-        as_text=True,
-        whole_rows=n_rows == persons,
-        many=n_rows * len(plan.items) > MANY_CELLS,
-    )
-    return FrameRows(rows, key, layout, n_rows * len(plan.items), last + 1)
+    local = WidePlan(0 if person else None, tuple(range(len(person), len(columns))), ())
+    about, n_cells = (local, tuple(cells), reading, True), n_rows * len(cells)
+    is_many, is_whole = n_cells > MANY_CELLS, n_rows == persons
+    layout = RowLayout(tuple(names[i] for i in columns), *about, is_whole, is_many)
+    return FrameRows(rows, key, layout, n_cells, last + 1)
 
 
 def _is_other(column: str, reading: Reading) -> str:
@@ -310,17 +294,15 @@ def sort_naturally(names: Sequence[str]) -> tuple[str, ...]:
     ('2', '10', 'a', 'q2', 'q10')
     """
 
+    def rank(piece: str) -> tuple[int, int, str]:
+        """Rank digits by size, however many there are, and before other text."""
+        digits = piece.lstrip("0")
+        return (0, len(digits), digits) if piece[0] in "0123456789" else (1, 0, piece)
+
     def key(name: str) -> tuple[list[tuple[int, int, str]], str]:
-        pieces = [piece for piece in re.split(r"([0-9]+)", name) if piece]
-        return [_rank(piece) for piece in pieces], name
+        return [rank(piece) for piece in re.split(r"([0-9]+)", name) if piece], name
 
     return tuple(sorted(names, key=key))
-
-
-def _rank(piece: str) -> tuple[int, int, str]:
-    """Rank digits by size, however many there are, and before other text."""
-    digits = piece.lstrip("0")
-    return (0, len(digits), digits) if piece[0] in "0123456789" else (1, 0, piece)
 
 
 def _refuse_empty(rows: int) -> None:
@@ -352,7 +334,7 @@ class Persons:
 
     store: AnswerStore
     ids: Any
-    marks: npt.NDArray[np.int64] | None = None
+    marks: Int64Array | None = None
 
     def names(self) -> list[bytes] | None:
         """Return the ids as bytes, as text has them."""
@@ -369,18 +351,12 @@ def read_task_persons(batches: Iterator[Any], layout: RowLayout) -> Iterator[Per
         yield from _read_long(tables, layout, layout.plan)
     elif layout.whole_rows:
         for table in tables:
-            persons = _read_wide(iter([table]), layout, layout.plan)
-            yield replace(persons, marks=_find_marks(table, layout))
-    else:
-        first = next(tables, None)
-        if first is not None:
-            yield _read_wide(chain([first], tables), layout, layout.plan)
-
-
-def _find_marks(table: Any, layout: RowLayout) -> npt.NDArray[np.int64] | None:
-    if table.num_columns == len(layout.names):
-        return None
-    return read_integers(plain_column(table.column(table.num_columns - 1)))
+            persons, last = _read_wide(iter([table]), layout, layout.plan), table.num_columns - 1
+            if last == len(layout.names):
+                persons = replace(persons, marks=read_integers(plain_column(table.column(last))))
+            yield persons
+    elif (first := next(tables, None)) is not None:
+        yield _read_wide(chain([first], tables), layout, layout.plan)
 
 
 def _gather(batches: Iterator[Any], rows: int) -> Iterator[Any]:
@@ -438,7 +414,12 @@ def _read_long(tables: Iterator[Any], layout: RowLayout, plan: LongPlan) -> Iter
     for block in rows.blocks():
         (texts.add if layout.as_text else numbers.append)(block.person)
         blocks.append((block.item, block.value, block.when))
-    codes, ids = _encode_texts(texts) if layout.as_text else _encode_numbers(numbers)
+    if layout.as_text:
+        codes: Any = texts.take_codes()
+        ids: Any = np.array(texts.names().to_pylist(), dtype=object)
+    else:
+        encoded = pa.array(np.concatenate(numbers)).dictionary_encode()
+        codes, ids = read_integers(encoded.indices), read_integers(encoded.dictionary)
     items, values, when = (np.concatenate(part) for part in zip(*blocks, strict=True))
 
     def place(row: int) -> str:
@@ -478,16 +459,6 @@ def _without_order(error: BadResponses) -> BadResponses:
         f"{message} Remove one of them, for example with dropDuplicates, or keep the last with "
         "repeats='last' and order_by= a column of times or numbers."
     )
-
-
-def _encode_numbers(parts: Sequence[Any]) -> tuple[Any, Any]:
-    encoded = pa.array(np.concatenate(parts)).dictionary_encode()
-    return read_integers(encoded.indices), read_integers(encoded.dictionary)
-
-
-def _encode_texts(codes: IdCodes) -> tuple[Any, Any]:
-    names = np.array(codes.names().to_pylist(), dtype=object)
-    return codes.take_codes(), names
 
 
 def _read_wide(tables: Iterator[Any], layout: RowLayout, plan: WidePlan) -> Persons:
@@ -537,21 +508,15 @@ def _active_session() -> Any:
     except ImportError:
         raise MissingExtra("engine='spark'", "spark") from None
     session = SparkSession.getActiveSession()
-    if session is None:
-        session = _connect_session()
+    # A session of Spark Connect: whoever has one has loaded its module. Importing it here would
+    # end the process where the packages that it needs are missing and Python runs neither a file
+    # nor a prompt: PySpark then calls ``sys.exit``.
+    connect = sys.modules.get("pyspark.sql.connect.session")
+    if session is None and connect is not None:
+        session = connect.SparkSession.getActiveSession()
     if session is None:
         raise BadUsage(
             "engine='spark' was asked for a table by its name, but there is no active Spark "
             "session to look it up in; start one, or pass spark.table(name)"
         )
     return session
-
-
-def _connect_session() -> Any:
-    """Return the active session of Spark Connect; whoever has one has loaded its module.
-
-    Importing it here would end the process where the packages that it needs are missing and
-    Python runs neither a file nor a prompt: PySpark then calls ``sys.exit``.
-    """
-    module = sys.modules.get("pyspark.sql.connect.session")
-    return None if module is None else module.SparkSession.getActiveSession()

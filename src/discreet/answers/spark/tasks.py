@@ -69,7 +69,7 @@ class Step(Protocol):
 class SelectItems:
     """Keep these columns in this order; -1 is one that nobody answered."""
 
-    columns: npt.NDArray[np.int64]
+    columns: Int64Array
 
     def open(self) -> Callable[[Persons], Persons]:
         return lambda persons: replace(persons, store=select_columns(persons.store, self.columns))
@@ -143,7 +143,7 @@ class AskEach:
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         try:
             for persons in self.view.persons(batches):
-                yield encode_result(_part_number(), self.function(persons))
+                yield _row(_part_number(), RESULT, pickle.dumps(self.function(persons)))
         except (BadResponses, BadUsage) as failure:
             yield encode_failure(_part_number(), failure)
         _drain(batches)
@@ -159,14 +159,14 @@ def ask_drawn(job: Job[Any], persons: Persons) -> Any:
     return job.block(thin_persons(persons.store, persons.ids, 0, job.stand(persons.store)))
 
 
-def count_vector(store: AnswerStore, weighting: Weighting | None) -> npt.NDArray[np.int64]:
+def count_vector(store: AnswerStore, weighting: Weighting | None) -> Int64Array:
     """Return the pair counts, answers and right answers per node, and the number of persons."""
     answers, right = store.nodes.item_totals()
     pairs = count_store(store, weighting)
     return np.concatenate([pairs.ravel(), answers, right, [store.n_persons]])
 
 
-def count_fold_vector(persons: Persons, tally: Tally, number: int) -> npt.NDArray[np.int64]:
+def count_fold_vector(persons: Persons, tally: Tally, number: int) -> Int64Array:
     """Return pair counts, answers and the number of persons of every fold."""
     counts = count_folds(persons.store, hash_persons(persons.ids), tally, number)
     return np.concatenate([counts.right_wrong.ravel(), counts.answers.ravel(), counts.persons])
@@ -314,18 +314,9 @@ def encode_failure(part: int, failure: DiscreetError) -> Any:
     return _row(part, FAILURE, f"{type(failure).__name__}\n{failure}".encode())
 
 
-def encode_result(part: int, result: object) -> Any:
-    """Return a row with any result that is not added."""
-    return _row(part, RESULT, pickle.dumps(result))
-
-
 def _row(part: int, block: int, payload: bytes) -> Any:
-    columns = [
-        pa.array([part], pa.int32()),
-        pa.array([block], pa.int32()),
-        pa.array([payload], pa.binary()),
-    ]
-    return pa.record_batch(columns, schema=_ARROW)
+    columns = zip(([part], [block], [payload]), _ARROW.types, strict=True)
+    return pa.record_batch([pa.array(*column) for column in columns], schema=_ARROW)
 
 
 def _pack(block: Vector) -> bytes:
@@ -351,15 +342,13 @@ def _add_blocks(batches: Iterator[Any]) -> Iterator[Any]:
             if block == FAILURE:
                 # Always the same words, whichever task came first.
                 words = payload if words is None else min(words, payload)
-            elif (part, block) in sums:
-                sums[part, block] += _unpack(payload)
             else:
-                sums[part, block] = _unpack(payload).copy()
-    if words is not None:
+                sums[part, block] = sums.get((part, block), 0) + _unpack(payload)
+    if words is None:
+        for (part, block), total in sums.items():
+            yield _row(part, block, _pack(total))
+    else:
         yield _row(0, FAILURE, words)
-        return
-    for (part, block), total in sums.items():
-        yield _row(part, block, _pack(total))
 
 
 def collect_sum(parts: Any, length: int, dtype: npt.DTypeLike, n_parts: int) -> Vector:
@@ -403,13 +392,8 @@ def _fetch(parts: Any) -> list[tuple[int, int, bytes]]:
     failures = sorted(payload for _, block, payload in rows if block == FAILURE)
     if failures:
         name, words = failures[0].decode().split("\n", 1)
-        kinds: dict[str, type[DiscreetError]] = {
-            "BadUsage": BadUsage,
-            "BadResponses": BadResponses,
-            "BadAnswer": BadResponses,
-        }
         more = SAY_STEPS if name == "BadAnswer" else ""
-        raise kinds.get(name, DiscreetError)(words + more)
+        raise (BadResponses if name in ("BadResponses", "BadAnswer") else BadUsage)(words + more)
     return rows
 
 
@@ -461,8 +445,7 @@ def _find_fault(command: str, python: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return "does not start"
-    version_here = f"{sys.version_info[0]}.{sys.version_info[1]}"
     if answer.returncode:
         return "cannot import discreet and pyarrow"
-    version = answer.stdout.strip()
-    return "" if version == version_here else f"is Python {version}, not {version_here}"
+    version, ours = answer.stdout.strip(), f"{sys.version_info[0]}.{sys.version_info[1]}"
+    return "" if version == ours else f"is Python {version}, not {ours}"

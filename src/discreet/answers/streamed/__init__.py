@@ -15,25 +15,11 @@ from functools import partial
 from os import PathLike
 from typing import Any, TypeVar
 
-from discreet.answers.protocol import (
-    CELLS,
-    Answers,
-    Job,
-    add_digests,
-    digest_ids,
-    digest_store,
-    fold_blocks,
-)
+from discreet.answers import protocol
+from discreet.answers.protocol import CELLS, Answers, Job
 from discreet.answers.responses import Responses
 from discreet.answers.select import check_cap
-from discreet.answers.streamed.counting import (
-    Accumulator,
-    StreamedItemTotals,
-    count_passes,
-    count_stream,
-    find_totals,
-    total_counts,
-)
+from discreet.answers.streamed import counting
 from discreet.answers.streamed.passes import Passes, as_texts
 from discreet.counts import PairCounts
 from discreet.counts.folds import Tally
@@ -117,29 +103,29 @@ class _Source:
 
     def __init__(self, passes: Passes) -> None:
         self.passes = passes
-        self._totals: StreamedItemTotals | None = None
+        self._totals: counting.StreamedItemTotals | None = None
 
     @property
-    def totals(self) -> StreamedItemTotals:
+    def totals(self) -> counting.StreamedItemTotals:
         """Items, their totals and the number of persons: learnt by a pass if need be."""
         if self._totals is None:
-            self._totals = find_totals(self.passes)
+            self._totals = counting.find_totals(self.passes)
         return self._totals
 
     def count(self, weighting: Weighting | None, tally: Tally | None) -> PairCounts:
         """Count pairs in one pass, and learn the totals."""
         if self._totals is None and not self.passes.is_steady:
             # A query that nobody has asked before is counted as it comes, without a copy.
-            return count_passes(self.passes, weighting, tally)
+            return counting.count_passes(self.passes, weighting, tally)
         sums = self.passes.fold(
-            lambda: Accumulator(weighting, tally, rows=self.passes.dataset.rows),
+            lambda: counting.Accumulator(weighting, tally, rows=self.passes.dataset.rows),
             lambda sums, batch: sums.add(batch.items, batch.store, batch.persons, batch.rows),
         )
         counts = sums.counts()
-        self.learn(total_counts(counts))
+        self.learn(counting.total_counts(counts))
         return counts
 
-    def learn(self, totals: StreamedItemTotals) -> None:
+    def learn(self, totals: counting.StreamedItemTotals) -> None:
         """Keep what a pass found, or refuse other persons than an earlier one saw."""
         if self._totals is not None:
             self.check_persons(totals.persons)
@@ -217,7 +203,7 @@ class StreamedAnswers(Answers):
         return self.totals.n_answers
 
     @property
-    def totals(self) -> StreamedItemTotals:
+    def totals(self) -> counting.StreamedItemTotals:
         """Totals of every item; not known of capped answers before they are drawn."""
         if self._caps:
             raise DiscreetError(
@@ -262,13 +248,13 @@ class StreamedAnswers(Answers):
         if not self._transforms:
             return self._source.count(weighting, tally)
         batches = self.batches(with_ids=tally is not None)
-        return count_stream(batches, items=self.items, weighting=weighting, tally=tally)
+        return counting.count_stream(batches, items=self.items, weighting=weighting, tally=tally)
 
     def reduce_all(self, jobs: Sequence[Job[Any]]) -> list[Any]:
         """Fold jobs over batches of persons, all of them in one pass."""
         batches = self.batches(with_ids=any(job.every is not None for job in jobs))
         blocks = ((batch.store, batch.person_ids) for batch in batches)
-        return fold_blocks(blocks, self.n_persons, jobs)
+        return protocol.fold_blocks(blocks, self.n_persons, jobs)
 
     def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
         """Return the sum of the persons' keyed digests and their number, for the ledger.
@@ -278,14 +264,15 @@ class StreamedAnswers(Answers):
         """
         self._refuse_cap()
         ordered = self.select(sorted(self.items))
-        return add_digests(
-            digest_store(key, batch.items, batch.store, rule) for batch in ordered.batches()
+        return protocol.add_digests(
+            protocol.digest_store(key, batch.items, batch.store, rule)
+            for batch in ordered.batches()
         )
 
     def digest_ids(self, key: bytes) -> bytes:
         """Return keyed digests of the persons' ids, in one pass."""
         self._refuse_cap()
-        return digest_ids(key, (batch.person_ids for batch in self.batches(with_ids=True)))
+        return protocol.digest_ids(key, (batch.person_ids for batch in self.batches(with_ids=True)))
 
     def _refuse_cap(self) -> None:
         if self._caps:

@@ -60,7 +60,7 @@ from discreet.tables.ids import no_order
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import DeclaredSource
 from discreet.tables.values import read_integers
-from discreet.types import FloatArray, Int8Array, Int32Array, UInt64Array
+from discreet.types import FloatArray, Int8Array, Int32Array
 
 #: Memory that a row of a bucket takes at most while it is counted (measured, text ids).
 BYTES_A_ROW = 64
@@ -78,10 +78,10 @@ WHEN = ("when", "rest")
 
 def choose_bits(rows: int, memory: int) -> int:
     """Return the power of two of buckets that makes each fit into a third of the memory."""
-    buckets = 1
-    while rows * BYTES_A_ROW / buckets > memory / 3 and buckets < 1 << MOST_BITS:
-        buckets *= 2
-    return buckets.bit_length() - 1
+    bits = 0
+    while rows * BYTES_A_ROW / (1 << bits) > memory / 3 and bits < MOST_BITS:
+        bits += 1
+    return bits
 
 
 class Buckets:
@@ -156,21 +156,19 @@ class Buckets:
     def _read_table(self, bucket: int) -> Any:
         if not self.on_disk:
             return pa.Table.from_batches(self._held, self._schema)
+        cause: Exception | None = None
         try:
             with pa.memory_map(os.fsencode(self._path(bucket))) as file:
                 table = pa.ipc.open_stream(file).read_all()
+            if table.num_rows == self.sizes[bucket]:
+                return table
         except (OSError, pa.ArrowException) as error:
-            raise BadUsage(self._damaged(bucket)) from error
-        if table.num_rows != self.sizes[bucket]:
-            raise BadUsage(self._damaged(bucket))
-        return table
-
-    def _damaged(self, bucket: int) -> str:
-        return (
+            cause = error
+        raise BadUsage(
             f"{self._path(bucket)} does not hold the {self.sizes[bucket]:,} rows that were written "
             "to it: it was changed, or lost when the machine stopped. Delete the checkpoint and "
             "start anew."
-        )
+        ) from cause
 
     def _path(self, bucket: int) -> Path:
         return self.folder / f"bucket-{bucket:04}.arrows"
@@ -202,14 +200,11 @@ class Buckets:
         shift = np.uint64(64 - self.bits)
         if isinstance(person, np.ndarray):
             return ((person.view(np.uint64) * _ODD) >> shift).astype(np.uint16)
-        words = (self._hash_words(person.dictionary) >> shift).astype(np.uint16)
-        return np.asarray(words[read_integers(person.indices)])
-
-    def _hash_words(self, words: Any) -> npt.NDArray[np.uint64]:
         if self._hash is None:
             self._hash = load_duckdb().connect()
-        table = self._hash.from_arrow(pa.table({"word": words}))
-        return np.asarray(table.project("hash(word) AS number").fetchnumpy()["number"])
+        table = self._hash.from_arrow(pa.table({"word": person.dictionary}))
+        hashes = np.asarray(table.project("hash(word) AS number").fetchnumpy()["number"])
+        return np.asarray((hashes >> shift).astype(np.uint16)[read_integers(person.indices)])
 
     def _flush(self) -> None:
         if not self._slab:
@@ -245,21 +240,18 @@ def copy_dataset(dataset: Dataset, plans: Sequence[LongPlan | WidePlan], folder:
 
 
 def _copy_shard(shard: Shard, columns: list[int], path: Path) -> Shard:
-    source = shard.open()
-    rows, writer = 0, None
+    source, rows = shard.open(), 0
     names = [str(number) for number in columns]  # a query's own names may be there twice
-    try:
+    with ExitStack() as files:
         for batch in source.batches(columns):
             table = pa.record_batch(batch, names=names)
-            if writer is None:
+            if not path.exists():
                 options = pa.ipc.IpcWriteOptions(compression="lz4")
                 create_private(path)
                 writer = pa.ipc.new_file(str(path), table.schema, options=options)
+                files.callback(writer.close)
             writer.write_batch(table)
             rows += table.num_rows
-    finally:
-        if writer is not None:
-            writer.close()
     copy = _Copy(source.name, tuple(source.names), tuple(columns), path, rows)
     return Shard(shard.name, lambda: copy, rows, (*shard.identity, str(path)))
 
@@ -316,67 +308,24 @@ class Rows(Protocol):
 
 def ordered_batches(rows: LongRows, position: BatchPosition) -> Iterator[PersonBatch]:
     """Yield batches as long as ids ascend; raises ``OutOfOrder`` where they do not."""
+    gathered = _Gathered(rows, position)
     with closing(run_ahead(rows.blocks(position.row, position.finished))) as blocks:
-        for span in cut_persons(blocks, TARGET_ROWS, position.last):
-            items = tuple(rows.items.names[: span.n_items])
-            count = span.stop - span.start
-            last = span.ids[-1]
-            position = replace(
-                position,
-                row=span.stop,
-                finished=span.finished,
-                last=str(last) if isinstance(last, str) else int(last),
-                rows=position.rows + count,
-            )
-            find = partial(_find_row, rows, span.start)
-            store = store_rows(*span.coded[:3], span.ids, items, rows.reading, find, span.coded[3])
-            yield PersonBatch(items, span.ids, store, count, position)
-
-
-def _find_row(rows: LongRows, start: int, row: int) -> str:
-    return rows.places.place(start + row)
-
-
-Coded = tuple[Int32Array, Int32Array, Int8Array, FloatArray]
-
-
-@dataclass(frozen=True)
-class Span:
-    """Rows ``start`` to ``stop``: all rows of some persons.
-
-    ``coded`` are person codes from 0 that ascend, item codes, answers and what these are in order
-    of; ``ids`` the ids behind the person codes.
-    """
-
-    coded: Coded
-    ids: Any
-    n_items: int
-    start: int
-    stop: int
-    finished: tuple[int, ...]
-
-
-def cut_persons(
-    blocks: Iterable[Block], target_rows: int, after: int | str | None = None
-) -> Iterator[Span]:
-    """Yield spans of about ``target_rows`` rows; every id must be greater than ``after``."""
-    gathered = _Gathered(after)
-    for block in blocks:
-        gathered.add(block)
-        if gathered.rows >= target_rows and gathered.n_persons > 1:
-            yield gathered.take(keep_last=True)
-    if gathered.rows:
+        for block in blocks:
+            gathered.add(block)
+            if gathered.n_rows >= TARGET_ROWS and gathered.n_persons > 1:
+                yield gathered.take(keep_last=True)
+    if gathered.n_rows:
         yield gathered.take(keep_last=False)
 
 
 class _Gathered:
-    """Rows that wait to be cut."""
+    """Rows that wait to be cut: codes of persons that ascend, items, answers and their order."""
 
-    def __init__(self, after: int | str | None) -> None:
-        self._after = after
-        self._coded: list[Coded] = []
+    def __init__(self, rows: LongRows, position: BatchPosition) -> None:
+        self._rows, self._position = rows, position
+        self._coded: list[tuple[Int32Array, Int32Array, Int8Array, FloatArray]] = []
         self._ids: list[Any] = []
-        self.rows = self.n_persons = 0
+        self.n_rows = self.n_persons = 0
 
     def add(self, block: Block) -> None:
         codes, ids = _find_runs(block.person)
@@ -386,39 +335,56 @@ class _Gathered:
                 codes, ids = codes - np.int32(1), ids[1:]
             elif ids[0] < last:
                 raise OutOfOrder
-        elif self._after is not None and ids[0] <= self._after:
+        elif self._position.last is not None and ids[0] <= self._position.last:
             raise OutOfOrder
         at = codes + np.int32(self.n_persons)
         self._coded.append((at, block.item, block.value, block.when))
         if len(ids):
             self._ids.append(ids)
-        self.rows += len(codes)
+        self.n_rows += len(codes)
         self.n_persons += len(ids)
         self._block = block
 
-    def take(self, *, keep_last: bool) -> Span:
-        """Return the rows of all persons, or of all but the last, who may go on."""
-        person, *others = (np.concatenate(parts) for parts in zip(*self._coded, strict=True))
-        item, value, when = others
-        ids, cut = np.concatenate(self._ids), self.rows
+    def take(self, *, keep_last: bool) -> PersonBatch:
+        """Return the answers of all persons, or of all but the last, who may go on."""
+        parts = zip(*self._coded, strict=True)
+        person, item, value, when = (np.concatenate(part) for part in parts)
+        ids, cut, block, place = (
+            np.concatenate(self._ids),
+            self.n_rows,
+            self._block,
+            self._rows.places,
+        )
         if keep_last:
             cut = int(np.searchsorted(person, np.int32(self.n_persons - 1)))
-        end = self._block.start + len(self._block.value)
-        span = Span(
-            (person[:cut], item[:cut], value[:cut], when[:cut]), ids[:-1] if keep_last else ids,
-            self._block.n_items, end - self.rows, end - self.rows + cut, self._block.finished,
-        )  # fmt: skip
-        last_person = np.zeros(len(person) - cut, dtype=np.int32)
-        self._coded, self._ids = [(last_person, item[cut:], value[cut:], when[cut:])], [ids[-1:]]
-        self.rows, self.n_persons = len(last_person), 1
-        return span
+            ids, self._ids = ids[:-1], [ids[-1:]]
+        start, last = block.start + len(block.value) - self.n_rows, ids[-1]
+        self._coded = [(np.zeros_like(person[cut:]), item[cut:], value[cut:], when[cut:])]
+        self.n_rows, self.n_persons = len(person) - cut, 1
+        self._position = replace(
+            self._position,
+            row=start + cut,
+            finished=block.finished,
+            last=str(last) if isinstance(last, str) else int(last),
+            rows=self._position.rows + cut,
+        )
+        items, reading = tuple(self._rows.items.names[: block.n_items]), self._rows.reading
+        coded = person[:cut], item[:cut], value[:cut], ids, items
+        store = store_rows(*coded, reading, lambda row: place.place(start + row), when[:cut])
+        return PersonBatch(items, ids, store, cut, self._position)
 
 
 def _find_runs(person: Any) -> tuple[Int32Array, Any]:
     """Return ascending codes per row and the ids behind them, as an array of numbers or texts."""
     if isinstance(person, np.ndarray):
         if worth_compiling(PLAIN_RUN * len(person)):
-            return _find_runs_compiled(person)
+            from discreet.counts.pack_kernels import number_runs
+
+            codes, starts = np.empty((2, len(person)), dtype=np.int32)
+            runs = number_runs(person, codes, starts)
+            if runs < 0:
+                raise OutOfOrder
+            return codes, person[starts[:runs]]
         changed = person[1:] != person[:-1]
         if (person[1:] < person[:-1]).any():
             raise OutOfOrder
@@ -437,36 +403,26 @@ def _find_runs(person: Any) -> tuple[Int32Array, Any]:
     return codes, texts
 
 
-def _find_runs_compiled(person: npt.NDArray[np.int64]) -> tuple[Int32Array, Any]:
-    from discreet.counts.pack_kernels import number_runs
-
-    codes, starts = np.empty((2, len(person)), dtype=np.int32)
-    runs = number_runs(person, codes, starts)
-    if runs < 0:
-        raise OutOfOrder
-    return codes, person[starts[:runs]]
-
-
 def bucket_batches(buckets: Buckets, rows: Rows, position: BatchPosition) -> Iterator[PersonBatch]:
     """Yield one batch per bucket that is not done."""
     items = tuple(rows.items.names)
     left = [bucket for bucket in range(1 << buckets.bits) if bucket not in position.done]
     with closing(run_ahead(map(buckets.read, left), ahead=1)) as tables:
         for bucket, (coded, ids) in zip(left, tables, strict=True):
-            find = partial(_find_again, rows, ids, items, *coded[:3])
-            store = store_rows(*coded[:3], ids, items, rows.reading, find, coded[3])
-            count = len(coded[0])
-            position = replace(position, done=(*position.done, bucket), rows=position.rows + count)
+            person, item, value, when = coded
+            find = partial(_find_again, rows, ids, person, item, value)
+            store = store_rows(person, item, value, ids, items, rows.reading, find, when)
+            count, done = len(person), (*position.done, bucket)
+            position = replace(position, done=done, rows=position.rows + count)
             yield PersonBatch(items, ids, store, count, position)
 
 
-def _find_again(
-    rows: Rows, ids: Any, items: Sequence[str], person: Any, item: Any, value: Any, row: int
-) -> str:
+def _find_again(rows: Rows, ids: Any, person: Any, item: Any, value: Any, row: int) -> str:
     """Find the place of a row by reading everything again: only for a message."""
     before = slice(0, row + 1)
     same = (person[before] == person[row]) & (item[before] == item[row]) & (value[before] >= 0)
-    return rows.find_answer(str(ids[int(person[row])]), items[item[row]], int(same.sum()))
+    name = rows.items.names[item[row]]
+    return rows.find_answer(str(ids[int(person[row])]), name, int(same.sum()))
 
 
 def store_rows(
@@ -479,13 +435,16 @@ def store_rows(
     Does what :func:`discreet.answers.reading.store_answers` does, in one pass where it can.
     ``locate`` says where a row stands, ``when`` what repeated answers are in order of.
     """
-    if reading.scale is None:
-        planes = _mark_planes(person, item, value, len(ids), len(items))
-        if planes is not None:
-            return planes if reading.one_means == "right" else flip_answers(planes)
-    else:
-        stepped = _mark_steps(person, item, value, len(ids), reading.steps_of(items))
-        if stepped is not None:
+    steps = None if reading.scale is None else reading.steps_of(items)
+    n_nodes, each = (len(items), 1) if steps is None else (sum(steps), 2)
+    is_dense = prefers_planes(len(ids), n_nodes, each * len(person))
+    if is_dense and worth_compiling(PLAIN_STORE * len(person)):
+        # In one pass, unless somebody answered an item twice.
+        if steps is None:
+            planes = mark_planes(person, item, value, len(ids), len(items))
+            if planes is not None:
+                return planes if reading.one_means == "right" else flip_answers(planes)
+        elif (stepped := _mark_steps(person, item, value, len(ids), steps)) is not None:
             return stepped
     if value.min(initial=0) >= 0:
         return store_answers(person, item, value, ids, items, reading, locate, when)
@@ -495,25 +454,10 @@ def store_rows(
     return store_answers(*coded, ids, items, reading, lambda index: locate(int(rows[index])), order)
 
 
-def _mark_planes(
-    person: Any, item: Any, value: Any, n_persons: int, n_items: int
-) -> BitPlanes | None:
-    """Fill bit planes in one pass; None where rows are better, few or repeated."""
-    if not prefers_planes(n_persons, n_items, len(person)):
-        return None
-    if not worth_compiling(PLAIN_STORE * len(person)):
-        return None
-    return mark_planes(person, item, value, n_persons, n_items)
-
-
 def _mark_steps(
     person: Any, item: Any, value: Any, n_persons: int, steps: tuple[int, ...]
 ) -> AnswerStore | None:
-    """Do the same for answers with steps."""
-    if not prefers_planes(n_persons, sum(steps), 2 * len(person)):
-        return None
-    if not worth_compiling(PLAIN_STORE * len(person)):
-        return None
+    """Fill bit planes of nodes in one pass; None where somebody answered an item twice."""
     from discreet.counts.pack_kernels import mark_categories
 
     categories = np.array(steps, dtype=np.uint64) + np.uint64(1)
@@ -523,11 +467,8 @@ def _mark_steps(
     mark_categories(*coded, first, planes, *find_words(planes))
     answered = np.bitwise_or.reduceat(planes, first.astype(np.intp), axis=1)
     if np.bitwise_count(answered).sum() < (value >= 0).sum():
-        return None  # somebody answered an item twice
-    return step_store(_find_nodes(planes, steps, n_persons), steps)
-
-
-def _find_nodes(planes: UInt64Array, steps: tuple[int, ...], n_persons: int) -> BitPlanes:
-    """Return the nodes of planes of categories: right in one, wrong in the one below."""
+        return None
+    # Nodes of planes of categories: right in one, wrong in the one below.
     below = np.arange(sum(steps)) + item_of_nodes(steps)
-    return BitPlanes(np.take(planes, below + 1, axis=1), np.take(planes, below, axis=1), n_persons)
+    right, wrong = (np.take(planes, index, axis=1) for index in (below + 1, below))
+    return step_store(BitPlanes(right, wrong, n_persons), steps)

@@ -30,15 +30,8 @@ from discreet.answers.streamed.passes import Passes, Restart
 from discreet.answers.streamed.rows import BatchPosition
 from discreet.atomic import hold_lock, make_folder
 from discreet.counts import PairCounts, name_weighting
+from discreet.counts import matrix as form
 from discreet.counts.folds import FoldSums, Tally
-from discreet.counts.matrix import (
-    add_into,
-    add_matrices,
-    grow_matrix,
-    is_sparse,
-    nodes_of,
-    settle_matrix,
-)
 from discreet.counts.pairs import Weighting, count_matrix
 from discreet.errors import BadUsage
 from discreet.names import settle_names
@@ -123,9 +116,7 @@ def count_passes(
         return _count(passes, weighting, tally, None)
     keeper = Checkpoint(checkpoint, _fingerprint(passes, weighting, tally))
     with keeper.lock():
-        counts = _count(passes, weighting, tally, keeper)
-        keeper.remove()
-    return counts
+        return _count(passes, weighting, tally, keeper)
 
 
 def _count(
@@ -144,7 +135,10 @@ def _count(
             sums.add(step.items, step.store, step.persons, step.rows)
         if keeper and keeper.is_due(step.position):
             keeper.save(sums.counts(), step.position, passes.reading.scale)
-    return sums.counts()
+    counts = sums.counts()
+    if keeper:
+        keeper.remove()
+    return counts
 
 
 def _fingerprint(passes: Passes, weighting: Weighting | None, tally: Tally | None) -> str:
@@ -283,17 +277,15 @@ class StreamedItemTotals:
         """Return the totals of these items; zero for items that nobody answered."""
         column_of = {name: number for number, name in enumerate(self.items)}
         columns = np.array([column_of.get(name, -1) for name in items], dtype=np.int64)
-        nodes, steps = nodes_of(columns, self.steps)
+        nodes, steps = form.nodes_of(columns, self.steps)
         answers, right = (np.append(values, 0)[nodes] for values in (self.answers, self.right))
         return StreamedItemTotals(items, answers, right, self.persons, steps)
 
 
 def find_totals(passes: Passes) -> StreamedItemTotals:
     """Go through all persons once."""
-    item_totals = passes.fold(
-        StreamedItemTotals, lambda totals, batch: totals.add(batch.items, batch.store)
-    )
-    return replace(item_totals, items=settle_names(item_totals.items))
+    totals = passes.fold(StreamedItemTotals, lambda sums, batch: sums.add(batch.items, batch.store))
+    return replace(totals, items=settle_names(totals.items))
 
 
 def total_counts(counts: PairCounts) -> StreamedItemTotals:
@@ -328,11 +320,9 @@ class Accumulator:
     ) -> None:
         self._weighting, self._rows = weighting, rows
         self._persons = None if tally is None else FoldSums(tally, start)
-        self.totals = StreamedItemTotals()
-        self._pairs = _Pairs(np.zeros((0, 0), dtype=np.int64))
-        if start is not None:
-            self.totals = total_counts(start)
-            self._pairs = _Pairs(start.right_wrong.copy())
+        self.totals = StreamedItemTotals() if start is None else total_counts(start)
+        empty = np.zeros((0, 0), dtype=np.int64)
+        self._pairs = _Pairs(empty if start is None else start.right_wrong.copy())
         self._grow(items, steps)
 
     def add(self, items: tuple[str, ...], store: Any, persons: Any, rows: int = 0) -> None:
@@ -352,18 +342,13 @@ class Accumulator:
     def counts(self, items: Sequence[str] = ()) -> PairCounts:
         """Return the counts so far, also for listed items that nobody answered."""
         self._grow(tuple(items), (*self.totals.steps, *[1] * (len(items) - len(self.totals.items))))
-        total = self._pairs.total()
-        return PairCounts(
-            items=self.totals.items,
-            # Only an array is added to in place.
-            right_wrong=total if is_sparse(total) else total.copy(),
-            answers=self.totals.answers,
-            right=self.totals.right,
-            persons=self.totals.persons,
-            weighting=name_weighting(self._weighting),
-            steps=self.totals.steps,
-            **({} if self._persons is None else self._persons.finish(len(self.totals.answers))),
-        )
+        total, sums = self._pairs.total(), self.totals
+        # Only an array is added to in place.
+        pairs = total if form.is_sparse(total) else total.copy()
+        about = {} if self._persons is None else self._persons.finish(len(sums.answers))
+        name = name_weighting(self._weighting)
+        numbers = (sums.answers, sums.right, sums.persons, name)
+        return PairCounts(sums.items, pairs, *numbers, steps=sums.steps, **about)
 
 
 def count_stream(
@@ -394,15 +379,18 @@ class _Pairs:
 
     def grow(self, items: int) -> None:
         """Make room for new items."""
-        self._parts = [grow_matrix(part, items) for part in self._parts]
+        self._parts = [form.grow_matrix(part, items) for part in self._parts]
 
     def add(self, matrix: Any) -> None:
         """Add the counts of a batch."""
-        if not is_sparse(self._parts[0]):
-            add_into(self._parts[0], matrix)
+        if not form.is_sparse(self._parts[0]):
+            form.add_into(self._parts[0], matrix)
             return
         self._parts.append(matrix)
-        while len(self._parts) > 1 and _is_light(self._parts[-2], self._parts[-1]):
+        while len(self._parts) > 1:
+            before, after = self._parts[-2:]
+            if form.is_sparse(after) and before.nnz > 2 * after.nnz:
+                break
             self._carry()
 
     def total(self) -> Any:
@@ -413,14 +401,10 @@ class _Pairs:
 
     def _carry(self) -> None:
         last = self._parts.pop()
-        self._parts[-1] = settle_matrix(add_matrices(self._parts[-1], last))
-        if not is_sparse(self._parts[-1]):
+        self._parts[-1] = form.settle_matrix(form.add_matrices(self._parts[-1], last))
+        if not form.is_sparse(self._parts[-1]):
             # So many pairs by now that everything goes into one array.
             total, *others = reversed(self._parts)
             for part in others:
-                add_into(total, part)
+                form.add_into(total, part)
             self._parts = [total]
-
-
-def _is_light(before: Any, after: Any) -> bool:
-    return is_sparse(after) is False or before.nnz <= 2 * after.nnz

@@ -25,13 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.answers.responses import Responses
-from discreet.answers.streamed.batches import (
-    Buckets,
-    bucket_batches,
-    choose_bits,
-    copy_dataset,
-    ordered_batches,
-)
+from discreet.answers.streamed import batches
 from discreet.answers.streamed.rows import (
     BatchPosition,
     ItemNames,
@@ -182,8 +176,7 @@ class Passes:
             except NotUtf8 as found:
                 # Rare: the first megabytes were UTF-8. All is read again, this file otherwise.
                 self._encodings[found.path] = warn_encoding(found.path)
-                self._plans = None
-                position = fresh
+                self._plans, position = None, fresh
             except NotNumbers:
                 position = BatchPosition(position.phase, as_text=True)
             except OutOfOrder:
@@ -200,14 +193,13 @@ class Passes:
 
     def _find_steps(self, refusal: BadAnswer | None = None) -> None:
         """Look at all values, and read steps as such; where they are none, refuse as before."""
-        if not self.reading.may_have_steps:
-            if refusal is not None:
-                raise refusal
-            return
-        if refusal is None:
-            settled = settle_scale(self.reading, self._look)
-        else:
+        settled: Reading | None = None
+        if refusal is not None and not self.reading.may_have_steps:
+            raise refusal
+        if refusal is not None:
             settled = settle_after(refusal, self.reading, self._look)
+        elif self.reading.may_have_steps:
+            settled = settle_scale(self.reading, self._look)
         if settled is not None and settled.scale is not None:
             self.take_scale(settled.scale)
 
@@ -221,9 +213,7 @@ class Passes:
     def _look(self, take: Callable[[Iterator[Source]], T], reading: Reading) -> T:
         if not self.dataset.lasting:
             return take(shard.open() for shard in self.dataset.shards)
-        with closing(
-            open_dataset(self._source, self._encodings, self._resources, reading)
-        ) as dataset:
+        with closing(self._open(reading)) as dataset:
             return take(shard.open() for shard in dataset.shards)
 
     def _try(
@@ -233,10 +223,9 @@ class Passes:
         is_ordered = position.phase == "ordered"
         if is_ordered and not position.row and isinstance(rows, WideRows):
             rows.check_order(self._resources)
-        steps = (
-            _ordered(rows, position) if is_ordered else self._spread(rows, position, keep, report)
-        )
-        with closing(steps):  # type: ignore[type-var]
+        spread = self._spread(rows, position, keep, report)
+        steps: Any = _ordered(rows, position) if is_ordered else spread
+        with closing(steps):
             for step in steps:
                 yield step
                 report.add(step.rows)
@@ -267,9 +256,13 @@ class Passes:
         """Distribute the rows, unless an earlier pass did so, and yield bucket after bucket."""
         folder = keep or self._private_folder() / "rows"
         cells = self.dataset.rows * rows.width
-        bits = position.bits if position.sizes else choose_bits(cells, self._resources.memory)
+        bits = (
+            position.bits if position.sizes else batches.choose_bits(cells, self._resources.memory)
+        )
         ordered = rows.reading.order_by is not None
-        buckets = Buckets(folder, bits, as_text=rows.as_text, sizes=position.sizes, ordered=ordered)
+        buckets = batches.Buckets(
+            folder, bits, as_text=rows.as_text, sizes=position.sizes, ordered=ordered
+        )
         if not position.sizes:
             report.total = 2 * cells
             with closing(run_ahead(rows.blocks())) as blocks:
@@ -280,10 +273,10 @@ class Passes:
                 "buckets", 0, (), None, bits, sizes, (), rows.as_text, report.rows
             )
         begin = replace(position, done=(), rows=0)
-        self._again = lambda: bucket_batches(buckets, rows, begin)
+        self._again = lambda: batches.bucket_batches(buckets, rows, begin)
         if not position.done:
             yield Restart(tuple(rows.items.names), position)
-        yield from bucket_batches(buckets, rows, position)
+        yield from batches.bucket_batches(buckets, rows, position)
 
     def _private_folder(self) -> Path:
         """Return a folder that only its owner can open and that goes with the passes."""
@@ -337,7 +330,7 @@ class Passes:
         """Copy the rows of a source that need not give them again."""
         if not self.is_steady:
             source = self.dataset
-            self.dataset = copy_dataset(source, self._plan(), self._private_folder())
+            self.dataset = batches.copy_dataset(source, self._plan(), self._private_folder())
             source.close()
 
     def _settle(self) -> Callable[[], Iterator[PersonBatch]]:
@@ -350,8 +343,9 @@ class Passes:
 
     # -- rows that must not change -----------------------------------------------------------
 
-    def _open(self) -> Dataset:
-        return open_dataset(self._source, self._encodings, self._resources, self.reading)
+    def _open(self, reading: Reading | None = None) -> Dataset:
+        rules = reading or self.reading
+        return open_dataset(self._source, self._encodings, self._resources, rules)
 
     def _is_changed(self) -> bool:
         # A copy does not change: nobody else writes into its folder.
@@ -373,7 +367,11 @@ class Passes:
 
 
 def _ordered(rows: LongRows | WideRows, position: BatchPosition) -> Iterator[PersonBatch]:
-    return rows.batches(position) if isinstance(rows, WideRows) else ordered_batches(rows, position)
+    return (
+        rows.batches(position)
+        if isinstance(rows, WideRows)
+        else batches.ordered_batches(rows, position)
+    )
 
 
 def _identify(dataset: Dataset) -> tuple[tuple[str, ...], ...]:

@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -37,7 +36,7 @@ from discreet.tables.opener import RowPlaces, Source, detect_reading, plan_sourc
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import DeclaredSource, Detected, join_detected
 from discreet.tables.values import BAD, MISSING, read_integers, score_value
-from discreet.types import FloatArray, Int8Array, Int32Array
+from discreet.types import FloatArray, Int8Array, Int32Array, Vector
 
 
 class OutOfOrder(Exception):
@@ -318,7 +317,7 @@ class LongRows:
             self._note_numbers(words, codes)
         return np.asarray(codes[read_integers(ids.indices)])
 
-    def _look_up_items(self, numbers: npt.NDArray[Any]) -> Int32Array | None:
+    def _look_up_items(self, numbers: Vector) -> Int32Array | None:
         """Return the codes of items that are known small numbers; None if one is not."""
         if not worth_compiling(PLAIN_ROW * len(numbers)):
             return None
@@ -370,25 +369,20 @@ class LongRows:
 
     def find_answer(self, person: str, item: str, number: int) -> str:
         """Return the place of a person's first, second, ... answer to an item, for a message."""
-        rows = 0
         for shard, plan in zip(self._shards, self._plans, strict=True):
-            source, before = shard.open(), rows
+            source, rows = shard.open(), 0
             for batch in source.batches(list_column_numbers(plan)):
-                values = self._score(batch)
-                hit = _equals(batch[0], person) & _equals(batch[1], item) & (values >= 0)
-                rows_found = np.flatnonzero(hit)
-                if len(rows_found) >= number:
-                    return source.place(rows - before + int(rows_found[number - 1]))
-                number -= len(rows_found)
-                rows += len(values)
+                hit = self._score(batch) >= 0
+                for column, text in zip(batch, (person, item), strict=False):
+                    ids = encode_ids(column)
+                    same = [name == text for name in ids.dictionary.to_pylist()]
+                    hit &= np.array(same, dtype=np.bool_)[read_integers(ids.indices)]
+                hits = np.flatnonzero(hit)
+                if len(hits) >= number:
+                    return source.place(rows + int(hits[number - 1]))
+                number -= len(hits)
+                rows += len(hit)
         return "a row that is no longer there"
-
-
-def _equals(column: Any, text: str) -> npt.NDArray[np.bool_]:
-    """Say which rows of a column hold this id."""
-    ids = encode_ids(column)
-    same = np.array([name == text for name in ids.dictionary.to_pylist()], dtype=np.bool_)
-    return np.asarray(same[read_integers(ids.indices)])
 
 
 #: Cells packed together: 16 MB before packing.
@@ -420,29 +414,33 @@ class WideRows:
             return
         schema = pa.schema([("person", pa.string())])
         failures: list[Exception] = []
-        ids = _keep_failure(self._ids(schema), failures)
+        ids = self._ids(schema, failures)
         connection = resources.connect(None)
+        query = "SELECT 1 FROM ids GROUP BY person HAVING count(*) > 1 LIMIT 1"
         try:
             with closing(connection), explain_query("the search for persons who come back"):
                 connection.register("ids", pa.RecordBatchReader.from_batches(schema, ids))
-                repeated = connection.execute(
-                    "SELECT 1 FROM ids GROUP BY person HAVING count(*) > 1 LIMIT 1"
-                ).fetchall()
+                repeated = connection.execute(query).fetchall()
         except BadUsage as error:
             lost = DiscreetError(f"the persons of a wide table could not be compared: {error}")
             raise (failures[0] if failures else lost) from None
         if repeated:
             raise OutOfOrder
 
-    def _ids(self, schema: Any) -> Iterator[Any]:
+    def _ids(self, schema: Any, failures: list[Exception]) -> Iterator[Any]:
+        """Yield ids, and note what goes wrong, of which DuckDB would pass on the words only."""
         places = RowPlaces()
-        for shard, plan in zip(self._shards, self._plans, strict=True):
-            source = shard.open()
-            places.begin(source)
-            for (column,) in source.batches((plan.person or 0,)):
-                ids = read_ids(column, source.names[plan.person or 0], "person", places)
-                places.n_rows += len(ids)
-                yield pa.record_batch([ids.dictionary.take(ids.indices)], schema=schema)
+        try:
+            for shard, plan in zip(self._shards, self._plans, strict=True):
+                source = shard.open()
+                places.begin(source)
+                for (column,) in source.batches((plan.person or 0,)):
+                    ids = read_ids(column, source.names[plan.person or 0], "person", places)
+                    places.n_rows += len(ids)
+                    yield pa.record_batch([ids.dictionary.take(ids.indices)], schema=schema)
+        except Exception as error:
+            failures.append(error)
+            raise
 
     def batches(self, position: BatchPosition) -> Iterator[PersonBatch]:
         """Yield the rows from a place on, each of them a whole person."""
@@ -471,39 +469,31 @@ class WideRows:
             ids = pa.DictionaryArray.from_arrays(
                 pa.array(row, pa.int32()), pa.array(answers.persons, pa.string())
             )
-            yield Block(
-                ids, item.astype(np.int32), value, len(self.items.names), position.row, (),
-                no_order(len(value)),
-            )  # fmt: skip
+            n_items, when = len(self.items.names), no_order(len(value))
+            yield Block(ids, item.astype(np.int32), value, n_items, position.row, (), when)
 
     def _slabs(self, position: BatchPosition) -> Iterator[tuple[Responses, BatchPosition]]:
         """Yield some rows, and the place behind them."""
         done = lie_before(position.row, position.finished)
-        at = sum(done)
-        left = zip(self._shards[len(done) :], self._plans[len(done) :], strict=True)
-        for shard, plan in left:
+        at, skipped = sum(done), len(done)
+        for shard, plan in zip(self._shards[skipped:], self._plans[skipped:], strict=True):
             source, first = shard.open(), at
             for batch, n_rows in _gather(source, plan):
                 at += n_rows
                 if at > position.row:
                     # A checkpoint lies between two slabs, and slabs fall the same way again.
-                    answers = self._pack(source, plan, batch, at - n_rows - first)
-                    position = replace(
-                        position, row=at, finished=tuple(done), rows=position.rows + n_rows
-                    )
-                    yield answers, position
+                    rows = position.rows + n_rows
+                    position = replace(position, row=at, finished=tuple(done), rows=rows)
+                    yield self._pack(source, plan, batch, at - n_rows - first), position
             done.append(at - first)
             if at == first:
                 raise no_rows(shard)
 
     def _pack(self, source: Source, plan: WidePlan, batch: list[list[Any]], at: int) -> Responses:
         columns = list_column_numbers(plan)
-        local = WidePlan(
-            None if plan.person is None else columns.index(plan.person),
-            tuple(columns.index(number) for number in plan.items),
-            (),
-            tuple(columns.index(number) for number in plan.order),
-        )
+        items, order = (tuple(map(columns.index, part)) for part in (plan.items, plan.order))
+        person = None if plan.person is None else columns.index(plan.person)
+        local = WidePlan(person, items, (), order)
         table = WideTable(self._reading)
         table.add_source(_Rows(source, columns, batch, at), local)
         raw = table.finish()
@@ -526,25 +516,14 @@ class WideRows:
         return "a row that is no longer there"
 
 
-def _keep_failure(batches: Iterator[Any], failures: list[Exception]) -> Iterator[Any]:
-    """Yield on, and note what goes wrong, of which DuckDB would pass on the words only."""
-    try:
-        yield from batches
-    except Exception as error:
-        failures.append(error)
-        raise
-
-
 def _gather(source: Source, plan: WidePlan) -> Iterator[tuple[list[list[Any]], int]]:
     """Yield a source's batches, several small ones together."""
     columns = list_column_numbers(plan)
-    target = max(1, CELLS // len(columns))
-    held: list[list[Any]] = []
-    rows = 0
+    held, rows = list[list[Any]](), 0
     for batch in source.batches(columns):
         held.append(batch)
         rows += len(batch[0])
-        if rows >= target:
+        if rows >= max(1, CELLS // len(columns)):
             yield held, rows
             held, rows = [], 0
     if rows:

@@ -40,6 +40,11 @@ class Neighbours(StrEnum):
     REPLACE_ONE = mark("replace-one")
     ADD_REMOVE = mark("add-remove")
 
+    @property
+    def steps(self) -> int:
+        """How many neighbouring data sets lie between two sets of answers of one person."""
+        return 2 if self is Neighbours.ADD_REMOVE else 1
+
 
 def as_neighbours(value: str) -> Neighbours:
     """Return the relation of that name, or refuse an unknown one."""
@@ -203,3 +208,30 @@ class Guarantee(Guessable):
                 f"this is not a guarantee as this version writes it ({error}). Read it with the "
                 f"version that wrote it."
             ) from None
+
+
+def surest_belief(epsilon: float, neighbours: Neighbours) -> float:
+    """Return how likely somebody can hold a fact about answers that was as likely as not.
+
+    Without an exception for pure epsilon; otherwise see ``tail_probability``.
+
+    Examples
+    --------
+    >>> round(surest_belief(1.0, Neighbours.REPLACE_ONE), 2)
+    0.73
+    >>> round(surest_belief(1.0, Neighbours.ADD_REMOVE), 2)
+    0.88
+    """
+    return 1 / (1 + math.exp(-neighbours.steps * epsilon))
+
+
+def best_guess(epsilon: float, delta: float, neighbours: Neighbours) -> float:
+    """Return the largest probability of guessing right what was as likely as not.
+
+    It holds for every (epsilon, delta) guarantee: (e^epsilon + delta) / (1 + e^epsilon), under
+    add-remove with 2 epsilon and (1 + e^epsilon) delta.
+    """
+    steps = neighbours.steps
+    # Divided by e^(steps epsilon), so that nothing overflows.
+    shares = delta * sum(math.exp(-step * epsilon) for step in range(1, steps + 1))
+    return min(1.0, (1 + shares) / (1 + math.exp(-steps * epsilon)))

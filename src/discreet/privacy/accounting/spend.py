@@ -212,38 +212,6 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 LOG_ERROR = 1e-11
 
 
-def _steps(neighbours: Neighbours) -> int:
-    """How many neighbouring data sets lie between two sets of answers of one person."""
-    return 2 if neighbours is Neighbours.ADD_REMOVE else 1
-
-
-def surest_belief(epsilon: float, neighbours: Neighbours) -> float:
-    """Return how likely somebody can hold a fact about answers that was as likely as not.
-
-    Without an exception for pure epsilon; otherwise see :func:`tail_probability`.
-
-    Examples
-    --------
-    >>> round(surest_belief(1.0, Neighbours.REPLACE_ONE), 2)
-    0.73
-    >>> round(surest_belief(1.0, Neighbours.ADD_REMOVE), 2)
-    0.88
-    """
-    return 1 / (1 + math.exp(-_steps(neighbours) * epsilon))
-
-
-def best_guess(epsilon: float, delta: float, neighbours: Neighbours) -> float:
-    """Return the largest probability of guessing right what was as likely as not.
-
-    It holds for every (epsilon, delta) guarantee: (e^epsilon + delta) / (1 + e^epsilon), under
-    add-remove with 2 epsilon and (1 + e^epsilon) delta.
-    """
-    steps = _steps(neighbours)
-    # Divided by e^(steps epsilon), so that nothing overflows.
-    shares = delta * sum(math.exp(-step * epsilon) for step in range(1, steps + 1))
-    return min(1.0, (1 + shares) / (1 + math.exp(-steps * epsilon)))
-
-
 def tail_probability(bound: GaussianBound, epsilon: float, neighbours: Neighbours) -> float:
     """Bound the probability of becoming surer of a fact than epsilon allows.
 
@@ -258,7 +226,7 @@ def tail_probability(bound: GaussianBound, epsilon: float, neighbours: Neighbour
     >>> round(1e6 * tail_probability(bound, 1.0, Neighbours.REPLACE_ONE))
     52
     """
-    steps = _steps(neighbours)
+    steps = neighbours.steps
 
     def holds(log_chance: float) -> bool:
         """Say whether no p from here on solves the inequality: T is concave."""

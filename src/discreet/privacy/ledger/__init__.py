@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from discreet.answers.protocol import CELLS, ROWS, Contributions
-from discreet.errors import BadUsage, LedgerError
+from discreet.atomic import StagedFolder
+from discreet.errors import LOG, BadUsage, LedgerError
 from discreet.hints import Guessable
 from discreet.privacy.accounting import Budget, Neighbours, as_neighbours
 from discreet.privacy.accounting.spend import Spend
@@ -30,10 +31,8 @@ from discreet.privacy.ledger.balance import (
     History,
     LedgerEntry,
     check_disjoint,
-    check_given,
     check_release,
     fingerprint_rows,
-    keep_persons,
     make_allowance,
     read_history,
     seal_digest,
@@ -68,7 +67,6 @@ from discreet.privacy.ledger.policy import (
     Board,
     Policy,
     check_approval_count,
-    list_used,
     make_policy,
     read_change,
     read_policy,
@@ -184,7 +182,21 @@ class Ledger(Guessable):
         with open_ledger_file(Path(path), timeout) as connection, transaction(connection):
             check_whole(connection, Path(path))
             settings, key = connection.execute("SELECT settings, key FROM ledger").fetchone()
-            ledger = _from_settings(Path(path), settings, key, timeout)
+            with believe(Path(path), "what it says about itself"):
+                values = json.loads(settings)
+                ledger = cls(
+                    path=Path(path),
+                    id=values["id"],
+                    limit=Budget(values["epsilon"], values["delta"]),
+                    rule=values["rule"],
+                    set_aside=values["set_aside"],
+                    neighbours=values["neighbours"] and as_neighbours(values["neighbours"]),
+                    policy=make_policy(values["policy"]) if "policy" in values else None,
+                    remembers_persons=values.get("remember_persons", False),
+                    approvals=values.get("approvals", 0),
+                    timeout=timeout,
+                    key=key,
+                )
             ledger._read(connection)
         return ledger
 
@@ -206,10 +218,9 @@ class Ledger(Guessable):
         same from memory, from a stream and from a cluster, and neither a column nor a person
         without an answer changes it. The second is None where no entry is as old as that.
         """
-        marks = [seal_digest(self.key, *answers.digest(self.key))]
-        if any(entry.recognised_by == ROWS for entry in self.releases()):
-            marks.append(seal_digest(self.key, *answers.digest(self.key, ROWS)))
-        return marks[0], marks[1] if len(marks) > 1 else None
+        is_old = any(entry.recognised_by == ROWS for entry in self.releases())
+        former = seal_digest(self.key, *answers.digest(self.key, ROWS)) if is_old else None
+        return seal_digest(self.key, *answers.digest(self.key)), former
 
     def remember(self, answers: Contributions) -> bytes | None:
         """Return digests of whom answers are about; None where this ledger remembers nobody."""
@@ -262,10 +273,19 @@ class Ledger(Guessable):
         """
         name = check_reservation(self.name_reservation() if reservation is None else reservation)
         terms = Asked(spend.epsilon, spend.delta, str(spend.neighbours), spend.mechanism, persons)
-        self._check_policy(terms)
-        check_given(self.path, ids, needed=self.remembers_persons)
+        if self.policy is not None:
+            self.policy.check(terms)
+        if (ids is not None) != self.remembers_persons:
+            raise BadUsage(
+                f"{self.path}: give ids=ledger.remember(answers): digests where the ledger "
+                f"remembers persons, and None where it does not."
+            )
         with self._change() as (connection, history):
-            _check_new(history, name)
+            if any(entry.reservation == name for entry in history.entries):
+                raise LedgerError(
+                    f"{history.path}: the reservation {name} was charged before. Nothing was "
+                    "charged now; resume that release, or take another reservation."
+                )
             approved = self._gather(history).check_release(request)
             if request is not None:
                 request.check_covers(terms, population, order)
@@ -288,21 +308,19 @@ class Ledger(Guessable):
             }
             add_event(connection, self.key, CHARGED, name, values)
             if ids is not None:
-                keep_persons(connection, len(history.entries) + 1, ids)
+                row = len(history.entries) + 1, ids
+                connection.execute("INSERT INTO persons VALUES (?, ?)", row)
             return name
 
     def check_asked(self, terms: Asked, population: str) -> None:
         """Refuse what no release of this ledger may ask for, whatever the answers are."""
         self.history().check_known(population)
-        self._check_policy(terms)
+        if self.policy is not None:
+            self.policy.check(terms)
 
     def check_release(self, request: Request | None) -> list[Approver]:
         """Return who approved a release, or refuse it; no answer is needed for that."""
         return self.board().check_release(request)
-
-    def _check_policy(self, terms: Asked) -> None:
-        if self.policy is not None:
-            self.policy.check(terms)
 
     def declare(
         self,
@@ -351,12 +369,8 @@ class Ledger(Guessable):
         ['north', 'south']
         >>> folder.cleanup()
         """
-        lists = (
-            list_population_names(contains),
-            list_population_names(overlaps),
-            list_population_names(disjoint),
-        )
-        declaration = Declaration(name, *lists, corrects=correct)
+        parts, shared, apart = map(list_population_names, (contains, overlaps, disjoint))
+        declaration = Declaration(name, parts, shared, apart, correct)
         with self._change() as (connection, before):
             check_declaration(declaration, before.populations)
             declaration = replace(declaration, after=len(before.entries), declared_at=tell_time())
@@ -389,7 +403,9 @@ class Ledger(Guessable):
         return self._gather(self.history())
 
     def _gather(self, history: History) -> Board:
-        used = list_used(history.approvers, (one.request for one in history.entries))
+        requests = [one.request for one in history.approvers]
+        requests += [one.request for one in history.entries]
+        used = frozenset(one["request"]["nonce"] for one in requests if one is not None)
         return Board(self.id, self.approvals, history.approvers, used)
 
     def populations(self) -> Populations:
@@ -522,8 +538,47 @@ class Ledger(Guessable):
     def _read(self, connection: sqlite3.Connection) -> History:
         """Read everything and check the seals that run through it."""
         allowance = make_allowance(self.limit, self.rule, self.set_aside)
-        settings = self.limit, allowance, self.neighbours
-        return read_history(connection, self.path, self.key, *settings)
+        terms = self.limit, allowance, self.neighbours
+        return read_history(connection, self.path, self.key, *terms)
+
+
+@dataclass(frozen=True)
+class LedgerSafe:
+    """The safe of one release: makes room, charges the ledger, keeps the values.
+
+    Attributes
+    ----------
+    book
+        The ledger, which keeps the values; ``None`` where there is none.
+    folder, room
+        Where the bundle shall appear, and the bytes that it needs besides the values; ``None``
+        where the caller saves it.
+    reservation
+        The name of the charge.
+    charge
+        What the ledger is charged with; ``None`` where that was done before.
+    """
+
+    book: Ledger | None
+    folder: StagedFolder | None
+    room: int
+    reservation: str
+    charge: Mapping[str, Any] | None
+
+    def prepare(self, size: int) -> None:
+        """Make sure of room for the values, here and in the bundle, then charge the ledger."""
+        if self.folder is not None:
+            self.folder.make_room(size + self.room)
+        if self.book is None:
+            return
+        self.book.make_room(size)
+        if self.charge is not None:
+            self.book.reserve(**self.charge, reservation=self.reservation)
+            LOG.info("release: charged to the ledger")
+
+    def keep(self, parts: Sequence[bytes]) -> bytes | None:
+        """Commit the values, and return those that count; None without a ledger."""
+        return None if self.book is None else self.book.store(self.reservation, parts)
 
 
 #: A ledger, or its file.
@@ -533,31 +588,3 @@ AnyLedger = Ledger | str | PathLike[str]
 def as_ledger(source: AnyLedger) -> Ledger:
     """Return a ledger that may be given as its file."""
     return source if isinstance(source, Ledger) else Ledger.open(source)
-
-
-def _from_settings(path: Path, settings: str, key: bytes, timeout: float) -> Ledger:
-    with believe(path, "what it says about itself"):
-        values = json.loads(settings)
-        relation = values["neighbours"]
-        return Ledger(
-            path=path,
-            id=values["id"],
-            limit=Budget(values["epsilon"], values["delta"]),
-            rule=values["rule"],
-            set_aside=values["set_aside"],
-            neighbours=None if relation is None else as_neighbours(relation),
-            policy=make_policy(values["policy"]) if "policy" in values else None,
-            remembers_persons=values.get("remember_persons", False),
-            approvals=values.get("approvals", 0),
-            timeout=timeout,
-            key=key,
-        )
-
-
-def _check_new(history: History, reservation: str) -> None:
-    """Refuse a second charge under one name."""
-    if any(entry.reservation == reservation for entry in history.entries):
-        raise LedgerError(
-            f"{history.path}: the reservation {reservation} was charged before. Nothing was "
-            "charged now; resume that release, or take another reservation."
-        )

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from operator import itemgetter, le
+from operator import le
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -97,11 +97,8 @@ class LedgerEntry:
     @property
     def state(self) -> str:
         """What has happened to it, in a word: the last of its events."""
-        if self.completed_at is not None:
-            return "completed"
-        if self.void_at is not None:
-            return "void"
-        return "stored" if self.stored_at is not None else "charged"
+        times = {COMPLETED: self.completed_at, VOID: self.void_at, STORED: self.stored_at}
+        return next((kind for kind, time in times.items() if time is not None), CHARGED)
 
     def is_about(self, fingerprint: str, former: str | None) -> bool:
         """Say whether this entry has the same answers, by the rule of its own time.
@@ -112,39 +109,15 @@ class LedgerEntry:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for `discreet ledger show --json`."""
+        spend = self.spend
         return {
-            "number": self.number,
-            "population": self.population,
-            "description": self.description,
-            "mechanism": self.spend.mechanism,
-            "epsilon": self.spend.epsilon,
-            "delta": self.spend.delta,
-            "rho": None if self.spend.rho is None else float(self.spend.rho),
-            "neighbours": str(self.spend.neighbours),
-            "reserved_at": self.reserved_at,
-            "completed_at": self.completed_at,
-            "state": self.state,
+            **{name: getattr(self, name) for name in ("number", "population", "description")},
+            **{name: getattr(spend, name) for name in ("mechanism", "epsilon", "delta")},
+            "rho": None if spend.rho is None else float(spend.rho),
+            "neighbours": str(spend.neighbours),
+            **{name: getattr(self, name) for name in ("reserved_at", "completed_at", "state")},
             "approved_by": [dict(one) for one in self.approved_by],
         }
-
-
-def read_entry(number: int, values: Mapping[str, Any]) -> LedgerEntry:
-    """Rebuild an entry from the facts of its charge; those of schema 1 hold fewer."""
-    return LedgerEntry(
-        number=number,
-        reservation=values["reservation"],
-        population=values["population"],
-        description=values["description"],
-        spend=Spend.from_dict(values["spend"]),
-        reserved_at=values["reserved_at"],
-        fingerprint=values["fingerprint"],
-        recognised_by=values.get("recognised_by", ROWS),
-        order=values.get("order"),
-        declared=values.get("declared", 0),
-        ids=values.get("ids"),
-        request=values.get("request"),
-        approved_by=tuple(values.get("approved_by", ())),
-    )
 
 
 @dataclass(frozen=True)
@@ -228,7 +201,13 @@ class History:
     def check(self, spend: Spend, fingerprint: str, former: str | None, population: str) -> None:
         """Refuse a release that this ledger cannot be charged with."""
         self.check_known(population)
-        self._check_relation(spend)
+        fixed = self.relation or spend.neighbours
+        if spend.neighbours is not fixed:
+            raise LedgerError(
+                f"{self.path}: this ledger counts under {fixed}, the release is calibrated under "
+                f"{spend.neighbours}. The two do not add; release under {fixed} or make another "
+                f"ledger for another population."
+            )
         self._check_disjoint(fingerprint, former, population)
         self._check_room(spend, population)
 
@@ -253,8 +232,7 @@ class History:
         of them, one list is returned that weighs at least as much as each.
         """
         self.check_known(population)
-        kinds, _ = self._kinds(population)
-        return [self._list_spends(kind) for kind in kinds]
+        return [self._list_spends(kind) for kind in self._kinds(population)[0]]
 
     def _kinds(self, population: str) -> tuple[list[frozenset[str]], bool]:
         """Return sets of charged populations, and whether each is a kind of person."""
@@ -264,25 +242,30 @@ class History:
         if kinds is not None:
             return self._drop_lighter(kinds), True
         groups = self.populations.groups_with(population, names)
-        return [frozenset().union(*(_find_heaviest(group, weights) for group in groups))], False
+        # Of each group those whose totals reach the largest of the group, each of them.
+        heaviest = (
+            max(group, key=lambda name: weights[name][total])
+            for group in groups
+            for total in range(len(weights[group[0]]))
+        )
+        return [frozenset(heaviest)], False
 
     def _drop_lighter(self, kinds: list[frozenset[str]]) -> list[frozenset[str]]:
         """Leave out kinds that decide nothing, because another weighs as much in every total.
 
         A single release also counts by its own guarantee, so it stands for its equals only.
         """
-        weighed = [(self.allowance.weigh(self._list_spends(kind)), kind) for kind in kinds]
-        heaviest: list[tuple[tuple[Fraction, ...], frozenset[str]]] = []
-        for weight, kind in sorted(weighed, key=itemgetter(0), reverse=True):
-            spends = self._list_spends(kind)
-            for other_weight, rival_kind in heaviest:
-                rival = self._list_spends(rival_kind)
-                stands = len(rival) > 1 or rival == spends
-                if stands and all(map(le, weight, other_weight)):
-                    break
-            else:
-                heaviest.append((weight, kind))
-        return [kind for _, kind in heaviest]
+        spends = {kind: self._list_spends(kind) for kind in kinds}
+        weights = {kind: self.allowance.weigh(own) for kind, own in spends.items()}
+        heaviest: list[frozenset[str]] = []
+        for kind in sorted(weights, key=weights.__getitem__, reverse=True):
+            if not any(
+                (len(spends[rival]) > 1 or spends[rival] == spends[kind])
+                and all(map(le, weights[kind], weights[rival]))
+                for rival in heaviest
+            ):
+                heaviest.append(kind)
+        return heaviest
 
     def _list_spends(self, kind: frozenset[str]) -> list[Spend]:
         """Return all spends on a person of some populations, and of "everyone"."""
@@ -301,15 +284,6 @@ class History:
         for entry in self.entries:
             spends.setdefault(entry.population, []).append(entry.spend)
         return spends
-
-    def _check_relation(self, spend: Spend) -> None:
-        fixed = self.relation or spend.neighbours
-        if spend.neighbours is not fixed:
-            raise LedgerError(
-                f"{self.path}: this ledger counts under {fixed}, the release is calibrated under "
-                f"{spend.neighbours}. The two do not add; release under {fixed} or make another "
-                f"ledger for another population."
-            )
 
     def _check_disjoint(self, fingerprint: str, former: str | None, population: str) -> None:
         for entry in self.entries:
@@ -389,15 +363,6 @@ def make_allowance(limit: Budget, rule: str, set_aside: float) -> Allowance:
     raise BadUsage(f"a ledger's rule must be 'gaussian' or 'basic', found {rule!r}.")
 
 
-def _find_heaviest(
-    group: Sequence[str], weights: Mapping[str, tuple[Fraction, ...]]
-) -> frozenset[str]:
-    """Return populations of a group whose totals reach the largest of the group, each of them."""
-    totals = zip(*(weights[name] for name in group), strict=True)
-    places = (values.index(max(values)) for values in totals)
-    return frozenset(group[place] for place in places)
-
-
 # --- read from the file, every seal checked -------------------------------------------------------
 
 
@@ -431,40 +396,34 @@ def read_history(
 def _read_entries(
     events: Sequence[Event], path: Path, key: bytes, inside: frozenset[str]
 ) -> Iterator[LedgerEntry]:
-    """Yield every charge with what has happened to it since."""
+    """Yield every charge with what has happened to it since; those of schema 1 hold fewer facts."""
     kinds: dict[str, dict[str, Event]] = {}
     for event in events:
         if event.kind != CHARGED and event.reservation not in kinds:
             raise ValueError(f"{event.reservation} was {event.kind} before it was charged")
         kinds.setdefault(event.reservation, {})[event.kind] = event
     for number, progress in enumerate(kinds.values(), start=1):
-        entry = read_entry(number, progress[CHARGED].facts)
-        times = {kind: event.facts["at"] for kind, event in progress.items() if kind != CHARGED}
-        entry = replace(
-            entry,
-            stored_at=times.get(STORED),
-            completed_at=times.get(COMPLETED),
-            void_at=times.get(VOID),
-        )
-        if STORED in progress:
-            entry = _add_stored(entry, progress[STORED], path, key, inside)
-        yield entry
+        charge = progress[CHARGED].facts
+        facts: dict[str, Any] = {name: charge[name] for name in CHARGE_FACTS if name in charge}
+        facts["spend"] = Spend.from_dict(facts["spend"])
+        facts["approved_by"] = tuple(facts.get("approved_by", ()))
+        for kind, time in ((STORED, "stored_at"), (COMPLETED, "completed_at"), (VOID, "void_at")):
+            facts[time] = progress[kind].facts["at"] if kind in progress else None
+        stored = progress.get(STORED)
+        if stored is not None and stored.facts["sha256"] is not None:  # None in older schemas
+            reservation, digest = stored.reservation, stored.facts["sha256"]
+            facts["stored"] = stored.facts
+            facts["has_values"] = is_kept(inside, path, reservation, stored.facts)
+            facts["head"] = publish_head(key, stored.tag)
+            facts["digest"] = publish_digest(key, digest)
+        yield LedgerEntry(number, **facts)
 
 
-def _add_stored(
-    entry: LedgerEntry, event: Event, path: Path, key: bytes, inside: frozenset[str]
-) -> LedgerEntry:
-    """Return an entry with what is known of its values, and what its bundle shows of them."""
-    facts = event.facts
-    if facts["sha256"] is None:  # of an older schema, which kept no digest
-        return entry
-    return replace(
-        entry,
-        stored=facts,
-        has_values=is_kept(inside, path, entry.reservation, facts),
-        head=publish_head(key, event.tag),
-        digest=publish_digest(key, facts["sha256"]),
-    )
+#: What an entry has of its charge.
+CHARGE_FACTS = (
+    *("reservation", "population", "description", "spend", "reserved_at", "fingerprint"),
+    *("recognised_by", "order", "declared", "ids", "request", "approved_by"),
+)
 
 
 def publish_head(key: bytes, tag: str) -> str:
@@ -511,23 +470,9 @@ def fingerprint_rows(key: bytes, rows: Iterable[Any]) -> str:
 # --- remembered persons --------------------------------------------------------------------------
 
 
-def check_given(path: Path, digests: bytes | None, *, needed: bool) -> None:
-    """Refuse a release without digests where they are kept, or with them where they are not."""
-    if (digests is not None) != needed:
-        raise BadUsage(
-            f"{path}: give ids=ledger.remember(answers): digests where the ledger remembers "
-            f"persons, and None where it does not."
-        )
-
-
 def seal_persons(key: bytes, digests: bytes) -> str:
     """Return what the entry of a release says about its persons' digests."""
     return hashlib.blake2b(digests, key=key, digest_size=32, person=b"persons").hexdigest()
-
-
-def keep_persons(connection: sqlite3.Connection, number: int, digests: bytes) -> None:
-    """Store the digests of a release that is being charged."""
-    connection.execute("INSERT INTO persons VALUES (?, ?)", (number, digests))
 
 
 def check_remembered(connection: sqlite3.Connection, path: Path, history: History) -> None:
@@ -557,7 +502,10 @@ def check_disjoint(
     connection: sqlite3.Connection, key: bytes, before: History, after: History
 ) -> None:
     """Refuse a declaration by which populations become disjoint whose data share somebody."""
-    for first, second in _newly_apart(before, after):
+    for first, second in combinations(after.entries, 2):
+        names = first.population, second.population
+        if not after.populations.are_disjoint(*names) or before.populations.are_disjoint(*names):
+            continue
         _refuse_shared(
             read_person_digests(connection, after.path, key, first),
             read_person_digests(connection, after.path, key, second),
@@ -565,13 +513,6 @@ def check_disjoint(
             f"somebody is in the data of both (releases {first.number} and {second.number}). "
             f"Nothing was declared.",
         )
-
-
-def _newly_apart(before: History, after: History) -> Iterator[tuple[LedgerEntry, LedgerEntry]]:
-    for first, second in combinations(after.entries, 2):
-        names = first.population, second.population
-        if after.populations.are_disjoint(*names) and not before.populations.are_disjoint(*names):
-            yield first, second
 
 
 def read_person_digests(

@@ -14,7 +14,7 @@ request which as many of the present approvers have signed as a release needs.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
 from fractions import Fraction
@@ -399,14 +399,6 @@ def count_approvers(number: int) -> str:
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name.isprintable() or not name or name != name.strip():
         raise BadUsage(f"an approver needs a name of printable text, found {name!r}")
-
-
-def list_used(
-    statements: Iterable[Approver], requests: Iterable[Mapping[str, Any] | None]
-) -> frozenset[str]:
-    """Return the nonces of the requests that were carried out."""
-    every = [*(one.request for one in statements), *requests]
-    return frozenset(one["request"]["nonce"] for one in every if one is not None)
 
 
 def check_approval_count(approvals: object) -> int:

@@ -11,11 +11,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.errors import BadUsage
-from discreet.html import HtmlColumn
-from discreet.report.svg import Sheet
+from discreet.html import HtmlColumn, Sheet
 from discreet.scales.reported import parse_scale
 from discreet.studio.calibration import CalibrationSummary, calibrate
-from discreet.studio.forms import load_fields, read_fields, write_fields, write_list
+from discreet.studio.forms import load_fields, read_fields, taking_form, write_fields, write_list
 from discreet.studio.frame import (
     Same,
     Secrecy,
@@ -29,9 +28,11 @@ from discreet.studio.frame import (
 from discreet.studio.inspecting import ANSWERS
 from discreet.studio.inspecting import FIELDS as READING
 from discreet.studio.jobs import JobState
-from discreet.studio.pages.data import find_look
+from discreet.studio.language import refuse, tell
+from discreet.studio.pages.data import find_look, say_kind, say_sizes
 from discreet.studio.session import CalibrationRun, StudioSession, Work
-from discreet.text import count_of, minus
+from discreet.text import minus
+from discreet.words import mark
 
 #: What can be said about a calibration.
 FIELDS = load_fields("calibration")
@@ -43,61 +44,59 @@ def show_form(
     """Show what can be chosen, and what was computed."""
     work = work_of(request)
     view = find_look(work)
+    summary = view.summary if view and view.is_ready else None
     usual = {"model": work.options["model"]} if "model" in work.options else {}
-    return show(
-        "calibrate.html",
-        {
-            "problem": problem,
-            "view": view if view is not None and view.is_ready else None,
-            "fields": FIELDS,
-            "said": form_values or write_fields(FIELDS, usual),
-            "runs": [
-                (run, describe(work, run), run.job.state.value) for run in reversed(work.runs)
-            ],
-            "done": [(run, describe(work, run)) for run in work.runs if run.is_done],
-            "earlier": [(_say_settings(one), one) for one in work.earlier] if view else [],
-        },
-        title=f"Calibrate {work.title}",
-        secrecy=Secrecy.CONFIDENTIAL,
-        work=work,
-        here="calibrate",
-        status=400 if problem else 200,
-    )
+    values = {
+        "problem": problem,
+        "view": summary and view,
+        "sizes": summary and f"{say_sizes(summary)} ({say_kind(summary)})",
+        "fields": FIELDS,
+        "said": form_values or write_fields(FIELDS, usual),
+        "runs": [(run, describe(work, run)) for run in work.runs],
+        "earlier": [(_say_settings(one), one) for one in work.earlier] if view else [],
+    }
+    return show("calibrate.html", values, Secrecy.CONFIDENTIAL, work)
 
 
 def describe(work: Work, run: CalibrationRun) -> str:
     """Return a calibration in a few words: its number, its settings, and what else is different."""
     names = dict.fromkeys(name for other in work.runs for name in other.options)
-    different = {
-        name: run.options.get(name, "not stated")
-        for name in names
-        if any(other.options.get(name) != run.options.get(name) for other in work.runs)
-    }
-    read = [f"{READ.get(name, name)} {write_list(value)}" for name, value in different.items()]
-    return f"{work.runs.index(run) + 1}: {'; '.join([_say_settings(run.settings), *read])}"
+    words = [_say_settings(run.settings)]
+    for name in names:
+        if any(other.options.get(name) != run.options.get(name) for other in work.runs):
+            value = run.options.get(name)
+            stated = tell("not stated") if value is None else write_list(value)
+            words.append(f"{tell.term(READ.get(name, name))}: {stated}")
+    return f"{work.runs.index(run) + 1}: {'; '.join(words)}"
 
 
 #: What a page calls the fields of a reading.
-READ = {part.name: part.label.lower() for part in READING} | {
-    "reverse": "reversed", "ignore": "left out", "drop_rows": "rows left out",
-    "key_row": "row of the key", "group": "groups", "keep": "items", "lowest": "lowest category",
-}  # fmt: skip
+READ = {part.name: part.label for part in READING} | {
+    "reverse": mark("reversed"),
+    "ignore": mark("left out"),
+    "drop_rows": mark("rows left out"),
+    "key_row": mark("row of the key"),
+    "group": mark("groups"),
+    "keep": mark("items"),
+    "lowest": mark("lowest category"),
+}
 
 
 def _say_settings(settings: Mapping[str, Any]) -> str:
     """Return the settings of a calibration in words."""
     words = [
-        part.choices[settings[part.name]] if part.choices else f"scale {settings[part.name]}"
+        tell.term(part.choices[settings[part.name]])
+        if part.choices
+        else tell("scale {numbers}", numbers=settings[part.name])
         for part in FIELDS
         if part.name in settings
     ]
-    return ", ".join(word.partition(":")[0] for word in words) or "standard settings"
+    return ", ".join(words) or tell("standard settings")
 
 
-async def begin(request: Request) -> Response:
+def begin(request: Request, sent: dict[str, str]) -> Response:
     """Begin a calibration; the same one a second time leads to the first."""
-    work, form = work_of(request), await request.form()
-    sent = {name: str(value) for name, value in form.items()}
+    work = work_of(request)
     try:
         settings = read_fields(FIELDS, sent)
         if "scale" in settings:
@@ -111,22 +110,22 @@ async def begin(request: Request) -> Response:
 def _begin(session: StudioSession, work: Work, settings: Mapping[str, Any]) -> CalibrationRun:
     view = find_look(work)
     if view is None or not view.is_ready or work.reading is None:
-        raise BadUsage("These answers have not been read yet. Look at the data first.")
+        raise refuse("These answers have not been read yet. Look at the data first.")
     folder = work.reading.folder
 
     def start(now: Work) -> dict[str, Any]:
         if _find_same(now, settings):
             return {}
-        title = f"Calibration of {now.title}"
-        arguments = {"answers": folder / ANSWERS, "title": title, "settings": dict(settings)}
-        job = session.jobs.start(title, calibrate, **arguments)
-        run = CalibrationRun(job, dict(settings), dict(now.options), view.shown, folder)
+        title, chosen = f"Calibration of {now.title}", dict(settings)
+        arguments = {"answers": folder / ANSWERS, "title": title, "settings": chosen}
+        job = session.jobs.start(mark("Calibration of {file}"), calibrate, **arguments)
+        run = CalibrationRun(job, chosen, dict(now.options), view.shown, folder)
         return {"runs": (*now.runs, run)}
 
     changed = session.change(work.name, start)
     run = _find_same(changed, settings)
     if run is None:
-        raise BadUsage("The file was read otherwise meanwhile. Begin again.")
+        raise refuse("The file was read otherwise meanwhile. Begin again.")
     session.keep(changed)
     return run
 
@@ -134,14 +133,9 @@ def _begin(session: StudioSession, work: Work, settings: Mapping[str, Any]) -> C
 def _find_same(work: Work, settings: Mapping[str, Any]) -> CalibrationRun | None:
     """Return the calibration with these settings that runs or is done."""
     useful = (JobState.RUNNING, JobState.DONE)
-    return next(
-        (
-            run
-            for run in work.runs
-            if run.settings == settings and run.options == work.options and run.job.state in useful
-        ),
-        None,
-    )
+    asked = (settings, work.options)
+    same = (run for run in work.runs if (run.settings, run.options) == asked)
+    return next((run for run in same if run.job.state in useful), None)
 
 
 def compare(request: Request) -> Response:
@@ -150,41 +144,35 @@ def compare(request: Request) -> Response:
     names = (request.query_params.get("first", ""), request.query_params.get("second", ""))
     pair = [run for name in names if (run := work.find_run(name)) and run.is_done]
     if len(pair) < 2:
-        return show_form(request, "Choose two calibrations that are done.")
+        return show_form(request, tell("Choose two calibrations that are done."))
     summaries: list[CalibrationSummary] = [run.job.outcome.value for run in pair]
-    return show(
-        "compare.html",
-        {
-            "pair": [
-                (run, describe(work, run), one) for run, one in zip(pair, summaries, strict=True)
-            ],
-            "columns": (columns := _set_side_by_side(*summaries)),
-            "scatter": draw_scatter(columns),
-            "same": _write_same(work, pair),
-        },
-        title="Two calibrations side by side",
-        secrecy=Secrecy.CONFIDENTIAL,
-        work=work,
-        here="calibrate",
-    )
+    columns = _set_side_by_side(*summaries)
+    values = {
+        "pair": [(run, describe(work, run), one) for run, one in zip(pair, summaries, strict=True)],
+        "columns": columns,
+        "scatter": draw_scatter(columns),
+        "same": _write_same(work, pair),
+    }
+    return show("compare.html", values, Secrecy.CONFIDENTIAL, work)
 
 
 def _set_side_by_side(first: CalibrationSummary, second: CalibrationSummary) -> list[HtmlColumn]:
     """Return the items that both have, with both numbers and how far they lie apart."""
     ours, theirs = (summary.estimate.to_dict() for summary in (first, second))
     positions = {name: i for i, name in enumerate(theirs["item"])}
-    common = [(i, positions[name]) for i, name in enumerate(ours["item"]) if name in positions]
+    rows = [
+        (name, ours["difficulty"][i], ours["se"][i], theirs["difficulty"][j], theirs["se"][j])
+        for i, name in enumerate(ours["item"])
+        if (j := positions.get(name)) is not None
+    ]
+    names, one, one_error, other, other_error = zip(*rows, strict=True) if rows else ((),) * 5
     return [
-        HtmlColumn("item", [ours["item"][i] for i, _ in common]),
-        HtmlColumn("first", [ours["difficulty"][i] for i, _ in common], 3),
-        HtmlColumn("se", [ours["se"][i] for i, _ in common], 3),
-        HtmlColumn("second", [theirs["difficulty"][j] for _, j in common], 3),
-        HtmlColumn("se", [theirs["se"][j] for _, j in common], 3),
-        HtmlColumn(
-            "second less first",
-            [theirs["difficulty"][j] - ours["difficulty"][i] for i, j in common],
-            3,
-        ),
+        HtmlColumn(tell("item"), names),
+        HtmlColumn(tell("first"), one),
+        HtmlColumn(tell("se"), one_error),
+        HtmlColumn(tell("second"), other),
+        HtmlColumn(tell("se"), other_error),
+        HtmlColumn(tell("second less first"), [b - a for a, b in zip(one, other, strict=True)]),
     ]
 
 
@@ -196,15 +184,13 @@ def draw_scatter(columns: list[HtmlColumn]) -> Sheet | None:
         return None
     numbers = [number for dot in dots for number in dot[1:]]
     ends = min(numbers) - 0.2, max(numbers) + 0.2
-    sheet = Sheet(
-        ends, ends, f"Two calibrations of {count_of(len(dots))}, one against the other; the table "
-        "has the numbers", height=420, top=24,
-    )  # fmt: skip
-    sheet.x_axis("first, in logits")
-    sheet.y_axis("second, in logits")
+    words = tell("Two calibrations, one against the other; the table has the numbers")
+    sheet = Sheet(ends, ends, words, height=420, top=24)
+    sheet.x_axis(tell("first, in logits"))
+    sheet.y_axis(tell("second, in logits"))
     sheet.line("axis", ends, ends)
     for name, x, y in dots:
-        sheet.dot("ring", x, y, tip=minus(f"{name}: {x:.2f} and {y:.2f}"))
+        sheet.dot("ring", x, y, tip=minus(f"{name}: {x:.2f}; {y:.2f}"))
     return sheet
 
 
@@ -221,14 +207,10 @@ def _write_same(work: Work, pair: list[CalibrationRun]) -> Same:
     """Return what gives the numbers of the page: each calibration reads the file in its own way."""
     code = ["import discreet\n"]
     for name, run in zip(("first", "second"), pair, strict=True):
-        code.append(f"answers = {write_call(work.shown, run.shown)}")
-        code.append(f"{name} = {_call(run)}")
+        code += [f"answers = {write_call(work.shown, run.shown)}", f"{name} = {_call(run)}"]
     first, second = (write_run(work, run) for run in pair)
-    return Same(
-        "\n".join([*code, COMPARE]),
-        f"{first.command}\n{second.command}",
-        first.needs_key or second.needs_key,
-    )
+    command = f"{first.command}\n{second.command}"
+    return Same("\n".join([*code, COMPARE]), command, first.needs_key or second.needs_key)
 
 
 def _call(run: CalibrationRun) -> str:
@@ -237,17 +219,18 @@ def _call(run: CalibrationRun) -> str:
     return f"discreet.fit(answers{inside})"
 
 
-def write_run(work: Work, run: CalibrationRun) -> Same:
-    """Return what does the same as a calibration."""
+def write_run(work: Work, run: CalibrationRun, show: str = "print(calibration.summary())") -> Same:
+    """Return what does the same as a calibration, and shows this of it."""
     view = find_look(work)
-    items = view.items if view else []
-    code = f"calibration = {_call(run)}\nprint(calibration.summary())\n"
+    code = f"calibration = {_call(run)}\n{show}\n"
     more = {**run.settings, "out": f"results-{run.name.removeprefix('job-')}"}
-    return write_same("fit", work.shown, run.shown, items, more=more, then=code)
+    return write_same(
+        "fit", work.shown, run.shown, view.items if view else [], more=more, then=code
+    )
 
 
 ROUTES = (
     Route("/calibrate/{work}", show_form),
-    Route("/calibrate/{work}", begin, methods=["POST"]),
+    Route("/calibrate/{work}", taking_form(begin), methods=["POST"]),
     Route("/compare/{work}", compare),
 )

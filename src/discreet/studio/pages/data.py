@@ -1,18 +1,25 @@
-"""Data: what a file holds as it was understood, and the form that changes it."""
+"""Start and Data: bring a file; see what it holds as it was understood, and change that."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from typing import Any, cast
 
+import numpy as np
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from discreet.errors import BadUsage
-from discreet.studio.forms import taking_form, write_fields
+from discreet.html import Sheet
+from discreet.items.curves import BIN
+from discreet.report.drawings import draw_wright
+from discreet.report.pictures import WrightMap
+from discreet.studio.forms import find_path, receive_form, taking_form, write_fields
 from discreet.studio.frame import (
     KEY_FILE,
     Secrecy,
@@ -29,6 +36,7 @@ from discreet.studio.inspecting import (
     REVERSED,
     ROLES,
     ROWS,
+    AnswersSummary,
     Look,
     look,
     say_answer,
@@ -36,8 +44,138 @@ from discreet.studio.inspecting import (
     state_reading,
 )
 from discreet.studio.jobs import JobState, StudioJob
+from discreet.studio.kept_files import EXAMPLES, key_of, write_example
+from discreet.studio.language import refuse, tell
 from discreet.studio.session import StudioSession, Work
+from discreet.tables.paths import find_files
 from discreet.text import spreadsheet_cell
+from discreet.words import mark
+
+# -- bringing a file -------------------------------------------------------------------------
+
+EXAMPLE_ITEMS = ("Fractions", "Ratios", "Percent", "Decimals", "Rounding", "Adding")
+EXAMPLE_LOGITS = (1.3, 0.7, 0.2, -0.3, -0.8, -1.6)
+EXAMPLE_PERSONS = (1, 3, 4, 7, 9, 12, 10, 8, 5, 4, 2, 1)
+
+
+def welcome(request: Request, problem: str = "") -> Response:
+    """Show the ways in."""
+    session = session_of(request)
+    entries = session.recent.entries()
+    recent = [
+        (key_of(one), one.get("path") or one.get("name"), "path" in one, _say_kept(one))
+        for one in entries
+    ]
+    values = {
+        "problem": problem,
+        "examples": EXAMPLES.values(),
+        "works": [(work, _say_state(work)) for work in session.works.values()],
+        "recent": recent,
+        "kept_in": session.recent.place,
+        "most": f"{session.most_bytes / 1e9:g}",
+        "picture": draw_example(),
+    }
+    return show("start.html", values, Secrecy.OWN if entries or session.works else Secrecy.PUBLIC)
+
+
+@cache
+def draw_example() -> Sheet:
+    """Draw a Wright map of invented numbers, to show what one gets."""
+    counts = np.array(EXAMPLE_PERSONS)
+    difficulty = np.array(EXAMPLE_LOGITS)
+    return draw_wright(
+        WrightMap(
+            starts=np.array([BIN * n - 1.75 for n in range(len(counts))]),
+            counts=counts,
+            persons=int(counts.sum()),
+            mean=0.0,
+            items=EXAMPLE_ITEMS,
+            difficulty=difficulty,
+            centre=(np.floor(difficulty / BIN) + 0.5) * BIN,
+            level=np.ones(len(difficulty), dtype=np.int64),
+            reach=(-2.0, 2.0),
+            steps=(),
+        )
+    )
+
+
+#: What is said of a file by the state of the job that reads it.
+READING = {
+    JobState.DONE: mark("read"),
+    JobState.RUNNING: mark("is being read"),
+    JobState.FAILED: mark("could not be read"),
+    JobState.CANCELLED: mark("reading was cancelled"),
+}
+
+
+def _say_state(work: Work) -> str:
+    """Say how far the work on a file is."""
+    if any(run.job.state is JobState.RUNNING for run in work.runs):
+        return tell("is being calibrated")
+    if any(run.is_done for run in work.runs):
+        return tell.count(len(work.runs), "calibrated {number} time", "calibrated {number} times")
+    if work.reading is None:
+        return tell("nobody has looked at it here")
+    return tell.term(READING[work.reading.state])
+
+
+def _say_kept(entry: Mapping[str, Any]) -> str:
+    """Say what is kept of a file."""
+    options, runs = entry.get("options") or {}, entry.get("runs") or ()
+    words = [tell("its answer key")] if "key" in options else []
+    words += [tell("how it is read")] if options and not words else []
+    if runs:
+        words.append(tell.count(len(runs), "{number} calibration", "{number} calibrations"))
+    said = [tell("kept: {what}", what=", ".join(words))] if words else []
+    return "; ".join([*said, *([] if "path" in entry else [tell("send the file again to go on")])])
+
+
+async def upload(request: Request) -> Response:
+    """Take the file that a browser sends."""
+    session = session_of(request)
+    try:
+        sent = await receive_form(request, session.folder, session.most_bytes)
+        if sent.file is None:
+            raise refuse("No file was chosen. Choose one, and send it again.")
+    except BadUsage as error:
+        return welcome(request, str(error))
+    work = await run_in_threadpool(session.open, sent.file, sent.file.name)
+    return go(f"/data/{work.name}")
+
+
+def open_path(request: Request, sent: dict[str, str]) -> Response:
+    """Read a file of this machine where it is."""
+    session, text = session_of(request), sent.get("path", "")
+    try:
+        if not text.strip():
+            raise refuse(
+                "No path was given. Type where the file is, such as {path}.",
+                path="/home/ann/answers.xlsx",
+            )
+        path = find_path(text)
+        find_files(path)
+    except BadUsage as error:
+        return welcome(request, str(error))
+    session.recent.add(path)
+    return go(f"/data/{session.open(path).name}")
+
+
+def take_example(request: Request, sent: dict[str, str]) -> Response:
+    """Work on bundled answers."""
+    session, example = session_of(request), EXAMPLES.get(sent.get("name", ""))
+    if example is None:
+        return welcome(request, tell("There is no such example."))
+    path = write_example(example, session.folder)
+    return go(f"/data/{session.open(path, example.name, example.options).name}")
+
+
+def forget(request: Request, sent: dict[str, str]) -> Response:
+    """Take one file or all of them off the list."""
+    session_of(request).recent.forget(sent.get("path", ""))
+    return go("/")
+
+
+# -- what a file holds -----------------------------------------------------------------------
 
 LETTERS = "ABCDEFGH"
 
@@ -46,40 +184,24 @@ def show_data(
     request: Request, problem: str = "", sent: Mapping[str, str] | None = None
 ) -> Response:
     """Show what was found in the file; begin to read it where nobody has."""
-    session = session_of(request)
-    work = begin_reading(session, work_of(request))
-    job = reading_of(work)
-    values: Mapping[str, Any] = {}
+    work, job = begin_reading(session_of(request), work_of(request))
+    values = {**show_job(job), "view": None, "problem": problem, "sent": sent or {}}
     if job.state is JobState.DONE:
-        values = _describe(work, job)
-    return show(
-        "data.html",
-        {**show_job(job), "view": None, "refused": problem, "sent": sent or {}, **values},
-        title=work.title,
-        secrecy=Secrecy.CONFIDENTIAL,
-        work=work,
-        here="data",
-        status=400 if problem else 200,
-    )
+        values |= _describe(work, job)
+    return show("data.html", values, Secrecy.CONFIDENTIAL, work)
 
 
-def begin_reading(session: StudioSession, work: Work) -> Work:
-    """Return the work with a job that reads it; a second tab starts no second one."""
+def begin_reading(session: StudioSession, work: Work) -> tuple[Work, StudioJob]:
+    """Return the work with the job that reads it; a second tab starts no second one."""
 
     def begin(now: Work) -> dict[str, Any]:
         if now.reading is not None:
             return {}
         arguments = {"source": now.source, "name": now.shown, "options": dict(now.options)}
-        return {"reading": session.jobs.start(f"Reading {now.title}", look, **arguments)}
+        return {"reading": session.jobs.start(mark("Reading {file}"), look, **arguments)}
 
-    return session.change(work.name, begin)
-
-
-def reading_of(work: Work) -> StudioJob:
-    """Return the job that reads a work."""
-    if work.reading is None:
-        raise BadUsage("Nobody has begun to read this file.")
-    return work.reading
+    work = session.change(work.name, begin)
+    return work, cast("StudioJob", work.reading)
 
 
 def find_look(work: Work) -> Look | None:
@@ -89,12 +211,34 @@ def find_look(work: Work) -> Look | None:
     return view
 
 
-def _describe(work: Work, job: StudioJob) -> Mapping[str, Any]:
+def say_sizes(summary: AnswersSummary) -> str:
+    """Say how many persons and items there are."""
+    persons = tell.count(summary.persons, "{number} person", "{number} persons")
+    return f"{persons}, {tell.count(len(summary.items), '{number} item', '{number} items')}"
+
+
+def say_kind(summary: AnswersSummary) -> str:
+    """Say what the answers are."""
+    if summary.keyed:
+        return tell("right and wrong by the key")
+    if summary.steps == 1:
+        return tell("right and wrong")
+    return tell.count(summary.steps + 1, "{number} category", "{number} categories")
+
+
+def _describe(work: Work, job: StudioJob) -> dict[str, Any]:
     view: Look = job.outcome.value
     questions = [(n, finding) for n, finding in enumerate(view.findings) if finding.is_open]
-    asked = {remedy.asks for _, finding in questions for remedy in finding.answers if remedy.asks}
+    asking = [one.answers for _, one in questions if one.answers and one.answers[0].asks]
+    asked = {remedy.asks for answers in asking for remedy in answers}
+    proposed = {k: v for answers in asking for k, v in answers[0].options.items()}
     roles = [role for role in ROLES[view.is_long] if role != REVERSED or _has_steps(view)]
-    return {
+    values = {"sizes": "", "kind": ""}
+    if view.summary is not None:
+        missing = view.summary.missing
+        cells = tell.count(missing, "{number} cell missing", "{number} cells missing")
+        values = {"sizes": f"{say_sizes(view.summary)}, {cells}", "kind": say_kind(view.summary)}
+    return values | {
         "view": view,
         "preview": view.inspection and view.inspection.preview,
         "questions": questions,
@@ -107,7 +251,7 @@ def _describe(work: Work, job: StudioJob) -> Mapping[str, Any]:
         "row_roles": ROWS,
         "asked": [part for part in FIELDS if part.name in asked],
         "fields": [part for part in FIELDS if part.name not in asked],
-        "said": write_fields(FIELDS, view.shown),
+        "said": write_fields(FIELDS, {**proposed, **view.shown}),
         "key": view.shown.get("key") if isinstance(view.shown.get("key"), Mapping) else {},
         "letters": _list_letters(view) if "key" in asked else "",
         "same": write_same("fit", work.shown, view.shown, view.items),
@@ -123,10 +267,7 @@ def _list_letters(view: Look) -> str:
     """Return the options of a multiple-choice test in order, as far as the first rows have them."""
     rows = view.inspection.preview.rows if view.inspection else ()
     cells = {cell.strip().upper() for row in rows for cell in row}
-    last = max(
-        (LETTERS.index(cell) for cell in cells if len(cell) == 1 and cell in LETTERS), default=3
-    )
-    return LETTERS[: max(3, last) + 1]
+    return LETTERS[: max([4, *(LETTERS.index(cell) + 1 for cell in cells & {*LETTERS})])]
 
 
 def change_reading(request: Request, sent: dict[str, str]) -> Response:
@@ -145,7 +286,7 @@ def change_reading(request: Request, sent: dict[str, str]) -> Response:
     work = session.change(work.name, lambda now: _start_again(now, options))
     session.keep(work)
     if is_live:
-        return JSONResponse({"job": reading_of(begin_reading(session, work)).name})
+        return JSONResponse({"job": begin_reading(session, work)[1].name})
     return go(f"/data/{work.name}")
 
 
@@ -178,6 +319,11 @@ def send_key(request: Request) -> Response:
 
 
 ROUTES = (
+    Route("/", welcome),
+    Route("/upload", upload, methods=["POST"]),
+    Route("/open", taking_form(open_path), methods=["POST"]),
+    Route("/example", taking_form(take_example), methods=["POST"]),
+    Route("/forget", taking_form(forget), methods=["POST"]),
     Route("/data/{work}", show_data),
     Route("/data/{work}", taking_form(change_reading), methods=["POST"]),
     Route("/data/{work}/again", read_again, methods=["POST"]),

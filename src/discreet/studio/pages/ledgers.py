@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from discreet.errors import BadUsage, DiscreetError
+from discreet.errors import DiscreetError
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.balance import History
 from discreet.privacy.ledger.populations import (
@@ -33,6 +33,7 @@ from discreet.report.spending import (
 from discreet.studio.forms import (
     LIST,
     NUMBER,
+    check_needed,
     find_path,
     load_fields,
     read_fields,
@@ -40,6 +41,7 @@ from discreet.studio.forms import (
     write_fields,
 )
 from discreet.studio.frame import Same, Secrecy, go, own_page, send_text, session_of, show
+from discreet.studio.language import not_found, tell
 from discreet.studio.session import StudioSession
 
 #: What can be said about a new ledger.
@@ -86,22 +88,16 @@ def show_ledgers(
 ) -> Response:
     """Show which ledgers there are, and how to make or open one."""
     session = session_of(request)
-    return show(
-        "ledgers.html",
-        {
-            "problem": problem,
-            "listed": list_ledgers(session),
-            "place": session.home.ledgers,
-            "fields": FIELDS,
-            "said": {**write_fields(FIELDS, {}), **(USUAL if form_values is None else form_values)},
-            "opened": session.books.paths(),
-            "back": own_page((form_values or request.query_params).get("back", "")),
-        },
-        title="Ledgers",
-        secrecy=Secrecy.LEDGER,
-        here="ledgers",
-        status=400 if problem else 200,
-    )
+    values = {
+        "problem": problem,
+        "listed": list_ledgers(session),
+        "place": session.home.ledgers,
+        "fields": FIELDS,
+        "said": {**write_fields(FIELDS, {}), **(USUAL if form_values is None else form_values)},
+        "opened": session.books.paths(),
+        "back": own_page((form_values or request.query_params).get("back", "")),
+    }
+    return show("ledgers.html", values, Secrecy.LEDGER)
 
 
 def create(request: Request, sent: dict[str, str]) -> Response:
@@ -117,9 +113,8 @@ def create(request: Request, sent: dict[str, str]) -> Response:
 
 
 def _create(session: StudioSession, keywords: dict[str, Any]) -> Path:
-    for needed in FIELDS[:3]:
-        if needed.name not in keywords:
-            raise BadUsage(f"{needed.label}: this field is blank, and a ledger needs it.")
+    words = tell("this field is blank, and a ledger needs it.")
+    check_needed(FIELDS, ("name", "epsilon", "delta"), keywords, words)
     populations = _declare(keywords.pop("populations", []), apart=keywords.pop("apart", "") == "no")
     if "policy" in keywords:
         keywords["policy"] = find_path(keywords["policy"])
@@ -166,7 +161,7 @@ def path_of(request: Request) -> Path:
     """Return the file of the ledger that an address names."""
     path = session_of(request).list_ledgers().get(request.path_params["ledger"])
     if path is None:
-        raise HTTPException(404, "There is no such ledger here; the studio was restarted.")
+        raise not_found("There is no such ledger here; the studio was restarted.")
     return path
 
 
@@ -175,44 +170,32 @@ def show_ledger(request: Request, problem: str = "") -> Response:
     listed = look_up(request.path_params["ledger"], path_of(request))
     if listed.ledger is None or listed.history is None:
         return show_ledgers(request, listed.problem)
-    ledger, spending = listed.ledger, describe_spending(listed.ledger, listed.history)
-    return show(
-        "ledger.html",
-        {
-            **list_spending_values(spending),
-            "title": listed.title,
-            "layout": "studio/frame.html",
-            "problem": problem,
-            "back": own_page(request.query_params.get("back", "")),
-            "listed": listed,
-            "policy": [] if ledger.policy is None else ledger.policy.describe(),
-            "waiting_for": [
-                (entry, explain_resuming(ledger, entry)) for entry in list_waiting(listed.history)
-            ],
-            "fields": DECLARED,
-            "same": _write_same(listed.path),
-        },
-        title=listed.title,
-        secrecy=Secrecy.LEDGER,
-        here="ledgers",
-        status=400 if problem else 200,
-    )
-
-
-def _write_same(path: Path) -> Same:
-    python = (
-        f"import discreet\n\nledger = discreet.Ledger.open({str(path)!r})\n"
-        "print(ledger.spent(), ledger.left())\n"
-    )
-    return Same(python, f"discreet ledger show {quote(str(path))}")
+    ledger, path, waiting = listed.ledger, str(listed.path), list_waiting(listed.history)
+    spending = describe_spending(ledger, listed.history, tell.language)
+    python = f"import discreet\n\nledger = discreet.Ledger.open({path!r})\n"
+    python += "print(ledger.spent(), ledger.left())\n"
+    values = {
+        **list_spending_values(spending),
+        "title": listed.title,
+        "tell": tell,
+        "layout": "studio/frame.html",
+        "problem": problem,
+        "back": own_page(request.query_params.get("back", "")),
+        "listed": listed,
+        "policy": [] if ledger.policy is None else ledger.policy.describe(),
+        "waiting_for": [(entry, explain_resuming(ledger, entry)) for entry in waiting],
+        "fields": DECLARED,
+        "same": Same(python, f"discreet ledger show {quote(path)}"),
+    }
+    return show("ledger.html", values, Secrecy.LEDGER)
 
 
 def declare(request: Request, sent: dict[str, str]) -> Response:
     """Declare a population, or more about one."""
     try:
         keywords = read_fields(DECLARED, sent)
-        if "population" not in keywords:
-            raise BadUsage("Population: this field is blank. Type whom the data is about.")
+        words = tell("this field is blank. Type whom the data is about.")
+        check_needed(DECLARED, ("population",), keywords, words)
         Ledger.open(path_of(request)).declare(keywords.pop("population"), **keywords)
     except DiscreetError as error:
         return show_ledger(request, str(error))
@@ -231,12 +214,13 @@ def send_report(request: Request) -> Response:
     """Send the spending report, which may be published."""
     kind = request.path_params["kind"]
     if kind not in REPORTS:
-        raise HTTPException(404, "There is no such report.")
+        raise not_found("There is no such report.")
     listed = look_up(request.path_params["ledger"], path_of(request))
     if listed.ledger is None or listed.history is None:
         raise HTTPException(400, listed.problem)
     media, write = REPORTS[kind]
-    spending = describe_spending(listed.ledger, listed.history)
+    language = "en" if kind == "json" else tell.language  # a program knows one
+    spending = describe_spending(listed.ledger, listed.history, language)
     return send_text(write(spending), f"spending.{kind}", media)
 
 

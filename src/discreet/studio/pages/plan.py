@@ -25,12 +25,14 @@ from discreet.studio.forms import (
     NUMBER,
     WHOLE,
     FieldKind,
+    check_needed,
     load_fields,
     read_fields,
     read_number,
     write_fields,
 )
 from discreet.studio.frame import Same, Secrecy, go, session_of, show
+from discreet.studio.language import tell
 from discreet.tables.remedies import spell_command
 from discreet.text import show_predicted_share
 
@@ -56,7 +58,9 @@ STUDY = load_fields(
     epsilon=NUMBER,
     delta=FieldKind(read_number, lambda value: f"{value:.12f}".rstrip("0").rstrip(".")),
     steps=FieldKind(int),
-    mechanism=FieldKind(choices={name: name for name in plannable(Neighbours.REPLACE_ONE)}),
+    mechanism=FieldKind(
+        choices={name: MECHANISMS[name].help for name in plannable(Neighbours.REPLACE_ONE)}
+    ),
 )
 
 SPREADS = dict.fromkeys(("difficulty_spread", "ability_spread", "ability_mean"), NUMBER)
@@ -72,27 +76,19 @@ def show_plan(request: Request) -> Response:
     """Show the fields, and what is predicted for what stands in them."""
     sent = {part.name: request.query_params.get(part.name, "").strip() for part in FIELDS}
     form_values = sent if any(sent.values()) else write_fields(FIELDS, BEGIN)
-    problem, prediction = "", {"made": None}
+    values = {
+        "study": STUDY,
+        "more": MORE,
+        "said": form_values,
+        "is_more_said": any(form_values[part.name] for part in MORE),
+        "sliders": SLIDERS,
+        "made": None,
+    }
     try:
-        prediction = _predict(read_fields(FIELDS, form_values))
+        values |= _predict(read_fields(FIELDS, form_values))
     except BadUsage as error:
-        problem = str(error)
-    return show(
-        "plan.html",
-        {
-            "problem": problem,
-            "study": STUDY,
-            "more": MORE,
-            "said": form_values,
-            "is_more_said": any(form_values[part.name] for part in MORE),
-            "sliders": SLIDERS,
-            **prediction,
-        },
-        title="What privacy will cost",
-        secrecy=Secrecy.PUBLIC,
-        here="plan",
-        status=400 if problem else 200,
-    )
+        values["problem"] = str(error)
+    return show("plan.html", values, Secrecy.PUBLIC)
 
 
 def _predict(keywords: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,48 +111,64 @@ def _predict(keywords: Mapping[str, Any]) -> dict[str, Any]:
 def _check(keywords: Mapping[str, Any]) -> None:
     """Refuse what is not enough for a plan, or too much for a page that answers at once."""
     needed = ("persons", "items", "epsilon")
-    blank = [part.label for part in STUDY if part.name in needed and part.name not in keywords]
-    if blank and "target_rmse" not in keywords:
-        raise BadUsage(
-            f"{' and '.join(blank)}: nothing was typed. Type a number; or type a wanted error "
-            "below, and one blank field is computed from it."
+    if "target_rmse" not in keywords:
+        words = tell(
+            "nothing was typed. Type a number; or type a wanted error below, and one blank field "
+            "is computed from it."
         )
+        check_needed(STUDY, needed, keywords, words)
     for name, limit in (("items", MOST_ITEMS), ("persons", MOST_PERSONS)):
         if keywords.get(name, 0) > limit:
-            raise BadUsage(
-                f"This page plans up to {limit:,} {name}, found {keywords[name]:,}. For more, use "
-                "discreet plan on the command line, which may take minutes."
+            part = next(part for part in STUDY if part.name == name)
+            raise part.refuse(
+                tell(
+                    "This page plans up to {limit}, found {number}. For more, use discreet plan on "
+                    "the command line, which may take minutes.",
+                    limit=tell.number(limit),
+                    number=tell.number(keywords[name]),
+                )
             )
 
 
 def _list_facts(study: Plan, top: int | None) -> Iterator[tuple[str, str]]:
     """Yield what a plan predicts: its name, and the number as it is shown."""
-    yield "Mechanism that would be taken", study.mechanism
-    yield "Typical error of a released difficulty", f"{study.rmse:.3f} logits"
+    yield tell("Mechanism that would be taken"), study.mechanism
+    yield tell("Typical error of a released difficulty"), _say_logits(study.rmse)
     if study.threshold_rmse is not None:
-        yield "The same of its thresholds", f"{study.threshold_rmse:.3f} logits"
-    yield "The same without privacy", f"{study.rmse_without_privacy:.3f} logits"
-    yield "95% intervals reach", f"± {study.half_width:.2f} logits"
-    worth = f"{study.equivalent_persons:,} of {study.persons:,} persons"
-    yield "Worth as much as, without privacy", worth
+        yield tell("The same of its thresholds"), _say_logits(study.threshold_rmse)
+    yield tell("The same without privacy"), _say_logits(study.rmse_without_privacy)
+    yield tell("95% intervals reach"), f"± {_say_logits(study.half_width, 2)}"
+    worth, persons = (tell.number(n) for n in (study.equivalent_persons, study.persons))
+    words = tell("{worth} of {count} persons", worth=worth, count=persons)
+    yield tell("Worth as much as, without privacy"), words
     right = show_predicted_share(study.order_probability)
-    yield f"Two items {ORDERED_GAP:g} logits apart come out in the right order", right
-    gap = f"{study.clear_gap:.2f} logits" if study.clear_gap < FAR else "no distance"
-    yield f"In the right order {CLEARLY:.0%} of the time from a distance of", gap
+    apart = tell(
+        "Two items {distance} logits apart come out in the right order", distance=f"{ORDERED_GAP:g}"
+    )
+    yield apart, right
+    gap = _say_logits(study.clear_gap, 2) if study.clear_gap < FAR else tell("no distance")
+    clearly = tell(
+        "In the right order {share} of the time from a distance of", share=f"{CLEARLY:.0%}"
+    )
+    yield clearly, gap
     if top is not None:
         share = show_predicted_share(study.top_overlap(top))
-        yield f"Of the {top:,} hardest items are found", share
+        yield tell("Of the {count} hardest items are found", count=tell.number(top)), share
+
+
+def _say_logits(number: float, digits: int = 3) -> str:
+    return tell("{number} logits", number=f"{number:.{digits}f}")
 
 
 def _compare(study: Plan) -> list[HtmlColumn]:
     plans = study.compare()
+    taken = {study.mechanism: tell("{mechanism} (taken)", mechanism=study.mechanism)}
+    worth = [each.equivalent_persons for each in plans.values()]
     return [
-        HtmlColumn(
-            "mechanism", [f"{name} (taken)" if name == study.mechanism else name for name in plans]
-        ),
-        HtmlColumn("typical error", [each.rmse for each in plans.values()], 3),
-        HtmlColumn("worth, in persons", [each.equivalent_persons for each in plans.values()]),
-        HtmlColumn("what it does", [MECHANISMS[name].help for name in plans]),
+        HtmlColumn(tell("mechanism"), [taken.get(name, name) for name in plans]),
+        HtmlColumn(tell("typical error"), [each.rmse for each in plans.values()]),
+        HtmlColumn(tell("worth, in persons"), worth),
+        HtmlColumn(tell("what it does"), [tell.term(MECHANISMS[name].help) for name in plans]),
     ]
 
 
@@ -189,13 +201,8 @@ def choose_work(request: Request) -> Response:
     query = f"?{request.url.query}" if request.url.query else ""
     if len(works) == 1:
         return go(f"/release/{works[0].name}{query}")
-    return show(
-        "choose.html",
-        {"works": works, "said": query},
-        title="Which answers shall be released?",
-        secrecy=Secrecy.OWN if works else Secrecy.PUBLIC,
-        here="plan",
-    )
+    values = {"works": works, "said": query}
+    return show("choose.html", values, Secrecy.OWN if works else Secrecy.PUBLIC)
 
 
 ROUTES = (Route("/plan", show_plan), Route("/release", choose_work))

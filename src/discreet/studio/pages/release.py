@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -26,7 +25,7 @@ from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.balance import LedgerEntry
 from discreet.privacy.protocol import Order
 from discreet.publishing.delivery import find_charged
-from discreet.report.statement import list_nist_points, make_statement
+from discreet.report.statement import list_nist_points, make_statement, name_population
 from discreet.studio.forms import (
     Upload,
     end_sentence,
@@ -48,6 +47,7 @@ from discreet.studio.frame import (
     write_same,
 )
 from discreet.studio.jobs import JobState
+from discreet.studio.language import not_found, refuse, tell
 from discreet.studio.pages.data import find_look
 from discreet.studio.pages.ledgers import ListedLedger, list_ledgers
 from discreet.studio.releasing import (
@@ -73,13 +73,18 @@ from discreet.studio.releasing import (
     write_form,
 )
 from discreet.studio.session import StudioSession, Ticket, Work
-from discreet.text import count_of, show_predicted_share
-from discreet.words import speak
+from discreet.text import name_some, show_predicted_share
+from discreet.words import mark, speak
 
 ITEMS_FILE = "items.csv"
 #: What the form holds beside its fields.
 BESIDE = {"account": "", "items_path": "", "kept": "", "kind": "right", "edition": "new"}
 USUAL = {"delta": "1e-6", "neighbours": "replace-one"}
+SECTIONS = (
+    (mark("How it protects"), PROTECTION),
+    (mark("What is public about the study"), STUDY),
+    (mark("Who it is"), ABOUT),
+)
 
 
 # -- the terms -------------------------------------------------------------------------------
@@ -93,28 +98,21 @@ def show_form(
     ledgers = list_ledgers(session)
     accounts = _list_accounts(ledgers)
     changed = form_values or _say_before(session, work, request.query_params)
-    return show(
-        "release.html",
-        {
-            "problem": problem,
-            "looked": say_looked(session, work),
-            "first": (KIND, EDITION),
-            "person": PERSON_FIELD,
-            "written": WRITTEN,
-            "sections": (("How it protects", PROTECTION), ("What is public about the study", STUDY),
-                         ("Who it is", ABOUT)),
-            "marks": {name: mark for mark, names in ASKED.items() for name in names},
-            "account": replace(ACCOUNT, choices={name: one[2] for name, one in accounts.items()}),
-            "signed": [one.title for one in ledgers if one.ledger and one.ledger.approvals],
-            "said": {**write_fields((*FIELDS, *FILE), {}), **BESIDE, **changed},
-            "kept": session.lists.get(changed.get("kept", "")),
-        },
-        title=f"Release {work.title}",
-        secrecy=Secrecy.OWN,
-        work=work,
-        here="release",
-        status=400 if problem else 200,
-    )  # fmt: skip
+    values = {
+        "problem": problem,
+        "seen": session.find_seen(work),
+        "was_refused": session.was_refused(work),
+        "first": (KIND, EDITION),
+        "person": PERSON_FIELD,
+        "written": WRITTEN,
+        "sections": SECTIONS,
+        "marks": {name: kind for kind, names in ASKED.items() for name in names},
+        "account": replace(ACCOUNT, choices={name: one[2] for name, one in accounts.items()}),
+        "signed": [one.title for one in ledgers if one.ledger and one.ledger.approvals],
+        "said": {**write_fields((*FIELDS, *FILE), {}), **BESIDE, **changed},
+        "kept": session.lists.get(changed.get("kept", "")),
+    }
+    return show("release.html", values, Secrecy.OWN, work)
 
 
 def _list_accounts(ledgers: list[ListedLedger]) -> dict[str, tuple[Path, str, str]]:
@@ -125,8 +123,11 @@ def _list_accounts(ledgers: list[ListedLedger]) -> dict[str, tuple[Path, str, st
             continue
         for name in (EVERYONE, *listed.history.populations.names):
             left, limit = listed.history.left(name)[0], listed.ledger.limit.epsilon
-            words = f"{listed.title}: {name} (epsilon {left:.3g} left of {limit:g})"
-            accounts[f"{listed.name}/{name}"] = listed.path, name, words
+            amount = {"left": f"{left:.3g}", "limit": f"{limit:g}"}
+            words = tell("(epsilon {left} left of {limit})", **amount)
+            whom = name_population(name, tell)
+            account = listed.path, name, f"{listed.title}: {whom} {words}"
+            accounts[f"{listed.name}/{name}"] = account
     return accounts
 
 
@@ -183,11 +184,12 @@ def _find_items(session: StudioSession, work: Work, sent: Upload) -> ListedItems
     if typed := sent.fields.get("items_path", "").strip():
         path = find_path(typed)
         if not path.is_file():
-            raise BadUsage(f"{path}: there is no such file. Check where the list of items is.")
+            words = tell("there is no such file. Check where the list of items is.")
+            raise BadUsage(f"{path}: {words}")
         return read_listed(path, str(path), work.source)
     listed_items = session.lists.get(sent.fields.get("kept", ""))
     if listed_items is None:
-        raise BadUsage("There is no list of items. Choose a file with one item in each line.")
+        raise refuse("There is no list of items. Choose a file with one item in each line.")
     return listed_items
 
 
@@ -198,10 +200,9 @@ def ticket_of(request: Request) -> Ticket:
     """Return the ticket that an address names."""
     ticket = session_of(request).tickets.get(request.path_params["ticket"])
     if ticket is None:
-        raise HTTPException(
-            404,
-            "There is no such release here; the studio was restarted. The page All releases has "
-            "all that was paid for.",
+        raise not_found(
+            "There is no such release here; the studio was restarted. The page Releases has "
+            "all that was paid for."
         )
     return ticket
 
@@ -221,9 +222,9 @@ def show_ticket(request: Request) -> Response:
 
 def _show_end(request: Request, ticket: Ticket) -> Response:
     """Show a release that stopped: paid for, or to be begun again."""
-    words = "It was cancelled."
+    words = tell("It was cancelled.")
     if ticket.job is not None and ticket.job.state is JobState.FAILED:
-        words = end_sentence(ticket.job.failure.message)
+        words = end_sentence(ticket.job.failure)
     if ticket.work is not None:
         words = words.replace(str(ticket.work.source), ticket.work.shown)
     try:
@@ -233,7 +234,7 @@ def _show_end(request: Request, ticket: Ticket) -> Response:
         return _show_page("ticket.html", ticket, values, 400)
     if paid:
         return _show_page("ticket.html", ticket, {"failure": words, "paid": True})
-    return _show_review(request, ticket, f"{words} Nothing was spent.")
+    return _show_review(request, ticket, f"{words} {tell('Nothing was spent.')}")
 
 
 def _is_paid(ticket: Ticket) -> bool:
@@ -242,78 +243,54 @@ def _is_paid(ticket: Ticket) -> bool:
 
 
 def _show_page(
-    template: str, ticket: Ticket, values: Mapping[str, Any], status: int = 200
+    template: str, ticket: Ticket, values: Mapping[str, Any], status: int = 0
 ) -> Response:
-    titles = {"review.html": "Before anything is spent", "ticket.html": "The release"}
-    secrecy = (
-        Secrecy.CONFIDENTIAL if values.get("failure") or values.get("problem") else Secrecy.OWN
-    )
-    return show(
-        template,
-        {"ticket": ticket, "home": ticket.place.parent, **values},
-        title=titles[template],
-        secrecy=secrecy,
-        work=ticket.work,
-        here="release",
-        status=status,
-    )
+    tells = values.get("failure") or values.get("problem")
+    values = {"ticket": ticket, "home": ticket.place.parent, **values}
+    secrecy = Secrecy.CONFIDENTIAL if tells else Secrecy.OWN
+    return show(template, values, secrecy, ticket.work, status=status)
 
 
 def _show_review(request: Request, ticket: Ticket, problem: str) -> Response:
     session = session_of(request)
     ticket = session.note_seen(ticket)
     if ticket.terms is None or ticket.work is None:
-        raise HTTPException(404, "There is nothing to review here.")
+        raise not_found("There is nothing to review here.")
     try:
-        values = {"refused": False, **_review(ticket.work, ticket.terms)}
+        values = {"refused": False, **_review(ticket.terms)}
     except DiscreetError as error:
         values, problem = {"refused": True}, problem or str(error)
-    inspection_notice = say_looked(session, session.works.get(ticket.work.name, ticket.work))
-    values |= {"problem": problem, "looked": inspection_notice, "same": write_release(ticket)}
-    values |= {"twin": session.find_same(ticket), "terms": ticket.terms}
-    return _show_page("review.html", ticket, values, 400 if problem else 200)
+    work = session.works.get(ticket.work.name, ticket.work)
+    values |= {"seen": session.find_seen(work), "was_refused": session.was_refused(work)}
+    values |= {"problem": problem, "twin": session.find_same(ticket), "terms": ticket.terms}
+    return _show_page("review.html", ticket, {**values, "same": write_release(ticket)})
 
 
-def _review(work: Work, terms: ReleaseForm) -> dict[str, Any]:
+def _review(terms: ReleaseForm) -> dict[str, Any]:
     """Return what a release will cost and say."""
-    preview = terms.preview()
-    study = predict(terms, preview.order)
-    statement = make_statement(preview.record)
-    names = list(preview.order.public.items)
-    before = Ledger.open(terms.ledger).history().left(terms.spec.identity.population)[0]
-    return {
-        "facts": {
-            "answers": work.title,
-            "items": f"{len(names):,}",
-            "epsilon": f"{terms.spec.budget.epsilon:g}",
-            "left before": f"{before:.3g}",
-            "left after it": f"{preview.left:.3g}",
-            "charged to": f"{terms.ledger.stem}, {terms.spec.identity.population}",
-        },
-        "names": names,
-        "sum": _say_sum(before, terms.spec.budget.epsilon, preview.left),
+    preview, population = terms.preview(), terms.spec.identity.population
+    study, names = predict(terms, preview.order), preview.order.public.items
+    forecast = (
+        {}
+        if study is None
+        else {
+            "costs": list_costs(study),
+            "share": show_predicted_share(study.order_probability),
+            "plan": f"/plan?{urlencode(_list_sizes(study))}",
+        }
+    )
+    return forecast | {
+        "study": study,
+        "budget": terms.spec.budget,
+        "before": Ledger.open(terms.ledger).history().left(population)[0],
+        "preview": preview,
+        "account": f"{terms.ledger.stem}, {name_population(population, tell)}",
+        "names": name_some(names, 12, tell),
         "alike": _list_alike(terms, preview.order),
-        "choice": preview.order.choice,
-        "costs": None if study is None else list_costs(study),
-        "cost": "" if study is None else say_costs(study),
-        "warnings": [] if study is None else list(study.warnings),
-        "accuracy": "" if study is None else study.accuracy,
-        "plan": "" if study is None else f"/plan?{urlencode(_list_sizes(study))}",
-        "statement": statement,
+        "statement": make_statement(preview.record),
         "language": speak(preview.record).language,
         "points": list_nist_points(preview.record),
     }
-
-
-def _say_sum(before: float, epsilon: float, after: float) -> str:
-    """Say why more is left than a subtraction gives; empty where nothing is to be said."""
-    if after <= 1.001 * (before - epsilon):
-        return ""
-    return (
-        f"{before:.3g} less {epsilon:g} would be {max(0.0, before - epsilon):.3g}. {after:.3g} is "
-        "left because the noise of several releases hides a person better than each alone: their "
-        "epsilons together count for less than their sum."
-    )
 
 
 #: By these a release of an earlier day is recognised: public parameters, and never the answers.
@@ -350,8 +327,9 @@ def start_release(session: StudioSession, ticket: Ticket) -> Any:
     words = {name: value for name, value in stated.items() if name not in NOT_RELEASED}
     arguments |= {"source": work and work.source, "options": words}
     if terms is None:
-        return session.jobs.start("Fetching a release that was paid for", finish, **arguments)
-    return session.jobs.start("Making the release", make, **arguments, terms=terms)
+        title = mark("Fetching a release that was paid for")
+        return session.jobs.start(title, finish, **arguments)
+    return session.jobs.start(mark("Making the release"), make, **arguments, terms=terms)
 
 
 def confirm(request: Request, sent: dict[str, str]) -> Response:
@@ -360,21 +338,22 @@ def confirm(request: Request, sent: dict[str, str]) -> Response:
     if ticket.is_used:
         return go(f"/releases/{ticket.name}")
     try:
-        if not _is_paid(ticket):
-            _check_typed(sent.get("epsilon", ""), ticket)
+        if ticket.terms and not _is_paid(ticket):
+            _check_typed(sent.get("epsilon", ""), ticket.terms.spec.budget.epsilon)
     except DiscreetError as error:
-        return _show_review(request, ticket, f"{end_sentence(str(error))} Nothing was spent.")
+        words = f"{end_sentence(str(error))} {tell('Nothing was spent.')}"
+        return _show_review(request, ticket, words)
     session.note_seen(ticket)
     used = session.begin(ticket.name, partial(start_release, session))
     return go(f"/releases/{used.name}")
 
 
-def _check_typed(text: str, ticket: Ticket) -> None:
+def _check_typed(text: str, epsilon: float) -> None:
     """Refuse to spend where somebody has not typed what it costs."""
-    epsilon = ticket.terms.spec.budget.epsilon if ticket.terms else None
     typed = read_number(text.strip() or "nothing")
     if typed != epsilon:
-        raise BadUsage(f"You typed {typed:g}, and this release has epsilon {epsilon:g}.")
+        numbers = {"typed": f"{typed:g}", "epsilon": f"{epsilon:g}"}
+        raise refuse("You typed {typed}, and this release has epsilon {epsilon}.", **numbers)
 
 
 # -- the same elsewhere ----------------------------------------------------------------------
@@ -420,7 +399,7 @@ def send_items(request: Request) -> Response:
     """Send the list of items as the file that the command line takes."""
     terms = ticket_of(request).terms
     if terms is None:
-        raise HTTPException(404, "There is no list here.")
+        raise not_found("There is no list here.")
     file = io.StringIO()
     write = csv.writer(file, lineterminator="\n")
     if isinstance(terms.items, Mapping):
@@ -431,8 +410,8 @@ def send_items(request: Request) -> Response:
 
 
 OTHER = {
-    Neighbours.REPLACE_ONE: (Neighbours.ADD_REMOVE, "hide whether somebody took part"),
-    Neighbours.ADD_REMOVE: (Neighbours.REPLACE_ONE, "hide what somebody answered"),
+    Neighbours.REPLACE_ONE: (Neighbours.ADD_REMOVE, mark("hide whether somebody took part")),
+    Neighbours.ADD_REMOVE: (Neighbours.REPLACE_ONE, mark("hide what somebody answered")),
 }
 
 
@@ -458,70 +437,29 @@ def predict(terms: ReleaseForm, order: Order) -> Plan | None:
 
 def list_costs(study: Plan) -> list[HtmlColumn]:
     """Return predicted errors: of the release, and of what it would be with one thing changed."""
-    rows = [("this release", study.epsilon, study.rmse)]
+    rows = [(tell("this release"), study.epsilon, study.rmse)]
     for name, setting in _vary(study.setting):
         try:
             rows.append((name, setting.epsilon, make_plan(setting).rmse))
         except DiscreetError:
             continue  # what cannot be had is not offered
     return [
-        HtmlColumn("what", [row[0] for row in rows]),
-        HtmlColumn("epsilon", [f"{row[1]:g}" for row in rows]),
-        HtmlColumn("typical error, logits", [row[2] for row in rows], 3),
+        HtmlColumn(tell("what"), [row[0] for row in rows]),
+        HtmlColumn(tell("epsilon"), [f"{row[1]:g}" for row in rows]),
+        HtmlColumn(tell("typical error, logits"), [row[2] for row in rows]),
     ]
 
 
 def _vary(setting: Setting) -> Iterator[tuple[str, Setting]]:
-    yield "half of the epsilon", replace(setting, epsilon=setting.epsilon / 2)
-    yield "twice the epsilon", replace(setting, epsilon=setting.epsilon * 2)
+    yield tell("half of the epsilon"), replace(setting, epsilon=setting.epsilon / 2)
+    yield tell("twice the epsilon"), replace(setting, epsilon=setting.epsilon * 2)
     if setting.answers >= 4:
         cap = setting.answers // 2
-        yield f"at most {cap} answers of each person", replace(setting, answers=cap)
-    yield "twice as many persons", replace(setting, persons=2 * setting.persons)
+        words = tell("at most {cap} answers of each person", cap=cap)
+        yield words, replace(setting, answers=cap)
+    yield tell("twice as many persons"), replace(setting, persons=2 * setting.persons)
     relation, words = OTHER[setting.neighbours]
-    yield words, replace(setting, neighbours=relation)
-
-
-def say_costs(study: Plan) -> str:
-    """Say what privacy costs in this release."""
-    lost = study.persons - study.equivalent_persons
-    return (
-        f"The published numbers will typically be off by {study.rmse:.2f} logits; without "
-        f"privacy it would be {study.rmse_without_privacy:.2f}. That is as if {lost:,} of the "
-        f"{study.persons:,} persons had not answered. Two items half a logit apart come out "
-        f"in the right order {show_predicted_share(study.order_probability)} of the time."
-    )
-
-
-def say_looked(session: StudioSession, work: Work) -> Mapping[str, Any]:
-    """Say what has been seen of the answers in this studio, and what follows for the promise."""
-    seen_work, was_refused = session.find_seen(work), session.was_refused(work)
-    if seen_work is None:
-        return {"looked": was_refused, "words": REFUSED if was_refused else UNSEEN}
-    words = "You have looked at these answers in this studio"
-    if seen_work.runs:
-        words += f" and calibrated them {count_of(len(seen_work.runs), 'time')}"
-    return {"looked": True, "words": f"{words}. {SEEN}"}
-
-
-UNSEEN = (
-    "Nobody has looked at these answers in this studio. Keep it so until the release is made: then "
-    "nobody can have chosen anything by what stands in them."
-)
-REFUSED = (
-    "Nobody has looked at these answers in this studio, but a release of them was refused, and the "
-    "refusal told something about them. Readers will be told that the answers were looked at. "
-    "Change only what your own papers say was wrong."
-)
-SEEN = (
-    "Readers will be told that the answers were looked at before the list of items, the cap, "
-    "epsilon, delta and the mechanism were set. So all that you type here has to come from "
-    "somewhere else: the test plan, the questionnaire, a decision of your office. If something was "
-    "chosen because of what you saw, the promise does not hold: do not release. What reads the "
-    "file (the key, codes for missing answers, which column is what) has to be what the code book "
-    "says. And what you saw stays confidential: publishing it beside the release undoes the "
-    "protection."
-)
+    yield tell.term(words), replace(setting, neighbours=relation)
 
 
 ROUTES = (

@@ -26,11 +26,11 @@ from discreet.publishing.verification import check_bundle, read_published
 from discreet.report.drawings import draw_difficulties
 from discreet.report.pictures import difficulty_rows
 from discreet.report.statement import make_statement
-from discreet.report.svg import Sheet
 from discreet.results.estimate import Estimate
 from discreet.studio.forms import find_path, taking_form
 from discreet.studio.frame import Same, Secrecy, go, send_bytes, session_of, show
 from discreet.studio.jobs import JobState
+from discreet.studio.language import tell
 from discreet.studio.pages.ledgers import ListedLedger, list_ledgers, path_of
 from discreet.studio.pages.release import start_release, write_release
 from discreet.studio.safety import SANDBOX
@@ -63,30 +63,16 @@ def look_up(path: Path) -> Made:
         return Made(path, problem=str(error))
 
 
-@dataclass(frozen=True)
-class Waiting:
-    """A release that was paid for and has not arrived."""
-
-    ledger: ListedLedger
-    entry: LedgerEntry
-
-    @property
-    def needs_answers(self) -> bool:
-        """Whether its values have to be drawn still."""
-        return not self.entry.has_values
-
-
-def find_waiting(session: StudioSession, listed: list[ListedLedger]) -> list[Waiting]:
-    """Return what was paid for and is neither here nor being made."""
-    waiting = [
-        Waiting(one, entry)
-        for one in listed
+def find_waiting(session: StudioSession) -> list[tuple[ListedLedger, LedgerEntry]]:
+    """Return what was paid for and is neither here nor being made, with its ledger."""
+    running = {name for name, one in list(session.tickets.items()) if _is_running(one)}
+    return [
+        (one, entry)
+        for one in list_ledgers(session)
         if one.history is not None
         for entry in list_waiting(one.history)
+        if entry.reservation not in running
     ]
-    tickets = session.tickets
-    running = {name for name, one in list(tickets.items()) if _is_running(one)}
-    return [one for one in waiting if one.entry.reservation not in running]
 
 
 def _is_running(ticket: Ticket) -> bool:
@@ -96,22 +82,16 @@ def _is_running(ticket: Ticket) -> bool:
 def show_releases(request: Request, problem: str = "") -> Response:
     """Show all releases of this machine."""
     session = session_of(request)
-    return show(
-        "releases.html",
-        {
-            "problem": problem,
-            "running": [one for one in session.tickets.values() if _is_running(one)],
-            "waiting_for": find_waiting(session, list_ledgers(session)),
-            "made": [look_up(path) for path in session.home.list_releases().values()],
-            "home": session.home.releases,
-            "put_away": session.home.put_away,
-            "works": list(session.works.values()),
-        },
-        title="Releases",
-        secrecy=Secrecy.OWN,
-        here="releases",
-        status=400 if problem else 200,
-    )
+    values = {
+        "problem": problem,
+        "running": [one for one in session.tickets.values() if _is_running(one)],
+        "waiting_for": find_waiting(session),
+        "made": [look_up(path) for path in session.home.list_releases().values()],
+        "home": session.home.releases,
+        "put_away": session.home.put_away,
+        "works": list(session.works.values()),
+    }
+    return show("releases.html", values, Secrecy.OWN)
 
 
 def open_unseen(request: Request, sent: dict[str, str]) -> Response:
@@ -149,7 +129,8 @@ def folder_of(request: Request) -> Path:
     home = session_of(request).home
     folder = home.list_releases().get(request.path_params["bundle"])
     if folder is None:
-        raise HTTPException(404, f"There is no such release here. Look into {home.put_away}.")
+        words = tell("There is no such release here. Look into {folder}.", folder=home.put_away)
+        raise HTTPException(404, words)
     return folder
 
 
@@ -169,32 +150,27 @@ def show_bundle(request: Request) -> Response:
         return show_releases(request, bundle.problem)
     published = read_published(path)
     columns, kind = published.result.to_dict(), find_kind(bundle.record)
+    called = {kind.number: tell.of(kind, "{number}")}
     ticket = _find_ticket(session_of(request), path)
     outcome = ticket.job.outcome if ticket and ticket.job else None
-    return show(
-        "bundle.html",
-        {
-            "made": bundle,
-            "statement": make_statement(bundle.record),
-            "language": speak(bundle.record).language,
-            "columns": [HtmlColumn(name, columns[name]) for name in kind.columns[:-1]],
-            "picture": _draw(published.result),
-            "warnings": outcome.warnings if outcome else (),
-            "ticket": ticket,
-            "same": (ticket and write_release(ticket)) or _write_same(path),
-        },
-        title=bundle.title,
-        secrecy=Secrecy.RELEASED,
-        work=ticket.work if ticket else None,
-        here="releases",
-    )
-
-
-def _draw(result: Any) -> Sheet | None:
-    """Draw released numbers with their intervals, where some have one."""
-    if not isinstance(result, Estimate) or not result.estimated.any():
-        return None
-    return draw_difficulties(difficulty_rows(result))
+    result, picture = published.result, None
+    if isinstance(result, Estimate) and result.estimated.any():
+        picture = draw_difficulties(difficulty_rows(result), kind, tell)
+    values = {
+        "title": bundle.title,
+        "made": bundle,
+        "statement": make_statement(bundle.record),
+        "language": speak(bundle.record).language,
+        "columns": [
+            HtmlColumn(called.get(name) or tell.term(name), columns[name])
+            for name in kind.columns[:-1]
+        ],
+        "picture": picture,
+        "warnings": outcome.warnings if outcome else (),
+        "ticket": ticket,
+        "same": (ticket and write_release(ticket)) or _write_same(path),
+    }
+    return show("bundle.html", values, Secrecy.RELEASED, ticket.work if ticket else None)
 
 
 def _find_ticket(session: StudioSession, path: Path) -> Ticket | None:

@@ -3,37 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, nan
 from typing import Any
 
 import numpy as np
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.answers.responses import Responses
-from discreet.html import HtmlColumn
+from discreet.html import HtmlColumn, Sheet
 from discreet.items.curves import BIN, observed_curve
 from discreet.items.distractors import option_map
 from discreet.report.diagnosis import Diagnosis
 from discreet.report.drawings import draw_categories, draw_curve, draw_options, draw_wright
 from discreet.report.model_findings import Finding, Severity, say_reliability, words_for
 from discreet.report.page import SCORE_COLUMNS, SHOWN, list_html_columns, show_options
-from discreet.report.svg import Sheet
 from discreet.results.thresholds import THRESHOLD_COLUMNS, score_moments
-from discreet.scales.reported import Scale
 from discreet.studio.calibration import REPORT, WORKBOOK, CalibrationSummary
 from discreet.studio.forms import read_index
-from discreet.studio.frame import Same, Secrecy, run_of, send_bytes, show, show_job, work_of
+from discreet.studio.frame import Secrecy, run_of, send_bytes, show, show_job, work_of
 from discreet.studio.inspecting import ANSWERS, LABELS
 from discreet.studio.jobs import JobState, load_kept
+from discreet.studio.language import not_found, tell
 from discreet.studio.pages.calibrate import describe, write_run
 from discreet.studio.session import CalibrationRun
 from discreet.tabular import AnalysisTable
-from discreet.text import count_of, minus
+from discreet.text import minus
+from discreet.words import mark
 
 KINDS = {".html": "text/html", ".csv": "text/csv", ".xlsx": "application/vnd.ms-excel"}
 
@@ -41,55 +40,49 @@ PAIR_COLUMNS = ("item", "other", "q3", "excess", "persons")
 #: Rows of a table about one item: pairs come in order, the most remarkable first.
 MOST_ROWS = 12
 
+#: Titles and flags that the tables of the report bring along.
+TERMS = (
+    *(mark("person"), mark("score"), mark("answered"), mark("answers"), mark("percent")),
+    *(mark("ability"), mark("SE"), mark("scaled"), mark("scaled SE"), mark("95% from"), mark("to")),
+    *(mark("difficulty"), mark("location"), mark("infit"), mark("infit t"), mark("outfit")),
+    *(mark("outfit t"), mark("corr."), mark("expected"), mark("status"), mark("flag")),
+    *(mark("unexpected answers"), mark("too predictable"), mark("standard error")),
+    *(mark("mean square; 1 is expected"), mark("standardised; beyond 2 hardly chance")),
+    *(mark("logits; harder is larger"), mark("of the answer with ability"), mark("% right")),
+    *(mark("what the correlation is by the model"), mark("mean score"), mark("remarks")),
+    *(mark("items with a remark"), mark("items without a number"), mark("items with a number")),
+)
+
 
 def show_report(request: Request) -> Response:
     """Show progress, then the report of a calibration."""
     work, run = work_of(request), run_of(request)
-    frame = {"work": work, "run": run, "here": "report", "secrecy": Secrecy.CONFIDENTIAL}
+    asked = {"asked": describe(work, run)}
     if run.job.state is not JobState.DONE:
-        values = {**show_job(run.job), "asked": describe(work, run)}
-        return show("running.html", values, title=run.job.title, **frame)  # type: ignore[arg-type]
+        values = {**show_job(run.job), **asked}
+        return show("running.html", values, Secrecy.CONFIDENTIAL, work, run)
     summary: CalibrationSummary = run.job.outcome.value
-    start = f"/report/{work.name}/{run.name}"
+    start, findings = f"/report/{work.name}/{run.name}", summary.test.findings
     values = {
         **summary.values,
+        "title": tell(run.job.title, file=work.title),
         "layout": "studio/frame.html",
         "start": start,
-        "asked": describe(work, run),
+        **asked,
         "warnings": run.job.outcome.warnings,
         "files": name_files(summary),
-        "parts": PARTS,
         "judgement": judge_test(summary),
-        "verdict": "What to know and what to do"
-        if summary.test.findings
-        else "Nothing wrong was found",
-        "findings": [plain_finding(finding) for finding in summary.test.findings],
+        "verdict": "What to know and what to do" if findings else "Nothing wrong was found",
+        "findings": [plain_finding(finding) for finding in findings],
         "checked": plain_words(summary.values["checked"]),
+        "columns": translate_heads(summary.values["columns"]),
+        "kinds": {tag: tell.term(words) for tag, words in summary.values["kinds"].items()},
         "wide_wright": summary.test.wright and draw_wright(summary.test.wright, wide=True),
         "narrow_wright": summary.values["wright"],
         "links": [f"{start}/items/{number}" for number in range(len(summary.estimate.items))],
         "same": write_run(work, run),
     }
-    return show("report.html", values, title=run.job.title, **frame)  # type: ignore[arg-type]
-
-
-TO_DO = "What to know and what to do"
-#: Blocks of the report's template that the page folds, with what they are called.
-PARTS = {
-    "all_items": "All items",
-    "pictures": "Pictures",
-    "tests": "Tests of the model",
-    "thresholds": "Thresholds and categories",
-    "chosen": "What was chosen",
-    "groups": "Differences between groups",
-    "pairs": "Dependent pairs",
-    "dimensions": "One thing or several",
-    "order": "Answers in order",
-    "misfits": "Persons with odd answers",
-    "scores": "From score to ability",
-    "methods": "Methods, for a paper",
-    "computed": "How it was computed",
-}
+    return show("report.html", values, Secrecy.CONFIDENTIAL, work, run)
 
 
 @dataclass(frozen=True)
@@ -107,22 +100,31 @@ def judge_test(summary: CalibrationSummary) -> Judgement:
     test = summary.test
     reliability = None if test.statistics is None else test.statistics.reliability
     worst = min((finding.severity for finding in test.findings), default=None)
-    count = len(test.findings)
+    words, mood = _say_scale(test), "good"
     if worst is Severity.ALARM:
-        words, mood = f"Not ready to use: {_lower(test.findings[0].title)}.", "bad"
+        title = test.findings[0].title
+        words = tell("Not ready to use: {reason}.", reason=f"{title[:1].lower()}{title[1:]}")
+        mood = "bad"
     elif worst is Severity.SERIOUS:
-        words, mood = f"{_say_scale(test)} {count_of(count, 'thing')} to repair or to know.", "look"
+        mood = "look"
+        words += " " + tell.count(
+            len(test.findings),
+            "{number} thing to repair or to know.",
+            "{number} things to repair or to know.",
+        )
     elif worst is not None:
-        words, mood = f"{_say_scale(test)} {count_of(count, 'thing')} to look at.", "good"
+        words += " " + tell.count(
+            len(test.findings), "{number} thing to look at.", "{number} things to look at."
+        )
     else:
-        words, mood = f"{_say_scale(test)} Nothing wrong was found.", "good"
+        words += " " + tell("Nothing wrong was found.")
     if reliability is not None and worst is not Severity.ALARM:
-        words += f" {_say_use(reliability)}"
-        mood = "look" if reliability < min(limit for limit in USES if limit > 0) else mood
+        words += " " + tell.term(next(use for limit, use in USES.items() if reliability >= limit))
+        mood = "look" if reliability < GOOD_FOR_GROUPS else mood
     numbers = {
-        "persons": f"{test.estimate.persons or 0:,}",
-        "items": f"{len(test.estimate.items):,}",
-        "reliability": say_reliability(reliability).partition(" ")[0],
+        tell("persons"): tell.number(test.estimate.persons or 0),
+        tell("items"): tell.number(len(test.estimate.items)),
+        tell("reliability"): say_reliability(reliability).partition(" ")[0],
     }
     return Judgement(words, mood, numbers, _say_extremes(test))
 
@@ -148,86 +150,70 @@ def plain_finding(finding: Finding) -> Finding:
     )
 
 
-def _lower(words: str) -> str:
-    return f"{words[:1].lower()}{words[1:]}"
-
-
 def _say_scale(test: Diagnosis) -> str:
-    columns = (
-        test.tables["tests"].columns if "tests" in test.tables else {"name": [], "verdict": []}
-    )
-    verdicts = dict(zip(columns["name"], columns["verdict"], strict=True))
-    return "Works as one scale." if verdicts.get("dimensionality") == "holds" else "Calibrated."
+    tests = test.tables["tests"].columns if "tests" in test.tables else {"name": [], "verdict": []}
+    verdicts = dict(zip(tests["name"], tests["verdict"], strict=True))
+    holds = verdicts.get("dimensionality") == "holds"
+    return tell("Works as one scale.") if holds else tell("Calibrated.")
 
 
+GOOD_FOR_GROUPS = 0.7
 #: What a reliability allows, from which value on.
 USES = {
-    0.9: "Single persons can be compared.",
-    0.8: "Good for groups, with care for single persons.",
-    0.7: "Good for groups, too coarse for single persons.",
-    -9.0: "Too coarse to tell persons apart.",
+    0.9: mark("Single persons can be compared."),
+    0.8: mark("Good for groups, with care for single persons."),
+    GOOD_FOR_GROUPS: mark("Good for groups, too coarse for single persons."),
+    -9.0: mark("Too coarse to tell persons apart."),
 }
-
-
-def _say_use(reliability: float) -> str:
-    return next(words for limit, words in USES.items() if reliability >= limit)
 
 
 def _say_extremes(test: Diagnosis) -> str:
     """Name the extreme items, in words that fit a test or a questionnaire."""
-    high, low = test.summary.hardest, test.summary.easiest
-    is_survey = test.estimate.ladder is not None and len(set(test.estimate.steps)) == 1
-    if is_survey:
-        return f"Answered highest: {low}. Answered lowest: {high}."
-    return f"Hardest: {high}. Easiest: {low}."
+    extremes = {"low": test.summary.easiest, "high": test.summary.hardest}
+    if test.estimate.has_steps and len(set(test.estimate.steps)) == 1:
+        return tell("Answered highest: {low}. Answered lowest: {high}.", **extremes)
+    return tell("Hardest: {high}. Easiest: {low}.", **extremes)
 
 
 def name_files(summary: CalibrationSummary) -> dict[str, str]:
     """Return what each file to take away is, by its name."""
     titles = {f"{name}.confidential.csv": table.title for name, table in summary.tables.items()}
-    titles_of_files = {
-        WORKBOOK: "Everything as a workbook",
-        REPORT: "The report as a page",
-    } | titles
-    return {name: titles_of_files.get(name, name) for name in summary.files}
+    titles[WORKBOOK] = tell("Everything as a workbook")
+    titles[REPORT] = tell("The report as a page")
+    return {name: titles.get(name, name) for name in summary.files}
 
 
 def done_run(request: Request) -> tuple[CalibrationRun, CalibrationSummary]:
     """Return a calibration that is done, with what it came to."""
     run = run_of(request)
     if run.job.state is not JobState.DONE:
-        raise HTTPException(404, "This calibration is not done.")
+        raise not_found("This calibration is not done.")
     return run, run.job.outcome.value
 
 
 def show_item(request: Request) -> Response:
     """Show one item: its curve, its options, its fit, and how groups differ."""
     work, (run, summary) = work_of(request), done_run(request)
-    items = summary.estimate.items
+    items, start = summary.estimate.items, f"/report/{work.name}/{run.name}"
     number = read_index(request.path_params["number"], len(items))
     if number is None:
-        raise HTTPException(404, "There is no such item.")
-    start = f"/report/{work.name}/{run.name}"
-    return show(
-        "item.html",
-        {
-            "start": start,
-            "before": (items[number - 1], f"{start}/items/{number - 1}") if number else None,
-            "after": (items[number + 1], f"{start}/items/{number + 1}")
-            if number + 1 < len(items)
-            else None,
-            "facts": _list_facts(summary, number),
-            "remarks": summary.test.remarks[number],
-            "figures": list(_draw(summary, number)),
-            "tables": list(_list_tables(summary, items[number])),
-            "same": write_run(work, run),
-        },
-        title=items[number],
-        secrecy=Secrecy.CONFIDENTIAL,
-        work=work,
-        run=run,
-        here="report",
-    )
+        raise not_found("There is no such item.")
+    beside = [
+        (items[n], f"{start}/items/{n}") if 0 <= n < len(items) else None
+        for n in (number - 1, number + 1)
+    ]
+    values = {
+        "title": items[number],
+        "start": start,
+        "before": beside[0],
+        "after": beside[1],
+        "facts": _list_facts(summary, number),
+        "remarks": summary.test.remarks[number],
+        "figures": list(_draw(summary, number)),
+        "tables": list(_list_tables(summary, items[number])),
+        "same": write_run(work, run),
+    }
+    return show("item.html", values, Secrecy.CONFIDENTIAL, work, run)
 
 
 ITEM_FACTS = (
@@ -240,26 +226,33 @@ def _list_facts(summary: CalibrationSummary, number: int) -> dict[str, str]:
     """Return the row of the item in the table of items, as pairs of a title and what it shows."""
     columns = list_html_columns(summary.tables["items"], ITEM_FACTS, summary.scale)
     called = {"difficulty": words_for(summary.estimate).number}
-    return {called.get(column.title, column.title): column.show(number) for column in columns}
+    titles = [tell.term(called.get(column.title, column.title)) for column in columns]
+    return {title: column.show(number) for title, column in zip(titles, columns, strict=True)}
 
 
-def _draw(summary: CalibrationSummary, number: int) -> Any:
-    test = summary.test
-    name = summary.estimate.items[number]
+def _draw(summary: CalibrationSummary, number: int) -> Iterator[tuple[str, str, Sheet]]:
+    """Yield the pictures of an item, each with its title and its caption."""
+    test, name = summary.test, summary.estimate.items[number]
     if test.statistics is None or not test.known[number]:
         return
     curve = observed_curve(summary.estimate, test.statistics, number)
-    yield "Expected and observed", "The line is what the model expects, points are groups of " \
-        "persons of similar ability.", draw_curve(curve)  # fmt: skip
+    words = tell(
+        "The line is what the model expects, points are groups of persons of similar ability."
+    )
+    yield tell("Expected and observed"), words, draw_curve(curve)
     if curve.shares:
-        yield "Categories", "How likely each category is against ability.", draw_categories(curve)
+        words = tell("How likely each category is against ability.")
+        yield tell("Categories"), words, draw_categories(curve)
     chosen = test.statistics.distractors
     if chosen is not None and name in chosen.item:
-        yield "What was chosen", "Share of each option against ability; ✓ is right, a dashed " \
-            "line attracts abler persons.", draw_options(option_map(chosen, name))  # fmt: skip
+        words = tell(
+            "Share of each option against ability; ✓ is right, a dashed line attracts abler "
+            "persons."
+        )
+        yield tell("What was chosen"), words, draw_options(option_map(chosen, name))
 
 
-def _list_tables(summary: CalibrationSummary, item: str) -> Any:
+def _list_tables(summary: CalibrationSummary, item: str) -> Iterator[tuple[str, str, Any]]:
     """Yield the rows of other tables that are about the item."""
     chosen = summary.test.statistics and summary.test.statistics.distractors
     if chosen and item in chosen.item:
@@ -273,23 +266,14 @@ def _list_tables(summary: CalibrationSummary, item: str) -> Any:
         ("pairs", PAIR_COLUMNS),
     ):
         table = summary.tables.get(part)
-        if table is not None and (rows := _find_rows(table, item)[:MOST_ROWS]):
-            yield table.title, table.about, _show_rows(table, rows, columns, summary.scale)
-
-
-def _find_rows(table: AnalysisTable, item: str) -> list[int]:
-    name_columns = [table.columns[name] for name in ("item", "other") if name in table.columns]
-    return [row for row in range(table.rows) if any(names[row] == item for names in name_columns)]
-
-
-def _show_rows(
-    table: AnalysisTable, rows: Sequence[int], names: Sequence[str], scale: Scale | None
-) -> list[HtmlColumn]:
-    chosen: Mapping[str, list[Any]] = {
-        name: [values[row] for row in rows] for name, values in table.columns.items()
-    }
-    part = AnalysisTable(table.name, table.title, table.about, chosen)
-    return list_html_columns(part, names, scale)
+        if table is None:
+            continue
+        named = [table.columns[name] for name in ("item", "other") if name in table.columns]
+        rows = [row for row, names in enumerate(zip(*named, strict=True)) if item in names]
+        if rows := rows[:MOST_ROWS]:
+            shown = {name: [cells[row] for row in rows] for name, cells in table.columns.items()}
+            html_columns = list_html_columns(replace(table, columns=shown), columns, summary.scale)
+            yield table.title, table.about, html_columns
 
 
 def send_file(request: Request) -> Response:
@@ -297,12 +281,12 @@ def send_file(request: Request) -> Response:
     run, summary = done_run(request)
     name = request.path_params["name"]
     if name not in summary.files:
-        raise HTTPException(404, "There is no such file.")
+        raise not_found("There is no such file.")
     kind = KINDS[f".{name.rpartition('.')[2]}"]
     return send_bytes((run.job.folder / name).read_bytes(), name, kind)
 
 
-# -- persons -----
+# -- persons ---------------------------------------------------------------------------------
 
 
 #: Persons on the page; the file has all of them.
@@ -315,29 +299,23 @@ SURPRISING = 2.0
 PERSON_COLUMNS = (*SHOWN["misfits"], "flag")
 #: What the filter of the table calls a flag.
 FLAGS = {"unexpected answers": "odd", "too predictable": "flat"}
+#: What the Python of a page about persons shows.
+SCORES = "print(discreet.score(answers, calibration).summary())"
 
 
 def show_persons(request: Request) -> Response:
     """Show what is known about persons."""
     work, (run, summary) = work_of(request), done_run(request)
-    start = f"/report/{work.name}/{run.name}"
-    return show(
-        "persons.html",
-        {
-            "start": start,
-            "files": name_files(summary),
-            "scale": summary.scale,
-            **_show_table(summary, find_names(run), f"/persons/{work.name}/{run.name}"),
-            "scores": _show(summary, "raw_scores", SCORE_COLUMNS),
-            "facts": _count(summary),
-            "same": _write_same(write_run(work, run)),
-        },
-        title=f"Persons of {work.title}",
-        secrecy=Secrecy.CONFIDENTIAL,
-        work=work,
-        run=run,
-        here="persons",
-    )
+    scores = summary.tables.get("raw_scores")
+    values = {
+        "start": f"/report/{work.name}/{run.name}",
+        "files": name_files(summary),
+        "scale": summary.scale,
+        **_show_table(summary, find_names(run), f"/persons/{work.name}/{run.name}"),
+        "scores": scores and (scores, list_html_columns(scores, SCORE_COLUMNS, summary.scale)),
+        "same": write_run(work, run, SCORES),
+    }
+    return show("persons.html", values, Secrecy.CONFIDENTIAL, work, run)
 
 
 def find_names(run: CalibrationRun) -> list[str]:
@@ -350,26 +328,37 @@ def find_names(run: CalibrationRun) -> list[str]:
 def _show_table(summary: CalibrationSummary, names: list[str], start: str) -> Mapping[str, Any]:
     table = summary.persons
     if table is None:
-        return {"table": None, "columns": [], "tags": [], "kinds": {}, "histogram": None}
+        return {"table": None}
+    flags = table.columns["flag"]
+    counts = {tell.term(flag): tell.number(flags.count(flag)) for flag in FLAGS}
     first_rows = table.take(MOST_PERSONS)
-    flags = first_rows.columns["flag"]
-    used = {FLAGS[flag]: flag for flag in dict.fromkeys(flags) if flag}
     columns = list_html_columns(first_rows, PERSON_COLUMNS, summary.scale)
-    if len(names) == table.rows:
-        columns.insert(1, HtmlColumn("name", names[:MOST_PERSONS]))
     if percent := _list_percent(summary, first_rows):
-        titles = [column.title for column in columns]
-        columns.insert(titles.index("answered") + 1, HtmlColumn("percent", percent, 0))
+        place = [column.title for column in columns].index("answered")
+        columns.insert(place + 1, HtmlColumn("percent", percent, 0))
+    flag = replace(columns[-1], values=[tell.term(word) for word in columns[-1].values])
+    columns = translate_heads([*columns[:-1], flag])
+    if len(names) == table.rows:
+        columns.insert(1, HtmlColumn(tell("name"), names[:MOST_PERSONS]))
+    has_pages = summary.test.statistics is not None and "persons" in summary.tables
     return {
         "table": table,
+        "facts": {tell("persons"): tell.number(table.rows), **counts},
         "columns": columns,
-        "links": None
-        if summary.test.statistics is None or "persons" not in summary.tables
-        else [f"{start}/{number}" for number in range(first_rows.rows)],
-        "tags": [FLAGS.get(flag, "fine") for flag in flags],
-        "kinds": used,
-        "histogram": draw_histogram(table.columns["ability"]),
+        "links": [f"{start}/{n}" for n in range(first_rows.rows)] if has_pages else None,
+        "tags": [FLAGS.get(word, "fine") for word in first_rows.columns["flag"]],
+        "kinds": {tag: tell.term(flag) for flag, tag in FLAGS.items() if flag in flags},
+        "histograms": [draw_histogram(table.columns["ability"], width) for width in (720, 360)],
     }
+
+
+def translate_heads(columns: Sequence[HtmlColumn]) -> list[HtmlColumn]:
+    """Return columns under the titles of the reader's language."""
+    titles = [(tell.term(one.title), tell.term(one.meaning)) for one in columns]
+    return [
+        replace(one, title=title, meaning=meaning)
+        for one, (title, meaning) in zip(columns, titles, strict=True)
+    ]
 
 
 def _list_percent(summary: CalibrationSummary, table: AnalysisTable) -> list[float]:
@@ -382,7 +371,7 @@ def _list_percent(summary: CalibrationSummary, table: AnalysisTable) -> list[flo
     return [100.0 * score / (top * answered) if answered else nan for score, answered in pairs]
 
 
-def draw_histogram(abilities: Sequence[float]) -> Sheet | None:
+def draw_histogram(abilities: Sequence[float], width: int) -> Sheet | None:
     """Draw how many persons have which ability."""
     finite = np.array([value for value in abilities if value is not None and isfinite(value)])
     if len(finite) < FEWEST_BARS:
@@ -393,18 +382,22 @@ def draw_histogram(abilities: Sequence[float]) -> Sheet | None:
     sheet = Sheet(
         x=(float(low), float(high)),
         y=(0, 1.05 * max(counts)),
-        description=f"Abilities of {count_of(len(finite), 'person')} from {finite.min():.1f} to "
-        f"{finite.max():.1f} logits; the table has the numbers",
-        width=720,
+        description=tell(
+            "How many persons have which ability, from {low} to {high} logits; the table has the "
+            "numbers",
+            low=minus(f"{finite.min():.1f}"),
+            high=minus(f"{finite.max():.1f}"),
+        ),
+        width=width,
         height=240,
         top=24,
     )
-    sheet.x_axis("ability in logits", grid=False)
-    sheet.y_axis("persons")
+    sheet.x_axis(tell("ability in logits"), grid=False)
+    sheet.y_axis(tell("persons"))
     for left, right, count in zip(edges.tolist(), edges.tolist()[1:], counts, strict=False):
         if count:
-            tip = minus(f"{count_of(count, 'person')} from {left:g} to {right:g}")
-            sheet.box("box", (left, right), (0, count), tip)
+            persons = tell.count(count, "{number} person", "{number} persons")
+            sheet.box("box", (left, right), (0, count), minus(f"{persons}: {left:g} … {right:g}"))
     return sheet
 
 
@@ -414,27 +407,22 @@ def show_person(request: Request) -> Response:
     table, names = summary.tables.get("persons"), find_names(run)
     number = read_index(request.path_params["number"], table.rows if table else 0)
     if number is None or table is None:
-        raise HTTPException(404, "There is no such person.")
+        raise not_found("There is no such person.")
     start = f"/persons/{work.name}/{run.name}"
     row = {name: cells[number : number + 1] for name, cells in table.columns.items()}
     columns = list_html_columns(replace(table, columns=row), PERSON_COLUMNS[1:], summary.scale)
     name = names[number] if len(names) == table.rows else str(table.columns["person"][number])
-    return show(
-        "person.html",
-        {
-            "start": start,
-            "before": f"{start}/{number - 1}" if number else "",
-            "after": f"{start}/{number + 1}" if number + 1 < table.rows else "",
-            "facts": {column.title: column.show(0) for column in columns if column.show(0)},
-            "columns": _expect_answers(summary, run, number, table.columns["ability"][number]),
-            "same": _write_same(write_run(work, run)),
-        },
-        title=name,
-        secrecy=Secrecy.CONFIDENTIAL,
-        work=work,
-        run=run,
-        here="persons",
-    )
+    shown = {tell.term(one.title): tell.term(one.show(0)) for one in columns if one.show(0)}
+    values = {
+        "title": name,
+        "start": start,
+        "before": f"{start}/{number - 1}" if number else "",
+        "after": f"{start}/{number + 1}" if number + 1 < table.rows else "",
+        "facts": shown,
+        "columns": _expect_answers(summary, run, number, table.columns["ability"][number]),
+        "same": write_run(work, run, SCORES),
+    }
+    return show("person.html", values, Secrecy.CONFIDENTIAL, work, run)
 
 
 def _expect_answers(
@@ -442,55 +430,31 @@ def _expect_answers(
 ) -> list[HtmlColumn]:
     """Return the items from the hardest to the easiest with answer, expectation and remark."""
     responses: Responses = load_kept(run.answers / ANSWERS)
-    estimate, answer_of = (
-        summary.estimate,
-        dict(zip(responses.items, responses.rows(number, number + 1)[0], strict=True)),
-    )
+    estimate, (row,) = summary.estimate, responses.rows(number, number + 1)
+    answer_of = dict(zip(responses.items, row.tolist(), strict=True))
     moments = score_moments([ability], estimate.thresholds)
     expected, spread = moments.mean[0], np.sqrt(moments.variance[0])
     order = [i for i in np.argsort(-estimate.difficulty) if estimate.estimated[i]]
-    answers = [answer_of[estimate.items[i]] for i in order]
+    names = [estimate.items[i] for i in order]
+    answers = [answer_of[name] for name in names]
     surprise = [
         (answer - expected[i]) / spread[i] if answer >= 0 and spread[i] > 0 else 0.0
         for i, answer in zip(order, answers, strict=True)
     ]
+    shown = [tell("missing") if value < 0 else str(value) for value in answers]
     return [
-        HtmlColumn("item", [estimate.items[i] for i in order]),
-        HtmlColumn(words_for(estimate).number, [float(estimate.difficulty[i]) for i in order], 2),
-        HtmlColumn("answer", ["missing" if value < 0 else str(value) for value in answers]),
-        HtmlColumn("expected", [float(expected[i]) for i in order], 2),
-        HtmlColumn("remark", [_say_surprise(value) for value in surprise]),
+        HtmlColumn(tell("item"), names),
+        HtmlColumn(tell.term(words_for(estimate).number), estimate.difficulty[order].tolist(), 2),
+        HtmlColumn(tell("answer"), shown),
+        HtmlColumn(tell("expected"), expected[order].tolist(), 2),
+        HtmlColumn(tell("remark"), [_say_surprise(value) for value in surprise]),
     ]
 
 
 def _say_surprise(value: float) -> str:
     if abs(value) < SURPRISING:
         return ""
-    return "better than expected" if value > 0 else "worse than expected"
-
-
-def _count(summary: CalibrationSummary) -> dict[str, str]:
-    """Return how many persons there are, and how many have a flag."""
-    table = summary.persons
-    if table is None:
-        return {}
-    flags = table.columns["flag"]
-    counts = {word: flags.count(word) for word in FLAGS}
-    return {"persons": f"{table.rows:,}", **{word: f"{times:,}" for word, times in counts.items()}}
-
-
-def _show(
-    summary: CalibrationSummary, name: str, names: tuple[str, ...]
-) -> tuple[AnalysisTable, Any] | None:
-    table = summary.tables.get(name)
-    return None if table is None else (table, list_html_columns(table, names, summary.scale))
-
-
-def _write_same(same: Same) -> Same:
-    python = same.python.replace(
-        "print(calibration.summary())", "print(discreet.score(answers, calibration).summary())"
-    )
-    return Same(python, same.command, same.needs_key)
+    return tell("better than expected") if value > 0 else tell("worse than expected")
 
 
 ROUTES = (

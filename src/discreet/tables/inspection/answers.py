@@ -208,7 +208,7 @@ def _ask_order(texts: Collection[str], findings: Findings) -> None:
         "categories",
         f"Answers are texts: {listed}. What is their order, from the lowest to the highest?",
         [
-            Remedy("give the order of the texts", asks="categories"),
+            Remedy("give the order of the texts", {"categories": [sorted(texts)]}, "categories"),
             Remedy("or say which texts are right", asks="key"),
         ],
     )

@@ -13,7 +13,7 @@
       for (const part of document.querySelectorAll("[data-live]")) part.replaceChildren(...page.getElementById(part.id).childNodes);
       history.replaceState(null, "", address);
     } catch (error) {
-      if (error.name !== "AbortError") document.getElementById("said").textContent = "The studio does not answer. Was it stopped?";
+      if (error.name !== "AbortError") document.getElementById("said").textContent = document.body.dataset.silent;
     }
   };
   form.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(show, 250); });
@@ -32,7 +32,7 @@
   };
   for (const [name, [low, high]] of Object.entries(JSON.parse(form.dataset.sliders))) {
     const field = form.elements[name], label = form.querySelector(`label[for=${field.id}]`);
-    const bar = Object.assign(document.createElement("input"), { type: "range", min: 0, max: 1000, step: "any", ariaLabel: label.textContent + ", slider" });
+    const bar = Object.assign(document.createElement("input"), { type: "range", min: 0, max: 1000, step: "any", ariaLabel: form.dataset.slider.replace("{field}", label.textContent) });
     const one = { field, bar, low, high, whole: Number.isInteger(low), key: 0 };
     bar.addEventListener("keydown", event => { one.key = one.whole ? ({ ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 })[event.key] || 0 : 0; });
     bar.addEventListener("pointerdown", () => { one.key = 0; });

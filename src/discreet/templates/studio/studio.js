@@ -1,4 +1,12 @@
 (() => {
+  const silent = document.body.dataset.silent;
+  // The same page in another language; what else its address says stays.
+  for (const link of document.querySelectorAll(".languages a")) {
+    const query = new URLSearchParams(location.search);
+    query.set("lang", link.lang);
+    link.search = query;
+  }
+
   // A job that runs: ask where it is, and show the page again once it has ended.
   const job = document.querySelector("[data-job]");
   if (job) {
@@ -10,7 +18,7 @@
         if (label.textContent !== told.label) label.textContent = told.label;
         if (told.committed) document.getElementById("job-cancel")?.remove();
         if (told.total) { bar.max = told.total; bar.value = told.done; } else bar.removeAttribute("value");
-      } catch { label.textContent = "The studio does not answer. Was it stopped?"; }
+      } catch { label.textContent = silent; }
       setTimeout(ask, 300);
     };
     setTimeout(ask, 150);
@@ -34,15 +42,54 @@
     const send = async () => {
       const mine = ++turn, body = new URLSearchParams(new FormData(reading));
       body.set("live", "yes");
-      say("Reading …");
+      say(reading.dataset.reading);
       try {
         const told = await (await fetch(reading.action, { method: "POST", body })).json();
         if (mine !== turn) return;
         if (told.problem) say(told.problem); else follow(told.job, mine);
-      } catch { say("The studio does not answer. Was it stopped?"); }
+      } catch { say(silent); }
     };
     reading.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(send, 500); });
     reading.addEventListener("submit", () => { clearTimeout(waiting); turn++; });
+
+    // Texts that are put in order: each has two buttons, and the field below holds what they make.
+    const field = document.querySelector("#questions ~ .field [name=categories]");
+    const texts = field ? field.value.split(" < ").filter(Boolean) : [];
+    if (texts.length > 1 && !field.value.includes("\n")) {
+      const list = Object.assign(document.createElement("ol"), { className: "order" });
+      const move = (from, to) => {
+        texts.splice(to, 0, ...texts.splice(from, 1));
+        field.value = texts.join(" < ");
+        field.dispatchEvent(new Event("input", { bubbles: true }));
+        show();
+        list.children[to].querySelector(to > from ? "button:last-child" : "button").focus();
+      };
+      const show = () => list.replaceChildren(...texts.map((text, place) => {
+        const line = Object.assign(document.createElement("li"), { textContent: text + " " });
+        for (const [sign, words, to] of [["↑", reading.dataset.lower, place - 1], ["↓", reading.dataset.higher, place + 1]]) {
+          const button = Object.assign(document.createElement("button"), { type: "button", textContent: sign, ariaLabel: words.replace("{text}", text) });
+          button.addEventListener("click", () => move(place, Math.min(Math.max(to, 0), texts.length - 1)));
+          line.append(button);
+        }
+        return line;
+      }));
+      show();
+      field.before(list);
+      field.addEventListener("change", () => { texts.splice(0, texts.length, ...field.value.split(/\s*[<,]\s*/).filter(Boolean)); show(); });
+    }
+  }
+
+  // What was typed into a form is still there after another click; it goes when the form is sent.
+  for (const form of document.querySelectorAll("form[data-draft]")) {
+    const name = form.getAttribute("action") + location.search.replace(/[?&]lang=\w+/, "");
+    const fields = [...form.elements].filter(one => one.name && one.type !== "file" && one.type !== "hidden");
+    const state = one => one.type === "radio" ? one.checked : one.value;
+    for (const [place, value] of Object.entries(JSON.parse(sessionStorage.getItem(name) || "{}"))) {
+      const one = fields[place];
+      if (one && !document.querySelector(".problem")) one[one.type === "radio" ? "checked" : "value"] = value;
+    }
+    form.addEventListener("input", () => sessionStorage.setItem(name, JSON.stringify(fields.map(state))));
+    form.addEventListener("submit", () => sessionStorage.removeItem(name));
   }
 
   // A file that is dropped or chosen is sent at once; a large one shows how much of it was sent.
@@ -64,11 +111,11 @@
         bar.hidden = true;
       });
       request.addEventListener("error", () => {
-        status.textContent = "The file could not be sent: it may be too large, or the studio was stopped.";
+        status.textContent = form.dataset.failed;
         bar.hidden = true;
       });
       bar.hidden = false;
-      status.textContent = "Sending " + file.files[0].name;
+      status.textContent = form.dataset.sending.replace("{file}", file.files[0].name);
       request.send(new FormData(form));
     };
     form.addEventListener("submit", event => { event.preventDefault(); send(); });
