@@ -5,8 +5,7 @@ below the header. Titles above the header are found and said; a merged cell amon
 refused, because only one of the cells that it covers has a value. A sheet is read as a full
 rectangle, so that one stray cell in the last row and column asks for half a terabyte: how far the
 cells reach (:class:`Extent`) is found before. Most sheets are measured by looking for references
-such as ``r="AB12"``; where that may mislead (cells without a reference, comments, far cells that
-may be blank), the XML is parsed.
+such as ``r="AB12"``; where that may mislead (no reference, comments, blank cells), XML is parsed.
 """
 
 from __future__ import annotations
@@ -411,17 +410,20 @@ def measure_sheets(packed: zipfile.ZipFile) -> dict[str, Extent]:
 def _list_sheets(packed: zipfile.ZipFile) -> Iterator[tuple[str, str]]:
     """Yield the sheets of a workbook, by name and part."""
     parts = set(packed.namelist())
-    for book, read in (("xl/workbook.xml", _name_sheets), ("xl/workbook.bin", _name_records)):
+    for book in ("xl/workbook.xml", "xl/workbook.bin"):
         folder, file = PurePosixPath(book).parent, PurePosixPath(book).name
         links = str(folder / "_rels" / f"{file}.rels")
         if book not in parts or links not in parts:
             continue
         with packed.open(links) as stream, packed.open(book) as sheets:
-            tags, names = (
-                _list_tags(stream.read(_MOST_LIST), "Relationship"),
-                read(sheets.read(_MOST_LIST)),
-            )
+            tags = _list_tags(stream.read(_MOST_LIST), "Relationship")
+            content = sheets.read(_MOST_LIST)
         targets = {tag.get("Id", ""): tag.get("Target", "") for tag in tags}
+        names = (
+            _name_records(content)
+            if book.endswith(".bin")
+            else [(tag.get("name", ""), tag.get("id", "")) for tag in _list_tags(content, "sheet")]
+        )
         for name, link in names:
             target = targets.get(link, "")
             part = target.lstrip("/") if target.startswith("/") else str(folder / target)
@@ -439,10 +441,6 @@ def _list_tags(content: bytes, name: str) -> list[dict[str, str]]:
 
     _parse([content], start)
     return tags
-
-
-def _name_sheets(content: bytes) -> list[tuple[str, str]]:
-    return [(tag.get("name", ""), tag.get("id", "")) for tag in _list_tags(content, "sheet")]
 
 
 def _parse(chunks: Any, start: Callable[[str, dict[str, str]], None]) -> None:
