@@ -135,6 +135,11 @@ def _print_version(is_requested: bool) -> None:
         raise typer.Exit
 
 
+def _heed_quiet(is_requested: bool) -> None:
+    if is_requested:
+        be_quiet()
+
+
 def _limit_threads(threads: int | None) -> None:
     if threads is not None:
         for variable in THREAD_VARIABLES:
@@ -152,7 +157,7 @@ class Everywhere:
     quiet: Annotated[
         bool,
         option(None, "No progress, notes or warnings; errors are still shown.", "--quiet", "-q",
-               callback=lambda is_requested: be_quiet() if is_requested else None),
+               callback=_heed_quiet),
     ] = False  # fmt: skip
     threads: Annotated[
         int | None,
