@@ -92,9 +92,17 @@ def test_score_and_second_derivatives_are_those_of_the_pairs_written_out(within)
     value, slope = pairs.score(thresholds)
     assert value == pytest.approx(likelihood, rel=1e-12)
     np.testing.assert_allclose(slope, gradient, atol=1e-12)
+    n_columns = design.n_columns
+    matrix = pairs.second_derivatives(thresholds, n_columns)
+    np.testing.assert_allclose(matrix, curvature, atol=1e-12)
     np.testing.assert_allclose(
-        pairs.second_derivatives(thresholds).toarray(), curvature, atol=1e-12
+        pairs.second_derivatives(thresholds, 5), curvature[:5, :5], atol=1e-12
     )
+    np.testing.assert_allclose(pairs.diagonal(thresholds), curvature.diagonal(), atol=1e-12)
+    for n_vectors in (2, 40):  # threads share the groups, or the vectors
+        vectors = np.random.default_rng(1).normal(size=(n_columns, n_vectors))
+        product = pairs.multiply(thresholds, vectors)
+        np.testing.assert_allclose(product, curvature @ vectors, atol=1e-11)
 
 
 def test_conditional_likelihood_is_that_of_all_ratings_with_the_same_total():
@@ -213,9 +221,7 @@ def plant_mixed_direction():
 def test_a_direction_over_items_and_raters_without_a_maximum_is_found(most_pairs, monkeypatch):
     ratings = plant_mixed_direction()
     design = plan_design(ratings.batches(), describe_structure(None, ["rater"]))
-    keeps_node, links = existence._link_graphs(design, ratings.batches(), None)
-    assert keeps_node.all()
-    assert links[0].keeps.all()
+    assert existence.drop_unlinked(design, ratings.batches(), None).keeps.all()
     monkeypatch.setattr(existence, "MOST_PAIRS", most_pairs)
     with pytest.warns(ItemsLeftOut, match="no bound"):
         estimate = discreet.fit(ratings, within=None)

@@ -166,14 +166,16 @@ class Ratings:
         rows = {name: getattr(self, name)[chosen] for name in ("person", "item", "score")}
         return replace(self, codes=codes, **rows)
 
-    def __repr__(self) -> str:
-        facets = "; ".join(
-            f"{name}: {count_of(len(levels), 'level')}" for name, levels in self.facets.items()
-        )
+    def describe(self) -> str:
+        """Say how many ratings, persons, items and levels there are."""
+        facets = [f"{name}: {count_of(len(lev), 'level')}" for name, lev in self.facets.items()]
         return (
-            f"<Ratings: {count_of(self.n_ratings, 'rating')} of "
-            f"{count_of(self.n_persons, 'person')} on {count_of(len(self.items))}; {facets}>"
+            f"{count_of(self.n_ratings, 'rating')} of {count_of(self.n_persons, 'person')} on "
+            f"{count_of(len(self.items))}; {'; '.join(facets)}"
         )
+
+    def __repr__(self) -> str:
+        return f"<Ratings: {self.describe()}>"
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ facet and one of persons, and :class:`BiasTable` of two facets that are crossed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,7 @@ from discreet.errors import BadUsage
 from discreet.items.groups import adjust
 from discreet.jit import compiled_loop
 from discreet.results.estimate import Estimate
-from discreet.tabular import Tabular, brief_repr
-from discreet.text import count_of
+from discreet.tabular import Tabular, brief_repr, list_field_columns
 from discreet.types import Adjustment, FloatArray, Int64Array, Texts
 
 ITEM = "item"
@@ -83,9 +82,8 @@ class LevelFit(Tabular):
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column; the first is called as the facet is."""
-        names = ("measure", "se", "ratings", "observed", "fair", "infit", "outfit", "agreement")
-        numbers = {name: getattr(self, name).tolist() for name in (*names, "expected")}
-        return {self.name: list(self.levels), **numbers, "agreement_z": self.agreement_z.tolist()}
+        names = [field.name for field in fields(self) if field.name not in ("name", "levels")]
+        return {self.name: list(self.levels), **list_field_columns(self, *names)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,8 +125,7 @@ class RatedPersons(Tabular):
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: person, measure, se, ratings, observed, fair."""
         names = ("measure", "se", "ratings", "observed", "fair")
-        numbers = {name: getattr(self, name).tolist() for name in names}
-        return {"person": self.persons.tolist(), **numbers}
+        return {"person": self.persons.tolist(), **list_field_columns(self, *names)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -173,18 +170,16 @@ class BiasTable(Tabular):
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column, the two facets first."""
-        names = ("ratings", "bias", "se", "p", "adjusted")
-        numbers = {name: getattr(self, name).tolist() for name in names}
+        numbers = list_field_columns(self, "ratings", "bias", "se", "p", "adjusted")
         return {self.names[0]: list(self.first), self.names[1]: list(self.second), **numbers}
 
     def flagged(self, level: float = 0.05) -> BiasTable:
         """Return the pairs whose corrected p-value is at most ``level``, the largest first."""
         order = np.argsort(-np.abs(self.bias))
         rows = order[self.adjusted[order] <= level]
-        levels = [tuple(part[row] for row in rows.tolist()) for part in (self.first, self.second)]
+        first, second = (tuple(np.array(part)[rows].tolist()) for part in (self.first, self.second))
         columns: list[Any] = [self.ratings, self.bias, self.se, self.p, self.adjusted]
-        numbers = [column[rows] for column in columns]
-        return BiasTable(self.names, levels[0], levels[1], *numbers)
+        return BiasTable(self.names, first, second, *(column[rows] for column in columns))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -277,23 +272,15 @@ class _Scores:
             return self.ratings.item
         if name in self.ratings.codes:
             return self.ratings.codes[name]
-        parts = name.split(":")
-        labels = {level: number for number, level in enumerate(self.estimate.facets[name].levels)}
-        columns = [self.label(part) for part in parts]
+        labels = {level: number for number, level in enumerate(self.levels(name))}
+        columns = [np.array(self.levels(part))[self.level_codes(part)] for part in name.split(":")]
         return np.array([labels[":".join(row)] for row in zip(*columns, strict=True)])
-
-    def label(self, name: str) -> list[str]:
-        """Return the name of each rating's level."""
-        levels = self.levels(name)
-        return [levels[code] for code in self.level_codes(name).tolist()]
 
     def levels(self, name: str) -> Sequence[str]:
         """Return the names of the levels of a facet."""
-        if name == ITEM:
-            return self.ratings.items
-        if name in self.ratings.facets:
-            return self.ratings.facets[name]
-        return self.estimate.facets[name].levels
+        if name in self.estimate.facets:
+            return self.estimate.facets[name].levels
+        return self.ratings.items if name == ITEM else self.ratings.facets[name]
 
     def chances(self, level: FloatArray, item: Any) -> FloatArray:
         """Return the chance of every category at ability minus severity."""
@@ -420,18 +407,14 @@ def _fit_levels(
         shares = equal / pairs, expected / pairs, (equal - expected) / np.sqrt(spread)
     if name == ITEM:
         measure, se = estimate.difficulty, estimate.se
-        fair = np.array([_fair_item(model, item, centre) for item in range(size)])
+        chance = model.chances(np.full(size, centre), np.arange(size))
+        scores = np.array([[*kept, *[0] * (chance.shape[1] - len(kept))] for kept in model.kept])
+        fair = (chance * scores).sum(axis=1) + ratings.lowest
     else:
         measure, se = estimate.facets[name].measure, estimate.facets[name].se
         fair = model.fair(np.full(size, centre), np.nan_to_num(measure))
         fair[np.isnan(measure)] = np.nan
     return LevelFit(name, levels, measure, se, counts, observed, fair, infit, outfit, *shares)
-
-
-def _fair_item(model: _Scores, item: int, centre: float) -> float:
-    kept = model.kept[item]
-    chance = model.chances(np.array([centre]), np.array([item]))[0, : len(kept)]
-    return float(chance @ np.array(kept) + model.ratings.lowest)
 
 
 def _cross(study: RatingStudy, names: tuple[str, str], adjustment: Adjustment) -> BiasTable:
@@ -467,15 +450,3 @@ def _cross(study: RatingStudy, names: tuple[str, str], adjustment: Adjustment) -
         for part, numbers in zip(levels, np.divmod(cells, len(levels[1])), strict=True)
     ]
     return BiasTable(names, labels[0], labels[1], np.bincount(code), bias, se, p, adjusted)
-
-
-def describe_study(study: RatingStudy) -> str:
-    """Return one sentence about what was rated."""
-    ratings = study.ratings
-    facets = ", ".join(
-        count_of(len(levels), "level") + f" of {name}" for name, levels in ratings.facets.items()
-    )
-    return (
-        f"{count_of(ratings.n_ratings, 'rating')} of {count_of(ratings.n_persons, 'person')} on "
-        f"{count_of(len(ratings.items))}; {facets}"
-    )

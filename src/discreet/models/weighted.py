@@ -130,7 +130,8 @@ def fit_weighted(answers: Responses, request: FitRequest) -> DesignFit:
         raise BadUsage("regularisation adds whole persons; with weights leave it out")
     chosen = sample.in_domain
     domain, weights = answers.select_persons(chosen), sample.take(chosen)
-    counts, plan = plan_steps(domain.count(), request.model, request.anchors)
+    about = request.model, request.anchors, request.keep_categories
+    counts, plan = plan_steps(domain.count(), *about)
     if len(plan.item_of) > COVARIANCE_LIMIT:
         raise BadUsage(
             f"fits with weights keep the covariance of all thresholds and stop at "

@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.html import HtmlColumn, Sheet, shorten_label, text_width, write_page
 from discreet.items.curves import BIN
-from discreet.items.raters import BiasTable, LevelFit, RatingStudy, describe_study
+from discreet.items.raters import BiasTable, LevelFit, RatingStudy
 from discreet.report.model_findings import Finding, Severity
 from discreet.report.page import judge
 from discreet.results.estimate import Estimate
@@ -202,7 +202,7 @@ def write_rater_page(
     ]
     values = {
         "title": title,
-        "summary": describe_study(study) + ".",
+        "summary": study.ratings.describe() + ".",
         "choice": " ".join(filter(None, (estimate.choice, estimate.se_method))),
         "verdict": judge(findings),
         "findings": findings,
@@ -222,32 +222,32 @@ def write_rater_page(
 
 
 def _join_status(study: RatingStudy, name: str) -> dict[str, list[Any]]:
+    """Return the columns of a facet, with the status beside the measure; items have none here."""
     columns = study.facets[name].to_dict()
-    if name in study.estimate.facets:
-        columns["status"] = [
-            str(status).replace("_", " ") for status in study.estimate.facets[name].status
-        ]
-    else:
-        columns = {key: cells for key, cells in columns.items() if not key.startswith("agree")}
-        del columns["expected"]
-    return columns
+    if name not in study.estimate.facets:
+        agreement = ("agreement", "expected", "agreement_z")
+        return {key: cells for key, cells in columns.items() if key not in agreement}
+    status = [str(status).replace("_", " ") for status in study.estimate.facets[name].status]
+    first = {key: columns[key] for key in (name, "measure", "se")}
+    return {**first, "status": status, **columns}
 
 
 def _list_columns(columns: dict[str, list[Any]], name: str) -> list[HtmlColumn]:
     """Return the first rows of a table, hardest and most severe as they come."""
     titles = {**_TITLES, "measure": "measure" if name in ("item", "person") else "severity"}
     return [
-        HtmlColumn(titles.get(key, key), cells[:MOST_ROWS], 2) for key, cells in columns.items()
+        HtmlColumn(titles.get(key, key), cells[:MOST_ROWS], 3 if key in ("p", "adjusted") else 2)
+        for key, cells in columns.items()
     ]
 
 
 RULER_ROW = 18.0
-#: Where the bars of persons end, and where the scale does.
-PERSONS, SCALE = 120.0, 150.0
-#: Width of a page, which the columns of names share, and of a column at least.
-WIDE, NARROW = 960.0, 150.0
+#: The bars of persons: at least so wide. They get what the columns of names leave of a page.
+PERSONS, AXIS = 120.0, 40.0
+#: Widths of the ruler (``style.css`` has them too), and of a column of names at least.
+SMALL, MIDDLE, WIDE, NARROW = 560.0, 720.0, 960.0, 150.0
 #: Between columns, and names that one row can hold at most.
-GAP, MOST_JOINED = 12.0, 30
+GAP, MOST_JOINED = 16.0, 30
 
 
 def draw_ruler(study: RatingStudy) -> Sheet:
@@ -257,18 +257,25 @@ def draw_ruler(study: RatingStudy) -> Sheet:
     values = np.concatenate([ability, *(list(values) for _, _, values in columns)])
     values = values[np.isfinite(values)]
     low, high = np.floor(values.min()), np.ceil(values.max())
-    rows = round((high - low) / BIN)
-    column = max(NARROW, (WIDE - SCALE - 20) / len(columns))
-    width = SCALE + 20 + column * len(columns)
+    room = max(NARROW, (WIDE - PERSONS - AXIS) / len(columns))
+    rows = [_list_rows(names, np.asarray(places), room) for _, names, places in columns]
+    widths = [
+        GAP + max(text_width(words) for words in (title, *(row[1] for row in part)))
+        for (title, _, _), part in zip(columns, rows, strict=True)
+    ]
+    needed = PERSONS + AXIS + sum(widths)
+    width = next((size for size in (SMALL, MIDDLE, WIDE) if needed <= size), needed)
     sheet = Sheet(
         x=(0, width), y=(low, high), description=_describe_ruler(study), width=width,
-        height=52 + rows * RULER_ROW, left=0, right=0, top=26, bottom=26,
+        height=52 + round((high - low) / BIN) * RULER_ROW, left=0, right=0, top=26, bottom=26,
     )  # fmt: skip
-    _draw_persons(sheet, ability)
-    for number, (title, names, places) in enumerate(columns):
-        left = SCALE + 20 + column * number
+    left = width - sum(widths)
+    _draw_persons(sheet, ability, left - AXIS)
+    for (title, _, _), part, wide in zip(columns, rows, widths, strict=True):
         sheet.text(title, left, 12, kind="quiet")
-        _draw_names(sheet, names, np.asarray(places), left, column)
+        for centre, words, tip in part:
+            sheet.text(words, left, sheet.up(centre) + 4, tip=tip)
+        left += wide
     return sheet
 
 
@@ -283,6 +290,20 @@ def _list_ruler(study: RatingStudy) -> list[tuple[str, Sequence[str], Any]]:
     return [*columns, *((name, facet.levels, facet.measure) for name, facet in facets)]
 
 
+def _list_rows(names: Sequence[str], places: Any, room: float) -> list[tuple[float, str, str]]:
+    """Return the rows of a column: place, names joined (with how many), all of them as a tip."""
+    rows = []
+    numbers = np.floor(places / BIN)
+    for number in np.unique(numbers[np.isfinite(numbers)]).tolist():
+        mine = np.flatnonzero(numbers == number).tolist()
+        tip = "\n".join(f"{names[i]}: {minus(f'{places[i]:.2f}')}" for i in mine)
+        more = f" ({len(mine)})" if len(mine) > 1 else ""
+        joined = " · ".join(names[i] for i in mine[:MOST_JOINED])
+        words = shorten_label(joined, room - GAP - text_width(more)) + more
+        rows.append(((number + 0.5) * BIN, words, tip))
+    return rows
+
+
 def _describe_ruler(study: RatingStudy) -> str:
     facets = ", ".join(
         f"{name} from {np.nanmin(facet.measure):.2f} to {np.nanmax(facet.measure):.2f}"
@@ -295,31 +316,17 @@ def _describe_ruler(study: RatingStudy) -> str:
     )
 
 
-def _draw_persons(sheet: Sheet, ability: Any) -> None:
+def _draw_persons(sheet: Sheet, ability: Any, end: float) -> None:
+    """Draw bars of persons that end at ``end``, and the scale beside them."""
     low, high = sheet.y
     counts, edges = np.histogram(ability, np.arange(low, high + BIN / 2, BIN))
-    unit = (PERSONS - 6) / max(int(counts.max(initial=0)), 1)
-    sheet.text(count_of(len(ability), "person"), PERSONS, 12, anchor="end", kind="quiet")
+    unit = (end - 6) / max(int(counts.max(initial=0)), 1)
+    sheet.text(count_of(len(ability), "person"), end, 12, anchor="end", kind="quiet")
     for start, count in zip(edges.tolist(), counts.tolist(), strict=False):
         if count:
             tip = minus(f"{count_of(count, 'person')} from {start:g} to {start + BIN:g}")
-            sheet.box("box", (PERSONS - unit * count, PERSONS), (start, start + BIN), tip)
+            sheet.box("box", (end - unit * count, end), (start, start + BIN), tip)
     for tick in range(int(low), int(high) + 1):
         sheet.line("grid", (0, sheet.x[1]), (tick, tick))
-        sheet.text(minus(str(tick)), SCALE - 6, sheet.up(tick) + 4, anchor="end")
+        sheet.text(minus(str(tick)), end + AXIS - 16, sheet.up(tick) + 4, anchor="end")
     sheet.text("logits: abler, harder, more severe upwards", 0, sheet.height - 6, kind="quiet")
-
-
-def _draw_names(
-    sheet: Sheet, names: Sequence[str], places: Any, left: float, column: float
-) -> None:
-    """Write names at their places; those of one row in one line, with how many more."""
-    row = np.floor(places / BIN)
-    for number in np.unique(row[np.isfinite(row)]).tolist():
-        mine = np.flatnonzero(row == number)
-        tip = "\n".join(f"{names[i]}: {minus(f'{places[i]:.2f}')}" for i in mine.tolist())
-        more = f" ({len(mine)})" if len(mine) > 1 else ""
-        room = column - GAP - text_width(more)
-        words = shorten_label(" · ".join(names[i] for i in mine[:MOST_JOINED].tolist()), room)
-        centre = (number + 0.5) * BIN
-        sheet.text(words + more, left, sheet.up(centre) + 4, tip=tip)

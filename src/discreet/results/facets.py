@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.errors import BadUsage, escape_controls
 from discreet.schema import Along, Distinct
-from discreet.tabular import Tabular
+from discreet.tabular import Tabular, list_field_columns
 from discreet.text import count_of
 from discreet.types import FloatArray, Int64Array
 
@@ -126,17 +126,14 @@ class FacetLevels(Tabular):
 
         The first column is called as the facet is.
         """
-        interval = self.interval()
+        lower, upper = self.interval().T.tolist()
         return {
             self.name: list(self.levels),
-            "measure": self.measure.tolist(),
-            "se": self.se.tolist(),
-            "lower": interval[:, 0].tolist(),
-            "upper": interval[:, 1].tolist(),
-            "status": [str(status) for status in self.status],
-            "subset": self.subset.tolist(),
-            "ratings": self.ratings.tolist(),
-            "persons": self.persons.tolist(),
+            **list_field_columns(self, "measure", "se"),
+            "lower": lower,
+            "upper": upper,
+            "status": list(map(str, self.status)),
+            **list_field_columns(self, "subset", "ratings", "persons"),
         }
 
     def describe(self) -> list[str]:

@@ -13,9 +13,8 @@ there is no linear programme, and the solver stops where a level runs away (:cla
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from discreet.answers.ratings import Ratings
 from discreet.models.facets.pairs import FARTHEST, LinearStructure, RatingPairs
 from discreet.models.facets.structure import WITHIN_ITEM, FacetDesign, FacetTerm, PairedBatches
 from discreet.results.facets import LevelStatus
-from discreet.types import BoolArray, FloatArray, Int64Array
+from discreet.types import BoolArray, FloatArray
 
 #: Pairs up to which the linear programme is set up: about a second.
 MOST_PAIRS = 3_000_000
@@ -36,101 +35,55 @@ MOST_PARAMETERS = 1_500
 SAME_MOVE = 1e-5
 #: Rows that the linear programme begins with, and gets in addition where they do not suffice.
 ROWS_AT_ONCE = 5_000
-#: How far apart ratings are that are looked at first.
-NEIGHBOURS = 2
+#: Links from and to every step or level that are looked at first, and later.
+FIRST_LINKS, EVERY_LINK = 32, 1 << 30
 
 
-@dataclass(frozen=True, eq=False)
-class LevelLinks:
-    """What the comparisons say about the levels of one facet."""
-
-    keeps: BoolArray
-    subset: Int64Array
-    status: tuple[LevelStatus, ...]
-
-
-def link_design(
-    design: FacetDesign, batches: Iterable[Ratings], within: str | None
-) -> tuple[FacetDesign, tuple[LevelLinks, ...]]:
-    """Return the design without what has no finite estimate, and the links of every facet.
+def link_design(design: FacetDesign, batches: Iterable[Ratings], within: str | None) -> FacetDesign:
+    """Return the design without what has no finite estimate.
 
     Leaving out one level may take away the comparisons of another, so this goes on until
     nothing changes.
     """
-    links = tuple(map(_keep_links, design.terms))
-    is_linked = _is_linked(design, batches, within)
     while True:
-        smaller = design
-        if not is_linked:
-            keeps_node, after = _link_graphs(design, batches, within)
-            links = tuple(map(_remember, links, after))
-            smaller = drop_levels(design, keeps_node, after)
-        if _count_kept(smaller) == _count_kept(design):
+        smaller = drop_unlinked(design, batches, within)
+        if smaller.keeps.sum() == design.keeps.sum():
             smaller = _drop_unbounded(smaller, batches, within)
-            links = tuple(map(_mark_unbounded, links, smaller.terms))
-        if _count_kept(smaller) == _count_kept(design):
-            return smaller, links
-        design, is_linked = smaller, False
+        if smaller.keeps.sum() == design.keeps.sum():
+            return smaller
+        design = smaller
 
 
-def drop_levels(
-    design: FacetDesign, keeps_node: BoolArray, links: Sequence[LevelLinks]
-) -> FacetDesign:
-    """Return the design without the steps and levels that have no number."""
-    terms = [
-        replace(term, keeps=link.keeps, subset=link.subset)
-        for term, link in zip(design.terms, links, strict=True)
-    ]
-    return replace(design, keeps_node=keeps_node, terms=tuple(terms))
-
-
-def _link_graphs(
+def drop_unlinked(
     design: FacetDesign, batches: Iterable[Ratings], within: str | None
-) -> tuple[BoolArray, list[LevelLinks]]:
-    """Return which steps and levels are strongly linked by comparisons."""
+) -> FacetDesign:
+    """Return the design with the steps and levels that comparisons link strongly."""
     graphs = _find_graphs(design, batches, within)
-    links = [
-        _classify(graph, term.keeps, is_crossed=term.is_crossed)
-        for graph, term in zip(graphs[1:], design.terms, strict=True)
-    ]
-    return _keep_nodes(design, graphs[0], within), links
-
-
-def _is_linked(design: FacetDesign, batches: Iterable[Ratings], within: str | None) -> bool:
-    """Say whether neighbouring ratings link everything already, which is quick to see."""
-    if any(term.is_crossed or not term.keeps.all() for term in design.terms):
-        return False
-    graphs = _find_graphs(design, batches, within, NEIGHBOURS)
-    linked = _keep_nodes(design, graphs[0], within).all()
-    counts = [connected_components(graph, connection="strong")[0] for graph in graphs[1:]]
-    return bool(linked and max(counts, default=1) == 1)
-
-
-def _keep_links(term: FacetTerm) -> LevelLinks:
-    """Return that every level has a number."""
-    return LevelLinks(term.keeps, term.subset, (LevelStatus.ESTIMATED,) * len(term.levels))
-
-
-def _count_kept(design: FacetDesign) -> int:
-    return int(design.keeps_node.sum()) + sum(int(term.keeps.sum()) for term in design.terms)
+    terms = tuple(map(_classify, design.terms, graphs[1:]))
+    return replace(design, keeps_node=_keep_nodes(design, graphs[0], within), terms=terms)
 
 
 def _find_graphs(
-    design: FacetDesign, batches: Iterable[Ratings], within: str | None, reach: int | None = None
+    design: FacetDesign, batches: Iterable[Ratings], within: str | None
 ) -> list[sparse.csr_array]:
-    """Return who beats whom: among the steps, then among the levels of each facet."""
+    """Return who beats whom: among the steps, then among the levels of each facet.
+
+    First a few links of each. What these link strongly is one for the second pass, which takes
+    every link between different ones: the same components as from all links, and few of them.
+    """
     sizes = [design.n_nodes, *(len(term.levels) for term in design.terms)]
-    graphs: list[sparse.csr_array] = [sparse.csr_array((size, size)) for size in sizes]
-    for pairs in PairedBatches(design, batches, within):
-        codes = [(pairs.passed, pairs.failed)]
-        for term, first in enumerate(design.first_column[:-1]):
-            level = pairs.levels[:, term] - np.int32(first)
-            codes.append(
-                (np.where(pairs.passed >= 0, level, -1), np.where(pairs.failed >= 0, level, -1))
-            )
-        for number, (code, size) in enumerate(zip(codes, sizes, strict=True)):
-            parts = [values.astype(np.int32) for values in code]
-            graphs[number] = graphs[number] + pairs.find_links(parts, size, reach)
+    graphs: list[sparse.csr_array] = [sparse.csr_array((size, size), dtype=bool) for size in sizes]
+    labels = [np.arange(size) for size in sizes]
+    for most in (FIRST_LINKS, EVERY_LINK):
+        for pairs in PairedBatches(design, batches, within):
+            steps = (pairs.passed, pairs.failed)
+            codes: list[tuple[Any, ...]] = [steps]
+            for term, (_, columns) in enumerate(design.list_terms()):
+                level = pairs.levels[:, term] - np.int32(columns.start)
+                codes.append(tuple(np.where(step >= 0, level, np.int32(-1)) for step in steps))
+            for number, code in enumerate(codes):
+                graphs[number] = graphs[number] + pairs.find_links(code, labels[number], most)
+        labels = [connected_components(graph, connection="strong")[1] for graph in graphs]
     return graphs
 
 
@@ -147,53 +100,30 @@ def _keep_nodes(design: FacetDesign, graph: sparse.csr_array, within: str | None
     return np.asarray(design.keeps_node & (labels == firsts))
 
 
-def _classify(graph: sparse.csr_array, keeps: BoolArray, *, is_crossed: bool) -> LevelLinks:
+def _classify(term: FacetTerm, graph: sparse.csr_array) -> FacetTerm:
     """Keep the largest strongly linked set of levels; of crossed facets one in every subset."""
-    size = graph.shape[0]
+    size = len(term.levels)
     if size == 1:
-        return LevelLinks(keeps, np.ones(1, np.int64), (LevelStatus.ESTIMATED,))
-    weak = connected_components(graph, connection="weak")[1]
-    strong = connected_components(graph, connection="strong")[1]
-    n_linked = np.bincount(strong)
-    wins = np.diff(graph.indptr)
-    losses = np.bincount(graph.indices, minlength=size)
-    best_of = {}
-    for subset in range(weak.max() + 1):
-        members = strong[weak == subset]
-        best_of[subset] = members[n_linked[members].argmax()]
-    sizes = [n_linked[best_of[subset]] for subset in range(weak.max() + 1)]
-    order = np.argsort([-count for count in sizes], kind="stable")
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(1, len(order) + 1)
-    linked = np.array([strong[i] == best_of[weak[i]] for i in range(size)])
-    linked &= n_linked[strong] > 1
-    kept = keeps & linked & (is_crossed | (rank[weak] == 1))
+        return term
+    weak, strong = (connected_components(graph, connection=kind)[1] for kind in ("weak", "strong"))
+    n_linked = np.bincount(strong)[strong]
+    # The first level of the largest set in each subset, and the subsets by the size of that set.
+    order = np.lexsort((-n_linked, weak))
+    best = order[np.unique(weak[order], return_index=True)[1]]
+    rank = np.argsort(np.argsort(-n_linked[best], kind="stable"))[weak] + 1
+    is_linked = (strong == strong[best][weak]) & (n_linked > 1)
+    kept = term.keeps & is_linked & (term.is_crossed | (rank == 1))
+    wins, losses = np.diff(graph.indptr), np.bincount(graph.indices, minlength=size)
     status = [
-        LevelStatus.ESTIMATED if kept[i]
-        else LevelStatus.ALWAYS_LOWEST if not wins[i] and losses[i]
-        else LevelStatus.ALWAYS_HIGHEST if wins[i] and not losses[i]
+        was if keep or was is not LevelStatus.ESTIMATED
+        else LevelStatus.ALWAYS_LOWEST if not won and lost
+        else LevelStatus.ALWAYS_HIGHEST if won and not lost
         else LevelStatus.NOT_CONNECTED
-        for i in range(size)
+        for was, keep, won, lost in zip(term.status, kept, wins, losses, strict=True)
     ]  # fmt: skip
-    return LevelLinks(kept, rank[weak], tuple(status))
-
-
-def _remember(before: LevelLinks, after: LevelLinks) -> LevelLinks:
-    """Return the later links with the reasons of levels that were left out earlier."""
-    status = [
-        new if was is LevelStatus.ESTIMATED else was
-        for was, new in zip(before.status, after.status, strict=True)
-    ]
-    is_first = all(status is LevelStatus.ESTIMATED for status in before.status)
-    return LevelLinks(after.keeps, after.subset if is_first else before.subset, tuple(status))
-
-
-def _mark_unbounded(link: LevelLinks, term: FacetTerm) -> LevelLinks:
-    status = [
-        LevelStatus.UNBOUNDED if was is LevelStatus.ESTIMATED and not keep else was
-        for was, keep in zip(link.status, term.keeps, strict=True)
-    ]
-    return LevelLinks(term.keeps, link.subset, tuple(status))
+    # A level that was left out before keeps the subset that it had.
+    subset = np.where(kept | term.keeps.all(), rank, term.subset)
+    return replace(term, status=tuple(status), subset=subset)
 
 
 # --- the linear programme -------------------------------------------------------------------
@@ -287,29 +217,24 @@ def drop_moved(design: FacetDesign, moves: FloatArray, within: str | None) -> Fa
             rows = np.flatnonzero(keeps_node & (blocks == block))
             keeps_node[rows] = _keep_largest(nodes[rows])
     terms = []
-    for term, low in zip(design.terms, design.first_column, strict=False):
+    for term, columns in design.list_terms():
         kept, rows = term.keeps.copy(), np.flatnonzero(term.keeps)
-        part = moves[int(low) + rows]
+        part = moves[columns][rows]
         kept[rows] = np.abs(part) < SAME_MOVE if term.is_crossed else _keep_largest(part)
-        terms.append(replace(term, keeps=kept))
+        terms.append(term.leave_out(kept))
     return replace(design, keeps_node=keeps_node, terms=tuple(terms))
 
 
-def drop_runaways(
-    design: FacetDesign, links: Sequence[LevelLinks], thresholds: FloatArray
-) -> tuple[FacetDesign, tuple[LevelLinks, ...]]:
+def drop_runaways(design: FacetDesign, thresholds: FloatArray) -> FacetDesign:
     """Leave out steps and levels that a solver carried far away from the median of their kind."""
-    cuts = [0, *design.first_column.tolist()]
-    near = []
-    for low, high in pairwise(cuts):
-        part = thresholds[low:high]
-        near.append(np.abs(part - np.median(part)) < FARTHEST / 2)
-    parts = zip(design.terms, near[1:], strict=True)
-    terms = tuple(replace(term, keeps=term.keeps & close) for term, close in parts)
-    smaller = replace(design, keeps_node=design.keeps_node & near[0], terms=terms)
-    if _count_kept(smaller) == _count_kept(design):
-        return design, tuple(links)
-    return smaller, tuple(map(_mark_unbounded, links, terms))
+
+    def are_near(columns: slice) -> BoolArray:
+        part = thresholds[columns]
+        return np.asarray(np.abs(part - np.median(part)) < FARTHEST / 2)
+
+    terms = tuple(term.leave_out(are_near(columns)) for term, columns in design.list_terms())
+    keeps_node = design.keeps_node & are_near(slice(design.n_nodes))
+    return replace(design, keeps_node=keeps_node, terms=terms)
 
 
 def _keep_largest(moves: FloatArray) -> BoolArray:

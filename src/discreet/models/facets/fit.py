@@ -11,7 +11,7 @@ and Patz et al. 2002 describe the effect). Item locations always come from all p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,13 +25,12 @@ from discreet.errors import (
     BadUsage,
     DisconnectedItems,
     FitWarning,
-    NotConverged,
     WarningKind,
     warn_of_dropped,
 )
 from discreet.models.facets import kernels
-from discreet.models.facets.existence import LevelLinks, drop_runaways, link_design
-from discreet.models.facets.pairs import RunningAway, maximise_pairs
+from discreet.models.facets.existence import drop_runaways, link_design
+from discreet.models.facets.pairs import DENSE_PARAMETERS, PairSolution, RunningAway, maximise_pairs
 from discreet.models.facets.standard_errors import (
     Centring,
     Stage,
@@ -44,7 +43,6 @@ from discreet.models.facets.standard_errors import (
 from discreet.models.facets.structure import (
     WITHIN_ITEM,
     FacetDesign,
-    FacetTerm,
     PairedBatches,
     describe_structure,
     plan_design,
@@ -108,13 +106,13 @@ def fit_facets(
     )
     with open_ratings(data, names, reading or {}, engine) as ratings:
         design = plan_design(ratings.batches(), description, features)
-        design, links, within, choice = _link(design, ratings, request)
+        design, within, choice = _link(design, ratings, request)
         LOG.info("fitting %s by pairs within %s", description, within or "persons")
         if request.method == "conditional":
             numbers = _solve_conditional(design, ratings)
         else:
-            design, links, numbers = _solve_bounded(design, links, ratings, within, request)
-        estimate = _assemble(design, links, ratings, numbers)
+            design, numbers = _solve_bounded(design, ratings, within, request)
+        estimate = _assemble(design, ratings, numbers)
     method = "conditional" if request.method == "conditional" else "refined"
     warnings = (*_warn_categories(design), *_warn_levels(estimate))
     warn_of_dropped(warnings)
@@ -151,39 +149,45 @@ def _check_request(request: FacetRequest) -> None:
 
 def _link(
     design: FacetDesign, ratings: RatingSource, request: FacetRequest
-) -> tuple[FacetDesign, tuple[LevelLinks, ...], str | None, str]:
+) -> tuple[FacetDesign, str | None, str]:
     """Decide which pairs serve, and leave out what they do not determine."""
-    batches = ratings.batches()
-    linked, links = link_design(design, batches, None)
-    _check_linked(linked)
-    if request.method == "conditional":
-        return linked, links, None, ""
-    if request.within is None or (request.within == "auto" and len(design.items) == 1):
-        return linked, links, None, ""
-    inside, inside_links = link_design(design, batches, WITHIN_ITEM)
-    same = _list_kept(inside) == _list_kept(linked)
-    if request.within == "item":
-        _check_linked(inside)
-        return inside, inside_links, WITHIN_ITEM, ""
-    if same:
-        choice = (
-            "Severities and the spacing of steps come from ratings of the same person on the same "
-            "item, item locations from all ratings of a person."
-        )
-        return linked, links, WITHIN_ITEM, choice
-    choice = (
-        "Everything comes from all pairs of a person's ratings: pairs on the same item would not "
-        "link all levels. Severities are too close together where persons are better at some items "
-        "than at others."
-    )
-    return linked, links, None, choice
+    batches, within = ratings.batches(), request.within
+    linked = _check_linked(link_design(design, batches, None))
+    is_single = within == "auto" and len(design.items) == 1
+    if request.method == "conditional" or within is None or is_single:
+        return linked, None, ""
+    if within == "auto" and not _are_compared_within(linked, batches):
+        return linked, None, _ALL_PAIRS if design.terms else ""
+    inside = link_design(design, batches, WITHIN_ITEM)
+    if within == "item":
+        return _check_linked(inside), WITHIN_ITEM, ""
+    if (inside.keeps == linked.keeps).all():
+        return linked, WITHIN_ITEM, _SAME_ITEM
+    return linked, None, _ALL_PAIRS
 
 
-def _list_kept(design: FacetDesign) -> list[bytes]:
-    return [design.keeps_node.tobytes(), *(term.keeps.tobytes() for term in design.terms)]
+_SAME_ITEM = (
+    "Severities and the spacing of steps come from ratings of the same person on the same item, "
+    "item locations from all ratings of a person."
+)
+_ALL_PAIRS = (
+    "Everything comes from all pairs of a person's ratings: pairs on the same item would not "
+    "link all levels. Severities are too close together where persons are better at some items "
+    "than at others."
+)
 
 
-def _check_linked(design: FacetDesign) -> None:
+def _are_compared_within(design: FacetDesign, batches: Iterable[Ratings]) -> bool:
+    """Say whether every step and level has a rating beside another of the same person and item."""
+    seen = np.zeros(design.n_columns + 1, bool)  # the last one for ratings without such a step
+    for pairs in PairedBatches(design, batches, WITHIN_ITEM):
+        has_other = np.diff(pairs.groups.start)[pairs.groups.of_rating] > 1
+        for column in pairs.stack_columns().T:
+            seen[column[has_other]] = True
+    return bool(seen[:-1][design.keeps].all())
+
+
+def _check_linked(design: FacetDesign) -> FacetDesign:
     empty = [term.name for term in design.terms if not term.keeps.any()]
     if empty or not design.keeps_node.any():
         subject = f"the facet '{empty[0]}'" if empty else "the items"
@@ -192,28 +196,24 @@ def _check_linked(design: FacetDesign) -> None:
             "them that differ both ways, so no number can be determined. Add persons who were "
             "rated by several raters."
         )
+    return design
 
 
 # --- estimation -----------------------------------------------------------------------------
 
 
 def _solve_bounded(
-    design: FacetDesign,
-    links: tuple[LevelLinks, ...],
-    ratings: RatingSource,
-    within: str | None,
-    request: FacetRequest,
-) -> tuple[FacetDesign, tuple[LevelLinks, ...], FacetNumbers]:
+    design: FacetDesign, ratings: RatingSource, within: str | None, request: FacetRequest
+) -> tuple[FacetDesign, FacetNumbers]:
     """Estimate from pairs; leave out levels that run away where nothing checked it before."""
     while True:
         try:
-            return design, links, _solve_pairs(design, ratings, within, request)
+            return design, _solve_pairs(design, ratings, within, request)
         except RunningAway as stopped:
-            smaller, links = drop_runaways(design, links, stopped.thresholds)
-            if smaller is design:
+            smaller = drop_runaways(design, stopped.thresholds)
+            if smaller.keeps.sum() == design.keeps.sum():
                 raise
-            design = smaller
-            _check_linked(design)
+            design = _check_linked(smaller)
 
 
 def _solve_pairs(
@@ -239,7 +239,8 @@ def _solve_pairs(
         variance = draw_variances(stages, read, np.random.default_rng(0))
         se_method = "Robust standard errors from random signs of persons."
     variance = np.array(variance)
-    is_few = _find_few(design, ratings)
+    is_few = design.keeps & (count_levels(design, ratings)[1] < FEW_PERSONS)
+    is_few[: design.n_nodes] = False
     if is_few.any() and isinstance(ratings, Ratings):
         drawn = draw_model_variances(stages[0], design, ratings, within, is_few)
         variance[: design.n_columns][is_few] = drawn[is_few]
@@ -256,24 +257,12 @@ def _test_item_effect(
     inside: Stage, design: FacetDesign, ratings: RatingSource
 ) -> ItemEffectTest | None:
     """Compare severities from same-item pairs with those from all pairs, where these exist."""
-    linked, _ = link_design(design, ratings.batches(), None)
-    if _list_kept(linked) != _list_kept(design):
+    linked = link_design(design, ratings.batches(), None)
+    if (linked.keeps != design.keeps).any():
         return None
     (everything,) = _run_stages(design, ratings, None)
-    kept = [np.flatnonzero(term.keeps) + low for term, low in _list_terms(design)]
-    columns = np.concatenate([np.zeros(0, np.intp), *kept])
+    columns = design.n_nodes + np.flatnonzero(design.keeps[design.n_nodes :])
     return compare_stages(inside, everything, columns, ratings.n_persons)
-
-
-def _list_terms(design: FacetDesign) -> Iterator[tuple[FacetTerm, int]]:
-    """Give every facet with its first column."""
-    return zip(design.terms, design.first_column.tolist(), strict=False)
-
-
-def _find_few(design: FacetDesign, ratings: RatingSource) -> BoolArray:
-    """Return which levels have a number, and too few persons for a robust error."""
-    keeps = np.concatenate([np.zeros(design.n_nodes, bool), *(t.keeps for t in design.terms)])
-    return np.asarray(keeps & (count_levels(design, ratings)[1] < FEW_PERSONS))
 
 
 def _run_stages(design: FacetDesign, ratings: RatingSource, within: str | None) -> list[Stage]:
@@ -285,7 +274,7 @@ def _run_stages(design: FacetDesign, ratings: RatingSource, within: str | None) 
     spacing = design.spacing_structure()
     first = maximise_pairs(inside, spacing)
     locations = design.location_structure(first.thresholds)
-    everything = PairedBatches(design, ratings.batches(), None, design.n_nodes)
+    everything = PairedBatches(design, ratings.batches(), None)
     second = maximise_pairs(everything, locations)
     return [Stage(inside, spacing, first), Stage(everything, locations, second)]
 
@@ -308,7 +297,7 @@ def _measure_bias(
     total = np.zeros_like(thresholds)
     for _ in range(refits):
         drawn = redraw_ratings(design, ratings, thresholds, rng)
-        linked, _ = link_design(design, drawn.batches(), within)
+        linked = link_design(design, drawn.batches(), within)
         refitted = read.columns(_run_stages(linked, drawn, within)[-1].solution.thresholds)
         total += _compare_refit(linked, refitted, thresholds)
     return np.asarray(total / refits)
@@ -322,8 +311,8 @@ def _compare_refit(design: FacetDesign, refitted: FloatArray, thresholds: FloatA
     bias = np.zeros_like(thresholds)
     nodes = np.flatnonzero(design.keeps_node)
     bias[nodes] = refitted[nodes] - thresholds[nodes]
-    for term, low in _list_terms(design):
-        rows = low + np.flatnonzero(term.keeps)
+    for term, columns in design.list_terms():
+        rows = columns.start + np.flatnonzero(term.keeps)
         measure = thresholds[rows] - thresholds[rows].mean()
         slope = measure @ refitted[rows] / max(float(measure @ measure), 1e-12)
         bias[rows] = (slope - 1) * thresholds[rows]
@@ -335,22 +324,27 @@ def _solve_conditional(design: FacetDesign, ratings: RatingSource) -> FacetNumbe
         raise BadUsage(
             "method='conditional' needs all ratings in memory; leave out method= for data on disk"
         )
-    found = maximise_given_totals(design, ratings)
+    structure, solution = design.whole_structure(), maximise_given_totals(design, ratings)
+    gauges = structure.gauges.toarray()
+    inverse = solution.equations.solve(np.eye(structure.basis.shape[1]))
+    null = inverse @ gauges.T  # along what the constraints hold at zero
+    inverse = inverse - null @ linalg.pinv(gauges @ null) @ null.T
     read = Centring(design)
-    covariance = read(read(found.covariance).T)
-    solution = Solution("newton", found.steps, found.gradient)
-    se_method = "Standard errors from the information of the conditional likelihood."
-    numbers = read.columns(found.thresholds), np.asarray(covariance.diagonal())
-    known = np.ones(design.n_columns, bool)
-    return FacetNumbers(*numbers, np.asarray(covariance), solution, se_method, known)
+    covariance = np.asarray(read(read(structure.basis @ inverse @ structure.basis.T).T))
+    return FacetNumbers(
+        read.columns(solution.thresholds),
+        covariance.diagonal(),
+        covariance,
+        Solution("newton", solution.steps, solution.gradient),
+        "Standard errors from the information of the conditional likelihood.",
+        np.ones(design.n_columns, bool),
+    )
 
 
 # --- results --------------------------------------------------------------------------------
 
 
-def _assemble(
-    design: FacetDesign, links: Sequence[LevelLinks], ratings: RatingSource, numbers: FacetNumbers
-) -> Estimate:
+def _assemble(design: FacetDesign, ratings: RatingSource, numbers: FacetNumbers) -> Estimate:
     n_nodes, n_items = design.n_nodes, len(design.items)
     nodes = np.where(design.keeps_node, numbers.thresholds[:n_nodes], np.nan)
     node_se = np.where(design.keeps_node, np.sqrt(numbers.variance[:n_nodes]), np.nan)
@@ -362,7 +356,11 @@ def _assemble(
     location = np.array([row[: len(own)].mean() for row, own in zip(value, status, strict=True)])
     location_se = np.sqrt(numbers.variance[design.n_columns :])
     location_se[np.isnan(location)] = np.nan
-    covariance, step_covariance = _split_covariance(design, numbers, np.isfinite(location))
+    covariance = step_covariance = None
+    if numbers.covariance is not None:
+        rows, steps = design.n_columns + np.flatnonzero(np.isfinite(location)), design.keeps_node
+        covariance = numbers.covariance[np.ix_(rows, rows)]
+        step_covariance = numbers.covariance[:n_nodes, :n_nodes][np.ix_(steps, steps)]
     model = "rating-scale" if design.description.has_steps else "partial-credit"
     kept_counts = np.zeros((n_items, max(design.steps) + 1), np.int64)
     for row, own, categories in zip(kept_counts, counts, design.kept, strict=True):
@@ -385,29 +383,17 @@ def _assemble(
         model="rasch" if max(design.steps) == 1 else model,
         se_method=numbers.se_method,
         ladder=ladder,
-        facets=_list_facets(design, links, ratings, numbers),
+        facets=_list_facets(design, ratings, numbers),
         item_effect=numbers.item_effect,
     )
 
 
-def _split_covariance(
-    design: FacetDesign, numbers: FacetNumbers, has_location: Any
-) -> tuple[FloatArray | None, FloatArray | None]:
-    """Return the covariance of the locations, and that of the steps that have a number."""
-    if numbers.covariance is None:
-        return None, None
-    rows = design.n_columns + np.flatnonzero(has_location)
-    nodes = np.flatnonzero(design.keeps_node)
-    return numbers.covariance[np.ix_(rows, rows)], numbers.covariance[np.ix_(nodes, nodes)]
-
-
 def _list_facets(
-    design: FacetDesign, links: Sequence[LevelLinks], ratings: RatingSource, numbers: FacetNumbers
+    design: FacetDesign, ratings: RatingSource, numbers: FacetNumbers
 ) -> dict[str, FacetLevels]:
     tables = {}
     n_ratings, n_persons = count_levels(design, ratings)
-    for term, link, low in zip(design.terms, links, design.first_column, strict=False):
-        columns = slice(int(low), int(low) + len(term.levels))
+    for term, columns in design.list_terms():
         persons = n_persons[columns]
         # A sum of squares over few persons is too small: n / (n - 1) and Student's t.
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -420,8 +406,8 @@ def _list_facets(
             levels=term.levels,
             measure=np.where(keeps, numbers.thresholds[columns], np.nan),
             se=np.where(keeps, se, np.nan),
-            status=link.status,
-            subset=link.subset,
+            status=term.status,
+            subset=term.subset,
             ratings=n_ratings[columns],
             persons=persons,
             degrees=np.where(exact, 0, np.maximum(persons - 1, 0)),
@@ -491,96 +477,48 @@ _REASONS = {
 
 #: Additions per step: about five minutes.
 MOST_WORK = 2e11
-STEPS = 100
-LONGEST_STEP = 2.0
 
 
-@dataclass(frozen=True, eq=False)
-class ConditionalSolution:
-    """The maximum of the conditional likelihood."""
-
-    thresholds: FloatArray
-    covariance: FloatArray
-    likelihood: float
-    gradient: float
-    steps: int
-
-
-def maximise_given_totals(design: FacetDesign, ratings: Ratings) -> ConditionalSolution:
+def maximise_given_totals(design: FacetDesign, ratings: Ratings) -> PairSolution:
     """Find the maximum of the conditional likelihood."""
     structure = design.whole_structure()
-    chosen = _keep_ratings(design, ratings)
-    _check_work(chosen, design, structure.basis.shape[1])
-    data = _Persons(design, chosen)
-    basis = np.ascontiguousarray(structure.basis.toarray())
-    gauges = structure.gauges.toarray()
-    parameters = np.zeros(basis.shape[1])
-    likelihood, gradient, information = data.derive(basis, basis @ parameters)
-    for number in range(STEPS):
-        full = information + gauges.T @ gauges * max(information.diagonal().mean(), 1e-9)
-        step = linalg.solve(full, gradient, assume_a="pos")
-        length = float(np.abs(step).max(initial=0.0))
-        if length < 1e-10:
-            covariance = basis @ _invert(full, gauges) @ basis.T
-            size = float(np.abs(gradient).max(initial=0.0))
-            thresholds = basis @ parameters
-            return ConditionalSolution(thresholds, covariance, likelihood, size, number)
-        step *= min(1.0, LONGEST_STEP / length)
-        value, slope, curve = data.derive(basis, basis @ (parameters + step))
-        while value < likelihood - 1e-9 * abs(likelihood) and np.abs(step).max() > 1e-12:
-            step = step / 2
-            value, slope, curve = data.derive(basis, basis @ (parameters + step))
-        parameters = parameters + step
-        likelihood, gradient, information = value, slope, curve
-    raise NotConverged(
-        f"the conditional likelihood still rose after {STEPS} steps: the ratings do not determine "
-        "a finite value of some parameter. Leave out raters or steps with very few ratings."
-    )
+    # Ratings of levels and items without a number do not count.
+    is_whole = np.logical_and.reduceat(design.keeps_node, design.first_node[:-1])
+    chosen = is_whole[ratings.item] & design.keeps[design.find_levels(ratings)].all(axis=1)
+    data = TotalsGiven(design, ratings.select(np.flatnonzero(chosen)))
+    if data.work > MOST_WORK or structure.basis.shape[1] > DENSE_PARAMETERS:
+        raise BadUsage(
+            f"method='conditional' would need {data.work:.1g} additions per step for "
+            f"{ratings.n_persons:,} persons and {design.n_columns:,} steps and levels (the limit "
+            f"is {MOST_WORK:.0e}). Leave out method=: pairwise estimation takes any size, at 10 to "
+            "15% more variance."
+        )
+    return maximise_pairs([data], structure)
 
 
-def _invert(full: FloatArray, gauges: FloatArray) -> FloatArray:
-    """Return the inverse without its part along what the constraints hold at zero."""
-    inverse = linalg.inv(full)
-    null = inverse @ gauges.T
-    return np.asarray(inverse - null @ linalg.pinv(gauges @ null) @ null.T)
-
-
-class _Persons:
-    """Ratings in the form that the compiled loops want."""
+class TotalsGiven:
+    """Ratings given each person's total, with the sums that :class:`RatingPairs` has of pairs."""
 
     def __init__(self, design: FacetDesign, ratings: Ratings) -> None:
         first = design.first_node[ratings.item].astype(np.int32)
         most = np.asarray(design.steps, np.int32)[ratings.item]
         self._columns = first, design.find_levels(ratings), most, design.recode(ratings)
         self._start = np.append(np.flatnonzero(np.diff(ratings.person, prepend=-1)), len(first))
+        self._thresholds = np.zeros(0)
+        per_person = float((np.diff(self._start) ** 2.0).sum())
+        self.work = per_person * max(design.steps) ** 2 * design.n_columns**2
 
-    def derive(
-        self, basis: FloatArray, thresholds: FloatArray
-    ) -> tuple[float, FloatArray, FloatArray]:
-        """Return log-likelihood, gradient and information."""
-        size = basis.shape[1]
-        derivatives = np.zeros(size), np.zeros((size, size))
+    def score(self, thresholds: FloatArray) -> tuple[float, FloatArray]:
+        """Return the log-likelihood and its gradient."""
+        size = len(thresholds)
+        self._thresholds, self._derivatives = thresholds, (np.zeros(size), np.zeros((size, size)))
         likelihood = kernels.condition_persons(
-            self._start, self._columns, basis, thresholds, derivatives
+            self._start, self._columns, np.eye(size), thresholds, self._derivatives
         )
-        return float(likelihood), *derivatives
+        return float(likelihood), self._derivatives[0]
 
-
-def _keep_ratings(design: FacetDesign, ratings: Ratings) -> Ratings:
-    """Leave out ratings of levels and items without a number."""
-    keeps = np.concatenate([design.keeps_node, *(term.keeps for term in design.terms)])
-    whole = np.logical_and.reduceat(design.keeps_node, design.first_node[:-1])
-    chosen = whole[ratings.item] & keeps[design.find_levels(ratings)].all(axis=1)
-    return ratings.select(np.flatnonzero(chosen))
-
-
-def _check_work(ratings: Ratings, design: FacetDesign, size: int) -> None:
-    per_person = np.bincount(ratings.person)
-    widest = max(design.steps)
-    work = float((per_person**2.0).sum()) * widest**2 * size**2
-    if work > MOST_WORK:
-        raise BadUsage(
-            f"method='conditional' would need {work:.1g} additions per step for "
-            f"{len(per_person):,} persons and {size:,} parameters (the limit is {MOST_WORK:.0e}). "
-            "Leave out method=: pairwise estimation takes any size, at 10 to 15% more variance."
-        )
+    def second_derivatives(self, thresholds: FloatArray, size: int) -> FloatArray:
+        """Return minus the second derivatives between the first ``size`` columns."""
+        if self._thresholds is not thresholds:
+            self.score(thresholds)
+        return self._derivatives[1][:size, :size]

@@ -20,20 +20,30 @@ from discreet.jit import compiled_loop
 
 
 @compiled_loop
-def sum_scores(start, weight, columns, odds, groups, n_columns) -> Any:
-    """Return log-likelihood and gradient over a range of groups."""
+def find_largest(start, groups) -> Any:
+    """Return how many ratings the largest of a range of groups has."""
+    largest = 1
+    for g in range(groups[0], groups[1]):
+        largest = max(largest, start[g + 1] - start[g])
+    return largest
+
+
+@compiled_loop
+def sum_scores(start, weight, columns, odds, groups, n_columns, scores) -> Any:
+    """Return log-likelihood and gradient over a range of groups.
+
+    The score of each rating is written to ``scores`` unless that is empty: ``[rating, 0]`` of its
+    passed step, ``[rating, 1]`` of its failed one.
+    """
     passed, failed, levels = columns
     odds_passed, odds_failed = odds
     gradient = np.zeros(n_columns)
     likelihood = 0.0
-    largest = 1
-    for g in range(groups[0], groups[1]):
-        largest = max(largest, start[g + 1] - start[g])
-    failing = np.zeros(largest)
+    rates = np.zeros((find_largest(start, groups), 2))
     for g in range(groups[0], groups[1]):
         low, high = start[g], start[g + 1]
         total, product = 0.0, 1.0
-        failing[: high - low] = 0.0
+        rates[: high - low] = 0.0
         for a in range(low, high):
             if passed[a] < 0:
                 continue
@@ -43,41 +53,24 @@ def sum_scores(start, weight, columns, odds, groups, n_columns) -> Any:
                     continue
                 q = odds_passed[a] / (odds_passed[a] + odds_failed[b])
                 passing += q
-                failing[b - low] += q
+                rates[b - low, 1] += q
                 product *= 1.0 - q
                 if product < 1e-200:
                     total += np.log(product + 1e-320)
                     product = 1.0
-            gradient[passed[a]] -= weight[g] * passing
-            for t in range(levels.shape[1]):
-                gradient[levels[a, t]] -= weight[g] * passing
-        for b in range(low, high):
-            if failed[b] >= 0:
-                gradient[failed[b]] += weight[g] * failing[b - low]
-                for t in range(levels.shape[1]):
-                    gradient[levels[b, t]] += weight[g] * failing[b - low]
+            rates[a - low, 0] = -passing
+        for a in range(low, high):
+            for side in range(2):
+                node = passed[a] if side == 0 else failed[a]
+                rate = weight[g] * rates[a - low, side]
+                if len(scores):
+                    scores[a, side] = rate
+                if node >= 0:
+                    gradient[node] += rate
+                    for t in range(levels.shape[1]):
+                        gradient[levels[a, t]] += rate
         likelihood += weight[g] * (total + np.log(product))
     return likelihood, gradient
-
-
-@compiled_loop
-def rate_ratings(start, weight, columns, odds, groups, out) -> None:
-    """Write the score of each rating: out[rating, 0] of its passed step, [rating, 1] failed."""
-    passed, failed, _ = columns
-    odds_passed, odds_failed = odds
-    for g in range(groups[0], groups[1]):
-        for a in range(start[g], start[g + 1]):
-            out[a, 0] = 0.0
-            out[a, 1] = 0.0
-        for a in range(start[g], start[g + 1]):
-            if passed[a] < 0:
-                continue
-            for b in range(start[g], start[g + 1]):
-                if failed[b] < 0 or a == b:
-                    continue
-                q = weight[g] * odds_passed[a] / (odds_passed[a] + odds_failed[b])
-                out[a, 0] -= q
-                out[b, 1] += q
 
 
 @compiled_loop
@@ -93,168 +86,149 @@ def spread_scores(table, scores, person, factors, out) -> None:
 
 
 @compiled_loop
-def index_columns(table, n_columns) -> Any:
-    """Return, for every column, the ratings that have it: starts and ratings."""
-    start = np.zeros(n_columns + 1, np.int64)
-    for o in range(table.shape[0]):
-        for c in range(table.shape[1]):
-            if table[o, c] >= 0:
-                start[table[o, c] + 1] += 1
-    start = np.cumsum(start)
-    fill = start[:-1].copy()
-    ratings = np.empty(start[-1], np.int32)
-    for o in range(table.shape[0]):
-        for c in range(table.shape[1]):
-            if table[o, c] >= 0:
-                ratings[fill[table[o, c]]] = o
-                fill[table[o, c]] += 1
-    return start, ratings
+def find_curvature(weight, passed, failed) -> Any:
+    """Return w q (1 - q) of a pair with these odds."""
+    both = passed + failed
+    return weight * (passed / both) * (failed / both)
 
 
 @compiled_loop
-def find_row(row, start, group, table, index, marks, touched) -> int:
-    """List in ``touched`` the columns that a column meets in some pair; return how many.
+def multiply_pairs(start, weight, columns, odds, groups, vectors, out) -> None:
+    """Add the second derivatives over a range of groups, times vectors ``[column, vector]``.
 
-    ``marks`` holds zeros, and holds them again afterwards.
-    """
-    index_start, index_ratings = index
-    n, before = 0, -1
-    for e in range(index_start[row], index_start[row + 1]):
-        o = index_ratings[e]
-        if group[o] == before:
-            continue
-        before = group[o]
-        for b in range(start[before], start[before + 1]):
-            for k in range(table.shape[1]):
-                c = table[b, k]
-                if c >= 0 and not marks[c]:
-                    marks[c] = 1
-                    touched[n] = c
-                    n += 1
-    for k in range(n):
-        marks[touched[k]] = 0
-    return n
-
-
-@compiled_loop
-def count_entries(rows, start, group, table, index, n_columns, counts) -> None:
-    """Count the entries of a range of rows of the matrix of second derivatives."""
-    marks = np.zeros(n_columns, np.uint8)
-    touched = np.empty(n_columns, np.int32)
-    for row in range(rows[0], rows[1]):
-        counts[row] = find_row(row, start, group, table, index, marks, touched)
-
-
-@compiled_loop
-def list_entries(rows, start, group, table, index, n_columns, pointers, entries) -> None:
-    """Write the columns of a range of rows, in order."""
-    marks = np.zeros(n_columns, np.uint8)
-    touched = np.empty(n_columns, np.int32)
-    for row in range(rows[0], rows[1]):
-        n = find_row(row, start, group, table, index, marks, touched)
-        entries[pointers[row] : pointers[row + 1]] = np.sort(touched[:n])
-
-
-@compiled_loop
-def sum_entries(rows, start, weight, group, columns, odds, index, n_nodes, pattern, values) -> None:
-    """Write the second derivatives of a range of rows.
-
-    A pair adds w q (1 - q) (z_b - z_a)(z_b - z_a)'. The row of a column is summed from both sides:
-    a rating as a adds its own coefficient, -1, times (z_b - z_a), a rating as b adds +1 times it.
+    A pair adds w q (1 - q) (z_b - z_a)(z_b - z_a)'. It needs its ratings' sums of the vectors only.
     """
     passed, failed, levels = columns
-    index_start, index_ratings = index
-    pointers, entries = pattern
-    total = np.zeros(len(pointers) - 1)
-    n_terms = levels.shape[1]
-    for row in range(rows[0], rows[1]):
-        is_node = row < n_nodes
-        for e in range(index_start[row], index_start[row + 1]):
-            o = index_ratings[e]
-            g = group[o]
-            term = -1
-            if not is_node:
-                for t in range(n_terms):
-                    if levels[o, t] == row:
-                        term = t
+    odds_passed, odds_failed = odds
+    n_vectors, n_terms = vectors.shape[1], levels.shape[1]
+    largest = find_largest(start, groups)
+    # Of passed steps, then of failed ones. Loops instead of slices, which would count references.
+    sums, moves = np.zeros((2, largest, n_vectors)), np.zeros((2, largest, n_vectors))
+    for g in range(groups[0], groups[1]):
+        low, high = start[g], start[g + 1]
+        for a in range(low, high):
             for side in range(2):
-                mine, theirs = (passed, failed) if side == 0 else (failed, passed)
-                my_odds, their_odds = odds if side == 0 else (odds[1], odds[0])
-                if mine[o] < 0 or (is_node and mine[o] != row):
+                node = passed[a] if side == 0 else failed[a]
+                if node < 0:
                     continue
-                mass = 0.0
-                for b in range(start[g], start[g + 1]):
-                    if b == o or theirs[b] < 0 or (term >= 0 and levels[b, term] == row):
-                        continue
-                    q = my_odds[o] / (my_odds[o] + their_odds[b])
-                    h = weight[g] * q * (1.0 - q)
-                    mass += h
-                    total[theirs[b]] -= h
-                    for t in range(n_terms):
-                        total[levels[b, t]] -= h
-                total[mine[o]] += mass
+                for v in range(n_vectors):
+                    sums[side, a - low, v] = vectors[node, v]
+                    moves[side, a - low, v] = 0.0
                 for t in range(n_terms):
-                    total[levels[o, t]] += mass
-        for k in range(pointers[row], pointers[row + 1]):
-            values[k] = total[entries[k]]
-            total[entries[k]] = 0.0
+                    for v in range(n_vectors):
+                        sums[side, a - low, v] += vectors[levels[a, t], v]
+        for a in range(low, high):
+            if passed[a] < 0:
+                continue
+            for b in range(low, high):
+                if failed[b] < 0 or a == b:
+                    continue
+                h = find_curvature(weight[g], odds_passed[a], odds_failed[b])
+                for v in range(n_vectors):
+                    move = h * (sums[1, b - low, v] - sums[0, a - low, v])
+                    moves[1, b - low, v] += move
+                    moves[0, a - low, v] -= move
+        for a in range(low, high):
+            for side in range(2):
+                node = passed[a] if side == 0 else failed[a]
+                if node < 0:
+                    continue
+                for v in range(n_vectors):
+                    out[node, v] += moves[side, a - low, v]
+                for t in range(n_terms):
+                    for v in range(n_vectors):
+                        out[levels[a, t], v] += moves[side, a - low, v]
 
 
 @compiled_loop
-def list_links(row, start, group, codes, index, reach, marks, touched) -> int:
-    """List in ``touched`` the codes that a code beats: it passed a step where they failed one.
+def sum_matrix(start, weight, columns, odds, groups, size) -> Any:
+    """Return the second derivatives between the first ``size`` columns, over a range of groups."""
+    passed, failed, levels = columns
+    odds_passed, odds_failed = odds
+    n_terms = levels.shape[1]
+    out = np.zeros((size, size))
+    mass = np.zeros((find_largest(start, groups), 2))
+    for g in range(groups[0], groups[1]):
+        low, high = start[g], start[g + 1]
+        mass[: high - low] = 0.0
+        for a in range(low, high):
+            if passed[a] < 0:
+                continue
+            for b in range(low, high):
+                if failed[b] < 0 or a == b:
+                    continue
+                h = find_curvature(weight[g], odds_passed[a], odds_failed[b])
+                mass[a - low, 0] += h
+                mass[b - low, 1] += h
+                for i in range(n_terms + 1):
+                    row = passed[a] if i == 0 else levels[a, i - 1]
+                    for j in range(n_terms + 1):
+                        column = failed[b] if j == 0 else levels[b, j - 1]
+                        if row < size and column < size:
+                            out[row, column] -= h
+        for a in range(low, high):
+            for side in range(2):
+                node, half = passed[a] if side == 0 else failed[a], mass[a - low, side] / 2
+                if node < 0:
+                    continue
+                for i in range(n_terms + 1):
+                    row = node if i == 0 else levels[a, i - 1]
+                    for j in range(n_terms + 1):
+                        column = node if j == 0 else levels[a, j - 1]
+                        if row < size and column < size:
+                            out[row, column] += half
+    return out + out.T
 
-    Only ratings at most ``reach`` apart are looked at.
+
+@compiled_loop
+def sum_diagonal(start, weight, columns, odds, groups, n_columns) -> Any:
+    """Return the diagonal of the second derivatives over a range of groups."""
+    passed, failed, levels = columns
+    odds_passed, odds_failed = odds
+    out = np.zeros(n_columns)
+    for g in range(groups[0], groups[1]):
+        for a in range(start[g], start[g + 1]):
+            if passed[a] < 0:
+                continue
+            for b in range(start[g], start[g + 1]):
+                if failed[b] < 0 or a == b:
+                    continue
+                h = find_curvature(weight[g], odds_passed[a], odds_failed[b])
+                if passed[a] != failed[b]:
+                    out[passed[a]] += h
+                    out[failed[b]] += h
+                for t in range(levels.shape[1]):
+                    if levels[a, t] != levels[b, t]:
+                        out[levels[a, t]] += h
+                        out[levels[b, t]] += h
+    return out
+
+
+@compiled_loop
+def list_links(start, codes, labels, most, links) -> int:
+    """Write links between codes of different labels: who passed a step where whom failed one.
+
+    At least the first ``most`` from and to each code. Returns how many there are, even where
+    ``links`` has no room for all.
     """
-    code_passed, code_failed = codes
-    index_start, index_ratings = index
+    passed, failed = codes
+    leaving, arriving = np.zeros(len(labels), np.int32), np.zeros(len(labels), np.int32)
     n = 0
-    for e in range(index_start[row], index_start[row + 1]):
-        o = index_ratings[e]
-        if code_passed[o] != row:
-            continue
-        low, high = max(start[group[o]], o - reach), min(start[group[o] + 1], o + reach + 1)
-        for b in range(low, high):
-            c = code_failed[b]
-            if b != o and c >= 0 and c != row and not marks[c]:
-                marks[c] = 1
-                touched[n] = c
-                n += 1
-    for k in range(n):
-        marks[touched[k]] = 0
+    for g in range(len(start) - 1):
+        for a in range(start[g], start[g + 1]):
+            if passed[a] < 0:
+                continue
+            for b in range(start[g], start[g + 1]):
+                u, v = passed[a], failed[b]
+                if a == b or v < 0 or labels[u] == labels[v]:
+                    continue
+                if leaving[u] < most or arriving[v] < most:
+                    leaving[u] += 1
+                    arriving[v] += 1
+                    if n < links.shape[1]:
+                        links[0, n], links[1, n] = u, v
+                    n += 1
     return n
-
-
-@compiled_loop
-def find_links(start, group, codes, index, reach, size) -> Any:
-    """Return the links between codes as the pointers and entries of a sparse matrix."""
-    marks = np.zeros(size, np.uint8)
-    touched = np.empty(size, np.int32)
-    pointers = np.zeros(size + 1, np.int64)
-    for row in range(size):
-        pointers[row + 1] = list_links(row, start, group, codes, index, reach, marks, touched)
-    pointers = np.cumsum(pointers)
-    entries = np.empty(pointers[-1], np.int32)
-    for row in range(size):
-        n = list_links(row, start, group, codes, index, reach, marks, touched)
-        entries[pointers[row] : pointers[row + 1]] = touched[:n]
-    return pointers, entries
-
-
-@compiled_loop
-def multiply_rows(rows, pattern, values, vectors, out) -> None:
-    """Multiply a range of rows of a sparse matrix with several vectors."""
-    pointers, entries = pattern
-    n_vectors = vectors.shape[1]
-    total = np.empty(n_vectors)
-    for row in range(rows[0], rows[1]):
-        total[:] = 0.0
-        for k in range(pointers[row], pointers[row + 1]):
-            vector = vectors[entries[k]]
-            value = values[k]
-            for v in range(n_vectors):
-                total[v] += value * vector[v]
-        out[row] = total
 
 
 @compiled_loop

@@ -11,10 +11,10 @@ item x rater x step: second derivatives are summed row by row of the parameters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,12 @@ import scipy.sparse as sparse
 from discreet.errors import LOG, NotConverged
 from discreet.jit import map_tasks, thread_count
 from discreet.models.facets import kernels
-from discreet.types import BoolArray, FloatArray, IndexArray, Int32Array, Int64Array
+from discreet.types import BoolArray, FloatArray, Int32Array, Int64Array
 
 #: Thresholds beyond it would overflow; a fit never needs them.
 LARGEST_LOGIT = 250.0
+#: Vectors that one thread multiplies at a time; their sums stay in its cache.
+VECTORS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,10 +74,8 @@ class RatingPairs:
         Which ratings are compared.
     person
         Of each rating, counted from 0 within the batch.
-    n_nodes, n_columns
-        Columns of steps come first; all columns.
-    n_rows
-        Rows of the second derivatives that are wanted, the first ones; others stay empty.
+    n_columns
+        All columns; those of steps come first.
     """
 
     passed: Int32Array
@@ -83,9 +83,7 @@ class RatingPairs:
     levels: Int32Array
     groups: PairGroups
     person: Int32Array
-    n_nodes: int
     n_columns: int
-    n_rows: int
 
     @property
     def columns(self) -> tuple[Int32Array, Int32Array, Int32Array]:
@@ -98,23 +96,6 @@ class RatingPairs:
         levels = np.where(has_step[:, None], self.levels, np.int32(-1))
         return np.column_stack([self.passed, self.failed, levels])
 
-    @cached_property
-    def index(self) -> Any:
-        """The ratings of each column."""
-        return kernels.index_columns(self.stack_columns(), self.n_columns)
-
-    @cached_property
-    def pattern(self) -> tuple[Int64Array, Int32Array]:
-        """Which columns meet in pairs, as the pointers and entries of a sparse matrix."""
-        counts = np.zeros(self.n_columns, np.int64)
-        groups, table = self.groups, self.stack_columns()
-        facts = groups.start, groups.of_rating, table, self.index, self.n_columns
-        self._each_row(lambda rows: kernels.count_entries(rows, *facts, counts))
-        pointers = np.concatenate([[0], np.cumsum(counts)])
-        entries = np.empty(pointers[-1], np.int32)
-        self._each_row(lambda rows: kernels.list_entries(rows, *facts, pointers, entries))
-        return pointers, entries
-
     def find_odds(self, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return exp(threshold) of the passed and of the failed step of every rating."""
         severity = thresholds[self.levels].sum(axis=1)
@@ -126,31 +107,52 @@ class RatingPairs:
 
     def score(self, thresholds: FloatArray) -> tuple[float, FloatArray]:
         """Return the weighted log-likelihood of all pairs and its gradient."""
-        odds = self.find_odds(thresholds)
-        facts = self.groups.start, self.groups.weight, self.columns, odds
-        parts = self._each_group(lambda groups: kernels.sum_scores(*facts, groups, self.n_columns))
-        return sum(part[0] for part in parts), np.sum([part[1] for part in parts], axis=0)
-
-    def second_derivatives(self, thresholds: FloatArray) -> sparse.csr_array:
-        """Return minus the second derivatives: a Laplacian between columns."""
-        odds = self.find_odds(thresholds)
-        pointers, entries = self.pattern
-        values = np.empty(len(entries))
-        groups = self.groups
-        facts = groups.start, groups.weight, groups.of_rating, self.columns, odds, self.index
-        self._each_row(
-            lambda rows: kernels.sum_entries(rows, *facts, self.n_nodes, self.pattern, values)
-        )
-        shape = (self.n_columns, self.n_columns)
-        return sparse.csr_array((values, entries, pointers), shape=shape, copy=False)
+        return self._sum_scores(thresholds, np.empty((0, 2)))
 
     def score_ratings(self, thresholds: FloatArray) -> FloatArray:
         """Return each rating's part of the gradient, ``[rating, passed or failed]``."""
-        odds = self.find_odds(thresholds)
-        out = np.empty((len(self.passed), 2))
-        facts = self.groups.start, self.groups.weight, self.columns, odds
-        self._each_group(lambda groups: kernels.rate_ratings(*facts, groups, out))
-        return out
+        scores = np.empty((len(self.passed), 2))
+        self._sum_scores(thresholds, scores)
+        return scores
+
+    def _sum_scores(self, thresholds: FloatArray, scores: FloatArray) -> tuple[float, FloatArray]:
+        facts = self._list_facts(thresholds)
+        parts = self._each_group(
+            lambda groups: kernels.sum_scores(*facts, groups, self.n_columns, scores)
+        )
+        return sum(part[0] for part in parts), np.sum([part[1] for part in parts], axis=0)
+
+    def multiply(self, thresholds: FloatArray, vectors: FloatArray) -> FloatArray:
+        """Return minus the second derivatives times vectors ``[column, vector]``."""
+        facts, size = self._list_facts(thresholds), VECTORS_AT_ONCE
+        slabs = range(0, vectors.shape[1], size)
+        # Threads share the groups of one slab of vectors, or the slabs.
+        ranges = self._cut_groups() if len(slabs) == 1 else [(0, len(self.groups.weight))]
+
+        def multiply_some(task: tuple[int, tuple[int, int]]) -> FloatArray:
+            some = np.ascontiguousarray(vectors[:, task[0] : task[0] + size])
+            out = np.zeros_like(some)
+            kernels.multiply_pairs(*facts, task[1], some, out)
+            return out
+
+        parts = list(map_tasks(multiply_some, product(slabs, ranges)))
+        return np.hstack(parts) if len(ranges) == 1 else np.asarray(sum(parts))
+
+    def second_derivatives(self, thresholds: FloatArray, size: int) -> FloatArray:
+        """Return minus the second derivatives between the first ``size`` columns."""
+        facts = self._list_facts(thresholds)
+        return np.asarray(
+            sum(self._each_group(lambda groups: kernels.sum_matrix(*facts, groups, size)))
+        )
+
+    def diagonal(self, thresholds: FloatArray) -> FloatArray:
+        """Return the diagonal of minus the second derivatives."""
+        facts, n = self._list_facts(thresholds), self.n_columns
+        parts = self._each_group(lambda groups: kernels.sum_diagonal(*facts, groups, n))
+        return np.asarray(sum(parts))
+
+    def _list_facts(self, thresholds: FloatArray) -> Any:
+        return self.groups.start, self.groups.weight, self.columns, self.find_odds(thresholds)
 
     def sum_persons(self, scores: FloatArray, factors: FloatArray) -> FloatArray:
         """Return the persons' scores times their factors ``[person, draw]``, by column."""
@@ -165,43 +167,38 @@ class RatingPairs:
 
         return np.hstack(list(map_tasks(sum_draws, pairwise(cuts.tolist()))))
 
-    def person_scores(self, scores: FloatArray) -> sparse.csr_array:
-        """Return each person's gradient, ``[person, column]``."""
-        n_terms = self.levels.shape[1]
-        both = scores.sum(axis=1)
-        values = np.column_stack([scores, np.repeat(both[:, None], n_terms, axis=1)]).ravel()
-        columns = self.stack_columns().ravel()
-        rows = np.repeat(self.person, 2 + n_terms)
-        seen = (columns >= 0) & (values != 0)
-        shape = (int(self.person[-1]) + 1, self.n_columns)
-        return sparse.coo_array((values[seen], (rows[seen], columns[seen])), shape=shape).tocsr()
+    def person_scores(self, scores: FloatArray, rows: slice = slice(None)) -> sparse.csr_array:
+        """Return the gradient of each person of some ratings, ``[person, column]``."""
+        table, n_terms = self.stack_columns()[rows], self.levels.shape[1]
+        both = np.repeat(scores[rows].sum(axis=1)[:, None], n_terms, axis=1)
+        values = np.column_stack([scores[rows], both])
+        person = self.person[rows] - self.person[rows][0]
+        seen = (table >= 0) & (values != 0)
+        cells = np.repeat(person, seen.sum(axis=1)), table[seen]
+        shape = (int(person[-1]) + 1, self.n_columns)
+        return sparse.csr_array((values[seen], cells), shape=shape)
 
-    def find_links(
-        self, codes: Sequence[Int32Array], size: int, reach: int | None = None
-    ) -> sparse.csr_array:
-        """Return which codes beat which: ``codes`` are those of passed and of failed steps.
+    def find_links(self, codes: tuple[Int32Array, ...], labels: Any, most: int) -> Any:
+        """Return which codes of different labels beat which, the first ``most`` of each or more.
 
-        ``reach`` looks at ratings at most so far apart only.
+        ``codes`` are those of passed and of failed steps.
         """
-        index = kernels.index_columns(np.column_stack(codes), size)
-        facts = self.groups.start, self.groups.of_rating, tuple(codes), index
-        farthest = len(self.passed) if reach is None else reach
-        pointers, entries = kernels.find_links(*facts, farthest, size)
-        ones = np.ones(len(entries), np.int8)
-        return sparse.csr_array((ones, entries, pointers), shape=(size, size))
+        size = len(labels)
+        n, links = 2 * size, np.empty((2, 0), np.int32)
+        while labels.any() and n > links.shape[1]:
+            links = np.empty((2, n), np.int32)
+            n = kernels.list_links(self.groups.start, codes, labels, most, links)
+        chosen = tuple(links[:, :n])
+        return sparse.csr_array((np.ones(len(chosen[0]), bool), chosen), shape=(size, size))
+
+    def _cut_groups(self) -> list[tuple[int, int]]:
+        """Return ranges of groups with about as many ratings, one for each thread."""
+        starts = self.groups.start
+        aims = np.linspace(0, starts[-1], thread_count() + 1)
+        return list(pairwise(np.unique(np.searchsorted(starts, aims)).tolist()))
 
     def _each_group(self, task: Any) -> list[Any]:
-        starts = self.groups.start
-        aims = np.linspace(0, starts[-1], 4 * thread_count() + 1)
-        cuts = np.unique(np.searchsorted(starts, aims))
-        return list(map_tasks(task, pairwise(cuts.tolist())))
-
-    def _each_row(self, task: Any) -> None:
-        starts = self.index[0]
-        aims = np.linspace(0, starts[self.n_rows], 16 * thread_count() + 1)
-        cuts = np.unique(np.minimum([0, *np.searchsorted(starts, aims)], self.n_rows))
-        cuts = np.unique([*cuts, self.n_rows])
-        list(map_tasks(task, pairwise(cuts.tolist())))
+        return list(map_tasks(task, self._cut_groups()))
 
 
 # Solve the estimating equations of pairs: Newton steps with a sparse or a dense matrix.
@@ -210,10 +207,10 @@ class RatingPairs:
 # where the gradient is zero, and the solver of the last matrix for standard errors.
 
 
-#: Up to here the matrix is factorised: a second at most.
-DENSE_PARAMETERS = 1500
-#: Columns of the block that preconditions conjugate gradients: items, where they are so few.
-BLOCK_PARAMETERS = 2000
+#: Parameters, and columns, up to which the matrix is factorised: a second at most.
+DENSE_PARAMETERS, DENSE_COLUMNS = 1500, 3000
+#: Columns of the block that preconditions conjugate gradients: steps, where they are so few.
+BLOCK_COLUMNS = 2000
 NEWTON_STEPS = 60
 #: Logits; a longer Newton step is shortened.
 LONGEST_STEP = 3.0
@@ -222,8 +219,8 @@ TOLERANCE = 1e-9
 LARGE_TOLERANCE = 1e-7
 #: Logits from zero at which a parameter counts as running away: far beyond what ratings tell.
 FARTHEST = 25.0
-#: The matrix is computed again where a step with an old one shrinks the gradient less than so.
-SLOW = 0.1
+#: Relative accuracy of conjugate gradients: the first steps are far off anyway.
+ROUGH, FINE = 0.1, 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,129 +235,105 @@ class LinearStructure:
         What is held fixed.
     gauges
         ``[constraint, parameter]``: sums that the ratings do not determine, held at zero.
-    block
-        How many of the first parameters meet most others: they get a dense block.
+    block, n_nodes
+        How many of the first parameters meet most others, and in how many of the first columns:
+        they get a dense block.
     """
 
     basis: sparse.csr_array
     offset: FloatArray
     gauges: sparse.csr_array
     block: int
+    n_nodes: int
 
     def thresholds(self, parameters: FloatArray) -> FloatArray:
         """Return the thresholds of all columns."""
         return np.asarray(self.offset + self.basis @ parameters)
 
 
-def sum_score(batches: Iterable[RatingPairs], thresholds: FloatArray) -> tuple[float, FloatArray]:
-    """Return log-likelihood and gradient over all batches."""
-    likelihood, gradient = 0.0, np.zeros(len(thresholds))
-    for pairs in batches:
-        part, slope = pairs.score(thresholds)
-        likelihood, gradient = likelihood + part, gradient + slope
-    return likelihood, gradient
+class SecondDerivatives:
+    """Minus the second derivatives at some thresholds.
 
+    Attributes
+    ----------
+    matrix
+        Between the first ``size`` columns; None where these are too many for a matrix.
+    """
 
-def sum_second_derivatives(batches: Iterable[RatingPairs], thresholds: FloatArray) -> Any:
-    """Return the matrix of all batches."""
-    total = None
-    for pairs in batches:
-        part = pairs.second_derivatives(thresholds)
-        total = part if total is None else total + part
-    return total
+    def __init__(self, batches: Iterable[RatingPairs], thresholds: FloatArray, size: int) -> None:
+        self._batches, self._thresholds = batches, thresholds
+        self.matrix: Any = None
+        if 0 < size <= DENSE_COLUMNS:
+            self.matrix = sum(pairs.second_derivatives(thresholds, size) for pairs in batches)
+
+    def multiply(self, vectors: FloatArray) -> FloatArray:
+        """Return the product with vectors ``[column, vector]``."""
+        if self.matrix is not None and len(self.matrix) == len(vectors):
+            return np.asarray(self.matrix @ vectors)
+        return np.asarray(sum(p.multiply(self._thresholds, vectors) for p in self._batches))
+
+    def diagonal(self) -> FloatArray:
+        """Return the diagonal, of all columns."""
+        return np.asarray(sum(pairs.diagonal(self._thresholds) for pairs in self._batches))
 
 
 class NormalEquations:
-    """Solves ``(B'HB + G'G) x = y``: by factors where small, else by conjugate gradients."""
+    """Solves ``(B'HB + G'G) x = y``: by factors where small, else by conjugate gradients.
 
-    def __init__(self, matrix: Any, structure: LinearStructure) -> None:
-        basis, gauges = structure.basis, structure.gauges
-        # A large matrix is not copied to leave out some rows: vectors are spread instead.
-        self._rows = _find_selection(basis)
-        self.matrix = matrix if self._rows is not None else (basis.T @ matrix @ basis).tocsr()
-        diagonal = self.matrix.diagonal()[self._rows if self._rows is not None else slice(None)]
-        self.size = len(diagonal)
-        scale = float(diagonal.mean()) if self.size else 1.0
-        norms = np.sqrt(np.asarray((gauges**2).sum(axis=1)).ravel())
-        self._gauges = sparse.diags_array(np.sqrt(scale) / norms) @ gauges
-        self._diagonal = np.maximum(diagonal, 1e-12 * max(scale, 1e-300))
-        if self.size <= DENSE_PARAMETERS:
-            full = self._select(slice(None)).toarray() + (self._gauges.T @ self._gauges).toarray()
-            self._factor: Any = linalg.cho_factor(full + _ridge(full))
+    Attributes
+    ----------
+    is_dense
+        Whether the matrix is factorised.
+    information
+        The diagonal of ``B'HB``; nearly, where it is not factorised and B adds columns up.
+    """
+
+    def __init__(
+        self, batches: Iterable[RatingPairs], thresholds: FloatArray, structure: LinearStructure
+    ) -> None:
+        self._basis = basis = structure.basis
+        size = basis.shape[1]
+        touched = int(np.flatnonzero(np.diff(basis.indptr)).max(initial=-1)) + 1
+        self.is_dense = size <= DENSE_PARAMETERS and touched <= DENSE_COLUMNS
+        has_block = max(structure.block, structure.n_nodes) <= BLOCK_COLUMNS
+        self._block = size if self.is_dense else structure.block * has_block
+        n_columns = touched if self.is_dense else structure.n_nodes * has_block
+        self._curvature = SecondDerivatives(batches, thresholds, n_columns)
+        leading = basis[:n_columns, : self._block]
+        full = np.asarray(leading.T @ (self._curvature.matrix @ leading)) if self._block else None
+        if full is not None and self.is_dense:
+            information = full.diagonal()
         else:
-            self._block = structure.block if structure.block <= BLOCK_PARAMETERS else 0
-            self._factor = self._factor_block() if self._block else None
-
-    def _factor_block(self) -> Any:
-        block = self._select(slice(self._block)).toarray()
-        gauges = self._gauges[:, : self._block]
-        full = block + (gauges.T @ gauges).toarray()
-        return linalg.cho_factor(full + 1e-9 * np.diag(full.diagonal()))
-
-    def _select(self, part: slice) -> Any:
-        """Return the matrix between some of the parameters."""
-        rows = np.arange(self.size)[part] if self._rows is None else self._rows[part]
-        return self.matrix[rows][:, rows]
-
-    @property
-    def information(self) -> FloatArray:
-        """The diagonal of the matrix."""
-        return np.asarray(self._diagonal)
-
-    def multiply(self, vectors: FloatArray) -> FloatArray:
-        """Return the matrix times vectors ``[parameter, vector]``, without the constraints."""
-        if self._rows is None or len(self._rows) == self.matrix.shape[0]:
-            return self._multiply_matrix(vectors)
-        spread = np.zeros((self.matrix.shape[0], vectors.shape[1]))
-        spread[self._rows] = vectors
-        return np.asarray(self._multiply_matrix(spread)[self._rows])
-
-    def _multiply_matrix(self, vectors: FloatArray) -> FloatArray:
-        matrix = self.matrix
-        out = np.empty_like(vectors)
-        pattern = (matrix.indptr.astype(np.int64, copy=False), matrix.indices)
-        cuts = np.searchsorted(pattern[0], np.linspace(0, pattern[0][-1], 4 * thread_count() + 1))
-        cuts = np.unique([0, *cuts, matrix.shape[0]])
-        values, dense = matrix.data, np.ascontiguousarray(vectors)
-        list(
-            map_tasks(
-                lambda rows: kernels.multiply_rows(rows, pattern, values, dense, out),
-                pairwise(cuts.tolist()),
-            )
-        )
-        return out
+            information = (basis**2).T @ self._curvature.diagonal()
+        scale = max(float(information.mean()) if size else 1.0, 1e-300)
+        self.information = np.maximum(information, 1e-12 * scale)
+        norms = np.sqrt(np.asarray((structure.gauges**2).sum(axis=1)).ravel())
+        self._gauges = sparse.diags_array(np.sqrt(scale) / norms) @ structure.gauges
+        if full is not None:
+            gauges = self._gauges[:, : self._block]
+            full = full + (gauges.T @ gauges).toarray()
+            ridge = 1e-13 * full.diagonal().max() if self.is_dense else 1e-9 * full.diagonal()
+            self._factor = linalg.cho_factor(full + np.diag(ridge + np.zeros(self._block)))
 
     def solve(self, vectors: FloatArray, tolerance: float = 1e-8) -> FloatArray:
         """Return the solution for vectors ``[parameter, vector]``."""
-        if self.size <= DENSE_PARAMETERS:
-            return np.asarray(linalg.cho_solve(self._factor, vectors))
-        return conjugate_gradients(self._multiply_all, self._precondition, vectors, tolerance)
+        if self.is_dense:
+            return np.asarray(linalg.cho_solve(self._factor, vectors)) if self._block else vectors
+        return conjugate_gradients(self._multiply, self._precondition, vectors, tolerance)
 
     def violate(self, parameters: FloatArray) -> FloatArray:
         """Return the gradient of the squared constraints, which inexact steps violate a little."""
         return np.asarray(self._gauges.T @ (self._gauges @ parameters))
 
-    def _multiply_all(self, vectors: FloatArray) -> FloatArray:
-        return np.asarray(self.multiply(vectors) + self._gauges.T @ (self._gauges @ vectors))
+    def _multiply(self, vectors: FloatArray) -> FloatArray:
+        product = self._basis.T @ self._curvature.multiply(self._basis @ vectors)
+        return np.asarray(product + self.violate(vectors))
 
     def _precondition(self, vectors: FloatArray) -> FloatArray:
-        out = vectors / self._diagonal[:, None]
+        out = vectors / self.information[:, None]
         if self._block:
             out[: self._block] = linalg.cho_solve(self._factor, vectors[: self._block])
         return np.asarray(out)
-
-
-def _find_selection(basis: Any) -> IndexArray | None:
-    """Return the rows that a basis selects, one for each parameter; None if it does more."""
-    columns = basis.tocsc()
-    if (np.diff(columns.indptr) != 1).any() or (columns.data != 1).any():
-        return None
-    return np.asarray(columns.indices, np.intp)
-
-
-def _ridge(full: FloatArray) -> FloatArray:
-    """Return a diagonal that keeps the factorisation of a nearly singular matrix going."""
-    return np.diag(np.full(len(full), 1e-13 * max(float(full.diagonal().max(initial=0.0)), 1e-300)))
 
 
 def conjugate_gradients(
@@ -396,9 +369,9 @@ def conjugate_gradients(
 class PairSolution:
     """Where the gradient is zero."""
 
-    parameters: FloatArray
     thresholds: FloatArray
     equations: NormalEquations
+    likelihood: float
     gradient: float
     steps: int
 
@@ -411,47 +384,37 @@ class RunningAway(NotConverged):
         self.thresholds = thresholds
 
 
-def maximise_pairs(
-    batches: Iterable[RatingPairs], structure: LinearStructure, start: FloatArray | None = None
-) -> PairSolution:
-    """Find the parameters at which the gradient of the pairs' likelihood is zero.
+def maximise_pairs(batches: Iterable[Any], structure: LinearStructure) -> PairSolution:
+    """Find the parameters at which the gradient of the likelihood is zero.
 
-    The matrix is computed again only where an old one has become slow: the gradient is cheap.
+    ``batches`` are :class:`RatingPairs`, or what else has its scores and second derivatives.
     """
-    basis = structure.basis
-    parameters = np.zeros(basis.shape[1]) if start is None else start.copy()
+    parameters = np.zeros(structure.basis.shape[1])
     thresholds = structure.thresholds(parameters)
     likelihood, gradient = _score(batches, structure, thresholds)
-    equations: NormalEquations | None = None
-    size, is_new = np.inf, False
+    length = np.inf
     for number in range(NEWTON_STEPS):
-        if equations is None:
-            # No second name for the matrix: with 20,000 steps two of them would fill the memory.
-            equations = NormalEquations(sum_second_derivatives(batches, thresholds), structure)
-            is_new = True
-        accuracy = 1e-8 if equations.size <= DENSE_PARAMETERS else 1e-2 if size > 1e-2 else 1e-4
+        equations = NormalEquations(batches, thresholds, structure)
+        accuracy = 1e-8 if equations.is_dense else min(max(length / 10, FINE), ROUGH)
         target = gradient - equations.violate(parameters)
         step = equations.solve(target[:, None], accuracy)[:, 0]
         length = float(np.abs(step).max(initial=0.0))
         LOG.debug("step %d: likelihood %.6f, longest move %.2e", number, likelihood, length)
-        if length < (TOLERANCE if equations.size <= DENSE_PARAMETERS else LARGE_TOLERANCE):
-            if not is_new:
-                equations = None  # its memory, before the matrix is computed again
-            return _finish(batches, structure, parameters + step, equations, number + 1)
+        # The next step would move about the square of this one, and what this one leaves.
+        left = length if equations.is_dense else length * max(length, accuracy)
+        if left < (TOLERANCE if equations.is_dense else LARGE_TOLERANCE):
+            thresholds = structure.thresholds(parameters + step)
+            likelihood, gradient = _score(batches, structure, thresholds)
+            size = float(np.abs(gradient).max(initial=0.0))
+            return PairSolution(thresholds, equations, likelihood, size, number + 1)
         step *= min(1.0, LONGEST_STEP / length)
-        trial = structure.thresholds(parameters + step)
-        value, slope = _score(batches, structure, trial)
-        while value < likelihood - 1e-9 * abs(likelihood) and length > 1e-12:
-            step, length = step / 2, length / 2
-            trial = structure.thresholds(parameters + step)
-            value, slope = _score(batches, structure, trial)
-        parameters, thresholds, likelihood = parameters + step, trial, value
-        shrunk = np.linalg.norm(slope) / max(float(np.linalg.norm(gradient)), 1e-300)
-        gradient, size = slope, length
-        if shrunk > SLOW:
-            equations, is_new = None, False
-        else:
-            is_new = False
+        before = likelihood - 1e-9 * abs(likelihood)
+        likelihood = -np.inf
+        while not likelihood >= before and np.abs(step).max() > 1e-12:
+            thresholds = structure.thresholds(parameters + step)
+            likelihood, gradient = _score(batches, structure, thresholds)
+            accepted, step = step, step / 2
+        parameters = parameters + accepted
         if np.abs(parameters).max(initial=0.0) > FARTHEST:
             break
     raise RunningAway(
@@ -464,20 +427,7 @@ def maximise_pairs(
 def _score(
     batches: Iterable[RatingPairs], structure: LinearStructure, thresholds: FloatArray
 ) -> tuple[float, FloatArray]:
-    likelihood, gradient = sum_score(batches, thresholds)
-    return likelihood, np.asarray(structure.basis.T @ gradient)
-
-
-def _finish(
-    batches: Iterable[RatingPairs],
-    structure: LinearStructure,
-    parameters: FloatArray,
-    equations: NormalEquations | None,
-    steps: int,
-) -> PairSolution:
-    thresholds = structure.thresholds(parameters)
-    if equations is None:
-        equations = NormalEquations(sum_second_derivatives(batches, thresholds), structure)
-    gradient = _score(batches, structure, thresholds)[1]
-    size = float(np.abs(gradient).max(initial=0.0))
-    return PairSolution(parameters, thresholds, equations, size, steps)
+    """Return log-likelihood and gradient of the parameters, over all batches."""
+    parts = [pairs.score(thresholds) for pairs in batches]
+    gradient = np.sum([part[1] for part in parts], axis=0)
+    return sum(part[0] for part in parts), np.asarray(structure.basis.T @ gradient)

@@ -8,7 +8,7 @@ control below). A second stage that holds the first one's values passes their er
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -24,15 +24,14 @@ from discreet.models.facets.pairs import (
     LinearStructure,
     PairSolution,
     RatingPairs,
-    sum_second_derivatives,
+    SecondDerivatives,
 )
 from discreet.models.facets.structure import FacetDesign
 from discreet.results.facets import ItemEffectTest
 from discreet.types import BoolArray, FloatArray, IndexArray
 
-#: Random signs per person; fewer where the matrix has more than ``MANY_ENTRIES``.
-DRAWS, FEW_DRAWS = 64, 24
-MANY_ENTRIES = 50_000_000
+#: Random signs per person.
+DRAWS = 64
 #: Persons x parameters^2 up to which the covariance is summed exactly.
 EXACT_WORK = 1e11
 PERSONS_AT_ONCE = 20_000
@@ -83,20 +82,16 @@ class Stage:
     structure: LinearStructure
     solution: PairSolution
 
-    def move(self, scores: Any) -> FloatArray:
-        """Return how far each person's scores ``[person, column]`` move the thresholds."""
-        basis = self.structure.basis
-        return np.asarray(basis @ self.solution.equations.solve((scores @ basis).T.toarray()))
-
 
 def find_covariance(stages: Sequence[Stage], read: Centring, n_persons: int) -> FloatArray | None:
     """Return the covariance of what is read out, or None where there are too many columns."""
     n_columns = len(stages[0].solution.thresholds)
     if n_columns > DENSE_PARAMETERS or n_persons * n_columns**2 > EXACT_WORK:
         return None
-    coupling = _find_coupling(stages)
     total: Any = 0.0
     thresholds = stages[-1].solution.thresholds
+    size = n_columns if len(stages) > 1 else 0
+    coupling = SecondDerivatives(stages[-1].batches, thresholds, size)
     for parts in zip(*(stage.batches for stage in stages), strict=True):
         scores = [pairs.person_scores(pairs.score_ratings(thresholds)) for pairs in parts]
         for low in range(0, scores[0].shape[0], PERSONS_AT_ONCE):
@@ -117,10 +112,11 @@ def compare_stages(
     stages = inside, everything
     covariance: Any = 0.0
     for parts in zip(inside.batches, everything.batches, strict=True):
-        moves = [
-            stage.move(pairs.person_scores(pairs.score_ratings(stage.solution.thresholds)))
-            for stage, pairs in zip(stages, parts, strict=True)
-        ]
+        moves = []
+        for stage, pairs in zip(stages, parts, strict=True):
+            basis, solution = stage.structure.basis, stage.solution
+            scores = pairs.person_scores(pairs.score_ratings(solution.thresholds))
+            moves.append(basis @ solution.equations.solve((scores @ basis).T.toarray()))
         effect = (moves[0] - moves[1])[columns]
         covariance += effect @ effect.T
     first, second = (stage.solution.thresholds[columns] for stage in stages)
@@ -138,15 +134,13 @@ def compare_stages(
 
 def draw_variances(stages: Sequence[Stage], read: Centring, rng: np.random.Generator) -> FloatArray:
     """Return the variances of what is read out, from random signs of persons."""
-    is_large = stages[0].solution.equations.matrix.nnz > MANY_ENTRIES
-    draws = FEW_DRAWS if is_large else DRAWS
-    coupling = _find_coupling(stages)
     thresholds = stages[-1].solution.thresholds
+    coupling = SecondDerivatives(stages[-1].batches, thresholds, 0)
     controls = _find_controls(stages[0], read)
-    sums = [np.zeros((len(thresholds), draws)) for _ in stages]
+    sums = [np.zeros((len(thresholds), DRAWS)) for _ in stages]
     squares = np.zeros(controls.shape[0])
     for parts in zip(*(stage.batches for stage in stages), strict=True):
-        signs = rng.integers(0, 2, (int(parts[0].person[-1]) + 1, draws), dtype=np.int8)
+        signs = rng.integers(0, 2, (int(parts[0].person[-1]) + 1, DRAWS), dtype=np.int8)
         factors = np.asarray(2 * signs - 1, np.int8)
         for number, pairs in enumerate(parts):
             scores = pairs.score_ratings(thresholds)
@@ -167,25 +161,11 @@ def _find_controls(stage: Stage, read: Centring) -> Any:
 def _square_persons(pairs: RatingPairs, scores: FloatArray, controls: Any) -> FloatArray:
     """Return the sum of the squared scores of persons, for each control."""
     total = np.zeros(controls.shape[0])
-    for rows in _cut_persons(pairs):
-        part = _take_ratings(pairs, rows)
-        combined = part.person_scores(scores[rows]) @ controls.T
+    changes = np.flatnonzero(np.diff(pairs.person, prepend=-1))
+    for low, high in pairwise([*changes[::PERSONS_AT_ONCE].tolist(), len(pairs.person)]):
+        combined = pairs.person_scores(scores, slice(low, high)) @ controls.T
         total += np.asarray((combined**2).sum(axis=0)).ravel()
     return total
-
-
-def _cut_persons(pairs: RatingPairs) -> Iterator[slice]:
-    changes = np.flatnonzero(np.diff(pairs.person, prepend=-1, append=-1))
-    cuts = [*changes[:-1:PERSONS_AT_ONCE].tolist(), len(pairs.person)]
-    for low, high in pairwise(cuts):
-        yield slice(low, high)
-
-
-def _take_ratings(pairs: RatingPairs, rows: slice) -> RatingPairs:
-    person = pairs.person[rows]
-    columns = pairs.passed[rows], pairs.failed[rows], pairs.levels[rows]
-    sizes = pairs.n_nodes, pairs.n_columns, pairs.n_rows
-    return RatingPairs(*columns, pairs.groups, person - person[0], *sizes)
 
 
 def _control(moved: FloatArray, scores: FloatArray, squares: FloatArray) -> FloatArray:
@@ -203,21 +183,20 @@ def _control(moved: FloatArray, scores: FloatArray, squares: FloatArray) -> Floa
     return np.asarray(steady)
 
 
-def _find_coupling(stages: Sequence[Stage]) -> Any:
-    """Return how the gradient of the last stage moves with the thresholds of all columns."""
-    if len(stages) == 1:
-        return None
-    return sum_second_derivatives(stages[-1].batches, stages[-1].solution.thresholds)
-
-
 def _pass_on(
-    stages: Sequence[Stage], coupling: Any, scores: Sequence[FloatArray], accuracy: float = 1e-8
+    stages: Sequence[Stage],
+    coupling: SecondDerivatives,
+    scores: Sequence[FloatArray],
+    accuracy: float = 1e-8,
 ) -> FloatArray:
-    """Return how far scores ``[column, draw]`` move the thresholds, stage after stage."""
+    """Return how far scores ``[column, draw]`` move the thresholds, stage after stage.
+
+    ``coupling`` says how the gradient of the last stage moves with the thresholds of all columns.
+    """
     moved = np.zeros_like(scores[0])
     for number, (stage, score) in enumerate(zip(stages, scores, strict=True)):
         basis = stage.structure.basis
-        remaining = score if number == 0 else score - coupling @ moved
+        remaining = score if number == 0 else score - coupling.multiply(moved)
         step = stage.solution.equations.solve(np.asarray(basis.T @ remaining), accuracy)
         moved = moved + basis @ step
     return moved

@@ -9,8 +9,9 @@ threshold of a rating is the sum of the columns of its item's step and of its fa
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import scipy.sparse as sparse
 from discreet.answers.ratings import Ratings
 from discreet.errors import BadResponses, BadUsage
 from discreet.models.facets.pairs import LinearStructure, PairGroups, RatingPairs
+from discreet.results.facets import LevelStatus
 from discreet.types import BoolArray, FloatArray, Int32Array, Int64Array
 
 ITEM, STEP = "item", "step"
@@ -69,7 +71,9 @@ def describe_structure(
         items = " + ".join(features) or ITEM
         shared = model == "rating-scale" or bool(features)
         text = " + ".join([f"{items} + step" if shared else "item:step", *facets])
-    words = [tuple(sorted(_split_term(term), key=_rank)) for term in text.split("+")]
+    order = {ITEM: 0, STEP: 2}
+    terms_of = [[name.strip() for name in term.split(":")] for term in text.split("+")]
+    words = [tuple(sorted(names, key=lambda name: order.get(name, 1))) for names in terms_of]
     names = {ITEM, STEP, *facets, *features}
     for name in (name for word in words for name in word if name not in names):
         raise BadUsage(
@@ -86,29 +90,18 @@ def describe_structure(
             "otherwise."
         )
     chosen = tuple(name for name in features if (name,) in words)
-    description = Description(
-        (ITEM, STEP) in words, (ITEM,) in words, (STEP,) in words, chosen, terms
+    has_item_steps, has_items, has_steps = (
+        (ITEM, STEP) in words,
+        (ITEM,) in words,
+        (STEP,) in words,
     )
-    return _check_description(description, text)
-
-
-def _split_term(term: str) -> list[str]:
-    return [name.strip() for name in term.split(":")]
-
-
-def _rank(name: str) -> int:
-    return {ITEM: 0, STEP: 2}.get(name, 1)
-
-
-def _check_description(description: Description, text: str) -> Description:
-    kinds = [description.has_item_steps, description.has_items, bool(description.features)]
-    if sum(kinds) != 1 or (description.has_item_steps and description.has_steps):
+    if has_item_steps + has_items + bool(chosen) != 1 or (has_item_steps and has_steps):
         raise BadUsage(
             f"structure={text!r} must say how items differ in one way: 'item:step' (every item has "
             "steps of its own), 'item + step' (items share the distances of steps), or item "
             "features + 'step'."
         )
-    return description
+    return Description(has_item_steps, has_items, has_steps, chosen, terms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +118,8 @@ class FacetTerm:
         ``[level, name]``: for crossed facets the number of each one's level.
     lookup
         From the number of a combination to its level; None where that is the level itself.
-    keeps
-        Which levels have a number.
+    status
+        Of each level: whether it has a number, or why not.
     subset
         Levels that persons link have the same number.
     """
@@ -135,8 +128,21 @@ class FacetTerm:
     levels: tuple[str, ...]
     members: Int64Array
     lookup: Int64Array | None
-    keeps: BoolArray
+    status: tuple[LevelStatus, ...]
     subset: Int64Array
+
+    @cached_property
+    def keeps(self) -> BoolArray:
+        """Which levels have a number."""
+        return np.array([status is LevelStatus.ESTIMATED for status in self.status], bool)
+
+    def leave_out(self, keeps: BoolArray) -> FacetTerm:
+        """Return the facet in which levels that are not kept have no bound."""
+        status = [
+            LevelStatus.UNBOUNDED if was is LevelStatus.ESTIMATED and not keep else was
+            for was, keep in zip(self.status, keeps.tolist(), strict=True)
+        ]
+        return replace(self, status=tuple(status))
 
     @property
     def name(self) -> str:
@@ -204,6 +210,16 @@ class FacetDesign:
         return int(self.first_column[-1])
 
     @cached_property
+    def keeps(self) -> BoolArray:
+        """Which columns have a number."""
+        return np.concatenate([self.keeps_node, *(term.keeps for term in self.terms)])
+
+    def list_terms(self) -> list[tuple[FacetTerm, slice]]:
+        """Return every facet with its columns."""
+        bounds = pairwise(self.first_column.tolist())
+        return [(term, slice(*ends)) for term, ends in zip(self.terms, bounds, strict=True)]
+
+    @cached_property
     def node_item(self) -> Int64Array:
         """The item of each node."""
         return np.repeat(np.arange(len(self.items)), self.steps)
@@ -229,25 +245,23 @@ class FacetDesign:
     def find_levels(self, ratings: Ratings) -> Int32Array:
         """Return the columns of the facets of every rating, ``[rating, term]``."""
         out = np.empty((len(ratings.score), len(self.terms)), np.int32)
-        for number, (term, first) in enumerate(zip(self.terms, self.first_column, strict=False)):
-            codes = _combine(ratings, term.names)[0]
-            out[:, number] = first + (codes if term.lookup is None else term.lookup[codes])
+        for number, (term, columns) in enumerate(self.list_terms()):
+            codes = _combine(ratings, term.names)
+            out[:, number] = columns.start + (codes if term.lookup is None else term.lookup[codes])
         return out
 
-    def pair(self, ratings: Ratings, within: str | None, n_rows: int | None = None) -> RatingPairs:
+    def pair(self, ratings: Ratings, within: str | None) -> RatingPairs:
         """Return the pairs of ratings: of the same person, or of the same person and item."""
         score = self.recode(ratings)
         levels = self.find_levels(ratings)
-        keeps_level = np.concatenate([self.keeps_node, *(term.keeps for term in self.terms)])
-        counts = keeps_level[levels].all(axis=1)
+        counts = self.keeps[levels].all(axis=1)
         node = (self.first_node[ratings.item] + score).astype(np.int32)
         most = np.asarray(self.steps)[ratings.item]
         keeps = np.append(self.keeps_node, False)
         passed = np.where(counts & (score > 0) & keeps[node - 1], node - 1, -1).astype(np.int32)
         failed = np.where(counts & (score < most) & keeps[node], node, -1).astype(np.int32)
         groups = self.group(ratings, within)
-        shape = self.n_nodes, self.n_columns, self.n_columns if n_rows is None else n_rows
-        return RatingPairs(passed, failed, levels, groups, ratings.person, *shape)
+        return RatingPairs(passed, failed, levels, groups, ratings.person, self.n_columns)
 
     def group(self, ratings: Ratings, within: str | None) -> PairGroups:
         """Return the groups of ratings that are compared."""
@@ -276,7 +290,8 @@ class FacetDesign:
         empty = sparse.csr_array((self.n_columns - self.n_nodes, nodes.shape[1]))
         basis = sparse.vstack([nodes, empty]).tocsr()
         constant = np.ones((0 if self.description.features else 1, nodes.shape[1]))
-        return LinearStructure(basis, spacing, sparse.csr_array(constant), nodes.shape[1])
+        gauges = sparse.csr_array(constant)
+        return LinearStructure(basis, spacing, gauges, nodes.shape[1], self.n_nodes)
 
     def _location_basis(self) -> Any:
         items = sparse.csr_array(_indicate(self.node_item, len(self.items)))
@@ -314,7 +329,8 @@ class FacetDesign:
             rows = self._term_gauges(term)[:, term.keeps]
             constraints.append(rows[np.diff(rows.indptr) > 0])
         basis, rows = sparse.block_diag(parts).tocsr(), sparse.block_diag(constraints).tocsr()
-        return LinearStructure(basis, np.zeros(self.n_columns), rows, nodes.shape[1])
+        zeros = np.zeros(self.n_columns)
+        return LinearStructure(basis, zeros, rows, nodes.shape[1], self.n_nodes)
 
     def _term_gauges(self, term: FacetTerm) -> Any:
         """Return constraints: levels of a subset, or crossed with a main effect, sum to zero."""
@@ -334,64 +350,54 @@ def _indicate(codes: Int64Array, size: int | None = None) -> Any:
     return sparse.csr_array((np.ones(len(codes)), (np.arange(len(codes)), codes)), shape=shape)
 
 
-def _combine(ratings: Ratings, names: Sequence[str]) -> tuple[Int64Array, int]:
-    """Return the number of each rating's combination, and how many there could be."""
-    total, size = np.zeros(len(ratings.score), np.int64), 1
+def _combine(ratings: Ratings, names: Sequence[str]) -> Int64Array:
+    """Return the number of each rating's combination."""
+    total = np.zeros(len(ratings.score), np.int64)
     for name in names:
         codes = ratings.item if name == ITEM else ratings.codes[name]
-        n_levels = len(ratings.items if name == ITEM else ratings.facets[name])
-        total, size = total * n_levels + codes, size * n_levels
-    return total, size
+        total = total * len(ratings.items if name == ITEM else ratings.facets[name]) + codes
+    return total
 
 
 def plan_design(
     batches: Iterable[Ratings], description: Description, features: Mapping[str, Any] | None = None
 ) -> FacetDesign:
     """Find the categories, levels and combinations that occur."""
-    counts, cells = None, [np.zeros(0, np.int64) for _ in description.terms]
+    counts: Any = None
+    cells = [np.zeros(0, np.int64) for _ in description.terms]
     for ratings in batches:
         part = ratings.count_categories()
         counts = part if counts is None else counts + part
         for number, names in enumerate(description.terms):
             if len(names) > 1:
-                cells[number] = np.union1d(cells[number], _combine(ratings, names)[0])
+                cells[number] = np.union1d(cells[number], _combine(ratings, names))
     if counts is None:
         raise BadResponses("The table has no ratings.")
-    first = ratings
-    kept = _keep_categories(counts, shared=description.has_steps)
+    if description.has_steps:  # a category that occurs with any item is one of all
+        counts = np.tile(counts.sum(axis=0), (len(counts), 1))
+    kept = tuple(tuple(np.flatnonzero(row).tolist()) for row in counts)
     terms = [
-        _make_term(names, first, cell) for names, cell in zip(description.terms, cells, strict=True)
+        _make_term(names, ratings, cell)
+        for names, cell in zip(description.terms, cells, strict=True)
     ]
-    values = _take_features(features or {}, description.features, first.items)
-    n_nodes = sum(len(categories) - 1 for categories in kept)
-    keeps = np.ones(n_nodes, bool)
-    return FacetDesign(description, first.items, kept, tuple(terms), keeps, values)
-
-
-def _keep_categories(counts: Int64Array, *, shared: bool) -> tuple[tuple[int, ...], ...]:
-    """Return the categories that occur, of each item or, where steps are shared, of any."""
-    if shared:
-        every = tuple(np.flatnonzero(counts.sum(axis=0)).tolist())
-        return (every,) * len(counts)
-    return tuple(tuple(np.flatnonzero(row).tolist()) for row in counts)
+    values = _take_features(features or {}, description.features, ratings.items)
+    keeps = np.ones(sum(len(categories) - 1 for categories in kept), bool)
+    return FacetDesign(description, ratings.items, kept, tuple(terms), keeps, values)
 
 
 def _make_term(names: tuple[str, ...], ratings: Ratings, cells: Int64Array) -> FacetTerm:
     labels = [ratings.items if name == ITEM else ratings.facets[name] for name in names]
     if len(names) == 1:
-        members = np.arange(len(labels[0]))[:, None]
-        return FacetTerm(names, labels[0], members, None, *_link_all(len(members)))
-    sizes = [len(levels) for levels in labels]
-    members = np.column_stack(np.unravel_index(cells, sizes))
-    lookup = np.full(int(np.prod(sizes)), -1, np.int64)
-    lookup[cells] = np.arange(len(cells))
-    rows = ([labels[n][code] for n, code in enumerate(row)] for row in members.tolist())
-    return FacetTerm(names, tuple(map(":".join, rows)), members, lookup, *_link_all(len(cells)))
-
-
-def _link_all(size: int) -> tuple[BoolArray, Int64Array]:
-    """Return that every level counts, and that all are in one subset."""
-    return np.ones(size, bool), np.ones(size, np.int64)
+        levels, lookup, members = labels[0], None, np.arange(len(labels[0]))[:, None]
+    else:
+        sizes = [len(part) for part in labels]
+        members = np.column_stack(np.unravel_index(cells, sizes))
+        lookup = np.full(int(np.prod(sizes)), -1, np.int64)
+        lookup[cells] = np.arange(len(cells))
+        rows = ([labels[n][code] for n, code in enumerate(row)] for row in members.tolist())
+        levels = tuple(map(":".join, rows))
+    status = (LevelStatus.ESTIMATED,) * len(levels)
+    return FacetTerm(names, levels, members, lookup, status, np.ones(len(levels), np.int64))
 
 
 def _take_features(
@@ -414,18 +420,12 @@ def _take_features(
 class PairedBatches:
     """Pairs of batches of ratings, made batch by batch; of a single batch in memory once."""
 
-    def __init__(
-        self,
-        design: FacetDesign,
-        batches: Iterable[Ratings],
-        within: str | None,
-        n_rows: int | None = None,
-    ) -> None:
-        self._design, self._batches, self._options = design, batches, (within, n_rows)
+    def __init__(self, design: FacetDesign, batches: Iterable[Ratings], within: str | None) -> None:
+        self._design, self._batches, self._within = design, batches, within
         is_kept = isinstance(batches, tuple)
-        self._only = [design.pair(part, within, n_rows) for part in batches] if is_kept else None
+        self._only = [design.pair(part, within) for part in batches] if is_kept else None
 
     def __iter__(self) -> Iterator[RatingPairs]:
         if self._only is not None:
             return iter(self._only)
-        return (self._design.pair(ratings, *self._options) for ratings in self._batches)
+        return (self._design.pair(ratings, self._within) for ratings in self._batches)
