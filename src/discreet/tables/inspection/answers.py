@@ -369,7 +369,8 @@ def _score(items: Sequence[Column], findings: Findings) -> np.ndarray[Any, Any] 
         value = ranks.get(word, np.nan if number is None else float(number))
         return np.nan if word in gone else value
 
-    scores = np.array([[score(cell) for cell in column.cells] for column in items]).T
+    known = {cell: score(cell) for cell in {cell for column in items for cell in column.cells}}
+    scores = np.array([[known[cell] for cell in column.cells] for column in items]).T
     values = scores[np.isfinite(scores)]
     return scores if len(np.unique(values)) > 2 else None
 
