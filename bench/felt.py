@@ -125,7 +125,7 @@ def call_first(cells, *, keep):
 
 def compare_samples(answers, *, cpu):
     import discreet
-    from discreet.models.standard_errors import person_scores
+    from discreet.models import standard_errors as person_scores
 
     some = discreet.fit(answers, method="refined").se
     person_scores.ENOUGH = 1 << 60

@@ -149,10 +149,9 @@ def write_answers(path, persons, items):
 
 
 @contextmanager
-def somebody_else(address):
-    """Ask for other pages all the time; give the list of how long each took."""
+def somebody_else(visitor):
+    """Ask for other pages all the time, in a second tab; give the list of how long each took."""
     taken, stop = [], threading.Event()
-    visitor = Visitor(address)
 
     def keep_asking():
         while not stop.is_set():
@@ -171,15 +170,15 @@ def somebody_else(address):
         thread.join()
 
 
-def read_large(visitor, address, file):
+def read_large(visitor, file):
     """Send a large file and have it read, while somebody else looks at pages."""
     start = time.perf_counter()
-    with somebody_else(address) as taken:
+    with somebody_else(visitor) as taken:
         data = visitor.send(file)
     print(f"  sent in {time.perf_counter() - start:.1f} s")
     print_waits(taken)
     start = time.perf_counter()
-    with somebody_else(address) as taken:
+    with somebody_else(visitor) as taken:
         told = visitor.wait(data)
     parts = len(set(told))
     print(f"  read in {time.perf_counter() - start:.1f} s, {parts} different notes of progress")
@@ -216,7 +215,7 @@ def main():
                 large = place / "large.csv"
                 write_answers(large, size * 5000, 100)
                 print(f"A CSV file of {large.stat().st_size / 1e6:.0f} MB")
-                read_large(visitor, address, large)
+                read_large(visitor, large)
 
 
 if __name__ == "__main__":

@@ -25,8 +25,8 @@ import discreet
 from bench.rating_scales import draw_thresholds, hold, say
 from discreet import Budget
 from discreet.models.noisy.released import fit_released_totals
+from discreet.models.noisy.totals import read_released_forms
 from discreet.models.noisy.totals.fit import forecast_totals
-from discreet.models.noisy.totals.forms import read_released_forms
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms.totals import Totals, unpack_shapes
 from discreet.privacy.noise import ExactNoise

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from discreet.models.noisy.totals.forms import FormTotals
+from discreet.models.noisy.totals import FormTotals
 from discreet.models.noisy.totals.moments import category_node_probabilities
 
 BASIS = np.array([[0, 2, 0, 0], [-3, 0, 4, 0], [0, -8, 0, 8.0]])

@@ -181,16 +181,14 @@ def make_folder(folder: Path, *, private: bool = True) -> list[Path]:
     mode = PRIVATE_FOLDER if private else PUBLIC_FOLDER
     new_folders = []
     for level in reversed([folder, *folder.parents]):
-        if level.is_dir():
-            continue
-        try:
-            level.mkdir(mode)
-        except FileExistsError:
-            if not level.is_dir():
-                raise
-        else:
-            level.chmod(mode)
-            new_folders.append(level)
+        if not level.is_dir():
+            try:
+                level.mkdir(mode)
+                level.chmod(mode)
+                new_folders.append(level)
+            except FileExistsError:
+                if not level.is_dir():
+                    raise
     return new_folders
 
 

@@ -318,6 +318,7 @@ class WarningKind(StrEnum):
     ROUTED = "routed"  # earlier answers seem to have chosen later items
     TRANSPOSED = "transposed"  # so few persons for so many items that rows may be items
     UNUSED_CATEGORY = "unused_category"  # categories of items with steps that nobody used
+    KEPT_CATEGORY = "kept_category"  # of them, those that were kept
     NO_LABEL = "no_label"  # persons outside every group
     SMALL_GROUP = "small_group"  # too few persons to compare
     NOT_COMPARED = "not_compared"  # items that a comparison of groups had to leave out

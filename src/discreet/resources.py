@@ -196,16 +196,14 @@ def machine_memory() -> int:
 
 
 def _left_of_process() -> int:
-    try:
+    with suppress(ImportError, OSError, ValueError):
         import resource
 
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        if limit == resource.RLIM_INFINITY:
-            return MOST_MEMORY
         pages = int(Path("/proc/self/statm").read_text().split()[0])
-        return limit - pages * resource.getpagesize()
-    except (ImportError, OSError, ValueError):
-        return MOST_MEMORY
+        if limit != resource.RLIM_INFINITY:
+            return limit - pages * resource.getpagesize()
+    return MOST_MEMORY
 
 
 #: Where Linux says what a container may use and does use, in both versions of control groups.

@@ -346,18 +346,15 @@ def make_checked(kind: Any, values: Mapping[str, Any], location: str) -> Any:
 def list_dataclass_fields(kind: type[Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the fields of a dataclass with their annotations, and which may be left out."""
     hints = get_type_hints(kind, include_extras=True)
-    settable = [field for field in fields(kind) if field.init]
-    optional = [
-        field.name
-        for field in settable
-        if field.default is not MISSING or field.default_factory is not MISSING
-    ]
+    settable = {field.name: field for field in fields(kind) if field.init}
+    optional = tuple(
+        name
+        for name, field in settable.items()
+        if (field.default, field.default_factory) != (MISSING, MISSING)
+    )
     # What is None by default may be null in a document, also where __post_init__ fills it in.
-    kinds = {
-        field.name: hints[field.name] | None if field.default is None else hints[field.name]
-        for field in settable
-    }
-    return kinds, tuple(optional)
+    nullable = {name: hints[name] | None for name in settable if settable[name].default is None}
+    return {name: hints[name] for name in settable} | nullable, optional
 
 
 # --- plain values -----------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from discreet.answers.protocol import (
 from discreet.answers.streamed import batches
 from discreet.counts.folds import PersonWeight
 from discreet.errors import BadUsage, OutOfReach
-from discreet.models.conditional.patterns import GroupPatterns, group_patterns
+from discreet.models.conditional import GroupPatterns, group_patterns
 from discreet.models.routing import LookForRouting
 from discreet.privacy.mechanisms.response import CountFlipped
 from discreet.tables.inspection import columns, inspect_table, rows

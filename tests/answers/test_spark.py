@@ -44,7 +44,7 @@ from discreet.counts import PairCounts
 from discreet.counts.sql import read_counts, write_query
 from discreet.errors import BadResponses, BadUsage, MissingExtra, OutOfReach
 from discreet.jit import set_threads
-from discreet.models.standard_errors import person_scores
+from discreet.models import standard_errors as person_scores
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.totals import Totals
 from discreet.privacy.protocol import Public

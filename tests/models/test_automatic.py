@@ -10,8 +10,8 @@ from discreet import datasets
 from discreet.answers.opening import count_pairs
 from discreet.errors import BadUsage, NotConverged
 from discreet.items.dif import find_dif, run_wald
+from discreet.models.conditional import GroupPatterns
 from discreet.models.conditional import estimator as automatic
-from discreet.models.conditional.patterns import GroupPatterns
 from discreet.simulation import simulate
 
 PAGE = Path(__file__).parents[2] / "docs" / "rasch-analysis.md"

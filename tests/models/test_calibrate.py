@@ -13,8 +13,8 @@ from discreet.answers.pack import build_rows
 from discreet.answers.responses import Responses
 from discreet.counts import PairCounts, matrix
 from discreet.errors import BadUsage, DisconnectedItems
+from discreet.models import standard_errors as scores
 from discreet.models.calibrate import fit
-from discreet.models.standard_errors import person_scores as scores
 from discreet.models.standard_errors import random_signs as multipliers
 from discreet.models.standard_errors import sandwich as sandwich
 

@@ -1,12 +1,16 @@
 """Probabilities of categories, and answers brought to the categories of an estimate."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import csv
+from scipy.optimize import minimize
 from scipy.special import expit
 
 import discreet
+from commandline import discreet as run
 from discreet.answers.pack import store_codes
-from discreet.errors import BadResponses
+from discreet.errors import BadResponses, BadUsage
 from discreet.models.item_parameters import match_categories
 from discreet.results.thresholds import (
     category_chances,
@@ -110,3 +114,113 @@ def test_scores_are_refused_by_an_estimate_of_right_and_wrong():
 def test_right_and_wrong_answers_are_returned_as_they_are():
     answers = hold_codes(draw_codes(6, 400, (1, 1, 1)), (1, 1, 1))
     assert match_categories(answers, discreet.fit(answers)) is answers
+
+
+# -- categories that are kept although nobody is in them -----------------------------------------
+
+
+def draw_with_gap(gap=(2,), persons=400, seed=1):
+    """Four items in categories 0 to 4; nobody is in some categories of the second."""
+    rng = np.random.default_rng(seed)
+    ability, location = rng.normal(0, 1, persons), np.array([-0.4, 0.1, 0.0, 0.3])
+    threshold = location[:, None] + np.array([-1.2, -0.3, 0.4, 1.1])
+    weight = np.exp(np.cumsum(ability[:, None, None] - threshold, axis=2))
+    chance = np.concatenate([np.ones((persons, 4, 1)), weight], axis=2)
+    chance = np.cumsum(chance / chance.sum(axis=2, keepdims=True), axis=2)
+    codes = (rng.random((persons, 4, 1)) > chance[:, :, :-1]).sum(axis=2)
+    for category in sorted(gap, reverse=True):
+        codes[codes[:, 1] == category, 1] = min(gap) - 1
+    return codes
+
+
+def log_likelihood_with_gap(free, codes, gap):
+    """Conditional log-likelihood, written again: the generating function has no such terms."""
+    polynomials = []
+    for item, row in enumerate(np.split(free, np.cumsum([4, 4 - len(gap), 4]))):
+        used = [k for k in range(5) if item != 1 or k not in gap]
+        own = row if item < 3 else np.append(row, 0.0)
+        polynomial = np.zeros(5)
+        polynomial[used] = np.exp(-np.append(0.0, np.cumsum(own)))
+        polynomials.append(polynomial)
+    total = np.ones(1)
+    for polynomial in polynomials:
+        total = np.convolve(total, polynomial)
+    chosen = sum(np.log(polynomials[i][codes[:, i]]) for i in range(4))
+    return float((chosen - np.log(total[codes.sum(axis=1)])).sum())
+
+
+@pytest.mark.parametrize("gap", [(2,), (2, 3), (1,)])
+def test_a_kept_category_has_the_likelihood_of_an_item_without_it(gap):
+    codes = draw_with_gap(gap)
+    estimate = discreet.fit(codes, keep_categories=True)
+    size = 4 + (4 - len(gap)) + 4 + 3
+    best = minimize(
+        lambda free: -log_likelihood_with_gap(free, codes, gap),
+        np.zeros(size),
+        options={"gtol": 1e-8},
+    )
+    parts = np.split(best.x, np.cumsum([4, 4 - len(gap), 4]))
+    parts[3] = np.append(parts[3], 0.0)
+    location = np.array([part.sum() / 4 for part in parts])
+    np.testing.assert_allclose(estimate.difficulty, location - location.mean(), atol=1e-5)
+    around = slice(min(gap) - 1, max(gap) + 1)
+    step = parts[1][min(gap) - 1] - (len(gap) + 1) * location.mean()
+    assert estimate.thresholds[1, around].sum() == pytest.approx(step, abs=1e-5)
+    assert estimate.status[1] == "estimated"
+    assert estimate.ladder.status[1][around] == ("unused_category",) * (len(gap) + 1)
+    assert set(estimate.ladder.status[0]) == {"estimated"}
+    assert [warning.kind for warning in estimate.warnings] == ["kept_category"]
+    assert np.isfinite(estimate.threshold_se).all()
+
+
+def test_categories_that_are_kept_keep_their_scores():
+    codes = draw_with_gap()
+    kept, left = (
+        discreet.fit(codes, keep_categories=True),
+        discreet.fit(codes, method="conditional"),
+    )
+    assert kept.ladder.kept[1] == (0, 1, 2, 3, 4)
+    assert left.ladder.kept[1] == (0, 1, 3, 4)
+    assert not np.allclose(kept.difficulty, left.difficulty, atol=0.01)
+    chance = kept.predict_proba(0.0, "1")
+    assert chance[2] < 1e-8
+    assert chance.sum() == pytest.approx(1.0)
+    # What nobody keeps: the ends of an item, which no finite threshold describes.
+    top = np.minimum(codes, [[4, 4, 3, 4]])
+    ends = discreet.fit(top, keep_categories=True, steps=4)
+    assert ends.ladder.kept[2] == (0, 1, 2, 3)
+    same = draw_with_gap(gap=())
+    plain = discreet.fit(same, method="conditional").thresholds
+    np.testing.assert_array_equal(discreet.fit(same, keep_categories=True).thresholds, plain)
+
+
+def test_kept_categories_work_with_weights_and_not_with_pairs_or_anchors():
+    codes = draw_with_gap()
+    weight = np.random.default_rng(0).integers(1, 4, len(codes))
+    table = pa.table({"w": weight, **{f"q{i}": codes[:, i] for i in range(4)}})
+    weighted = discreet.fit(table, weight="w", keep_categories=True)
+    again = discreet.fit(np.repeat(codes, weight, axis=0), keep_categories=True)
+    np.testing.assert_allclose(weighted.thresholds, again.thresholds, atol=1e-8)
+    with pytest.raises(BadUsage, match="do not go together"):
+        discreet.fit(codes, keep_categories=True, anchors={"0": [-1.0, 0.0, 0.5, 1.0]})
+    with pytest.raises(BadUsage, match="pairs of answers say nothing about two steps at once"):
+        discreet.fit(codes, keep_categories=True, method="refined")
+
+
+def test_kept_categories_are_scored_reported_and_saved(tmp_path):
+    codes = draw_with_gap()
+    path, results = tmp_path / "answers.csv", tmp_path / "results"
+    frame = pa.table({f"q{i}": codes[:, i] for i in range(4)})
+    csv.write_csv(frame, path)
+    document = run("fit", str(path), "--keep-categories", "--out", str(results), "--json").document
+    estimate = discreet.fit(codes, keep_categories=True)
+    found = [row["difficulty"] for row in document["items"]]
+    np.testing.assert_allclose(found, estimate.difficulty, atol=1e-6)
+    scores = run("score", str(path), "--with", str(results), "--json").document
+    expected = discreet.score(codes, estimate).ability
+    np.testing.assert_allclose([row["ability"] for row in scores["persons"]], expected, atol=1e-4)
+    page = (results / "report.confidential.html").read_text()
+    assert "20.9" not in page.split("All items")[0]  # pictures stay where persons are
+    estimate.save(tmp_path / "estimate.json")
+    loaded = discreet.load(tmp_path / "estimate.json")
+    assert loaded.ladder.status == estimate.ladder.status

@@ -10,10 +10,10 @@ from scipy.optimize import minimize
 
 import discreet
 from discreet.errors import BadUsage, DisconnectedItems
+from discreet.models.conditional import group_patterns
 from discreet.models.conditional.estimator import find_maximum
 from discreet.models.conditional.maximise import plan_batches
 from discreet.models.conditional.moments import evaluate_conditional
-from discreet.models.conditional.patterns import group_patterns
 
 DATA = Path(__file__).parents[1] / "data"
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"

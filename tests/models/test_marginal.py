@@ -8,7 +8,7 @@ import pytest
 
 import discreet
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.models.conditional.patterns import group_patterns
+from discreet.models.conditional import group_patterns
 from discreet.models.marginal.maximise import maximise_marginal
 from discreet.models.routing import look_for_routing
 

@@ -9,15 +9,15 @@ import discreet
 from discreet.answers.pack import store_codes
 from discreet.counts.matrix import item_of_nodes
 from discreet.errors import BadUsage, WarningKind
-from discreet.models.conditional.patterns import group_patterns
+from discreet.models.conditional import group_patterns
 from discreet.models.item_parameters import category_totals
-from discreet.models.marginal.estimator import expand_patterns
-from discreet.models.marginal.mixture import (
+from discreet.models.marginal import (
     Mixture,
     evaluate_mixture,
     find_chances,
     information_about_difficulty,
 )
+from discreet.models.marginal.estimator import expand_patterns
 from discreet.models.routing import look_for_routing
 from stepped import chances, draw_answers, draw_thresholds, hold
 

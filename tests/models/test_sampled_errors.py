@@ -16,9 +16,9 @@ from discreet.answers.protocol import draw_persons, hash_texts, stand_for, thin_
 from discreet.answers.responses import Responses
 from discreet.answers.streamed import batches
 from discreet.counts.planes import SparseRows
+from discreet.models import standard_errors as person_scores
 from discreet.models.refined import RefinedScoring
-from discreet.models.standard_errors import person_scores
-from discreet.models.standard_errors.person_scores import ScorePlan, plan_draw
+from discreet.models.standard_errors import ScorePlan, plan_draw
 from discreet.models.standard_errors.sandwich import SumProducts
 from stepped import hold
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
+from discreet.models.conditional import group_patterns, moments
 from discreet.models.conditional import maximise as groups
-from discreet.models.conditional import moments
 from discreet.models.conditional.maximise import conditional_work, find_tilt, plan_batches
 from discreet.models.conditional.moments import (
     AbilityBatch,
@@ -18,7 +18,6 @@ from discreet.models.conditional.moments import (
     add_batch,
     evaluate_conditional,
 )
-from discreet.models.conditional.patterns import group_patterns
 
 ROUTES = ["shared", "alone", "narrow"]
 

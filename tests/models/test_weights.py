@@ -609,3 +609,31 @@ def test_refined_has_the_numbers_of_the_survey_package():
     np.testing.assert_allclose(
         discreet.fit(table, weight="w", **options).se, R_JACKKNIFE, rtol=1e-7
     )
+
+
+R_FIT = [
+    *[(0.749993655827, 0.124438337166, 0.729040963413, 0.108065786179)],
+    *[(1.022300401442, 0.128254810859, 1.252202547244, 0.212988208560)],
+    *[(0.840759814554, 0.110827790856, 0.702987702944, 0.093306538052)],
+    *[(0.873766417925, 0.131444602368, 0.902261520292, 0.171549781791)],
+    *[(0.855346300657, 0.141871648664, 0.747144490356, 0.131782602427)],
+    *[(0.732225957945, 0.116930926927, 0.757396138188, 0.180913958858)],
+]
+"""R 4.2.2, survey 4.1.1: infit, its error, outfit, its error of each item. Squared residuals,
+variances and squared standardised residuals at the thresholds and maximum likelihood abilities were
+computed anew, zero where there is no answer or an extreme score; then ``svyratio(~y, ~v, design)``
+and ``svyratio(~z, ~answered, design)`` with ``svydesign(~school, strata = ~s, weights = ~w, nest =
+TRUE)``."""
+
+
+def test_mean_squares_have_the_numbers_of_the_survey_package():
+    cells, weight = draw_answers(steps=3), 1 + np.arange(120) % 5 * 0.75
+    table = make_table(cells, w=weight, **describe_schools(120))
+    answers = Responses.from_dataframe(table, group=["w", "s", "school"])
+    answers = answers.weigh(weight="w", strata="s", cluster="school")
+    found = measure_fit(answers, discreet.fit(answers, method="conditional")).items
+    infit, infit_se, outfit, outfit_se = np.array(R_FIT).T
+    for name, value, se in (("infit", infit, infit_se), ("outfit", outfit, outfit_se)):
+        np.testing.assert_allclose(getattr(found, name), value, rtol=1e-8)
+        t = (np.cbrt(value) - 1) * 3 / se + se / 3
+        np.testing.assert_allclose(getattr(found, f"{name}_t"), t, atol=1e-6)

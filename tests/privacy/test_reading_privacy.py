@@ -30,7 +30,7 @@ from discreet.publishing.delivery import DataSource, open_listed
 from discreet.publishing.spec import make_spec
 from discreet.tables import ids, remedies, scales, sources
 from discreet.tables.formats import jsonl, labelled, workbook
-from discreet.tables.reading_fields import READING_FIELDS
+from discreet.tables.remedies import READING_FIELDS
 from spreadsheet_files import write_xlsx
 
 PERSON = "b"

@@ -18,7 +18,7 @@ from discreet.answers.pack import store_codes
 from discreet.answers.streamed import batches
 from discreet.counts.planes import StepStore
 from discreet.errors import BadResponses, BadUsage
-from discreet.models.noisy.totals.forms import Measurer, read_released_forms
+from discreet.models.noisy.totals import Measurer, read_released_forms
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.totals import GRID, Totals, unpack_shapes
 from discreet.privacy.noise import ExactNoise

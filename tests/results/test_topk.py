@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import BadUsage
 from discreet.models.calibrate import fit
-from discreet.results import differences
+from discreet.results import ranking as differences
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.ranking import rank
 

@@ -643,6 +643,7 @@ def test_a_test_is_calibrated_shown_and_taken_away(session, browser, tmp_path):
     assert "1,000 persons, 5 items" in take_example(browser, "lsat.csv")
     address, page = calibrate(browser, scale="500,100")
     assert "<dt>reliability</dt>" in page
+    assert "Hardest: Item3. Easiest: Item1." in page
     assert f'<a href="{address}/items/2">Item3</a>' in page
     assert "discreet fit lsat.csv --scale 500,100 --out results-2" in page
     assert not re.search(r"<style|<script(?! src)|\son\w+=|\sstyle=", page)
@@ -678,6 +679,7 @@ def test_a_rating_scale_shows_categories_thresholds_and_groups(browser):
     assert "5 categories" in take_example(browser, "wellbeing.csv")
     address, page = calibrate(browser, model="rating-scale")
     assert "Threshold map" in page
+    assert "Answered highest: " in page
     assert "--group age --model rating-scale" in page
     one = browser.get(f"{address}/items/11").text
     for words in ("Categories", "Thresholds", "Differences between groups", "below 40"):

@@ -17,7 +17,7 @@ from discreet.tables.reading import (
     StepWords,
     join_words,
 )
-from discreet.tables.reading_fields import READING_FIELDS
+from discreet.tables.remedies import READING_FIELDS
 
 NAMES = set(READING_FIELDS)
 RELEASED = {name for name, entry in READING_FIELDS.items() if entry.release}

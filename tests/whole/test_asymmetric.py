@@ -21,10 +21,11 @@ from discreet.items import mislabelled
 from discreet.items.dif import LARGE, NEGLIGIBLE, _classify
 from discreet.items.group_differences import Contrasts, Points, contrast
 from discreet.models import routing
+from discreet.models import standard_errors as person_scores
 from discreet.models.anchors import _tell_displaced
 from discreet.models.noisy import released
 from discreet.models.refined import solve_refined
-from discreet.models.standard_errors import person_scores, sandwich
+from discreet.models.standard_errors import sandwich
 from discreet.models.standard_errors.sandwich import match_abilities
 from discreet.persons import plausible
 from discreet.planning.forecast import _scatter

@@ -131,8 +131,7 @@ def _renumber(
 
 def take_choices(reading: Reading, table: RawTable, sources: Iterator[Source]) -> Choices:
     """Go through tables that were read before, with no mistake in them."""
-    items = [name for name in table.items if name in reading.right]
-    taken = _Taken(reading, items, table)
+    taken = _Taken(reading, [name for name in table.items if name in reading.right], table)
     for source in sources:
         plan = plan_source(source, reading)
         if isinstance(plan, LongPlan):

@@ -35,7 +35,7 @@ from discreet.cli.output import (
     working,
 )
 from discreet.errors import BadUsage, hide_passwords, looks_like_address
-from discreet.tables.reading_fields import READING_FIELDS
+from discreet.tables.remedies import READING_FIELDS
 
 if TYPE_CHECKING:
     from discreet.answers.judges import Comparisons

@@ -18,14 +18,7 @@ from discreet.atomic import write_text
 from discreet.cli.answers import Columns, ReleaseReading
 from discreet.cli.options import Force, Language, argument, flag, option
 from discreet.cli.output import check_writable, drop_output, note, say, say_field, say_lines
-from discreet.cli.release import (
-    ComparisonStudy,
-    ReleaseStudy,
-    ReleaseTerms,
-    need,
-    state_ranking,
-    state_release,
-)
+from discreet.cli.release import ComparisonStudy, ReleaseStudy, ReleaseTerms, need, state_release
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -50,7 +43,7 @@ def propose_ranking(
     *, terms: ReleaseTerms, study: ComparisonStudy, out: NewRequest, reading: Columns
 ) -> None:
     """Write down a release of comparisons for others to approve. No data is touched."""
-    write_request(state_ranking(terms, study, reading), terms.ledger, out)
+    write_request(state_release(terms, study, reading), terms.ledger, out)
 
 
 def write_request(spec: ReleaseSpec, ledger: Path | None, out: Path) -> None:

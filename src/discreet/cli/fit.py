@@ -101,6 +101,9 @@ def fit(
             "Hold these difficulties: a CSV with item and difficulty, a calibration or a bank.",
         ),
     ] = None,
+    keep_categories: Annotated[
+        bool, flag("Keep categories between others that nobody is in (Winsteps: STKEEP).")
+    ] = False,
     scale: ScaleText = None,
     title: Title = None,
     output: ResultOptions,
@@ -131,7 +134,8 @@ def fit(
     check_method(method)
     # Diagnostics, anchors and abilities need all answers in memory; difficulties alone do not.
     has_design = bool(weights.stated)
-    alone = output.out is None and anchors is None and not (has_design or needs_persons(target))
+    needs_answers = has_design or keep_categories or needs_persons(target)
+    alone = output.out is None and anchors is None and not needs_answers
     if has_design:
         reading = replace(reading, group=[*(reading.group or []), *weights.columns])
     limits = Limits() if alone else Limits(engine="memory")
@@ -147,6 +151,7 @@ def fit(
             model=reading.model,
             regularisation=regularisation,
             anchors=None if anchors is None else read_anchors(anchors),
+            keep_categories=keep_categories,
             **vars(weights),
         )
         turned = settle_scale(target, responses, estimate)

@@ -24,7 +24,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from discreet import __version__
-from discreet.cli.output import be_quiet, check_writable, guard, show_result, write_tables
+from discreet.cli.output import be_quiet, check_writable, guard, print_json, write_tables
 from discreet.errors import refuse_address
 from discreet.privacy.mechanisms import MECHANISMS, mechanisms_for
 
@@ -123,13 +123,21 @@ class ResultOptions:
 
     def show(self, document: dict[str, Any], show: Callable[[], None]) -> None:
         """Print the result: a JSON document, or for readers."""
-        show_result(document, show, as_json=self.as_json)
+        if self.as_json:
+            print_json(document)
+        else:
+            show()
 
 
 def _print_version(is_requested: bool) -> None:
     if is_requested:
         print(f"discreet {__version__}")
         raise typer.Exit
+
+
+def _heed_quiet(is_requested: bool) -> None:
+    if is_requested:
+        be_quiet()
 
 
 def _limit_threads(threads: int | None) -> None:
@@ -149,7 +157,7 @@ class Everywhere:
     quiet: Annotated[
         bool,
         option(None, "No progress, notes or warnings; errors are still shown.", "--quiet", "-q",
-               callback=lambda is_requested: be_quiet() if is_requested else None),
+               callback=_heed_quiet),
     ] = False  # fmt: skip
     threads: Annotated[
         int | None,

@@ -192,14 +192,6 @@ def print_json(document: Mapping[str, Any]) -> None:
     print(json_text(document, ascii_only=encoding != "utf8"))
 
 
-def show_result(document: dict[str, Any], show: Callable[[], None], *, as_json: bool) -> None:
-    """Print one JSON document, or call what prints the same for readers."""
-    if as_json:
-        print_json(document)
-    else:
-        show()
-
-
 def print_table(columns: Sequence[TableColumn]) -> None:
     """Print a table: drawn on a terminal, plain and complete everywhere else."""
     if sys.stdout.isatty():

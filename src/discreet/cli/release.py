@@ -144,6 +144,7 @@ class ReleaseStudy:
     """What is public about who answered what; None where nobody said."""
 
     PANEL: ClassVar[str] = "Study"
+    KIND: ClassVar[str] = "answers"
 
     max_answers: Annotated[
         int | None,
@@ -177,6 +178,8 @@ class ReleaseStudy:
 @dataclass(frozen=True, kw_only=True)
 class ComparisonStudy:
     """What is public about who compared what."""
+
+    KIND: ClassVar[str] = "comparisons"
 
     max_comparisons: Annotated[
         int | None, option("C", "Use at most C comparisons of each judge.", min=1)
@@ -243,17 +246,19 @@ class DeliveryOptions:
 
 
 def state_release(
-    terms: ReleaseTerms, study: Any, reading: Any, *, kind: str = "answers"
+    terms: ReleaseTerms, study: ReleaseStudy | ComparisonStudy, reading: ReleaseReading | Columns
 ) -> ReleaseSpec:
     """Return the specification that options and the file of ``--spec`` make."""
     from discreet.publishing.spec import read_spec
 
+    if isinstance(study, ComparisonStudy) and terms.spec is None:
+        need(study.max_comparisons, "--max-comparisons")
     need(terms.items or terms.spec, "--items")
     words = {**terms.list_stated(), **_list_stated(study), **state_reading(reading)}
     refused = {name: words.pop(name) for name in ("rater", "weight") if name in words}
     if refused:
         words["reading"] = {**words.get("reading", {}), **refused}
-    return read_spec(words, kind=kind, file=terms.spec)
+    return read_spec(words, kind=study.KIND, file=terms.spec)
 
 
 #: What a release is told about its items, and does not find by reading.
@@ -290,10 +295,7 @@ def release(
     """Release item difficulties with a privacy guarantee. Charges the ledger first."""
     check_place(delivery.out, force=delivery.force)
     check_engine(limits)
-    if request is None:
-        stated = state_release(terms, study, reading), need(terms.ledger, "--ledger"), None
-    else:
-        stated = open_request(context, request, terms, kind="answers")
+    stated = _find_stated(context, request, terms, study, reading)
     delivery.release(file, limits, *stated)
 
 
@@ -309,29 +311,25 @@ def release_ranking(
 ) -> None:
     """Release strengths with a privacy guarantee for each judge. Charges the ledger first."""
     check_place(delivery.out, force=delivery.force)
-    if request is None:
-        stated = state_ranking(terms, study, reading), need(terms.ledger, "--ledger"), None
-    else:
-        stated = open_request(context, request, terms, kind="comparisons")
+    stated = _find_stated(context, request, terms, study, reading)
     delivery.release(file, Limits(), *stated)
 
 
-def state_ranking(terms: ReleaseTerms, study: ComparisonStudy, reading: Columns) -> ReleaseSpec:
-    """Return the specification that options and the file of ``--spec`` make."""
-    if terms.spec is None:
-        need(study.max_comparisons, "--max-comparisons")
-    return state_release(terms, study, reading, kind="comparisons")
-
-
-def open_request(
-    context: typer.Context, file: Path, terms: ReleaseTerms, *, kind: str
+def _find_stated(
+    context: typer.Context,
+    file: Path | None,
+    terms: ReleaseTerms,
+    study: ReleaseStudy | ComparisonStudy,
+    reading: ReleaseReading | Columns,
 ) -> tuple[ReleaseSpec, Any, Any]:
-    """Return what was approved, and its ledger; refuse another kind of data."""
+    """Return what was stated or approved, its ledger and request; refuse another kind of data."""
+    if file is None:
+        return state_release(terms, study, reading), need(terms.ledger, "--ledger"), None
     _refuse_beside(context)
     from discreet.publishing.spec import read_request
 
     spec, ledger, request = read_request(file, terms.ledger)
-    if spec.public.kind != kind:
+    if spec.public.kind != study.KIND:
         right = "compare release" if spec.public.kind == "comparisons" else "release"
         raise BadUsage(f"{file} is a request for {spec.public.kind}: use 'discreet {right}'.")
     return spec, ledger, request

@@ -110,9 +110,13 @@ def _expect(thresholds: FloatArray, ability: FloatArray) -> FloatArray:
 def _make_curve(estimate: Estimate, index: int, points: Curve, shares: Shares = ()) -> ItemCurve:
     steps = estimate.steps[index]
     thresholds = estimate.thresholds[index, :steps]
-    abilities = [point[0] for point in points]
-    low = min(-CURVE_REACH, float(thresholds.min()) - 1, *abilities)
-    high = max(CURVE_REACH, float(thresholds.max()) + 1, *abilities)
+    shown, abilities = estimate.ladder.shown[index], [point[0] for point in points]
+    low, high = (
+        (-CURVE_REACH, CURVE_REACH)
+        if np.isnan(shown).all()
+        else (float(np.nanmin(shown)) - 1, float(np.nanmax(shown)) + 1)
+    )
+    low, high = min(-CURVE_REACH, low, *abilities), max(CURVE_REACH, high, *abilities)
     ability = np.linspace(low, high, 50 if steps == 1 else CURVE_POINTS)
     labels = estimate.ladder.labels[index]
     item_shares = tuple(group_shares[: steps + 1] for group_shares in shares)
@@ -224,9 +228,9 @@ def threshold_rows(estimate: Estimate, level: float = 0.95) -> ThresholdRows:
     if not len(estimated):
         raise BadUsage("no item of this estimate has a number, so there is nothing to draw")
     order = estimated[np.argsort(-estimate.difficulty[estimated], kind="stable")]
-    value = estimate.thresholds[order]
+    value = estimate.ladder.shown[order]
     interval = estimate.threshold_interval(level)[order]
-    interval = np.where(np.isnan(interval), value[:, :, None], interval)
+    interval = np.where(np.isnan(interval + value[:, :, None]), value[:, :, None], interval)
     labels = estimate.ladder.labels
     return ThresholdRows(
         items=tuple(estimate.items[i] for i in order),

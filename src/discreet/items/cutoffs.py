@@ -37,9 +37,9 @@ import numpy.typing as npt
 
 from discreet.errors import BadUsage
 from discreet.items.residuals import Prepared, prepare
+from discreet.models.conditional import Patterns, group_patterns
 from discreet.models.conditional.maximise import plan_batches
 from discreet.models.conditional.moments import evaluate_conditional
-from discreet.models.conditional.patterns import Patterns, group_patterns
 from discreet.models.item_parameters import RATING_SCALE
 from discreet.models.structure import rating_basis
 from discreet.results.estimate import Status
@@ -104,13 +104,12 @@ class FitCutoffs(Tabular):
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One row per item: infit_low, infit_high, outfit_low, outfit_high."""
-        return {
-            "item": list(self.items),
-            "infit_low": self.infit[:, 0].tolist(),
-            "infit_high": self.infit[:, 1].tolist(),
-            "outfit_low": self.outfit[:, 0].tolist(),
-            "outfit_high": self.outfit[:, 1].tolist(),
+        bands = {
+            f"{name}_{end}": band[:, side].tolist()
+            for name, band in (("infit", self.infit), ("outfit", self.outfit))
+            for side, end in enumerate(("low", "high"))
         }
+        return {"item": list(self.items), **bands}
 
 
 def simulate_cutoffs(

@@ -520,12 +520,8 @@ def _columns_of(tests: list[tuple[float, int]]) -> tuple[FloatArray, Int64Array]
 
 def _chances(statistic: FloatArray, degrees: Int64Array) -> FloatArray:
     """Return p-values of chi-squared statistics; NaN without degrees of freedom."""
-    return np.array(
-        [
-            chi_squared_tail(value, number) if number else np.nan
-            for value, number in zip(statistic.tolist(), degrees.tolist(), strict=True)
-        ]
-    )
+    pairs = zip(statistic.tolist(), degrees.tolist(), strict=True)
+    return np.array([chi_squared_tail(value, df) if df else np.nan for value, df in pairs])
 
 
 def _find_reference(split: Split, reference: str | None) -> int:

@@ -33,7 +33,7 @@ from discreet.results.thresholds import score_moments
 from discreet.schema import Along, AtLeast, Count, Finite, Logit, Proportion
 from discreet.tables.opener import read_columns
 from discreet.tables.reading import ReadingWords
-from discreet.tabular import Tabular
+from discreet.tabular import Tabular, list_field_columns
 from discreet.text import count_of
 from discreet.types import BoolArray, FloatArray, Int8Array
 
@@ -118,10 +118,7 @@ class Dimensionality(Tabular):
         total = max(len(self.items), 1)
         return {
             "component": list(range(1, len(self.eigenvalue) + 1)),
-            "eigenvalue": list(self.eigenvalue),
-            "expected": list(self.expected),
-            "limit": list(self.limit),
-            "p_value": list(self.p_value),
+            **list_field_columns(self, "eigenvalue", "expected", "limit", "p_value"),
             "share": [value / total for value in self.eigenvalue],
         }
 
@@ -153,8 +150,7 @@ class Contrast(Tabular):
         """One row per item: item, difficulty, loading, end."""
         return {
             "item": list(self.items),
-            "difficulty": list(self.difficulty),
-            "loading": list(self.loading),
+            **list_field_columns(self, "difficulty", "loading"),
             "end": ["positive" if value > 0 else "negative" for value in self.loading],
         }
 
@@ -375,12 +371,8 @@ class ReliabilityByTestlet(Tabular):
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Two rows: single items and testlets, with items, reliability and alpha."""
-        return {
-            "of": ["single items", "testlets"],
-            "items": list(self.items),
-            "reliability": list(self.reliability),
-            "alpha": list(self.alpha),
-        }
+        columns = list_field_columns(self, "items", "reliability", "alpha")
+        return {"of": ["single items", "testlets"], **columns}
 
 
 def combine_testlets(

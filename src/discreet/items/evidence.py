@@ -38,8 +38,8 @@ from discreet.items.likelihood_ratios import (
 )
 from discreet.items.mislabelled import Mislabelled, find_mislabelled
 from discreet.items.residuals import ITEM_LIMIT, ResidualCorrelations, correlate_residuals
+from discreet.models.conditional import group_patterns
 from discreet.models.conditional.maximise import conditional_work
-from discreet.models.conditional.patterns import group_patterns
 from discreet.models.item_parameters import RATING_SCALE, leave_unused
 from discreet.persons.scoring import PersonScores, score
 from discreet.results.estimate import Estimate

@@ -32,7 +32,7 @@ from discreet.models.item_parameters import (
     leave_unused,
 )
 from discreet.tables.reading import FitWords, ReadingWords
-from discreet.tabular import Tabular
+from discreet.tabular import Tabular, list_field_columns
 from discreet.text import count_of, name_some
 from discreet.types import FloatArray, Int64Array, Model
 
@@ -85,10 +85,8 @@ class AndersenTest(Tabular):
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: item, and its difficulty in each group."""
-        columns: dict[str, list[Any]] = {"item": list(self.items)}
-        for label, values in zip(self.groups, self.difficulty, strict=True):
-            columns[label] = values.tolist()
-        return columns
+        difficulties = zip(self.groups, self.difficulty.tolist(), strict=True)
+        return {"item": list(self.items), **dict(difficulties)}
 
 
 def run_andersen(
@@ -294,12 +292,7 @@ class MartinLoefTest(Tabular):
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: item, part, difficulty, apart."""
-        return {
-            "item": list(self.items),
-            "part": list(self.part),
-            "difficulty": self.difficulty.tolist(),
-            "apart": self.apart.tolist(),
-        }
+        return {"item": list(self.items), **list_field_columns(self, "part", "difficulty", "apart")}
 
 
 def run_martin_loef(

@@ -23,7 +23,7 @@ from discreet.answers.responses import Responses
 from discreet.answers.survey import SurveyDesign, apply_rao_scott
 from discreet.errors import BadUsage
 from discreet.items.groups import chi_squared_tail
-from discreet.models.conditional.patterns import group_patterns
+from discreet.models.conditional import group_patterns
 from discreet.types import FloatArray, IndexArray
 
 #: In the place of the size of an empty stratum.

@@ -19,13 +19,14 @@ from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.answers.survey import OF_SAMPLE, SurveyDesign, refuse_weights
 from discreet.errors import BadUsage, escape_controls
-from discreet.models.conditional.patterns import GroupPatterns
+from discreet.models.conditional import GroupPatterns
 from discreet.models.item_parameters import (
     KnownItems,
     category_totals,
     known_thresholds,
     refuse_steps,
 )
+from discreet.models.structure import FAR_APART
 from discreet.persons.measures import GRID, NormalPrior, estimate_prior
 from discreet.persons.scoring import PersonScores, PersonStatus, score
 from discreet.results.thresholds import category_chances, log_totals, score_moments
@@ -307,7 +308,9 @@ def trace_information(calibration: Any, ability: npt.ArrayLike | None = None) ->
     [0.5]
     """
     b = known_thresholds(calibration).thresholds
-    points = np.linspace(np.nanmin(b) - 3, np.nanmax(b) + 3, 121) if ability is None else ability
+    # Steps beside an unused category that was kept lie far from all others.
+    near = b[np.abs(b - np.nanmedian(b)) < FAR_APART / 2]
+    points = np.linspace(near.min() - 3, near.max() + 3, 121) if ability is None else ability
     theta = np.atleast_1d(np.asarray(points, dtype=np.float64))
     moments = score_moments(theta, b)
     information = moments.variance.sum(axis=1)

@@ -34,7 +34,7 @@ from discreet.errors import (
 )
 from discreet.models.anchors import Released, accept_anchors, add_displacements, explain_untied
 from discreet.models.by_group import fits_groups
-from discreet.models.conditional.patterns import GroupPatterns
+from discreet.models.conditional import GroupPatterns
 from discreet.models.connectivity import (
     Chain,
     ItemFacts,
@@ -51,6 +51,8 @@ from discreet.models.methods import (
     PAIR_METHODS,
     FitRequest,
     check_method_name,
+    choose_keeping,
+    fit_by_likelihood,
 )
 from discreet.models.methods import Method as PairEstimator
 from discreet.models.standard_errors.sandwich import (
@@ -111,6 +113,7 @@ def fit(
     cluster: str | None = None,
     replicates: str | Sequence[str] | None = None,
     replication: str | None = None,
+    keep_categories: bool = False,
     **reading: Unpack[FitWords],
 ) -> Estimate:
     """Estimate the difficulty of every item.
@@ -178,6 +181,9 @@ def fit(
     replicates, replication
         With weights: the columns of replicate weights (``"repwt*"``), and how they were made:
         ``"jk1"``, ``"jk2"``, ``"brr"`` or ``"fay:0.5"``.
+    keep_categories
+        With steps: whether a category between others stays although nobody is in it (Winsteps'
+        STKEEP). Of the steps around it only the sum is estimated. Conditional likelihood only.
     reading
         ``person=``, ``item=``, ``response=`` and the other keywords of
         :func:`discreet.read_responses`, for sources that have columns.
@@ -222,6 +228,7 @@ def fit(
         return fit_facets(data, question, engine=engine, reading=reading)
     check_method_name(method, ability)
     request = FitRequest(method, standard_errors, regularisation, ability, model)
+    request = choose_keeping(request, anchors is not None) if keep_categories else request
     LOG.info("fitting items of %s, method %s", name_source(data), method)
     if design:
         data = weigh_answers(data, design, name_model(data, model, reading))
@@ -235,8 +242,8 @@ def fit(
         if sparse is None:
             raise OutOfReach(str(refusal)) from None
         return sparse
-    numbers = int(estimate.estimated.sum()), len(estimate.items), estimate.persons, estimate.method
-    LOG.info("fitted %d of %d items, %d persons, method %s", *numbers)
+    numbers = int(estimate.estimated.sum()), len(estimate.items), estimate.persons
+    LOG.info("fitted %d of %d items, %d persons, method %s", *numbers, estimate.method)
     warn_of_dropped(estimate.warnings)
     return estimate if model != "auto" else replace(estimate, choice=_tell_model(estimate))
 
@@ -457,11 +464,7 @@ def _fit_answers(answers: Answers, request: FitRequest) -> Estimate:
             f"({8 * m * m / 1e9:,.0f} GB; the limit is {MATRIX_ITEMS:,} items); use 'refined' or "
             "'spectral', whose memory follows the pairs that were compared"
         )
-    fit_by = ANSWER_METHODS[name]
-    estimate = fit_by(
-        answers, ability=request.ability, model=request.model, anchors=request.anchors
-    )
-    return _finish_answers(answers, estimate, request)
+    return _finish_answers(answers, fit_by_likelihood(answers, request), request)
 
 
 def _finish_answers(answers: Answers, estimate: Estimate, request: FitRequest) -> Estimate:

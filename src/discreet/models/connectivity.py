@@ -346,6 +346,35 @@ def tell_unused(
     return tuple(warnings)
 
 
+def tell_kept(items: Sequence[str]) -> FitWarning:
+    """Say of items with a category that nobody is in, and that was kept, what is known of it."""
+    sentence = (
+        f"nobody is in a category of {name_some(list(items))}; it was kept, so that of the steps "
+        "around it only the sum is estimated"
+    )
+    return FitWarning(WarningKind.KEPT_CATEGORY, sentence, items)
+
+
+def check_scale(counts: PairCounts) -> None:
+    """Refuse a rating scale whose items differ in steps, or with a category that none uses."""
+    most_steps = max(counts.steps)
+    pairs = zip(counts.items, counts.steps, strict=True)
+    short = [item for item, step in pairs if step < most_steps]
+    if short:
+        raise BadUsage(
+            f"in a rating scale all items have the same categories; {len(short)} of "
+            f"{len(counts.items)} items have fewer than {most_steps} steps ({name_some(short)}). "
+            f"If they share the scale and nobody chose the top, say steps={most_steps} "
+            f"(--steps {most_steps}); otherwise use the model 'partial-credit'"
+        )
+    total = counts.categories.sum(axis=0)
+    if (total == 0).any():
+        raise DisconnectedItems(
+            f"nobody is in category {int(np.argmin(total))} of any item, so that the steps around "
+            "it are not determined; merge it with a neighbour"
+        )
+
+
 def call_categories(estimate: Estimate, steps: Sequence[int], lowest: int) -> Estimate:
     """Return an estimate that calls categories what the data call them, from ``lowest`` on.
 

@@ -7,7 +7,7 @@ methods need the answers themselves.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +20,7 @@ from discreet.models.item_parameters import KnownItems
 from discreet.models.laplacian import Laplacian
 from discreet.models.refined import RefinedScoring, curvature, solve_refined, solve_within
 from discreet.models.spectral import SpectralScoring, balance, project_within, solve_stationary
-from discreet.models.standard_errors.person_scores import PairContribution
+from discreet.models.standard_errors import PairContribution
 from discreet.models.structure import Structure
 from discreet.results.estimate import Estimate, Solution
 from discreet.types import FloatArray
@@ -64,6 +64,7 @@ class FitRequest:
     undecided: bool = False
     choice: str = ""
     anchors: KnownItems | None = None
+    keep_categories: bool = False
 
 
 PAIR_METHODS: dict[str, Method] = {
@@ -74,6 +75,22 @@ PAIR_METHODS: dict[str, Method] = {
         solve_stationary, balance, lambda b: SpectralScoring(float(b.max())), None, project_within
     ),
 }
+
+
+def choose_keeping(request: FitRequest, has_anchors: bool) -> FitRequest:
+    """Return a request to keep categories that nobody is in, by the one method that can."""
+    if has_anchors:
+        raise BadUsage(
+            "keep_categories= (--keep-categories) and anchors= (--anchors) do not go together: "
+            "pairs of answers say what is linked to anchors. Leave keep_categories= out"
+        )
+    if request.method not in ("auto", "conditional"):
+        raise BadUsage(
+            f"keep_categories= (--keep-categories) is for the method 'conditional', found "
+            f"{request.method!r}: pairs of answers say nothing about two steps at once. Name the "
+            "method 'conditional', or leave keep_categories= out"
+        )
+    return replace(request, method="conditional", keep_categories=True)
 
 
 class AnswerMethod(Protocol):
@@ -105,6 +122,18 @@ def _marginal(
 
 
 ANSWER_METHODS: dict[str, AnswerMethod] = {"conditional": _conditional, "marginal": _marginal}
+
+
+def fit_by_likelihood(answers: Answers, request: FitRequest) -> Estimate:
+    """Fit by a method that needs the answers themselves."""
+    model, anchors = request.model, request.anchors
+    if request.keep_categories:
+        from discreet.models.conditional.estimator import fit_conditional
+
+        return fit_conditional(answers, model, anchors, keep_categories=True)
+    fit_by = ANSWER_METHODS[request.method]
+    return fit_by(answers, ability=request.ability, model=model, anchors=anchors)
+
 
 #: Choose a method automatically; see :mod:`discreet.models.conditional.estimator`.
 AUTO = "auto"

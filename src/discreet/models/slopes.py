@@ -18,8 +18,8 @@ from functools import cached_property
 import numpy as np
 
 from discreet.errors import NotConverged
+from discreet.models.marginal import find_chances
 from discreet.models.marginal.maximise import normal_grid
-from discreet.models.marginal.mixture import find_chances
 from discreet.types import BoolArray, FloatArray, IndexArray, Int8Array, Int64Array
 
 #: Numbers per work array: 16 MB.

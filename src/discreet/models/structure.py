@@ -12,6 +12,7 @@ rating scale          the item's location, and distances of steps   zero
                       that all items share
 anchored items        the same for the free thresholds, zero rows   the anchors' values
                       for the anchors
+unused category       one column for all steps around it            far apart, sum zero
 ===================== ============================================= =====================
 
 Where moving all thresholds alike is a combination of B's columns, answers say nothing about it, and
@@ -23,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,15 +32,17 @@ import numpy as np
 from discreet.answers.protocol import Answers, Job
 from discreet.counts import PairCounts
 from discreet.counts.matrix import Locations, Recoding, item_of_nodes, keep_used, name_nodes
-from discreet.errors import BadUsage, DisconnectedItems, FitWarning
-from discreet.models.conditional.patterns import GroupPatterns, Patterns
+from discreet.errors import DisconnectedItems, FitWarning
+from discreet.models.conditional import GroupPatterns, Patterns
 from discreet.models.connectivity import (
     Chain,
     build_chain,
+    check_scale,
     explain_unlinked,
     find_statuses,
     find_tied,
     regularise,
+    tell_kept,
     tell_unused,
 )
 from discreet.models.item_parameters import (
@@ -52,7 +56,7 @@ from discreet.models.item_parameters import (
 from discreet.models.laplacian import Laplacian, invert, invert_within
 from discreet.results.estimate import Estimate, Status
 from discreet.results.thresholds import Thresholds
-from discreet.text import count_of, name_some
+from discreet.text import count_of
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 
 if TYPE_CHECKING:
@@ -71,6 +75,10 @@ class Structure:
         Whether all free items share the distances between steps: a rating scale.
     held
         Thresholds of the nodes that are held, NaN where a node is free; None without anchors.
+    unused
+        Whether a node leads into a category that nobody is in and that the model keeps; None where
+        there is none. Of the steps around such a category only the sum is determined: they share a
+        parameter, and lie :data:`FAR_APART` from each other, so that nobody is expected there.
 
     Examples
     --------
@@ -82,6 +90,7 @@ class Structure:
     item: IndexArray
     shares_steps: bool = False
     held: FloatArray | None = None
+    unused: BoolArray | None = None
 
     @property
     def is_anchored(self) -> bool:
@@ -91,7 +100,7 @@ class Structure:
     @property
     def is_identity(self) -> bool:
         """Whether every node is a parameter of its own."""
-        return self.held is None and not self.shares_steps
+        return self.held is None and self.unused is None and not self.shares_steps
 
     @cached_property
     def free(self) -> IndexArray:
@@ -108,6 +117,9 @@ class Structure:
     @cached_property
     def basis(self) -> FloatArray | None:
         """Rows of B of the free nodes; None for the identity."""
+        if self.unused is not None:
+            joined = np.cumsum(~np.append(False, self.unused[:-1]))[self.free]
+            return np.asarray(joined[:, None] == np.unique(joined), dtype=np.float64)
         if not self.shares_steps:
             return None
         items = len(np.unique(self.item[self.free]))
@@ -129,13 +141,18 @@ class Structure:
 
     @cached_property
     def offset(self) -> FloatArray:
-        """The values of held nodes, zero elsewhere."""
-        return np.zeros(len(self.item)) if self.held is None else np.nan_to_num(self.held)
+        """The values of held nodes, and how far apart the steps around an unused category are."""
+        offset = np.zeros(len(self.item)) if self.held is None else np.nan_to_num(self.held)
+        if self.unused is None:
+            return offset
+        after = np.append(False, self.unused[:-1])
+        apart = FAR_APART * (1.0 * (self.unused & ~after) - (after & ~self.unused))
+        return np.asarray(offset + apart * self.is_free)
 
     def spread(self, parameter: FloatArray) -> FloatArray:
         """Thresholds of all nodes."""
         moved = self.move(parameter)
-        return moved if self.held is None else moved + self.offset
+        return moved if self.held is None and self.unused is None else moved + self.offset
 
     def move(self, direction: FloatArray) -> FloatArray:
         """How the thresholds move with the parameters."""
@@ -219,6 +236,10 @@ class Structure:
         return replace(self, held=held)
 
 
+#: Logits: a category that is kept has a chance of at most 1e-9 beside its neighbours.
+FAR_APART = 20.0
+
+
 def rating_basis(m: int, steps: int) -> FloatArray:
     """Locations, then distances of all steps but the last, which follows as they sum to zero."""
     distance = np.concatenate([np.eye(steps - 1), -np.ones((1, steps - 1))])
@@ -259,6 +280,8 @@ class StepPlan:
         What became of categories that nobody used.
     anchors
         Items whose thresholds are held; None without anchors.
+    keeps_unused
+        Whether categories between others stay although nobody is in them.
     """
 
     items: tuple[str, ...]
@@ -269,6 +292,7 @@ class StepPlan:
     model: str
     warnings: tuple[FitWarning, ...] = ()
     anchors: KnownItems | None = None
+    keeps_unused: bool = False
 
     @property
     def is_binary(self) -> bool:
@@ -327,10 +351,21 @@ class StepPlan:
         pairs = zip(self.items, self.recoding.kept, strict=True)
         return tuple(known.get(name, categories) for name, categories in pairs)
 
+    @cached_property
+    def unused(self) -> BoolArray | None:
+        """Whether a node leads into a category that nobody is in, although the model has it."""
+        if self.model != PARTIAL_CREDIT or not self.keeps_unused:
+            return None
+        step = np.concatenate([np.arange(1, steps + 1) for steps in self.steps])
+        empty = self.categories[self.item_of, step] == 0
+        empty &= ~np.isin(self.item_of, self.anchored)
+        return empty if empty.any() else None
+
     def build_structure(self, nodes: IndexArray) -> Structure:
         """Return how the thresholds of some nodes follow from parameters."""
         held = None if self.held is None else self.held[nodes]
-        return Structure(self.item_of[nodes], self.shares_steps, held)
+        unused = None if self.unused is None else self.unused[nodes]
+        return Structure(self.item_of[nodes], self.shares_steps, held, unused)
 
     def wrap(self, job: Job[Any]) -> Job[Any]:
         """Return the job on answers in the categories of the model."""
@@ -444,16 +479,29 @@ class StepPlan:
             persons=self.persons,
             **parts,
         )
-        return self.fold(by_node)
+        return self._mark_unused(self.fold(by_node))
+
+    def _mark_unused(self, estimate: Estimate) -> Estimate:
+        """Say of the steps around a category that nobody is in that only their sum is known."""
+        if self.unused is None:
+            return estimate
+        around = self.unused | np.append(False, self.unused[:-1])
+        nodes = zip(chain.from_iterable(estimate.ladder.status), around, strict=True)
+        status = [Status.UNUSED if mark else Status(code) for code, mark in nodes]
+        ladder = replace(estimate.ladder, status=_gather_status(status, self.steps))
+        return replace(estimate, ladder=ladder)
 
 
 def plan_steps(
-    counts: PairCounts, model_name: str, anchors: KnownItems | None = None
+    counts: PairCounts,
+    model_name: str,
+    anchors: KnownItems | None = None,
+    keep_categories: bool = False,
 ) -> tuple[PairCounts, StepPlan]:
     """Decide on the categories; return the counts in these, and the plan.
 
     Unused categories of partial credit items are left out; a rating scale keeps them, and so does
-    an anchor.
+    an anchor. With ``keep_categories`` those between used ones stay.
 
     Raises
     ------
@@ -461,45 +509,25 @@ def plan_steps(
         If nobody is in some category of a rating scale, whatever the item.
     """
     model = choose_model(model_name, counts.steps)
-    every = Recoding(counts.steps, _all_categories(counts.steps))
+    every = Recoding(counts.steps, tuple(tuple(range(step + 1)) for step in counts.steps))
     if model == RATING_SCALE:
-        _check_scale(counts)
+        check_scale(counts)
     recoding = every
     if model == PARTIAL_CREDIT:
-        used, held = (
-            keep_used(counts.categories, counts.steps),
-            set(anchors.items if anchors else ()),
-        )
-        columns = zip(counts.items, used.kept, every.kept, strict=True)
-        recoding = replace(used, kept=tuple(b if name in held else a for name, a, b in columns))
+        kept = keep_used(counts.categories, counts.steps).kept
+        if keep_categories:
+            kept = tuple(tuple(range(own[0], own[-1] + 1)) for own in kept)
+        held = set(anchors.items if anchors else ())
+        columns = zip(counts.items, kept, every.kept, strict=True)
+        recoding = replace(every, kept=tuple(b if name in held else a for name, a, b in columns))
     warnings = tell_unused(counts.items, recoding)
     counts = counts.recode(recoding)
     about = counts.items, counts.steps, counts.categories, counts.persons
-    return counts, StepPlan(*about, recoding, model, warnings, anchors)
-
-
-def _all_categories(steps: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(range(step + 1)) for step in steps)
-
-
-def _check_scale(counts: PairCounts) -> None:
-    most_steps = max(counts.steps)
-    short = [
-        item for item, step in zip(counts.items, counts.steps, strict=True) if step < most_steps
-    ]
-    if short:
-        raise BadUsage(
-            f"in a rating scale all items have the same categories; {len(short)} of "
-            f"{len(counts.items)} items have fewer than {most_steps} steps ({name_some(short)}). "
-            f"If they share the scale and nobody chose the top, say steps={most_steps} "
-            f"(--steps {most_steps}); otherwise use the model 'partial-credit'"
-        )
-    total = counts.categories.sum(axis=0)
-    if (total == 0).any():
-        raise DisconnectedItems(
-            f"nobody is in category {int(np.argmin(total))} of any item, so that the steps around "
-            "it are not determined; merge it with a neighbour"
-        )
+    plan = StepPlan(*about, recoding, model, warnings, anchors, keep_categories)
+    if plan.unused is None:
+        return counts, plan
+    lacking = [plan.items[i] for i in dict.fromkeys(plan.item_of[plan.unused].tolist())]
+    return counts, replace(plan, warnings=(*warnings, tell_kept(lacking)))
 
 
 def fold_nodes(

@@ -20,6 +20,7 @@ from discreet.answers.survey import SurveyDesign
 from discreet.counts import PairCounts
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadUsage, FitWarning
+from discreet.models.conditional import Patterns
 from discreet.models.conditional.estimator import (
     TOO_MUCH_WORK,
     ConditionalTask,
@@ -27,12 +28,11 @@ from discreet.models.conditional.estimator import (
     find_patterns,
     take_refined,
 )
-from discreet.models.conditional.patterns import Patterns
 from discreet.models.connectivity import Chain, call_categories
 from discreet.models.item_parameters import recode_store, weigh_categories
 from discreet.models.marginal.estimator import MarginalTask, check_patterns
 from discreet.models.methods import PAIR_METHODS, FitRequest, Method
-from discreet.models.standard_errors.person_scores import ScorePlan, score_persons
+from discreet.models.standard_errors import ScorePlan, score_persons
 from discreet.models.standard_errors.sandwich import COVARIANCE_LIMIT
 from discreet.models.structure import StepPlan, Structure, plan_steps
 from discreet.results.estimate import Estimate, Solution, Status
@@ -130,7 +130,8 @@ def fit_weighted(answers: Responses, request: FitRequest) -> DesignFit:
         raise BadUsage("regularisation adds whole persons; with weights leave it out")
     chosen = sample.in_domain
     domain, weights = answers.select_persons(chosen), sample.take(chosen)
-    counts, plan = plan_steps(domain.count(), request.model, request.anchors)
+    about = request.model, request.anchors, request.keep_categories
+    counts, plan = plan_steps(domain.count(), *about)
     if len(plan.item_of) > COVARIANCE_LIMIT:
         raise BadUsage(
             f"fits with weights keep the covariance of all thresholds and stop at "

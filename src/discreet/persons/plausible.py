@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.answers.survey import SurveyDesign
 from discreet.errors import BadUsage, NotConverged
-from discreet.models.conditional.patterns import Patterns
+from discreet.models.conditional import Patterns
 from discreet.persons.measures import ROUNDS, TOL, estimate_prior, sum_pattern_rows
 from discreet.results.thresholds import count_item_steps, log_totals
 from discreet.tabular import Tabular, brief_repr

@@ -21,7 +21,7 @@ from discreet.answers.survey import SurveyDesign
 from discreet.counts.planes import AnswerStore
 from discreet.errors import LOG, BadUsage, FitWarning, WarningKind, warn_of_dropped
 from discreet.hints import check_choice_name
-from discreet.models.conditional.patterns import Patterns, group_patterns
+from discreet.models.conditional import Patterns, group_patterns
 from discreet.models.item_parameters import KnownItems, known_thresholds
 from discreet.persons.large import is_many, is_varied, solve_many
 from discreet.persons.measures import (

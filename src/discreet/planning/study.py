@@ -21,8 +21,8 @@ import numpy as np
 from discreet.counts.planes import MOST_STEPS
 from discreet.errors import BadUsage
 from discreet.models.noisy.released import estimate_release, find_answer_variance
+from discreet.models.noisy.totals import expect_forms, thin_form
 from discreet.models.noisy.totals.fit import TotalsForecast, assume_thresholds, forecast_totals
-from discreet.models.noisy.totals.forms import expect_forms, thin_form
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms import check_steps_taken, find_mechanism
 from discreet.privacy.mechanisms.totals import unpack_shapes

@@ -250,15 +250,6 @@ def make_attacks(
     return attacks
 
 
-def _check_forms_taken(mechanism: CompleteMechanism, size: Size) -> None:
-    if (size.forms or size.design != "unknown") and not mechanism.takes_forms:
-        raise BadUsage(
-            f"the mechanism {mechanism.name} takes no notice of forms and of the design, so its "
-            "audit does not either; leave them out, and give the longest form as the cap "
-            "(max_answers=, --max-answers)"
-        )
-
-
 class _Stage:
     """Where one mechanism is attacked: its public parameters and its noise."""
 
@@ -281,7 +272,12 @@ class _Stage:
             design=size.design,
         )
         check_steps_taken(mechanism, self.public)
-        _check_forms_taken(mechanism, size)
+        if (size.forms or size.design != "unknown") and not mechanism.takes_forms:
+            raise BadUsage(
+                f"the mechanism {mechanism.name} takes no notice of forms and of the design, so "
+                "its audit does not either; leave them out, and give the longest form as the cap "
+                "(max_answers=, --max-answers)"
+            )
         self.calibration = mechanism.calibrate(self.public, budget, source)
 
     def stretch(self, size: int) -> Iterator[tuple[Contribution, Contribution]]:
@@ -450,7 +446,10 @@ def audit_mechanism(
     attacks = make_attacks(mechanism, budget, size, noise.source)
     chance = MISTAKES / len(attacks)
     runs = runs or choose_runs(attacks[0], power, chance)
-    strongest = _compare_declared(attacks[0])
+    # How far two persons move the exact numbers, against the declared noise: no release is needed.
+    strongest, excess = (0.0, "none"), attacks[0].statistic.excess
+    if excess > 1 + ROUNDING:
+        strongest = attacks[0].statistic.epsilon(excess), "the declared noise, by arithmetic"
     for done, attack in enumerate(attacks):
         bound = _strike(attack, mechanism, runs, noise, release, chance)
         strongest = max(strongest, (bound, attack.name))
@@ -472,17 +471,6 @@ def audit_mechanism(
         forms=len(size.forms),
         design=size.design,
     )
-
-
-def _compare_declared(attack: Attack) -> tuple[float, str]:
-    """Return the epsilon that the declared noise has for two persons, where that is too large.
-
-    No release is needed for this: it takes how far the persons move the exact numbers.
-    """
-    excess = attack.statistic.excess
-    if excess <= 1 + ROUNDING:
-        return 0.0, "none"
-    return attack.statistic.epsilon(excess), "the declared noise, by arithmetic"
 
 
 #: Of the floating-point arithmetic with which declared noise is compared.

@@ -19,14 +19,14 @@ import re
 import tomllib
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, date, datetime
 from difflib import get_close_matches
 from itertools import accumulate
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from xml.etree import ElementTree as ET
 
 from discreet.errors import BadUsage
@@ -229,7 +229,7 @@ ATTRIBUTES = STYLES | _list_words(
     "maskContentUnits textLength lengthAdjust rotate aria-hidden type"
 )
 #: Attributes that are words and not drawn from.
-TEXTS = _list_words("aria-label role version baseProfile id class") | {f"{XML}space", f"{XML}lang"}
+TEXTS = {"aria-label", "role", "version", "baseProfile", "id", "class", f"{XML}space", f"{XML}lang"}
 FUNCTIONS = _list_words("matrix translate scale rotate skewx skewy rgb rgba hsl hsla url")
 _ENCODING = re.compile(r"<\?xml[^>]*?encoding\s*=\s*['\"]([^'\"]*)")
 _VALUE = re.compile(r"[-\w\s.,#%()+*/'\"!]*")
@@ -370,7 +370,8 @@ class Identity:
     def __post_init__(self) -> None:
         for name in NAMES:
             value = getattr(self, name)
-            if not _is_line(value) and name not in FILES:
+            is_line = isinstance(value, str) and len(value) <= MOST_LETTERS and value.isprintable()
+            if not is_line and name not in FILES:
                 raise BadUsage(
                     f"the {name} of a release must be one line of text of at most {MOST_LETTERS:,} "
                     f"letters, found {str(value)[:40]!r}"
@@ -430,10 +431,6 @@ NAMES = tuple(part.name for part in fields(Identity) if part.name not in UNPUBLI
 FILES = ("logo", "words")
 
 
-def _is_line(value: object) -> bool:
-    return isinstance(value, str) and len(value) <= MOST_LETTERS and value.isprintable()
-
-
 def _check_date(text: str) -> None:
     try:
         is_plain = date.fromisoformat(text).isoformat() == text
@@ -449,14 +446,23 @@ About = Identity | Mapping[str, Any] | str | PathLike[str] | None
 
 def make_identity(about: About, *, folder: Path | None = None) -> Identity:
     """Return an identity from words, or from a ``release.toml``; files are sought in ``folder``."""
-    if about is None:
-        return Identity()
-    if isinstance(about, Identity):
-        return about
+    if about is None or isinstance(about, Identity):
+        return about or Identity()
+    words, prefix, folder = about, "", folder or Path()
     if isinstance(about, str | PathLike):
-        path = Path(about)
-        return _check_words(_read_parts(read_word_file(path), path.parent), f"{about}: ")
-    return _check_words(_read_parts(about, folder or Path()), "")
+        words, prefix, folder = read_word_file(Path(about)), f"{about}: ", Path(about).parent
+    parts = _read_parts(cast("Mapping[str, Any]", words), folder)
+    refuse_unknown(parts, NAMES, prefix)
+    return Identity(**parts)
+
+
+def refuse_unknown(words: Mapping[str, Any], names: Sequence[str], prefix: str = "") -> None:
+    """Refuse a name that a release does not have, and name one that is spelt alike."""
+    for name in words:
+        if name not in names:
+            alike = get_close_matches(str(name), names, 1)
+            hint = f"did you mean {alike[0]}?" if alike else f"known are {', '.join(names)}"
+            raise BadUsage(f"{prefix}a release has no {name!r}; {hint}")
 
 
 def read_word_file(path: Path) -> dict[str, Any]:
@@ -492,26 +498,14 @@ def _read_parts(words: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     if logo and not logo.startswith("data:"):
         parts["logo"] = read_logo(folder / logo)
     if agency_words and "\n" not in agency_words:
-        parts["words"] = _read_own(folder / agency_words, str(words.get("language") or "en"))
+        path, language = folder / agency_words, str(words.get("language") or "en")
+        try:
+            parts["words"] = check_own(path.read_text(encoding="utf-8"), language, str(path))
+        except OSError as error:
+            raise BadUsage(f"the words {path} cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise BadUsage(f"the words {path} are no text in UTF-8") from None
     return parts
-
-
-def _read_own(path: Path, language: str) -> str:
-    try:
-        return check_own(path.read_text(encoding="utf-8"), language, str(path))
-    except OSError as error:
-        raise BadUsage(f"the words {path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise BadUsage(f"the words {path} are no text in UTF-8") from None
-
-
-def _check_words(words: Mapping[str, Any], prefix: str) -> Identity:
-    for name in words:
-        if name not in NAMES:
-            alike = get_close_matches(str(name), NAMES, 1)
-            hint = f"did you mean {alike[0]}?" if alike else f"known are {', '.join(NAMES)}"
-            raise BadUsage(f"{prefix}a release has no {name!r}; {hint}")
-    return Identity(**words)
 
 
 @dataclass(frozen=True)

@@ -170,10 +170,8 @@ def _list_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     tell = speak(old)
     gone = ", ".join(item for item in old["items"] if item not in new["items"])
     added = ", ".join(item for item in new["items"] if item not in old["items"])
-    return [
-        *([tell("No longer in the release: {names}.", names=gone)] if gone else []),
-        *([tell("New in the release: {names}.", names=added)] if added else []),
-    ]
+    sentences = [tell("No longer in the release: {names}.", names=gone)] if gone else []
+    return sentences + ([tell("New in the release: {names}.", names=added)] if added else [])
 
 
 def _check_pair(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:

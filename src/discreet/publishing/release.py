@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any, Unpack, cast
+from typing import Any, TypedDict, Unpack, cast
 
 from discreet.answers.judges import Comparisons
 from discreet.answers.protocol import Answers
@@ -272,6 +272,25 @@ def release_comparisons(
     return cast(PublishedRanking, release_spec(DataSource(data), spec, terms))
 
 
+class ProposedWords(TypedDict, total=False):
+    """The keywords of a proposal: those of a release, and how its file will be read."""
+
+    lowest: int
+    forms: Forms | None
+    design: Design
+    model: Model
+    max_answers: int | None
+    persons: int | None
+    mechanism: AnswerMechanism | ComparisonMechanism
+    estimator: Estimator
+    population: str
+    about: About
+    audit: str | PathLike[str] | None
+    looked: bool
+    kind: str
+    reading: Words | None
+
+
 def propose(
     budget: Budget | None = None,
     *,
@@ -280,20 +299,7 @@ def propose(
     epsilon: float | None = None,
     delta: float | None = None,
     neighbours: Relation | None = None,
-    lowest: int = 0,
-    forms: Forms | None = None,
-    design: Design = "unknown",
-    model: Model = "auto",
-    max_answers: int | None = None,
-    persons: int | None = None,
-    mechanism: AnswerMechanism | ComparisonMechanism = "auto",
-    estimator: Estimator = "noise-aware",
-    population: str = EVERYONE,
-    about: About = None,
-    audit: str | PathLike[str] | None = None,
-    looked: bool = False,
-    kind: str = "answers",
-    reading: Words | None = None,
+    **words: Unpack[ProposedWords],
 ) -> Request:
     """Write down a release that others shall approve; no data is touched.
 
@@ -332,24 +338,7 @@ def propose(
     ('0.5', 'pairs')
     >>> folder.cleanup()
     """
-    spec = make_spec(
-        make_budget(budget, epsilon, delta, neighbours),
-        kind=kind,
-        items=items,
-        lowest=lowest,
-        forms=forms,
-        design=design,
-        model=model,
-        max_answers=max_answers,
-        persons=persons,
-        mechanism=mechanism,
-        estimator=estimator,
-        population=population,
-        about=about,
-        audit=audit,
-        looked=looked,
-        reading=reading,
-    )
+    spec = make_spec(make_budget(budget, epsilon, delta, neighbours), items=items, **words)
     return propose_spec(spec, ledger)
 
 

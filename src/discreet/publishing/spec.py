@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from operator import index
 from os import PathLike
 from pathlib import Path
@@ -34,7 +33,14 @@ from discreet.privacy.ledger.request import (
 )
 from discreet.privacy.mechanisms import check_mechanism, choose_mechanism
 from discreet.privacy.protocol import NOISE_AWARE, PUBLIC, Mechanism, Public
-from discreet.publishing.identity import About, Identity, make_identity, read_audit, read_word_file
+from discreet.publishing.identity import (
+    About,
+    Identity,
+    make_identity,
+    read_audit,
+    read_word_file,
+    refuse_unknown,
+)
 from discreet.schema import read_as
 from discreet.tables.columns import RATED
 from discreet.tables.lists import Key, make_key, read_form_list, read_items, read_list
@@ -233,11 +239,7 @@ def _read_spec_file(path: Path, kind: str) -> dict[str, Any]:
     words = read_word_file(path)
     own_names = {"max_answers": KINDS[kind].cap, "persons": KINDS[kind].persons}
     names = [own_names.get(name, name) for name in (*SPEC_NAMES, *BUDGET_NAMES)]
-    for name in words:
-        if name not in names:
-            alike = get_close_matches(str(name), names, 1)
-            hint = f"did you mean {alike[0]}?" if alike else f"known are {', '.join(names)}"
-            raise BadUsage(f"{path}: a release has no {name!r}; {hint}")
+    refuse_unknown(words, names, f"{path}: ")
     for name in ("items", "forms", "audit", "about"):
         if isinstance(words.get(name), str):
             words[name] = path.parent / words[name]

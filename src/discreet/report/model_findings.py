@@ -420,9 +420,8 @@ Disordered = tuple[int, int, float, bool]
 
 def list_disordered(estimate: Estimate) -> list[Disordered]:
     """Return every pair of neighbouring thresholds in the wrong order, item after item."""
-    value = estimate.thresholds
-    with np.errstate(invalid="ignore"):
-        falls = np.diff(value, axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        falls = np.diff(estimate.ladder.shown, axis=1)
         item, step = np.nonzero(falls < 0)
         sure = falls / _difference_errors(estimate) < -limits.SURE_T
     return [

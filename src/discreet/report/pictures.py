@@ -303,7 +303,7 @@ def _place_items(estimate: Estimate) -> tuple[Int64Array, tuple[int, ...], Float
     if not estimate.has_steps:
         order = hardest_first(estimate)
         return order, (), estimate.difficulty[order]
-    item, step = np.nonzero(estimate.ladder.known)
+    item, step = np.nonzero(np.isfinite(estimate.ladder.shown))
     value = estimate.thresholds[item, step]
     order = np.argsort(-value, kind="stable")
     return item[order], tuple((step[order] + 1).tolist()), value[order]

@@ -38,6 +38,8 @@ class Status(StrEnum):
     ALWAYS_WRONG = "always_wrong"
     NO_ANSWERS = "no_answers"
     NOT_CONNECTED = "not_connected"
+    #: Of a step beside a kept category that nobody is in: the sum of these steps is estimated.
+    UNUSED = "unused_category"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ items with its interval and the probability of their order. Each may be shown to
 may be shown; none needs answers.
 
 The ranges hold together: with probability ``level`` every item has a rank within its own
-(:mod:`discreet.results.differences`).
+(:mod:`discreet.results.ranking`).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import numpy as np
 
 from discreet.errors import BadUsage
 from discreet.results.calibrated import as_estimate
-from discreet.results.differences import (
+from discreet.results.estimate import Estimate, check_level, two_sided_quantile
+from discreet.results.ranking import (
     Bars,
     Differences,
     count_sure,
     find_differences,
     name_without_error,
 )
-from discreet.results.estimate import Estimate, check_level, two_sided_quantile
 from discreet.tabular import Tabular, list_field_columns
 from discreet.text import count_of, name_some
 from discreet.types import FloatArray, Int64Array

@@ -56,6 +56,14 @@ class Thresholds:
     lowest: int = 0
     labels: tuple[tuple[int, ...], ...] = field(init=False)
 
+    @property
+    def shown(self) -> FloatArray:
+        """The values, NaN for steps beside a category that nobody is in: they have no place."""
+        value = self.value.copy()
+        for row, statuses in zip(value, self.status, strict=True):
+            row[: len(statuses)][[one == "unused_category" for one in statuses]] = np.nan
+        return value
+
     def find_contradiction(self) -> str:
         """Return what does not belong together; empty if everything does."""
         widest = max(self.steps, default=0)

@@ -94,8 +94,8 @@ class Items:
         node = (first[item] + score)[:, None] - np.array([1, 0])
         right = np.broadcast_to(np.array([1, 0], dtype=np.int8), taken.shape)
         person = np.repeat(np.arange(n_persons), answers.per_person)
-        each = np.bincount(person, weights=taken.sum(axis=1), minlength=n_persons)
-        return SimulatedAnswers(each.astype(np.int64), node[taken], right[taken])
+        each = np.bincount(person[np.nonzero(taken)[0]], minlength=n_persons)
+        return SimulatedAnswers(each, node[taken], right[taken])
 
 
 def _log_shares(ability: FloatArray, thresholds: FloatArray) -> FloatArray:

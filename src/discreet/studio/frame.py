@@ -46,16 +46,6 @@ class Secrecy(Enum):
     )
     PUBLIC = ("Public", mark("Nothing on this page was computed from anybody's answers."))
 
-    @property
-    def word(self) -> str:
-        """The word that stands on the page."""
-        return self.value[0]
-
-    @property
-    def reason(self) -> str:
-        """The sentence beside it."""
-        return self.value[1]
-
 
 def session_of(request: Request) -> StudioSession:
     """Return the session that a request belongs to."""

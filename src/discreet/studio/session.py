@@ -248,14 +248,11 @@ class StudioSession:
         )
         return next(looked_at, None)
 
-    def was_seen(self, work: Work) -> bool:
-        """Say whether somebody looked at a file here, or was told about it by a refusal."""
-        return self.find_seen(work) is not None or self.was_refused(work)
-
     def note_seen(self, ticket: Ticket) -> Ticket:
-        """Keep a ticket, whose terms say that the answers were looked at if they were."""
-        if ticket.work is not None and ticket.terms is not None and self.was_seen(ticket.work):
-            ticket = replace(ticket, terms=ticket.terms.set_looked(looked=True))
+        """Keep a ticket; its terms say whether somebody looked, or was told by a refusal."""
+        work, terms = ticket.work, ticket.terms
+        if work and terms and (self.find_seen(work) or self.was_refused(work)):
+            ticket = replace(ticket, terms=terms.set_looked(looked=True))
         self.issue(ticket)
         return self.tickets[ticket.name]
 

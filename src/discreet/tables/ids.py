@@ -61,23 +61,14 @@ def plain_column(column: Any) -> Any:
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if pa.types.is_dictionary(column.type):
-        column = _without_views(column)
+        words = column.dictionary
+        if pa.types.is_string_view(words.type):  # of polars; they cannot be taken from
+            words = words.cast(pa.large_string())
+            column = pa.DictionaryArray.from_arrays(column.indices, words)
         return column.dictionary_decode()
-    return _spell_uuids(column) if column.type == pa.uuid() else column
-
-
-def _without_views(column: Any) -> Any:
-    """Return a dictionary of plain texts: those of polars are views, which cannot be taken from."""
-    words = column.dictionary
-    if not pa.types.is_string_view(words.type):
+    if column.type != pa.uuid():
         return column
-    return pa.DictionaryArray.from_arrays(column.indices, words.cast(pa.large_string()))
-
-
-def _spell_uuids(column: Any) -> Any:
-    """Return UUIDs as everybody writes them."""
-    words = [None if value is None else str(value) for value in column.to_pylist()]
-    return pa.array(words, pa.string())
+    return pa.array([None if value is None else str(value) for value in column.to_pylist()])
 
 
 def encode_ids(column: Any) -> Any:
@@ -89,10 +80,13 @@ def encode_ids(column: Any) -> Any:
         raise _find_bad_id(column) from None
     words = pc.utf8_trim_whitespace(written)
     indices = encoded.indices.cast(pa.int32())
-    if _may_repeat(encoded.dictionary, written, words):
+    # By blanks, or as 0.0 and -0.0, distinct ids can become the same word.
+    is_float = pa.types.is_floating(encoded.dictionary.type)
+    if is_float or not pc.all(pc.equal(written, words)).as_py():
         distinct = words.dictionary_encode()
         words, indices = distinct.dictionary, pc.take(distinct.indices, indices)
-    missing = _is_missing(words)
+    is_word = pc.is_in(pc.utf8_lower(words), value_set=_MISSING)
+    missing = pc.or_kleene(is_word, pc.is_null(words))
     # Only where needed: a scalar of pyarrow imports pandas, which takes a third of a second.
     if pc.any(missing).as_py():
         dropped = pc.fill_null(pc.take(missing, indices), True)
@@ -109,11 +103,6 @@ def _find_bad_id(column: Any) -> BadIds:
     return BadIds(0, column.type)
 
 
-def _may_repeat(ids: Any, written: Any, words: Any) -> bool:
-    """Say whether distinct ids can have become the same word: by blanks, or as 0.0 and -0.0."""
-    return pa.types.is_floating(ids.type) or not pc.all(pc.equal(written, words)).as_py()
-
-
 def _as_text(words: Any) -> Any:
     if not pa.types.is_floating(words.type):
         return words.cast(pa.string())
@@ -122,10 +111,6 @@ def _as_text(words: Any) -> Any:
     exact = pc.and_(pc.equal(pc.floor(numbers), numbers), pc.less(pc.abs(numbers), _EXACT_FLOAT))
     integers = pc.if_else(exact, numbers, None).cast(pa.int64())
     return pc.coalesce(integers.cast(pa.string()), numbers.cast(pa.string()))
-
-
-def _is_missing(words: Any) -> Any:
-    return pc.or_kleene(pc.is_in(pc.utf8_lower(words), value_set=_MISSING), pc.is_null(words))
 
 
 def read_ids(column: Any, name: str, role: str, rows: RowPlaces) -> Any:
@@ -261,9 +246,6 @@ def _refuse_twice(role: str, names: Sequence[str]) -> None:
 
 def check_person_ids(persons: Any, n_persons: int) -> Any:
     """Return person ids as Arrow strings or, of numbers, as such: one per row, all different."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if isinstance(persons, pa.ChunkedArray):
         persons = persons.combine_chunks()
     if not isinstance(persons, pa.Array):

@@ -24,9 +24,7 @@ import pyarrow as pa
 
 from discreet.errors import BadResponses, BadUsage, DiscreetWarning
 from discreet.tables.columns import LongPlan, WidePlan, plan_columns, refuse_answers_as_names
-from discreet.tables.formats.evaluations import KINDS as LOGS
-from discreet.tables.formats.evaluations import EvaluationSource, name_score
-from discreet.tables.formats.jsonl import JsonLinesSource
+from discreet.tables.formats.jsonl import LOGS, EvaluationSource, JsonLinesSource, name_score
 from discreet.tables.ids import IdCodes, OrderKeys, plain_column, read_ids, spell_ids
 from discreet.tables.lists import Key, split_key_cell
 from discreet.tables.paths import find_files, read_head, sniff, warn_encoding
@@ -218,11 +216,8 @@ def open_table_file(
     )  # fmt: skip
     if reading is not None and table_form.header:
         refuse_answers_as_names(source.names, reading.layout, source.name)
-    return source if reading is None else _trim(source, reading)
-
-
-def _trim(source: Source, reading: Reading) -> Source:
-    """Return a source without the rows to drop; columns go by their letter where that is stated."""
+    if reading is None:
+        return source
     cast("list[str]", source.names)[:] = name_stated(source.names, reading)
     is_whole = bool(reading.listed) or not reading.rows_aside
     return source if is_whole else TrimmedSource(source, reading)
@@ -236,7 +231,7 @@ def name_stated(names: Sequence[str], reading: Reading) -> list[str]:
 
 
 def _open_workbook(file: Path, form: Form, progress: Progress | None) -> Source:
-    from discreet.tables.formats.workbook import WorkbookSource, join_sheets
+    from discreet.tables.formats.workbook import JoinedSheets, WorkbookSource
 
     def open_sheet(name: str | None) -> WorkbookSource:
         return WorkbookSource(
@@ -245,7 +240,7 @@ def _open_workbook(file: Path, form: Form, progress: Progress | None) -> Source:
 
     if form.sheet is None or isinstance(form.sheet, str):
         return open_sheet(form.sheet)
-    return join_sheets([open_sheet(name) for name in form.sheet])
+    return JoinedSheets([open_sheet(name) for name in form.sheet])
 
 
 def refuse_form(form: Form, kind: str, file: Path) -> None:
@@ -289,7 +284,12 @@ def read_columns(
             for batch in table.batches(_find(table, columns, subject)):
                 for name, values, part in zip(columns, values_by_column, batch, strict=True):
                     comma = name in numbers and getattr(table, "decimal_comma", False)
-                    values += [_point(cell) if comma else cell for cell in part.to_pylist()]
+                    values += [
+                        cell.replace(",", ".")
+                        if comma and isinstance(cell, str) and cell.count(",") == 1
+                        else cell
+                        for cell in part.to_pylist()
+                    ]
         return values_by_column
 
     return read_tables(source, take)
@@ -306,10 +306,6 @@ def _find(table: Source, columns: Sequence[str], subject: str) -> list[int]:
             f"{', '.join(table.names) or 'none'}."
         )
     return [names.index(name) for name in columns]
-
-
-def _point(cell: Any) -> Any:
-    return cell.replace(",", ".") if isinstance(cell, str) and cell.count(",") == 1 else cell
 
 
 def read_rows(path: Path, form: Form | None = None) -> tuple[list[str], list[list[str | None]]]:

@@ -16,8 +16,9 @@ import os
 import re
 import warnings
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, AnyStr
@@ -230,9 +231,13 @@ def sniff(path: Path, head: bytes) -> str:
             return kind
     if name.endswith(".dta") and head[0] in _OLD_STATA:
         return "stata"
-    if _INSPECT.match(head) or (head.startswith(_ZIP) and _is_evaluation(name, head)):
+    is_zip = head.startswith(_ZIP)
+    is_log = name.endswith(".eval") or head[30:49] == b"_journal/start.json"
+    if _INSPECT.match(head) or (is_zip and is_log):
         return "inspect"
-    if head.startswith(_OLE) or (head.startswith(_ZIP) and _is_workbook(name, head)):
+    inside = (b"xl/", b"[Content_Types].xml", b"opendocument.spreadsheet")
+    is_book = name.endswith(_WORKBOOKS) or any(word in head for word in inside)
+    if head.startswith(_OLE) or (is_zip and is_book):
         return "workbook"
     _refuse_other(path, name, head)
     if _HARNESS.match(head) and b'"filtered_resps"' in head:
@@ -240,17 +245,6 @@ def sniff(path: Path, head: bytes) -> str:
     if name.endswith((".jsonl", ".ndjson")) or head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return "jsonl"
     return "winsteps" if _CONTROL.search(head[:20_000]) else "text"
-
-
-def _is_evaluation(name: str, head: bytes) -> bool:
-    """Say whether a zip file is a log of Inspect: by its name, or by its first entry."""
-    return name.endswith(".eval") or head[30:49] == b"_journal/start.json"
-
-
-def _is_workbook(name: str, head: bytes) -> bool:
-    """Say whether a zip file is a workbook: by its name, or by what it holds."""
-    inside = (b"xl/", b"[Content_Types].xml", b"opendocument.spreadsheet")
-    return name.endswith(_WORKBOOKS) or any(word in head for word in inside)
 
 
 def _refuse_other(path: Path, name: str, head: bytes) -> None:
@@ -335,9 +329,8 @@ def open_text(path: Path, encoding: str) -> Any:
 #: Recognised by themselves, the likeliest first.
 DELIMITERS = {",": "a comma", "\t": "a tab", ";": "a semicolon", "|": "a pipe", " ": "a space"}
 
-#: Lines looked at.
-_SAMPLE = 6
-_DECIMAL_COMMA = re.compile(r"(?<=[0-9]),(?=[0-9])")
+#: Lines on whose number of fields a delimiter is agreed, and lines looked at for rare ones.
+_LINES, _SAMPLE = 60, 6
 _RARE = re.compile(r"[:~^#&*!/\\]")
 #: With this first line Excel is told what parts the fields.
 _SEP_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
@@ -370,14 +363,16 @@ def find_delimiter(text: str, path: Path) -> str:
     declared = declared_delimiter(text, path)
     if declared != "," or _SEP_LINE.fullmatch(_first_line(text)):
         return declared
-    lines = [line for line in islice(_whole_lines(text), _SAMPLE) if line.strip()]
-    bare = _without_quotes(lines[0])
-    if any(sign in bare for sign in "\t;|"):
-        bare = _DECIMAL_COMMA.sub("", bare)
-    candidates = [sign for sign in (",", "\t", ";", "|") if sign in bare]
-    if candidates:
-        return max(candidates, key=lambda sign: (_agree(lines, sign), bare.count(sign)))
-    return _look_closer(lines, path)
+    lines = [line for line in _whole_lines(text) if line.strip()]
+    best: tuple[float, int, str] = (0.0, 0, "")
+    for sign in (",", "\t", ";", "|"):
+        with suppress(csv.Error):
+            widths = Counter(len(record) for record in csv.reader(lines, delimiter=sign))
+            width, times = max(widths.items(), key=lambda pair: pair[::-1])
+            share = times / widths.total()
+            if width > 1 and share >= 0.5 and (share, width) > best[:2]:
+                best = share, width, sign
+    return best[2] or _look_closer(lines[:_SAMPLE], path)
 
 
 def _look_closer(lines: Sequence[str], path: Path) -> str:
@@ -404,7 +399,7 @@ def _look_closer(lines: Sequence[str], path: Path) -> str:
 
 def _whole_lines(text: str) -> list[str]:
     """Return lines of the head; the last one may be cut off and is left out of several."""
-    lines = list(islice(io.StringIO(text, newline=""), _SAMPLE + 1))
+    lines = list(islice(io.StringIO(text, newline=""), _LINES + 1))
     return lines[:-1] if len(lines) > 2 and not lines[-1].endswith(("\n", "\r")) else lines
 
 
@@ -424,4 +419,5 @@ def _agree(lines: Sequence[str], delimiter: str) -> bool:
 
 def is_sep_line(record: Sequence[str]) -> bool:
     """Say whether a record is the line that tells Excel about the delimiter."""
-    return record[0].strip().lower() == "sep=" or bool(_SEP_LINE.fullmatch(record[0].strip()))
+    first = record[0].strip() if record else ""
+    return first.lower() == "sep=" or bool(_SEP_LINE.fullmatch(first))

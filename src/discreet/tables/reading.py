@@ -1,7 +1,7 @@
 """How a table becomes answers: the one value that Python, commands and the studio make.
 
 In: what a user states. Out: a checked :class:`Reading`. What each field is for stands in
-:mod:`discreet.tables.reading_fields`, from which commands make their options. A test compares the
+:mod:`discreet.tables.remedies`, from which commands make their options. A test compares the
 keywords (:class:`ReadingWords`), the options and the fields of the studio with these fields.
 Nothing here looks at a table.
 """
@@ -17,8 +17,7 @@ from typing import Any, Literal, TypedDict, cast, get_args
 from discreet.errors import BadUsage, Remedy
 from discreet.hints import KEYWORDS
 from discreet.tables.lists import Key, KeyLike, make_key
-from discreet.tables.reading_fields import READING_FIELDS
-from discreet.tables.remedies import Detected
+from discreet.tables.remedies import READING_FIELDS, Detected
 from discreet.tables.scales import AskedSteps, CategoryScale, make_asked
 from discreet.tables.values import (
     BAD,

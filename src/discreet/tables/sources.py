@@ -123,7 +123,9 @@ class DelimitedSource:
             self._header_lines += skipped
         if shape.header:
             self.names = [name.strip() for name in header]
-            self._add_row_names()
+            records = [fields for fields, _ in islice(self._records(), _ROWS_LOOKED_AT)]
+            if has_row_names(self.names, records):
+                self.names = ["", *self.names]
         else:
             self._header_lines -= 1 + sum(name.count("\n") for name in header)
             self.names = [str(number) for number in range(1, len(header) + 1)]
@@ -143,11 +145,6 @@ class DelimitedSource:
             sentence = f"{self.path} is not UTF-8 and was read as Windows-1252."
             detected.append(Detected("encoding", sentence, Remedy("save the file as UTF-8")))
         return tuple(detected)
-
-    def _add_row_names(self) -> None:
-        records = [fields for fields, _ in islice(self._records(), _ROWS_LOOKED_AT)]
-        if has_row_names(self.names, records):
-            self.names = ["", *self.names]
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns as text; see :class:`discreet.tables.opener.Source`."""

@@ -269,9 +269,8 @@ class Passes:
                 buckets.fill(blocks, report.add)
             self._is_torn = self._is_changed()
             sizes = tuple(buckets.sizes) if buckets.on_disk else ()
-            position = BatchPosition(
-                "buckets", 0, (), None, bits, sizes, (), rows.as_text, report.rows
-            )
+            fresh = BatchPosition("buckets", bits=bits, sizes=sizes, as_text=rows.as_text)
+            position = replace(fresh, rows=report.rows)
         begin = replace(position, done=(), rows=0)
         self._again = lambda: batches.bucket_batches(buckets, rows, begin)
         if not position.done:

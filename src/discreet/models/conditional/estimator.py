@@ -21,6 +21,7 @@ from discreet.answers.protocol import Answers
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, NotConverged
 from discreet.models.anchors import Released, add_displacements, explain_untied
+from discreet.models.conditional import Patterns
 from discreet.models.conditional.maximise import (
     SOLVE_SECONDS,
     ConditionalFit,
@@ -30,7 +31,6 @@ from discreet.models.conditional.maximise import (
     maximise,
     plan_batches,
 )
-from discreet.models.conditional.patterns import Patterns
 from discreet.models.connectivity import Chain
 from discreet.models.item_parameters import KnownItems
 from discreet.models.refined import find_refined
@@ -97,6 +97,7 @@ def maximise_conditional(
     shares_steps: bool = False,
     held: FloatArray | None = None,
     start: FloatArray | None = None,
+    unused: BoolArray | None = None,
 ) -> ConditionalFit:
     """Estimate thresholds by conditional maximum likelihood.
 
@@ -111,6 +112,8 @@ def maximise_conditional(
         Thresholds of the nodes that are held, NaN where they are free.
     start
         Thresholds of the nodes to start from; by default from the categories' frequencies.
+    unused
+        Which nodes lead into a category that is kept although nobody is in it.
 
     Raises
     ------
@@ -121,7 +124,7 @@ def maximise_conditional(
         If items of a rating scale differ in their steps, or if there are too many steps.
     """
     check_conditional_size(answers.patterns, answers.used.shape[1])
-    structure = Structure(np.nonzero(answers.used)[0], shares_steps, held)
+    structure = Structure(np.nonzero(answers.used)[0], shares_steps, held, unused)
     if shares_steps:
         _check_rating_scale(answers)
     else:
@@ -165,6 +168,8 @@ def _check_categories(answers: StepPatterns, structure: Structure) -> None:
     free = np.zeros(len(answers.steps), dtype=bool)
     free[structure.item[structure.free]] = True
     inside = np.column_stack([answers.steps > 0, answers.used]) & free[:, None]
+    if structure.unused is not None:
+        inside[:, 1:][answers.used] &= ~structure.unused
     empty = np.argwhere(inside & (answers.categories == 0))
     if len(empty) or (answers.steps == 0).any():
         alone = np.flatnonzero(answers.steps == 0).tolist()
@@ -278,6 +283,7 @@ class ConditionalTask:
             shares_steps=plan.shares_steps,
             held=None if plan.held is None else plan.held[self.nodes],
             start=start,
+            unused=None if plan.unused is None else plan.unused[self.nodes],
         )
 
     def assemble(self, fitted: ConditionalFit, patterns: Patterns) -> Estimate:
@@ -319,7 +325,11 @@ class ConditionalTask:
 
 
 def fit_conditional(
-    answers: Answers, model_name: str = "auto", anchors: KnownItems | None = None
+    answers: Answers,
+    model_name: str = "auto",
+    anchors: KnownItems | None = None,
+    *,
+    keep_categories: bool = False,
 ) -> Estimate:
     """Estimate thresholds by conditional maximum likelihood.
 
@@ -332,6 +342,8 @@ def fit_conditional(
         A model, or "auto".
     anchors
         Items whose thresholds are held.
+    keep_categories
+        Whether categories between used ones stay although nobody is in them.
 
     Raises
     ------
@@ -341,7 +353,7 @@ def fit_conditional(
     BadUsage
         If there are more items than a dense matrix can hold.
     """
-    task = _choose_task(answers, model_name, anchors)
+    task = _choose_task(answers, model_name, anchors, keep_categories)
     patterns = task.collect(answers)
     return task.assemble(task.maximise(patterns), patterns)
 
@@ -352,8 +364,10 @@ def find_maximum(answers: Answers, model_name: str = "auto") -> ConditionalFit:
     return task.maximise(task.collect(answers))
 
 
-def _choose_task(answers: Answers, model_name: str, anchors: KnownItems | None) -> ConditionalTask:
-    counts, plan = plan_steps(answers.count(), model_name, anchors)
+def _choose_task(
+    answers: Answers, model_name: str, anchors: KnownItems | None, keep_categories: bool = False
+) -> ConditionalTask:
+    counts, plan = plan_steps(answers.count(), model_name, anchors, keep_categories)
     if not plan.needs_links:
         return ConditionalTask(plan)
     chain = plan.link(counts)

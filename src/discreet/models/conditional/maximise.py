@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from discreet.errors import NotConverged
 from discreet.jit import threads_for
+from discreet.models.conditional import Patterns
 from discreet.models.conditional.moments import (
     SHARED,
     SMALL_VARIANCE,
@@ -28,7 +29,6 @@ from discreet.models.conditional.moments import (
     evaluate_conditional,
     tilt_categories,
 )
-from discreet.models.conditional.patterns import Patterns
 from discreet.models.structure import Structure
 from discreet.results.estimate import Solution
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array

@@ -22,11 +22,11 @@ from discreet.answers.protocol import Answers
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, NotConverged, WarningKind
 from discreet.models.anchors import add_displacements
-from discreet.models.conditional.patterns import Patterns
+from discreet.models.conditional import Patterns
 from discreet.models.connectivity import build_chain, classify, find_statuses
 from discreet.models.item_parameters import KnownItems
+from discreet.models.marginal import MarginalFit
 from discreet.models.marginal.maximise import SMALL_SD, maximise_marginal
-from discreet.models.marginal.mixture import MarginalFit
 from discreet.models.refined import solve_refined, solve_within
 from discreet.models.structure import StepPlan, Structure, plan_steps
 from discreet.results.estimate import Estimate, Status

@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from discreet.errors import NotConverged
-from discreet.models.conditional.patterns import Patterns
+from discreet.models.conditional import Patterns
 from discreet.models.laplacian import centre_covariance
-from discreet.models.marginal.mixture import (
+from discreet.models.marginal import (
     MarginalFit,
     Mixture,
     Sums,

@@ -30,8 +30,8 @@ from discreet.models.noisy.observations import (
     fit_noisy_pairs,
     fit_win_pairs,
 )
+from discreet.models.noisy.totals import Measurer, read_released_forms
 from discreet.models.noisy.totals.fit import TotalsFit, fit_totals
-from discreet.models.noisy.totals.forms import Measurer, read_released_forms
 from discreet.models.spectral import solve_stationary
 from discreet.privacy.mechanisms.response import COUNTED, find_flip_probability
 from discreet.privacy.mechanisms.totals import unpack_shapes

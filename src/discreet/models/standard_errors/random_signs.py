@@ -26,12 +26,7 @@ from discreet.models.laplacian import (
     invert_parameters,
     solve,
 )
-from discreet.models.standard_errors.person_scores import (
-    ScorePlan,
-    score_chunks,
-    score_persons,
-    weigh_scores,
-)
+from discreet.models.standard_errors import ScorePlan, score_chunks, score_persons, weigh_scores
 from discreet.types import FloatArray
 
 #: Energy of an error relative to that of its solution, as the approximate inverse measures it:

@@ -10,7 +10,7 @@ With ``s_l`` the score of person l and ``L`` the Laplacian of the estimator, the
 because residuals at the estimate are smaller than at the truth.
 
 The sum is estimated from a sample of very many persons
-(:func:`~discreet.models.standard_errors.person_scores.plan_draw`): those who are drawn count for as
+(:func:`~discreet.models.standard_errors.plan_draw`): those who are drawn count for as
 many as they stand for, and items are scaled to the number of their takers.
 """
 
@@ -35,7 +35,7 @@ from discreet.models.connectivity import Chain, find_reached
 from discreet.models.laplacian import Laplacian, build_laplacian, invert, solve
 from discreet.models.methods import Method
 from discreet.models.refined import logistic
-from discreet.models.standard_errors.person_scores import (
+from discreet.models.standard_errors import (
     COARSE,
     ENOUGH,
     LOOSE,

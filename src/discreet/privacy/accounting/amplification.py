@@ -142,22 +142,14 @@ def calibrate_local(
     row = budget.epsilon
     if shuffled_persons is not None:
         row = largest_local_epsilon(budget.epsilon, shuffled_persons, budget.delta)
-    share = _round_down(Fraction(row) / max_answers)
+    share = Fraction(row) / max_answers
+    step = grid_step(share, ANSWER_BITS)
+    share = (share // step) * step  # rounded down
     if row == budget.epsilon:
         return share, pure_spend(budget.epsilon, budget.neighbours, mechanism=mechanism)
-    return share, _shuffled_spend(budget, mechanism)
-
-
-def _shuffled_spend(budget: Budget, mechanism: str) -> Spend:
-    """Return the spend of an (epsilon, delta) release of which no more is known (section 6)."""
-    extra = Fraction(budget.delta)
-    bound = GaussianBound(pure_mu_squared(budget.epsilon), extra_delta=extra)
-    return Spend.of(budget, mechanism, bound, is_average=True)
-
-
-def _round_down(value: Fraction) -> Fraction:
-    step = grid_step(value, ANSWER_BITS)
-    return (value // step) * step
+    # Of an (epsilon, delta) release no more is known (section 6).
+    bound = GaussianBound(pure_mu_squared(budget.epsilon), extra_delta=Fraction(budget.delta))
+    return share, Spend.of(budget, mechanism, bound, is_average=True)
 
 
 # No number of rows hides a row that is this exposed.

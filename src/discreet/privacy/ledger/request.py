@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -51,12 +52,9 @@ def _load(name: str) -> Any:
         raise MissingExtra("approving releases", "approvals") from None
 
 
-def _ed25519() -> Any:
-    return _load("hazmat.primitives.asymmetric.ed25519")
-
-
-def _serialization() -> Any:
-    return _load("hazmat.primitives.serialization")
+#: Modules of that library.
+_ed25519 = partial(_load, "hazmat.primitives.asymmetric.ed25519")
+_serialization = partial(_load, "hazmat.primitives.serialization")
 
 
 def write_key(path: str | PathLike[str], passphrase: str | None = None) -> str:

@@ -192,47 +192,33 @@ def check_steps_taken(mechanism: CompleteMechanism, public: Public) -> None:
 
 
 def pick_mechanism(public: Public) -> tuple[CompleteMechanism, str]:
-    """Choose the more accurate mechanism for answers from public parameters alone; say why."""
-    name, why = _pick_totals(public) or _pick_pairs(public)
-    return find_mechanism(name), f"auto: {name}, because {why}"
+    """Choose the more accurate mechanism for answers from public parameters alone; say why.
 
-
-def _pick_totals(public: Public) -> tuple[str, str] | None:
-    """Take totals of categories where only they serve, and where the design lets them do better.
-
-    With right and wrong answers, persons who each got another part of the items at random, or one
-    of several forms, are what totals are better at (docs/decisions/0014-totals.md).
+    Totals of categories serve where only they do, and where the design lets them do better: with
+    right and wrong answers, persons who each got another part of the items at random, or one of
+    several forms (docs/decisions/0014-totals.md).
     """
     items, cap = len(public.items), public.max_answers
     if public.has_steps:
-        return "totals", "some items have more than one step"
-    if public.forms and public.design != "unknown":
-        return "totals", f"it is public which of {len(public.forms)} forms there are"
-    if public.design == "random" and cap < items:
-        return "totals", f"a person answers at most {cap} of {items} items, given out at random"
-    return None
-
-
-def _pick_pairs(public: Public) -> tuple[str, str]:
-    items, cap = len(public.items), public.max_answers
-    if cap >= items and items <= AUTO_PAIRS:
-        return (
-            "pairs",
-            f"a person may answer all of the {items} items, which are at most {AUTO_PAIRS}",
-        )
-    if items > AUTO_PAIRS:
-        return "margins", f"there are more than {AUTO_PAIRS} items"
-    return "margins", f"a person may answer only {cap} of {items} items"
+        name, why = "totals", "some items have more than one step"
+    elif public.forms and public.design != "unknown":
+        name, why = "totals", f"it is public which of {len(public.forms)} forms there are"
+    elif public.design == "random" and cap < items:
+        name = "totals"
+        why = f"a person answers at most {cap} of {items} items, given out at random"
+    elif items > AUTO_PAIRS:
+        name, why = "margins", f"there are more than {AUTO_PAIRS} items"
+    elif cap < items:
+        name, why = "margins", f"a person may answer only {cap} of {items} items"
+    else:
+        name = "pairs"
+        why = f"a person may answer all of the {items} items, which are at most {AUTO_PAIRS}"
+    return find_mechanism(name), f"auto: {name}, because {why}"
 
 
 def remake_mechanism(
     name: str, class_name: str, settings: dict[str, Any]
 ) -> CompleteMechanism | None:
     """Make a mechanism again that a ledger knows; None where it is not one of the registry."""
-    entry = MECHANISMS.get(name)
-    mechanism_class = None if entry is None else type(entry())
-    return (
-        None
-        if mechanism_class is None or mechanism_class.__name__ != class_name
-        else mechanism_class(**settings)
-    )
+    own = type(MECHANISMS[name]()) if name in MECHANISMS else None
+    return None if own is None or own.__name__ != class_name else own(**settings)

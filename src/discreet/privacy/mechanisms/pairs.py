@@ -46,9 +46,6 @@ from discreet.types import FloatArray, Int64Array
 from discreet.words import mark
 
 if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
     from discreet.privacy.attack_statistics import NeighbourCells, Statistic, Values
 
 
@@ -138,25 +135,17 @@ class SparsePairs(AdditiveMechanism):
         """Draw a graph, and find the least noise that keeps the budget."""
         check_pair_matrix_size(public, self.name)
         m = len(public.items)
-        probability = self._share(m)
+        probability = self.edge_probability or min(1.0, 1.1 * log2(m) / m)
         edges = draw_connected_graph(m, probability, source)
         sensitivity = count_sensitivity(cut_bound(edges, m, public.max_answers), public.neighbours)
+        shape = {"edge_probability": probability, "edges": edges.tolist()}
+        settings = {**shape, "noise_for": self.noise_for}
         if self.noise_for == "the drawn graph":
             sigma, spend = calibrate_counts(sensitivity, budget, mechanism=self.name)
-            conditions: tuple[str, ...] = ()
-        else:
-            sigma, spend = self._calibrate_average(public, budget, probability, sensitivity)
-            conditions = (FRESH_GRAPH_CONDITION,)
-        return NoiseCalibration(
-            {"right_wrong": NoiseLaw("gaussian", sigma)},
-            spend,
-            settings={
-                "edge_probability": probability,
-                "edges": edges.tolist(),
-                "noise_for": self.noise_for,
-            },
-            conditions=conditions,
-        )
+            return NoiseCalibration({"right_wrong": NoiseLaw("gaussian", sigma)}, spend, settings)
+        sigma, spend = self._calibrate_average(public, budget, probability, sensitivity)
+        laws = {"right_wrong": NoiseLaw("gaussian", sigma)}
+        return NoiseCalibration(laws, spend, settings, (FRESH_GRAPH_CONDITION,))
 
     def _calibrate_average(
         self, public: Public, budget: Budget, probability: float, sensitivity: int
@@ -175,9 +164,6 @@ class SparsePairs(AdditiveMechanism):
         probability = calibration.settings["edge_probability"]
         edges = draw_connected_graph(len(public.items), probability, source)
         return replace(calibration, settings={**calibration.settings, "edges": edges.tolist()})
-
-    def _share(self, items: int) -> float:
-        return self.edge_probability or min(1.0, 1.1 * log2(items) / items)
 
     def cells(self, counts: PairCounts, calibration: NoiseCalibration) -> dict[str, Int64Array]:
         """Return the counts on the edges, one direction after the other, exact. Confidential."""
@@ -269,7 +255,7 @@ def graph_sensitivity(public: Public, probability: float) -> GraphSensitivity:
     """Return the sensitivity of the counts on a random graph that is redrawn until connected."""
     coin = round_probability(probability)
     step = 2 if public.neighbours is Neighbours.REPLACE_ONE else 1
-    accepted = _accepted(len(public.items), coin)
+    accepted = connection_probability(len(public.items), coin)
     if accepted == 0:
         raise BadUsage(
             f"a random graph of {len(public.items)} items with edge probability {probability:.3g} "
@@ -278,11 +264,6 @@ def graph_sensitivity(public: Public, probability: float) -> GraphSensitivity:
             "noise_for='the drawn graph'"
         )
     return GraphSensitivity(public.max_answers**2 // 4, step, coin, accepted)
-
-
-@lru_cache(maxsize=64)
-def _accepted(items: int, coin: Fraction) -> float:
-    return connection_probability(items, coin)
 
 
 GRAPHS = 1000
@@ -360,6 +341,7 @@ def draw_connected_graph(m: int, probability: float, source: RandomSource) -> In
 EXACT_ITEMS = 24
 
 
+@lru_cache(maxsize=64)
 def connection_probability(m: int, probability: Fraction) -> float:
     """Return a lower bound on the probability that a random graph of m items is connected.
 

@@ -85,16 +85,9 @@ class RandomizedResponse(CompleteMechanism):
         share, spend = calibrate_local(
             public.max_answers, budget, shuffled_persons=shuffled, mechanism=self.name
         )
-        return NoiseCalibration(
-            laws={},
-            spend=spend,
-            settings={
-                "answer_epsilon": share,
-                "shuffler": self.shuffler,
-                "public_pattern": self.public_pattern,
-            },
-            conditions=(PATTERN_CONDITION, *([] if shuffled is None else [SHUFFLE_CONDITION])),
-        )
+        choices = {"shuffler": self.shuffler, "public_pattern": self.public_pattern}
+        conditions = (PATTERN_CONDITION, *([] if shuffled is None else [SHUFFLE_CONDITION]))
+        return NoiseCalibration({}, spend, {"answer_epsilon": share, **choices}, conditions)
 
     def check_answers(self, answers: Answers, persons: int | None) -> None:
         """Refuse answers out of reach, and shuffling where people answered different items."""

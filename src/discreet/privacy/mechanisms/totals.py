@@ -23,7 +23,7 @@ all of them most. Proof: docs/privacy.md; brute force: tests/privacy/test_totals
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import ceil, floor, inf, isqrt, lcm, sqrt
@@ -104,10 +104,7 @@ class FormShape:
         """Return how much of such a person enters the moments, at most about 1."""
         if answered < self.least:
             return Fraction(0)
-        weighted, largest = (
-            int(self.weight[answered]) * answered,
-            int(self.weight[self.cap]) * self.cap,
-        )
+        weighted, largest = (int(self.weight[number]) * number for number in (answered, self.cap))
         return Fraction(weighted, largest)
 
     def corners(self) -> FloatArray:
@@ -168,9 +165,13 @@ def corner_moments(answered: int) -> FloatArray:
 
 def shape_forms(public: Public, typical: Fraction) -> list[FormShape]:
     """Return the shape of every form; one with all items where there are no forms."""
+    return [_shape_form(columns, public, typical) for columns in _list_columns(public)]
+
+
+def _list_columns(public: Public) -> list[tuple[int, ...]]:
+    """Return the items of every form, as places on the item list."""
     column_of = {item: column for column, item in enumerate(public.items)}
-    forms = public.forms or (public.items,)
-    return [_shape_form(tuple(column_of[i] for i in form), public, typical) for form in forms]
+    return [tuple(column_of[item] for item in form) for form in public.forms or (public.items,)]
 
 
 def _shape_form(columns: tuple[int, ...], public: Public, typical: Fraction) -> FormShape:
@@ -180,13 +181,11 @@ def _shape_form(columns: tuple[int, ...], public: Public, typical: Fraction) -> 
     is_complete = public.design == "complete"
     contributing = Fraction(0) if is_complete else CONTRIBUTING_SCALE[public.neighbours]
     scales = _choose_scales(bare, min(MOMENTS, least - 1))
-    return FormShape(columns, cap, bare.typical, least, scales, int(contributing * SCALE_PARTS))
+    return replace(bare, scales=scales, contributing=int(contributing * SCALE_PARTS))
 
 
 def _choose_scales(bare: FormShape, moments: int) -> tuple[int, ...]:
-    unit = FormShape(
-        bare.columns, bare.cap, bare.typical, bare.least, (SCALE_PARTS,) * moments
-    ).corners()[:, :moments]
+    unit = replace(bare, scales=(SCALE_PARTS,) * moments).corners()[:, :moments]
     half = (unit.max(axis=0) - unit.min(axis=0)) / 2
     weighed = zip(MOMENT_SCALES, WIDEST, half, strict=False)
     return tuple(int(SCALE_PARTS * scale * min(1.0, wide / own)) for scale, wide, own in weighed)
@@ -203,32 +202,18 @@ def make_job(
 
 def pack_shapes(shapes: Sequence[FormShape]) -> list[dict[str, Any]]:
     """Return shapes as plain values, for the settings of a release; the items are public."""
-    return [
-        {
-            "cap": one.cap,
-            "typical": str(one.typical),
-            "least": one.least,
-            "scales": list(one.scales),
-            "contributing": one.contributing,
-        }
-        for one in shapes
-    ]
+    names = ("cap", "typical", "least", "scales", "contributing")
+    rows = [{name: getattr(shape, name) for name in names} for shape in shapes]
+    return [{**row, "typical": str(row["typical"]), "scales": list(row["scales"])} for row in rows]
 
 
 def unpack_shapes(public: Public, packed: Sequence[Mapping[str, Any]]) -> list[FormShape]:
     """Return the shapes of a release from its settings."""
-    column_of = {item: column for column, item in enumerate(public.items)}
-    forms = public.forms or (public.items,)
     return [
         FormShape(
-            tuple(column_of[item] for item in form),
-            one["cap"],
-            Fraction(one["typical"]),
-            one["least"],
-            tuple(one["scales"]),
-            one["contributing"],
+            columns, **{**one, "typical": Fraction(one["typical"]), "scales": tuple(one["scales"])}
         )
-        for form, one in zip(forms, packed, strict=True)
+        for columns, one in zip(_list_columns(public), packed, strict=True)
     ]
 
 
@@ -448,12 +433,8 @@ class Totals(AdditiveMechanism):
         """Return the noise of every block against that of the first."""
         unit = 1 if "category" in sensitivity else common_categories(public.steps)
         count = COUNT_NOISE * sqrt(max(public.steps) + 1) / unit
-        ratios = {
-            "category": 1.0,
-            "contrast": 1.0,
-            "answered": count,
-            "takers": TAKERS_NOISE / unit,
-        }
+        ratios = {"category": 1.0, "contrast": 1.0, "answered": count}
+        ratios["takers"] = TAKERS_NOISE / unit
         ratios = {name: ratio for name, ratio in ratios.items() if name in sensitivity}
         shares = {"moment": self.share, "persons": PERSONS_SHARE}
         shares = {name: share for name, share in shares.items() if name in sensitivity}

@@ -338,8 +338,8 @@ def confirm(request: Request, sent: dict[str, str]) -> Response:
     if ticket.is_used:
         return go(f"/releases/{ticket.name}")
     try:
-        if not _is_paid(ticket):
-            _check_typed(sent.get("epsilon", ""), ticket)
+        if ticket.terms and not _is_paid(ticket):
+            _check_typed(sent.get("epsilon", ""), ticket.terms.spec.budget.epsilon)
     except DiscreetError as error:
         words = f"{end_sentence(str(error))} {tell('Nothing was spent.')}"
         return _show_review(request, ticket, words)
@@ -348,14 +348,12 @@ def confirm(request: Request, sent: dict[str, str]) -> Response:
     return go(f"/releases/{used.name}")
 
 
-def _check_typed(text: str, ticket: Ticket) -> None:
+def _check_typed(text: str, epsilon: float) -> None:
     """Refuse to spend where somebody has not typed what it costs."""
-    epsilon = ticket.terms.spec.budget.epsilon if ticket.terms else None
     typed = read_number(text.strip() or "nothing")
     if typed != epsilon:
         numbers = {"typed": f"{typed:g}", "epsilon": f"{epsilon:g}"}
-        words = tell("You typed {typed}, and this release has epsilon {epsilon}.", **numbers)
-        raise BadUsage(words)
+        raise refuse("You typed {typed}, and this release has epsilon {epsilon}.", **numbers)
 
 
 # -- the same elsewhere ----------------------------------------------------------------------

@@ -1,29 +1,40 @@
-"""Read JSON lines: long records, wide records, and the records of py-irt.
+"""JSON: lines of answers, and logs of evaluations of language models.
 
-In: a file with one JSON object per line. Out: the rows of a long table, a batch at a time. The
-first record shows which of the three it is: py-irt has
-``{"subject_id": ..., "responses": {item: answer}}``.
+In: a file with one JSON object per line, whose first record shows what it is: long records, wide
+records, or those of py-irt, ``{"subject_id": ..., "responses": {item: answer}}``. Or a log of
+Inspect (``.eval`` or ``.json``) or a file of samples of the Language Model Evaluation Harness
+(``samples_*.jsonl``). Out: a long table, a batch of rows at a time. Of logs it has the columns
+``model``, ``question`` and ``task``, ``epoch`` (Inspect) or ``filter`` (Harness), and one for every
+scorer or metric; the one that is taken by default is called ``score``. An ``.eval`` file is a zip
+of JSON whose summaries hold the scores; the harness names the folder after the model and the file
+after the task.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from discreet.errors import BadResponses
-from discreet.names import are_numbers, name_id, restore_ids
+from discreet.names import are_numbers, name_id, restore_ids, spell_path
 from discreet.tables.columns import LongPlan, find_role_names, list_column_names, plan_columns
-from discreet.tables.paths import explain_read_errors, limit_lines, open_bytes
+from discreet.tables.paths import explain_read_errors, limit_lines, open_bytes, settle_path
 from discreet.tables.reading import Reading
-from discreet.tables.remedies import DeclaredSource
+from discreet.tables.remedies import DeclaredSource, make_remedy
 from discreet.tables.values import BAD, MISSING_WORDS, score_value
 
 Record = dict[str, Any]
+Progress = Callable[[int], None] | None
 #: Answers handed over together.
 _ROWS = 1 << 17
 
@@ -46,9 +57,7 @@ class JsonLinesSource(DeclaredSource):
         The columns of the table, which are always the same whatever the records look like.
     """
 
-    def __init__(
-        self, path: Path, reading: Reading, progress: Callable[[int], None] | None = None
-    ) -> None:
+    def __init__(self, path: Path, reading: Reading, progress: Progress = None) -> None:
         self.path = path
         self.name = str(path)
         self._reading, self._progress = reading, progress
@@ -77,40 +86,38 @@ class JsonLinesSource(DeclaredSource):
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns as text, ids that are numbers as such."""
         for batch in self._read(self._progress):
-            arrays = [_make_column(cells) for cells in batch.columns()]
+            arrays = [_make_column(cells) for cells in list(zip(*batch.rows, strict=True))[1:]]
             yield [arrays[number] for number in columns]
 
     def place(self, row: int) -> str:
         """Return file and line of a row; the file is read again up to there."""
         before = 0
         for batch in self._read(None):
-            if row < before + len(batch.lines):
-                return f"{self.path}, line {batch.lines[row - before]}"
-            before += len(batch.lines)
+            if row < before + len(batch.rows):
+                return f"{self.path}, line {batch.rows[row - before][0]}"
+            before += len(batch.rows)
         return f"{self.path}, row {row + 1}"
 
-    def _read(self, progress: Callable[[int], None] | None) -> Iterator[_Batch]:
+    def _read(self, progress: Progress) -> Iterator[_Batch]:
         """Yield the same batch object again and again, with other rows."""
         batch = _Batch(self.path, self._shape, self._reading)
         for line, record in read_records(self.path, progress):
             batch.take(line, record)
-            if len(batch.lines) >= _ROWS:
+            if len(batch.rows) >= _ROWS:
                 yield batch
-                batch.clear()
-        if batch.lines:
+                batch.rows = []
+        if batch.rows:
             yield batch
 
 
-def _make_column(cells: list[str | None]) -> Any:
+def _make_column(cells: Sequence[Any]) -> Any:
     """Return texts, but numbers where every cell is the id of one."""
     if are_numbers(cells):
-        return pa.array(restore_ids(cells), type=pa.int64())
+        return pa.array(restore_ids(list(cells)), type=pa.int64())
     return pa.array(cells, type=pa.string())
 
 
-def read_records(
-    path: Path, progress: Callable[[int], None] | None
-) -> Iterator[tuple[int, Record]]:
+def read_records(path: Path, progress: Progress) -> Iterator[tuple[int, Record]]:
     """Yield the number of every line that is not blank, and its record."""
     done = 0
     with explain_read_errors(path), open_bytes(path) as stream:
@@ -180,11 +187,7 @@ class _Shape:
         self._decided = self._find_roles(self._sign(first))
         self._known: set[tuple[str, ...]] = set()
         names = [name for name in first if not (self.nested and name == "responses")]
-        self.keys = (
-            self._plan_nested(names, first, self._reading, str(path))
-            if self.nested
-            else self._plan_flat(names, self._reading, str(path))
-        )
+        self.keys = self._plan(names)
 
     def _is_nested(self, record: Record) -> bool:
         return isinstance(record.get("responses"), dict) and self._reading.item is None
@@ -216,29 +219,21 @@ class _Shape:
             )
         self._known.add(sign)
 
-    @staticmethod
-    def _plan_nested(
-        names: list[str], first: Record, reading: Reading, location: str
-    ) -> tuple[str | None, str | None, str | None]:
-        # The names of the items are inside; a stand-in lets the person be found as usual.
-        inside = replace(reading, layout="wide", response=None)
-        plan = plan_columns([*names, "\0item"], inside, location)
-        person = getattr(plan, "person", None)
-        if person is None:
-            raise BadResponses(
-                f"{location}: the first record has 'responses' but no person; its keys are "
-                f"{', '.join(repr(name) for name in first)}. Name the person's key with "
-                "person=NAME (--person NAME)."
-            )
-        return names[person], None, None
-
-    @staticmethod
-    def _plan_flat(
-        names: list[str], reading: Reading, location: str
-    ) -> tuple[str | None, str | None, str | None]:
-        plan = plan_columns(names, reading, location)
+    def _plan(self, names: list[str]) -> tuple[str | None, str | None, str | None]:
+        # The names of nested items are inside; a stand-in lets the person be found as usual.
+        inside = replace(self._reading, layout="wide", response=None)
+        reading = inside if self.nested else self._reading
+        plan = plan_columns(
+            [*names, "\0item"][: len(names) + self.nested], reading, str(self._path)
+        )
         if isinstance(plan, LongPlan):
             return names[plan.person], names[plan.item], names[plan.response]
+        if self.nested and plan.person is None:
+            raise BadResponses(
+                f"{self._path}: the first record has 'responses' but no person; its keys are "
+                f"{', '.join(map(repr, self._first))}. Name the person's key with person=NAME "
+                "(--person NAME)."
+            )
         return None if plan.person is None else names[plan.person], None, None
 
 
@@ -255,19 +250,8 @@ class _Batch:
         self._records = 0
         self._first_item: str | None = None
         self._waiting: list[tuple[int, str | None, list[str | None]]] = []
-        self.clear()
-
-    def clear(self) -> None:
-        """Forget the rows so far."""
-        self.lines: list[int] = []
-        self._persons: list[str | None] = []
-        self._items: list[str | None] = []
-        self._answers: list[str | None] = []
-        self._groups: list[list[str | None]] = [[] for _ in self._reading.facts]
-
-    def columns(self) -> list[list[str | None]]:
-        """Return persons, items, answers, groups and what gives an order."""
-        return [self._persons, self._items, self._answers, *self._groups]
+        self.rows: list[tuple[Any, ...]] = []
+        """Line, person, item, answer, groups and what gives an order."""
 
     def take(self, line: int, record: Record) -> None:
         """Add the answers of one record."""
@@ -324,11 +308,10 @@ class _Batch:
                 )
             return [answer for answer in answers.items() if not self._reading.ignores(answer[0])]
         apart = {self._shape.keys[0], *self._reading.ignore, *self._reading.facts}
-        ignores = self._reading.ignores
         return [
-            (name, value)
-            for name, value in record.items()
-            if name not in apart and not ignores(name)
+            answer
+            for answer in record.items()
+            if answer[0] not in apart and not self._reading.ignores(answer[0])
         ]
 
     def _check(self, line: int, item: str | None, key: str, value: Any) -> None:
@@ -358,14 +341,10 @@ class _Batch:
     ) -> None:  # fmt: skip
         if self._first_item is None and item is not None:
             self._first_item = item
-            for waiting in self._waiting:
-                self._append(waiting[0], waiting[1], item, None, waiting[2])
-        self.lines.append(line)
-        self._persons.append(person)
-        self._items.append(item)
-        self._answers.append(answer)
-        for column, value in zip(self._groups, groups, strict=True):
-            column.append(value)
+            self.rows += [
+                (line, person, item, None, *facts) for line, person, facts in self._waiting
+            ]
+        self.rows.append((line, person, item, answer, *groups))
 
 
 def _text(value: object) -> str | None:
@@ -381,3 +360,223 @@ def _whole(number: str) -> str:
     """Return an id spelt with a point or an exponent: 7.0 is 7."""
     value = float(number)
     return name_id(int(value)) if value.is_integer() else str(value)
+
+
+# -- logs of evaluations ---------------------------------------------------------------------
+
+LOGS = ("inspect", "harness")
+#: Metrics of the harness that are taken, the first one there is; others must be named.
+_DEFAULTS = ("acc", "exact_match")
+#: Inspect's words for correct, incorrect, no answer and partly correct, and their worth.
+_LETTERS = {"C": "1", "I": "0", "N": "0", "P": "0.5"}
+_NOT_METRICS = frozenset({
+    "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics",
+    "doc_hash", "prompt_hash", "target_hash",
+})  # fmt: skip
+_STAMPED = re.compile(r"samples_(?P<task>.+?)(_\d{4}-\d\d-\d\dT[\d.:-]+)?\.jsonl(\.gz)?")
+#: A zip entry packed by Zstandard, which Python's own reader knows from 3.14 on only.
+_ZSTD = 93
+
+
+class Sample(NamedTuple):
+    """One answer of one model."""
+
+    location: str
+    model: str
+    question: str
+    about: Mapping[str, str | None]
+    scores: Mapping[str, Any]
+
+
+class EvaluationSource(DeclaredSource):
+    """A log of an evaluation; see :class:`discreet.tables.opener.Source`.
+
+    Parameters
+    ----------
+    path
+        The log.
+    kind
+        ``"inspect"`` or ``"harness"``.
+    reading
+        What the user said; a score that is named keeps its name.
+    progress
+        Called with the bytes read so far.
+    """
+
+    def __init__(self, path: Path, kind: str, reading: Reading, progress: Progress = None) -> None:
+        self.path, self.name = path, str(path)
+        self._read = _read_inspect if kind == "inspect" else _read_harness
+        self._progress = progress
+        first = next(self._read(path, None), None)
+        self.is_empty = first is None
+        self._about = [] if first is None else list(first.about)
+        self._scores = [] if first is None else list(first.scores)
+        task = "" if first is None else str(first.about["task"])
+        chosen = _choose_score(self._scores, task, reading.response)
+        if first is not None and chosen is None and reading.response not in self._scores:
+            raise _refuse_scores(path, task, self._scores, reading.response)
+        self._filter = reading.filter if reading.filter in self.list_filters() else None
+        score_names = ["score" if name == chosen else name for name in self._scores]
+        self.names = ["model", "question", *self._about, *score_names]
+
+    def list_filters(self) -> list[str]:
+        """Return the filters of a log of the harness, in order."""
+        if "filter" not in self._about:
+            return []
+        return list(dict.fromkeys(str(s.about["filter"]) for s in self._read(self.path, None)))
+
+    def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
+        """Yield columns as text."""
+        rows = map(self._list_cells, self._keep(self._progress))
+        while part := list(islice(rows, _ROWS)):
+            yield [pa.array([row[number] for row in part], type=pa.string()) for number in columns]
+
+    def _keep(self, progress: Progress) -> Iterator[Sample]:
+        """Yield the samples of the filter that counts."""
+        samples = self._read(self.path, progress)
+        return (one for one in samples if self._filter in (None, one.about.get("filter")))
+
+    def _list_cells(self, sample: Sample) -> list[str | None]:
+        about = [sample.about.get(name) for name in self._about]
+        scores = [_spell_score(sample.scores.get(name)) for name in self._scores]
+        return [sample.model, sample.question, *about, *scores]
+
+    def place(self, row: int) -> str:
+        """Return the file and what it calls the sample."""
+        sample = next(islice(self._keep(None), row, None), None)
+        return f"{self.path}, {f'row {row + 1}' if sample is None else sample.location}"
+
+
+def name_score(reading: Reading, names: Sequence[str]) -> Reading:
+    """Return a reading of the column ``score``, where one score for each task was named."""
+    is_by_task = reading.response is not None and ":" in reading.response
+    is_column = reading.response in names
+    return replace(reading, response=None) if is_by_task and not is_column else reading
+
+
+def _choose_score(names: Sequence[str], task: str, stated: str | None) -> str | None:
+    """Return the score that is taken and called so; None where it keeps its name.
+
+    ``stated`` names a score, or one for each task: "gsm8k:exact_match,arc:acc".
+    """
+    if stated is not None and stated in names:
+        return None
+    pairs = dict(part.rpartition(":")[::2] for part in (stated or "").split(",") if ":" in part)
+    if stated is not None and not pairs:
+        return None
+    if task in pairs:
+        return pairs[task] if pairs[task] in names else None
+    if len(names) == 1:
+        return names[0]
+    return next((name for name in _DEFAULTS if name in names), None)
+
+
+def _refuse_scores(path: Path, task: str, names: Sequence[str], stated: str | None) -> BadResponses:
+    listed = ", ".join(f"'{name}'" for name in names) or "none"
+    asked = f", and '{stated}' is none of them" if stated else ""
+    example = names[0] if names else "acc"
+    return BadResponses(
+        f"{path} has these scores of the task '{task}': {listed}{asked}. Say which one counts with "
+        f"response='{example}' (--response {example}), for single tasks with "
+        f"response={{'{task}': '{example}'}} (--response {task}:{example})."
+    ).offering(*(make_remedy(f"'{name}' counts:", {"response": name}) for name in names))
+
+
+def _spell_score(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return _LETTERS.get(value, value) if value is not None else None
+    return json.dumps(value) if isinstance(value, bool | list | dict) else str(value)
+
+
+# -- Language Model Evaluation Harness ------------------------------------------------------
+
+
+def _read_harness(path: Path, progress: Progress) -> Iterator[Sample]:
+    stamp = _STAMPED.fullmatch(path.name)
+    task = spell_path(path.stem) if stamp is None else stamp["task"]
+    model = spell_path(settle_path(path).parent.name)
+    for line, record in read_records(path, progress):
+        if "doc_id" not in record:
+            raise BadResponses(
+                f"{path}, line {line}: the sample has no 'doc_id', so nothing says which question "
+                "it answers. Remove the line, or write the log again."
+            )
+        names = record.get("metrics") or [name for name in record if name not in _NOT_METRICS]
+        scores = {name: record.get(name) for name in names}
+        about = {"task": task, "filter": record.get("filter")}
+        yield Sample(f"line {line}", model, f"{task}/{record['doc_id']}", about, scores)
+
+
+# -- Inspect --------------------------------------------------------------------------------
+
+
+def _read_inspect(path: Path, progress: Progress) -> Iterator[Sample]:
+    try:
+        with explain_read_errors(path):
+            header, samples = _read_zip(path) if zipfile.is_zipfile(path) else _read_json(path)
+        model, task = str(header["model"]), str(header["task"])
+        parsed = [_make_sample(model, task, sample) for sample in samples]
+    except (KeyError, TypeError, AttributeError, ValueError, zipfile.BadZipFile) as error:
+        raise BadResponses(
+            f"{path} is a damaged log of Inspect, or of a version that is not known here "
+            f"({type(error).__name__}: {error}). Convert it with `inspect log convert --to json`, "
+            "or write the answers as a table."
+        ) from None
+    names = list(dict.fromkeys(name for entry in parsed for name in entry.scores))
+    if progress is not None:
+        progress(path.stat().st_size)
+    for entry in parsed:
+        # The first sample must name every score: its own may be missing.
+        yield entry._replace(scores={name: entry.scores.get(name) for name in names})
+
+
+def _make_sample(model: str, task: str, sample: dict[str, Any]) -> Sample:
+    name, epoch = str(sample["id"]), str(sample.get("epoch", 1))
+    scores: dict[str, Any] = {}
+    for scorer, score in (sample.get("scores") or {}).items():
+        value = score["value"]
+        parts = value if isinstance(value, dict) else {None: value}
+        for part, part_score in parts.items():
+            scores[scorer if part is None else f"{scorer}/{part}"] = part_score
+    about = {"task": task, "epoch": epoch}
+    return Sample(f"sample '{name}' of epoch {epoch}", model, f"{task}/{name}", about, scores)
+
+
+def _read_json(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    with open_bytes(path) as stream:
+        log = json.load(stream)
+    return log["eval"], log.get("samples") or []
+
+
+def _read_zip(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    with zipfile.ZipFile(path) as file:
+        names = set(file.namelist())
+
+        def load(name: str) -> Any:
+            return json.loads(_unpack(path, file, file.getinfo(name)))
+
+        heads = [name for name in ("header.json", "_journal/start.json") if name in names]
+        header = load(heads[0] if heads else "start.json")
+        if "summaries.json" in names:
+            return header["eval"], load("summaries.json")
+        # An evaluation that did not end has no summaries of everything.
+        parts = [name for name in file.namelist() if re.fullmatch(r"samples/.*\.json", name)]
+        return header["eval"], [load(name) for name in parts]
+
+
+def _unpack(path: Path, file: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    if entry.compress_type != _ZSTD:
+        return file.read(entry)
+    with path.open("rb") as stream:
+        stream.seek(entry.header_offset)
+        # Two lengths at the end of the local header: of the name and of what follows it.
+        lengths = struct.unpack("<26xHH", stream.read(30))
+        stream.seek(sum(lengths), 1)
+        packed = stream.read(entry.compress_size)
+    try:
+        plain = pa.CompressedInputStream(pa.BufferReader(packed), "zstd").read()
+    except OSError as error:
+        raise zipfile.BadZipFile(str(error)) from None
+    if zlib.crc32(plain) != entry.CRC:
+        raise zipfile.BadZipFile(f"the checksum of {entry.filename} does not match")
+    return bytes(plain)

@@ -2,12 +2,16 @@
 
 In: a path and, where there are several, the name of a sheet. Out: a source whose rows are those
 below the header. Titles above the header are found and said; a merged cell among the answers is
-refused, because only one of the cells that it covers has a value.
+refused, because only one of the cells that it covers has a value. A sheet is read as a full
+rectangle, so that one stray cell in the last row and column asks for half a terabyte: how far the
+cells reach (:class:`Extent`) is found before. Most sheets are measured by looking for references
+such as ``r="AB12"``; where that may mislead (no reference, comments, blank cells), XML is parsed.
 """
 
 from __future__ import annotations
 
 import io
+import re
 import shlex
 import struct
 import warnings
@@ -15,9 +19,13 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path, PurePosixPath
 from typing import Any
+from xml.parsers import expat
 
+import numpy as np
 import pyarrow as pa
 
 from discreet.errors import (
@@ -28,11 +36,12 @@ from discreet.errors import (
     MissingExtra,
     Remedy,
 )
-from discreet.tables.formats.sheet_extents import Extent, measure_sheets
 from discreet.tables.paths import explain_read_errors, open_bytes
 from discreet.tables.reading import SHEET
 from discreet.tables.remedies import DeclaredSource, Detected, join_detected, make_remedy
 from discreet.tables.values import letter_column, make_column, write_cell
+from discreet.text import name_some
+from discreet.types import Int64Array
 
 #: Bytes of XML in a workbook: more than the largest sheet that Excel can hold with 0 and 1.
 MOST_UNPACKED = 1 << 32
@@ -47,7 +56,7 @@ Row = list[Any]
 
 
 class WorkbookSource:
-    """One sheet of a workbook; see :class:`discreet.tables.source.Source`.
+    """One sheet of a workbook; see :class:`discreet.tables.opener.Source`.
 
     Parameters
     ----------
@@ -74,8 +83,7 @@ class WorkbookSource:
     ) -> None:
         self.path = path
         with explain_read_errors(path), _explain_damage(path):
-            book, extents = _open(path)
-            table = _choose(path, book, sheet, extents)
+            table = _choose(path, sheet)
             self.sheet = str(table.name)
             rows = [[None if cell == "" else cell for cell in row] for row in table.iter_rows()]
             merged = table.merged_cell_ranges or []
@@ -85,11 +93,14 @@ class WorkbookSource:
             first = self._find_header(rows, merged)
         self._refuse_merged(merged, first)
         self._first_row = first + header
-        self._rows = _drop_empty_end(rows[self._first_row :])
+        last = max((n for n, row in enumerate(rows) if _filled(row)), default=-1)
+        self._rows = rows[self._first_row : last + 1]
         self._has_titles = not skip_rows and first > _first_filled(rows)
         self._has_blank_ends = len(self._rows) < len(rows) - self._first_row
         self._has_blank_ends |= not header and first > 0
-        width = _width(rows[first:])
+        width = len(rows[first])
+        while all(row[width - 1] is None for row in rows[first:]):
+            width -= 1
         self.names = (
             [(write_cell(cell) or "").strip() for cell in rows[first][:width]]
             if header
@@ -128,12 +139,17 @@ class WorkbookSource:
         return f"{self.name}, row {self._first_row + row + 1}"
 
     def _find_header(self, rows: list[Row], merged: Sequence[Any]) -> int:
-        """Return the number of the row of names; say which titles stand above it."""
+        """Return the number of the row of names; say which titles stand above it.
+
+        A title is an empty row or one cell, with a fuller row somewhere below it.
+        """
         first = _first_filled(rows)
         spanned = {row for (row, left), (last, right) in merged for row in range(row, last + 1)
                    if right > left}  # fmt: skip
         header = first
-        while _is_title(rows, header, spanned):
+        while header + 1 < len(rows) and (_filled(rows[header]) < 2 or header in spanned):
+            if all(_filled(row) <= max(_filled(rows[header]), 1) for row in rows[header + 1 :]):
+                break
             header += 1
         if header == first:
             return first
@@ -151,7 +167,8 @@ class WorkbookSource:
         for (top, left), (bottom, right) in merged:
             if bottom > header or (top <= header <= bottom):
                 raise BadResponses(
-                    f"{self.name}: the cells {_cell(top, left)} to {_cell(bottom, right)} are "
+                    f"{self.name}: the cells {letter_column(left)}{top + 1} to "
+                    f"{letter_column(right)}{bottom + 1} are "
                     "merged. Only the first of them has a value, so the others would pass for "
                     "missing answers. Split them in the spreadsheet and fill each one in."
                 )
@@ -163,6 +180,13 @@ class JoinedSheets(DeclaredSource):
     def __init__(self, sheets: Sequence[WorkbookSource]) -> None:
         self._sheets, self.name = sheets, str(sheets[0].path)
         self.names = [*sheets[0].names, SHEET]
+        for sheet in sheets[1:]:
+            if sorted(sheet.names) != sorted(sheets[0].names):
+                raise BadUsage(
+                    f"{sheet.name} has other columns than {sheets[0].name}, so they are not one "
+                    "table. Give them the same row of names, or read one of them with sheet= "
+                    "(--sheet)."
+                )
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns, one sheet after the other."""
@@ -187,52 +211,12 @@ class JoinedSheets(DeclaredSource):
         return join_detected(sheet.detect(columns, has_ids=has_ids) for sheet in self._sheets)
 
 
-def join_sheets(sheets: Sequence[WorkbookSource]) -> JoinedSheets:
-    """Return sheets as one table; refuse those whose columns differ."""
-    for sheet in sheets[1:]:
-        if sorted(sheet.names) != sorted(sheets[0].names):
-            raise BadUsage(
-                f"{sheet.name} has other columns than {sheets[0].name}, so they are not one table. "
-                "Give them the same row of names, or read one of them with sheet= (--sheet)."
-            )
-    return JoinedSheets(sheets)
-
-
-def _is_title(rows: list[Row], number: int, spanned: set[int]) -> bool:
-    """Say whether a row is empty or a title, with a fuller row somewhere below it."""
-    if number + 1 >= len(rows):
-        return False
-    filled = _filled(rows[number])
-    if filled > 1 and number not in spanned:
-        return False
-    return any(_filled(row) > max(filled, 1) for row in rows[number + 1 :])
-
-
 def _filled(row: Row) -> int:
     return sum(cell is not None for cell in row)
 
 
 def _first_filled(rows: list[Row]) -> int:
     return next(number for number, row in enumerate(rows) if _filled(row))
-
-
-def _width(rows: list[Row]) -> int:
-    """Return the number of columns, without empty ones at the right."""
-    width = len(rows[0])
-    while all(row[width - 1] is None for row in rows):
-        width -= 1
-    return width
-
-
-def _drop_empty_end(rows: list[Row]) -> list[Row]:
-    last = len(rows)
-    while last and not _filled(rows[last - 1]):
-        last -= 1
-    return rows[:last]
-
-
-def _cell(row: int, column: int) -> str:
-    return f"{letter_column(column)}{row + 1}"
 
 
 # -- opening -------------------------------------------------------------------------------
@@ -308,68 +292,309 @@ def _explain_damage(path: Path) -> Iterator[None]:
         ) from None
 
 
-def _choose(path: Path, book: Any, sheet: str | None, extents: Mapping[str, Extent]) -> Any:
-    """Return the sheet that is meant; sheets are parsed once, which takes most of the time."""
-    names = list(book.sheet_names)
-    if sheet is not None and sheet not in names:
-        raise BadUsage(f"{path} has no sheet '{sheet}'. Its sheets are {_list(names)}.")
+def _open_sheets(path: Path, sheets: Sequence[str] | None) -> tuple[list[Any], str]:
+    """Return sheets that hold something: these, or those not hidden; and the names of all.
+
+    Sheets are parsed once, which takes most of the time.
+    """
+    book, extents = _open(path)
+    every = list(book.sheet_names)
     visible = [table.name for table in book.sheets_metadata if "Hidden" not in str(table.visible)]
-    chosen = [sheet] if sheet is not None else visible or names
+    chosen = [name for name in sheets or visible or every if name in every]
     for name in chosen:
         _check_extent(f"{path}, sheet '{name}'", extents.get(name, Extent()))
     filled = [table for table in map(book.get_sheet_by_name, chosen) if table.height * table.width]
+    return filled, ", ".join(f"'{name}'" for name in every)
+
+
+def _choose(path: Path, sheet: str | None) -> Any:
+    """Return the sheet that is meant."""
+    filled, listed = _open_sheets(path, None if sheet is None else [sheet])
+    if sheet is not None and f"'{sheet}'" not in listed:
+        raise BadUsage(f"{path} has no sheet '{sheet}'. Its sheets are {listed}.")
     if sheet is not None and not filled:
-        raise BadResponses(f"{path}, sheet '{sheet}' is empty. Its sheets are {_list(names)}.")
+        raise BadResponses(f"{path}, sheet '{sheet}' is empty. Its sheets are {listed}.")
     if not filled:
-        raise BadResponses(f"{path} holds no data: its sheets ({_list(names)}) are empty.")
+        raise BadResponses(f"{path} holds no data: its sheets ({listed}) are empty.")
     if len(filled) > 1:
-        first = filled[0].name
+        first, names = filled[0].name, [table.name for table in filled]
+        sizes = [f"'{table.name}' ({table.height:,} x {table.width:,})" for table in filled]
         raise BadUsage(
-            f"{path} has {len(filled)} sheets with data: {_describe(filled)}. Say which one "
+            f"{path} has {len(filled)} sheets with data: {name_some(sizes, _SHOWN)}. Say which one "
             f"holds the answers with sheet='{first}' (--sheet {shlex.quote(first)})."
-        ).offering(
-            *(
-                make_remedy(f"sheet '{table.name}':", {"sheet": table.name})
-                for table in filled[:_SHOWN]
-            )
-        )
+        ).offering(*(make_remedy(f"sheet '{name}':", {"sheet": name}) for name in names[:_SHOWN]))
     return filled[0]
 
 
 def list_sheets(path: Path, names: Sequence[str] | None = None) -> list[tuple[str, list[Row]]]:
     """Return the rows of these sheets, or of all that are not hidden and hold something."""
     with explain_read_errors(path), _explain_damage(path):
-        book, extents = _open(path)
-        visible = [one.name for one in book.sheets_metadata if "Hidden" not in str(one.visible)]
-        chosen = [name for name in names or visible or book.sheet_names if name in book.sheet_names]
-        for name in chosen:
-            _check_extent(f"{path}, sheet '{name}'", extents.get(name, Extent()))
-        tables = [book.get_sheet_by_name(name) for name in chosen]
-        return [
-            (str(table.name), [list(row) for row in table.iter_rows()])
-            for table in tables
-            if table.height * table.width
-        ]
+        tables, _ = _open_sheets(path, names)
+        return [(str(table.name), [list(row) for row in table.iter_rows()]) for table in tables]
 
 
 def _check_extent(name: str, extent: Extent) -> None:
     """Refuse a sheet of which an empty cell for every place would fill the memory."""
+    rows, columns = extent.shape
     if extent.is_too_large:
         raise BadResponses(
-            f"{name}: its cells reach to {_cell(extent.bottom, extent.right)}, which makes "
-            f"{extent.rows:,} rows of {extent.columns:,} cells, and {extent.cells:,} of them hold "
-            "something. Memory would not suffice for so many. Delete the rows and columns beyond "
-            "the answers in the spreadsheet, or save the sheet as CSV."
+            f"{name}: its cells reach to {letter_column(extent.right)}{extent.bottom + 1}, which "
+            f"makes {rows:,} rows of {columns:,} cells; {extent.cells:,} of them hold something. "
+            "Memory would not suffice for so many. Delete the rows and columns beyond the answers "
+            "in the spreadsheet, or save the sheet as CSV."
         )
 
 
-def _describe(tables: Sequence[Any]) -> str:
-    listed = ", ".join(
-        f"'{table.name}' ({table.height:,} x {table.width:,})" for table in tables[:_SHOWN]
-    )
-    more = len(tables) - _SHOWN
-    return f"{listed} and {more:,} more" if more > 0 else listed
+# -- how far cells reach -----------------------------------------------------------------------
+
+#: Cells of a sheet, empty ones included: each takes 40 bytes while it is read.
+MOST_PLACES = 100_000_000
+#: A sheet with more places than this is too large where a smaller share of them holds something.
+SPARSE_PLACES, LEAST_FILLED = 5_000_000, 0.02
+_CHUNK = 1 << 20
+_MARK = int.from_bytes(b' r="', "little")
+#: Characters of a reference: four letters and eight digits are more than any sheet has.
+_LONGEST = 12
+_REFERENCE = re.compile(r"([A-Z]{1,4})([0-9]{1,10})")
+_TAG_ENDS = (b" ", b"\t", b"\r", b"\n", b"/", b">")
+#: How a cell with #N/A or #DIV/0! is marked; the reader hands it over as an empty one.
+_ERROR = b' t="e"'
+#: Bytes of the list of sheets.
+_MOST_LIST = 1 << 24
 
 
-def _list(names: Sequence[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)
+@dataclass
+class Extent:
+    """The rectangle of the cells of a sheet, numbered from 0, and how many there are."""
+
+    cells: int = 0
+    top: int = 1 << 40
+    bottom: int = -1
+    left: int = 1 << 40
+    right: int = -1
+    errors: int = 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many rows and columns the rectangle has."""
+        return max(self.bottom - self.top + 1, 0), max(self.right - self.left + 1, 0)
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether memory may not suffice for all places."""
+        area = self.shape[0] * self.shape[1]
+        return area > MOST_PLACES or self.cells < LEAST_FILLED * area > LEAST_FILLED * SPARSE_PLACES
+
+    def include(self, row: Int64Array | int, column: Int64Array | int) -> None:
+        """Add cells."""
+        self.cells += np.size(row)
+        self.top = int(np.min(row, initial=self.top))
+        self.bottom = int(np.max(row, initial=self.bottom))
+        self.left = int(np.min(column, initial=self.left))
+        self.right = int(np.max(column, initial=self.right))
+
+
+def measure_sheets(packed: zipfile.ZipFile) -> dict[str, Extent]:
+    """Return how far the cells of every sheet reach, by the sheet's name."""
+    return {
+        name: _measure_records(packed.read(part))
+        if part.endswith(".bin")
+        else _measure_xml(packed, part)
+        for name, part in _list_sheets(packed)
+    }
+
+
+# -- which part is which sheet -----------------------------------------------------------------
+
+
+def _list_sheets(packed: zipfile.ZipFile) -> Iterator[tuple[str, str]]:
+    """Yield the sheets of a workbook, by name and part."""
+    parts = set(packed.namelist())
+    for book in ("xl/workbook.xml", "xl/workbook.bin"):
+        folder, file = PurePosixPath(book).parent, PurePosixPath(book).name
+        links = str(folder / "_rels" / f"{file}.rels")
+        if book not in parts or links not in parts:
+            continue
+        with packed.open(links) as stream, packed.open(book) as sheets:
+            tags = _list_tags(stream.read(_MOST_LIST), "Relationship")
+            content = sheets.read(_MOST_LIST)
+        targets = {tag.get("Id", ""): tag.get("Target", "") for tag in tags}
+        names = (
+            _name_records(content)
+            if book.endswith(".bin")
+            else [(tag.get("name", ""), tag.get("id", "")) for tag in _list_tags(content, "sheet")]
+        )
+        for name, link in names:
+            target = targets.get(link, "")
+            part = target.lstrip("/") if target.startswith("/") else str(folder / target)
+            if part in parts:
+                yield name, part
+
+
+def _list_tags(content: bytes, name: str) -> list[dict[str, str]]:
+    """Return the attributes of every tag of this name, their own names without a namespace."""
+    tags: list[dict[str, str]] = []
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        if _local(tag) == name:
+            tags.append({_local(key): value for key, value in attributes.items()})
+
+    _parse([content], start)
+    return tags
+
+
+def _parse(chunks: Any, start: Callable[[str, dict[str, str]], None]) -> None:
+    parser = expat.ParserCreate()
+    parser.StartElementHandler = start
+    try:
+        for chunk in chunks:
+            parser.Parse(chunk, False)
+        parser.Parse(b"", True)
+    except expat.ExpatError as error:
+        raise ValueError(f"its XML is damaged ({error})") from None
+
+
+def _local(tag: str) -> str:
+    return tag.rpartition(":")[2]
+
+
+# -- sheets as XML -----------------------------------------------------------------------------
+
+
+def _measure_xml(packed: zipfile.ZipFile, part: str) -> Extent:
+    extent, tags, is_odd = Extent(), 0, False
+    for piece in _read_pieces(packed, part):
+        extent.errors += piece.count(_ERROR)
+        tags += _count_cells(piece)
+        is_odd = is_odd or b"<!" in piece
+        extent.include(*_find_references(piece))
+    if is_odd or tags > extent.cells or extent.is_too_large:
+        reader = _CellReader()
+        _parse(_read_pieces(packed, part), reader.start)
+        return replace(reader.extent, errors=extent.errors)
+    return extent
+
+
+def _read_pieces(packed: zipfile.ZipFile, part: str) -> Iterator[bytes]:
+    """Yield the XML of a sheet in pieces that end between two tags."""
+    remainder = b""
+    with packed.open(part) as stream:
+        while chunk := stream.read(_CHUNK):
+            chunk = remainder + chunk
+            end = max(chunk.rfind(b"<"), 0)
+            remainder = chunk[end:]
+            if end:
+                yield chunk[:end]
+    yield remainder
+
+
+def _count_cells(piece: bytes) -> int:
+    """Return how many tags of cells there are, with and without a namespace, or a few more."""
+    return sum(piece.count(start + end) for start, end in product((b"<c", b":c"), _TAG_ENDS))
+
+
+def _find_references(piece: bytes) -> tuple[Int64Array, Int64Array]:
+    """Return row and column, from 0, of everything that looks like ``r="AB12"``."""
+    words = (np.frombuffer(piece, "<u4", max(len(piece) - n, 0) // 4, n) for n in range(4))
+    start = np.concatenate([4 + n + 4 * np.flatnonzero(w == _MARK) for n, w in enumerate(words)])
+    text = np.frombuffer(piece + bytes(_LONGEST), dtype=np.uint8)
+    start = start[text[start] - np.uint8(ord("A")) < 26]
+    row, column = np.zeros((2, len(start)), dtype=np.int64)
+    is_letter, is_inside = np.ones((2, len(start)), dtype=np.bool_)
+    for offset in range(_LONGEST):
+        sign = text[start + offset]
+        letter, digit = sign - np.uint8(ord("A")), sign - np.uint8(ord("0"))
+        is_letter &= letter < 26
+        np.copyto(column, column * 26 + letter + 1, where=is_letter)
+        is_inside &= is_letter | (digit < 10)
+        np.copyto(row, row * 10 + digit, where=is_inside & ~is_letter)
+        if not is_inside.any():
+            break
+    return row - 1, column - 1
+
+
+class _CellReader:
+    """Follows the tags of a sheet; a cell counts once it has a value."""
+
+    def __init__(self) -> None:
+        self.extent = Extent()
+        self._row, self._column, self._counted = -1, -1, True
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        """Take one opening tag."""
+        name, reference = _local(tag), attributes.get("r", "")
+        if name == "row":
+            is_number = reference.isascii() and reference.isdigit()
+            self._row, self._column = int(reference) - 1 if is_number else self._row + 1, -1
+        elif name == "c":
+            self._place(reference)
+        elif name in ("v", "t", "is", "f") and not self._counted:
+            self._counted = True
+            self.extent.include(self._row, self._column)
+
+    def _place(self, reference: str) -> None:
+        match = _REFERENCE.fullmatch(reference)
+        self._counted = False
+        if match is None:
+            self._column += 1
+            return
+        column = 0
+        for letter in match[1]:
+            column = column * 26 + ord(letter) - ord("A") + 1
+        self._row, self._column = int(match[2]) - 1, column - 1
+
+
+# -- sheets as records (.xlsb) -----------------------------------------------------------------
+
+#: Records that begin a row, and those that hold a cell with a value.
+_ROW, _FIRST_VALUE, _LAST_VALUE = 0, 2, 11
+#: The record of a sheet in the workbook.
+_BUNDLE = 156
+
+
+def _list_records(content: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield kind, start and size of each record."""
+    position = 0
+    while position < len(content):
+        kind, position = _read_number(content, position, 2)
+        size, position = _read_number(content, position, 4)
+        yield kind, position, size
+        position += size
+
+
+def _read_number(content: bytes, position: int, n_bytes: int) -> tuple[int, int]:
+    """Return a number of seven bits a byte, and where it ends."""
+    number = 0
+    for step in range(n_bytes):
+        byte = content[position + step] if position + step < len(content) else 0
+        number |= (byte & 0x7F) << (7 * step)
+        if byte < 0x80:
+            return number, position + step + 1
+    return number, position + n_bytes
+
+
+def _measure_records(content: bytes) -> Extent:
+    extent, row = Extent(), 0
+    for kind, start, size in _list_records(content):
+        if kind == _ROW and size >= 4:
+            (row,) = struct.unpack_from("<I", content, start)
+        elif _FIRST_VALUE <= kind <= _LAST_VALUE and size >= 4:
+            extent.include(row, *struct.unpack_from("<I", content, start))
+    return extent
+
+
+def _name_records(content: bytes) -> list[tuple[str, str]]:
+    """Return the sheets of a workbook of records: their names, and the links to their parts."""
+    names = []
+    for kind, start, size in _list_records(content):
+        if kind == _BUNDLE:
+            record = content[start : start + size]
+            link, end = _read_text(record, 8)
+            names.append((_read_text(record, end)[0], link))
+    return names
+
+
+def _read_text(record: bytes, position: int) -> tuple[str, int]:
+    (letters,) = struct.unpack_from("<I", record, position)
+    end = position + 4 + 2 * letters
+    return record[position + 4 : end].decode("utf-16-le", "replace"), end

@@ -28,8 +28,7 @@ from discreet.errors import (
 )
 from discreet.tables.columns import LongPlan, WidePlan, plan_columns
 from discreet.tables.dataset import names_database
-from discreet.tables.formats.evaluations import KINDS as LOGS
-from discreet.tables.formats.evaluations import name_score
+from discreet.tables.formats.jsonl import LOGS, name_score
 from discreet.tables.inspection.answers import judge_answers
 from discreet.tables.inspection.columns import (
     Column,

@@ -204,11 +204,13 @@ def _order(texts: Collection[str], labels: Mapping[str, Mapping[str, str]]) -> S
 
 def _ask_order(texts: Collection[str], findings: Findings) -> None:
     listed = ", ".join(f"'{text}'" for text in sorted(texts)[:10])
+    # An order needs two texts.
+    order = {"categories": [sorted(texts)]} if len(texts) > 1 else {}
     findings.ask(
         "categories",
         f"Answers are texts: {listed}. What is their order, from the lowest to the highest?",
         [
-            Remedy("give the order of the texts", {"categories": [sorted(texts)]}, "categories"),
+            Remedy("give the order of the texts", order, "categories"),
             Remedy("or say which texts are right", asks="key"),
         ],
     )
@@ -367,7 +369,8 @@ def _score(items: Sequence[Column], findings: Findings) -> np.ndarray[Any, Any] 
         value = ranks.get(word, np.nan if number is None else float(number))
         return np.nan if word in gone else value
 
-    scores = np.array([[score(cell) for cell in column.cells] for column in items]).T
+    known = {cell: score(cell) for cell in {cell for column in items for cell in column.cells}}
+    scores = np.array([[known[cell] for cell in column.cells] for column in items]).T
     values = scores[np.isfinite(scores)]
     return scores if len(np.unique(values)) > 2 else None
 

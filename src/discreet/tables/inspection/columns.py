@@ -40,7 +40,6 @@ from discreet.tables.vocabulary import (
     plain,
 )
 from discreet.text import count_of
-from discreet.types import FloatArray
 
 Kind = Literal["blank", "steps", "halves", "number", "letters", "texts", "date", "many"]
 
@@ -220,7 +219,7 @@ class ColumnRoles:
         self._series = {word for word, times in numbered.items() if times > 2} - TOTALS
         self._free = [column for column in columns if column.label not in taken]
         self.items: list[Column] = []
-        self._answered: set[int] = set()
+        self._answered, self._sums = set[int](), set[int]()
 
     def find(self) -> list[Column]:
         """Return the items."""
@@ -230,6 +229,8 @@ class ColumnRoles:
         others = [column for column in self._free if column.number not in numbers]
         self._leave_out_blank([c for c in others if c.kind == "blank" and not c.name])
         others = [c for c in others if c.name or c.kind != "blank"]
+        numeric = [c for c in others if c.kind in ("steps", "halves", "number")]
+        self._sums = find_sums(numeric, self.items, self._rows)
         others = [column for column in others if not self._leave_out_plain(column)]
         person = None if "person" in self._findings.stated else self._choose_person(others)
         for column in others:
@@ -257,15 +258,14 @@ class ColumnRoles:
         elif best != "steps":  # F of true and false is a letter, and A+C of options a text
             shared = {word for column in family for word in column.words}
             family = [c for c in candidates if c.kind == best or c.words.keys() <= shared]
-        items = [c for c in family if _belongs(c, family) and not _is_outside(c, family)]
-        sums = find_sums(items, self._rows) if best == "steps" else []
-        sums += find_part_sums([c for c in items if c not in sums], self._rows)
+        items = choose_alike(family, family) if family else []
+        sums = find_sums(items, items, self._rows)
         kept = [
             column
             for column in self._free
             if column.label in self._kept or (column.kind == "blank" and self._is_plain(column))
         ]  # an item that nobody answered keeps its column
-        chosen = {column.number: column for column in [*items, *kept] if column not in sums}
+        chosen = {column.number: column for column in [*items, *kept] if column.number not in sums}
         return [chosen[number] for number in sorted(chosen)]
 
     def _may_be_item(self, column: Column) -> bool:
@@ -297,16 +297,15 @@ class ColumnRoles:
             reason = f"'{column.name}' is about the survey, not an answer."
         elif word in AGES:
             reason = f"'{column.name}' is an age."
-        elif (word in TOTALS or _is_total_name(column.name)) and (
-            column.kind in ("steps", "halves", "number") or column.is_points
-        ):
+        elif (
+            column.name.strip() in ("%", "Σ", "∑", "Ø")
+            or {word, plain(column.name.split("/")[0])} & TOTALS
+        ) and (column.kind in ("steps", "halves", "number") or column.is_points):
             reason = f"'{column.name}' holds totals or marks."
         elif column.percentages >= SHARE:
             reason = f"'{column.name}' holds percentages."
-        elif column in find_part_sums([*self.items, column], self._rows):
-            reason = f"'{column.name}' is the sum of some items."
-        elif column in find_sums([*self.items, column], self._rows):
-            reason = f"'{column.name}' is the sum of the items."
+        elif column.number in self._sums:
+            reason = f"'{column.name}' is the sum of items."
         elif column.number in self._answered:
             reason = f"'{column.name}' holds the answer that the next column scores."
         elif column.kind == "date":
@@ -427,7 +426,7 @@ class ColumnRoles:
     def _looks_like_item(self, column: Column) -> bool:
         if not self.items or column.kind != self.items[0].kind:
             return False
-        return _belongs(column, [*self.items, column])
+        return bool(choose_alike([column], [*self.items, column]))
 
     def _ask_role(self, column: Column) -> None:
         values = ", ".join(f"'{word}'" for word in list(column.words)[:4])
@@ -451,86 +450,74 @@ _UNNAMED = 4
 
 def _rank_person(column: Column) -> tuple[int, int]:
     """Return how likely a column is the one that tells persons apart, smallest first."""
-    word = column.word
-    if word in IDS:
-        return 0, column.number
-    if word in NAMES and column.kind == "many":
-        return 1, column.number
-    if word in NUMBERS:
-        return 3, column.number
-    return (2 if word in NAMES else _UNNAMED), column.number
+    kinds = (IDS, NAMES if column.kind == "many" else (), NAMES, NUMBERS)
+    ranks = [rank for rank, words in enumerate(kinds) if column.word in words]
+    return min(ranks, default=_UNNAMED), column.number
 
 
-def _is_total_name(name: str) -> bool:
-    return name.strip() in ("%", "Σ", "∑", "Ø") or plain(name.split("/")[0]) in TOTALS
+def choose_alike(columns: Sequence[Column], family: Sequence[Column]) -> list[Column]:
+    """Return the columns that share their values with others of a family.
 
+    Not a column of texts that has few of the values, and no name of the items' series.
+    """
+    shared = find_shared_run([column.core for column in family])
+    sets = Counter(_fold(column) for column in family if column.kind == "texts")
+    names = Counter(column.word for column in family)
+    is_series, most = max(names.values()) > 2, max(len(column.words) for column in family)
 
-def _belongs(column: Column, family: Sequence[Column]) -> bool:
-    """Say whether a column shares its values with others of its kind."""
-    if column.kind == "letters":
-        return True
-    if column.kind in ("steps", "halves"):
-        shared = find_shared_run([other.core for other in family])
-        if not shared:
+    def belongs(column: Column) -> bool:
+        if column.kind == "letters":
             return True
-        return bool(column.core & shared) and max(column.core) <= max(shared) + 4
-    others = [other.words.keys() for other in family if other is not column]
-    words = {word.casefold() for word in column.words}
-    shares = [len(words & {w.casefold() for w in other}) / len(words) for other in others]
-    return max(shares, default=0) >= 0.5 or order_texts(column.words) is not None
+        if column.kind != "texts":
+            is_near = bool(column.core & shared) and max(column.core) <= max(shared) + 4
+            return not shared or is_near
+        if names[column.word] < 2 and is_series and 2 * len(column.words) <= most:
+            return False
+        words = _fold(column)
+        others = [other for other, times in sets.items() if times > (other == words)]
+        is_alike = any(2 * len(words & other) >= len(words) for other in others)
+        return is_alike or order_texts(column.words) is not None
+
+    return [column for column in columns if belongs(column)]
 
 
-def _is_outside(column: Column, family: Sequence[Column]) -> bool:
-    """Say whether a column of texts has few of the values, and no name of the items' series."""
-    if column.kind != "texts" or column.word in {c.word for c in family if c is not column}:
-        return False
-    others = Counter(other.word for other in family if other is not column)
-    most = max(len(other.words) for other in family)
-    return max(others.values(), default=0) > 2 and 2 * len(column.words) <= most
+def _fold(column: Column) -> frozenset[str]:
+    return frozenset(word.casefold() for word in column.words)
 
 
-def find_sums(columns: Collection[Column], rows: int) -> list[Column]:
-    """Return the columns that are the sum of the others in nearly every row."""
-    numbers = {
-        column.number: [_value(cell) for cell in column.cells]
-        for column in columns
-        if column.kind in ("steps", "halves", "number")
-    }
-    total = [
-        sum(values[row] or 0 for values in numbers.values()) for row in range(rows)
-    ]  # twice a sum where it is one of the columns
-    sums = []
-    for column in columns:
-        values = numbers.get(column.number, [])
-        filled = [row for row, value in enumerate(values) if value]
-        hits = sum(2 * (values[row] or 0) == total[row] for row in filled)
-        if len(numbers) > 3 and len(filled) >= 5 and hits >= 0.9 * len(filled):
-            sums.append(column)
-    return sums
+def find_sums(columns: Sequence[Column], items: Sequence[Column], rows: int) -> set[int]:
+    """Return the numbers of columns that are the sum of all items, or of neighbours among them.
 
+    Of all in nearly every row; of three or more items next to each other in every row.
+    """
+    numbers = {c.number: np.array([_value(cell) for cell in c.cells]) for c in [*items, *columns]}
+    if not items or any(len(values) != rows for values in numbers.values()):
+        return set()
+    total, inside = sum(numbers[c.number] for c in items), {c.number for c in items}
+    highest = {n: float(values.max(initial=0)) for n, values in numbers.items()}
+    typical = sorted(highest[n] for n in inside)[len(inside) // 2]
+    small = [numbers[c.number] for c in items if highest[c.number] <= typical]
+    before = np.cumsum([np.zeros(rows), *small], axis=0)
+    places = {cumulated.tobytes(): n for n, cumulated in enumerate(before)}
 
-def find_part_sums(columns: Sequence[Column], rows: int) -> list[Column]:
-    """Return the columns that are the sum of three or more items next to each other."""
-    numbers = {c.number: [_value(cell) or 0 for cell in c.cells] for c in columns}
-    if rows < ENOUGH_ROWS or any(len(values) != rows for values in numbers.values()):
-        return []
-    highest = {number: max(values) for number, values in numbers.items()}
-    typical = sorted(highest.values())[len(highest) // 2] if highest else 0
-    items = [n for n in numbers if highest[n] <= typical]
-    before = np.cumsum([[0.0] * rows, *(numbers[n] for n in items)], axis=0)
-    return [c for c in columns if c.number not in items and _is_part(numbers[c.number], before)]
+    def is_total(number: int) -> bool:
+        filled = numbers[number] != 0
+        hits = (numbers[number] * (1 + (number in inside)) == total)[filled].sum()
+        return len(inside | {number}) > 3 and filled.sum() >= 5 and hits >= 0.9 * filled.sum()
 
+    def is_part(number: int) -> bool:
+        if highest[number] <= typical or rows < ENOUGH_ROWS:
+            return False
+        ends = enumerate((start + numbers[number]).tobytes() for start in before)
+        return any(places.get(end, 0) - n >= 3 for n, end in ends)
 
-def _is_part(values: Sequence[float], before: FloatArray) -> bool:
-    """Say whether values are the difference of two cumulated sums, three items or more apart."""
-    parts = (before[n:] - before[:-n] for n in range(3, len(before)))
-    return any((part == values).all(axis=1).any() for part in parts)
+    return {c.number for c in columns if is_total(c.number) or is_part(c.number)}
 
 
 @lru_cache(maxsize=4096)
-def _value(cell: str | None) -> float | None:
+def _value(cell: str | None) -> float:
     number = None if cell is None else bound_number(cell)
-    return None if number is None else float(number)
+    return 0.0 if number is None else float(number)
 
 
 def find_long_roles(columns: Sequence[Column], rows: int) -> dict[str, Any]:
@@ -558,15 +545,11 @@ def name_columns(names: Sequence[str], rows: Sequence[Sequence[str | None]]) -> 
 
 
 def list_roles(
-    columns: Sequence[Column], options: Mapping[str, object], items: Collection[str]
+    columns: Sequence[Column], options: Mapping[str, Any], items: Collection[str]
 ) -> list[str]:
     """Return the role of every column, for a preview."""
-    roles = []
-    for column in columns:
-        label = column.label
-        is_group = label in tuple(options.get("group", ()) or ())  # type: ignore[arg-type]
-        is_person = label == options.get("person") or (not column.number and not column.name)
-        roles.append(
-            "item" if label in items else "group" if is_group else "person" if is_person else ""
-        )
-    return [role or "left out" for role in roles]
+    role_of = dict.fromkeys(options.get("group") or (), "group") | dict.fromkeys(items, "item")
+    unnamed = columns[0].label if columns and not columns[0].name else None
+    for label in (options.get("person"), unnamed):
+        role_of.setdefault(label, "person")
+    return [role_of.get(column.label, "left out") for column in columns]

@@ -120,11 +120,8 @@ class RefusedCell:
     @property
     def answers(self) -> Column:
         """The answers to the item."""
-        return next((column for column in self.columns if column.name == self.item), self._alone)
-
-    @property
-    def _alone(self) -> Column:
-        return Column(0, self.item, [write_cell(self.value)])
+        alone = Column(0, self.item, [write_cell(self.value)])
+        return next((column for column in self.columns if column.name == self.item), alone)
 
     @cached_property
     def everywhere(self) -> Counter[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple
 
 from discreet.errors import BadResponses
 from discreet.tables.columns import LongPlan, has_row_names, is_long_row, is_wide_row, plan_columns
-from discreet.tables.formats.evaluations import KINDS as LOGS
+from discreet.tables.formats.jsonl import LOGS
 from discreet.tables.inspection.columns import (
     LEAST_ROWS,
     MOST_ROWS,
@@ -151,7 +150,7 @@ def _text(cell: Any) -> str | None:
 def _read_text(path: Path, head: bytes, reading: Reading) -> CellGrid:
     text = decode(path, head, find_encoding(path, head))
     is_whole = len(head) >= path.stat().st_size
-    delimiter = reading.delimiter or _agree_on_delimiter(text) or find_delimiter(text, path)
+    delimiter = reading.delimiter or find_delimiter(text, path)
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
         records = list(islice(lines, LEAST_ROWS))
@@ -161,29 +160,11 @@ def _read_text(path: Path, head: bytes, reading: Reading) -> CellGrid:
         raise BadResponses(f"{path} cannot be read as a table: {error}.") from None
     if not is_whole and len(records) <= most:
         records = records[:-1]  # the last one may be cut off
-    rows = [[cell.strip() or None for cell in record] for record in records if not _is_sep(record)]
+    rows = [
+        [cell.strip() or None for cell in record] for record in records if not is_sep_line(record)
+    ]
     options = {} if delimiter == declared_delimiter(text, path) else {"delimiter": delimiter}
     return CellGrid(str(path), rows[:most], None, options, is_whole and len(rows) <= most)
-
-
-def _is_sep(record: Sequence[str]) -> bool:
-    return bool(record) and is_sep_line(record)
-
-
-def _agree_on_delimiter(text: str) -> str | None:
-    """Return the sign that gives most lines the same number of fields, at least two."""
-    best: tuple[float, int, str] | None = None
-    sample = "".join(islice(io.StringIO(text, newline=""), 60))
-    for sign in (",", "\t", ";", "|"):
-        try:
-            records = [row for row in csv.reader(io.StringIO(sample), delimiter=sign) if row]
-        except csv.Error:
-            continue
-        counts = Counter(len(row) for row in records)
-        width, times = max(counts.items(), key=lambda pair: (pair[1], pair[0]))
-        if width > 1 and (best is None or (times / len(records), width) > best[:2]):
-            best = times / len(records), width, sign
-    return None if best is None or best[0] < 0.5 else best[2]
 
 
 # -- workbooks -------------------------------------------------------------------------------

@@ -14,13 +14,13 @@ from statistics import NormalDist
 import numpy as np
 
 from discreet.errors import BadUsage
+from discreet.models.noisy.totals import FormTotals
 from discreet.models.noisy.totals.bootstrap import (
     Measure,
     bootstrap_covariance,
     location_part,
     posterior_around,
 )
-from discreet.models.noisy.totals.forms import FormTotals
 from discreet.models.noisy.totals.moments import (
     NODES,
     Ladders,

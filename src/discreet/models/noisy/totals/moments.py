@@ -13,7 +13,7 @@ from math import comb
 
 import numpy as np
 
-from discreet.models.noisy.totals.forms import FormTotals
+from discreet.models.noisy.totals import FormTotals
 from discreet.types import BoolArray, FloatArray, IndexArray
 
 #: Standardised abilities: ability = mean + scale * node.

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from discreet.errors import BadUsage
-from discreet.models.noisy.totals.forms import FormTotals
+from discreet.models.noisy.totals import FormTotals
 from discreet.models.noisy.totals.moments import (
     SHAPE_SIZE,
     ExpectedMoments,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.models.noisy.totals.forms import FormTotals
+from discreet.models.noisy.totals import FormTotals
 from discreet.models.noisy.totals.moments import ExpectedMoments, Ladders, Numbers
 from discreet.types import FloatArray, IndexArray
 
