@@ -102,7 +102,11 @@ def fit(
         ),
     ] = None,
     keep_categories: Annotated[
-        bool, flag("Keep categories between others that nobody is in (Winsteps: STKEEP).")
+        bool,
+        flag(
+            "Keep categories between others that nobody is in (Winsteps: STKEEP).",
+            "--keep-categories",
+        ),
     ] = False,
     scale: ScaleText = None,
     title: Title = None,
