@@ -102,7 +102,8 @@ def fit(
         ),
     ] = None,
     keep_categories: Annotated[
-        bool, flag("Keep categories between others that nobody is in (Winsteps: STKEEP).")
+        bool,
+        flag("Keep unused categories between used ones (Winsteps: STKEEP).", "--keep-categories"),
     ] = False,
     scale: ScaleText = None,
     title: Title = None,
