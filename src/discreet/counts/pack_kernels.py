@@ -220,7 +220,7 @@ def pack_words(cells, words, at, right, wrong, aligned):
 
 
 @compiled_loop
-def pack_values(values, right, wrong, bad):
+def pack_numbers(values, right, wrong, bad):
     """Pack whole words of 64 values of one column."""
     for word in range(len(right)):
         right[word], wrong[word], bad[word] = pack_vector(values, LANES * word)

@@ -355,7 +355,7 @@ def tell_kept(items: Sequence[str]) -> FitWarning:
     return FitWarning(WarningKind.KEPT_CATEGORY, sentence, items)
 
 
-def check_scale(counts: PairCounts) -> None:
+def check_rating_scale(counts: PairCounts) -> None:
     """Refuse a rating scale whose items differ in steps, or with a category that none uses."""
     most_steps = max(counts.steps)
     pairs = zip(counts.items, counts.steps, strict=True)

@@ -37,7 +37,7 @@ from discreet.models.conditional import GroupPatterns, Patterns
 from discreet.models.connectivity import (
     Chain,
     build_chain,
-    check_scale,
+    check_rating_scale,
     explain_unlinked,
     find_statuses,
     find_tied,
@@ -511,7 +511,7 @@ def plan_steps(
     model = choose_model(model_name, counts.steps)
     every = Recoding(counts.steps, tuple(tuple(range(step + 1)) for step in counts.steps))
     if model == RATING_SCALE:
-        check_scale(counts)
+        check_rating_scale(counts)
     recoding = every
     if model == PARTIAL_CREDIT:
         kept = keep_used(counts.categories, counts.steps).kept

@@ -247,7 +247,7 @@ def _chain_events(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("DROP TABLE releases")
 
 
-class Chain(NamedTuple):
+class SealChain(NamedTuple):
     """A chain of sealed rows: what it is called, where its end is kept, its first and last seal.
 
     ``rows`` asks for the body, the seal and the name of each row, and for more.
@@ -262,16 +262,16 @@ class Chain(NamedTuple):
 
 HEAD = "SELECT settings, head FROM ledger"
 #: Releases of schema 1 to 3, with the times of their progress.
-RELEASE_CHAIN = Chain(
+RELEASE_CHAIN = SealChain(
     "its history", HEAD, seal, lambda _, tag: tag,
     "SELECT body, tag, 'release ' || number, stored_at, completed_at FROM releases ORDER BY number",
 )  # fmt: skip
-EVENT_CHAIN = Chain(
+EVENT_CHAIN = SealChain(
     "its history", HEAD, start_events, seal_head,
     "SELECT body, tag, 'an event of ' || reservation, kind, reservation FROM events "
     "ORDER BY number",
 )  # fmt: skip
-DECLARATION_CHAIN = Chain(
+DECLARATION_CHAIN = SealChain(
     "what is declared in it", "SELECT settings, declared FROM ledger",
     start_declarations, lambda _, tag: tag,
     "SELECT body, tag, 'declaration ' || number FROM declarations ORDER BY number",
@@ -279,7 +279,7 @@ DECLARATION_CHAIN = Chain(
 
 
 def _follow(
-    connection: sqlite3.Connection, path: Path, key: bytes, chain: Chain
+    connection: sqlite3.Connection, path: Path, key: bytes, chain: SealChain
 ) -> list[tuple[Any, ...]]:
     """Return the rows of a chain, oldest first, every seal checked."""
     links = []
