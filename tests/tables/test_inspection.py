@@ -155,6 +155,17 @@ def test_check_prints_the_proposal_and_the_same_as_json():
     assert {"proposal", "findings", "command", "tests", "persons"} <= read.keys()
 
 
+def test_check_names_the_separator_and_leaves_an_unknown_order_to_the_user(tmp_path):
+    rows = [f"{n};{'xyz'[n % 3]};{'xyz'[n // 3 % 3]}" for n in range(30)]
+    (tmp_path / "a.csv").write_text("\n".join(["id;Q1;Q2", *rows]))
+    ended = typed("check", tmp_path / "a.csv")
+    assert "Fields are separated by a semicolon." in ended.out
+    assert "--key key.csv" in ended.out
+    (command,) = [line for line in ended.out.splitlines() if "discreet fit" in line]
+    assert command.endswith("--delimiter ';' --categories TEXTS")
+    assert command.count("--categories") == 1
+
+
 def test_an_answer_is_a_change_of_the_reading():
     inspection = inspect_table(TABLES / "quiz export.csv")
     words = inspection.answer(inspection.questions[0], reply="CABDDBACABDC")

@@ -269,7 +269,7 @@ def check_ledger(
         print_json({"bundles": list_rows(rows), "without_bundle": missing})
         return
     print_columns(rows, [*rows])
-    say(f"{file} has every head that these bundles show.")
+    say(f"{file} has forgotten nothing that these bundles show.")
     if missing:
         say(f"Releases without a bundle here: {', '.join(map(str, missing))}.")
 

@@ -104,8 +104,8 @@ class ReleaseTerms:
         Path | None,
         option(
             "FILE",
-            "TOML or JSON with any of these by their names in Python, and the tables about and "
-            "reading. Options override it.",
+            "TOML or JSON with any of these by their names in Python, with audit, and the tables "
+            "about and reading. Options override it.",
         ),
     ] = None
     title: Annotated[str | None, rare("TEXT", "What the release is called.")] = None

@@ -332,7 +332,8 @@ class _Columns:
             raise BadResponses(
                 f"{self.where} has none of the listed items as a column; its columns are "
                 f"{self.listed()}, the list names "
-                f"{list_column_names(sorted(self.reading.listed))}. Write items as the table does."
+                f"{list_column_names(sorted(self.reading.listed))}. Write items as the table does, "
+                f"and delete what stands above the row of names."
             )
         refuse_misspelt(self.reading.listed, self.names, self.where)
 

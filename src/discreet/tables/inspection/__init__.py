@@ -40,9 +40,10 @@ from discreet.tables.inspection.columns import (
 from discreet.tables.inspection.rows import CellGrid, OddRows, Row, Table, find_names, open_grids
 from discreet.tables.lists import Key, find_key
 from discreet.tables.opener import name_stated
-from discreet.tables.paths import find_files, names_server, read_head, sniff
+from discreet.tables.paths import find_files, name_delimiter, names_server, read_head, sniff
 from discreet.tables.reading import SHEET, Reading, ReadingWords, check_words, join_words
 from discreet.tables.remedies import (
+    READING_FIELDS,
     Decision,
     Detected,
     Findings,
@@ -141,9 +142,13 @@ class Inspection:
     @property
     def command(self) -> str:
         """The command line that takes the proposal; what only the user knows stands as KEY."""
-        words = ["discreet", "fit", shlex.quote(self.source), *spell_command(self.options)]
-        asked = [one.answers[0].asks for one in self.questions if one.answers]
-        words += [word for name in asked if name for word in (f"--{name}", name.upper())]
+        first = [one.answers[0] for one in self.questions if one.answers and one.answers[0].asks]
+        unknown = {one.asks: READING_FIELDS[one.asks].metavar for one in first}
+        # An order of texts that is proposed to be put right is not one to copy.
+        open_values = [one.options.get(one.asks) for one in first]
+        options = {k: v for k, v in self.options.items() if v not in open_values}
+        words = ["discreet", "fit", shlex.quote(self.source), *spell_command(options)]
+        words += [f"--{name.replace('_', '-')} {value}" for name, value in unknown.items()]
         return " ".join(words)
 
     def answer(self, finding: TableFinding, number: int = 0, reply: Any = None) -> dict[str, Any]:
@@ -330,7 +335,8 @@ def _choose_grid(grids: list[CellGrid], findings: Findings) -> CellGrid:
     if len(grids) == 1:
         delimiter = grids[0].options.get("delimiter")
         if delimiter is not None:
-            findings.decide("delimiter", delimiter, "The fields are parted by this sign.")
+            why = f"Fields are separated by {name_delimiter(delimiter)}."
+            findings.decide("delimiter", delimiter, why)
         return grids[0]
     in_order = _set_aside(grids, findings)
     grids = sorted(in_order, key=lambda grid: -sum(map(len, grid.rows)))

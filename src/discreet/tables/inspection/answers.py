@@ -210,8 +210,16 @@ def _ask_order(texts: Collection[str], findings: Findings) -> None:
         "categories",
         f"Answers are texts: {listed}. What is their order, from the lowest to the highest?",
         [
-            Remedy("give the order of the texts", order, "categories"),
-            Remedy("or say which texts are right", asks="key"),
+            Remedy(
+                "give the order of the texts with categories= (--categories 'never,often,always')",
+                order,
+                "categories",
+            ),
+            Remedy(
+                "or say which texts are right with key= (--key key.csv, a table with the columns "
+                "item and answer)",
+                asks="key",
+            ),
         ],
     )
 
