@@ -59,6 +59,10 @@ class PairGroups:
         return np.repeat(np.arange(len(self.weight), dtype=np.int32), np.diff(self.start))
 
 
+#: Seconds that a compiled loop takes for a pair of ratings; threads start for more than a few ms.
+PAIR_SECONDS = 2e-8
+
+
 @dataclass(frozen=True, eq=False)
 class RatingPairs:
     """The pairs of a batch of whole persons.
@@ -198,7 +202,8 @@ class RatingPairs:
         return list(pairwise(np.unique(np.searchsorted(starts, aims)).tolist()))
 
     def _each_group(self, task: Any) -> list[Any]:
-        return list(map_tasks(task, self._cut_groups()))
+        pairs = float((np.diff(self.groups.start).astype(float) ** 2).sum())
+        return list(map_tasks(task, self._cut_groups(), PAIR_SECONDS * pairs))
 
 
 # Solve the estimating equations of pairs: Newton steps with a sparse or a dense matrix.
