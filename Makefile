@@ -66,11 +66,10 @@ servers: browser
 	    apt-get update -qq && apt-get install -y -qq --no-install-recommends default-jre-headless postgresql >/dev/null; } || \
 	  echo "no Java or no PostgreSQL server here: their tests will skip"
 
-# Style and types need one core, examples in the code another; then both run the tests. Three processes,
-# because browsers, servers and started programs leave a core idle.
+# Style and types need one core, examples in the code another; then both run the tests.
 test: $(READY) servers
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check doctest
-	$(TEST_ENV) $(BIN)/python -m pytest -n 3 --dist loadfile
+	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(READY)
 	$(BIN)/ruff check .
