@@ -1,10 +1,10 @@
 """Severities of very many raters: time, memory and accuracy of a facets fit.
 
 ``python -m bench.raters`` fits 1.44 million ratings by 10,800 raters; ``--persons 720000 --raters
-108000`` ten times as many. ``--items 5000 --marks 1 --answered 8`` has no raters: many items with
-steps, few of them answered by each person. ``--repeat 100`` repeats a small study and prints error,
-coverage and slopes; ``--effect 1`` gives persons strengths at single items. Each person is rated by
-``marks`` raters on all items.
+108000`` ten times as many. ``--items 5000 --raters 1 --marks 1 --answered 8`` has no severities:
+many items with steps, few of them answered by each person. ``--repeat 100`` repeats a small study
+and prints error, coverage and slopes; ``--effect 1`` gives persons strengths at single items. Each
+person is rated by ``marks`` raters on all items.
 """
 
 from __future__ import annotations
