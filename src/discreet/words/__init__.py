@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import zip_longest
 from pathlib import Path
@@ -59,11 +59,6 @@ class ReleaseKind:
         what the items at its ends are called.
     model, use, domain
         Words for the method and for the registry of deployments.
-    persons, items
-        The same for several; the record has their number under the first.
-    cap, table, columns
-        The field of the record with the cap on what each person contributes; the file with the
-        numbers, and its columns.
     """
 
     answers: str
@@ -81,26 +76,36 @@ class ReleaseKind:
     model: str
     use: str
     domain: str
-    persons: str = field(init=False)
-    items: str = field(init=False)
-    cap: str = field(init=False)
-    table: str = field(init=False)
-    columns: tuple[str, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        for name, value in (
-            ("persons", f"{self.person}s"),
-            ("items", f"{self.item}s"),
-            ("cap", f"max_{self.answers}"),
-            ("table", f"{self.numbers}.csv"),
-            ("columns", ("item", self.number, "se", "lower", "upper", "status")),
-        ):
-            object.__setattr__(self, name, value)
+    @property
+    def persons(self) -> str:
+        """Who contributes; also the field of the record with their number."""
+        return f"{self.person}s"
+
+    @property
+    def items(self) -> str:
+        """What the numbers are about."""
+        return f"{self.item}s"
+
+    @property
+    def cap(self) -> str:
+        """The field of the record with the cap on what each person contributes."""
+        return f"max_{self.answers}"
+
+    @property
+    def table(self) -> str:
+        """The file with the numbers."""
+        return f"{self.numbers}.csv"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of that file."""
+        return ("item", self.number, "se", "lower", "upper", "status")
 
     @property
     def nouns(self) -> dict[str, str]:
         """Every word, by its name in sentences; capital letters where a sentence begins with it."""
-        plain = {n: word for n, word in vars(self).items() if n not in ("cap", "table", "columns")}
+        plain = {**vars(self), "persons": self.persons, "items": self.items}
         capital = ("answers", "number", "most", "least")
         return plain | {name.capitalize(): plain[name].capitalize() for name in capital}
 
