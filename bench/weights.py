@@ -11,8 +11,9 @@ often intervals contain the census value, the fit of the whole population:
 
 ``python -m bench.weights SAMPLES --tests`` prints how often tests with weights reject at 5% where
 the model holds: Andersen's test by score and by language, and per item tests of difficulty by
-calibrations (Wald) and at equal scores (Mantel-Haenszel); and how often a report with simulated
-limits of fit raises any alarm.
+calibrations (Wald), at equal scores (Mantel-Haenszel) and with the item split by group
+(likelihood ratio); Martin-Löf's test of the easier against the harder half; and how often a report
+with simulated limits of fit raises any alarm.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from discreet.analysis import (
     find_group_means,
     measure_fit,
     run_andersen,
+    run_martin_loef,
     simulate_cutoffs,
 )
 from discreet.answers.responses import Responses
@@ -129,9 +131,9 @@ def measure_sizes(samples: int) -> dict[str, float]:
         own = weight * rng.uniform(0.5, 1.5, len(weight))
         answers = _name_languages(right[chosen], stratum[chosen], own, language[chosen])
         estimate = discreet.fit(answers)
-        wald, matched = (
+        wald, matched, ratio = (
             discreet.find_dif(answers, "language", test=test).omnibus.p_value
-            for test in ("wald", "mantel-haenszel")
+            for test in ("wald", "mantel-haenszel", "likelihood-ratio")
         )
         limits = simulate_cutoffs(answers, estimate, replications=199, rng=rng)
         fit, pairs = measure_fit(answers, estimate).items, correlate_residuals(answers, estimate)
@@ -147,6 +149,8 @@ def measure_sizes(samples: int) -> dict[str, float]:
                 "Andersen by language": run_andersen(answers, "language").p_value < 0.05,
                 "Wald per item": np.mean(wald < 0.05),
                 "Mantel-Haenszel per item": np.mean(matched < 0.05),
+                "split item per item": np.mean(ratio < 0.05),
+                "Martin-Löf": run_martin_loef(answers).p_value < 0.05,
                 "any alarm by simulated limits": is_alarm or limits.unexpected.any(),
             }
         )

@@ -117,12 +117,14 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(message)
     hints = importlib.import_module("discreet.hints")
     if find_spec(home) is None:
-        meant = hints.suggest(name, __all__, hints.CALLS) or f"It has {', '.join(__all__)}."
+        meant = hints.suggest(name, __all__) or hints.list_names(__all__)
         raise AttributeError(f"{message} {meant}")
     module = importlib.import_module(home)
     value = getattr(module, name) if name in _HOME else module
     if isinstance(value, FunctionType):
         value = hints.explain_call(value)
+    elif isinstance(value, type) and issubclass(value, hints.Guessable):
+        value.__init__ = hints.explain_call(value.__init__, name)  # type: ignore[misc]
     globals()[name] = value
     return value
 

@@ -5,6 +5,7 @@ it is computed from the answers without any protection, and stays with the data 
 plans, which never see data, and links between releases may be shown.
 """
 
+from discreet.hints import answer_guesses
 from discreet.items.cutoffs import FitCutoffs, simulate_cutoffs
 from discreet.items.dif import DifTable, OmnibusDif, WaldTest, find_dif, run_wald
 from discreet.items.dimensionality import (
@@ -101,3 +102,5 @@ __all__ = [
     "study_ratings",
     "trace_information",
 ]
+
+answer_guesses(__name__)

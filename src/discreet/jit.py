@@ -63,13 +63,11 @@ def can_keep_loops() -> bool:
     home = os.environ.get("LOCALAPPDATA") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     folders = [Path(__file__).parent, Path(home).expanduser()]
     folders += [Path(numba_cache)] if numba_cache else []
-    return any(_can_write(folder) for folder in folders)
-
-
-def _can_write(folder: Path) -> bool:
-    """Say whether a folder can be written, or made where it is missing."""
-    nearest = next((path for path in (folder, *folder.parents) if path.exists()), folder)
-    return nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
+    for folder in folders:  # which can be written, or made where it is missing
+        nearest = next((path for path in (folder, *folder.parents) if path.exists()), folder)
+        if nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK):
+            return True
+    return False
 
 
 # When to wait for the compiled loops.

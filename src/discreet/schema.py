@@ -221,7 +221,12 @@ def _read_fields(
 def _read(kind: Any, plain: Any, location: str, scope: Scope) -> Any:
     origin = get_origin(kind)
     if origin is Annotated:
-        return _read_ruled(kind, plain, location, scope)
+        base, *rules = get_args(kind)
+        value = _read(base, plain, location, scope)
+        for rule in rules:
+            if hasattr(rule, "complain") and (complaint := rule.complain(value, scope)):
+                raise SchemaError(f"{location} is {show_value(plain)}, {complaint}")
+        return value
     if origin in (Union, types.UnionType):
         return _read_union(get_args(kind), plain, location, scope)
     if origin is Literal:
@@ -238,15 +243,6 @@ def _read(kind: Any, plain: Any, location: str, scope: Scope) -> Any:
     if kind in _PLAIN:
         return _PLAIN[kind](plain, location)
     return _read_class(kind, plain, location, scope)
-
-
-def _read_ruled(kind: Any, plain: Any, location: str, scope: Scope) -> Any:
-    base, *rules = get_args(kind)
-    value = _read(base, plain, location, scope)
-    for rule in rules:
-        if hasattr(rule, "complain") and (complaint := rule.complain(value, scope)):
-            raise SchemaError(f"{location} is {show_value(plain)}, {complaint}")
-    return value
 
 
 def _read_union(kinds: tuple[Any, ...], plain: Any, location: str, scope: Scope) -> Any:

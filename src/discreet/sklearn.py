@@ -20,7 +20,7 @@ from scipy.sparse import csr_array, issparse
 from discreet.answers.matrices import store_array
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage, MissingExtra
-from discreet.hints import Guessable
+from discreet.hints import Guessable, answer_guesses
 from discreet.items.residuals import (
     describe_persons,
     log_likelihood,
@@ -49,6 +49,8 @@ except ModuleNotFoundError as error:
     raise MissingExtra("the scikit-learn interface", "sklearn") from error
 
 __all__ = ["PrivateRasch", "Rasch"]
+
+answer_guesses(__name__)
 
 #: Cells of a sparse matrix that are unfolded at a time: 4 MB.
 BLOCK_CELLS = 1 << 22
@@ -268,16 +270,7 @@ class Rasch(AnswerEstimator):
             Present for pipelines.
         """
         responses = self._responses(X)
-        self._note_steps(X, responses)
-        method, model, added = self.method, self.model, self.regularisation
-        self._remember(fit(responses, method=method, model=model, regularisation=added))
-        matched = match_categories(responses, self.estimate_)
-        persons = describe_persons(matched, self.thresholds_)
-        self.ability_mean_, self.ability_sd_ = persons.mean, persons.sd
-        return self
-
-    def _note_steps(self, X: Any, responses: Responses) -> None:
-        """Remember which categories the items have, so that other persons are read alike."""
+        # Remember which categories the items have, so that other persons are read alike.
         self.steps_: dict[str, int] | None = None
         self.lowest_: int | None = None
         if max(responses.steps) > 1:
@@ -285,6 +278,12 @@ class Rasch(AnswerEstimator):
             answers = self._answers(X, reset=False)
             values = answers.data if issparse(answers) else answers
             self.lowest_ = int(np.nanmin(values) > 0)
+        method, model, added = self.method, self.model, self.regularisation
+        self._remember(fit(responses, method=method, model=model, regularisation=added))
+        matched = match_categories(responses, self.estimate_)
+        persons = describe_persons(matched, self.thresholds_)
+        self.ability_mean_, self.ability_sd_ = persons.mean, persons.sd
+        return self
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
         """Return the mean log-likelihood of the answers in X, each given the person's others.

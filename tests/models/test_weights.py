@@ -256,14 +256,6 @@ def weigh(cells):
     return Responses.from_dataframe(table, group="w").weigh(weight="w")
 
 
-def test_likelihood_ratios_are_refused_with_weights():
-    answers = weigh(draw_answers(steps=3))
-    with pytest.raises(BadUsage, match="a weighted likelihood is no likelihood"):
-        run_martin_loef(answers, ["q0", "q1"])
-    with pytest.raises(BadUsage, match="Take test='wald' or 'mantel-haenszel'"):
-        discreet.find_dif(answers, ["a", "b"] * 60, test="likelihood-ratio")
-
-
 def repeat_persons(persons=240, steps=1, seed=8):
     """Return answers with whole weights and groups, and the same with repeated persons.
 
@@ -320,6 +312,73 @@ def test_whole_weights_are_repeated_persons_at_equal_scores(steps):
     plain = Responses(repeated.items, None, repeated.store, groups=repeated.groups)
     without = discreet.find_dif(plain, "g", test="mantel-haenszel", reference=tests[1].reference)
     np.testing.assert_allclose(tests[0].difference, without.difference, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("steps", "model"), [(1, "auto"), (3, "partial-credit"), (3, "rating-scale")]
+)
+@pytest.mark.parametrize("anchors", [None, ["q0", "q1", "q2"]])
+def test_whole_weights_are_repeated_persons_where_an_item_is_split(steps, model, anchors):
+    options = {"test": "likelihood-ratio", "anchors": anchors, "model": model}
+    weighted, repeated = repeat_persons(steps=steps)
+    tests = [discreet.find_dif(answers, "g", **options) for answers in (weighted, repeated)]
+    for name in ("difference", "se", "p_value"):
+        np.testing.assert_allclose(*(getattr(test, name) for test in tests), atol=1e-8)
+    np.testing.assert_allclose(*(test.omnibus.p_value for test in tests), atol=1e-8)
+    plain = Responses(repeated.items, None, repeated.store, groups=repeated.groups)
+    without = discreet.find_dif(plain, "g", reference=tests[1].reference, **options)
+    np.testing.assert_allclose(tests[0].difference, without.difference, atol=1e-8)
+    np.testing.assert_array_equal(tests[0].omnibus.degrees, without.omnibus.degrees)
+
+
+PARTS = [
+    "median difficulty",
+    ["q0", "q3"],
+    {"q0": "a", "q1": "a", "q2": "b", "q3": "b", "q4": "c", "q5": "c"},
+]
+
+
+@pytest.mark.parametrize(
+    ("steps", "model"), [(1, "auto"), (2, "partial-credit"), (2, "rating-scale")]
+)
+@pytest.mark.parametrize("split", PARTS)
+def test_whole_weights_are_repeated_persons_in_tests_of_parts(steps, model, split):
+    weighted, repeated = repeat_persons(steps=steps)
+    tests = [run_martin_loef(part, split, model=model) for part in (weighted, repeated)]
+    for name in ("statistic", "p_value", "difficulty", "apart"):
+        np.testing.assert_allclose(*(getattr(test, name) for test in tests), atol=1e-8)
+    plain = run_martin_loef(Responses(repeated.items, None, repeated.store), split, model=model)
+    np.testing.assert_allclose(tests[0].apart, plain.apart, atol=1e-8)
+    assert (tests[0].degrees, tests[0].part) == (plain.degrees, plain.part)
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_tests_of_a_simple_sample_are_nearly_likelihood_ratios(steps):
+    cells = draw_answers(persons=6000, steps=steps, missing=0.0)
+    table = make_table(cells, w=[1.0] * 6000, g=["a", "b", "c"] * 2000)
+    plain = Responses.from_dataframe(table, group=["w", "g"])
+    weighted = plain.weigh(weight="w")
+    for split in PARTS[1:]:
+        first, second = (run_martin_loef(answers, split) for answers in (plain, weighted))
+        assert second.statistic == pytest.approx(first.statistic, rel=0.15, abs=0.1)
+    options = {"groups": "g", "test": "likelihood-ratio"}
+    first, second = (discreet.find_dif(answers, **options) for answers in (plain, weighted))
+    statistics = second.omnibus.statistic, first.omnibus.statistic
+    np.testing.assert_allclose(*statistics, rtol=0.1, atol=0.1)
+
+
+def test_parts_that_measure_two_things_are_found_with_weights():
+    first, second = (draw_answers(seed, 400, 4, missing=0.0) for seed in (1, 2))
+    answers = weigh(np.hstack([first, second]))
+    assert run_martin_loef(answers, ["q0", "q1", "q2", "q3"]).p_value < 1e-4
+    assert run_martin_loef(answers, ["q0", "q2", "q4", "q6"]).p_value > 0.05
+
+
+def test_too_many_combinations_of_scores_are_refused_with_weights():
+    answers = weigh(draw_answers(persons=60, items=10, steps=3, missing=0.0))
+    parts = {f"q{i}": "abcde"[i // 2] for i in range(10)}
+    with pytest.raises(BadUsage, match=r"stops at 2,000, found 16,807"):
+        run_martin_loef(answers, parts)
 
 
 @pytest.mark.parametrize("steps", [1, 3])

@@ -293,12 +293,14 @@ class CategoryTotals(SumJob):
         yield np.array([mine.sum()], dtype=np.int64)
         yield chunk.add_values(weight, form.columns)
         members = slice(None) if mine.all() else mine  # no copy where all persons have the one form
-        moments = contribute(form.factors, answered[members], products[:, members]).sum(axis=1)
-        yield moments
+        yield contribute(form.factors, answered[members], products[:, members]).sum(axis=1)
         if form.contributing is not None:
             yield form.contributing[answered[members]].sum(keepdims=True)
         if form.has_takers:
-            standing = _find_standing(weight, counts, self.cells)
+            # The weight times 2 (share of the best score) - 1, rounded: at most the weight.
+            highest, category = np.array(self.cells.kinds).T
+            score, best = category @ counts, np.maximum(highest @ counts, 1)
+            standing = _divide(weight * (2 * score - best), best)
             cells = chunk.add_values(np.where(mine, standing, 0), form.columns)
             sizes = np.array([self.cells.steps[i] + 1 for i in form.columns])
             yield np.add.reduceat(cells, np.cumsum(sizes) - sizes)
@@ -312,13 +314,6 @@ class CategoryTotals(SumJob):
         ]
         by_name = {n: np.concatenate([p for name, p in parts if name == n]) for n, _ in parts}
         return {**dict(zip(FACTS, sums, strict=False)), **by_name}
-
-
-def _find_standing(weight: Int64Array, counts: Int64Array, cells: Cells) -> Int64Array:
-    """Return the weight times 2 (share of the best score) - 1, rounded: at most the weight."""
-    highest, category = np.array(cells.kinds).T
-    score, best = category @ counts, np.maximum(highest @ counts, 1)
-    return _divide(weight * (2 * score - best), best)
 
 
 ONE_BITS = 30

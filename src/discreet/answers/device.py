@@ -177,7 +177,11 @@ def _tensor_slabs(cells: Any, device: str) -> Slabs:
     for start in range(0, len(cells), step):
         part = cells[start : start + step].to(device)
         right, wrong = _mark(part, 1), _mark(part, 0)
-        if not _surely_answers(part):
+        is_known = False
+        if not part.dtype.is_floating_point and part.dtype.is_signed:
+            low, high = part.aminmax()  # a look that costs little
+            is_known = bool((low >= -1) & (high <= 1))
+        if not is_known:
             _check_rest(part, right + wrong, start)
         yield right.T, wrong.T
 
@@ -188,14 +192,6 @@ def _mark(part: Any, value: int) -> Any:
 
     ones = torch.empty(part.shape, dtype=_number(part.device.type), device=part.device)
     return torch.eq(part, value, out=ones)
-
-
-def _surely_answers(part: Any) -> bool:
-    """Say whether whole numbers lie between -1 and 1: a look that costs little."""
-    if part.dtype.is_floating_point or not part.dtype.is_signed:
-        return False
-    low, high = part.aminmax()
-    return bool((low >= -1) & (high <= 1))
 
 
 def _check_rest(part: Any, answered: Any, start: int) -> None:

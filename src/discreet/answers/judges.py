@@ -96,10 +96,8 @@ class Comparisons(Guessable):
                 "starts must begin with 0, never fall, and end with the number of comparisons; use "
                 "Comparisons.from_codes for entries in any order"
             )
-        items, judges = (
-            check_items(self.items, n_items),
-            _check_judges(self.judges, len(starts) - 1),
-        )
+        items = check_items(self.items, n_items)
+        judges = _check_judges(self.judges, len(starts) - 1)
         values = (items, judges, starts, winner, loser, self.judges is None, tuple(self.detected))
         for part, value in zip(fields(self), values, strict=True):
             object.__setattr__(self, part.name, value)
@@ -451,21 +449,18 @@ class _Table:
             names = [source.names[number] for number in columns]
             self._rows.begin(source)
             self._detected = join_detected([self._detected, source.detect(columns, has_ids=True)])
+            roles = (self.judges, "judge"), (self.items, "object"), (self.items, "object")
             for batch in source.batches(columns):
-                self._add_batch(batch, names)
+                ids = []
+                for column, name, (codes, role) in zip(batch, names, roles, strict=False):
+                    ids.append(read_ids(column, name, role, self._rows))
+                    codes.add(ids[-1], column.type)
+                outcome = np.full(len(ids[0]), _LEFT, dtype=np.int8)
+                if len(batch) > 3:
+                    outcome = self._read_outcomes(batch[3], ids, names)
+                self._outcomes.append(outcome)
+                self._rows.n_rows += len(outcome)
         return self.finish()
-
-    def _add_batch(self, batch: Sequence[Any], names: Sequence[str]) -> None:
-        roles = zip(batch, names, ("judge", "object", "object"), strict=False)
-        ids = [read_ids(column, name, role, self._rows) for column, name, role in roles]
-        for codes, column, names_of in zip(
-            (self.judges, self.items, self.items), batch, ids, strict=False
-        ):
-            codes.add(names_of, column.type)
-        has_winners = len(batch) == 3
-        outcome = np.full(len(ids[0]), _LEFT, dtype=np.int8)
-        self._outcomes.append(outcome if has_winners else self._read_outcomes(batch[3], ids, names))
-        self._rows.n_rows += len(outcome)
 
     def _read_outcomes(self, column: Any, ids: Sequence[Any], names: Sequence[str]) -> Int8Array:
         words = read_ids(column, names[3], "group", self._rows)
@@ -482,21 +477,19 @@ class _Table:
             own_names = {right_name: _RIGHT, left_name: _LEFT}
             code = own_names.get(value, word_codes.get(plain_name(value)))
             if code is None or (code == _TIE and self._ties == ERROR):
-                raise BadResponses(self._explain_outcome(row, names[3], value, code))
+                place = self._rows.place(self._rows.n_rows + row)
+                raise BadResponses(
+                    f"{place}, column '{names[3]}': '{value}' is "
+                    + (
+                        "no outcome. It must be left or right, a or b, 1 (left) or 0 (right), or "
+                        "the name of the preferred object."
+                        if code is None
+                        else "a tie, which the model does not know. Leave ties out with "
+                        "ties='drop' (--ties drop), and say so where you publish."
+                    )
+                )
             outcomes[row] = _NONE if code == _TIE else code
         return outcomes
-
-    def _explain_outcome(self, row: int, column: str, value: str, code: int | None) -> str:
-        location = f"{self._rows.place(self._rows.n_rows + row)}, column '{column}'"
-        if code == _TIE:
-            return (
-                f"{location}: '{value}' is a tie, which the model does not know. Leave ties out "
-                "with ties='drop' (--ties drop), and say so where you publish."
-            )
-        return (
-            f"{location}: '{value}' is no outcome. It must be left or right, a or b, 1 (left) or 0 "
-            "(right), or the name of the preferred object."
-        )
 
     def finish(self) -> Comparisons:
         """Return the comparisons."""
@@ -536,15 +529,12 @@ def _find_columns(
 ) -> list[int]:
     """Return the numbers of judge, winner, loser, or of judge, left, right, outcome."""
     plain = [plain_name(name) for name in names]
-    judge, winner, loser, left, right, outcome = (
-        find_role(
-            names,
-            role,
-            stated[role],
-            [i for i, name in enumerate(plain) if name in aliases],
-            location,
-        )
+    candidates = {
+        role: [number for number, name in enumerate(plain) if name in aliases]
         for role, aliases in _ALIASES.items()
+    }
+    judge, winner, loser, left, right, outcome = (
+        find_role(names, role, stated[role], candidates[role], location) for role in _ALIASES
     )
     if outcome is None and loser is None:
         outcome = winner  # "model_a, model_b, winner": which side won

@@ -65,7 +65,12 @@ def store_array(
     try:
         if hasattr(X, "tocoo"):
             return _store_sparse(X.tocoo(), items), None
-        return pack.compact(pack.pack_rows(_as_matrix(X))), None
+        if isinstance(X, np.ma.MaskedArray):
+            cells = _as_int8(check_shape(X.data), np.ma.getmaskarray(X))
+        else:
+            cells = check_shape(_as_array(X))
+            cells = cells if cells.dtype.name in _PACKED_AS_THEY_ARE else _as_int8(cells, None)
+        return pack.compact(pack.pack_rows(cells)), None
     except BadCell as bad:
         try:
             is_tried = not (asked.is_binary or asked.is_said)
@@ -237,14 +242,6 @@ def _tally(values: Vector) -> dict[str, int]:
     return {spell(cell): count for cell, count in zip(used.tolist(), times.tolist(), strict=True)}
 
 
-def _as_matrix(X: Any) -> Vector:
-    """Return a 2-d array of a type that can be packed."""
-    if isinstance(X, np.ma.MaskedArray):
-        return _as_int8(check_shape(X.data), np.ma.getmaskarray(X))
-    cells = check_shape(_as_array(X))
-    return cells if cells.dtype.name in _PACKED_AS_THEY_ARE else _as_int8(cells, None)
-
-
 def _as_array(X: Any) -> Vector:
     try:
         return np.asanyarray(X)
@@ -268,8 +265,15 @@ def check_shape(cells: Matrix, kind: str = "an array") -> Matrix:
 def _as_int8(cells: Vector, mask: BoolArray | None) -> Vector:
     """Return 1, 0 and -1; what is none of these stays visible as BAD for the caller."""
     if cells.dtype.kind in "OUST":
-        codes = np.array([_score_object(value) for value in cells.ravel().tolist()], dtype=np.int8)
-        codes = codes.reshape(cells.shape)
+        plain = ValueScoring()
+        # A number -1 is missing, as in arrays of numbers; a text "-1" is not.
+        scores = [
+            MISSING
+            if isinstance(value, int | float) and value == MISSING
+            else score_value(value, plain)
+            for value in cells.ravel().tolist()
+        ]
+        codes = np.array(scores, dtype=np.int8).reshape(cells.shape)
     elif cells.dtype.kind in "buif":
         codes = _score_numbers(cells)
     else:
@@ -283,12 +287,6 @@ def _as_int8(cells: Vector, mask: BoolArray | None) -> Vector:
         row, column = (int(index) for index in np.argwhere(codes == BAD)[0])
         raise BadCell(row, column, cells[row, column])
     return codes
-
-
-def _score_object(value: object) -> int:
-    """Return the code of one entry; a number -1 is missing, as in arrays of numbers."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return MISSING if is_number and value == MISSING else score_value(value, ValueScoring())
 
 
 def _score_numbers(cells: Vector) -> Int8Array:

@@ -193,9 +193,8 @@ class WideTable:
         bad = [(int(np.argmax(v == BAD)), j) for j, v in enumerate(values) if v.min() == BAD]
         if bad:
             location = self._rows.place(self._rows.n_rows + min(bad)[0])
-            has_person = not self._numbered
             raise refuse_wide(
-                location, items, columns, min(bad), self._reading, has_person=has_person
+                location, items, columns, min(bad), self._reading, has_person=not self._numbered
             )
         done = 0
         while done < n_rows:
@@ -546,13 +545,11 @@ def _is_plain(column: Any) -> bool:
         return True
     if not (types.is_integer(kind) or types.is_float32(kind) or types.is_float64(kind)):
         return False
-    return not any(_has_negative(chunk) for chunk in column.chunks)
-
-
-def _has_negative(chunk: Any) -> bool:
-    if chunk.null_count:  # what lies under a null may be anything
-        low = pc.min_max(chunk)["min"].as_py()
-        return low is not None and low < 0
-    values = chunk.to_numpy(zero_copy_only=True)
-    # The sign bit of the smallest value; NaN compares as neither.
-    return bool(values.size and np.fmin.reduce(values) < 0)
+    for chunk in column.chunks:
+        if chunk.null_count:  # what lies under a null may be anything
+            low = pc.min_max(chunk)["min"].as_py()
+        else:
+            low = np.fmin.reduce(chunk.to_numpy(zero_copy_only=True), initial=0)
+        if low is not None and low < 0:
+            return False
+    return True

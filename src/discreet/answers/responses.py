@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
@@ -19,7 +20,7 @@ from discreet.answers.select import ABSENT, cap_answers, check_cap, select_colum
 from discreet.answers.survey import DesignWords, SurveyDesign, make_sample
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses
-from discreet.hints import Guessable
+from discreet.hints import Guessable, GuessableType
 from discreet.names import name_id
 from discreet.secure import RandomSource
 from discreet.tables.ids import check_codes, check_groups, check_items, check_person_ids, make_ids
@@ -39,7 +40,11 @@ if TYPE_CHECKING:
     from discreet.counts.pairs import Weighting
 
 
-class Responses(Guessable, Answers):
+class _ResponsesType(GuessableType, type(Answers)):  # type: ignore[misc] # one type for two bases
+    pass
+
+
+class Responses(Guessable, Answers, metaclass=_ResponsesType):
     """Persons x items, each answer right (1), wrong (0) or missing. It cannot be changed.
 
     With steps (rating scales, points) an answer is a whole number from 0 to the item's steps. Made
@@ -300,6 +305,19 @@ class Responses(Guessable, Answers):
         store = select_columns(self.store, columns)
         choices = None if self.choices is None else self.choices.select(names)
         return self._derive(items=names, store=store, choices=choices)
+
+    def __getitem__(self, items: str | Sequence[object]) -> Responses:
+        """Return one item or several, which must be there."""
+        chosen = [items] if isinstance(items, str) else list(items)
+        if absent := [name for name in chosen if name_id(name) not in self.items]:
+            near = get_close_matches(str(absent[0]), self.items, 3) or self.items[:3]
+            raise KeyError(f"there is no item {absent[0]!r} here; there is {', '.join(near)}")
+        return self.select(chosen)
+
+    __iter__ = None  # of persons or of items? Neither is meant for sure
+
+    def __len__(self) -> int:
+        return self.n_persons
 
     def select_persons(self, rows: Any) -> Responses:
         """Return some of the persons, in this order.

@@ -212,7 +212,11 @@ class DesignTest:
 
 
 def apply_rao_scott(
-    value: FloatArray, deviation: FloatArray, working: FloatArray, degrees: int
+    value: FloatArray,
+    deviation: FloatArray,
+    working: FloatArray,
+    degrees: int,
+    rank: int | None = None,
 ) -> DesignTest:
     """Test that numbers are zero under a sampling design.
 
@@ -227,6 +231,8 @@ def apply_rao_scott(
         right: what it lacks is in the correction.
     degrees
         Degrees of freedom of the design.
+    rank
+        How many of the numbers are free, where that is not the rank of ``working``.
 
     Notes
     -----
@@ -246,7 +252,8 @@ def apply_rao_scott(
     from scipy.special import fdtrc
 
     inverse = np.linalg.pinv(working, rcond=1e-10, hermitian=True)
-    rank = int(np.linalg.matrix_rank(working, rtol=1e-10, hermitian=True))
+    if rank is None:
+        rank = int(np.linalg.matrix_rank(working, rtol=1e-10, hermitian=True))
     effects = inverse @ (deviation.T @ deviation)
     total = float(np.trace(effects))
     if not (rank and total > 0):
@@ -397,17 +404,6 @@ def _number_texts(
     return values, number.reshape(-1)
 
 
-#: Why likelihood ratios between groups are refused.
-UNWEIGHTED_TEST = (
-    "a weighted likelihood is no likelihood, so that twice its gain is not chi-squared. Take "
-    "test='wald' or 'mantel-haenszel' (--test), whose errors know the design"
-)
-#: Why likelihood ratios are refused that no difference of thresholds replaces.
-PSEUDO_LIKELIHOOD = (
-    "a weighted likelihood is no likelihood, so that twice its gain is not chi-squared (Binder "
-    "1983; Rao & Scott 1984). Test the answers without weights, which tests the model in the "
-    "sample and not in the population"
-)
 #: Why statistics without a weighted form are refused.
 OF_SAMPLE = (
     "it would describe the persons of the sample, not the population. Give the answers without "

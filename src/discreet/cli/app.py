@@ -167,9 +167,17 @@ for path, command in GROUPED.items():
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
     code = 0
-    if not _has_streams():
+    # Refuse to run without standard output: results would be lost after the work is done.
+    if sys.stderr is None:  # print would send what belongs there to standard output
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (for as long as the program runs)
+    if sys.stdout is None:
+        message = "Error: standard output is closed, so that no result could be shown. Open it, "
+        print(f"{message}or send it to a file or to /dev/null.", file=sys.stderr)
         return USAGE
-    _survive_odd_names()
+    # An item called "größe" on an ASCII terminal is worth an escape sequence, not a failure.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     with speaking(), heeding_signals() as came:
         try:
             with guard():
@@ -177,16 +185,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
         except typer.Exit as end:
             code = int(end.exit_code)
     return BY_SIGNAL + came[0] if came and code == INTERRUPTED else code
-
-
-def _has_streams() -> bool:
-    """Refuse to run without standard output: results would be lost after the work is done."""
-    if sys.stderr is None:  # print would send what belongs there to standard output
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (for as long as the program runs)
-    if sys.stdout is None:
-        message = "Error: standard output is closed, so that no result could be shown. Open it, "
-        print(f"{message}or send it to a file or to /dev/null.", file=sys.stderr)
-    return sys.stdout is not None
 
 
 @cache
@@ -213,22 +211,12 @@ def _parse_and_call(arguments: Sequence[str] | None) -> int:
             raise
         # The parser's errors repeat what was typed; help, shown without a command, does not.
         if type(error).__name__ != "NoArgsIsHelpError":
-            error.message = _hide_addresses(error.message, words)  # type: ignore[attr-defined]
+            message = error.message  # type: ignore[attr-defined]
+            for typed in words:
+                for text in (typed, typed.partition("=")[2]):
+                    if looks_like_address(text):
+                        message = message.replace(repr(text)[1:-1], "***").replace(text, "***")
+            error.message = write_line(message)  # type: ignore[attr-defined]
         error.show()
         return int(error.exit_code)  # type: ignore[attr-defined]
     return int(code or 0)
-
-
-def _hide_addresses(message: str, words: Sequence[str]) -> str:
-    for typed in words:
-        for text in (typed, typed.partition("=")[2]):
-            if looks_like_address(text):
-                message = message.replace(repr(text)[1:-1], "***").replace(text, "***")
-    return write_line(message)
-
-
-def _survive_odd_names() -> None:
-    # An item called "größe" on an ASCII terminal is worth an escape sequence, not a failure.
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")

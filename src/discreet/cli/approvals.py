@@ -166,7 +166,16 @@ def approve(
     from discreet.privacy.ledger.request import approve as sign
 
     opened_request = Request.load(request)
-    _show_whole(opened_request)
+    # Nobody signs what did not all reach standard output.
+    try:
+        print_request(opened_request)
+        sys.stdout.flush()
+    except OSError as error:
+        drop_output()
+        raise BadUsage(
+            f"The request could not be shown completely ({error.strerror or error}), so it was not "
+            "signed. Run the command again where all of it can be read."
+        ) from None
     if signing_key is not None:
         passphrase = read_passphrase(passphrase_file)
         opened_request = sign(opened_request, signing_key, passphrase=passphrase)
@@ -175,19 +184,6 @@ def approve(
         say_field("signed by", [make_fingerprint(signature.public_key)])
     if signing_key is None:
         say("Nothing was signed: that needs --signing-key FILE.")
-
-
-def _show_whole(request: Request) -> None:
-    """Print a request, and refuse to go on where it did not all reach standard output."""
-    try:
-        print_request(request)
-        sys.stdout.flush()
-    except OSError as error:
-        drop_output()
-        raise BadUsage(
-            f"The request could not be shown completely ({error.strerror or error}), so it was not "
-            "signed. Run the command again where all of it can be read."
-        ) from None
 
 
 def make_key(

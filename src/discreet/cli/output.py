@@ -197,7 +197,14 @@ def print_table(columns: Sequence[TableColumn]) -> None:
     if sys.stdout.isatty():
         _draw_table(columns)
     else:
-        _write_table(columns)
+        texts = []
+        for column in columns:
+            cells = [escape_controls(column.title), *column.cells()]
+            width = max(len(cell) for cell in cells)
+            align = str.ljust if column.is_text else str.rjust
+            texts.append([align(cell, width) for cell in cells])
+        lines = ("  ".join(row).rstrip() for row in zip(*texts, strict=True))
+        sys.stdout.write("\n".join(lines) + "\n")
 
 
 NUMBERS = (
@@ -279,17 +286,6 @@ def check_writable(folder: Path | None, names: Sequence[str], *, force: bool) ->
             f"nothing can be written into {folder}: {error.strerror or error}. "
             "Choose another --out, or make the folder writable."
         ) from error
-
-
-def _write_table(columns: Sequence[TableColumn]) -> None:
-    texts = []
-    for column in columns:
-        cells = [escape_controls(column.title), *column.cells()]
-        width = max(len(cell) for cell in cells)
-        align = str.ljust if column.is_text else str.rjust
-        texts.append([align(cell, width) for cell in cells])
-    lines = ("  ".join(row).rstrip() for row in zip(*texts, strict=True))
-    sys.stdout.write("\n".join(lines) + "\n")
 
 
 def _draw_table(columns: Sequence[TableColumn]) -> None:

@@ -325,7 +325,16 @@ def _find_stated(
     """Return what was stated or approved, its ledger and request; refuse another kind of data."""
     if file is None:
         return state_release(terms, study, reading), need(terms.ledger, "--ledger"), None
-    _refuse_beside(context)
+    # Refuse options about what is released and how it is read: only what was approved is.
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        is_typed = source is not None and source.name == "COMMANDLINE"
+        if is_typed and parameter.name not in FREE_BESIDE:
+            name, *_ = (*parameter.opts, *parameter.secondary_opts)
+            raise BadUsage(
+                f"{name} stands beside --request, and what was approved is released exactly so. "
+                "Leave it out, or propose another release."
+            )
     from discreet.publishing.spec import read_request
 
     spec, ledger, request = read_request(file, terms.ledger)
@@ -340,19 +349,6 @@ FREE_BESIDE = {
     *("file", "request", "ledger", "out", "force", "as_json"),
     *("engine", "memory", "spill", "quiet", "threads", "version"),
 }
-
-
-def _refuse_beside(context: typer.Context) -> None:
-    """Refuse options about what is released and how it is read: only what was approved is."""
-    for parameter in context.command.params:
-        source = context.get_parameter_source(parameter.name or "")
-        is_typed = source is not None and source.name == "COMMANDLINE"
-        if is_typed and parameter.name not in FREE_BESIDE:
-            name, *_ = (*parameter.opts, *parameter.secondary_opts)
-            raise BadUsage(
-                f"{name} stands beside --request, and what was approved is released exactly so. "
-                "Leave it out, or propose another release."
-            )
 
 
 def show_release(released: Published, delivery: DeliveryOptions) -> None:

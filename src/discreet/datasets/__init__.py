@@ -5,6 +5,12 @@ its publisher hands it out, plain, gzipped, zipped or in its folder. Nothing is 
 nothing is written. Out: answers, or film ratings (MovieLens) that `prepare_ratings` turns into
 answers that everyone gave to everything, as the paper's figures on recommender data use them.
 Every data set has a citation; use it where you use the data (:func:`citation`).
+
+Examples
+--------
+>>> import discreet
+>>> discreet.datasets.lsat()
+<Responses: 1,000 persons, 5 items, 5,000 answers (100% filled)>
 """
 
 from __future__ import annotations
@@ -23,6 +29,7 @@ import numpy as np
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage
+from discreet.hints import answer_guesses
 from discreet.tabular import brief_repr
 from discreet.types import FloatArray, Int64Array
 
@@ -30,6 +37,8 @@ __all__ = [
     "CITATIONS", "WELLBEING_ANSWERS", "WELLBEING_TEXTS", "FilmRatings", "binarise_ratings",
     "citation", "lsat", "movielens", "prepare_ratings", "three_grades", "uci_student", "wellbeing",
 ]  # fmt: skip
+
+answer_guesses(__name__)
 
 #: What to cite, by the name of the function that loads the data.
 CITATIONS = {

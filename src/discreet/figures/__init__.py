@@ -23,6 +23,7 @@ from discreet.figures.scale import (
     privacy_plot,
     wright_plot,
 )
+from discreet.hints import answer_guesses
 
 __all__ = [
     "category_plot",
@@ -39,3 +40,5 @@ __all__ = [
     "threshold_plot",
     "wright_plot",
 ]
+
+answer_guesses(__name__)

@@ -8,13 +8,14 @@ steps that is said of the location, or on request of every step. Confidential.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any, Unpack, get_args
 
 import numpy as np
+from scipy.special import stdtr
 
 from discreet.answers.responses import Responses
-from discreet.answers.survey import UNWEIGHTED_TEST, refuse_weights
+from discreet.answers.survey import DesignTest
 from discreet.errors import BadUsage, FitWarning
 from discreet.hints import check_choice_name
 from discreet.items.group_differences import (
@@ -352,9 +353,10 @@ def find_dif(
 
     Notes
     -----
-    Where the answers have weights, tests are by ``"wald"`` or ``"mantel-haenszel"``. Groups of one
-    sample share primary sampling units: the errors come from the design, p-values from Student's
-    distribution, and the tests of all groups together from Rao and Scott's correction.
+    Where the answers have weights, errors come from the design, as groups of one sample share
+    primary sampling units; p-values come from Student's distribution, and the tests of all groups
+    together from Rao and Scott's correction. A weighted likelihood is no likelihood: the test
+    ``"likelihood-ratio"`` then compares the thresholds of the split item.
 
     Returns
     -------
@@ -391,8 +393,6 @@ def find_dif(
     adjust([], adjustment)
     source = load_grouped(responses, groups, reading, model)
     split = split_groups(source, groups)
-    if test == "likelihood-ratio":
-        refuse_weights(source.sample, f"the test {test!r}", UNWEIGHTED_TEST)
     base = _find_reference(split, reference)
     anchor = _find_anchors(source.items, anchors)
     if test == "wald":
@@ -489,19 +489,22 @@ def _compare_likelihoods(
         split_item(answers, number, item, free=~anchors, model=chosen)
         for item in range(answers.n_items)
     ]
-    tests = [
-        (float("nan"), 0) if isinstance(one, str) else (one.statistic, one.degrees)
-        for one in splits
-    ]
-    statistic, degrees = _columns_of(tests)
+    nothing = DesignTest(float("nan"), 0, float("nan"))
+    tests = [astuple(nothing if isinstance(one, str) else one.test) for one in splits]
+    statistic, degrees, p_value = np.array(tests).T
     status = tuple(one if isinstance(one, str) else "compared" for one in splits)
     rows = []
     for focal in (group for group in range(len(split.labels)) if group != base):
         pairs = [_subtract(one, focal, base) for one in splits]
         difference, se = np.array(pairs).T
-        only = _chances(statistic, degrees) if len(split.labels) == 2 else None
-        rows.append((Contrasts(difference, se, anchors, only), status))
-    return _Compared(rows, statistic, degrees, factor=BONFERRONI)
+        contrasts = Contrasts(difference, se, anchors)
+        if len(split.labels) == 2:
+            contrasts = replace(contrasts, tested=p_value)
+        elif source.sample is not None:
+            tested = 2 * stdtr(max(source.sample.degrees, 1), -np.abs(contrasts.z))
+            contrasts = replace(contrasts, tested=tested)
+        rows.append((contrasts, status))
+    return _Compared(rows, statistic, degrees.astype(np.int64), p_value, factor=BONFERRONI)
 
 
 def _subtract(split: ItemSplit | str, focal: int, base: int) -> tuple[float, float]:
@@ -511,11 +514,6 @@ def _subtract(split: ItemSplit | str, focal: int, base: int) -> tuple[float, flo
     weight = np.zeros(len(split.location))
     weight[focal], weight[base] = 1.0, -1.0
     return float(weight @ split.location), float(np.sqrt(weight @ split.covariance @ weight))
-
-
-def _columns_of(tests: list[tuple[float, int]]) -> tuple[FloatArray, Int64Array]:
-    statistic, degrees = zip(*tests, strict=True)
-    return np.array(statistic), np.array(degrees, dtype=np.int64)
 
 
 def _chances(statistic: FloatArray, degrees: Int64Array) -> FloatArray:

@@ -22,20 +22,29 @@ from scipy.special import ndtr, stdtr
 
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
-from discreet.answers.survey import apply_rao_scott
+from discreet.answers.survey import DesignTest, apply_rao_scott
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
-from discreet.items.groups import GroupCalibration, Split, calibrate_groups, fit_group
+from discreet.items.groups import (
+    GroupCalibration,
+    Split,
+    calibrate_groups,
+    chi_squared_tail,
+    fit_group,
+)
 from discreet.models.conditional.estimator import find_maximum
 from discreet.models.conditional.maximise import ConditionalFit
 from discreet.models.item_parameters import RASCH
+from discreet.models.standard_errors.sandwich import COVARIANCE_LIMIT
 from discreet.results.estimate import Estimate, Status, draw_errors
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array, Model
 
 if TYPE_CHECKING:
-    from discreet.models.weighted import DesignFit
+    from discreet.models.weighted import DesignFit, WeightedMaximum
 
 #: Variances below are rounding errors: that of the only anchor, say.
 SMALLEST = 1e-12
+#: Combinations of scores with a smaller share of the mean expectation count as having this.
+RARE = 0.02
 #: Rounds of choosing anchors; two or three are usual.
 ROUNDS = 10
 
@@ -337,14 +346,13 @@ def purify(base: Points, focal: Points, level: float) -> tuple[Contrasts, tuple[
 class ItemSplit:
     """One item with thresholds of its own in every group.
 
-    ``location`` has one number per group, ``covariance`` is theirs, and ``statistic`` is
-    chi-squared with so many ``degrees`` where the groups' thresholds are equal.
+    ``location`` has one number per group, ``covariance`` is theirs, and ``test`` is of equal
+    thresholds in all groups.
     """
 
     location: FloatArray
     covariance: FloatArray
-    statistic: float
-    degrees: int
+    test: DesignTest
 
 
 def split_item(
@@ -376,18 +384,24 @@ def split_item(
     lacking = _name_unused_category(responses, group, item)
     if lacking:
         return lacking
+    split = _split_columns(responses, group, [*np.flatnonzero(others), item])
     try:
-        apart = _maximise_split(responses, group, [*np.flatnonzero(others), item], model)
-        together = _maximise_split(responses, group, list(np.flatnonzero(others)), model)
+        if responses.sample is not None:
+            return _compare_columns(split, groups, model)
+        apart = _maximise_split(split, model)
+        unsplit = _split_columns(responses, group, list(np.flatnonzero(others)))
+        together = _maximise_split(unsplit, model)
     except (DisconnectedItems, NotConverged) as error:
         return f"not determined: {error}"
     last = slice(len(apart.location) - groups, None)
-    return ItemSplit(
-        location=apart.location[last],
-        covariance=_location_covariance(apart)[last, last],
-        statistic=2 * (apart.log_likelihood - together.log_likelihood),
-        degrees=apart.free - together.free,
-    )
+    statistic = 2 * (apart.log_likelihood - together.log_likelihood)
+    test = judge_gain(statistic, apart.free - together.free)
+    return ItemSplit(apart.location[last], _location_covariance(apart)[last, last], test)
+
+
+def judge_gain(statistic: float, degrees: int) -> DesignTest:
+    """Return the test of twice the gain of a likelihood."""
+    return DesignTest(statistic, degrees, chi_squared_tail(statistic, degrees))
 
 
 def _name_unused_category(responses: Responses, group: IndexArray, item: int) -> str:
@@ -401,10 +415,8 @@ def _name_unused_category(responses: Responses, group: IndexArray, item: int) ->
     return ""
 
 
-def _maximise_split(
-    responses: Responses, group: IndexArray, items: list[int], model: str
-) -> ConditionalFit:
-    """Fit with some items split; the columns of each stand together, the last item's last."""
+def _split_columns(responses: Responses, group: IndexArray, items: list[int]) -> Responses:
+    """Split some items; the columns of each stand together, the last item's last."""
     cells = responses.rows(0, responses.n_persons)
     common = [column for column in range(responses.n_items) if column not in set(items)]
     parts, steps = [cells[:, common]], [responses.steps[column] for column in common]
@@ -413,11 +425,39 @@ def _maximise_split(
         column = np.where(group[:, None] == np.arange(groups), cells[:, [item]], -1)
         parts.append(column)
         steps += [responses.steps[item]] * groups
-    codes = np.concatenate(parts, axis=1)
-    maximum = find_maximum(Responses.from_store(store_codes(codes, steps)), model)
-    if len(maximum.location) < len(steps):
+    names, store = map(str, range(len(steps))), store_codes(np.concatenate(parts, axis=1), steps)
+    return Responses(tuple(names), None, store, sample=responses.sample)
+
+
+def _maximise_split(split: Responses, model: str) -> ConditionalFit:
+    maximum = find_maximum(split, model)
+    if len(maximum.location) < split.n_items:
         raise DisconnectedItems("the answers of the groups do not link all items")
     return maximum
+
+
+def _compare_columns(split: Responses, groups: int, model: str) -> ItemSplit:
+    """Compare the thresholds of the last columns under the sampling design."""
+    from discreet.models.weighted import find_weighted_maximum
+
+    fitted = find_weighted_maximum(split, model)
+    last = slice(len(fitted.value) - groups * split.steps[-1], None)
+    value = fitted.value[last].reshape(groups, -1)
+
+    def subtract_first(nodes: FloatArray) -> FloatArray:
+        table = nodes[:, last].reshape(len(nodes), groups, -1)
+        return np.asarray(table[:, 1:] - table[:, :1]).reshape(len(nodes), -1)
+
+    scores = subtract_first(fitted.moves / np.sqrt(fitted.sample.weight)[:, None])
+    deviation = fitted.sample.deviate(fitted.moves)
+    test = apply_rao_scott(
+        (value[1:] - value[0]).ravel(),
+        subtract_first(deviation),
+        scores.T @ scores,
+        max(fitted.sample.degrees, 1),
+    )
+    moved = deviation[:, last].reshape(len(deviation), groups, -1).mean(axis=2)
+    return ItemSplit(value.mean(axis=1), moved.T @ moved, test)
 
 
 def _location_covariance(maximum: ConditionalFit) -> FloatArray:
@@ -469,6 +509,82 @@ def compare_step_distances(answers: Responses) -> dict[str, Any]:
     )
     free = items * steps - 1, items - 1 + steps - 1
     return {**vars(test), "log_likelihoods": (float("nan"),) * 2, "free": free}
+
+
+def compare_parts(
+    parts: Sequence[Responses], whole: Responses, model: str, degrees: int
+) -> dict[str, Any]:
+    """Test that parts of the items measure the same, under the sampling design.
+
+    Parameters
+    ----------
+    parts, whole
+        Answers of persons who answered everything: to the items of each part, and to all of them
+        in this order.
+    model
+        As for :func:`discreet.fit`.
+    degrees
+        How many numbers are free.
+
+    Notes
+    -----
+    Martin-Löf's likelihood ratio has two sources: how persons with one total score spread over
+    the scores of the parts, and how the thresholds of a part alone differ from those of all items
+    together. Its score form is the sum of Pearson's statistic of the first and a quadratic form of
+    the second; both are linear in persons, so that the design corrects them as Rao and Scott say.
+    Pearson's denominators are at least ``RARE`` times their mean, or one person in a rare
+    combination would outweigh all others. That changes the metric and not the level.
+    """
+    from discreet.models.weighted import find_weighted_maximum
+
+    together = find_weighted_maximum(whole, model)
+    apart = [find_weighted_maximum(part, model) for part in parts]
+    value, moves, metric = _spread_scores(parts, together)
+    first = 0
+    for part in apart:
+        nodes = slice(first, first := first + len(part.value))
+        centring = np.eye(len(part.value)) - 1 / len(part.value)
+        scores = part.moves / np.sqrt(part.sample.weight)[:, None] @ centring
+        value = np.append(value, centring @ (part.value - together.value[nodes]))
+        moves = np.hstack([moves, (part.moves - together.moves[:, nodes]) @ centring])
+        metric = block_diag(metric, scores.T @ scores)
+    sample = together.sample
+    test = apply_rao_scott(value, sample.deviate(moves), metric, max(sample.degrees, 1), degrees)
+    difficulty, *alone = (np.nanmean(fit.threshold, axis=1) for fit in (together, *apart))
+    return {**vars(test), "difficulty": difficulty, "apart": np.concatenate(alone)}
+
+
+def _spread_scores(
+    parts: Sequence[Responses], together: WeightedMaximum
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return observed less expected weights by scores of the parts, their moves and metric."""
+    from discreet.models.weighted import describe_scores
+
+    weight = together.sample.weight
+    ends = np.cumsum([part.n_items for part in parts])[:-1]
+    described = [describe_scores(table) for table in np.split(together.threshold, ends)]
+    sizes = [len(logs) for logs, _ in described]
+    if np.prod(sizes) > COVARIANCE_LIMIT:
+        raise BadUsage(
+            f"with weights this test keeps the covariance of all combinations of the parts' scores "
+            f"and stops at {COVARIANCE_LIMIT:,}, found {np.prod(sizes):,}; compare fewer items or "
+            "parts"
+        )
+    scores = [part.store.person_totals()[1] for part in parts]
+    cell, person_total = np.ravel_multi_index(scores, sizes), np.sum(scores, axis=0)
+    grid = np.indices(sizes).reshape(len(sizes), -1)
+    total = grid.sum(axis=0)
+    has_total = np.arange(total.max() + 1)[:, None] == total
+    placed = list(zip(described, grid, strict=True))
+    logs = np.sum([logs[score] for (logs, _), score in placed], axis=0)
+    reached = np.hstack([reached[score] for (_, reached), score in placed])
+    chance = np.exp(logs - np.array([np.logaddexp.reduce(logs[row]) for row in has_total])[total])
+    expected = np.bincount(person_total, weight, len(has_total))[total] * chance
+    slope = expected[:, None] * (reached - ((has_total * chance) @ reached)[total])
+    own = (np.arange(len(chance)) == cell[:, None]) - chance * has_total[person_total]
+    moves = own * weight[:, None] + together.moves @ slope.T
+    observed = np.bincount(cell, weight, len(chance))
+    return observed - expected, moves, np.diag(np.maximum(expected, RARE * expected.mean()))
 
 
 def _take_design(fitted: GroupCalibration) -> DesignFit:

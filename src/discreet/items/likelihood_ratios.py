@@ -16,10 +16,14 @@ import numpy as np
 
 from discreet.answers.opening import load_answers, name_model
 from discreet.answers.responses import Responses
-from discreet.answers.survey import PSEUDO_LIKELIHOOD, refuse_weights
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, WarningKind, warn_of_dropped
-from discreet.items.group_differences import compare_step_distances, compare_thresholds
-from discreet.items.groups import Split, chi_squared_tail, load_grouped, split_groups, take_group
+from discreet.items.group_differences import (
+    compare_parts,
+    compare_step_distances,
+    compare_thresholds,
+    judge_gain,
+)
+from discreet.items.groups import Split, load_grouped, split_groups, take_group
 from discreet.models.conditional.estimator import find_maximum
 from discreet.models.conditional.maximise import ConditionalFit
 from discreet.models.connectivity import classify
@@ -30,6 +34,7 @@ from discreet.models.item_parameters import (
     category_totals,
     choose_model,
     leave_unused,
+    weigh_categories,
 )
 from discreet.tables.reading import FitWords, ReadingWords
 from discreet.tabular import Tabular, list_field_columns
@@ -155,9 +160,7 @@ def _compare_likelihoods(everybody: Responses, split: Split, model: str) -> dict
     statistic = 2 * (sum(fit.log_likelihood for fit in apart) - together.log_likelihood)
     degrees = (len(apart) - 1) * together.free
     return {
-        "statistic": statistic,
-        "degrees": degrees,
-        "p_value": chi_squared_tail(statistic, degrees),
+        **vars(judge_gain(statistic, degrees)),
         "difficulty": np.stack([fit.location for fit in apart]),
         "log_likelihood": together.log_likelihood,
         "log_likelihoods": tuple(fit.log_likelihood for fit in apart),
@@ -260,7 +263,8 @@ class MartinLoefTest(Tabular):
     statistic, degrees, p_value
         Chi-squared when all parts measure the same, and persons are many against its degrees of
         freedom. Two parts with highest scores m and n have ``m n - 1``; several have the product of
-        their highest scores plus 1, less the sum of these scores and the number of parts.
+        their highest scores plus 1, less the sum of these scores and the number of parts. With
+        weights it is the score form of the test, with Rao and Scott's correction for the design.
     items, part
         Items compared, and to which part each belongs.
     difficulty, apart
@@ -339,7 +343,8 @@ def run_martin_loef(
     (5, 1000)
     """
     source = load_answers(responses, name_model(responses, model, reading))
-    refuse_weights(source.sample, "Martin-Löf's test", PSEUDO_LIKELIHOOD)
+    if source.sample is not None:
+        source = source.select_persons(source.sample.in_domain)
     usable = _list_full(source, RATING_SCALE)
     parts = _choose_parts(source, usable, split)
     chosen = choose_model(model, source.steps)
@@ -347,9 +352,6 @@ def run_martin_loef(
     answers = [complete.select(items) for items in parts.values()]
     together = find_maximum(complete, chosen)
     apart = [find_maximum(part, chosen) for part in answers]
-    scores = [part.store.person_totals()[1] for part in answers]
-    gain = sum(maximum.log_likelihood for maximum in apart) - together.log_likelihood
-    statistic = 2 * (gain + _score_terms(scores))
     # Free numbers of the laws of the scores and of the conditional fits, apart less together.
     highest = [sum(part.steps) for part in answers]
     laws = int(np.prod([score + 1 for score in highest])) - 1 - sum(highest)
@@ -357,18 +359,34 @@ def run_martin_loef(
     excluded = _list_excluded(source, complete.items)
     warnings = _warn(source, complete, degrees, excluded)
     warn_of_dropped(warnings)
+    if complete.sample is not None:
+        test = compare_parts(answers, complete, chosen, degrees)
+    else:
+        test = _compare_part_likelihoods(answers, together, apart, degrees)
     return MartinLoefTest(
-        statistic=statistic,
-        degrees=degrees,
-        p_value=chi_squared_tail(statistic, degrees),
+        **test,
         items=complete.items,
         part=tuple(label for label, items in parts.items() for _ in items),
-        difficulty=together.location,
-        apart=np.concatenate([maximum.location for maximum in apart]),
         persons=complete.n_persons,
         excluded=excluded,
         warnings=tuple(warnings),
     )
+
+
+def _compare_part_likelihoods(
+    answers: Sequence[Responses],
+    together: ConditionalFit,
+    apart: Sequence[ConditionalFit],
+    degrees: int,
+) -> dict[str, Any]:
+    scores = [part.store.person_totals()[1] for part in answers]
+    gain = sum(maximum.log_likelihood for maximum in apart) - together.log_likelihood
+    statistic = 2 * (gain + _score_terms(scores))
+    return {
+        **vars(judge_gain(statistic, degrees)),
+        "difficulty": together.location,
+        "apart": np.concatenate([maximum.location for maximum in apart]),
+    }
 
 
 def _choose_parts(
@@ -404,7 +422,8 @@ def _choose_parts(
 
 def _list_easy(source: Responses) -> list[str]:
     """Return the easier half of the items, by their mean scores as shares of the highest."""
-    totals = category_totals(source.store)
+    weight = None if source.sample is None else source.sample.weight
+    totals = weigh_categories(source.store, weight)
     points = totals @ np.arange(totals.shape[1]) / totals.sum(axis=1) / np.array(source.steps)
     order = np.argsort(-points, kind="stable")
     return [source.items[i] for i in order[: source.n_items // 2]]
@@ -573,9 +592,7 @@ def _compare_step_likelihoods(answers: Responses, models: Sequence[str]) -> dict
     statistic = 2 * (fits[0].log_likelihood - fits[1].log_likelihood)
     degrees = fits[0].free - fits[1].free
     return {
-        "statistic": statistic,
-        "degrees": degrees,
-        "p_value": chi_squared_tail(statistic, degrees),
+        **vars(judge_gain(statistic, degrees)),
         "log_likelihoods": tuple(fit.log_likelihood for fit in fits),
         "free": tuple(fit.free for fit in fits),
     }

@@ -69,7 +69,9 @@ def accept_anchors(anchors: Any, items: tuple[str, ...], *, has_steps: bool) -> 
         anchors = read_calibration(anchors)
     elif isinstance(anchors, str | PathLike) or is_data_frame(anchors):
         anchors = _read_steps(anchors) if has_steps else _read_pairs(anchors)
-    if isinstance(anchors, Mapping) or _is_pairs(anchors):
+    if isinstance(anchors, Mapping) or (
+        isinstance(anchors, Iterable) and not hasattr(anchors, "difficulty")
+    ):
         values = _collect(list(anchors.items() if isinstance(anchors, Mapping) else anchors))
         _refuse_unknown(values, items)
         _refuse_none(values)
@@ -113,10 +115,6 @@ def _read_steps(table: Any) -> dict[str, list[float]]:
     return thresholds
 
 
-def _is_pairs(anchors: Any) -> bool:
-    return isinstance(anchors, Iterable) and not hasattr(anchors, "difficulty")
-
-
 def _collect(pairs: list[Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for pair in pairs:
@@ -127,23 +125,20 @@ def _collect(pairs: list[Any]) -> dict[str, Any]:
                 f"an anchor is an item and its difficulty in logits, found {pair!r}"
             ) from error
         if not np.ndim(value):
-            _check_value(name, value, values.get(name, value))
+            earlier = values.get(name, value)
+            if not isfinite(value):
+                raise BadUsage(
+                    f"the anchor of item '{name}' is {value}; an anchor must be a finite number of "
+                    "logits. Leave the item out of the anchors to have it estimated"
+                )
+            check_logits(name, value)
+            if earlier != value:
+                raise BadUsage(
+                    f"the anchors contradict each other: item '{name}' has the difficulties "
+                    f"{earlier:g} and {value:g}; keep one of them"
+                )
         values[name] = value
     return values
-
-
-def _check_value(name: str, value: float, earlier: float) -> None:
-    if not isfinite(value):
-        raise BadUsage(
-            f"the anchor of item '{name}' is {value}; an anchor must be a finite number of "
-            "logits. Leave the item out of the anchors to have it estimated"
-        )
-    check_logits(name, value)
-    if earlier != value:
-        raise BadUsage(
-            f"the anchors contradict each other: item '{name}' has the difficulties "
-            f"{earlier:g} and {value:g}; keep one of them"
-        )
 
 
 # -- displacements -----------------------------------------------------------------------------

@@ -271,7 +271,18 @@ def _test_mixture(counts: npt.NDArray[np.int64], thresholds: FloatArray) -> floa
     from scipy.special import chdtrc
 
     theta = GRID + np.nanmean(thresholds, axis=1).mean()
-    table = _score_distribution(category_chances(theta, thresholds))[:, : len(counts)]
+    # Distribution of the score of independent answers, ``[ability, score]``.
+    # ``chance`` is that of every category, ``[ability, item, category]``.
+    chance = category_chances(theta, thresholds)
+    n_abilities, n_items, n_categories = chance.shape
+    total = np.zeros((n_abilities, n_items * (n_categories - 1) + 1))
+    total[:, 0] = 1.0
+    for item in range(n_items):
+        width = item * (n_categories - 1) + 1
+        before, total[:, :width] = total[:, :width].copy(), 0.0
+        for category in range(n_categories):
+            total[:, category : category + width] += before * chance[:, item, category, None]
+    table = total[:, : len(counts)]
     # Far ends, where everybody has everything wrong or right.
     ends = np.zeros((2, len(counts)))
     ends[0, 0] = ends[1, -1] = 1.0
@@ -290,19 +301,3 @@ def _test_mixture(counts: npt.NDArray[np.int64], thresholds: FloatArray) -> floa
         if p_value >= INNOCENT:
             break
     return p_value
-
-
-def _score_distribution(chance: FloatArray) -> FloatArray:
-    """Distribution of the score of independent answers, ``[ability, score]``.
-
-    ``chance`` is that of every category, ``[ability, item, category]``.
-    """
-    n_abilities, n_items, n_categories = chance.shape
-    total = np.zeros((n_abilities, n_items * (n_categories - 1) + 1))
-    total[:, 0] = 1.0
-    for item in range(n_items):
-        width = item * (n_categories - 1) + 1
-        before, total[:, :width] = total[:, :width].copy(), 0.0
-        for category in range(n_categories):
-            total[:, category : category + width] += before * chance[:, item, category, None]
-    return total

@@ -226,7 +226,11 @@ def evaluate_groups(
             gradient[group] += part.scores.sum(axis=0)
             if products is not None:
                 products[group] += part.scores.T @ part.scores
-                information += part.measure_information(grid)
+                # The observed information about the intercept of every step.
+                square = part.posterior @ (grid.chance**2).T
+                information += np.asarray(
+                    (part.has * (part.chance - 2 * square + part.chance**2)).sum(axis=0)
+                )
         if products is not None:
             _set_information(products[group], information)
     return GroupFit(answers, model, value, gradient, products)
@@ -295,11 +299,6 @@ class _Scored:
     posterior: FloatArray
     has: FloatArray
     chance: FloatArray
-
-    def measure_information(self, grid: _Grid) -> FloatArray:
-        """Return the observed information about the intercept of every step."""
-        square = self.posterior @ (grid.chance**2).T
-        return np.asarray((self.has * (self.chance - 2 * square + self.chance**2)).sum(axis=0))
 
 
 def _score_persons(answers: GroupAnswers, grid: _Grid, codes: Int8Array) -> _Scored:
@@ -451,7 +450,18 @@ def shift_item(fit: GroupFit, item: int, origin: BoolArray) -> ItemShift:
         The items whose locations have mean zero.
     """
     present = np.flatnonzero(fit.answers.compared[:, item])
-    score, variance, cross = _project_scores(fit, item, present)
+    # The efficient scores of an item's shifts, their inverse spread, and cross products.
+    # The cross products are those with the scores by all parameters. The last group has no shift:
+    # an equal shift in all groups is the item's own intercept.
+    nodes, free = np.flatnonzero(fit.answers.item_of == item), present[:-1]
+    products = fit.summed[free][:, :, nodes].sum(axis=2)
+    cross = np.zeros((int(fit.place.max()) + 1, len(free)))
+    np.add.at(cross, (fit.place[free], np.arange(len(free))[:, None]), products)
+    cross = cross[:-1]
+    explained = fit.inverse @ cross
+    spread = np.diag(products[:, nodes].sum(axis=1)) - cross.T @ explained
+    score = fit.gradient[free][:, nodes].sum(axis=1) - explained.T @ fit.total
+    variance = np.asarray(np.linalg.pinv(spread, hermitian=True), float)
     shift = variance @ score
     step = fit.inverse @ (fit.total - cross @ shift)
     group_shift = np.zeros(len(fit.place))
@@ -471,25 +481,6 @@ def shift_item(fit: GroupFit, item: int, origin: BoolArray) -> ItemShift:
         degrees=len(shift),
         step=np.append(step, group_shift),
     )
-
-
-def _project_scores(
-    fit: GroupFit, item: int, present: IndexArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the efficient scores of an item's shifts, their inverse spread, and cross products.
-
-    The cross products are those with the scores by all parameters. The last group has no shift:
-    an equal shift in all groups is the item's own intercept.
-    """
-    nodes, free = np.flatnonzero(fit.answers.item_of == item), present[:-1]
-    products = fit.summed[free][:, :, nodes].sum(axis=2)
-    cross = np.zeros((int(fit.place.max()) + 1, len(free)))
-    np.add.at(cross, (fit.place[free], np.arange(len(free))[:, None]), products)
-    cross = cross[:-1]
-    explained = fit.inverse @ cross
-    spread = np.diag(products[:, nodes].sum(axis=1)) - cross.T @ explained
-    score = fit.gradient[free][:, nodes].sum(axis=1) - explained.T @ fit.total
-    return np.asarray(score), np.asarray(np.linalg.pinv(spread, hermitian=True), float), cross
 
 
 def free_item(fit: GroupFit, item: int, origin: BoolArray) -> ItemShift:

@@ -29,7 +29,7 @@ from discreet.models.connectivity import is_strongly_connected
 from discreet.models.laplacian import Hierarchy, Laplacian, build_laplacian, symmetrise_flow
 from discreet.models.structure import Structure
 from discreet.results.estimate import Solution
-from discreet.types import FloatArray, Int64Array
+from discreet.types import FloatArray
 
 #: Items up to which sparse rates that mix slowly become dense at once (32 MB).
 SMALL_SPARSE = 2000
@@ -225,7 +225,21 @@ def solve_by_elimination(rates: FloatArray) -> tuple[FloatArray, Solution]:
         _eliminate_plain(work)
     else:
         name = f"elimination (GTH) in panels of {PANEL}"
-        _eliminate_panels(work)
+        # Eliminate as :func:`_eliminate_plain` does, with the trailing updates as matrix products.
+        # Inside a panel each row and column receives the updates of the states eliminated before it
+        # only when its turn comes, as a product of non-negative numbers; no subtraction anywhere.
+        top = work.shape[0]
+        while top > PLAIN_LIMIT // 2:
+            low = top - PANEL
+            for k in range(top - 1, low - 1, -1):
+                work[k, :k] += work[k, k + 1 : top] @ work[k + 1 : top, :k]
+                work[:k, k] += work[:k, k + 1 : top] @ work[k + 1 : top, k]
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    work[:k, k] /= work[k, :k].sum()
+            work[:low, :low] += work[:low, low:top] @ work[low:top, :low]
+            # The diagonal collects returns to the same state, which elimination never reads.
+            top = low
+        _eliminate_plain(work[:top, :top])
     log_weights = _substitute(work)
     if not np.isfinite(log_weights).all():
         raise NotConverged(
@@ -233,33 +247,6 @@ def solve_by_elimination(rates: FloatArray) -> tuple[FloatArray, Solution]:
             "links between some items are weaker than 1e-300 of others; remove those items"
         )
     return log_weights - log_weights.mean(), Solution(name, len(work), 0.0)
-
-
-def solve_with_boundary(rates: FloatArray, held: FloatArray) -> tuple[FloatArray, Solution]:
-    """Find log weights that balance inflow and outflow of every state that is not held.
-
-    Parameters
-    ----------
-    rates
-        Dense; every free state is linked to held ones in both directions.
-    held
-        Log weights of the held states, NaN where a state is free.
-    """
-    is_free = np.isnan(held)
-    order = np.argsort(is_free, kind="stable")  # held states first: they are never eliminated
-    n_held = int((~is_free).sum())
-    work = np.array(rates, dtype=np.float64)[np.ix_(order, order)]
-    np.fill_diagonal(work, 0.0)
-    work /= max(float(work.max(initial=0.0)), np.finfo(float).tiny)
-    _eliminate_plain(work, n_held)
-    log_weights = np.empty(len(held))
-    log_weights[order] = _substitute_logs(work, held[order[:n_held]])
-    if not np.isfinite(log_weights).all():
-        raise NotConverged(
-            f"the chain with {n_held} held of {len(held)} states has no finite solution: some "
-            "steps are not linked to the anchors in both directions; use method='refined'"
-        )
-    return log_weights, Solution("elimination (GTH), anchors held", len(held) - n_held, 0.0)
 
 
 def _eliminate_plain(work: FloatArray, lowest: int = 1) -> None:
@@ -272,26 +259,6 @@ def _eliminate_plain(work: FloatArray, lowest: int = 1) -> None:
         with np.errstate(divide="ignore", invalid="ignore"):
             work[:k, k] /= leaving
         work[:k, :k] += work[:k, k, None] * work[k, :k]
-
-
-def _eliminate_panels(work: FloatArray) -> None:
-    """Eliminate as :func:`_eliminate_plain` does, with the trailing updates as matrix products.
-
-    Inside a panel each row and column receives the updates of the states eliminated before it
-    only when its turn comes, as a product of non-negative numbers; no subtraction anywhere.
-    """
-    top = work.shape[0]
-    while top > PLAIN_LIMIT // 2:
-        low = top - PANEL
-        for k in range(top - 1, low - 1, -1):
-            work[k, :k] += work[k, k + 1 : top] @ work[k + 1 : top, :k]
-            work[:k, k] += work[:k, k + 1 : top] @ work[k + 1 : top, k]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                work[:k, k] /= work[k, :k].sum()
-        work[:low, :low] += work[:low, low:top] @ work[low:top, :low]
-        # The diagonal collects returns to the same state, which elimination never reads.
-        top = low
-    _eliminate_plain(work[:top, :top])
 
 
 def _substitute(work: FloatArray) -> FloatArray:
@@ -327,9 +294,19 @@ def solve_in_band(rates: Any) -> tuple[FloatArray, Solution] | None:
     None where no order of the items makes the band narrow. Everything that the elimination fills
     in stays inside the band.
     """
+    # Places of items (Cuthill and McKee), and how far apart linked items are there.
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
     from discreet.models.kernels import eliminate_band, substitute_band
 
-    position, width = _order_items(rates)
+    pattern = type(rates)(
+        (np.ones(rates.nnz, dtype=np.int8), rates.indices, rates.indptr), shape=rates.shape
+    )
+    order = reverse_cuthill_mckee((pattern + pattern.T).tocsr(), symmetric_mode=True)
+    position = np.empty(len(order), dtype=np.int64)
+    position[order] = np.arange(len(order))
+    distance = np.abs(np.repeat(position, np.diff(rates.indptr)) - position[rates.indices])
+    width = int(distance.max(initial=1))
     m = rates.shape[0]
     if m * (2 * width + 1) > BAND_CELLS or m * float(width) ** 2 > BAND_STEPS:
         return None
@@ -347,20 +324,6 @@ def solve_in_band(rates: Any) -> tuple[FloatArray, Solution] | None:
     log_weights = ordered[position]
     name = f"elimination (GTH) in a band of {width} items"
     return log_weights - log_weights.mean(), Solution(name, m, 0.0)
-
-
-def _order_items(rates: Any) -> tuple[Int64Array, int]:
-    """Return places of items (Cuthill and McKee), and how far apart linked items are there."""
-    from scipy.sparse.csgraph import reverse_cuthill_mckee
-
-    pattern = type(rates)(
-        (np.ones(rates.nnz, dtype=np.int8), rates.indices, rates.indptr), shape=rates.shape
-    )
-    order = reverse_cuthill_mckee((pattern + pattern.T).tocsr(), symmetric_mode=True)
-    position = np.empty(len(order), dtype=np.int64)
-    position[order] = np.arange(len(order))
-    distance = np.abs(np.repeat(position, np.diff(rates.indptr)) - position[rates.indices])
-    return position, int(distance.max(initial=1))
 
 
 def correct_from_two_starts(rates: Any, rough: FloatArray) -> tuple[FloatArray, Solution]:
@@ -465,7 +428,23 @@ def project_within(rates: Any, structure: Structure) -> tuple[FloatArray, Soluti
         difficulty, solution = solve_stationary(rates)
     else:
         dense = rates if isinstance(rates, np.ndarray) else rates.toarray()
-        difficulty, solution = solve_with_boundary(dense, structure.held)
+        # Find log weights that balance inflow and outflow of every state that is not held.
+        held = structure.held
+        is_free = np.isnan(held)
+        order = np.argsort(is_free, kind="stable")  # held states first: they are never eliminated
+        n_held = int((~is_free).sum())
+        work = np.array(dense, dtype=np.float64)[np.ix_(order, order)]
+        np.fill_diagonal(work, 0.0)
+        work /= max(float(work.max(initial=0.0)), np.finfo(float).tiny)
+        _eliminate_plain(work, n_held)
+        difficulty = np.empty(len(held))
+        difficulty[order] = _substitute_logs(work, held[order[:n_held]])
+        if not np.isfinite(difficulty).all():
+            raise NotConverged(
+                f"the chain with {n_held} held of {len(held)} states has no finite solution: some "
+                "steps are not linked to the anchors in both directions; use method='refined'"
+            )
+        solution = Solution("elimination (GTH), anchors held", len(held) - n_held, 0.0)
     if structure.basis is None:
         return difficulty, solution
     weighed = balance(rates, difficulty).apply(structure.design)

@@ -19,7 +19,7 @@ from discreet.answers.responses import Responses
 from discreet.answers.survey import SurveyDesign
 from discreet.counts import PairCounts
 from discreet.counts.planes import AnswerStore
-from discreet.errors import BadUsage, FitWarning
+from discreet.errors import BadUsage, DisconnectedItems, FitWarning
 from discreet.models.conditional import Patterns
 from discreet.models.conditional.estimator import (
     TOO_MUCH_WORK,
@@ -125,19 +125,7 @@ def fit_weighted(answers: Responses, request: FitRequest) -> DesignFit:
     request
         Method, model and anchors.
     """
-    sample = answers.sample
-    if sample is None or request.regularisation != 0:
-        raise BadUsage("regularisation adds whole persons; with weights leave it out")
-    chosen = sample.in_domain
-    domain, weights = answers.select_persons(chosen), sample.take(chosen)
-    about = request.model, request.anchors, request.keep_categories
-    counts, plan = plan_steps(domain.count(), *about)
-    if len(plan.item_of) > COVARIANCE_LIMIT:
-        raise BadUsage(
-            f"fits with weights keep the covariance of all thresholds and stop at "
-            f"{COVARIANCE_LIMIT:,}, found {len(plan.item_of):,}; fit a part of the items"
-        )
-    method, choice, task = _choose_task(domain, counts, plan, request)
+    weights, plan, (method, choice, task) = _prepare(answers, request)
     fitted = task.fit(weights.weight)
     if weights.replicates is None:
         covariance = weights.linearise(fitted.moves)
@@ -159,6 +147,62 @@ def fit_weighted(answers: Responses, request: FitRequest) -> DesignFit:
     estimate = replace(estimate, se_method=tell_design(weights), design_effect=effect)
     named = call_categories(estimate, answers.steps, answers.lowest)
     return DesignFit(named, weights, location, threshold)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedMaximum:
+    """Thresholds of all items by conditional likelihood, and how persons move them.
+
+    Attributes
+    ----------
+    threshold
+        ``[item, step]``, NaN beyond an item's steps.
+    value, moves
+        The same node by node, and ``[person, node]``: the weight times the person's influence.
+    sample
+        Weights and design of the persons in the domain.
+    """
+
+    threshold: FloatArray
+    value: FloatArray
+    moves: FloatArray
+    sample: SurveyDesign
+
+
+def find_weighted_maximum(answers: Responses, model: str) -> WeightedMaximum:
+    """Find the maximum of the weighted likelihood.
+
+    Raises
+    ------
+    DisconnectedItems
+        If the answers do not link all items.
+    """
+    request = FitRequest("conditional", True, 0.0, "normal", model)
+    weights, plan, (_, _, task) = _prepare(answers, request)
+    fitted = task.fit(weights.weight)
+    if len(task.nodes) < len(plan.item_of):
+        raise DisconnectedItems("the answers do not link all items")
+    _, threshold = plan.spread_items(task.nodes, fitted.value)
+    return WeightedMaximum(threshold, fitted.value, fitted.moves, weights)
+
+
+def _prepare(
+    answers: Responses, request: FitRequest
+) -> tuple[SurveyDesign, StepPlan, tuple[str, str, WeightedTask]]:
+    """Return the design of the persons in the domain, the categories, and the task."""
+    sample = answers.sample
+    if sample is None or request.regularisation != 0:
+        raise BadUsage("regularisation adds whole persons; with weights leave it out")
+    chosen = sample.in_domain
+    domain, weights = answers.select_persons(chosen), sample.take(chosen)
+    about = request.model, request.anchors, request.keep_categories
+    counts, plan = plan_steps(domain.count(), *about)
+    if len(plan.item_of) > COVARIANCE_LIMIT:
+        raise BadUsage(
+            f"fits with weights keep the covariance of all thresholds and stop at "
+            f"{COVARIANCE_LIMIT:,}, found {len(plan.item_of):,}; fit a part of the items"
+        )
+    return weights, plan, _choose_task(domain, counts, plan, request)
 
 
 def tell_design(sample: SurveyDesign) -> str:
@@ -250,7 +294,14 @@ class _WeightedPairs:
 
     def fit(self, weight: FloatArray) -> WeightedFit:
         total = weight * self.per_answer
-        rates = self._weigh_pairs(total)
+        # ``rates[i, j]``: the weights of persons with node i right and node j wrong.
+        rates = np.zeros((len(self.nodes), len(self.nodes)))
+        for start in range(0, len(total), PERSONS_AT_ONCE):
+            span = slice(start, start + PERSONS_AT_ONCE)
+            cells = self.store.nodes.rows(start, span.stop)[:, self.nodes]
+            rates += ((cells == 1) * total[span, None]).T @ (cells == 0).astype(np.float64)
+        item = self.structure.item
+        rates[item[:, None] == item] = 0.0
         difficulty, solution = self.method.find_solution(rates, self.structure)
         inverse = self._invert(rates, difficulty)
         item_of = None if self.plan.is_binary else self.structure.item
@@ -279,17 +330,6 @@ class _WeightedPairs:
             inverse = np.linalg.inv(structure.project_matrix(matrix))
             return structure.expand(np.asarray(inverse, dtype=np.float64))
         return np.asarray(np.linalg.pinv(matrix))
-
-    def _weigh_pairs(self, weight: FloatArray) -> FloatArray:
-        """Return ``rates[i, j]``: the weights of persons with node i right and node j wrong."""
-        rates = np.zeros((len(self.nodes), len(self.nodes)))
-        for start in range(0, len(weight), PERSONS_AT_ONCE):
-            span = slice(start, start + PERSONS_AT_ONCE)
-            cells = self.store.nodes.rows(start, span.stop)[:, self.nodes]
-            rates += ((cells == 1) * weight[span, None]).T @ (cells == 0).astype(np.float64)
-        item = self.structure.item
-        rates[item[:, None] == item] = 0.0
-        return rates
 
 
 # -- likelihoods of whole persons --------------------------------------------------------------
@@ -352,8 +392,7 @@ def _expect_part(
     threshold: FloatArray, patterns: Patterns, part: IndexArray, width: int
 ) -> FloatArray:
     answered = patterns.answered_by(patterns.pattern[part])
-    weight = np.hstack([np.zeros((len(threshold), 1)), -np.cumsum(threshold, axis=1)])
-    weight[np.isnan(weight)] = -np.inf
+    weight = _weigh_points(threshold)
     points = np.full((len(part), width), -np.inf)
     points[:, 0] = 0.0
     forward = [points]
@@ -371,6 +410,33 @@ def _expect_part(
         moved = _convolve(left, weight[item], forwards=False)
         left = np.where(answered[:, [item]], moved, left)
     return out
+
+
+def _weigh_points(threshold: FloatArray) -> FloatArray:
+    """Return ``[item, category]``: minus the sums of the thresholds up to a category."""
+    weight = np.hstack([np.zeros((len(threshold), 1)), -np.cumsum(threshold, axis=1)])
+    return np.where(np.isnan(weight), -np.inf, weight)
+
+
+def describe_scores(threshold: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Describe every score of persons who answered all items.
+
+    Returns
+    -------
+    weight
+        The logarithm of each score's weight, the sum over all ways to reach it.
+    reached
+        ``[score, node]``: the chance to reach a step, given the score.
+    """
+    items, used = len(threshold), np.isfinite(threshold)
+    score = np.arange(used.sum() + 1)
+    points = np.where(score == 0, 0.0, -np.inf)[None]
+    for row in _weigh_points(threshold):
+        points = _convolve(points, row, forwards=True)
+    every = np.arange(items)
+    entry = np.zeros_like(score)
+    patterns = Patterns(np.array([0, items]), every, entry, score, entry + 1, score, items)
+    return points[0], expect_given_score(threshold, patterns)[:, used]
 
 
 def _convolve(points: FloatArray, weight: FloatArray, *, forwards: bool) -> FloatArray:

@@ -190,7 +190,11 @@ def predict_rmse(setting: Setting) -> float:
         return min(forecast.location, everything)
     raw = min(sqrt(_predict_square(setting, forecast)) / everything, 1.0)
     unlike = give_out(setting).is_uneven
-    return everything * raw * _left_out(raw, setting, forecast) * (UNEVEN if unlike else 1.0)
+    # Factor for what the linear step leaves out, by the share of the spread that is lost.
+    constants = LEFT_OUT[forecast.fitted]
+    features = (1.0, raw, raw**2, raw**3, _thinned(setting) * (1 - raw))
+    left_out = exp(sum(c * x for c, x in zip(constants, features, strict=True)))
+    return everything * raw * left_out * (UNEVEN if unlike else 1.0)
 
 
 def predict_threshold_rmse(setting: Setting) -> float | None:
@@ -204,13 +208,6 @@ def predict_rmse_without_privacy(setting: Setting) -> float:
     if setting.steps > 1:
         return predict_rmse(replace(setting, epsilon=NO_NOISE))
     return sqrt(predict_square_without_noise(setting)) * exp(LEFT_OUT_PLAIN * _thinned(setting))
-
-
-def _left_out(raw: float, setting: Setting, forecast: NoiseForecast) -> float:
-    """Factor for what the linear step leaves out, by the share of the spread that is lost."""
-    constants = LEFT_OUT[forecast.fitted]
-    features = (1.0, raw, raw**2, raw**3, _thinned(setting) * (1 - raw))
-    return exp(sum(c * x for c, x in zip(constants, features, strict=True)))
 
 
 def _thinned(setting: Setting) -> float:

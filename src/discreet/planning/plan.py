@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil, exp, log, log10, sqrt
+from numbers import Real
 from statistics import NormalDist
 from typing import Any
 
@@ -481,6 +482,9 @@ def _target(
 
 
 def _whole(name: str, value: float | None) -> float | None:
+    if value is not None and not isinstance(value, Real):
+        kind = type(value).__name__
+        raise BadUsage(f"{name} must be a whole number, found {kind}: plan never sees data")
     if value is not None and (isinstance(value, bool) or value % 1 != 0):
         raise BadUsage(f"{name} must be a whole number, found {value!r}")
     return value

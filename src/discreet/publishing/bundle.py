@@ -99,14 +99,10 @@ def noisy_bytes(release: Release, estimate: Estimate) -> bytes:
     file = io.BytesIO()
     with ZipFile(file, "w", ZIP_STORED) as archive:
         for name in sorted(arrays):
-            archive.writestr(_entry(name), _array_bytes(arrays[name]))
+            entry = ZipInfo(f"{name}.npy", EPOCH)
+            entry.create_system, entry.external_attr = 3, 0o644 << 16  # Unix, wherever this runs
+            archive.writestr(entry, _array_bytes(arrays[name]))
     return file.getvalue()
-
-
-def _entry(name: str) -> ZipInfo:
-    entry = ZipInfo(f"{name}.npy", EPOCH)
-    entry.create_system, entry.external_attr = 3, 0o644 << 16  # as on Unix, wherever this runs
-    return entry
 
 
 def _array_bytes(array: np.ndarray[Any, Any]) -> bytes:
@@ -123,32 +119,23 @@ def read_noisy(
     Raises ``ValueError`` where the archive is damaged, or does not belong to the record.
     """
     try:
-        arrays = _read_arrays(content)
-        return _restore(arrays, record), _add_covariance(arrays, estimate)
+        arrays = {}
+        with ZipFile(io.BytesIO(content)) as archive:
+            for entry in archive.infolist():
+                if entry.compress_type != ZIP_STORED:
+                    raise ValueError("it is compressed, and we do not compress it")
+                file = io.BytesIO(archive.read(entry))
+                array = np.lib.format.read_array(file, allow_pickle=False)
+                arrays[entry.filename.removesuffix(".npy")] = array
+        covariance, of_steps = arrays.get("covariance"), arrays.get("threshold_covariance")
+        _check_covariance(covariance, estimate.se[estimate.estimated])
+        ladder = estimate.ladder
+        if estimate.has_steps:
+            _check_covariance(of_steps, ladder.se[ladder.known])
+            ladder = replace(ladder, covariance=of_steps)
+        return _restore(arrays, record), replace(estimate, covariance=covariance, ladder=ladder)
     except (BadZipFile, KeyError, TypeError, MemoryError, OverflowError, ValueError) as error:
         raise ValueError(f"{NOISY_FILE} cannot be read ({type(error).__name__}: {error})") from None
-
-
-def _read_arrays(content: bytes) -> dict[str, Any]:
-    arrays = {}
-    with ZipFile(io.BytesIO(content)) as archive:
-        for entry in archive.infolist():
-            if entry.compress_type != ZIP_STORED:
-                raise ValueError("it is compressed, and we do not compress it")
-            file = io.BytesIO(archive.read(entry))
-            array = np.lib.format.read_array(file, allow_pickle=False)
-            arrays[entry.filename.removesuffix(".npy")] = array
-    return arrays
-
-
-def _add_covariance(arrays: Mapping[str, Any], estimate: Estimate) -> Estimate:
-    covariance, of_steps = arrays.get("covariance"), arrays.get("threshold_covariance")
-    _check_covariance(covariance, estimate.se[estimate.estimated])
-    ladder = estimate.ladder
-    if estimate.has_steps:
-        _check_covariance(of_steps, ladder.se[ladder.known])
-        ladder = replace(ladder, covariance=of_steps)
-    return replace(estimate, covariance=covariance, ladder=ladder)
 
 
 def _check_covariance(covariance: FloatArray | None, se: FloatArray) -> None:
@@ -367,10 +354,14 @@ def bundle_files(
     is_shown = noisy is not None and may_show_values(noisy)
     kind, estimate = find_kind(record), _as_written(estimate, is_shown=is_shown)
     columns = estimate.to_dict()
+    # The statement, and beside one in another language the English one, which counts.
+    texts = {"statement.md": write_statement(record)}
+    if speak(record).language != "en":
+        texts[REFERENCE] = write_statement(translate_record(record, "en"))
     files: dict[str, str | bytes] = {
         kind.table: table_text({**columns, kind.number: columns["difficulty"]}, kind.columns),
         **_threshold_texts(estimate),
-        **_write_statements(record),
+        **texts,
         "registry.yaml": write_registry_entry(record),
         "report.html": write_public_page(estimate, record),
     }
@@ -378,14 +369,6 @@ def bundle_files(
         files[NOISY_FILE] = noisy_bytes(noisy, estimate)
     hashes = {name: hash_content(content) for name, content in sorted(files.items())}
     return {**files, PRIVACY_FILE: seal_record(record, hashes)}
-
-
-def _write_statements(record: Mapping[str, Any]) -> dict[str, str]:
-    """Return the statement, and beside one in another language the English one, which counts."""
-    texts = {"statement.md": write_statement(record)}
-    if speak(record).language != "en":
-        texts[REFERENCE] = write_statement(translate_record(record, "en"))
-    return texts
 
 
 def _threshold_texts(estimate: Estimate) -> dict[str, str]:

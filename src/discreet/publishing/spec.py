@@ -134,12 +134,18 @@ class ReleaseSpec:
         if len(set(items)) < len(items) or len(steps) != len(items):
             raise BadUsage("the request names an item twice, or not as many steps as items")
         about = unpack(values["about"])
+        # The keywords of a request, for the reader of its kind.
+        words = dict(unpack(values["reading"]))
+        _check_names(values["kind"], words)
+        if "key" in words:  # words come back as the tuples that they were
+            key = read_as(RightAnswers, words["key"], "the key")
+            words["key"] = Key(dict(key.by_item), key.in_order)
         spec = make_spec(
             Budget(float(values["epsilon"]), float(values["delta"]), values["neighbours"]),
             items=dict(zip(items, steps, strict=True)),
             **{name: values[name] for name in REQUESTED if name in values},
             about=about.get("identity"),
-            reading=_unpack_reading(values["kind"], values["reading"]),
+            reading=words,
         )
         # Requests of the first format do not say who chose the mechanism.
         public = replace(spec.public, chosen_by=values.get("chosen_by", "unknown"))
@@ -401,16 +407,6 @@ def _pack_reading(public: Public, words: Words) -> dict[str, Any]:
         keywords |= {"missing": reading.codes} if "missing" in keywords else {}
         keywords |= {"key": vars(make_key(keywords["key"]))} if "key" in keywords else {}
     return dict(pack(keywords))
-
-
-def _unpack_reading(kind: str, packed: Words) -> dict[str, Any]:
-    """Return the keywords of a request, for the reader of its kind."""
-    words = dict(unpack(packed))
-    _check_names(kind, words)
-    if "key" in words:  # words come back as the tuples that they were
-        key = read_as(RightAnswers, words["key"], "the key")
-        words["key"] = Key(dict(key.by_item), key.in_order)
-    return words
 
 
 def _check_names(kind: str, words: Words) -> None:

@@ -273,20 +273,16 @@ def _write_sheet(sheet: Worksheet, table: AnalysisTable, heading: Format, guarde
     for column, (name, values) in enumerate(table.columns.items()):
         sheet.write_string(0, column, name, heading)
         for row, value in enumerate(values[:MOST_ROWS], start=1):
-            _write_cell(sheet, row, column, value, guarded)
+            if isinstance(value, str):
+                risky = spreadsheet_cell(value) != value
+                sheet.write_string(row, column, value[:LONGEST], guarded if risky else None)
+            elif isinstance(value, bool):
+                sheet.write_boolean(row, column, value)
+            elif value is not None and isfinite(value):
+                sheet.write_number(row, column, value)
         sheet.set_column(column, column, _width(name, values))
     sheet.freeze_panes(1, 1)
     sheet.autofilter(0, 0, min(table.rows, MOST_ROWS), len(table.columns) - 1)
-
-
-def _write_cell(sheet: Worksheet, row: int, column: int, value: Any, guarded: Format) -> None:
-    if isinstance(value, str):
-        risky = spreadsheet_cell(value) != value
-        sheet.write_string(row, column, value[:LONGEST], guarded if risky else None)
-    elif isinstance(value, bool):
-        sheet.write_boolean(row, column, value)
-    elif value is not None and isfinite(value):
-        sheet.write_number(row, column, value)
 
 
 def _width(name: str, values: Sequence[Any]) -> int:

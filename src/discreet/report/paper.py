@@ -392,7 +392,8 @@ TEST_NAMES = {
 
 def _describe_tests(diagnostics: Diagnostics) -> list[str]:
     """Say what the tests of all items gave, those that were made."""
-    andersen, step_models = TEST_NAMES[diagnostics.is_weighted]
+    is_weighted = diagnostics.is_weighted
+    andersen, step_models = TEST_NAMES[is_weighted]
     split = diagnostics.andersen_split or "mean score"
     left_out = {
         name: f", without {name_some(items, MOST_NAMED)}"
@@ -409,7 +410,7 @@ def _describe_tests(diagnostics: Diagnostics) -> list[str]:
         (
             diagnostics.martin_loef,
             "Martin-Löf's (1973) test of the easier against the harder half of the items, of "
-            "persons who answered all of them,",
+            f"persons who answered all of them,{' corrected for the design,' * is_weighted}",
             left_out.get("Martin-Löf", ""),
         ),
         (diagnostics.step_models, step_models, left_out.get("steps", "")),

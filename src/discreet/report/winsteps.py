@@ -264,7 +264,12 @@ def read_item_file(
     status = tuple(map(_item_status, code, count, right))
     measured = np.array([word in (Status.ESTIMATED, Status.ANCHORED) for word in status])
     difficulty = np.where(measured, (measure - user_mean) / user_scale, np.nan)
-    _check_unit(path, difficulty)
+    logits = difficulty[np.isfinite(difficulty)]
+    if len(logits) and float(np.abs(logits).max()) > LARGEST_LOGIT:
+        raise BadUsage(
+            f"{path}: a measure of {logits[np.abs(logits).argmax()]:g} cannot be in logits; say "
+            "how the run was rescaled with user_mean (UMEAN=) and user_scale (USCALE=)"
+        )
     return Estimate(
         items=names,
         difficulty=difficulty,
@@ -412,15 +417,6 @@ def _person_status(code: float, count: float, right: float) -> PersonStatus:
 def _is_high(code: float, count: float, right: float, *, high_codes: tuple[int, ...]) -> bool:
     """Whether an extreme raw score is the highest: by the score, without one by the code."""
     return right != 0 if isfinite(count) and isfinite(right) else code in high_codes
-
-
-def _check_unit(path: str | PathLike[str], difficulty: FloatArray) -> None:
-    logits = difficulty[np.isfinite(difficulty)]
-    if len(logits) and float(np.abs(logits).max()) > LARGEST_LOGIT:
-        raise BadUsage(
-            f"{path}: a measure of {logits[np.abs(logits).argmax()]:g} cannot be in logits; say "
-            "how the run was rescaled with user_mean (UMEAN=) and user_scale (USCALE=)"
-        )
 
 
 def _write(

@@ -329,10 +329,6 @@ class ItemOrder:
 def find_standing(estimate: Estimate) -> ItemOrder:
     """Say where the items of an estimate stand."""
     ranges = rank_ranges(estimate, level=LEVEL)
-    return ItemOrder(ranges, _compare_neighbours(estimate, ranges), _gather_pairs(estimate, ranges))
-
-
-def _compare_neighbours(estimate: Estimate, ranges: RankRanges) -> dict[str, list[Any]]:
     differences, count = find_differences(estimate), max(len(ranges.items) - 1, 0)
     apart = differences.value[:-1] - differences.value[1:]
     variance = differences.variance[:-1] + differences.variance[1:]
@@ -344,7 +340,7 @@ def _compare_neighbours(estimate: Estimate, ranges: RankRanges) -> dict[str, lis
         find_probability(one, se, differences.degrees)
         for one, se in zip(apart.tolist(), error.tolist(), strict=True)
     ]
-    return {
+    neighbours = {
         "above": list(ranges.items[:count]),
         "below": list(ranges.items[1:]),
         "difference": apart.tolist(),
@@ -353,6 +349,7 @@ def _compare_neighbours(estimate: Estimate, ranges: RankRanges) -> dict[str, lis
         "probability": chance,
         "told_apart": (apart > ranges.bar * error).tolist(),
     }
+    return ItemOrder(ranges, neighbours, _gather_pairs(estimate, ranges))
 
 
 def _gather_pairs(estimate: Estimate, ranges: RankRanges) -> dict[str, Any] | None:

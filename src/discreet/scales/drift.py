@@ -197,7 +197,19 @@ def find_drift(
     ()
     """
     parts = sources[0] if len(sources) == 1 and isinstance(sources[0], list | tuple) else sources
-    names = _name_periods(parts, periods, level)
+    # The names of the periods; refuse what cannot be compared.
+    if not 0 < level < 1:
+        raise BadUsage(f"level must lie between 0 and 1, found {level}; use 0.05 for 5%")
+    if len(parts) < 2:
+        raise BadUsage(
+            f"drift shows between two periods or more, found {len(parts)}; give the answers or a "
+            "calibration of each day, week or month, in the order of time"
+        )
+    names = tuple(map(str, range(1, len(parts) + 1) if periods is None else periods))
+    if len(names) != len(parts) or len(set(names)) < len(names):
+        raise BadUsage(
+            f"{len(parts)} periods need as many different names, found {name_some(list(names))}"
+        )
     if _hold_answers(parts, names):
         compared = _compare_answers([load_answers(part, reading) for part in parts], names)
     else:
@@ -226,25 +238,6 @@ class _Comparison:
     tau: float | None = None
     warnings: tuple[FitWarning, ...] = ()
     guarantee: Guarantee | None = None
-
-
-def _name_periods(
-    sources: Sequence[Any], periods: Sequence[str] | None, level: float
-) -> tuple[str, ...]:
-    """Return the names of the periods; refuse what cannot be compared."""
-    if not 0 < level < 1:
-        raise BadUsage(f"level must lie between 0 and 1, found {level}; use 0.05 for 5%")
-    if len(sources) < 2:
-        raise BadUsage(
-            f"drift shows between two periods or more, found {len(sources)}; give the answers or a "
-            "calibration of each day, week or month, in the order of time"
-        )
-    names = tuple(map(str, range(1, len(sources) + 1) if periods is None else periods))
-    if len(names) != len(sources) or len(set(names)) < len(names):
-        raise BadUsage(
-            f"{len(sources)} periods need as many different names, found {name_some(list(names))}"
-        )
-    return names
 
 
 def _hold_answers(sources: Sequence[Any], names: tuple[str, ...]) -> bool:

@@ -199,19 +199,15 @@ def read_form(
     relation = entries.pop("neighbours", "replace-one")
     budget = Budget(entries.pop("epsilon"), entries.pop("delta"), relation)
     expected, number = entries.pop("persons"), entries.pop("number", COUNTED)
-    if _must_declare(ledger, number, relation):
+    # The release is told the number of persons where it is published, or a policy asks.
+    policy = Ledger.open(ledger).policy
+    if (number == FIXED and relation == "replace-one") or bool(policy and policy.needs_persons):
         entries["persons"] = expected
     entries["looked"] = entries.get("looked") == "yes"
     about = {part.name: entries.pop(part.name) for part in ABOUT if part.name in entries}
     keywords = {"items": listed.items, "population": population, "about": about, **entries}
     spec = make_spec(budget, reading=reading, **keywords)
     return ReleaseForm(spec, ledger, expected, listed.shown)
-
-
-def _must_declare(ledger: Path, number: str, relation: str) -> bool:
-    """Say whether the release is told the number of persons: it is published, or a policy asks."""
-    policy = Ledger.open(ledger).policy
-    return (number == FIXED and relation == "replace-one") or bool(policy and policy.needs_persons)
 
 
 def write_form(form: ReleaseForm) -> dict[str, str]:
@@ -241,17 +237,6 @@ def write_form(form: ReleaseForm) -> dict[str, str]:
 
 def read_listed(path: Path, source_name: str, answers: Path) -> ListedItems:
     """Return the items of a list or a bank, each with its steps where there are any."""
-    _refuse_answers(path, answers)
-    try:
-        items = _read_bank(path) if is_bank(path) else read_items(path)
-    except BadUsage as error:
-        raise BadUsage(str(error).replace(str(path), source_name)) from None
-    _refuse_table(items, source_name)
-    make_spec(Budget(1.0), items=items)  # a list that no release could have is refused here
-    return ListedItems(items, source_name)
-
-
-def _refuse_answers(path: Path, answers: Path) -> None:
     if (
         answers.is_file()
         and path.is_file()
@@ -262,6 +247,20 @@ def _refuse_answers(path: Path, answers: Path) -> None:
             "names an item only because somebody answered it tells that somebody did. Bring a "
             "list that was written before, such as the table of contents of the test."
         )
+    try:
+        items = _read_bank(path) if is_bank(path) else read_items(path)
+    except BadUsage as error:
+        raise BadUsage(str(error).replace(str(path), source_name)) from None
+    # Refuse lines with several cells each: a table was brought in the place of a list.
+    for sign in ",;\t":
+        if len(items) > 1 and all(sign in name for name in items):
+            raise refuse(
+                "{file} looks like a table, not like a list of items. Bring a file with one "
+                "item in each line, or a table with the two columns item and steps.",
+                file=source_name,
+            )
+    make_spec(Budget(1.0), items=items)  # a list that no release could have is refused here
+    return ListedItems(items, source_name)
 
 
 def _read_bank(path: Path) -> ItemList:
@@ -275,17 +274,6 @@ def _read_bank(path: Path) -> ItemList:
             file=path,
         )
     return {item: own[-1] for item, own in zip(bank.items, bank.ladder.kept, strict=True)}
-
-
-def _refuse_table(items: ItemList, source_name: str) -> None:
-    """Refuse lines with several cells each: a table was brought in the place of a list."""
-    for sign in ",;\t":
-        if len(items) > 1 and all(sign in name for name in items):
-            raise refuse(
-                "{file} looks like a table, not like a list of items. Bring a file with one "
-                "item in each line, or a table with the two columns item and steps.",
-                file=source_name,
-            )
 
 
 def make(

@@ -57,10 +57,6 @@ class Shard:
     identity: tuple[str, ...]
 
 
-def _hold_nothing() -> None:
-    """Do nothing: files are open only while they are read."""
-
-
 @dataclass(frozen=True)
 class Dataset:
     """Everything that is read as one table.
@@ -82,7 +78,7 @@ class Dataset:
     shards: tuple[Shard, ...]
     steady: bool
     lasting: bool = True
-    close: Callable[[], object] = _hold_nothing
+    close: Callable[[], object] = lambda: None
 
     @property
     def rows(self) -> int:
@@ -101,7 +97,14 @@ def names_database(source: object) -> bool:
         return False
     if names_server(source):
         return True
-    return _is_database(Path(os.fspath(source).partition("::")[0]))
+    path = Path(os.fspath(source).partition("::")[0])
+    try:
+        if not path.is_file():  # opening a pipe would wait for somebody who writes to it
+            return False
+        with path.open("rb") as file:
+            return file.read(12)[8:] == _MAGIC
+    except OSError:
+        return False
 
 
 def describe_source(source: str | os.PathLike[str]) -> str:
@@ -112,16 +115,6 @@ def describe_source(source: str | os.PathLike[str]) -> str:
     from discreet.tables.formats.postgres import parse_address
 
     return parse_address(text).name
-
-
-def _is_database(path: Path) -> bool:
-    try:
-        if not path.is_file():  # opening a pipe would wait for somebody who writes to it
-            return False
-        with path.open("rb") as file:
-            return file.read(12)[8:] == _MAGIC
-    except OSError:
-        return False
 
 
 def open_dataset(
@@ -249,10 +242,8 @@ def _bytes_needed(shard: Shard, reading: Reading) -> float:
 
 def _open_query(query: str, resources: Resources) -> Dataset:
     text = query.strip().rstrip(";")
-    connection = resources.connect(None)
-    return Dataset(
-        (_query_shard(connection, text, "the query", (text,)),), steady=False, lasting=False
-    )
+    shard = _query_shard(resources.connect(None), text, "the query", (text,))
+    return Dataset((shard,), steady=False, lasting=False)
 
 
 def _open_database(source: str, resources: Resources) -> Dataset:
@@ -276,25 +267,22 @@ def _find_table(connection: Any, path: Path, table: str) -> tuple[str, bool]:
     rows = connection.execute(
         "SELECT table_schema, table_name, table_type FROM information_schema.tables ORDER BY 1, 2"
     ).fetchall()
-    names = [_quote(name) if schema == "main" else f"{_quote(schema)}.{_quote(name)}"
-             for schema, name, _ in rows]  # fmt: skip
     plain = [name if schema == "main" else f"{schema}.{name}" for schema, name, _ in rows]
-    stored = [kind == "BASE TABLE" for _, _, kind in rows]
-    if table and table in plain:
-        index = plain.index(table)
-        return names[index], stored[index]
-    if not table and len(names) == 1:
-        return names[0], stored[0]
+    if table in plain or (not table and len(rows) == 1):
+        schema, name, kind = rows[plain.index(table) if table else 0]
+        path_in_file = (name,) if schema == "main" else (schema, name)
+        return ".".join(map(quote_name, path_in_file)), kind == "BASE TABLE"
     listed = ", ".join(plain) or "none"
     if table:
         raise BadUsage(f"{path} has no table '{table}'. Its tables are: {listed}.")
     raise BadUsage(
-        f"{path} has {len(names)} tables ({listed}). Say which one holds the answers, as in "
+        f"{path} has {len(rows)} tables ({listed}). Say which one holds the answers, as in "
         f"'{path}::{plain[0] if plain else 'table'}'."
     )
 
 
-def _quote(name: str) -> str:
+def quote_name(name: str) -> str:
+    """Return a name as SQL takes it, whatever signs it has."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -323,7 +311,7 @@ class QuerySource(DeclaredSource):
         """Yield columns in their own types."""
         from discreet.tables.ids import plain_column
 
-        selection = ", ".join(_quote(self._raw[number]) for number in columns)
+        selection = ", ".join(quote_name(self._raw[number]) for number in columns)
         # A cursor of its own, so that two passes can be under way at the same time.
         cursor = self._connection.cursor()
         with closing(cursor), explain_query(self.name):

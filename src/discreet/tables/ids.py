@@ -77,7 +77,11 @@ def encode_ids(column: Any) -> Any:
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         written = _as_text(encoded.dictionary)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-        raise _find_bad_id(column) from None
+        for row, value in enumerate(column.to_pylist()):
+            is_text = isinstance(value, bytes) and value.decode(errors="ignore").encode() == value
+            if value is not None and not is_text:
+                raise BadIds(row, value) from None
+        raise BadIds(0, column.type) from None
     words = pc.utf8_trim_whitespace(written)
     indices = encoded.indices.cast(pa.int32())
     # By blanks, or as 0.0 and -0.0, distinct ids can become the same word.
@@ -93,14 +97,6 @@ def encode_ids(column: Any) -> Any:
         indices = pc.if_else(dropped, pa.scalar(None, pa.int32()), indices)
         words = pc.fill_null(words, "")
     return pa.DictionaryArray.from_arrays(indices, words)
-
-
-def _find_bad_id(column: Any) -> BadIds:
-    for row, value in enumerate(column.to_pylist()):
-        is_text = isinstance(value, bytes) and value.decode(errors="ignore").encode() == value
-        if value is not None and not is_text:
-            return BadIds(row, value)
-    return BadIds(0, column.type)
 
 
 def _as_text(words: Any) -> Any:
@@ -305,8 +301,7 @@ def check_codes(codes: npt.ArrayLike, size: int, role: str) -> npt.NDArray[np.in
 
 # -- the order of repeated answers -------------------------------------------------------------
 
-_STAMP = pa.timestamp("us")
-_ZONED = pa.timestamp("us", "UTC")
+_PARSED = (pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
 
 
 class OrderKeys:
@@ -385,7 +380,7 @@ def _find_keys(values: Any) -> tuple[str, FloatArray]:
 
 
 def _parse(words: Any) -> tuple[str, FloatArray]:
-    for kind in (pa.int64(), pa.float64(), _STAMP, _ZONED):
+    for kind in _PARSED:
         try:
             kind_name, keys = _find_keys(words.cast(kind))
         except pa.ArrowInvalid:

@@ -84,8 +84,13 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
     with explain_read_errors(location):
         if location.is_dir():
             return _files_of_folder(location)
+        if location.exists() and not location.is_file():
+            raise BadUsage(
+                f"'{location}' is not a regular file. Files are looked at more than once, which a "
+                "pipe or device does not allow; write the data to a file first."
+            )
         if location.exists():
-            return [_check_regular(location)]
+            return [location]
     if not glob.has_magic(text):
         raise BadUsage(f"There is no file '{text}'. Check the path and the folder you are in.")
     matches = sorted(Path(name) for name in glob.iglob(text, recursive=True))  # noqa: PTH207 (text may be absolute)
@@ -104,15 +109,6 @@ def settle_path(path: str | os.PathLike[str]) -> Path:
         return Path(os.path.realpath(Path(path).expanduser()))
     except (OSError, RuntimeError, ValueError) as error:
         raise BadUsage(f"{os.fspath(path)!r} is no path ({error}). Check it.") from None
-
-
-def _check_regular(file: Path) -> Path:
-    if not file.is_file():
-        raise BadUsage(
-            f"'{file}' is not a regular file. Files are looked at more than once, which a pipe or "
-            "device does not allow; write the data to a file first."
-        )
-    return file
 
 
 def _files_of_folder(folder: Path) -> list[Path]:
@@ -346,7 +342,7 @@ def declared_delimiter(text: str, path: Path) -> str:
 
     Files called .tsv have tabs; a first line such as ``sep=;`` names the delimiter.
     """
-    if path.name.lower().removesuffix(".gz").endswith((".tsv", ".tab")):
+    if _plain_name(path).endswith((".tsv", ".tab")):
         return "\t"
     match = _SEP_LINE.fullmatch(_first_line(text))
     return match[1] if match else ","
@@ -363,7 +359,10 @@ def find_delimiter(text: str, path: Path) -> str:
     declared = declared_delimiter(text, path)
     if declared != "," or _SEP_LINE.fullmatch(_first_line(text)):
         return declared
-    lines = [line for line in _whole_lines(text) if line.strip()]
+    lines = list(islice(io.StringIO(text, newline=""), _LINES + 1))
+    if len(lines) > 2 and not lines[-1].endswith(("\n", "\r")):
+        lines.pop()  # it may be cut off
+    lines = [line for line in lines if line.strip()]
     best: tuple[float, int, str] = (0.0, 0, "")
     for sign in (",", "\t", ";", "|"):
         with suppress(csv.Error):
@@ -377,7 +376,7 @@ def find_delimiter(text: str, path: Path) -> str:
 
 def _look_closer(lines: Sequence[str], path: Path) -> str:
     """Return a space where it parts the fields; refuse other signs until they are named."""
-    bare = [_without_quotes(line.strip()) for line in lines]
+    bare = ["".join(line.strip().split('"')[::2]) for line in lines]
     if " " in lines[0].strip() and len(lines) > 1:
         fields = csv.reader([line.strip() for line in lines], delimiter=" ")
         if _agree(lines, " ") and all(field for record in fields for field in record):
@@ -395,16 +394,6 @@ def _look_closer(lines: Sequence[str], path: Path) -> str:
             f"(--delimiter '{rare[0]}')."
         ).offering(make_remedy(f"{rare[0]} parts the fields:", {"delimiter": rare[0]}))
     return ","
-
-
-def _whole_lines(text: str) -> list[str]:
-    """Return lines of the head; the last one may be cut off and is left out of several."""
-    lines = list(islice(io.StringIO(text, newline=""), _LINES + 1))
-    return lines[:-1] if len(lines) > 2 and not lines[-1].endswith(("\n", "\r")) else lines
-
-
-def _without_quotes(line: str) -> str:
-    return "".join(line.split('"')[::2])
 
 
 def _agree(lines: Sequence[str], delimiter: str) -> bool:

@@ -8,6 +8,7 @@ Nothing here looks at a table.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
@@ -15,7 +16,7 @@ from functools import cached_property
 from typing import Any, Literal, TypedDict, cast, get_args
 
 from discreet.errors import BadUsage, Remedy
-from discreet.hints import KEYWORDS
+from discreet.hints import list_guesses
 from discreet.tables.lists import Key, KeyLike, make_key
 from discreet.tables.remedies import READING_FIELDS, Detected
 from discreet.tables.scales import AskedSteps, CategoryScale, make_asked
@@ -189,12 +190,6 @@ class Reading:
     listed: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        self._check_choices()
-        self._settle_names()
-        self._settle_values()
-        self._check_together()
-
-    def _check_choices(self) -> None:
         check_choice("layout", self.layout, (None, "long", "wide"))
         check_choice("repeats", self.repeats, REPEATS)
         check_choice("one_means", self.one_means, ("right", "wrong"))
@@ -203,6 +198,9 @@ class Reading:
             raise BadUsage(
                 f"skip_rows= (--skip-rows) must be a whole number from 0; found {self.skip_rows!r}."
             )
+        self._settle_names()
+        self._settle_values()
+        self._check_together()
 
     def _settle_names(self) -> None:
         """Write lists of names as tuples, and words for separators as signs."""
@@ -213,13 +211,9 @@ class Reading:
         self._set(delimiter=self.form.delimiter)
         if isinstance(self.response, Mapping):
             self._set(response=",".join(f"{task}:{name}" for task, name in self.response.items()))
-        self._settle_sheets()
-
-    def _settle_sheets(self) -> None:
-        """Make the sheet of every row a group where several sheets are joined."""
-        sheets = _names(self.sheet)
-        self._set(sheet=sheets[0] if len(sheets) == 1 else sheets or None)
-        if len(sheets) > 1 and SHEET not in (*self.ignore, *self.group):
+        self._set(sheet=self.form.sheet)
+        # Where several sheets are joined, the sheet of every row is a group.
+        if isinstance(self.sheet, tuple) and SHEET not in (*self.ignore, *self.group):
             self._set(group=(*self.group, SHEET))
 
     def _settle_values(self) -> None:
@@ -506,10 +500,13 @@ def check_words(words: Mapping[str, Any]) -> None:
     """Refuse a keyword that no reader knows, and name one that is spelt alike."""
     known = ReadingWords.__annotations__
     unknown = sorted(words.keys() - known.keys())
-    hints = []
+    hints, guesses = [], dict(list_guesses("keywords"))
     for word in unknown:
-        alike = [KEYWORDS[word]] if word in KEYWORDS else get_close_matches(word, known, 1, 0.7)
-        hints += [f"{word}=: did you mean {alike[0]}=?"] if alike else []
+        name = re.sub("_(col|column|var|name|field|key)s?$", "", word)
+        alike = guesses.get(word) or guesses.get(name, "")
+        alike = alike or next(iter(get_close_matches(name, known, 1, 0.7)), "")
+        meant = f"did you mean {alike}=?" if alike.isidentifier() else f"use {alike}."
+        hints += [f"{word}=: {meant}"] if alike else []
     if unknown:
         if DESIGN_WORDS.intersection(unknown):
             hints = ["weights are keywords of fit, or of answers: answers.weigh(weight=...)"]

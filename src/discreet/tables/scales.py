@@ -144,9 +144,10 @@ def make_asked(
 
     if model is not None:
         check_choice_name("model", model, ("auto", *MODELS))
+    by_item = steps if isinstance(steps, Mapping) else {} if steps is None else {EVERYWHERE: steps}
     options = AskedSteps(
         None if model == "auto" else model,
-        _check_steps(steps),
+        {str(item): _check_whole("steps", number, 1) for item, number in by_item.items()},
         None if lowest is None else _check_whole("lowest", lowest, -1000),
         (reverse,) if isinstance(reverse, str) else tuple(str(name) for name in reverse),
         _check_merge(merge),
@@ -158,11 +159,6 @@ def make_asked(
             "reverse= and merge= are about steps. Leave out one or the other."
         )
     return options
-
-
-def _check_steps(steps: Any) -> dict[str, int]:
-    by_item = steps if isinstance(steps, Mapping) else {} if steps is None else {EVERYWHERE: steps}
-    return {str(item): _check_whole("steps", n_steps, 1) for item, n_steps in by_item.items()}
 
 
 def _check_whole(name: str, value: Any, least: int) -> int:
@@ -186,7 +182,12 @@ def _check_merge(merge: Any) -> dict[str, tuple[tuple[int, ...], ...]]:
             f"merge= must say for which item, as in {{'Q1': '2+3'}} (--merge Q1:2+3); found "
             f"{merge!r}"
         )
-    return {str(item): tuple(map(_split_merge, _several(sets))) for item, sets in merge.items()}
+    by_item: dict[str, tuple[tuple[int, ...], ...]] = {}
+    for item, sets in merge.items():
+        is_one = not isinstance(sets, str) and (not sets or isinstance(sets[0], int))
+        groups = [sets] if is_one else sets.split(",") if isinstance(sets, str) else sets
+        by_item[str(item)] = tuple(map(_split_merge, groups))
+    return by_item
 
 
 def _check_categories(categories: Any) -> tuple[tuple[str, ...], ...]:
@@ -200,12 +201,6 @@ def _check_categories(categories: Any) -> tuple[tuple[str, ...], ...]:
                 f"from the lowest to the highest; found {', '.join(map(repr, texts))}."
             )
     return checked
-
-
-def _several(sets: Any) -> Sequence[Any]:
-    if isinstance(sets, str):
-        return sets.split(",")
-    return sets if sets and not isinstance(sets[0], int) else [sets]
 
 
 def _split_merge(group: Any) -> tuple[int, ...]:
@@ -235,16 +230,17 @@ def find_scale(tally: Tally, options: AskedSteps, fewest: int = 3) -> CategorySc
     numbers = {item: _read_numbers(counts) for item, counts in tally.items()}
     if any(counts is None for counts in numbers.values()):
         return None
-    tallies: dict[str, dict[int, int]] = {
-        item: counts for item, counts in numbers.items() if counts
-    }
+    tallies = {item: counts for item, counts in numbers.items() if counts}
     if not tallies:
         return None
     _refuse_apart(tallies, options, fewest)
     lowest = _find_lowest(tallies, options)
-    highest = max(max(counts) for counts in tallies.values())
-    if lowest is None or highest - lowest >= MOST_CATEGORIES or _has_gap(tallies, lowest, highest):
+    used = {value for counts in tallies.values() for value in counts}
+    highest = max(used)
+    if lowest is None or highest - lowest >= MOST_CATEGORIES:
         return None
+    if not used.issuperset(range(lowest + 1, highest)):
+        return None  # a gap
     if lowest and highest - lowest < 2 and not options.is_said:
         return None  # 1 and 2: which of them is right, nobody knows
     _check_named(tallies, options)
@@ -271,14 +267,9 @@ def _scale_texts(tally: Tally, options: AskedSteps) -> CategoryScale:
         codes[item] = {word: code for code, word in enumerate(order)}
     _check_named(codes, options)
     steps = {item: len(words) - 1 for item, words in codes.items()}
-    return CategoryScale(codes, steps, detected=_detect_lists(options))
-
-
-def _detect_lists(options: AskedSteps) -> tuple[Detected, ...]:
-    if len(options.categories) == 1:
-        return ()
     sentence = "Which list of categories an item has was taken from its answers."
-    return (Detected("categories", sentence, Remedy("write the categories as numbers")),)
+    choice = Detected("categories", sentence, Remedy("write the categories as numbers"))
+    return CategoryScale(codes, steps, detected=(choice,) * (len(options.categories) > 1))
 
 
 class BadScale(BadResponses):
@@ -339,27 +330,21 @@ def _refuse_apart(
     if is_run and len(apart) > 1 and find_shared_run(item_counts.values()) >= set(apart):
         raise BadScale(f"{reason}, although most items have it", "lowest", cells, beginning)
     affected = name_some([item for item, values in cells.items() if values])
+    total = sum(sum(value_counts.values()) for value_counts in item_counts.values())
+    times = sum(item_counts[item][value] for item, values in cells.items() for value in values)
     correcting = Remedy(
         "otherwise correct it, or say from which score on answers count as right with at_least= "
         "(--at-least)",
         asks="at_least",
     )
     raise BadScale(
-        f"{reason}: it is {_tell_share(item_counts, apart)}, in {affected}",
+        f"{reason}: it is {times:,} of {total:,} answers, in {affected}",
         "missing",
         cells,
         make_remedy("if it stands for a missing answer, say", {"missing": apart}),
         *([beginning] if is_run else []),
         correcting,
     )
-
-
-def _tell_share(tallies: Mapping[str, Mapping[int, int]], values: Iterable[int]) -> str:
-    chosen, total = set(values), sum(sum(tally.values()) for tally in tallies.values())
-    times = sum(
-        count for tally in tallies.values() for value, count in tally.items() if value in chosen
-    )
-    return f"{times:,} of {total:,} answers"
 
 
 def find_without_words(tally: Tally, step_options: AskedSteps) -> CategoryScale | None:
@@ -406,11 +391,6 @@ def _find_lowest(tallies: Mapping[str, Mapping[int, int]], options: AskedSteps) 
             raise BadScale(reason, "lowest", cells)
         return options.lowest
     return smallest if smallest in (0, 1) else None
-
-
-def _has_gap(item_counts: Mapping[str, Mapping[int, int]], lowest: int, highest: int) -> bool:
-    used = {value for value_counts in item_counts.values() for value in value_counts}
-    return any(value not in used for value in range(lowest + 1, highest))
 
 
 def _refuse_stray(item_counts: Mapping[str, Mapping[int, int]], lowest: int) -> None:

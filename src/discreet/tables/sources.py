@@ -168,6 +168,11 @@ class DelimitedSource:
         # Arrow skips no header that is longer than a block; four bytes a character are enough.
         block = max(block, 4 * sum(len(name) + 3 for name in self.names))
         names = [str(number) for number in range(n_columns)]
+
+        def judge_row(row: Any) -> str:
+            is_short = row.actual_columns < row.expected_columns
+            return "skip" if self._skips_short and is_short else "error"
+
         reader = pacsv.open_csv(
             stream,
             read_options=pacsv.ReadOptions(
@@ -181,7 +186,7 @@ class DelimitedSource:
                 newlines_in_values=True,
                 # In a table of one column an empty line is a person without an answer.
                 ignore_empty_lines=n_columns > 1,
-                invalid_row_handler=self._judge_row,
+                invalid_row_handler=judge_row,
             ),
             convert_options=pacsv.ConvertOptions(
                 column_types=dict.fromkeys(selection, _TEXT),
@@ -190,10 +195,6 @@ class DelimitedSource:
             ),
         )
         yield from reader
-
-    def _judge_row(self, row: Any) -> str:
-        is_short = row.actual_columns < row.expected_columns
-        return "skip" if self._skips_short and is_short else "error"
 
     def _explain(self, error: Exception) -> None:
         """Raise what an error of the CSV reader means; return where it means "no rows"."""
@@ -317,7 +318,10 @@ class FrameSource(DeclaredSource):
 
     def __init__(self, table: Any) -> None:
         self.table = table
-        self.names = [_read_name(field) for field in table.schema]
+        self.names = [
+            NumberName(field.name) if field.metadata == _NUMBER else str(field.name.strip())
+            for field in table.schema
+        ]
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         step = max(64, _CELLS // max(len(columns), 1))
@@ -331,14 +335,6 @@ class FrameSource(DeclaredSource):
 
 #: Marks columns of a pandas frame whose labels are numbers; Arrow knows names only.
 _NUMBER = {b"discreet": b"number"}
-
-
-def _name_field(name: str, array: Any) -> Any:
-    return pa.field(name, array.type, metadata=_NUMBER if isinstance(name, NumberName) else None)
-
-
-def _read_name(field: Any) -> str:
-    return NumberName(field.name) if field.metadata == _NUMBER else str(field.name.strip())
 
 
 def is_data_frame(source: Any) -> bool:
@@ -446,7 +442,10 @@ def _pandas_to_arrow(frame: Any) -> Any:
     elif not (counts_rows and index.name is None):
         names.insert(0, "" if index.name is None else str(index.name))
         arrays.insert(0, _pandas_column(index))
-    fields = [_name_field(*column) for column in zip(names, arrays, strict=True)]
+    fields = [
+        pa.field(name, array.type, metadata=_NUMBER if isinstance(name, NumberName) else None)
+        for name, array in zip(names, arrays, strict=True)
+    ]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 

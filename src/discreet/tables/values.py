@@ -101,7 +101,8 @@ def make_scoring(at_least: float | None, missing: Codes) -> ValueScoring:
     >>> make_scoring(None, [9, "99"])
     ValueScoring(at_least=None, missing=('9', '99'), right=None, codes=None, otherwise=-2)
     """
-    if at_least is not None and not _is_finite(at_least):
+    is_number = isinstance(at_least, int | float) and not isinstance(at_least, bool)
+    if at_least is not None and not (is_number and abs(at_least) <= LARGEST):
         raise BadUsage(f"at_least must be a finite number; found {at_least!r}.")
     if isinstance(missing, Mapping):
         raise BadUsage(
@@ -140,10 +141,6 @@ def _spell_codes(missing: Any, *, scored: bool) -> tuple[str, ...]:
             "right, and all of one kind would be dropped. Name only codes that stand for no answer."
         )
     return codes
-
-
-def _is_finite(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= LARGEST
 
 
 def spell(value: object) -> str:
@@ -373,10 +370,9 @@ def as_number(value: object) -> float | Decimal | None:
     if isinstance(value, Decimal):
         return value
     try:
-        number = float(value)  # type: ignore[arg-type]
+        return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return None
-    return number
 
 
 #: Up to here every whole number has its own float64, so that 7.0 can safely become "7".

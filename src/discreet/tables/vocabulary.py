@@ -45,7 +45,8 @@ IDS = _words(
 #: Columns of a long table that hold items, answers, and language models as persons.
 ITEMS = _words("item items question questions frage aufgabe pregunta statement problem task prompt")
 ANSWER_NAMES = _words(
-    "answer response rating score correct iscorrect value wert antwort respuesta puntaje punkte"
+    "answer response rating score correct iscorrect value wert antwort respuesta puntaje punkte "
+    "result outcome ergebnis resultado"
 )
 MODELS = _words("model modelname llm system")
 #: Columns that number the rows.
@@ -58,7 +59,8 @@ GROUPS = _words(
     "grade grades jahrgang stufe klassenstufe school schule escuela colegio country land país pais "
     "language sprache idioma form booklet heft testheft version región region bundesland state "
     "teacher lehrer lehrkraft site section course kurs cohort kohorte condition bedingung semester "
-    "schulform ethnicity education bildung abschluss beruf treatment arm wave welle"
+    "schulform ethnicity education bildung abschluss beruf treatment arm wave welle female male "
+    "weiblich männlich mujer hombre department abteilung departamento institution"
 )
 AGES = _words("age alter edad birthyear geburtsjahr yearofbirth ageinyears")
 #: Sums, means and marks, as columns or as rows.

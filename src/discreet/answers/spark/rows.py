@@ -174,7 +174,12 @@ def _plan_long(frame: Any, names: Sequence[str], plan: LongPlan, reading: Readin
     _refuse_empty(n_rows)
     if pc.max(item_table.column("other")).as_py():
         reading = _find_steps(rows.selectExpr("c1 AS item", "c2 AS value"), reading)
-    items = _name_items(item_table.column("c1"), names[plan.item])
+    column = plain_column(item_table.column("c1"))
+    ids = read_ids(column, names[plan.item], "item", _Anywhere())
+    items = sort_naturally(
+        list(dict.fromkeys(spell_ids(find_numbers(ids.dictionary, column.type))))
+    )
+    _refuse_many(len(items))
     is_text = dict(rows.dtypes)["c0"] not in _WHOLE_TYPES
     about = LongPlan(0, 1, 2, (), tuple(range(3, len(columns)))), items, reading, is_text
     layout = RowLayout(tuple(names[i] for i in columns), *about, False, n_rows > MANY_CELLS)
@@ -273,16 +278,6 @@ class _Anywhere(RowPlaces):
     def place(self, row: int) -> str:
         del row
         return NAME
-
-
-def _name_items(column: Any, name: str) -> tuple[str, ...]:
-    """Return the names of all items, in natural order."""
-    plain = plain_column(column)
-    ids = read_ids(plain, name, "item", _Anywhere())
-    names = spell_ids(find_numbers(ids.dictionary, plain.type))
-    items = np.unique(np.array(names, dtype=object)).tolist()
-    _refuse_many(len(items))
-    return sort_naturally(items)
 
 
 def sort_naturally(names: Sequence[str]) -> tuple[str, ...]:

@@ -114,7 +114,7 @@ class _Source:
 
     def count(self, weighting: Weighting | None, tally: Tally | None) -> PairCounts:
         """Count pairs in one pass, and learn the totals."""
-        if self._totals is None and not self.passes.is_steady:
+        if self._totals is None and not self.passes.dataset.steady:
             # A query that nobody has asked before is counted as it comes, without a copy.
             return counting.count_passes(self.passes, weighting, tally)
         sums = self.passes.fold(
@@ -164,7 +164,7 @@ class StreamedAnswers(Answers):
     @property
     def lasts(self) -> bool:  # type: ignore[override]
         """Whether the source gives the same rows again; a query need not."""
-        return self._source.passes.is_steady
+        return self._source.passes.dataset.steady
 
     @property
     def items(self) -> tuple[str, ...]:

@@ -182,12 +182,15 @@ class Buckets:
 
     def _add(self, block: Block) -> None:
         packed = (block.item << 4) | (block.value + np.int8(1))
+        person = block.person
+        if isinstance(person, np.ndarray):
+            plain = pa.array(person, pa.int64())
+        else:
+            plain = person.dictionary.take(person.indices)
         if not self.on_disk:
-            batch = self._batch(_plain(block.person), packed.astype(np.int32), block.when)
-            self._held.append(batch)
+            self._held.append(self._batch(plain, packed.astype(np.int32), block.when))
             return
-        spread = self._spread(block.person)
-        self._slab.append((_plain(block.person), packed, spread, block.when))
+        self._slab.append((plain, packed, self._spread(person), block.when))
         if sum(len(packed) for _, packed, *_ in self._slab) >= SLAB_ROWS:
             self._flush()
 
@@ -222,12 +225,6 @@ class Buckets:
             if stop > start:
                 self.sizes[number] += stop - start
                 writer.write_batch(batch.slice(start, stop - start))
-
-
-def _plain(person: Any) -> Any:
-    if isinstance(person, np.ndarray):
-        return pa.array(person, pa.int64())
-    return person.dictionary.take(person.indices)
 
 
 def copy_dataset(dataset: Dataset, plans: Sequence[LongPlan | WidePlan], folder: Path) -> Dataset:
@@ -349,12 +346,8 @@ class _Gathered:
         """Return the answers of all persons, or of all but the last, who may go on."""
         parts = zip(*self._coded, strict=True)
         person, item, value, when = (np.concatenate(part) for part in parts)
-        ids, cut, block, place = (
-            np.concatenate(self._ids),
-            self.n_rows,
-            self._block,
-            self._rows.places,
-        )
+        ids, cut = np.concatenate(self._ids), self.n_rows
+        block, place = self._block, self._rows.places
         if keep_last:
             cut = int(np.searchsorted(person, np.int32(self.n_persons - 1)))
             ids, self._ids = ids[:-1], [ids[-1:]]
@@ -410,15 +403,16 @@ def bucket_batches(buckets: Buckets, rows: Rows, position: BatchPosition) -> Ite
     with closing(run_ahead(map(buckets.read, left), ahead=1)) as tables:
         for bucket, (coded, ids) in zip(left, tables, strict=True):
             person, item, value, when = coded
-            find = partial(_find_again, rows, ids, person, item, value)
+            find = partial(_find_again, rows, ids, coded)
             store = store_rows(person, item, value, ids, items, rows.reading, find, when)
             count, done = len(person), (*position.done, bucket)
             position = replace(position, done=done, rows=position.rows + count)
             yield PersonBatch(items, ids, store, count, position)
 
 
-def _find_again(rows: Rows, ids: Any, person: Any, item: Any, value: Any, row: int) -> str:
+def _find_again(rows: Rows, ids: Any, coded: tuple[Any, ...], row: int) -> str:
     """Find the place of a row by reading everything again: only for a message."""
+    person, item, value, _ = coded
     before = slice(0, row + 1)
     same = (person[before] == person[row]) & (item[before] == item[row]) & (value[before] >= 0)
     name = rows.items.names[item[row]]

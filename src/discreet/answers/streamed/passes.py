@@ -118,11 +118,6 @@ class Passes:
             self._find_steps()
 
     @property
-    def is_steady(self) -> bool:
-        """Whether the source itself gives the same rows again; a query need not."""
-        return self.dataset.steady
-
-    @property
     def name(self) -> str:
         """What messages call the source: without a password."""
         return describe_source(self._source)
@@ -229,7 +224,7 @@ class Passes:
             for step in steps:
                 yield step
                 report.add(step.rows)
-        if is_ordered and self.is_steady:
+        if is_ordered and self.dataset.steady:
             begin = BatchPosition(as_text=position.as_text)
             self._again = lambda: _ordered(self._rows(begin), begin)
 
@@ -255,10 +250,9 @@ class Passes:
     ) -> Iterator[PersonBatch | Restart]:
         """Distribute the rows, unless an earlier pass did so, and yield bucket after bucket."""
         folder = keep or self._private_folder() / "rows"
-        cells = self.dataset.rows * rows.width
-        bits = (
-            position.bits if position.sizes else batches.choose_bits(cells, self._resources.memory)
-        )
+        cells, bits = self.dataset.rows * rows.width, position.bits
+        if not position.sizes:
+            bits = batches.choose_bits(cells, self._resources.memory)
         ordered = rows.reading.order_by is not None
         buckets = batches.Buckets(
             folder, bits, as_text=rows.as_text, sizes=position.sizes, ordered=ordered
@@ -327,7 +321,7 @@ class Passes:
 
     def materialise(self) -> None:
         """Copy the rows of a source that need not give them again."""
-        if not self.is_steady:
+        if not self.dataset.steady:
             source = self.dataset
             self.dataset = batches.copy_dataset(source, self._plan(), self._private_folder())
             source.close()

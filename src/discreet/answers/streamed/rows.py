@@ -36,7 +36,7 @@ from discreet.tables.opener import RowPlaces, Source, detect_reading, plan_sourc
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import DeclaredSource, Detected, join_detected
 from discreet.tables.values import BAD, MISSING, read_integers, score_value
-from discreet.types import FloatArray, Int8Array, Int32Array, Vector
+from discreet.types import FloatArray, Int8Array, Int32Array
 
 
 class OutOfOrder(Exception):
@@ -306,33 +306,24 @@ class LongRows:
         return read_integers(ids.dictionary.cast(pa.int64()))[read_integers(ids.indices)]
 
     def _read_items(self, column: Any, name: str) -> Int32Array:
-        if pa.types.is_integer(column.type) and not column.null_count:
-            item_codes = self._look_up_items(read_integers(column))
-            if item_codes is not None:
-                return item_codes
+        is_integer = pa.types.is_integer(column.type)
+        if is_integer and not column.null_count and worth_compiling(PLAIN_ROW * len(column)):
+            from discreet.counts.pack_kernels import look_up
+
+            known = np.empty(len(column), dtype=np.int32)
+            if look_up(read_integers(column), self._numbers, known):
+                return known
         ids = read_ids(column, name, "item", self.places)
         words = spell_ids(find_numbers(ids.dictionary, column.type))
         codes = self.items.encode(words)
-        if pa.types.is_integer(column.type):
-            self._note_numbers(words, codes)
+        if is_integer:
+            numbers = np.array([int(word) for word in words])
+            small = (numbers >= 0) & (numbers < LOOKUP_SIZE)
+            table = np.full(LOOKUP_SIZE, -1, dtype=np.int32)
+            table[: len(self._numbers)] = self._numbers
+            table[numbers[small]] = codes[small]
+            self._numbers = table[: np.flatnonzero(table >= 0).max(initial=-1) + 1]
         return np.asarray(codes[read_integers(ids.indices)])
-
-    def _look_up_items(self, numbers: Vector) -> Int32Array | None:
-        """Return the codes of items that are known small numbers; None if one is not."""
-        if not worth_compiling(PLAIN_ROW * len(numbers)):
-            return None
-        from discreet.counts.pack_kernels import look_up
-
-        codes = np.empty(len(numbers), dtype=np.int32)
-        return codes if look_up(numbers, self._numbers, codes) else None
-
-    def _note_numbers(self, words: Sequence[str], codes: Int32Array) -> None:
-        numbers = np.array([int(word) for word in words])
-        small = (numbers >= 0) & (numbers < LOOKUP_SIZE)
-        table = np.full(LOOKUP_SIZE, -1, dtype=np.int32)
-        table[: len(self._numbers)] = self._numbers
-        table[numbers[small]] = codes[small]
-        self._numbers = table[: np.flatnonzero(table >= 0).max(initial=-1) + 1]
 
     def _read_answers(
         self, batch: Sequence[Any], item: Int32Array, names: Sequence[str]

@@ -126,7 +126,21 @@ def maximise_conditional(
     check_conditional_size(answers.patterns, answers.used.shape[1])
     structure = Structure(np.nonzero(answers.used)[0], shares_steps, held, unused)
     if shares_steps:
-        _check_rating_scale(answers)
+        most_steps = int(answers.steps.max(initial=0))
+        if (answers.steps != most_steps).any():
+            short = [answers.name(i) for i in np.flatnonzero(answers.steps != most_steps).tolist()]
+            raise BadUsage(
+                f"a rating scale has the same categories for all items; {len(short)} of "
+                f"{len(answers.steps)} items have fewer than {most_steps} steps "
+                f"({name_some(short)}); use the partial credit model, or say that these items "
+                "have more categories than were used"
+            )
+        total = answers.categories.sum(axis=0)
+        if (total == 0).any():
+            raise DisconnectedItems(
+                f"nobody is in category {int(np.argmin(total))} of any item, so that the steps "
+                "around it are not determined; merge it with a neighbour"
+            )
     else:
         _check_categories(answers, structure)
     nodes = start if start is not None else _frequencies(answers)[answers.used]
@@ -178,24 +192,6 @@ def _check_categories(answers: StepPatterns, structure: Structure) -> None:
         raise DisconnectedItems(
             f"nobody is in {name_some(labels)}: the steps around an unused category are not "
             "determined; drop or merge it for this item, or use the rating scale model"
-        )
-
-
-def _check_rating_scale(answers: StepPatterns) -> None:
-    most_steps = int(answers.steps.max(initial=0))
-    if (answers.steps != most_steps).any():
-        short = [answers.name(i) for i in np.flatnonzero(answers.steps != most_steps).tolist()]
-        raise BadUsage(
-            f"a rating scale has the same categories for all items; {len(short)} of "
-            f"{len(answers.steps)} items have fewer than {most_steps} steps ({name_some(short)}); "
-            "use the partial credit model, or say that these items have more categories than were "
-            "used"
-        )
-    total = answers.categories.sum(axis=0)
-    if (total == 0).any():
-        raise DisconnectedItems(
-            f"nobody is in category {int(np.argmin(total))} of any item, so that the steps around "
-            "it are not determined; merge it with a neighbour"
         )
 
 

@@ -102,7 +102,21 @@ def plan_batches(patterns: Patterns, threshold: FloatArray) -> BatchPlan:
     threshold
         ``[item, step]``, infinite beyond an item's steps.
     """
-    entries = _tilt_entries(patterns, threshold)
+    # Which entries have a score between the lowest and the highest.
+    highest = patterns.highest(np.isfinite(threshold).sum(axis=1))
+    chosen = np.flatnonzero(
+        np.asarray((patterns.score > 0) & (patterns.score < highest[patterns.pattern]))
+    )
+    pattern = patterns.pattern[chosen]
+    score = patterns.score[chosen].astype(np.float64)
+    tilt, deviation = np.zeros(len(chosen)), np.ones(len(chosen))
+    lengths = patterns.lengths[pattern]
+    for length in np.unique(lengths):
+        for part in _chunks(np.flatnonzero(lengths == length), int(length) * threshold.shape[1]):
+            items = patterns.items_of(pattern[part], int(length))
+            tilt[part], deviation[part] = find_tilt(threshold[items], score[part])
+    persons = patterns.persons[chosen].astype(np.float64)
+    entries = Entries(pattern, score, persons, tilt, deviation)
     wide = _is_wide(patterns, threshold.shape[1])[entries.pattern]
     batches = [*_wide_batches(patterns, entries[wide], threshold.shape[1])]
     batches += _narrow_batches(patterns, entries[~wide], threshold.shape[1])
@@ -144,26 +158,6 @@ def _route_seconds(patterns: Patterns, steps: int) -> tuple[FloatArray, FloatArr
 def _is_wide(patterns: Patterns, steps: int) -> BoolArray:
     wide, narrow = _route_seconds(patterns, steps)
     return np.asarray(wide < narrow)
-
-
-def _tilt_entries(patterns: Patterns, threshold: FloatArray) -> Entries:
-    chosen = np.flatnonzero(informative_entries(patterns, threshold))
-    pattern = patterns.pattern[chosen]
-    score = patterns.score[chosen].astype(np.float64)
-    tilt, deviation = np.zeros(len(chosen)), np.ones(len(chosen))
-    lengths = patterns.lengths[pattern]
-    for length in np.unique(lengths):
-        for part in _chunks(np.flatnonzero(lengths == length), int(length) * threshold.shape[1]):
-            items = patterns.items_of(pattern[part], int(length))
-            tilt[part], deviation[part] = find_tilt(threshold[items], score[part])
-    persons = patterns.persons[chosen].astype(np.float64)
-    return Entries(pattern, score, persons, tilt, deviation)
-
-
-def informative_entries(patterns: Patterns, threshold: FloatArray) -> BoolArray:
-    """Say which entries have a score between the lowest and the highest."""
-    highest = patterns.highest(np.isfinite(threshold).sum(axis=1))
-    return np.asarray((patterns.score > 0) & (patterns.score < highest[patterns.pattern]))
 
 
 def _chunks(positions: IndexArray, nodes: int) -> Iterator[IndexArray]:
@@ -231,7 +225,13 @@ def _wide_batches(patterns: Patterns, entries: Entries, steps: int) -> Iterator[
 
 def _narrow_batches(patterns: Patterns, entries: Entries, steps: int) -> Iterator[AbilityBatch]:
     """Persons over their own items: neighbouring scores of a pattern in one block."""
-    block = _stack_scores(entries)
+    # Give numbers to blocks of neighbouring scores of one pattern, no wider than STACKED.
+    fresh = np.diff(entries.pattern, prepend=-1) != 0
+    step = np.diff(entries.score, prepend=0.0) / entries.deviation
+    distance = np.cumsum(np.where(fresh, 0.0, step))
+    distance -= np.maximum.accumulate(np.where(fresh, distance, 0.0))
+    number = np.floor(distance / STACKED)
+    block = np.asarray(np.cumsum(fresh | (np.diff(number, prepend=0.0) != 0)) - 1)
     first = np.flatnonzero(np.diff(block, prepend=-1))
     pattern, blocks = np.unique(entries.pattern[first], return_counts=True)
     is_large = blocks * (patterns.lengths[pattern] * steps) ** 2 > OWN_PAIRS
@@ -251,16 +251,6 @@ def _narrow_batches(patterns: Patterns, entries: Entries, steps: int) -> Iterato
         for part in _chunks(block_rows, int(length) * steps):
             items = patterns.items_of(entries.pattern[first[part]], int(length))
             yield _fill_blocks(entries, block, part, items)
-
-
-def _stack_scores(entries: Entries) -> IndexArray:
-    """Give numbers to blocks of neighbouring scores of one pattern, no wider than STACKED."""
-    fresh = np.diff(entries.pattern, prepend=-1) != 0
-    step = np.diff(entries.score, prepend=0.0) / entries.deviation
-    distance = np.cumsum(np.where(fresh, 0.0, step))
-    distance -= np.maximum.accumulate(np.where(fresh, distance, 0.0))
-    number = np.floor(distance / STACKED)
-    return np.asarray(np.cumsum(fresh | (np.diff(number, prepend=0.0) != 0)) - 1)
 
 
 def _fill_blocks(

@@ -211,7 +211,10 @@ def add_batch(sums: ConditionalSums, batch: AbilityBatch, threshold: FloatArray)
     columns = threshold[batch.column]
     tilted = tilt_categories(columns, batch.tilt)
     points, angle, weight = _choose_angles(batch, columns, tilted)
-    turn = _turns(angle, threshold.shape[1])
+    # ``exp(i x a) - 1`` for x = 1, ..., steps, ``[block, angle, step]``; near zero exact.
+    steps = threshold.shape[1]
+    power = angle[:, :, None] * np.arange(1, steps + 1)
+    turn = np.asarray(-2 * np.sin(power / 2) ** 2 + 1j * np.sin(power))
     factor = 1.0 + _weighted(turn, tilted.chance[:, None, :, 1:])
     # Exactly zero at isolated angles only; then the next double serves as well.
     factor[factor == 0] = np.finfo(np.float64).tiny
@@ -307,12 +310,6 @@ def _bound_tails(
             growth = base - batch.total(log_zero) - s[:, None] * batch.score
             np.minimum(limit, (growth + digits) / best[:, None], out=limit)
     return np.asarray(limits.max(axis=0))
-
-
-def _turns(angle: FloatArray, steps: int) -> ComplexArray:
-    """``exp(i x a) - 1`` for x = 1, ..., steps, ``[block, angle, step]``; near zero exact."""
-    power = angle[:, :, None] * np.arange(1, steps + 1)
-    return np.asarray(-2 * np.sin(power / 2) ** 2 + 1j * np.sin(power))
 
 
 def _weighted(turn: ComplexArray, chance: FloatArray) -> ComplexArray:

@@ -58,19 +58,9 @@ def drop_unlinked(
     design: FacetDesign, batches: Iterable[Ratings], within: str | None
 ) -> FacetDesign:
     """Return the design with the steps and levels that comparisons link strongly."""
-    graphs = _find_graphs(design, batches, within)
-    terms = tuple(map(_classify, design.terms, graphs[1:]))
-    return replace(design, keeps_node=_keep_nodes(design, graphs[0], within), terms=terms)
-
-
-def _find_graphs(
-    design: FacetDesign, batches: Iterable[Ratings], within: str | None
-) -> list[sparse.csr_array]:
-    """Return who beats whom: among the steps, then among the levels of each facet.
-
-    First a few links of each. What these link strongly is one for the second pass, which takes
-    every link between different ones: the same components as from all links, and few of them.
-    """
+    # Who beats whom: among the steps, then among the levels of each facet.
+    # First a few links of each. What these link strongly is one for the second pass, which takes
+    # every link between different ones: the same components as from all links, and few of them.
     sizes = [design.n_nodes, *(len(term.levels) for term in design.terms)]
     graphs: list[sparse.csr_array] = [sparse.csr_array((size, size), dtype=bool) for size in sizes]
     labels = [np.arange(size) for size in sizes]
@@ -84,7 +74,8 @@ def _find_graphs(
             for number, code in enumerate(codes):
                 graphs[number] = graphs[number] + pairs.find_links(code, labels[number], most)
         labels = [connected_components(graph, connection="strong")[1] for graph in graphs]
-    return graphs
+    terms = tuple(map(_classify, design.terms, graphs[1:]))
+    return replace(design, keeps_node=_keep_nodes(design, graphs[0], within), terms=terms)
 
 
 def _keep_nodes(design: FacetDesign, graph: sparse.csr_array, within: str | None) -> BoolArray:

@@ -299,24 +299,18 @@ def _measure_bias(
         drawn = redraw_ratings(design, ratings, thresholds, rng)
         linked = link_design(design, drawn.batches(), within)
         refitted = read.columns(_run_stages(linked, drawn, within)[-1].solution.thresholds)
-        total += _compare_refit(linked, refitted, thresholds)
+        # How far a refit is off: of each step, and of levels in proportion to their measure.
+        # A single level's difference is mostly noise; the slope over all levels is not.
+        bias = np.zeros_like(thresholds)
+        nodes = np.flatnonzero(linked.keeps_node)
+        bias[nodes] = refitted[nodes] - thresholds[nodes]
+        for term, columns in linked.list_terms():
+            rows = columns.start + np.flatnonzero(term.keeps)
+            measure = thresholds[rows] - thresholds[rows].mean()
+            slope = measure @ refitted[rows] / max(float(measure @ measure), 1e-12)
+            bias[rows] = (slope - 1) * thresholds[rows]
+        total += bias
     return np.asarray(total / refits)
-
-
-def _compare_refit(design: FacetDesign, refitted: FloatArray, thresholds: FloatArray) -> FloatArray:
-    """Return how far a refit is off: of each step, and of levels in proportion to their measure.
-
-    A single level's difference is mostly noise; the slope over all levels is not.
-    """
-    bias = np.zeros_like(thresholds)
-    nodes = np.flatnonzero(design.keeps_node)
-    bias[nodes] = refitted[nodes] - thresholds[nodes]
-    for term, columns in design.list_terms():
-        rows = columns.start + np.flatnonzero(term.keeps)
-        measure = thresholds[rows] - thresholds[rows].mean()
-        slope = measure @ refitted[rows] / max(float(measure @ measure), 1e-12)
-        bias[rows] = (slope - 1) * thresholds[rows]
-    return bias
 
 
 def _solve_conditional(design: FacetDesign, ratings: RatingSource) -> FacetNumbers:

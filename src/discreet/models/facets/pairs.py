@@ -11,7 +11,7 @@ item x rater x step: second derivatives are summed row by row of the parameters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, product
@@ -100,15 +100,6 @@ class RatingPairs:
         levels = np.where(has_step[:, None], self.levels, np.int32(-1))
         return np.column_stack([self.passed, self.failed, levels])
 
-    def find_odds(self, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return exp(threshold) of the passed and of the failed step of every rating."""
-        severity = thresholds[self.levels].sum(axis=1)
-        odds = []
-        for nodes in (self.passed, self.failed):
-            logit = np.clip(severity + thresholds[nodes], -LARGEST_LOGIT, LARGEST_LOGIT)
-            odds.append(np.exp(logit, out=logit))
-        return odds[0], odds[1]
-
     def score(self, thresholds: FloatArray) -> tuple[float, FloatArray]:
         """Return the weighted log-likelihood of all pairs and its gradient."""
         return self._sum_scores(thresholds, np.empty((0, 2)))
@@ -156,7 +147,13 @@ class RatingPairs:
         return np.asarray(sum(parts))
 
     def _list_facts(self, thresholds: FloatArray) -> Any:
-        return self.groups.start, self.groups.weight, self.columns, self.find_odds(thresholds)
+        # exp(threshold) of the passed and of the failed step of every rating.
+        severity = thresholds[self.levels].sum(axis=1)
+        odds = []
+        for nodes in (self.passed, self.failed):
+            logit = np.clip(severity + thresholds[nodes], -LARGEST_LOGIT, LARGEST_LOGIT)
+            odds.append(np.exp(logit, out=logit))
+        return self.groups.start, self.groups.weight, self.columns, (odds[0], odds[1])
 
     def sum_persons(self, scores: FloatArray, factors: FloatArray) -> FloatArray:
         """Return the persons' scores times their factors ``[person, draw]``, by column."""
@@ -324,7 +321,26 @@ class NormalEquations:
         """Return the solution for vectors ``[parameter, vector]``."""
         if self.is_dense:
             return np.asarray(linalg.cho_solve(self._factor, vectors)) if self._block else vectors
-        return conjugate_gradients(self._multiply, self._precondition, vectors, tolerance)
+        # Solve for several right-hand sides at once, each with its own step lengths.
+        solution, residual = np.zeros_like(vectors), vectors.copy()
+        direction = self._precondition(residual)
+        product = (residual * direction).sum(0)
+        goal = tolerance * np.sqrt((vectors**2).sum(0)) + 1e-300
+        for _ in range(2000):
+            image = self._multiply(direction)
+            step = product / ((direction * image).sum(0) + 1e-300)
+            solution += step * direction
+            residual -= step * image
+            if (np.sqrt((residual**2).sum(0)) <= goal).all():
+                return solution
+            ready = self._precondition(residual)
+            product, before = (residual * ready).sum(0), product
+            direction = ready + product / (before + 1e-300) * direction
+        raise NotConverged(
+            f"conjugate gradients did not solve the equations of {len(vectors):,} parameters in "
+            "2,000 steps. The ratings hardly link some raters or items; leave those out and fit "
+            "again."
+        )
 
     def violate(self, parameters: FloatArray) -> FloatArray:
         """Return the gradient of the squared constraints, which inexact steps violate a little."""
@@ -339,35 +355,6 @@ class NormalEquations:
         if self._block:
             out[: self._block] = linalg.cho_solve(self._factor, vectors[: self._block])
         return np.asarray(out)
-
-
-def conjugate_gradients(
-    multiply: Callable[[FloatArray], FloatArray],
-    precondition: Callable[[FloatArray], FloatArray],
-    target: FloatArray,
-    tolerance: float,
-    most: int = 2000,
-) -> FloatArray:
-    """Solve for several right-hand sides at once, each with its own step lengths."""
-    solution, residual = np.zeros_like(target), target.copy()
-    direction = precondition(residual)
-    product = (residual * direction).sum(0)
-    goal = tolerance * np.sqrt((target**2).sum(0)) + 1e-300
-    for _ in range(most):
-        image = multiply(direction)
-        step = product / ((direction * image).sum(0) + 1e-300)
-        solution += step * direction
-        residual -= step * image
-        if (np.sqrt((residual**2).sum(0)) <= goal).all():
-            return solution
-        ready = precondition(residual)
-        product, before = (residual * ready).sum(0), product
-        direction = ready + product / (before + 1e-300) * direction
-    raise NotConverged(
-        f"conjugate gradients did not solve the equations of {len(target):,} parameters in "
-        f"{most:,} steps. The ratings hardly link some raters or items; leave those out and fit "
-        "again."
-    )
 
 
 @dataclass(frozen=True, eq=False)

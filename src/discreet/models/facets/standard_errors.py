@@ -136,7 +136,11 @@ def draw_variances(stages: Sequence[Stage], read: Centring, rng: np.random.Gener
     """Return the variances of what is read out, from random signs of persons."""
     thresholds = stages[-1].solution.thresholds
     coupling = SecondDerivatives(stages[-1].batches, thresholds, 0)
-    controls = _find_controls(stages[0], read)
+    # Scores of columns, then of item locations, as combinations of columns' scores.
+    stage = stages[0]
+    information = stage.structure.basis @ stage.solution.equations.information
+    share = read.locations(1 / np.maximum(information, 1e-12))
+    controls = sparse.vstack([sparse.eye_array(len(information)), share]).tocsr()
     sums = [np.zeros((len(thresholds), DRAWS)) for _ in stages]
     squares = np.zeros(controls.shape[0])
     for parts in zip(*(stage.batches for stage in stages), strict=True):
@@ -146,26 +150,15 @@ def draw_variances(stages: Sequence[Stage], read: Centring, rng: np.random.Gener
             scores = pairs.score_ratings(thresholds)
             sums[number] += pairs.sum_persons(scores, factors)
             if number == 0:
-                squares += _square_persons(pairs, scores, controls)
+                # The sum of the squared scores of persons, for each control.
+                changes = np.flatnonzero(np.diff(pairs.person, prepend=-1))
+                for low, high in pairwise(
+                    [*changes[::PERSONS_AT_ONCE].tolist(), len(pairs.person)]
+                ):
+                    combined = pairs.person_scores(scores, slice(low, high)) @ controls.T
+                    squares += np.asarray((combined**2).sum(axis=0)).ravel()
     moved = read(_pass_on(stages, coupling, sums, SOLVED))
     return _control(moved, controls @ sums[0], squares)
-
-
-def _find_controls(stage: Stage, read: Centring) -> Any:
-    """Return scores of columns, then of item locations, as combinations of columns' scores."""
-    information = stage.structure.basis @ stage.solution.equations.information
-    share = read.locations(1 / np.maximum(information, 1e-12))
-    return sparse.vstack([sparse.eye_array(len(information)), share]).tocsr()
-
-
-def _square_persons(pairs: RatingPairs, scores: FloatArray, controls: Any) -> FloatArray:
-    """Return the sum of the squared scores of persons, for each control."""
-    total = np.zeros(controls.shape[0])
-    changes = np.flatnonzero(np.diff(pairs.person, prepend=-1))
-    for low, high in pairwise([*changes[::PERSONS_AT_ONCE].tolist(), len(pairs.person)]):
-        combined = pairs.person_scores(scores, slice(low, high)) @ controls.T
-        total += np.asarray((combined**2).sum(axis=0)).ravel()
-    return total
 
 
 def _control(moved: FloatArray, scores: FloatArray, squares: FloatArray) -> FloatArray:

@@ -326,19 +326,16 @@ class FacetDesign:
         for term in self.terms:
             size = len(term.levels)
             parts.append(sparse.csr_array(sparse.eye_array(size))[:, term.keeps])
-            rows = self._term_gauges(term)[:, term.keeps]
+            # Constraints: levels of a subset, or crossed with a main effect, sum to zero.
+            mains = {main.names[0] for main in self.terms if not main.is_crossed} | {ITEM}
+            rows = [term.subset]
+            if term.is_crossed:
+                rows += [term.members[:, n] for n, name in enumerate(term.names) if name in mains]
+            rows = sparse.vstack([_indicate(codes).T for codes in rows]).tocsr()[:, term.keeps]
             constraints.append(rows[np.diff(rows.indptr) > 0])
         basis, rows = sparse.block_diag(parts).tocsr(), sparse.block_diag(constraints).tocsr()
         zeros = np.zeros(self.n_columns)
         return LinearStructure(basis, zeros, rows, nodes.shape[1], self.n_nodes)
-
-    def _term_gauges(self, term: FacetTerm) -> Any:
-        """Return constraints: levels of a subset, or crossed with a main effect, sum to zero."""
-        mains = {main.names[0] for main in self.terms if not main.is_crossed} | {ITEM}
-        rows = [term.subset]
-        if term.is_crossed:
-            rows += [term.members[:, n] for n, name in enumerate(term.names) if name in mains]
-        return sparse.vstack([_indicate(codes).T for codes in rows]).tocsr()
 
 
 def _indicate(codes: Int64Array, size: int | None = None) -> Any:

@@ -113,7 +113,11 @@ def solve_posterior(view: LinearView) -> DifficultyPosterior:
     # The first eigenvector is the constant one, which the data do not determine.
     values, vectors = np.maximum(values[1:], 0.0), vectors[:, 1:]
     score = vectors.T @ view.target
-    weights = _spread_weights(values, score)
+    # Posterior weight of each prior spread: score_k ~ N(0, value_k + value_k^2 spread^2).
+    nonzero = values > 1e-12 * max(float(values.max(initial=0.0)), 1e-300)
+    variance = 1 + values[nonzero, None] * SPREADS**2
+    fit = score[nonzero, None] ** 2 / values[nonzero, None] / variance
+    weights = _normalise(-0.5 * (np.log(variance) + fit).sum(axis=0))
     shrinkage = 1 / (values[:, None] + 1 / SPREADS**2)
     mean = shrinkage @ weights
     between = np.maximum((shrinkage**2) @ weights - mean**2, 0.0) * score**2
@@ -125,14 +129,6 @@ def solve_posterior(view: LinearView) -> DifficultyPosterior:
         centre_covariance(covariance),
         float(np.sqrt(weights @ SPREADS**2)),
     )
-
-
-def _spread_weights(values: FloatArray, score: FloatArray) -> FloatArray:
-    """Posterior weight of each prior spread: score_k ~ N(0, value_k + value_k^2 spread^2)."""
-    nonzero = values > 1e-12 * max(float(values.max(initial=0.0)), 1e-300)
-    variance = 1 + values[nonzero, None] * SPREADS**2
-    fit = score[nonzero, None] ** 2 / values[nonzero, None] / variance
-    return _normalise(-0.5 * (np.log(variance) + fit).sum(axis=0))
 
 
 def _normalise(log_likelihood: FloatArray) -> FloatArray:
@@ -153,7 +149,13 @@ def posterior_spread(view: LinearView) -> float:
     """
     if len(view.target) < TRIDIAGONAL_ITEMS:
         return solve_posterior(view).spread
-    diagonal, off, score = _tridiagonal(view)
+    # Diagonal and off-diagonal of ``Q' precision Q``, and ``Q' target``.
+    work = int(dsytrd_lwork(len(view.target), lower=1)[0])
+    reflectors, diagonal, off, factors, _ = dsytrd(view.precision, lower=1, lwork=work)
+    score = (view.target - view.target.mean())[:, None]
+    # Q leaves the first place alone and is a product of reflections of the others.
+    turned, _, _ = dormqr("L", "T", reflectors[1:, :-1], factors, score[1:], lwork=64)
+    score = np.concatenate([score[:1, 0], turned[:, 0]])
     values = np.maximum(eigvalsh_tridiagonal(diagonal, off)[1:], 0.0)
     likelihood = np.zeros(len(SPREADS))
     for index, spread in enumerate(SPREADS):
@@ -163,16 +165,6 @@ def posterior_spread(view: LinearView) -> float:
             return solve_posterior(view).spread
         likelihood[index] = (explained - float(np.log1p(values * spread**2).sum())) / 2
     return float(np.sqrt(_normalise(likelihood) @ SPREADS**2))
-
-
-def _tridiagonal(view: LinearView) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Diagonal and off-diagonal of ``Q' precision Q``, and ``Q' target``."""
-    work = int(dsytrd_lwork(len(view.target), lower=1)[0])
-    reflectors, diagonal, off, factors, _ = dsytrd(view.precision, lower=1, lwork=work)
-    score = (view.target - view.target.mean())[:, None]
-    # Q leaves the first place alone and is a product of reflections of the others.
-    turned, _, _ = dormqr("L", "T", reflectors[1:, :-1], factors, score[1:], lwork=64)
-    return diagonal, off, np.concatenate([score[:1, 0], turned[:, 0]])
 
 
 def step_fixed_prior(view: LinearView, spread: float) -> FloatArray:

@@ -139,7 +139,10 @@ def settle_fit(
         moved, around = difficulty, Around(0.0, variance)
         for _ in range(steps):
             view = observation.view(moved, disagreements, around)
-            moved = _limit(moved, step_fixed_prior(view, spread))
+            new = step_fixed_prior(view, spread)
+            step = new - moved
+            longest = float(np.abs(step).max())
+            moved = moved + step * min(1.0, LONGEST_STEP / max(longest, 1e-300))
         # Bounded, because a wider curve asks for a wider spread, which asks for a wider curve.
         variance = min(mean_variance(view, spread), PRIOR_SPREAD**2)
         change = float(np.abs(moved - difficulty).max())
@@ -161,12 +164,6 @@ def iterate_fit(observation: Observation, start: FloatArray) -> PosteriorState:
 
 def _size(difficulty: FloatArray) -> float:
     return float(np.sqrt(np.mean(difficulty**2)))
-
-
-def _limit(old: FloatArray, new: FloatArray) -> FloatArray:
-    step = new - old
-    longest = float(np.abs(step).max())
-    return old + step * min(1.0, LONGEST_STEP / max(longest, 1e-300))
 
 
 # How far the fit really scatters: a small bootstrap from released values only.

@@ -144,7 +144,20 @@ def simulate_covariance(
     errors = np.empty((DRAWS, len(fit.difficulty)))
     for draw in range(DRAWS):
         truth = replace(crowd, difficulty=_draw_difficulty(fit, rng))
-        counts = truth.expect_counts(crowd) + truth.draw_deviation(rng)
+        # The counts to expect: the fitted disagreements, moved to these difficulties.
+        then, now = crowd.one_way, truth.one_way
+        total = np.maximum(then + then.T, 1e-300)
+        # Draw how far the counts of ordered pairs are from their mean, from whole persons.
+        n_drawn = int(min(truth.persons, MOST_PERSONS))
+        ability = truth.ability_mean + truth.ability_spread * rng.standard_normal((n_drawn, 1))
+        shape = n_drawn, len(truth.difficulty)
+        answered = rng.random(shape) < truth.chance
+        correct = rng.random(shape) < 1 / (1 + np.exp(truth.difficulty - ability))
+        right = (answered & correct).astype(np.float32)
+        wrong = (answered & ~correct).astype(np.float32)
+        expected = n_drawn * truth.one_way * truth.chance[:, None] * truth.chance
+        deviation = np.sqrt(truth.persons / n_drawn) * (right.T @ wrong - expected)
+        counts = crowd.disagreement * now / total + deviation
         noisy = np.zeros_like(counts)
         noisy[counted] = counts[counted].round() + draw_noise(int(counted.sum()), rng)
         errors[draw] = fit_spectral(PairMatrix(noisy, counted)).difficulty - truth.difficulty
@@ -204,7 +217,16 @@ class Crowd:
         independent gaps that is ``persons * chance_i * chance_j``.
         """
         right = right_wrong_probability(fit.difficulty, fit.ability_mean, fit.ability_spread)
-        rate = _match_products(fit.disagreement, np.where(counted, right + right.T, 0.0))
+        # Factors whose products times the shape are nearest to the values.
+        shape = np.where(counted, right + right.T, 0.0)
+        rate = np.full(
+            len(fit.disagreement), np.sqrt(max(float(fit.disagreement.sum() / shape.sum()), 1e-12))
+        )
+        for _ in range(MATCH_ROUNDS):
+            weighted = shape * rate
+            square = np.maximum((weighted**2).sum(axis=1), 1e-300)
+            target = np.maximum((fit.disagreement * weighted).sum(axis=1) / square, 1e-9)
+            rate = np.sqrt(rate * target)
         if persons is None:
             persons = max(1, round((float(rate.sum()) / answers) ** 2))
         chance = np.clip(rate / np.sqrt(persons), 1e-6, 1.0)
@@ -215,35 +237,6 @@ class Crowd:
     def one_way(self) -> FloatArray:
         """Probability of ``[i, j]``, i right and j wrong, where a person answers both."""
         return right_wrong_probability(self.difficulty, self.ability_mean, self.ability_spread)
-
-    def expect_counts(self, fitted: Crowd) -> FloatArray:
-        """Return the counts to expect: the fitted disagreements, moved to these difficulties."""
-        then, now = fitted.one_way, self.one_way
-        total = np.maximum(then + then.T, 1e-300)
-        return np.asarray(fitted.disagreement * now / total)
-
-    def draw_deviation(self, rng: np.random.Generator) -> FloatArray:
-        """Draw how far the counts of ordered pairs are from their mean, from whole persons."""
-        n_drawn = int(min(self.persons, MOST_PERSONS))
-        ability = self.ability_mean + self.ability_spread * rng.standard_normal((n_drawn, 1))
-        shape = n_drawn, len(self.difficulty)
-        answered = rng.random(shape) < self.chance
-        correct = rng.random(shape) < 1 / (1 + np.exp(self.difficulty - ability))
-        right = (answered & correct).astype(np.float32)
-        wrong = (answered & ~correct).astype(np.float32)
-        expected = n_drawn * self.one_way * self.chance[:, None] * self.chance
-        return np.asarray(np.sqrt(self.persons / n_drawn) * (right.T @ wrong - expected))
-
-
-def _match_products(values: FloatArray, shape: FloatArray) -> FloatArray:
-    """Return factors whose products times the shape are nearest to the values."""
-    factor = np.full(len(values), np.sqrt(max(float(values.sum() / shape.sum()), 1e-12)))
-    for _ in range(MATCH_ROUNDS):
-        weighted = shape * factor
-        square = np.maximum((weighted**2).sum(axis=1), 1e-300)
-        target = np.maximum((values * weighted).sum(axis=1) / square, 1e-9)
-        factor = np.sqrt(factor * target)
-    return factor
 
 
 SIMULATED = (

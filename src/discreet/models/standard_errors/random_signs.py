@@ -334,7 +334,12 @@ class MixScores(ManyItems):
         mixed, squares = np.zeros((m, self._draws)), np.zeros(m)
         of_locations = self._sum_locations(np.zeros((0, m)))
         for chunk in score_chunks(store.nodes, scores, weigh_scores(store, scores)):
-            self._mix(chunk, mixed)
+            # Add the scores of a chunk times random signs to the columns.
+            step = max(1, SIGN_CELLS // self._draws)
+            for start in range(0, chunk.shape[0], step):
+                some = chunk[start : start + step]
+                signs = self._rng.integers(0, 2, (some.shape[0], self._draws), dtype=np.int8)
+                mixed += some.T @ (2.0 * signs - 1.0)
             squares += _sum_squares(chunk)
             of_locations += self._sum_locations(chunk)
         return mixed, squares, of_locations
@@ -343,22 +348,32 @@ class MixScores(ManyItems):
         """Add both sums."""
         return tuple(ours + theirs for ours, theirs in zip(first, second, strict=True))
 
-    def _mix(self, chunk: Any, columns: FloatArray) -> None:
-        """Add the scores of a chunk times random signs to the columns."""
-        step = max(1, SIGN_CELLS // self._draws)
-        for start in range(0, chunk.shape[0], step):
-            some = chunk[start : start + step]
-            signs = self._rng.integers(0, 2, (some.shape[0], self._draws), dtype=np.int8)
-            columns += some.T @ (2.0 * signs - 1.0)
-
     def _sum_locations(self, chunk: Any) -> FloatArray:
         locations = self.plan.locations
         if locations is None:
             return np.zeros(0)
         if self.plan.together:
-            return _sum_products(chunk, self._paths)
+            # Sum the products of moves of two locations over persons, ``[item, item]``.
+            items = self._paths.shape[1]
+            if not isinstance(chunk, np.ndarray):
+                pairs = int((np.diff(chunk.indptr).astype(np.int64) ** 2).sum())
+                if SPARSE_GAIN * pairs < chunk.shape[0] * items**2:
+                    return _turn_products(chunk.T @ chunk, self._paths)
+            total, size = np.zeros((items, items)), max(1, COLUMN_CELLS // items)
+            for start in range(0, chunk.shape[0], size):
+                moved = chunk[start : start + size] @ self._paths
+                total += moved.T @ moved
+            return total
         weight = self.plan.system.scale * np.isin(locations.item, locations.whole)
-        return _sum_squares(chunk @ _gather_steps(locations, weight))
+        # The sparse matrix of weighted means over steps, ``[node, whole item]``.
+        from scipy.sparse import csr_array
+
+        node = np.flatnonzero(weight)
+        item = locations.item[node]
+        value = weight[node] / np.array(locations.steps)[item]
+        column = np.searchsorted(locations.whole, item)
+        shape = len(weight), len(locations.whole)
+        return _sum_squares(chunk @ csr_array((value, (node, column)), shape=shape))
 
     def _finish(self, total: Any) -> ManyErrors:
         columns, squares, of_locations = total
@@ -399,31 +414,6 @@ def _sum_squares(chunk: Any) -> FloatArray:
     if isinstance(chunk, np.ndarray):
         return np.asarray(np.einsum("ij,ij->j", chunk, chunk))
     return np.asarray(chunk.multiply(chunk).sum(axis=0)).ravel()
-
-
-def _gather_steps(locations: Locations, weight: FloatArray) -> Any:
-    """Return the sparse matrix of weighted means over steps, ``[node, whole item]``."""
-    from scipy.sparse import csr_array
-
-    node = np.flatnonzero(weight)
-    item = locations.item[node]
-    value = weight[node] / np.array(locations.steps)[item]
-    column = np.searchsorted(locations.whole, item)
-    return csr_array((value, (node, column)), shape=(len(weight), len(locations.whole)))
-
-
-def _sum_products(chunk: Any, paths: FloatArray) -> FloatArray:
-    """Sum the products of moves of two locations over persons, ``[item, item]``."""
-    items = paths.shape[1]
-    if not isinstance(chunk, np.ndarray):
-        pairs = int((np.diff(chunk.indptr).astype(np.int64) ** 2).sum())
-        if SPARSE_GAIN * pairs < chunk.shape[0] * items**2:
-            return _turn_products(chunk.T @ chunk, paths)
-    total, size = np.zeros((items, items)), max(1, COLUMN_CELLS // items)
-    for start in range(0, chunk.shape[0], size):
-        moved = chunk[start : start + size] @ paths
-        total += moved.T @ moved
-    return total
 
 
 def _turn_products(products: Any, paths: FloatArray) -> FloatArray:

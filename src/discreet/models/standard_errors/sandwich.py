@@ -361,7 +361,8 @@ def leave_folds_out(
         f"({degrees} degrees of freedom)"
     )
     locations = plan.locate(chain.linked)
-    thin_names = _name_thin(thin, chain, plan)
+    # The items without a standard error; with steps, those that lack one of a step.
+    thin_names = [plan.items[place] for place in np.unique(plan.item_of[chain.linked[thin]])]
     notes = (note, *([_explain_thin(thin_names)] if thin_names else []))
     errors = _sum_moves(scaled, thin) if locations is None else _sum_steps(scaled, thin, locations)
     if len(difficulty) > COVARIANCE_LIMIT:
@@ -429,11 +430,6 @@ def _is_thin(folds: FoldCounts, chain: Chain) -> BoolArray:
     """Say which of the linked items were answered in too few folds."""
     answered = (folds.answers[:, chain.linked] > 0).sum(axis=0)
     return np.asarray(answered < FEWEST_FOLDS)
-
-
-def _name_thin(thin: BoolArray, chain: Chain, plan: StepPlan) -> list[str]:
-    """Return the items without a standard error; with steps, those that lack one of a step."""
-    return [plan.items[place] for place in np.unique(plan.item_of[chain.linked[thin]])]
 
 
 def _explain_thin(names: list[str]) -> FitWarning:

@@ -96,11 +96,19 @@ def _predict(keywords: Mapping[str, Any]) -> dict[str, Any]:
     plan_keywords = {name: value for name, value in keywords.items() if name != "top"}
     study = plan(**plan_keywords)
     top = keywords.get("top")
+    plans = study.compare()
+    taken = {study.mechanism: tell("{mechanism} (taken)", mechanism=study.mechanism)}
+    worth = [each.equivalent_persons for each in plans.values()]
     return {
         "made": study,
         "facts": dict(_list_facts(study, top)),
         "curve": draw_epsilons(study),
-        "compared": _compare(study),
+        "compared": [
+            HtmlColumn(tell("mechanism"), [taken.get(name, name) for name in plans]),
+            HtmlColumn(tell("typical error"), [each.rmse for each in plans.values()]),
+            HtmlColumn(tell("worth, in persons"), worth),
+            HtmlColumn(tell("what it does"), [tell.term(MECHANISMS[name].help) for name in plans]),
+        ],
         "beliefs": list_beliefs(study),
         "wrong": study.wrong_assumptions(),
         "release": f"/release?{urlencode(_carry(study))}",
@@ -158,18 +166,6 @@ def _list_facts(study: Plan, top: int | None) -> Iterator[tuple[str, str]]:
 
 def _say_logits(number: float, digits: int = 3) -> str:
     return tell("{number} logits", number=f"{number:.{digits}f}")
-
-
-def _compare(study: Plan) -> list[HtmlColumn]:
-    plans = study.compare()
-    taken = {study.mechanism: tell("{mechanism} (taken)", mechanism=study.mechanism)}
-    worth = [each.equivalent_persons for each in plans.values()]
-    return [
-        HtmlColumn(tell("mechanism"), [taken.get(name, name) for name in plans]),
-        HtmlColumn(tell("typical error"), [each.rmse for each in plans.values()]),
-        HtmlColumn(tell("worth, in persons"), worth),
-        HtmlColumn(tell("what it does"), [tell.term(MECHANISMS[name].help) for name in plans]),
-    ]
 
 
 def _carry(study: Plan) -> dict[str, Any]:

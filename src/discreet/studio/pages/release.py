@@ -217,11 +217,7 @@ def show_ticket(request: Request) -> Response:
         return go(f"/bundles/{ticket.place.name}")
     if job.state is JobState.RUNNING:
         return _show_page("ticket.html", ticket, {**show_job(job), "paid": False})
-    return _show_end(request, ticket)
-
-
-def _show_end(request: Request, ticket: Ticket) -> Response:
-    """Show a release that stopped: paid for, or to be begun again."""
+    # Show a release that stopped: paid for, or to be begun again.
     words = tell("It was cancelled.")
     if ticket.job is not None and ticket.job.state is JobState.FAILED:
         words = end_sentence(ticket.job.failure)

@@ -86,8 +86,13 @@ class JsonLinesSource(DeclaredSource):
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns as text, ids that are numbers as such."""
         for batch in self._read(self._progress):
-            arrays = [_make_column(cells) for cells in list(zip(*batch.rows, strict=True))[1:]]
-            yield [arrays[number] for number in columns]
+            cells = list(zip(*batch.rows, strict=True))[1:]
+            yield [
+                pa.array(restore_ids(list(cells[number])), type=pa.int64())
+                if are_numbers(cells[number])
+                else pa.array(cells[number], type=pa.string())
+                for number in columns
+            ]
 
     def place(self, row: int) -> str:
         """Return file and line of a row; the file is read again up to there."""
@@ -108,13 +113,6 @@ class JsonLinesSource(DeclaredSource):
                 batch.rows = []
         if batch.rows:
             yield batch
-
-
-def _make_column(cells: Sequence[Any]) -> Any:
-    """Return texts, but numbers where every cell is the id of one."""
-    if are_numbers(cells):
-        return pa.array(restore_ids(list(cells)), type=pa.int64())
-    return pa.array(cells, type=pa.string())
 
 
 def read_records(path: Path, progress: Progress) -> Iterator[tuple[int, Record]]:
@@ -299,19 +297,18 @@ class _Batch:
             self._append(line, person, self._first_item, None, groups)
 
     def _find_answers(self, line: int, record: Record) -> list[tuple[str, Any]]:
+        answers, apart = record, {self._shape.keys[0], *self._reading.ignore, *self._reading.facts}
         if self._shape.nested:
-            answers = record.get("responses")
+            answers, apart = record.get("responses"), set()  # type: ignore[assignment]
             if not isinstance(answers, dict):
                 raise BadResponses(
                     f"{self._path}, line {line}: 'responses' must be an object from items to "
                     f"answers, as in the first record; found {_kind(answers)}."
                 )
-            return [answer for answer in answers.items() if not self._reading.ignores(answer[0])]
-        apart = {self._shape.keys[0], *self._reading.ignore, *self._reading.facts}
         return [
-            answer
-            for answer in record.items()
-            if answer[0] not in apart and not self._reading.ignores(answer[0])
+            (item, answer)
+            for item, answer in answers.items()
+            if item not in apart and not self._reading.ignores(item)
         ]
 
     def _check(self, line: int, item: str | None, key: str, value: Any) -> None:
@@ -483,9 +480,9 @@ def _refuse_scores(path: Path, task: str, names: Sequence[str], stated: str | No
 
 
 def _spell_score(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return _LETTERS.get(value, value) if value is not None else None
-    return json.dumps(value) if isinstance(value, bool | list | dict) else str(value)
+    if isinstance(value, str):
+        return _LETTERS.get(value, value)
+    return json.dumps(value) if isinstance(value, list | dict) else _text(value)
 
 
 # -- Language Model Evaluation Harness ------------------------------------------------------
@@ -513,7 +510,12 @@ def _read_harness(path: Path, progress: Progress) -> Iterator[Sample]:
 def _read_inspect(path: Path, progress: Progress) -> Iterator[Sample]:
     try:
         with explain_read_errors(path):
-            header, samples = _read_zip(path) if zipfile.is_zipfile(path) else _read_json(path)
+            if zipfile.is_zipfile(path):
+                header, samples = _read_zip(path)
+            else:
+                with open_bytes(path) as stream:
+                    log = json.load(stream)
+                header, samples = log["eval"], log.get("samples") or []
         model, task = str(header["model"]), str(header["task"])
         parsed = [_make_sample(model, task, sample) for sample in samples]
     except (KeyError, TypeError, AttributeError, ValueError, zipfile.BadZipFile) as error:
@@ -540,12 +542,6 @@ def _make_sample(model: str, task: str, sample: dict[str, Any]) -> Sample:
             scores[scorer if part is None else f"{scorer}/{part}"] = part_score
     about = {"task": task, "epoch": epoch}
     return Sample(f"sample '{name}' of epoch {epoch}", model, f"{task}/{name}", about, scores)
-
-
-def _read_json(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    with open_bytes(path) as stream:
-        log = json.load(stream)
-    return log["eval"], log.get("samples") or []
 
 
 def _read_zip(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -119,7 +119,11 @@ class LabelledSource:
         self._raw = list(about.column_names)
         self.names = [name.strip() for name in self._raw]
         self.n_rows = int(about.number_rows or 0)
-        self._check_size()
+        if self.n_rows * len(self.names) > MOST_CELLS:
+            raise BadResponses(
+                f"{self.path} says that it holds {self.n_rows:,} rows of {len(self.names):,} "
+                "columns, which no table of answers needs. The file may be damaged."
+            )
         self._ranges, words = about.missing_ranges or {}, about.variable_value_labels or {}
         is_text = {name: about.readstat_variable_types[name] == "string" for name in self._raw}
         self._reading = reading
@@ -143,13 +147,6 @@ class LabelledSource:
             for name, labels in self._labels.items()
             if labels.words
         }
-
-    def _check_size(self) -> None:
-        if self.n_rows * len(self.names) > MOST_CELLS:
-            raise BadResponses(
-                f"{self.path} says that it holds {self.n_rows:,} rows of {len(self.names):,} "
-                "columns, which no table of answers needs. The file may be damaged."
-            )
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns of numbers, or of text; declare at the end what was read as missing."""
@@ -238,8 +235,8 @@ class LabelledSource:
             )
             warnings.warn(
                 f"{self.path}: {total:,} answers are codes that the file declares missing "
-                f"({_shorten(codes)}) and are read as missing: "
-                f"{_shorten([f'{name} {count:,}' for name, count in dropped.items()])}.",
+                f"({name_some(codes, _SHOWN)}) and are read as missing: "
+                f"{name_some([f'{name} {count:,}' for name, count in dropped.items()], _SHOWN)}.",
                 DiscreetWarning,
                 stacklevel=2,
             )
@@ -250,7 +247,7 @@ class LabelledSource:
                                 for value, score in labelled[0].mapping.items())  # fmt: skip
             warnings.warn(
                 f"{self.path}: answers are read by their value labels, in {labelled[0].name}: "
-                f"{meaning}; columns: {_shorten([column.name for column in labelled])}.",
+                f"{meaning}; columns: {name_some([column.name for column in labelled], _SHOWN)}.",
                 DiscreetWarning,
                 stacklevel=2,
             )
@@ -265,16 +262,14 @@ class LabelledSource:
             options["user_missing"] = True
         read = getattr(pyreadstat, PROGRAMS[self._kind][1])
         with explain_read_errors(self.path), _explain_damage(self.path, self._kind):
+            file: Any = self.name
+            if is_gzip(self.path):
+                with open_bytes(self.path) as stream:
+                    file = io.BytesIO(stream.read())
             cells_and_labels: tuple[Mapping[str, Any], Any] = read(
-                self._unpacked(), output_format="dict", **options
+                file, output_format="dict", **options
             )
             return cells_and_labels
-
-    def _unpacked(self) -> Any:
-        if not is_gzip(self.path):
-            return self.name
-        with open_bytes(self.path) as stream:
-            return io.BytesIO(stream.read())
 
 
 class _Column:
@@ -337,11 +332,6 @@ def _counts_within(low: Any, high: Any, scoring: ValueScoring) -> bool:
     return any(low <= float(word) <= high for word in words if word not in scoring.missing)
 
 
-def _shorten(words: Sequence[str]) -> str:
-    more = len(words) - _SHOWN
-    return ", ".join(words[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
-
-
 @contextmanager
 def _explain_damage(path: Path, kind: str) -> Iterator[None]:
     import pyreadstat
@@ -379,11 +369,15 @@ class WinstepsSource:
 
     def __init__(self, path: Path, progress: Callable[[int], None] | None = None) -> None:
         self.path, self.name, self._progress = path, str(path), progress
-        head, _, body = _split_control(path)
-        self._settings = settings = dict(_read_settings(head))
+        head, end, body = read_text(path).partition("&END")
+        if not end:
+            raise BadResponses(f"{path} is a Winsteps control file without &END. Write it again.")
+        lines = [line for line in head.splitlines() if not line.lstrip().startswith(";")]
+        matches = [match for match in map(_SETTING.match, lines) if match]
+        self._settings = settings = {m[1].upper(): m[2].strip().strip("\"'") for m in matches}
         self._refuse_unknown()
         n_items = self._number("NI")
-        labels, rows = _split_names(body, n_items)
+        labels, rows = _split_names(body.partition("\n")[2], n_items)
         if "DATA" in settings:
             self.path = path.parent / settings["DATA"].strip("\"'")
             rows = [line for line in read_text(self.path).splitlines() if line.strip()]
@@ -455,20 +449,6 @@ class WinstepsSource:
     def place(self, row: int) -> str:
         """Return the file and the line of data."""
         return f"{self.path}, row {row + 1} of the data"
-
-
-def _split_control(path: Path) -> tuple[str, str, str]:
-    head, end, body = read_text(path).partition("&END")
-    if not end:
-        raise BadResponses(f"{path} is a Winsteps control file without &END. Write it again.")
-    return head, end, body.partition("\n")[2]
-
-
-def _read_settings(head: str) -> Iterator[tuple[str, str]]:
-    for line in head.splitlines():
-        match = _SETTING.match(line)
-        if match and not line.lstrip().startswith(";"):
-            yield match[1].upper(), match[2].strip().strip("\"'")
 
 
 def _split_names(body: str, n_items: int) -> tuple[list[str], list[str]]:

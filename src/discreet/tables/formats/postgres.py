@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from discreet.errors import BadUsage, DiscreetError, MissingExtra
-from discreet.tables.dataset import Dataset, Shard, is_query
+from discreet.tables.dataset import Dataset, Shard, is_query, quote_name
 from discreet.tables.remedies import DeclaredSource
 
 # In brackets stands an IPv6 address, full of colons; elsewhere a colon stands before a port.
@@ -163,8 +163,9 @@ def _find_table(snapshot: _Snapshot, address: Address) -> tuple[str, bool]:
     rows = snapshot.fetch(_TABLES, "the list of tables")
     matches: list[tuple[str, str, bool]] = []
     for schema, table, kind, is_visible in rows:
-        quoted = f"{_quote(schema)}.{_quote(table)}"
-        spellings = {f"{schema}.{table}", quoted, *((table, _quote(table)) if is_visible else ())}
+        quoted = f"{quote_name(schema)}.{quote_name(table)}"
+        alone = (table, quote_name(table)) if is_visible else ()
+        spellings = {f"{schema}.{table}", quoted, *alone}
         if address.wanted in spellings or (not address.wanted and len(rows) == 1):
             matches.append((f"{schema}.{table}", quoted, kind in _STORED))
     if len(matches) == 1:
@@ -185,10 +186,6 @@ def _find_table(snapshot: _Snapshot, address: Address) -> tuple[str, bool]:
         f"{address.place} has no table '{address.wanted}' for this user. Its tables are: {names}. "
         "Names are wanted as they are stored, with a dot between schema and table."
     )
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 class ServerSource(DeclaredSource):

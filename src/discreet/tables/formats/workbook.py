@@ -20,6 +20,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -302,7 +303,16 @@ def _open_sheets(path: Path, sheets: Sequence[str] | None) -> tuple[list[Any], s
     visible = [table.name for table in book.sheets_metadata if "Hidden" not in str(table.visible)]
     chosen = [name for name in sheets or visible or every if name in every]
     for name in chosen:
-        _check_extent(f"{path}, sheet '{name}'", extents.get(name, Extent()))
+        extent = extents.get(name, Extent())
+        if extent.is_too_large:
+            rows, columns = extent.shape
+            raise BadResponses(
+                f"{path}, sheet '{name}': its cells reach to {letter_column(extent.right)}"
+                f"{extent.bottom + 1}, which makes {rows:,} rows of {columns:,} cells; "
+                f"{extent.cells:,} of them hold something. Memory would not suffice for so many. "
+                "Delete the rows and columns beyond the answers in the spreadsheet, or save the "
+                "sheet as CSV."
+            )
     filled = [table for table in map(book.get_sheet_by_name, chosen) if table.height * table.width]
     return filled, ", ".join(f"'{name}'" for name in every)
 
@@ -331,18 +341,6 @@ def list_sheets(path: Path, names: Sequence[str] | None = None) -> list[tuple[st
     with explain_read_errors(path), _explain_damage(path):
         tables, _ = _open_sheets(path, names)
         return [(str(table.name), [list(row) for row in table.iter_rows()]) for table in tables]
-
-
-def _check_extent(name: str, extent: Extent) -> None:
-    """Refuse a sheet of which an empty cell for every place would fill the memory."""
-    rows, columns = extent.shape
-    if extent.is_too_large:
-        raise BadResponses(
-            f"{name}: its cells reach to {letter_column(extent.right)}{extent.bottom + 1}, which "
-            f"makes {rows:,} rows of {columns:,} cells; {extent.cells:,} of them hold something. "
-            "Memory would not suffice for so many. Delete the rows and columns beyond the answers "
-            "in the spreadsheet, or save the sheet as CSV."
-        )
 
 
 # -- how far cells reach -----------------------------------------------------------------------
@@ -527,21 +525,15 @@ class _CellReader:
             is_number = reference.isascii() and reference.isdigit()
             self._row, self._column = int(reference) - 1 if is_number else self._row + 1, -1
         elif name == "c":
-            self._place(reference)
+            match, self._counted = _REFERENCE.fullmatch(reference), False
+            self._column += 1
+            if match is not None:
+                digits = [ord(letter) - ord("A") + 1 for letter in match[1]]
+                self._row = int(match[2]) - 1
+                self._column = reduce(lambda number, digit: 26 * number + digit, digits) - 1
         elif name in ("v", "t", "is", "f") and not self._counted:
             self._counted = True
             self.extent.include(self._row, self._column)
-
-    def _place(self, reference: str) -> None:
-        match = _REFERENCE.fullmatch(reference)
-        self._counted = False
-        if match is None:
-            self._column += 1
-            return
-        column = 0
-        for letter in match[1]:
-            column = column * 26 + ord(letter) - ord("A") + 1
-        self._row, self._column = int(match[2]) - 1, column - 1
 
 
 # -- sheets as records (.xlsb) -----------------------------------------------------------------

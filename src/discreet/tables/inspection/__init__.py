@@ -52,7 +52,7 @@ from discreet.tables.remedies import (
     merge_options,
     spell_command,
 )
-from discreet.tables.vocabulary import ATTEMPTS, KEYS, plain
+from discreet.tables.vocabulary import ATTEMPTS, IDS, KEYS, NAMES, NUMBERS, plain
 
 #: Columns of answers that make a table a wide one.
 _ENOUGH = 3
@@ -394,12 +394,19 @@ def _name_columns(table: Table) -> tuple[str, ...]:
 
 
 def _name_same_persons(tables: list[Table]) -> bool:
-    """Say whether a column has other values in every row of a sheet, and the same in each sheet."""
-    for number in range(len(tables[0].names)):
+    """Say whether ids or names differ in every row of a sheet, and are the same in each sheet.
+
+    First names alone, beside surnames, and running numbers do not tell persons apart.
+    """
+    words = [plain(name) for name in tables[0].names]
+    names = [number for number, word in enumerate(words) if word in IDS | NAMES]
+    others = [[number] for number, word in enumerate(words) if word not in NUMBERS]
+    for numbers in [names] if names else others:
         columns = [
-            [row[number] for row in table.rows if number < len(row) and row[number]]
+            [tuple(row[n] for n in numbers if n < len(row)) for row in table.rows if any(row)]
             for table in tables
         ]
+        columns = [[cells for cells in keys if any(cells)] for keys in columns]
         shared = set(columns[0]).intersection(*columns[1:])
         is_unique = all(len(set(cells)) == len(cells) > 2 for cells in columns)
         if is_unique and 2 * len(shared) > len(columns[0]):

@@ -19,7 +19,7 @@ import pyarrow as pa
 from discreet.errors import Remedy
 from discreet.tables.columns import LongPlan
 from discreet.tables.ids import encode_ids
-from discreet.tables.inspection.columns import LARGEST, Column, bound_number
+from discreet.tables.inspection.columns import LARGEST, Column, bound_number, drop_codes_above
 from discreet.tables.opener import Source, plan_source
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import Findings, make_remedy
@@ -329,8 +329,14 @@ def _find_lowest(tally: Tally, scale: CategoryScale | None, findings: Findings) 
 def _list_points(tally: Tally, findings: Findings) -> None:
     """Propose points, half points among them, as categories."""
     lists = set()
+    counts = sum((Counter(words) for words in tally.values()), Counter[str]())
+    points = drop_codes_above(sorted(int(n) for w in counts if (n := bound_number(w)) is not None))
+    codes = [w for w in counts if (n := bound_number(w)) is not None and int(n) not in points]
+    if codes:
+        listed = _list_counts({code: counts[code] for code in codes})
+        _ask_missing(f"Answers are points, and {listed} stands apart.", codes, findings)
     for words in tally.values():
-        numbers = [number for word in words if (number := bound_number(word)) is not None]
+        numbers = [n for w in words if w not in codes and (n := bound_number(w)) is not None]
         parts = 2 if any(number % 1 for number in numbers) else 1
         highest = int(parts * max(numbers, default=0))
         lists.add(tuple(f"{step / parts:g}" for step in range(max(highest, 1) + 1)))
@@ -398,8 +404,9 @@ def find_reversed(scores: np.ndarray[Any, Any]) -> list[int]:
         warnings.simplefilter("ignore")
         centred = np.nan_to_num(scores - np.nanmean(scores, axis=0))
     spread = centred.std(axis=0)
-    if (spread == 0).any():
-        return []
+    if (spread == 0).any():  # an item with one answer runs neither way
+        varied = np.flatnonzero(spread)
+        return varied[find_reversed(scores[:, varied])].tolist() if len(varied) > 1 else []
     correlation = np.corrcoef(centred.T)
     direction = np.linalg.eigh(correlation)[1][:, -1]
     sign = np.where(direction >= 0, 1.0, -1.0)

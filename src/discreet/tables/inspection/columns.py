@@ -27,6 +27,7 @@ from discreet.tables.vocabulary import (
     ABOUT,
     AGES,
     ANSWER_NAMES,
+    ATTEMPTS,
     GROUPS,
     IDS,
     ITEMS,
@@ -190,8 +191,9 @@ class Column:
     def _kind_of_numbers(self) -> Kind:
         numbers = [n for word in self.words if (n := bound_number(word)) is not None]
         if not numbers or (any(n != int(n) for n in numbers[:50]) and not self._is_nearly_whole()):
-            is_points = bool(numbers) and min(numbers) >= 0 and all(2 * n % 1 == 0 for n in numbers)
-            return "halves" if is_points and max(numbers) < MOST_CATEGORIES / 2 else "number"
+            points = [n for n in numbers if n % 1 or n in self.core]
+            is_points = bool(points) and min(points) >= 0 and all(2 * n % 1 == 0 for n in points)
+            return "halves" if is_points and max(points) < MOST_CATEGORIES / 2 else "number"
         core = self.core
         is_scale = bool(core) and max(core) - min(core) < MOST_CATEGORIES and max(core) < 20
         return "steps" if is_scale else "number"
@@ -258,15 +260,39 @@ class ColumnRoles:
         elif best != "steps":  # F of true and false is a letter, and A+C of options a text
             shared = {word for column in family for word in column.words}
             family = [c for c in candidates if c.kind == best or c.words.keys() <= shared]
-        items = choose_alike(family, family) if family else []
+        items = self._drop_strangers(choose_alike(family, family) if family else [])
         sums = find_sums(items, items, self._rows)
         kept = [
             column
             for column in self._free
-            if column.label in self._kept or (column.kind == "blank" and self._is_plain(column))
+            if column.label in self._kept or self._is_unanswered(column, items)
         ]  # an item that nobody answered keeps its column
         chosen = {column.number: column for column in [*items, *kept] if column.number not in sums}
         return [chosen[number] for number in sorted(chosen)]
+
+    def _drop_strangers(self, items: list[Column]) -> list[Column]:
+        """Return items without columns before or behind a numbered series that most belong to."""
+        series = [column.number for column in items if column.word in self._series]
+        if len(series) < max(4, 0.7 * len(items)):
+            return items
+        names = Counter(column.word for column in items)
+        return [
+            column
+            for column in items
+            if names[column.word] > 1
+            or len(column.word) < 3
+            or min(series) < column.number < max(series)
+        ]
+
+    def _is_unanswered(self, column: Column, items: Sequence[Column]) -> bool:
+        """Say whether a blank column is an item by its name, or by its place among the items."""
+        is_inside = bool(items) and items[0].number < column.number < items[-1].number
+        is_like = len(column.word) < 3 or column.word in {item.word for item in items}
+        return (
+            column.kind == "blank"
+            and self._is_plain(column)
+            and (not items or is_inside or is_like)
+        )
 
     def _may_be_item(self, column: Column) -> bool:
         may_be = column.kind in ("steps", "halves", "letters", "texts")
@@ -387,8 +413,9 @@ class ColumnRoles:
         elif column.kind == "many" or (column.kind == "number" and n_values > FEW):
             what = "numbers" if column.kind == "number" else "texts"
             self._leave_out(column, f"'{column.label}' has many different {what}.")
-        elif n_values == 1:
-            self._leave_out(column, f"'{column.label}' has the same value in every row.")
+        elif n_values <= 1:
+            what = "the same value in every row" if n_values else "no entry"
+            self._leave_out(column, f"'{column.label}' has {what}.")
         elif word in GROUPS and not self._looks_like_item(column):
             reason = f"'{column.label}' groups the persons."
             undo = make_remedy("leave it out instead:", {"ignore": [column.label]})
@@ -528,8 +555,9 @@ def find_long_roles(columns: Sequence[Column], rows: int) -> dict[str, Any]:
     answers = [c for c in few if c.word in ANSWER_NAMES]
     names = [c for c in columns if 2 < len(c.words) <= rows / 3 and c not in answers]
     persons = [c for c in names if c.word in IDS | NAMES | MODELS]
+    attempts = [c.cells for c in columns if c.word in ATTEMPTS]
     for person, item in product(persons, names) if len(answers) == 1 else ():
-        pairs = set(zip(person.cells, item.cells, strict=True))
+        pairs = set(zip(person.cells, item.cells, *attempts, strict=True))
         every = len(person.words) * len(item.words)
         if person is not item and len(pairs) > 0.95 * rows > 0.2 * every:
             return {"person": person.name, "item": item.name, "response": answers[0].name}

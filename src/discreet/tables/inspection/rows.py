@@ -288,8 +288,10 @@ class OddRows:
         self._table, self._items, self._findings = table, items, findings
         numbers = {column.number for column in items}
         beside = [n for n in range(len(table.names)) if n not in numbers]
+        sheets = {**findings.stated, **findings.options}.get("sheet")
         self._labels = find_labels(
-            [row[n] if n < len(row) else None for row in table.rows] for n in beside
+            ([row[n] if n < len(row) else None for row in table.rows] for n in beside),
+            _FEW * len(sheets) if isinstance(sheets, list | tuple) else _FEW,
         )
         self.aside: set[int] = set()
         self._beside = beside
@@ -441,12 +443,15 @@ def _name_rows(numbers: Collection[int]) -> list[str]:
 # -- rows that are read as persons ------------------------------------------------------------
 
 
-def find_labels(columns: Iterable[Sequence[str | None]]) -> dict[int, str]:
-    """Return, by row, what says beside the answers that it is a key or totals."""
+def find_labels(columns: Iterable[Sequence[str | None]], most: int = _FEW) -> dict[int, str]:
+    """Return, by row, what says beside the answers that it is a key or totals.
+
+    A label stands in at most so many rows.
+    """
     labels: dict[int, str] = {}
     for column in columns:
         for row, word in enumerate(column):
-            if word is not None and is_label(word) and column.count(word) <= _FEW:
+            if word is not None and is_label(word) and column.count(word) <= most:
                 labels.setdefault(row, word)
     return dict(sorted(labels.items()))
 

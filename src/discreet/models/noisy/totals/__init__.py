@@ -91,7 +91,13 @@ def read_released_forms(
         noise = [variance["category"] / GRID**2 * np.eye(step + 1) for step in public.steps]
     else:
         counts = iter(_join_counts(public, values, shapes))
-        noise = _join_noise(variance, public.steps)
+        # The covariance of an item's counts that were put together.
+        contrast = variance["contrast"] / (common_categories(public.steps) * GRID) ** 2
+        answered = variance["answered"] / GRID**2
+        noise = []
+        for width in (step + 1 for step in public.steps):
+            same = np.full((width, width), 1 / width)
+            noise.append(contrast * (np.eye(width) - same) + answered / width * same)
     moments = _split(values["moment"], [_moments(shape) for shape in shapes])
     takers = _split(values.get("takers"), [len(shape.columns) for shape in shapes])
     persons = values.get("persons")
@@ -236,17 +242,6 @@ def _join_counts(
         middle = np.add.reduceat(contrast, np.cumsum(widths) - widths) / widths
         counts.append(contrast + np.repeat(number / widths - middle, widths))
     return counts
-
-
-def _join_noise(variance: dict[str, float], steps: Sequence[int]) -> list[FloatArray]:
-    """Return the covariance of an item's counts that were put together."""
-    contrast = variance["contrast"] / (common_categories(steps) * GRID) ** 2
-    answered = variance["answered"] / GRID**2
-    covariances = []
-    for width in (step + 1 for step in steps):
-        same = np.full((width, width), 1 / width)
-        covariances.append(contrast * (np.eye(width) - same) + answered / width * same)
-    return covariances
 
 
 @dataclass(frozen=True)

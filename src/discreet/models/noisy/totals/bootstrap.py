@@ -38,7 +38,7 @@ from discreet.models.noisy.totals.solve import (
     solve_step,
 )
 from discreet.models.noisy.totals.takers import Spreads, expected_standing
-from discreet.types import BoolArray, FloatArray, IndexArray, Int8Array
+from discreet.types import FloatArray, Int8Array
 
 # --- covariances: a block for each item, and directions that all share ---------------------------
 
@@ -107,12 +107,6 @@ def location_part(ladders: Ladders) -> FloatArray:
     return np.asarray(open_pairs / ladders.steps[:, None, None])
 
 
-def around_part(ladders: Ladders) -> FloatArray:
-    """Return the matrices that leave what is around the location."""
-    identity = ladders.open[:, :, None] * np.eye(ladders.open.shape[1])
-    return np.asarray(identity - location_part(ladders))
-
-
 # --- what would be released if a state were the truth --------------------------------------------
 
 
@@ -122,16 +116,6 @@ Measure = Callable[[Int8Array, int], FormTotals]
 
 #: Persons simulated of one form, at most.
 MOST_PERSONS = 2000
-
-
-def redraw_forms(
-    problem: TotalsProblem, truth: TotalsState, measure: Measure, rng: np.random.Generator
-) -> tuple[FormTotals, ...]:
-    """Draw released values of every form as if the state were the truth."""
-    around = linearise(problem, truth)
-    return tuple(
-        _redraw(problem, number, around, measure, rng) for number in range(len(problem.forms))
-    )
 
 
 def _redraw(
@@ -169,20 +153,14 @@ def simulate_form_answers(
     for below in passed:
         codes += coin > below[node]
     if not form.complete:
-        codes[~_draw_takers(numbers, expected, node, rng)] = -1
+        # Draw who takes what: about as many items each, as often as the items were taken.
+        odds = np.log(np.maximum(expected.takers[:, None] * expected.weight, 1e-300)).T[node]
+        key = odds + rng.gumbel(size=odds.shape)
+        floor = int(numbers.answers)
+        answers = floor + (rng.random(len(node)) < numbers.answers - floor)
+        rank = np.argsort(np.argsort(-key, axis=1), axis=1)
+        codes[~np.asarray(rank < answers[:, None])] = -1
     return codes
-
-
-def _draw_takers(
-    numbers: Numbers, expected: ExpectedMoments, node: IndexArray, rng: np.random.Generator
-) -> BoolArray:
-    """Draw who takes what: about as many items each, as often as the items were taken."""
-    odds = np.log(np.maximum(expected.takers[:, None] * expected.weight, 1e-300)).T[node]
-    key = odds + rng.gumbel(size=odds.shape)
-    floor = int(numbers.answers)
-    answers = floor + (rng.random(len(node)) < numbers.answers - floor)
-    rank = np.argsort(np.argsort(-key, axis=1), axis=1)
-    return np.asarray(rank < answers[:, None])
 
 
 def _scale_up(
@@ -263,17 +241,15 @@ class LinearPosterior:
         outer_loads = np.einsum("iab,rib->iar", self.inner.block, self.outer.by_threshold)
         loads = np.concatenate([self.inner.lever, self.inner.by_outer, outer_loads], axis=2)
         block = self.inner.block * (ladders.open[:, :, None] & ladders.open[:, None, :])
-        return Shared(block, loads, self._core()).centre(ladders)
-
-    def _core(self) -> FloatArray:
-        """Covariance of common errors, outer errors, and what links outer to own ones."""
+        # Covariance of common errors, outer errors, and what links outer to own ones.
         common, outer = self.inner.common, self.outer.covariance
         cross = common @ self.outer.by_common.T
         none = np.zeros((len(common), len(outer)))
         same = np.eye(len(outer))
-        return np.block(
+        core = np.block(
             [[common, cross, none], [cross.T, outer, same], [none.T, same, np.zeros_like(same)]]
         )
+        return Shared(block, loads, core).centre(ladders)
 
     def draw(self, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Draw errors of thresholds, of common and of outer parameters."""
@@ -289,12 +265,6 @@ def _draw_normal(covariance: FloatArray, rng: np.random.Generator) -> FloatArray
     values, vectors = np.linalg.eigh(covariance)
     normal = np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(values.shape)
     return np.asarray((vectors @ normal[..., None])[..., 0])
-
-
-def honest_spreads(problem: TotalsProblem, spreads: Spreads) -> Spreads:
-    """Return spreads that are not too small for an interval."""
-    step = spreads.step if problem.rating_scale else max(spreads.step, HONEST_STEP)
-    return Spreads(max(spreads.location, HONEST_SPREAD), step)
 
 
 def posterior_around(
@@ -318,15 +288,24 @@ def bootstrap_covariance(
     """
     rng = np.random.default_rng(PUBLIC_SEED)
     ladders = problem.ladders
-    posterior = posterior_around(problem, state, honest_spreads(problem, state.spreads))
+    # Spreads that are not too small for an interval.
+    step = state.spreads.step if problem.rating_scale else max(state.spreads.step, HONEST_STEP)
+    posterior = posterior_around(
+        problem, state, Spreads(max(state.spreads.location, HONEST_SPREAD), step)
+    )
     covariance = posterior.covariance(ladders)
     variance = covariance.variances()[ladders.open]
     draws = int(np.clip(np.ceil(POOLED_ERRORS / len(variance)), FEWEST_DRAWS, MOST_DRAWS))
     refits = [_refit(problem, state, posterior, measure, rng) for _ in range(draws)]
     truths, errors = (np.array(one) for one in zip(*refits, strict=True))
     reliability = float(np.clip(1 - variance.mean() / HONEST_SPREAD**2, 0.0, 1.0))
-    location_projection, around = location_part(ladders), around_part(ladders)
-    wider, longer = _widen_for_takers(state)
+    # The matrices that leave what is around the location.
+    identity = ladders.open[:, :, None] * np.eye(ladders.open.shape[1])
+    location_projection = location_part(ladders)
+    around = identity - location_projection
+    # The largest factors for unknown takers over forms; one and zero where all took all.
+    factors = [one.slope.stretch_locations() for one in state.shifts if one is not None]
+    wider, longer = max(factors, default=(1.0, 0.0))
     turn = np.zeros(posterior.inner.block.shape)
     for part, factor in ((location_projection, np.sqrt(wider)), (around, 1.0)):
         spread = covariance.turn(part).variances()
@@ -355,12 +334,6 @@ def _stretch(
     return np.sqrt(temper_ratios(smooth, reliability)).reshape(thresholds.shape)
 
 
-def _widen_for_takers(state: TotalsState) -> tuple[float, float]:
-    """Return the largest factors for unknown takers over forms; one and zero where all took all."""
-    factors = [one.slope.stretch_locations() for one in state.shifts if one is not None]
-    return max(factors, default=(1.0, 0.0))
-
-
 def _refit(
     problem: TotalsProblem,
     state: TotalsState,
@@ -370,7 +343,11 @@ def _refit(
 ) -> tuple[FloatArray, FloatArray]:
     """Draw a truth and what it would release; return it, and the error of the fit to that."""
     truth = _draw_truth(problem, state, posterior, rng)
-    forms = redraw_forms(problem, truth, measure, rng)
+    # Draw released values of every form as if the state were the truth.
+    around = linearise(problem, truth)
+    forms = tuple(
+        _redraw(problem, number, around, measure, rng) for number in range(len(problem.forms))
+    )
     simulated = replace(problem, forms=forms, numbers=tuple(map(count_takers, forms)))
     refit, _ = settle(simulated, state, REFIT_ROUNDS)
     return truth.thresholds, refit.thresholds - truth.thresholds

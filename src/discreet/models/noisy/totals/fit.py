@@ -142,7 +142,12 @@ def fit_totals(
     state, rounds = settle(problem, start_state(problem))
     covariance, inflation = None, float("nan")
     if standard_errors:
-        covariance, inflation = bootstrap_covariance(problem, state, _need(measure))
+        if measure is None:
+            raise BadUsage(
+                "standard errors need `measure`, which computes the statistics of simulated "
+                "persons; pass it, or ask for no standard errors"
+            )
+        covariance, inflation = bootstrap_covariance(problem, state, measure)
     return TotalsFit(
         thresholds=np.where(problem.ladders.open, state.thresholds, np.nan),
         threshold_covariance=covariance,
@@ -154,15 +159,6 @@ def fit_totals(
         inflation=inflation,
         rounds=rounds,
     )
-
-
-def _need(measure: Measure | None) -> Measure:
-    if measure is None:
-        raise BadUsage(
-            "standard errors need `measure`, which computes the statistics of simulated persons; "
-            "pass it, or ask for no standard errors"
-        )
-    return measure
 
 
 #: Assumed standard deviation of steps around their pattern.
@@ -223,7 +219,15 @@ def forecast_totals(
     shape = np.array([ability_mean, np.log(ability_spread), 0.0, 0.0])
     expected = [_expect_totals(form, thresholds, shape, answers) for form in forms]
     problem = pose_problem(expected, steps.tolist(), "partial-credit")
-    state = _true_state(problem, thresholds, shape)
+    # The state in which the assumptions are true, with the spreads that they have.
+    ladders = problem.ladders
+    centred, shift = ladders.centre(np.where(ladders.open, thresholds, 0.0))
+    pattern = np.einsum("ija,ij->a", ladders.pattern, centred)
+    pattern /= np.maximum((ladders.pattern**2).sum(axis=(0, 1)), 1e-300)
+    shapes = np.tile(shape - np.array([shift, 0, 0, 0]), (len(problem.forms), 1))
+    spreads = _spreads_of(problem, centred - ladders.pattern @ pattern)
+    start = start_state(problem)
+    state = replace(start, thresholds=centred, pattern=pattern, shapes=shapes, spreads=spreads)
     around = linearise(problem, state)
     expected_forms = tuple(
         replace(form, moment=form.contributing * view.mean)
@@ -250,18 +254,6 @@ def _expect_totals(
     takers = form.persons * weight * typical / len(form_thresholds)
     contributing = form.persons * min(1.0, weight * typical / max_units)
     return replace(form, category=takers * share, contributing=contributing)
-
-
-def _true_state(problem: TotalsProblem, thresholds: FloatArray, shape: FloatArray) -> TotalsState:
-    """Return the state in which the assumptions are true, with the spreads that they have."""
-    ladders = problem.ladders
-    centred, shift = ladders.centre(np.where(ladders.open, thresholds, 0.0))
-    pattern = np.einsum("ija,ij->a", ladders.pattern, centred)
-    pattern /= np.maximum((ladders.pattern**2).sum(axis=(0, 1)), 1e-300)
-    shapes = np.tile(shape - np.array([shift, 0, 0, 0]), (len(problem.forms), 1))
-    spreads = _spreads_of(problem, centred - ladders.pattern @ pattern)
-    start = start_state(problem)
-    return replace(start, thresholds=centred, pattern=pattern, shapes=shapes, spreads=spreads)
 
 
 def _spreads_of(problem: TotalsProblem, deviation: FloatArray) -> Spreads:

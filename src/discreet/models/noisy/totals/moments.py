@@ -344,7 +344,12 @@ def view_totals(
     mean, sampling = _sampling(expected.chance, expected.weight)
     weights = _weigh_residuals(form, numbers, expected, mean, sampling)
     residual = form.category - expected.takers[:, None] * mean
-    slope = _threshold_slopes(expected, mean) * expected.takers[:, None, None]
+    # How the mean shares move with the thresholds, ``[own item, category, step]``.
+    weighted = expected.chance * expected.weight[:, None, :]
+    reached = np.cumsum(expected.chance[:, ::-1], axis=1)[:, ::-1][:, 1:]
+    passed = np.tri(mean.shape[1], mean.shape[1] - 1, -1)
+    slope = weighted @ reached.transpose(0, 2, 1) - mean[:, :, None] * passed
+    slope = slope * expected.takers[:, None, None]
     shape_slope = _shape_slopes(expected, mean, shape) * expected.takers[:, None, None]
     gain, shape_gain = weights @ slope, weights @ shape_slope
     return TotalsView(
@@ -372,14 +377,6 @@ def _weigh_residuals(
     solved = (inverse @ mean[:, :, None])[:, :, 0]
     lost = (solved * mean).sum(axis=1) + 1 / numbers.variance
     return np.asarray(inverse - solved[:, :, None] * solved[:, None, :] / lost[:, None, None])
-
-
-def _threshold_slopes(expected: ExpectedMoments, mean: FloatArray) -> FloatArray:
-    """How the mean shares move with the thresholds, ``[own item, category, step]``."""
-    weighted = expected.chance * expected.weight[:, None, :]
-    reached = np.cumsum(expected.chance[:, ::-1], axis=1)[:, ::-1][:, 1:]
-    passed = np.tri(mean.shape[1], mean.shape[1] - 1, -1)
-    return np.asarray(weighted @ reached.transpose(0, 2, 1) - mean[:, :, None] * passed)
 
 
 def _shape_slopes(expected: ExpectedMoments, mean: FloatArray, shape: FloatArray) -> FloatArray:
@@ -443,7 +440,20 @@ def view_moments(
     basis, constants = POLYNOMIALS[:size, : size + 1], CONSTANTS[:size]
     means, by_threshold, by_shape = _means_and_slopes(expected, steps, shape, size + 1)
     released, noise = _mean_moments(form, numbers)
-    sampling = basis @ _scatter_of_means(numbers, expected, steps, size + 1) @ basis.T
+    # Covariance of h1 .. h_order over persons, given their abilities.
+    # For q independent values with mean u and variance v, h_r and h_s have the covariance ``sum_j
+    # C(r, j) C(s, j) / C(q, j) v^j u^(r + s - 2 j)``.
+    order = size + 1
+    centre = (2 * expected.score / steps[:, None] - 1).mean(axis=0)
+    spread = (4 * expected.variance / steps[:, None] ** 2).mean(axis=0)
+    answers = max(numbers.answers, float(order))
+    out = np.zeros((order, order))
+    ways = 1.0
+    for j in range(1, order + 1):
+        ways *= (answers - j + 1) / j
+        rows = np.array([comb(r, j) * centre ** max(r - j, 0) for r in range(1, order + 1)])
+        out += (rows * (expected.overall * spread**j)) @ rows.T / ways
+    sampling = basis @ (out / numbers.persons) @ basis.T
     mean = basis @ means + constants
     return MomentsView(
         mean,
@@ -487,7 +497,12 @@ def _means_and_slopes(
     share = np.maximum(share / np.maximum(overall, 1e-12), LEAST_SHARE)
     value = share * (2 * expected.score / steps[:, None] - 1)
     sums, ways = elementary_sums(value, order), elementary_sums(share, order)
-    falling = _score_slopes(expected, steps)
+    # How ``z`` moves with the thresholds, ``[own item, step, node]``.
+    category = np.arange(expected.chance.shape[1])[:, None]
+    above = np.cumsum((expected.chance * category)[:, ::-1], axis=1)[:, ::-1][:, 1:]
+    reached = np.cumsum(expected.chance[:, ::-1], axis=1)[:, ::-1][:, 1:]
+    covariance = above - expected.score[:, None, :] * reached
+    falling = np.asarray(covariance * (-2 / steps[:, None, None]))
     rising = 2 * expected.variance / steps[:, None]
     skewness = skewness_slope(shape, NODES)
     tilts = [overall * (tilt - overall @ tilt) for tilt in (skewness, FOURTH)]
@@ -503,32 +518,3 @@ def _means_and_slopes(
         by_shape.append(np.array(along))
         without = sums[r] - value * without
     return np.array(means), np.array(by_threshold), np.array(by_shape)
-
-
-def _score_slopes(expected: ExpectedMoments, steps: IndexArray) -> FloatArray:
-    """How ``z`` moves with the thresholds, ``[own item, step, node]``."""
-    category = np.arange(expected.chance.shape[1])[:, None]
-    above = np.cumsum((expected.chance * category)[:, ::-1], axis=1)[:, ::-1][:, 1:]
-    reached = np.cumsum(expected.chance[:, ::-1], axis=1)[:, ::-1][:, 1:]
-    covariance = above - expected.score[:, None, :] * reached
-    return np.asarray(covariance * (-2 / steps[:, None, None]))
-
-
-def _scatter_of_means(
-    numbers: Numbers, expected: ExpectedMoments, steps: IndexArray, order: int
-) -> FloatArray:
-    """Covariance of h1 .. h_order over persons, given their abilities.
-
-    For q independent values with mean u and variance v, h_r and h_s have the covariance
-    ``sum_j C(r, j) C(s, j) / C(q, j) v^j u^(r + s - 2 j)``.
-    """
-    centre = (2 * expected.score / steps[:, None] - 1).mean(axis=0)
-    spread = (4 * expected.variance / steps[:, None] ** 2).mean(axis=0)
-    answers = max(numbers.answers, float(order))
-    out = np.zeros((order, order))
-    ways = 1.0
-    for j in range(1, order + 1):
-        ways *= (answers - j + 1) / j
-        rows = np.array([comb(r, j) * centre ** max(r - j, 0) for r in range(1, order + 1)])
-        out += (rows * (expected.overall * spread**j)) @ rows.T / ways
-    return out / numbers.persons

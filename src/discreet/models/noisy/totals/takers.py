@@ -115,7 +115,14 @@ def shift_takers(
     raw = old.value + (form.takers / expected.takers - standing) / rise
     raw = raw - np.average(raw, weights=1 / variance)
     slope = _common_slope(raw, variance, location - location.mean())
-    target = _shrink_deviations(raw, variance, slope.value * location)
+    # Shrink each item's deviation from the line, averaged over how far deviations spread.
+    line = slope.value * location
+    deviation = raw - line
+    total = OWN_SPREADS[:, None] ** 2 + variance
+    log = -0.5 * (np.log(total) + deviation**2 / total).sum(axis=1) - OWN_SPREADS / USUAL_OWN_SPREAD
+    weight = np.exp(log - log.max())
+    trust = (weight / weight.sum()) @ (OWN_SPREADS[:, None] ** 2 / total)
+    target = np.asarray(line + deviation * trust)
     target = target - np.average(target, weights=expected.takers)
     target = np.clip(target, -LARGEST_SHIFT, LARGEST_SHIFT)
     return Shifts(old.value + RELAXATION * (target - old.value), slope)
@@ -133,16 +140,6 @@ def _common_slope(raw: FloatArray, variance: FloatArray, location: FloatArray) -
     chance = 1 / (1 + np.exp(-np.clip(odds, -50, 50)))
     value = float(np.clip(observed * trust * chance, -LARGEST_SLOPE, LARGEST_SLOPE))
     return Slope(value, observed, slope_variance)
-
-
-def _shrink_deviations(raw: FloatArray, variance: FloatArray, line: FloatArray) -> FloatArray:
-    """Shrink each item's deviation from the line, averaged over how far deviations spread."""
-    deviation = raw - line
-    total = OWN_SPREADS[:, None] ** 2 + variance
-    log = -0.5 * (np.log(total) + deviation**2 / total).sum(axis=1) - OWN_SPREADS / USUAL_OWN_SPREAD
-    weight = np.exp(log - log.max())
-    trust = (weight / weight.sum()) @ (OWN_SPREADS[:, None] ** 2 / total)
-    return np.asarray(line + deviation * trust)
 
 
 LOCATION_SPREADS = np.exp(np.linspace(np.log(0.05), np.log(6.0), 41))
