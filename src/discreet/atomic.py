@@ -292,6 +292,8 @@ def refuse_name(path: PurePath) -> None:
 
 # The word is part of the names: a file that leaves its folder still says what it is.
 CALIBRATION_FILE = "calibration.confidential.json"
+#: The same of ratings.
+ESTIMATE_FILE = "estimate.confidential.json"
 REPORT_FILE = "report.confidential.html"
 WORKBOOK_FILE = "analysis.confidential.xlsx"
 #: Files of the tables of an analysis, by their names.

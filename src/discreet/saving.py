@@ -18,7 +18,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, get_args, get_type_hints
 
-from discreet.atomic import write_text
+from discreet.atomic import CALIBRATION_FILE, ESTIMATE_FILE, write_text
 from discreet.errors import BadResponses, BadUsage
 from discreet.names import NumberName, name_id
 from discreet.schema import SchemaError, read_as
@@ -29,6 +29,8 @@ if TYPE_CHECKING:  # results load NumPy; the command line, which shows help, doe
 FORMAT, VERSION = "discreet-result", 2
 #: Version 1 is read too: parts that it does not hold have their defaults.
 READ_VERSIONS = (1, 2)
+#: What ``fit --out`` writes, with the whole estimate since this version.
+CALIBRATION_FORMAT, CALIBRATION_VERSION = "discreet-calibration", 4
 
 CONFIDENTIAL = (
     "confidential: computed from persons' answers without privacy protection; do not publish"
@@ -88,12 +90,13 @@ class Kept:
 def load(path: str | PathLike[str]) -> object:
     """Read what the library wrote, whatever it is.
 
-    A result of any kind that was saved, pair counts, a bank, a ledger, or the folder of a release.
+    A result of any kind that was saved, pair counts, a bank, a ledger, or the folder of a release
+    or of ``discreet fit --out``.
 
     Parameters
     ----------
     path
-        The file, or a release's folder.
+        The file or the folder.
 
     Examples
     --------
@@ -105,6 +108,9 @@ def load(path: str | PathLike[str]) -> object:
     """
     import discreet
 
+    for name in (CALIBRATION_FILE, ESTIMATE_FILE):
+        if (Path(path) / name).is_file():
+            return read_result(Path(path) / name)
     if Path(path).is_dir():
         return discreet.read_release(path)
     readers: dict[bytes, Callable[[Any], Any]] = {
@@ -135,19 +141,30 @@ def read_result(path: str | PathLike[str]) -> Any:
         raise BadUsage(f"{path} cannot be read: {error.strerror}. Check the path.") from error
     except (ValueError, RecursionError) as error:
         raise BadResponses(f"{path} holds no result: it is not JSON ({error})") from error
-    if not is_result(document):
+    is_calibration = isinstance(document, dict) and document.get("format") == CALIBRATION_FORMAT
+    if not (is_result(document) or is_calibration):
         raise BadUsage(f"{path} holds no result that was saved with save(): its format is not ours")
-    if document.get("version") not in READ_VERSIONS:
+    versions = (CALIBRATION_VERSION,) if is_calibration else READ_VERSIONS
+    if document.get("version") not in versions:
         raise BadUsage(
             f"{path} has version {document.get('version')}; this version of discreet reads "
-            f"{READ_VERSIONS[0]} to {READ_VERSIONS[-1]}. Read it with the version that wrote it "
+            f"{' and '.join(map(str, versions))}. Read it with the version that wrote it "
             f"({document.get('discreet')})"
         )
     try:
-        return _read(document["result"])
+        return read_value(document.get("estimate" if is_calibration else "result"))
+    except SchemaError as error:
+        raise BadResponses(f"{path} is damaged ({error}); save the result again") from error
+
+
+def read_value(stored: Any) -> Any:
+    """Return the value that :func:`write_value` wrote."""
+    try:
+        return _read(stored)
+    except SchemaError:
+        raise
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        why = str(error) if isinstance(error, SchemaError) else f"{type(error).__name__}: {error}"
-        raise BadResponses(f"{path} is damaged ({why}); save the result again") from error
+        raise SchemaError(f"{type(error).__name__}: {error}") from error
 
 
 @cache

@@ -1,6 +1,7 @@
 """Saved calibrations of every edition are read; estimates and other results sum themselves up."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from discreet.datasets import lsat
 from discreet.items.dif import find_dif
 from discreet.items.fit import measure_fit
 from discreet.items.summary import diagnose
+from discreet.report.calibration import write_calibration
 from discreet.simulation import simulate
 
+ANCHOR_COLUMNS = {"displacement", "displacement_se"}
 OLD_CALIBRATION = """{
   "format": "discreet-calibration",
   "version": 1,
@@ -53,16 +56,51 @@ def test_a_calibration_keeps_method_choice_thresholds_and_covariance(tmp_path):
     assert discreet("fit", answers, "--out", tmp_path / "out").code == 0
     path = tmp_path / "out" / CALIBRATION_FILE
     document = json.loads(path.read_text())
-    assert document["version"] == 3
-    row = document["items"][0]
-    assert (row["steps"], row["thresholds"]) == (1, [row["difficulty"]])
+    assert document["version"] == 4
     fitted, found = library.fit(answers), read_calibration(path)
+    assert document["items"][0]["difficulty"] == fitted.difficulty[0]
     for name in ("method", "choice", "model", "steps", "status"):
         assert getattr(found, name) == getattr(fitted, name)
     assert found.covariance == pytest.approx(fitted.covariance, abs=1e-12)
     assert fitted.choice in (tmp_path / "out" / "report.confidential.html").read_text()
     scored = [discreet("score", answers, "--with", one, "--json").document for one in (path,)]
     assert len(scored[0]["persons"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "words", "columns"),
+    [
+        (("--anchors", "anchors.csv"), {"anchors": {"a": -0.5, "c": 0.5}}, ANCHOR_COLUMNS),
+        (("--weight", "w"), {"weight": "w"}, {"design_effect"}),
+    ],
+)
+def test_a_folder_of_a_calibration_is_loaded_with_what_anchors_or_weights_add(
+    tmp_path, monkeypatch, options, words, columns
+):
+    monkeypatch.chdir(tmp_path)
+    cells = simulate(120, 5, rng=np.random.default_rng(6)).responses.to_array()
+    rows = [",".join(map(str, [*row, 1 + person % 3])) for person, row in enumerate(cells)]
+    ignored = ("--ignore", "w") if "weight" not in words else ()
+    Path("answers.csv").write_text("\n".join(["a,b,c,d,e,w", *rows]) + "\n")
+    Path("anchors.csv").write_text("item,difficulty\na,-0.5\nc,0.5\n")
+    assert discreet("fit", "answers.csv", *options, *ignored, "--out", "out").code == 0
+    fitted = library.fit("answers.csv", **words, **({"ignore": "w"} if ignored else {}))
+    for path in ("out", f"out/{CALIBRATION_FILE}"):
+        found = library.load(path)
+        for name in (*columns, "difficulty", "covariance"):
+            assert np.array_equal(getattr(found, name), getattr(fitted, name), equal_nan=True)
+    assert columns <= set(Path("out/items.confidential.csv").read_text().split("\n")[0].split(","))
+    if ignored:
+        assert "displacement" in Path("out/report.confidential.html").read_text()
+
+
+def test_a_large_calibration_is_kept_without_its_covariance(tmp_path):
+    answers = simulate(60, 101, rng=np.random.default_rng(7)).responses
+    estimate = library.fit(answers, method="refined")
+    write_calibration(tmp_path, estimate)
+    found = library.load(tmp_path)
+    assert found.covariance is None is found.threshold_covariance
+    assert np.array_equal(found.difficulty, estimate.difficulty)
 
 
 @pytest.mark.parametrize(

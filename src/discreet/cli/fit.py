@@ -18,6 +18,7 @@ import typer
 from discreet.atomic import (
     CALIBRATION_FILE,
     CALIBRATION_FILES,
+    ESTIMATE_FILE,
     PRIVACY_FILE,
     REPORT_FILE,
     staged,
@@ -84,9 +85,6 @@ Regularisation = Annotated[
         min=0.0,
     ),
 ]
-
-
-ESTIMATE_FILE = "estimate.confidential.json"
 
 
 def fit(

@@ -9,9 +9,9 @@ and the scale. The classes are the schema: a file that does not fit them is refu
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,16 +31,11 @@ from discreet.counts.planes import MOST_STEPS
 from discreet.errors import BadResponses, BadUsage, FitWarning, MissingExtra, WarningKind
 from discreet.items.summary import Diagnostics, read_diagnostics, study_answers
 from discreet.report.diagnosis import Diagnosis, diagnose_test
-from discreet.report.formats import (
-    can_write_workbooks,
-    list_calibration,
-    list_thresholds,
-    write_csv,
-    write_workbook,
-)
+from discreet.report.formats import can_write_workbooks, list_calibration, write_csv, write_workbook
 from discreet.report.page import write_diagnosis
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.thresholds import pad_steps
+from discreet.saving import CALIBRATION_FORMAT, CALIBRATION_VERSION, read_value, write_value
 from discreet.scales.reported import Scale
 from discreet.schema import Along, AtLeast, Count, Logit, NonNegative, SchemaError, Within, read_as
 from discreet.tabular import AnalysisTable
@@ -128,10 +123,9 @@ def _analyse(
     return test, [named[name] for name in TABLE_FILES if name in named and named[name].rows], notes
 
 
-FORMAT, VERSION = "discreet-calibration", 3
-#: Version 1 has no model, choice of the method, steps, thresholds and covariance, version 2 no
-#: ``reading``: how the answers were stated to be read.
-READ_VERSIONS = (1, 2, 3)
+#: Up to version 3 the estimate is in parts: version 1 has no model, choice of the method, steps,
+#: thresholds and covariance, and none has displacements and design effects.
+READ_VERSIONS = (1, 2, 3, CALIBRATION_VERSION)
 
 
 def describe_calibration(
@@ -140,46 +134,29 @@ def describe_calibration(
     heading: dict[str, str],
     scale: Scale | None,
 ) -> dict[str, Any]:
-    """Return the document that a report can be made from again, and persons scored with."""
-    thresholds = _keep_covariance(estimate.threshold_covariance)
+    """Return the document that a report can be made from again, and persons scored with.
+
+    It holds the whole estimate; rows of the items stand there for other programs.
+    """
     return {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": CALIBRATION_FORMAT,
+        "version": CALIBRATION_VERSION,
         "access": CONFIDENTIAL,
         "discreet": __version__,
         **heading,
         **list_calibration(estimate),
         **({} if scale is None else {"scale": vars(scale)}),
-        "degrees": estimate.degrees,
-        "reading": {},
-        "items": _list_items(estimate),
-        "covariance": _keep_covariance(estimate.covariance),
-        **({"threshold_covariance": thresholds} if estimate.has_steps else {}),
-        "solution": vars(estimate.solution),
-        "warnings": estimate.warnings,
-        "warning_kinds": [one.kind for one in estimate.warnings],
+        "estimate": write_value(_drop_large_covariance(estimate)),
         "diagnostics": None if diagnostics is None else diagnostics.to_dict(),
     }
 
 
-def _keep_covariance(covariance: FloatArray | None) -> list[list[float]] | None:
-    is_small = covariance is not None and len(covariance) <= COVARIANCE_ITEMS
-    return covariance.tolist() if is_small else None  # type: ignore[union-attr]
-
-
-def _list_items(estimate: Estimate) -> list[dict[str, Any]]:
-    """Return the rows of the items, each with a threshold for every step."""
-    rows: list[dict[str, Any]] = list_calibration(estimate)["items"]
-    ladder = estimate.ladder
-    for item, (row, own) in enumerate(zip(rows, list_thresholds(estimate), strict=True)):
-        row |= {"steps": estimate.steps[item], **own}
-        if estimate.has_steps:
-            row |= {"threshold_status": ladder.status[item], "categories": ladder.kept[item]}
-            row |= {"lowest": ladder.lowest} if ladder.lowest else {}
-            if ladder.categories is not None:
-                counts = ladder.categories[item, : len(ladder.kept[item])]
-                row["category_answers"] = counts.tolist()
-    return rows
+def _drop_large_covariance(estimate: Estimate) -> Estimate:
+    if sum(estimate.steps) <= COVARIANCE_ITEMS:
+        return estimate
+    few_items = len(estimate.items) <= COVARIANCE_ITEMS
+    ladder = replace(estimate.ladder, covariance=None)
+    return replace(estimate, covariance=estimate.covariance if few_items else None, ladder=ladder)
 
 
 @dataclass(frozen=True)
@@ -210,11 +187,12 @@ class CalibrationDocument:
     persons: Count | None
     method: str
     items: Annotated[tuple[ItemRow, ...], AtLeast(1)]
-    solution: Solution
-    warnings: tuple[str, ...]
+    estimate: object = None
+    solution: Solution | None = None
+    warnings: tuple[str, ...] = ()
     warning_kinds: Annotated[tuple[WarningKind, ...] | None, Along("warnings")] = None
     diagnostics: object = None
-    reading: Mapping[str, object] = field(default_factory=dict)
+    reading: object = None
     access: str = ""
     discreet: str = ""
     title: str | None = None
@@ -234,6 +212,8 @@ class CalibrationDocument:
 
     def read_estimate(self) -> Estimate:
         """Return the estimate, or refuse numbers that do not belong together."""
+        if self.version == CALIBRATION_VERSION:
+            return self._read_whole()
         rows = self.items
         # An older file does not say of which kind its warnings are.
         kinds = self.warning_kinds or (WarningKind.UNKNOWN,) * len(self.warnings)
@@ -251,6 +231,17 @@ class CalibrationDocument:
         }
         estimate: Estimate = read_as(Estimate, values, "the calibration")
         return estimate
+
+    def _read_whole(self) -> Estimate:
+        """Return the estimate; refuse rows of items that say something else."""
+        kept = read_value(self.estimate)
+        if not isinstance(kept, Estimate) or kept.items != self.names:
+            raise SchemaError("the estimate is not one of the items")
+        for name in ("difficulty", "se"):
+            rows = _list_numbers(getattr(row, name) for row in self.items)
+            if not np.array_equal(rows, getattr(kept, name), equal_nan=True):
+                raise SchemaError(f"the items and the estimate differ in {name}")
+        return kept
 
     def _read_ladder(self) -> dict[str, Any]:
         """Return the thresholds of items with steps."""
@@ -291,7 +282,7 @@ def read_document(path: Path) -> CalibrationDocument:
         plain = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise BadResponses(f"{path} is damaged: it is not JSON ({error}).") from error
-    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+    if not isinstance(plain, dict) or plain.get("format") != CALIBRATION_FORMAT:
         raise BadUsage(f"{path} is no calibration of `discreet fit --out`: its format is not ours.")
     if plain.get("version") not in READ_VERSIONS:
         raise BadUsage(

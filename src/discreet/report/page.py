@@ -81,6 +81,8 @@ COLUMN_WORDS = {
     "scaled_difficulty": ColumnText("scaled"),
     "scaled_ability": ColumnText("scaled"),
     "scaled_se": ColumnText("scaled SE"),
+    "displacement": ColumnText("displacement", 2, "of an anchor, if it were free; logits"),
+    "displacement_se": ColumnText("SE", 2, "standard error of the displacement"),
     "threshold": ColumnText("threshold", 2, "logits"),
     "share": ColumnText("share", 3, "of the answers to the item"),
     "answers_without_extremes": ColumnText(
@@ -347,7 +349,10 @@ def list_html_columns(
     return html_columns
 
 
-ITEM_COLUMNS = ("item", "difficulty", "se", "lower", "upper", "scaled_difficulty", "scaled_se")
+ITEM_COLUMNS = (
+    *("item", "difficulty", "se", "lower", "upper", "scaled_difficulty", "scaled_se"),
+    *("displacement", "displacement_se"),
+)
 FIT_SHOWN = ("infit", "outfit", "point_measure", "point_measure_expected")
 
 

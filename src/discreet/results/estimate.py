@@ -276,7 +276,10 @@ class Estimate(Tabular):
         return float(np.quantile(largest, level))
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """One list per column: item, difficulty, se, lower, upper, status, answers, right."""
+        """One list per column: item, difficulty, se, lower, upper, status, answers, right.
+
+        With weights also the design effect, with anchors the displacement and its error.
+        """
         interval = self.interval()
         columns: dict[str, list[Any]] = {
             "item": list(self.items),
@@ -291,6 +294,9 @@ class Estimate(Tabular):
             columns["right"] = self.right.tolist()
         if self.design_effect is not None:
             columns["design_effect"] = self.design_effect.tolist()
+        if self.displacement is not None and self.displacement_se is not None:
+            columns["displacement"] = self.displacement.tolist()
+            columns["displacement_se"] = self.displacement_se.tolist()
         return columns
 
     def anchors_to_dict(self) -> dict[str, list[Any]]:
