@@ -264,7 +264,8 @@ class Published(Guessable):
         and statement, ``"en"``, ``"de"`` or ``"es"``; by default what the release says (``about``).
         """
         record = self.record if language is None else translate_record(self.record, language)
-        write_bundle(folder, self.estimate, record, self.noisy, force=force)
+        with hold_place(folder, force=force) as staged_folder:
+            staged_folder.fill(bundle_files(self.estimate, record, self.noisy))
         if self.stored is not None:
             ledger, reservation = self.stored
             try:
@@ -394,19 +395,6 @@ def hash_record(record: Mapping[str, Any]) -> str:
 def hash_content(content: str | bytes) -> str:
     """Return the SHA-256 of a file with this content."""
     return hashlib.sha256(as_bytes(content)).hexdigest()
-
-
-def write_bundle(
-    folder: str | PathLike[str],
-    estimate: Estimate,
-    record: Mapping[str, Any],
-    noisy: Release | None = None,
-    *,
-    force: bool = False,
-) -> None:
-    """Write the files; the folder appears whole or not at all."""
-    with hold_place(folder, force=force) as staged_folder:
-        staged_folder.fill(bundle_files(estimate, record, noisy))
 
 
 def _as_written(estimate: Estimate, *, is_shown: bool) -> Estimate:

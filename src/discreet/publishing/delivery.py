@@ -35,7 +35,7 @@ from discreet.answers.survey import RAKED, refuse_weights
 from discreet.atomic import StagedFolder, hold_place
 from discreet.counts import PairCounts
 from discreet.errors import LOG, BadResponses, BadUsage, DiscreetError, NotAllowed
-from discreet.models.noisy.released import check_estimator, estimate_release
+from discreet.models.noisy.released import estimate_release
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.ledger import AnyLedger, Ledger, LedgerSafe, as_ledger
@@ -107,27 +107,18 @@ def open_listed(
     The part is taken person by person: nobody else's answers change it, and whoever has no listed
     answer stays a person.
     """
-    with open_stated(source, words, public) as answers:
-        if isinstance(answers, Responses):
-            refuse_weights(answers.sample, "a release", RAKED)
-        refuse_detected(answers.detected)
-        check_lowest(public, answers)
-        _check_item_names(public, answers.items)
-        yield answers.select(public.items)
-
-
-@contextmanager
-def open_stated(
-    source: DataSource, words: ListedWords | None, public: Public
-) -> Iterator[Contributions]:
-    """Give answers, read as stated; close them unless the caller had them open."""
     data, reading = source.data, plan_words(source.data, words)
     if not isinstance(data, Answers | PairCounts):
         reading = restrict_reading(public, reading)
     with opened(
         data, source.engine, reading, resources=source.resources, progress=source.progress
     ) as answers:
-        yield answers
+        if isinstance(answers, Responses):
+            refuse_weights(answers.sample, "a release", RAKED)
+        refuse_detected(answers.detected)
+        check_lowest(public, answers)
+        _check_item_names(public, answers.items)
+        yield answers.select(public.items)
 
 
 @contextmanager
@@ -253,7 +244,6 @@ def release_spec(source: DataSource, spec: ReleaseSpec, terms: DeliveryTerms) ->
         spec.identity.check_audit(order.name)
         if public.persons == 0:
             raise BadResponses("there is nobody in the data, so there is nothing to release")
-        check_estimator(order.name, public.estimator)
         check_noise(order.calibration)
         check_answers(data, order.public, order.require_mechanism())
         spend = order.calibration.spend
