@@ -35,7 +35,7 @@ from discreet.answers.survey import RAKED, refuse_weights
 from discreet.atomic import StagedFolder, hold_place
 from discreet.counts import PairCounts
 from discreet.errors import LOG, BadResponses, BadUsage, DiscreetError, NotAllowed
-from discreet.models.noisy.released import estimate_release
+from discreet.models.noisy.released import check_estimator, estimate_release
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.ledger import AnyLedger, Ledger, LedgerSafe, as_ledger
@@ -244,6 +244,7 @@ def release_spec(source: DataSource, spec: ReleaseSpec, terms: DeliveryTerms) ->
         spec.identity.check_audit(order.name)
         if public.persons == 0:
             raise BadResponses("there is nobody in the data, so there is nothing to release")
+        check_estimator(order.name, public.estimator)
         check_noise(order.calibration)
         check_answers(data, order.public, order.require_mechanism())
         spend = order.calibration.spend
