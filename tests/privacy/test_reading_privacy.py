@@ -711,6 +711,29 @@ def test_a_line_of_a_control_file_changes_nobody_elses_answers(tmp_path, end, ap
             assert table.persons == 3
 
 
+def write_log(folder, metrics, model="lab__base"):
+    """Write a log of the harness whose first question shows these metrics."""
+    path = folder / model / "samples_arc.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    samples = [
+        {"doc_id": doc, "target": "", "filtered_resps": [], "acc": doc % 2, "acc_norm": 1}
+        | {"metrics": metrics if doc == 0 else ["acc", "acc_norm"]}
+        for doc in range(4)
+    ]
+    path.write_text("".join(f"{json.dumps(sample)}\n" for sample in samples))
+    return path
+
+
+def test_a_question_of_a_log_does_not_decide_which_score_counts(tmp_path):
+    """The first sample names the scores: of one model, which may be the person and no other."""
+    questions = [f"arc/{doc}" for doc in range(4)]
+    for metrics in (["acc", "acc_norm"], ["acc_norm"]):
+        path = write_log(tmp_path, metrics)
+        assert read_listed(path, questions).persons == 1
+        turned = {"person": "question", "item": "model"}
+        check_refused(path, "Let every model be a person", ["lab__base", "lab__tiny"], **turned)
+
+
 def test_titles_above_the_names_are_not_released(tmp_path):
     rows = [["Class 7a", None, None], ["id", "q1", "q2"], ["a", 1, 0], ["b", 0, 1]]
     path = write_xlsx(tmp_path / "answers.xlsx", {"7a": rows})
@@ -926,6 +949,10 @@ FAULTS = {
         lambda folder: test_a_line_of_a_control_file_changes_nobody_elses_answers(
             folder, MARKED, apart=True, names_first=True
         ),
+    ),
+    "a score of a log that is not marked": (
+        *(jsonl.EvaluationSource, "detect", nothing),
+        test_a_question_of_a_log_does_not_decide_which_score_counts,
     ),
     "titles that are not marked": (
         *(workbook.WorkbookSource, "detect", nothing),
