@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from discreet.answers.protocol import digest_rows
+from discreet.answers.responses import Responses
 from discreet.errors import BadBudget, BadUsage, BudgetExceeded, LedgerError
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.additive_noise import (
@@ -24,7 +26,7 @@ from discreet.privacy.accounting.additive_noise import (
 )
 from discreet.privacy.accounting.spend import GaussianAllowance, Spend
 from discreet.privacy.ledger import EVERYONE, Ledger
-from discreet.privacy.ledger.balance import fingerprint_rows
+from discreet.privacy.ledger.balance import seal_digest
 from discreet.privacy.ledger.file import MissingLedger
 
 DRIVER = Path(__file__).parents[1] / "ledger_driver.py"
@@ -225,6 +227,10 @@ def test_the_same_data_is_simply_charged_where_populations_overlap(ledger):
     assert ledger.spent("spring") == (allowance.spent([spend_of(0.1)] * 3), 1e-6)
 
 
+def fingerprint_rows(key, rows):
+    return seal_digest(key, *digest_rows(key, rows))
+
+
 def test_a_fingerprint_ignores_order_and_sees_everything_else():
     rng = np.random.default_rng(0)
     rows = rng.integers(-1, 2, (200, 7)).astype(np.int8)
@@ -240,7 +246,8 @@ def test_a_fingerprint_ignores_order_and_sees_everything_else():
 
 def test_fingerprints_of_two_ledgers_cannot_be_compared(ledger, tmp_path):
     other = Ledger.create(tmp_path / "other.db", 1.0)
-    assert ledger.fingerprint([b"a"]) != other.fingerprint([b"a"])
+    answers = Responses.from_array([[1, 0], [0, 1]])
+    assert ledger.recognise(answers) != other.recognise(answers)
 
 
 # ---------------------------------------------------------------- wrong use and damage

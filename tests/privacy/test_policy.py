@@ -12,7 +12,7 @@ from discreet.datasets import lsat
 from discreet.errors import BadUsage, LedgerError, NotAllowed
 from discreet.privacy.accounting.additive_noise import calibrate_counts
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.ledger.policy import Policy, read_policy
+from discreet.privacy.ledger.policy import Policy, make_policy, read_policy
 from discreet.privacy.ledger.request import Asked
 from discreet.privacy.mechanisms.pairs import DensePairs
 
@@ -86,18 +86,20 @@ def test_delta_is_compared_as_it_is_written():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("max_epsilom = 1", "no rule 'max_epsilom'; did you mean 'max_epsilon'"),
-        ("colour = 'red'", "no rule 'colour'; there are: max_epsilon"),
-        ("max_epsilon = -1", "max_epsilon must be a number above 0, found -1"),
-        ("max_epsilon = inf", "max_epsilon must be a number above 0"),
-        ("max_delta_share = true", "max_delta_share must be a number"),
-        ("min_persons = 1.5", "min_persons must be a whole number"),
-        ("relations = 'replace-one'", "relations must be a list"),
-        ("relations = ['replace']", "names 'replace', which is none of: replace-one, add-remove"),
-        ("mechanisms = ['auto']", "names 'auto', which is none of: margins"),
-        ("mechanisms = []", "mechanisms must be a list"),
+        ("max_epsilom = 1", "no rule of a policy called 'max_epsilom'; did you mean 'max_epsilon'"),
+        ("colour = 'red'", "no rule of a policy called 'colour'; choose one of: max_epsilon"),
+        ("max_epsilon = -1", "max_epsilon is -1, which is not above 0"),
+        ("max_epsilon = 0", "max_epsilon is 0, which is not above 0"),
+        ("max_epsilon = inf", "max_epsilon is inf, which is not above 0"),
+        ("max_delta_share = true", "max_delta_share is true, not a number"),
+        ("min_persons = 1.5", "min_persons is 1.5, not a whole number"),
+        ("min_persons = 0", "min_persons is 0, which is not from 1 to"),
+        ("relations = 'replace-one'", "relations is 'replace-one', not a list"),
+        ("relations = ['replace']", r"\[0\] is 'replace', not one of 'replace-one', 'add-remove'"),
+        ("mechanisms = ['auto']", r"\[0\] is 'auto', not one of 'margins'"),
+        ("mechanisms = []", "mechanisms is a list of 0 entries, which has fewer than 1"),
         ("about = 'nothing'", "must have a rule"),
-        ("about = 3\nmax_epsilon = 1", "about must be text"),
+        ("about = 3\nmax_epsilon = 1", "about is 3, not a text"),
         ("max_epsilon = ", "is not a TOML file"),
     ],
 )
@@ -121,7 +123,7 @@ def test_the_ledger_keeps_the_policy_itself(tmp_path):
     Ledger.create(tmp_path / "spent.db", 1.0, policy=path)
     path.unlink()
     kept = Ledger.open(tmp_path / "spent.db").policy
-    assert kept == Policy(**RULES, about="Decided by the board.")
+    assert kept == make_policy({**RULES, "about": "Decided by the board."})
     assert kept.max_delta_share == 0.01
 
 

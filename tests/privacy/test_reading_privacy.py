@@ -658,6 +658,82 @@ def test_a_file_that_is_not_utf8_is_not_released(tmp_path, engine):
     assert [one.option for one in read_responses(path).detected] == ["encoding"]
 
 
+CONTROL = """NI=3\nITEM1={first}\nNAME1={name}\nCODES=01\n&END
+Größe\nzwei\ndrei\n{end}{data}"""
+MARKED = "END NAMES\n"
+
+
+def write_control(folder, rows, *, end=MARKED, names_first=False, apart=False):
+    """Write a Winsteps control file, and return it."""
+    form = "{0:<6}{1}" if names_first else "{1} {0}"
+    cells = [form.format(*row) for row in rows]
+    where = {"first": 7, "name": 1} if names_first else {"first": 1, "name": 5}
+    data = "\n".join(cells) + "\n"
+    path = folder / "test.con"
+    text = CONTROL.format(**where, end=end, data="" if apart else data)
+    if apart:
+        text = f"DATA=test.dat\n{text}"
+        (folder / "test.dat").write_bytes(data.replace("%", "\udce9").encode(**SURROGATES))
+    path.write_bytes(text.replace("%", "\udce9").encode(**SURROGATES))
+    return path
+
+
+SURROGATES = {"encoding": "utf-8", "errors": "surrogateescape"}
+#: Names and answers of one person; % stands for a letter that is not UTF-8.
+CONTROL_ROWS = [
+    *(("bob", "011"), ("bob", "1 0"), ("bob", "x9A"), ("bob", ""), ("b%b", "011"), ("büb", "011")),
+    *(("END", "NAMES"), ("NAMES", "END"), ("&END", "011"), ("NI=2", "011"), (";", "011")),
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*is not UTF-8")
+@pytest.mark.parametrize("names_first", [True, False])
+@pytest.mark.parametrize("apart", [True, False])
+@pytest.mark.parametrize("end", [MARKED, ""])
+def test_a_line_of_a_control_file_changes_nobody_elses_answers(tmp_path, end, apart, names_first):
+    """One letter would decide on the encoding, one line on where the data begin."""
+    shape = {"end": end, "apart": apart, "names_first": names_first}
+
+    def read(row):
+        rows = [("jörg", "101"), row, ("cleo", "110")]
+        try:
+            return read_listed(write_control(tmp_path, rows, **shape), ["Größe", "zwei", "drei"])
+        except (BadResponses, BadUsage):
+            return None
+
+    tables = [read(row) for row in CONTROL_ROWS]
+    assert sum(one is not None for one in tables) >= 5
+    assert tables[4] is None, "an encoding that was detected is released"
+    for table in tables:
+        if table is not None:
+            others = {name: table.answers[name] for name in ("jörg", "cleo")}
+            assert others == {"jörg": (1, 0, 1), "cleo": (1, 1, 0)}
+            assert table.persons == 3
+
+
+def write_log(folder, metrics, model="lab__base"):
+    """Write a log of the harness whose first question shows these metrics."""
+    path = folder / model / "samples_arc.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    samples = [
+        {"doc_id": doc, "target": "", "filtered_resps": [], "acc": doc % 2, "acc_norm": 1}
+        | {"metrics": metrics if doc == 0 else ["acc", "acc_norm"]}
+        for doc in range(4)
+    ]
+    path.write_text("".join(f"{json.dumps(sample)}\n" for sample in samples))
+    return path
+
+
+def test_a_question_of_a_log_does_not_decide_which_score_counts(tmp_path):
+    """The first sample names the scores: of one model, which may be the person and no other."""
+    questions = [f"arc/{doc}" for doc in range(4)]
+    for metrics in (["acc", "acc_norm"], ["acc_norm"]):
+        path = write_log(tmp_path, metrics)
+        assert read_listed(path, questions).persons == 1
+        turned = {"person": "question", "item": "model"}
+        check_refused(path, "Let every model be a person", ["lab__base", "lab__tiny"], **turned)
+
+
 def test_titles_above_the_names_are_not_released(tmp_path):
     rows = [["Class 7a", None, None], ["id", "q1", "q2"], ["a", 1, 0], ["b", 0, 1]]
     path = write_xlsx(tmp_path / "answers.xlsx", {"7a": rows})
@@ -867,6 +943,16 @@ FAULTS = {
     "an encoding that is not marked": (
         *(sources.DelimitedSource, "detect", nothing),
         lambda folder: test_a_file_that_is_not_utf8_is_not_released(folder, "memory"),
+    ),
+    "an encoding of a control file that is not marked": (
+        *(labelled.WinstepsSource, "detect", nothing),
+        lambda folder: test_a_line_of_a_control_file_changes_nobody_elses_answers(
+            folder, MARKED, apart=True, names_first=True
+        ),
+    ),
+    "a score of a log that is not marked": (
+        *(jsonl.EvaluationSource, "detect", nothing),
+        test_a_question_of_a_log_does_not_decide_which_score_counts,
     ),
     "titles that are not marked": (
         *(workbook.WorkbookSource, "detect", nothing),

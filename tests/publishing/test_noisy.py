@@ -1,5 +1,6 @@
 """The noisy values and the covariance in a bundle: published, reproducible, read back."""
 
+import dataclasses
 import io
 import json
 import zipfile
@@ -178,7 +179,7 @@ def test_many_items_have_their_values_published_and_no_covariance(tmp_path, monk
 
 def test_a_bundle_of_an_earlier_version_has_no_values(tmp_path):
     made = publish()
-    bundles.write_bundle(tmp_path / "out", made.estimate, made.record)
+    dataclasses.replace(made, noisy=None).save(tmp_path / "out")
     discreet.verify(tmp_path / "out")
     assert discreet.read_release(tmp_path / "out").noisy is None
 

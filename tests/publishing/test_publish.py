@@ -21,7 +21,7 @@ from discreet.errors import BadBudget, BadResponses, BadUsage, BudgetExceeded, L
 from discreet.privacy.mechanisms import mechanisms_for
 from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.privacy.noise import ExactNoise
-from discreet.publishing.bundle import bundle_files, write_bundle
+from discreet.publishing.bundle import bundle_files
 from discreet.report.statement import write_statement
 from discreet.secure import SeededSource
 
@@ -480,7 +480,7 @@ def test_an_empty_bundle_target_may_be_filled(answers, tmp_path):
     (tmp_path / "out").mkdir()
     with pytest.raises(BadUsage, match="exists already"):
         made.save(tmp_path / "out")
-    write_bundle(tmp_path / "out", made.estimate, made.record, made.noisy, force=True)
+    made.save(tmp_path / "out", force=True)
     assert {path.name for path in (tmp_path / "out").iterdir()} == FILES
 
 

@@ -167,3 +167,14 @@ def test_options_of_zero_are_stated(tmp_path):
     spec = state_release(terms, ReleaseStudy(), ReleaseReading(at_least=0.0))
     assert spec.budget.delta == 0
     assert spec.reading == {"at_least": 0.0}
+
+
+def test_a_reading_that_is_no_mapping_of_keywords_is_refused(tmp_path):
+    """Also the proposal of an inspection, which was found in the data."""
+    path = tmp_path / "answers.csv"
+    path.write_text("id,q1,q2\na,1,0\nb,0,1\n")
+    proposal = discreet.inspect_table(path).proposal
+    ledger = discreet.Ledger.create(tmp_path / "spent.db", epsilon=1.0)
+    for reading in (proposal, ["missing"], "missing=9"):
+        with pytest.raises(BadUsage, match="stated in keywords"):
+            discreet.propose(epsilon=0.5, items=["q1", "q2"], ledger=ledger, reading=reading)

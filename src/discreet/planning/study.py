@@ -128,44 +128,32 @@ class Setting:
     @property
     def public(self) -> Public:
         """Return the public parameters that a release of this study would have."""
-        return make_public(
-            self.items, self.answers, self.neighbours, self.persons, steps=self.steps
+        is_counted = self.neighbours is Neighbours.REPLACE_ONE
+        return Public(
+            tuple(map(str, range(self.items))),
+            self.answers,
+            self.neighbours,
+            self.persons if is_counted else None,
+            steps=(self.steps,) * self.items,
+            design="complete" if self.answers == self.items else "random",
         )
 
     def calibrate(self) -> NoiseCalibration:
         """Return exactly the noise that a release of this study would get."""
-        return _calibrate(self.mechanism, self.items, self.answers, self.budget, self.steps)
-
-
-def make_public(
-    items: int, answers: int, neighbours: Neighbours, persons: int, *, steps: int = 1
-) -> Public:
-    """Return public parameters with items "0", "1", ...."""
-    public_persons = persons if neighbours is Neighbours.REPLACE_ONE else None
-    return Public(
-        tuple(map(str, range(items))),
-        answers,
-        neighbours,
-        public_persons,
-        steps=(steps,) * items,
-        design="complete" if answers == items else "random",
-    )
+        # No mechanism's default noise depends on the persons.
+        return _calibrate(replace(self, persons=1000, assumptions=Assumptions()))
 
 
 @lru_cache(maxsize=256)
-def _calibrate(
-    mechanism: str, items: int, answers: int, budget: Budget, steps: int
-) -> NoiseCalibration:
-    chosen = find_mechanism(mechanism)
-    if budget.neighbours not in chosen.relations:
+def _calibrate(setting: Setting) -> NoiseCalibration:
+    chosen, public = find_mechanism(setting.mechanism), setting.public
+    if setting.neighbours not in chosen.relations:
         raise BadUsage(
-            f"{chosen.name} shows how many persons there are, so it has no {budget.neighbours} "
+            f"{chosen.name} shows how many persons there are, so it has no {setting.neighbours} "
             "guarantee; plan it with replace-one"
         )
-    # No mechanism's default noise depends on the number of persons.
-    public = make_public(items, answers, budget.neighbours, persons=1000, steps=steps)
     check_steps_taken(chosen, public)
-    return chosen.calibrate(public, budget, SeededSource(GRAPH_SEED))
+    return chosen.calibrate(public, setting.budget, SeededSource(GRAPH_SEED))
 
 
 @dataclass(frozen=True)

@@ -264,7 +264,8 @@ class Published(Guessable):
         and statement, ``"en"``, ``"de"`` or ``"es"``; by default what the release says (``about``).
         """
         record = self.record if language is None else translate_record(self.record, language)
-        write_bundle(folder, self.estimate, record, self.noisy, force=force)
+        with hold_place(folder, force=force) as staged_folder:
+            staged_folder.fill(bundle_files(self.estimate, record, self.noisy))
         if self.stored is not None:
             ledger, reservation = self.stored
             try:
@@ -352,7 +353,9 @@ def bundle_files(
 ) -> dict[str, str | bytes]:
     """Return the files of a bundle by name; every one of them shows the same numbers."""
     is_shown = noisy is not None and may_show_values(noisy)
-    kind, estimate = find_kind(record), _as_written(estimate, is_shown=is_shown)
+    # The covariance is used where it is in the bundle: a page that is made again is the same.
+    has_covariance = is_shown and sum(estimate.steps) <= COVARIANCE_ITEMS
+    kind, estimate = find_kind(record), estimate.rounded(DECIMALS, covariance=has_covariance)
     columns = estimate.to_dict()
     # The statement, and beside one in another language the English one, which counts.
     texts = {"statement.md": write_statement(record)}
@@ -394,45 +397,6 @@ def hash_record(record: Mapping[str, Any]) -> str:
 def hash_content(content: str | bytes) -> str:
     """Return the SHA-256 of a file with this content."""
     return hashlib.sha256(as_bytes(content)).hexdigest()
-
-
-def write_bundle(
-    folder: str | PathLike[str],
-    estimate: Estimate,
-    record: Mapping[str, Any],
-    noisy: Release | None = None,
-    *,
-    force: bool = False,
-) -> None:
-    """Write the files; the folder appears whole or not at all."""
-    with hold_place(folder, force=force) as staged_folder:
-        staged_folder.fill(bundle_files(estimate, record, noisy))
-
-
-def _as_written(estimate: Estimate, *, is_shown: bool) -> Estimate:
-    """Round to what the tables hold, so that everything in the bundle shows the same numbers.
-
-    The covariance is used where it is in the bundle: a page that is made again is the same.
-    """
-    is_shown &= sum(estimate.steps) <= COVARIANCE_ITEMS
-    ladder = estimate.ladder
-    return replace(
-        estimate,
-        difficulty=_round(estimate.difficulty),
-        se=_round(estimate.se),
-        covariance=estimate.covariance if is_shown else None,
-        ladder=replace(
-            ladder,
-            value=_round(ladder.value),
-            se=_round(ladder.se),
-            covariance=ladder.covariance if is_shown else None,
-        ),
-    )
-
-
-def _round(values: FloatArray) -> FloatArray:
-    """Round as a number is written; NaN stays."""
-    return np.array([float(f"{value:.{DECIMALS}f}") for value in values.flat]).reshape(values.shape)
 
 
 def table_text(columns: Mapping[str, list[Any]], names: Sequence[str]) -> str:

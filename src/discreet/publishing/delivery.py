@@ -107,27 +107,18 @@ def open_listed(
     The part is taken person by person: nobody else's answers change it, and whoever has no listed
     answer stays a person.
     """
-    with open_stated(source, words, public) as answers:
-        if isinstance(answers, Responses):
-            refuse_weights(answers.sample, "a release", RAKED)
-        refuse_detected(answers.detected)
-        check_lowest(public, answers)
-        _check_item_names(public, answers.items)
-        yield answers.select(public.items)
-
-
-@contextmanager
-def open_stated(
-    source: DataSource, words: ListedWords | None, public: Public
-) -> Iterator[Contributions]:
-    """Give answers, read as stated; close them unless the caller had them open."""
     data, reading = source.data, plan_words(source.data, words)
     if not isinstance(data, Answers | PairCounts):
         reading = restrict_reading(public, reading)
     with opened(
         data, source.engine, reading, resources=source.resources, progress=source.progress
     ) as answers:
-        yield answers
+        if isinstance(answers, Responses):
+            refuse_weights(answers.sample, "a release", RAKED)
+        refuse_detected(answers.detected)
+        check_lowest(public, answers)
+        _check_item_names(public, answers.items)
+        yield answers.select(public.items)
 
 
 @contextmanager

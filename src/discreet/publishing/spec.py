@@ -177,7 +177,7 @@ def make_spec(
         raise BadUsage(
             f"a release needs a budget: epsilon=1.0, or Budget(epsilon=1.0); found {budget!r}"
         )
-    refuse_reading(reading or {})
+    refuse_reading({} if reading is None else reading)
     names, steps = _list_items(items, kind)
     if isinstance(lowest, bool) or not isinstance(lowest, int):
         raise BadUsage(f"lowest must be a whole number, found {lowest!r}")
@@ -345,6 +345,11 @@ RATING_WORDS = frozenset({"facets", "rater"})
 
 def refuse_reading(words: Words) -> None:
     """Refuse keywords about weights and raters, of which no release can be made."""
+    if not isinstance(words, Mapping):
+        raise BadUsage(
+            "how a table is read is stated in keywords of read_responses, such as "
+            f"{{'missing': 9}}; found {type(words).__name__}"
+        )
     if DESIGN_WORDS.intersection(words):
         raise BadUsage(f"a release is refused where persons have weights: {RAKED}")
     if RATING_WORDS.intersection(words):

@@ -7,7 +7,7 @@ answers; whether it may be published depends on ``guarantee``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -298,6 +298,27 @@ class Estimate(Tabular):
             columns["displacement"] = self.displacement.tolist()
             columns["displacement_se"] = self.displacement_se.tolist()
         return columns
+
+    def rounded(self, decimals: int, *, covariance: bool) -> Estimate:
+        """Return the estimate as a table with so many decimals writes it; NaN stays."""
+
+        def write(values: FloatArray) -> FloatArray:
+            written = [float(f"{value:.{decimals}f}") for value in values.flat]
+            return np.array(written).reshape(values.shape)
+
+        ladder = self.ladder
+        return replace(
+            self,
+            difficulty=write(self.difficulty),
+            se=write(self.se),
+            covariance=self.covariance if covariance else None,
+            ladder=replace(
+                ladder,
+                value=write(ladder.value),
+                se=write(ladder.se),
+                covariance=ladder.covariance if covariance else None,
+            ),
+        )
 
     def anchors_to_dict(self) -> dict[str, list[Any]]:
         """One list per column, of the anchored items: item, anchor, displacement, se, reason."""

@@ -267,9 +267,15 @@ def _refuse_other(path: Path, name: str, head: bytes) -> None:
 
 def read_text(path: Path) -> str:
     """Return a whole small file as text: unpacked and decoded as every other table is."""
+    return read_encoded(path)[0]
+
+
+def read_encoded(path: Path) -> tuple[str, str]:
+    """Return a whole small file as text, and its encoding."""
     with explain_read_errors(path), open_bytes(path) as stream:
         data = stream.read()
-    return decode(path, data, find_encoding(path, data, is_complete=True), is_complete=True)
+    encoding = find_encoding(path, data, is_complete=True)
+    return decode(path, data, encoding, is_complete=True), encoding
 
 
 def find_encoding(path: Path, head: bytes, *, is_complete: bool = False) -> str:

@@ -206,6 +206,14 @@ def state_option(option: str, sentence: str, options: Mapping[str, Any]) -> Dete
     return Detected(option, sentence, make_remedy("state it with", options))
 
 
+def detect_encoding(path: object, encoding: str) -> list[Detected]:
+    """Return that a text file is not UTF-8, which one letter of one row can decide."""
+    if encoding in ("utf-8", "utf-16"):
+        return []
+    sentence = f"{path} is not UTF-8 and was read as Windows-1252."
+    return [Detected("encoding", sentence, Remedy("save the file as UTF-8"))]
+
+
 def join_detected(parts: Iterable[Sequence[Detected]]) -> tuple[Detected, ...]:
     """Return what was detected in any of several tables, each once."""
     joined: list[Detected] = []

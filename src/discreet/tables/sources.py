@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from discreet.errors import BadResponses, BadUsage, OutOfReach, Remedy
+from discreet.errors import BadResponses, BadUsage, OutOfReach
 from discreet.names import NumberName, name_id
 from discreet.tables.columns import has_row_names
 from discreet.tables.ids import plain_column
@@ -43,7 +43,13 @@ from discreet.tables.paths import (
     open_text,
 )
 from discreet.tables.reading import Form
-from discreet.tables.remedies import DELIMITER_WORDS, DeclaredSource, Detected, state_option
+from discreet.tables.remedies import (
+    DELIMITER_WORDS,
+    DeclaredSource,
+    Detected,
+    detect_encoding,
+    state_option,
+)
 from discreet.tables.values import write_cell
 from discreet.tabular import Tabular
 
@@ -141,10 +147,7 @@ class DelimitedSource:
             )
             options = {"delimiter": DELIMITER_WORDS.get(self._delimiter, self._delimiter)}
             detected.append(state_option("delimiter", sentence, options))
-        if self._encoding not in ("utf-8", "utf-16"):
-            sentence = f"{self.path} is not UTF-8 and was read as Windows-1252."
-            detected.append(Detected("encoding", sentence, Remedy("save the file as UTF-8")))
-        return tuple(detected)
+        return (*detected, *detect_encoding(self.path, self._encoding))
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns as text; see :class:`discreet.tables.opener.Source`."""

@@ -32,7 +32,6 @@ from discreet.privacy.ledger.balance import (
     LedgerEntry,
     check_disjoint,
     check_release,
-    fingerprint_rows,
     make_allowance,
     read_history,
     seal_digest,
@@ -82,7 +81,7 @@ from discreet.privacy.ledger.populations import (
 from discreet.privacy.ledger.request import Asked, Request
 from discreet.types import Composition, Relation
 
-__all__ = ["EVERYONE", "Ledger", "LedgerEntry", "MissingLedger", "as_ledger", "fingerprint_rows"]
+__all__ = ["EVERYONE", "Ledger", "LedgerEntry", "MissingLedger", "as_ledger"]
 
 BUSY_SECONDS = 60.0
 COUNT_DECLARATIONS = "SELECT count(*) FROM declarations"
@@ -95,11 +94,12 @@ class Ledger(Guessable):
     Examples
     --------
     >>> import tempfile
+    >>> import discreet
     >>> from discreet.privacy.accounting.additive_noise import calibrate_counts
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = Ledger.create(folder.name + "/spent.db", epsilon=1.0, delta=1e-6)
     >>> sigma, spend = calibrate_counts(12, Budget(1.0, 1e-6))
-    >>> mark = ledger.fingerprint([b"row"])
+    >>> mark, _ = ledger.recognise(discreet.datasets.lsat())
     >>> reservation = ledger.reserve(spend, fingerprint=mark, description="spring test")
     >>> ledger.complete(reservation)
     >>> ledger.spent()
@@ -199,17 +199,6 @@ class Ledger(Guessable):
                 )
             ledger._read(connection)
         return ledger
-
-    def fingerprint(self, rows: Iterable[Any]) -> str:
-        """Return the fingerprint of a data set: keyed, and the same in any order of its rows.
-
-        Parameters
-        ----------
-        rows : iterable of bytes-like
-            One item per person: bytes or a contiguous array of the person's answers (the items
-            in one public order).
-        """
-        return fingerprint_rows(self.key, rows)
 
     def recognise(self, answers: Contributions) -> tuple[str, str | None]:
         """Return the fingerprint of answers, wherever they are, and the one they had in schema 1.

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answers.protocol import ID_BYTES, ROWS, SUM_BYTES, digest_rows
+from discreet.answers.protocol import ID_BYTES, ROWS, SUM_BYTES
 from discreet.errors import BadUsage, BudgetExceeded, LedgerError
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.spend import Allowance, BasicAllowance, GaussianAllowance, Spend
@@ -447,24 +447,11 @@ def seal_digest(key: bytes, total: int, count: int) -> str:
     """Return the fingerprint of a data set from the digests of its rows, all added up.
 
     See :func:`discreet.answers.protocol.digest_rows`. The number of rows is sealed in as well,
-    because a sum of hashes alone could be met by another number of them.
+    because a sum of hashes alone could be met by another number of them. Without the key nobody
+    can test a guess of the data against the result.
     """
     body = total.to_bytes(SUM_BYTES, "little") + count.to_bytes(8, "little")
     return hashlib.blake2b(body, key=key, digest_size=32, person=b"rows").hexdigest()
-
-
-def fingerprint_rows(key: bytes, rows: Iterable[Any]) -> str:
-    """Return a keyed fingerprint of a multiset of rows: order does not matter, repeats do.
-
-    Each row is hashed with the key and the hashes are added modulo 2^512, so memory stays
-    bounded; without the key nobody can test a guess of the data against the result.
-
-    Examples
-    --------
-    >>> fingerprint_rows(b"k", [b"a", b"b"]) == fingerprint_rows(b"k", [b"b", b"a"])
-    True
-    """
-    return seal_digest(key, *digest_rows(key, rows))
 
 
 # --- remembered persons --------------------------------------------------------------------------

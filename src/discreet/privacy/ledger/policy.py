@@ -16,15 +16,13 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from difflib import get_close_matches
 from fractions import Fraction
-from math import isfinite
 from os import PathLike
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, Literal
 
 from discreet.errors import BadUsage, NotAllowed
-from discreet.privacy.accounting import Neighbours
+from discreet.hints import check_choice_name
 from discreet.privacy.ledger.request import (
     Asked,
     Request,
@@ -33,12 +31,11 @@ from discreet.privacy.ledger.request import (
     make_fingerprint,
     make_request,
 )
-from discreet.types import ComparisonMechanism, NamedMechanism
+from discreet.schema import AtLeast, Positive, SchemaError, Within, read_as
+from discreet.types import NamedMechanism, Relation
 
-AUTO = "auto"
-RELATIONS = tuple(map(str, Neighbours))
-#: Every name that a rule about mechanisms may have; "auto" is no mechanism.
-MECHANISMS = (*get_args(NamedMechanism), *get_args(ComparisonMechanism))
+#: What a rule about mechanisms may name; "auto" is no mechanism.
+AllowedMechanism = Literal[NamedMechanism, "net-wins", "win-pairs"]
 
 
 @dataclass(frozen=True)
@@ -68,23 +65,12 @@ class Policy:
     discreet.errors.NotAllowed: the ledger's policy allows a delta of 0.01 / 10,000 persons = ...
     """
 
-    max_epsilon: float | None = None
-    max_delta_share: float | None = None
-    min_persons: int | None = None
-    relations: tuple[str, ...] | None = None
-    mechanisms: tuple[str, ...] | None = None
+    max_epsilon: Positive | None = None
+    max_delta_share: Positive | None = None
+    min_persons: Annotated[int, Within(1, 1 << 53)] | None = None
+    relations: Annotated[tuple[Relation, ...], AtLeast(1)] | None = None
+    mechanisms: Annotated[tuple[AllowedMechanism, ...], AtLeast(1)] | None = None
     about: str = ""
-
-    def __post_init__(self) -> None:
-        _check_number("max_epsilon", self.max_epsilon)
-        _check_number("max_delta_share", self.max_delta_share)
-        _check_number("min_persons", self.min_persons, int)
-        for name, choices in (("relations", RELATIONS), ("mechanisms", MECHANISMS)):
-            object.__setattr__(self, name, _check_names(name, getattr(self, name), choices))
-        if not isinstance(self.about, str):
-            raise BadUsage(f"about must be text, found {self.about!r}")
-        if not self.rules:
-            raise BadUsage(f"a policy must have a rule at least; rules are: {', '.join(RULES)}")
 
     @property
     def rules(self) -> dict[str, Any]:
@@ -156,27 +142,6 @@ def _exact(number: float) -> Fraction:
     return Fraction(repr(number))
 
 
-def _check_number(name: str, value: Any, kind: type = float) -> None:
-    if value is None:
-        return
-    is_number = isinstance(value, int) or (kind is float and isinstance(value, float))
-    if isinstance(value, bool) or not is_number or not isfinite(value) or value <= 0:
-        noun = "a whole number" if kind is int else "a number"
-        raise BadUsage(f"{name} must be {noun} above 0, found {value!r}")
-
-
-def _check_names(name: str, values: Any, choices: Sequence[str]) -> tuple[str, ...] | None:
-    if values is None:
-        return None
-    if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-        raise BadUsage(f"{name} must be a list of names, found {values!r}")
-    for value in values:
-        if value not in choices or value == AUTO:
-            names = ", ".join(dict.fromkeys(word for word in choices if word != AUTO))
-            raise BadUsage(f"{name} names {value!r}, which is none of: {names}")
-    return tuple(values)
-
-
 def _check_allowed(kind: str, choice: str, allowed: Sequence[str] | None) -> None:
     if allowed is not None and choice not in allowed:
         raise NotAllowed(
@@ -187,33 +152,31 @@ def _check_allowed(kind: str, choice: str, allowed: Sequence[str] | None) -> Non
 
 def make_policy(values: Mapping[str, Any]) -> Policy:
     """Return a policy from plain values; what is no rule is refused."""
-    rule_names = (*RULES, "about")
     for name in values:
-        if name not in rule_names:
-            alike = get_close_matches(str(name), rule_names, 1)
-            hint = f"did you mean {alike[0]!r}?" if alike else f"there are: {', '.join(rule_names)}"
-            raise BadUsage(f"a policy has no rule {name!r}; {hint}")
-    return Policy(**values)
+        check_choice_name("rule of a policy", name, (*RULES, "about"))
+    try:
+        policy: Policy = read_as(Policy, values, "the policy")
+    except SchemaError as error:
+        raise BadUsage(str(error)) from None
+    if not policy.rules:
+        raise BadUsage(f"a policy must have a rule at least; rules are: {', '.join(RULES)}")
+    return policy
 
 
 def read_policy(source: Policy | Mapping[str, Any] | str | PathLike[str]) -> Policy:
     """Return a policy from a TOML file, or from the same keys and values."""
-    if isinstance(source, Policy):
-        return source
-    if isinstance(source, Mapping):
-        return make_policy(source)
+    if isinstance(source, Policy | Mapping):
+        return make_policy(source.to_dict() if isinstance(source, Policy) else source)
     path = Path(source)
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        return make_policy(tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         why = error.strerror or error
         raise BadUsage(f"{path}: the policy cannot be read ({why}).") from None
-    except (ValueError, RecursionError) as error:
-        raise BadUsage(f"{path} is not a TOML file: {error}.") from None
-    try:
-        return make_policy(values)
     except BadUsage as error:
         raise BadUsage(f"{path}: {error}.") from None
+    except (ValueError, RecursionError) as error:
+        raise BadUsage(f"{path} is not a TOML file: {error}.") from None
 
 
 # --- approvers ------------------------------------------------------------------------------------

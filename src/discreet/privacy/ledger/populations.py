@@ -19,6 +19,9 @@ EVERYONE = "everyone"
 #: Steps after which the search for all sets of populations gives way to a bound.
 STEPS = 4096
 
+#: What a declaration may say of other populations.
+RELATED = ("contains", "overlaps", "disjoint")
+
 Names = frozenset[str]
 
 
@@ -50,15 +53,8 @@ class Declaration:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Declaration:
         """Rebuild a declaration from `to_dict`."""
-        return cls(
-            name=values["name"],
-            contains=tuple(values["contains"]),
-            overlaps=tuple(values["overlaps"]),
-            disjoint=tuple(values["disjoint"]),
-            corrects=values["corrects"],
-            after=values["after"],
-            declared_at=values["declared_at"],
-        )
+        fields: dict[str, Any] = dict(values)
+        return cls(**fields | {name: tuple(fields[name]) for name in RELATED})
 
 
 @dataclass(frozen=True)

@@ -136,14 +136,14 @@ def set_typical(mechanism: CompleteMechanism, typical: float | None) -> Complete
 
 def choose_mechanism(public: Public) -> tuple[CompleteMechanism, str]:
     """Return the mechanism of a release; say who chose it, and why."""
-    choice, chooser = public.mechanism, public.chosen_by
+    choice = public.mechanism
     if isinstance(choice, str):
         check_mechanism(choice, public.kind)
     if choice == AUTO:
         return _pick_mechanism(public)
     named = find_mechanism(choice) if isinstance(choice, str) else cast("CompleteMechanism", choice)
     check_steps_taken(named, public)
-    return named, describe_choice(replace(public, mechanism=named.name, chosen_by=chooser))
+    return named, describe_choice(replace(public, mechanism=named.name))
 
 
 def make_order(

@@ -167,8 +167,7 @@ class SparsePairs(AdditiveMechanism):
 
     def cells(self, counts: PairCounts, calibration: NoiseCalibration) -> dict[str, Int64Array]:
         """Return the counts on the edges, one direction after the other, exact. Confidential."""
-        first, second = np.asarray(calibration.settings["edges"], dtype=np.int64).T
-        right, wrong = np.concatenate([first, second]), np.concatenate([second, first])
+        right, wrong = _list_directions(calibration)
         cells = counts.right_wrong[right, wrong]
         # Newer versions of scipy pick a sparse vector from sparse counts. It holds no zeros, and
         # a zero gets noise like any other number.
@@ -271,10 +270,15 @@ GRAPHS = 1000
 SMALLEST_SIGMA = 2
 
 
+def _list_directions(calibration: NoiseCalibration) -> Int64Array:
+    """Return the right and the wrong item of every count: both directions one after the other."""
+    edges = np.asarray(calibration.settings["edges"], dtype=np.int64).T
+    return np.concatenate([edges, edges[::-1]], axis=1)
+
+
 def _edge_cells(calibration: NoiseCalibration, items: int) -> npt.NDArray[np.int64]:
     """Where the edges' counts are among all ordered pairs; both directions one after the other."""
-    first, second = np.asarray(calibration.settings["edges"]).T
-    right, wrong = np.concatenate([first, second]), np.concatenate([second, first])
+    right, wrong = _list_directions(calibration)
     # The diagonal is left out: one cell less for every row, and one more after it in each.
     return np.asarray(right * (items - 1) + wrong - (wrong > right))
 

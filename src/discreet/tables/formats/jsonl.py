@@ -25,12 +25,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from discreet.errors import BadResponses
+from discreet.errors import BadResponses, Remedy
 from discreet.names import are_numbers, name_id, restore_ids, spell_path
 from discreet.tables.columns import LongPlan, find_role_names, list_column_names, plan_columns
 from discreet.tables.paths import explain_read_errors, limit_lines, open_bytes, settle_path
 from discreet.tables.reading import Reading
-from discreet.tables.remedies import DeclaredSource, make_remedy
+from discreet.tables.remedies import DeclaredSource, Detected, make_remedy
 from discreet.tables.values import BAD, MISSING_WORDS, score_value
 
 Record = dict[str, Any]
@@ -413,8 +413,20 @@ class EvaluationSource(DeclaredSource):
         if first is not None and chosen is None and reading.response not in self._scores:
             raise _refuse_scores(path, task, self._scores, reading.response)
         self._filter = reading.filter if reading.filter in self.list_filters() else None
+        self._has_models = reading.person in (None, "model")
         score_names = ["score" if name == chosen else name for name in self._scores]
         self.names = ["model", "question", *self._about, *score_names]
+
+    def detect(self, columns: Sequence[int], *, has_ids: bool) -> tuple[Detected, ...]:
+        """Return whether samples of several persons decided which score and filter count.
+
+        The log is one model's: where the model is the person, nobody else's samples are in it.
+        """
+        if self._has_models:
+            return super().detect(columns, has_ids=has_ids)
+        sentence = f"{self.name}: its first sample decides which score counts."
+        remedy = Remedy("let every model be a person, or give the release a table of scores")
+        return (Detected("person", sentence, remedy),)
 
     def list_filters(self) -> list[str]:
         """Return the filters of a log of the harness, in order."""

@@ -23,9 +23,9 @@ from typing import Any
 import pyarrow as pa
 
 from discreet.errors import BadResponses, DiscreetWarning, MissingExtra, Remedy
-from discreet.tables.paths import explain_read_errors, is_gzip, open_bytes, read_text
+from discreet.tables.paths import explain_read_errors, is_gzip, open_bytes, read_encoded
 from discreet.tables.reading import Reading
-from discreet.tables.remedies import Detected
+from discreet.tables.remedies import Detected, detect_encoding
 from discreet.tables.values import (
     BAD,
     MISSING,
@@ -369,7 +369,9 @@ class WinstepsSource:
 
     def __init__(self, path: Path, progress: Callable[[int], None] | None = None) -> None:
         self.path, self.name, self._progress = path, str(path), progress
-        head, end, body = read_text(path).partition("&END")
+        text, encoding = read_encoded(path)
+        self._detected = detect_encoding(path, encoding)
+        head, end, body = text.partition("&END")
         if not end:
             raise BadResponses(f"{path} is a Winsteps control file without &END. Write it again.")
         lines = [line for line in head.splitlines() if not line.lstrip().startswith(";")]
@@ -377,10 +379,12 @@ class WinstepsSource:
         self._settings = settings = {m[1].upper(): m[2].strip().strip("\"'") for m in matches}
         self._refuse_unknown()
         n_items = self._number("NI")
-        labels, rows = _split_names(body.partition("\n")[2], n_items)
+        labels, rows = _split_names(path, body.partition("\n")[2], n_items)
         if "DATA" in settings:
             self.path = path.parent / settings["DATA"].strip("\"'")
-            rows = [line for line in read_text(self.path).splitlines() if line.strip()]
+            text, encoding = read_encoded(self.path)
+            self._detected += detect_encoding(self.path, encoding)
+            rows = [line for line in text.splitlines() if line.strip()]
         self._rows = rows
         items = [labels[n] if n < len(labels) else f"I{n + 1}" for n in range(n_items)]
         repeated = {name for name in items if items.count(name) > 1}
@@ -421,11 +425,12 @@ class WinstepsSource:
         return key
 
     def detect(self, columns: Sequence[int], *, has_ids: bool) -> tuple[Detected, ...]:
-        """Return whether the control file says which answers are right."""
+        """Return whether the file says which answers are right, or its letters the encoding."""
         del columns, has_ids
         remedy = Remedy("give the release a table of scored answers")
         sentence = f"{self.name}: KEY1= says which answers are right."
-        return (Detected("key", sentence, remedy),) if self.key else ()
+        key = [Detected("key", sentence, remedy)] if self.key else []
+        return (*key, *self._detected)
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns as text."""
@@ -451,11 +456,19 @@ class WinstepsSource:
         return f"{self.path}, row {row + 1} of the data"
 
 
-def _split_names(body: str, n_items: int) -> tuple[list[str], list[str]]:
-    """Return the names of items and the lines of data behind them."""
+def _split_names(path: Path, body: str, n_items: int) -> tuple[list[str], list[str]]:
+    """Return the names of items and the lines of data behind them.
+
+    A line of data that reads like the end of the names is refused: it would move everybody's.
+    """
     lines = body.splitlines()
     ends = [number for number, line in enumerate(lines) if line.strip().upper() in _ENDS]
     last = ends[0] if ends else min(n_items, len(lines))
+    if last > n_items:
+        raise BadResponses(
+            f"{path}: {lines[last].strip()} stands behind {last:,} lines, and NI= says that there "
+            f"are {n_items:,} items. Correct NI=, or write the control file again."
+        )
     labels = [line.partition(";")[0].strip() for line in lines[:last]]
     return labels, [line for line in lines[last + bool(ends) :] if line.strip()]
 
