@@ -117,14 +117,16 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(message)
     hints = importlib.import_module("discreet.hints")
     if find_spec(home) is None:
-        meant = hints.suggest(name, __all__) or hints.list_names(__all__)
-        raise AttributeError(f"{message} {meant}")
+        places = [importlib.import_module(f"discreet.{each}") for each in ("analysis", "errors")]
+        calls = [f"Use {each.__name__}.{name}." for each in places if hasattr(each, name)]
+        meant = next(iter(calls), "") or hints.suggest(name, __all__)
+        raise AttributeError(f"{message} {meant or hints.list_names(__all__)}")
     module = importlib.import_module(home)
     value = getattr(module, name) if name in _HOME else module
     if isinstance(value, FunctionType):
         value = hints.explain_call(value)
     elif isinstance(value, type) and issubclass(value, hints.Guessable):
-        value.__init__ = hints.explain_call(value.__init__, name)  # type: ignore[misc]
+        hints.explain_class(value, name)
     globals()[name] = value
     return value
 

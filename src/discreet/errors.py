@@ -26,6 +26,11 @@ files, so each passes through :func:`hide_passwords` and :func:`escape_controls`
 A warning of a result is a :class:`FitWarning`: a string, so that it prints, joins and goes into
 JSON as its sentence. Code that must know what was said asks for the kind, never for words of the
 sentence. Of a release nothing is warned: what its public list names is in it.
+
+Examples
+--------
+>>> issubclass(BadUsage, DiscreetError), BadUsage.exit_code
+(True, 2)
 """
 
 from __future__ import annotations

@@ -90,16 +90,38 @@ class UnknownName(AttributeError):
         if name.startswith("_"):
             return message
         kind = self.obj if isinstance(self.obj, type | ModuleType) else type(self.obj)
-        names = [*getattr(self.obj, "__dict__", ()), *dir(kind)]
-        names = getattr(kind, "__dict__", {}).get("__all__", names)
-        public = [each for each in dict.fromkeys(names) if not each.startswith("_")]
+        public = list_public(self.obj)
         guesses = dict(list_guesses("calls"))
         if kind is self.obj and kind.__name__ in guesses:
             guesses["load"] = guesses[kind.__name__]
-        # The name that a call begins with must be there.
-        own = list_guesses("attributes")
-        guesses |= {word: call for word, call in own if re.split("[(, ]", call)[0] in public}
+        # The name that a call begins with must be there, in the object or in a part of it.
+        there = find_in_parts(self.obj) | {each.rstrip("_"): each for each in public}
+        for word, call in list_guesses("attributes"):
+            begin = re.split("[(, .]", call)[0]
+            if begin in there:
+                guesses[word] = there[begin] + call.removeprefix(begin)
+        if name in there:
+            guesses[name] = there[name]
         return f"{message} {suggest(name, public, guesses) or list_names(public)}"
+
+
+def list_public(obj: object) -> list[str]:
+    """Return the public names of an object: its own, then those of its type."""
+    if isinstance(obj, ModuleType):
+        own = [each for each, value in vars(obj).items()
+               if getattr(value, "__module__", "") == obj.__name__]  # fmt: skip
+        names = getattr(obj, "__all__", own)
+    else:
+        kind = obj if isinstance(obj, type) else type(obj)
+        names = [*getattr(obj, "__dict__", ()), *dir(kind)]
+    return [each for each in dict.fromkeys(names) if not each.startswith("_")]
+
+
+def find_in_parts(obj: object) -> dict[str, str]:
+    """Return the names of the parts of a result, such as its estimate, with the part before."""
+    parts = getattr(obj, "__dict__", {}) if isinstance(obj, Guessable) else {}
+    held = {name: part for name, part in parts.items() if isinstance(part, Guessable)}
+    return {each: f"{name}.{each}" for name, part in held.items() for each in list_public(part)}
 
 
 def list_names(names: Iterable[str]) -> str:
@@ -154,8 +176,10 @@ def explain_call(function: Called, made: str = "") -> Called:
         try:
             return function(*arguments, **keywords)
         except TypeError as error:
-            if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
-                raise  # from inside
+            inside = error.__traceback__ and error.__traceback__.tb_next
+            # A function that hands its keywords on is refused by the next one.
+            if inside and (inside.tb_next or "unexpected keyword" not in str(error)):
+                raise
             from inspect import signature
 
             shown = [
@@ -170,3 +194,14 @@ def explain_call(function: Called, made: str = "") -> Called:
             raise TypeError(f"{error}. {f'Use {call}' if call else usage}") from None
 
     return call  # type: ignore[return-value]
+
+
+def explain_class(kind: type, name: str) -> None:
+    """Make a class show how it is made, by itself or by a method of the class."""
+    ways = {key: way for key, way in vars(kind).items() if isinstance(way, classmethod)}
+    for key, way in ways.items():
+        setattr(kind, key, classmethod(explain_call(way.__func__, f"{name}.{key}")))
+    kind.__init__ = explain_call(kind.__init__, name)  # type: ignore[misc]
+
+
+answer_guesses("discreet.errors")

@@ -135,18 +135,21 @@ class Tabular(Guessable, Kept):
     def __getitem__(self, key: Any) -> Any:
         columns = _list_cells(self.to_dict())
         names = next(iter(columns.values()), [])
-        if key in names:
-            rows = [row for row, name in zip(self, names, strict=True) if name == key]
+        text = str(key)  # names that were numbers are asked for by number too
+        rows = [row for row, name in zip(self, names, strict=True) if name in (key, text)]
+        if rows:
             return rows[0] if len(rows) == 1 else rows
-        if key in columns:
+        if text in columns:
             import numpy as np
 
-            return np.array(columns[key])
-        matches = get_close_matches(str(key), [*map(str, names), *columns], 3, 0.5)
+            return np.array(columns[text])
+        matches = get_close_matches(text, [*map(str, names), *columns], 3, 0.5)
         matches = matches or [*map(str, names[:3]), "..."]
         title = next(iter(columns), "row")
+        more = "" if isinstance(key, str) else ". Several rows, or one by number: to_pandas()"
         raise KeyError(
             f"there is no {title} {key!r} here, and no such column; there is {', '.join(matches)}"
+            + more
         )
 
     def _repr_html_(self) -> str:

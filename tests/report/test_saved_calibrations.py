@@ -145,7 +145,7 @@ def test_an_estimate_sums_itself_up():
     assert lines[7].split()[:3] == ["Item1", "-1.256", "0.104"]
     assert repr(estimate) == "<Estimate: 5 items, 1,000 persons, conditional, confidential>"
     fit = measure_fit(lsat(), estimate)
-    assert estimate.reliability == pytest.approx(fit.item_reliability.reliability)
+    assert estimate.item_reliability == pytest.approx(fit.item_reliability.reliability)
 
 
 def test_a_summary_tells_warnings_and_what_it_leaves_out():

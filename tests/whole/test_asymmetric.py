@@ -368,7 +368,7 @@ def test_the_reliability_of_items_is_what_squared_errors_leave_of_their_variance
     estimate = make_estimate([1.0, 0.2, -0.4, -0.8], [0.1, 0.2, 0.3, 0.5])
     variance = sum((value - 0.0) ** 2 for value in (1.0, 0.2, -0.4, -0.8)) / 3
     error = (0.01 + 0.04 + 0.09 + 0.25) / 4
-    assert estimate.reliability == pytest.approx(1 - error / variance)
+    assert estimate.item_reliability == pytest.approx(1 - error / variance)
 
 
 # -- plans -------------------------------------------------------------------------------------

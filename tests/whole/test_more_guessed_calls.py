@@ -1,10 +1,11 @@
-"""Over a hundred more calls, guessed by users of other programs before they look at the API.
+"""More calls and command lines, guessed by users of other programs before they look at the API.
 
-They come from users of R (eRm, mirt, TAM), of Winsteps, of pandas and scikit-learn, and from
-teachers. A call counts as answered where it works or where its error names the call that does;
-the second entry of a row is a word of that call.
+They come from users of R (eRm, mirt, TAM, psychotools), of Winsteps, of pandas and scikit-learn,
+of OpenDP and Tumult, and from teachers. A call counts as answered where it works or where its
+error names the call that does; the second entry of a row is a word of that call.
 """
 
+from io import StringIO
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from test_guessed_calls import Guess, answer
 
 import discreet
+from discreet.cli.app import run
 
 GUESSES: dict[str, tuple[Guess, str]] = {
     # Models and methods by the names of the field
@@ -141,6 +143,114 @@ GUESSES: dict[str, tuple[Guess, str]] = {
     "fit(df, n_jobs=2)": (lambda w: discreet.fit(w.wide, n_jobs=2), "DISCREET_THREADS"),
     "fit(df, verbose=True)": (lambda w: discreet.fit(w.wide, verbose=True), "logging"),
     "plan(df, epsilon=1)": (lambda w: discreet.plan(w.wide, epsilon=1), "persons must be"),
+    # eRm, mirt, TAM, psychotools
+    "e.etapar": (lambda w: w.e.etapar, "difficulty"),
+    "Waldtest(e)": (lambda w: discreet.Waldtest(w.e), "run_wald"),
+    "plotPImap(e)": (lambda w: discreet.plotPImap(w.e), "wright_plot"),
+    "SepRel(e)": (lambda w: discreet.SepRel(w.e), "measure_fit"),
+    "fscores(e)": (lambda w: discreet.fscores(w.e), "discreet.score"),
+    "fit(df, itemtype='Rasch')": (lambda w: discreet.fit(w.wide, itemtype="Rasch"), "model="),
+    "fit(df, SE=True)": (lambda w: discreet.fit(w.wide, SE=True), "standard_errors="),
+    "fit(df, xsi_fixed=)": (lambda w: discreet.fit(w.wide, xsi_fixed={"Q1": 0.0}), "anchors="),
+    "fit(df, pid=)": (lambda w: discreet.fit(w.wide, pid="student"), "person="),
+    "fit(df, formulaA=)": (lambda w: discreet.fit(w.wide, formulaA="~item"), "keywords are"),
+    "tam_wle(e)": (lambda w: discreet.tam_wle(w.e), "discreet.score"),
+    "pcmodel(df)": (lambda w: discreet.pcmodel(w.steps), "discreet.fit"),
+    "btmodel(df)": (lambda w: discreet.btmodel(w.wide), "rank_comparisons"),
+    "threshpar(e)": (lambda w: w.e.threshpar, "thresholds"),
+    "raschtree(df)": (lambda w: discreet.raschtree(w.wide), "find_dif"),
+    # Winsteps, ConQuest, jMetrik
+    "e.measure": (lambda w: w.e.measure, "difficulty"),
+    "e.MNSQ": (lambda w: w.e.MNSQ, "measure_fit"),
+    "e.strata": (lambda w: w.e.strata, "measure_fit"),
+    "e.score_table()": (lambda w: w.e.score_table(), "tabulate_scores"),
+    "fit(df, umean=500)": (lambda w: discreet.fit(w.wide, umean=500), "Scale"),
+    "fit(df, IAFILE=)": (lambda w: discreet.fit(w.wide, IAFILE="a.txt"), "anchors="),
+    "read_winsteps(path)": (lambda w: discreet.read_winsteps("a.con"), "read_responses"),
+    # Teachers and data scientists
+    "item_analysis(df)": (lambda w: discreet.item_analysis(w.wide), "measure_fit"),
+    "e.p_values": (lambda w: w.e.p_values, "measure_fit"),
+    "e[0]": (lambda w: w.e[0], "to_pandas"),
+    "e[:3]": (lambda w: w.e[:3], "to_pandas"),
+    "e[['Q1', 'Q2']]": (lambda w: w.e[["Q1", "Q2"]], "to_pandas"),
+    "fit(array)[0]": (lambda w: discreet.fit(w.array)[0].difficulty, ""),
+    "fit({'Q1': [...]})": (lambda w: discreet.fit(w.wide.to_dict("list")).difficulty, ""),
+    "fit({'Q1': 1})": (lambda w: discreet.fit({"Q1": 1, "Q2": 0}), "list of dicts"),
+    "fit(open file)": (lambda w: discreet.fit(StringIO("Q1,Q2\n1,0\n")), "path"),
+    "fit(['a.csv', 'b.csv'])": (lambda w: discreet.fit(["a.csv", "b.csv"]), "pattern"),
+    "score([1, 0, ...], e)": (lambda w: discreet.score([1, 0, 1, 0, 1, 0], w.e), "[[1, 0, 1]]"),
+    "fit(df, by=[a, b])": (lambda w: discreet.fit(w.wide, by=["a", "b"]), "takes one"),
+    "fit(df, alpha=0.05)": (lambda w: discreet.fit(w.wide, alpha=0.05), "interval"),
+    "fit(df, exclude=)": (lambda w: discreet.fit(w.wide, exclude=["Q1"]), "ignore"),
+    "fit(df, guess=)": (lambda w: discreet.fit(w.wide, guess=0.25), "Rasch"),
+    "e.predict_proba('Q1', 0)": (lambda w: w.e.predict_proba("Q1", 0.0), "predict_proba(0.5"),
+    "e.predict_proba(df)": (lambda w: w.e.predict_proba(w.wide), "discreet.score"),
+    "Rasch().fit(X).coef_": (lambda w: w.model.coef_, "difficulty_"),
+    "Responses.from_polars(df)": (lambda w: discreet.Responses.from_polars(1), "from_dataframe"),
+    "Responses.from_long(df)": (lambda w: discreet.Responses.from_long(w.wide), "person, item"),
+    "from_array(X, item_names=)": (
+        lambda w: discreet.Responses.from_array(w.array, item_names=w.items),
+        "items=None",
+    ),
+    "show_versions()": (lambda w: discreet.show_versions(), "__version__"),
+    "DiscreetError": (lambda w: discreet.DiscreetError, "errors.DiscreetError"),
+    "errors.BudgetError": (lambda w: discreet.errors.BudgetError, "BudgetExceeded"),
+    "measure_fit(df, e)": (lambda w: discreet.measure_fit(w.wide, w.e), "analysis.measure_fit"),
+    "count_pairs(df).matrix": (lambda w: discreet.count_pairs(w.wide).matrix, "right_wrong"),
+    # OpenDP, Tumult
+    "PureDPBudget(1)": (lambda w: discreet.PureDPBudget(1), "Budget(epsilon"),
+    "Budget(rho=0.5)": (lambda w: discreet.Budget(rho=0.5), "epsilon"),
+    "make_laplace(1)": (lambda w: discreet.make_laplace(1.0), "mechanism="),
+    "release(df, max_contributions=5)": (
+        lambda w: discreet.release(w.wide, epsilon=1, items=w.items, max_contributions=5),
+        "max_answers=",
+    ),
+    "release(df, seed=1)": (
+        lambda w: discreet.release(w.wide, epsilon=1, items=w.items, seed=1),
+        "cannot be repeated",
+    ),
+    "released.items": (lambda w: w.released.items, "estimate.items"),
+    "released.ci()": (lambda w: w.released.ci(), "estimate.interval()"),
+    "released.rho": (lambda w: w.released.rho, "guarantee.rho"),
+    "released.to_pandas()": (lambda w: w.released.to_pandas(), "estimate.to_pandas"),
+    "released.statement": (lambda w: w.released.statement, "statement.md"),
+    "ledger.to_dataframe()": (lambda w: w.ledger.to_dataframe(), "history()"),
+    "Ledger.create(budget=2)": (lambda w: discreet.Ledger.create("a", budget=2), "epsilon"),
+}
+
+#: Command lines, and a word of the one that is right.
+TYPED = {
+    "calibrate a.csv": "discreet fit FILE",
+    "rasch a.csv": "discreet fit FILE",
+    "rank a.csv": "discreet top FILE",
+    "inspect a.csv": "discreet check FILE",
+    "reliability a.csv": "discreet check FILE",
+    "abilities a.csv": "discreet score FILE --with",
+    "equate a b": "discreet link A B",
+    "private a.csv": "discreet release FILE",
+    "power": "discreet plan",
+    "gui": "discreet studio",
+    "help": "discreet --help",
+    "plot a.csv": "--out DIR",
+    "ledger status a.db": "discreet ledger show FILE",
+    "ledger new a.db": "discreet ledger create FILE",
+    "budget a.db": "discreet ledger show FILE",
+    "fit a.csv --output b": "--out DIR",
+    "fit a.csv -o b": "--out DIR",
+    "fit a.csv --format json": "--json",
+    "fit a.csv --sep ;": "--delimiter",
+    "fit a.csv --id student": "--person",
+    "fit a.csv --na 9": "--missing",
+    "fit a.csv --exclude sex": "--ignore COL",
+    "fit a.csv --by sex": "--group COL",
+    "fit a.csv --model pcm": "Use partial-credit",
+    "fit a.csv --html": "--out DIR",
+    "top a.csv -n 3": "Use -k",
+    "score a.csv --calibration b": "--with CALIBRATION",
+    "dif a.csv --mh": "--test mantel-haenszel",
+    "release a.csv --seed 1": "cannot be repeated",
+    "release a.csv --no-ledger": "--ledger FILE",
+    "plan --n 1000": "--persons N",
 }
 
 
@@ -164,6 +274,7 @@ def world(tmp_path_factory):
         e=discreet.fit(wide),
         model=discreet.Rasch().fit(array),
         ledger=discreet.Ledger.create(folder / "spent.db", epsilon=2.0, delta=1e-6),
+        released=discreet.release(wide, epsilon=1.0, items=items),
     )
 
 
@@ -171,5 +282,23 @@ def world(tmp_path_factory):
 def test_more_guessed_calls_work_or_are_told_the_right_one(world):
     ends = {name: answer(*guess, world) for name, guess in GUESSES.items()}
     wrong = {name: end for name, end in ends.items() if end not in ("works", "named")}
-    assert len(GUESSES) == 105
+    assert len(GUESSES) == 165
     assert len(wrong) <= 6, "\n".join(f"{name}: {end}" for name, end in wrong.items())
+
+
+@pytest.mark.parametrize("typed", TYPED)
+def test_guessed_commands_and_options_are_told_the_right_one(typed, capsys):
+    assert run(typed.split()) == 2
+    assert TYPED[typed] in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_misspelt_command_is_answered_by_its_spelling(capsys):
+    assert run(["relase"]) == 2
+    assert "Did you mean 'release'" in capsys.readouterr().err
+
+
+def test_the_reliability_of_an_estimate_says_of_what(world):
+    fit = discreet.analysis.measure_fit(world.wide, world.e)
+    assert world.e.item_reliability == pytest.approx(fit.item_reliability.reliability)
+    with pytest.raises(AttributeError, match="measure_fit"):
+        _ = world.e.reliability

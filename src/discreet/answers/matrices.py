@@ -257,7 +257,8 @@ def check_shape(cells: Matrix, kind: str = "an array") -> Matrix:
     if cells.ndim != 2 or cells.shape[1] == 0:
         raise BadResponses(
             "Answers must be a matrix with one row per person and one column per item; found "
-            f"{kind} of shape {tuple(cells.shape)}."
+            f"{kind} of shape {tuple(cells.shape)}. Give the answers of one person as [[1, 0, 1]], "
+            "and several files as a pattern, such as 'answers/*.csv'."
         )
     return cells
 

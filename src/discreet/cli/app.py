@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -28,6 +29,7 @@ from discreet.cli.output import (
     speaking,
 )
 from discreet.errors import MissingExtra, looks_like_address, write_line
+from discreet.hints import list_guesses
 
 SETTINGS = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
 
@@ -199,6 +201,31 @@ def _build(typed: str) -> Callable[..., Any]:
     return get_command(alone if alone.registered_commands or alone.registered_groups else app)
 
 
+#: Errors of the parser about a name that is not there, and the guesses that answer them.
+UNKNOWN = {
+    r"No such command '(.+?)'": ("commands",),
+    r"No such option: -*(\S+)": ("options", "keywords"),
+    r"Value error, '(.+?)' is not one of": ("choices",),
+}
+
+
+def _name_meant(error: Any) -> str:
+    """Return the message of the parser, with the name that is meant where somebody guessed one."""
+    command, message = error.ctx.command, str(error.message)
+    options = [each for parameter in command.params for each in parameter.opts]
+    there = [*getattr(command, "commands", ()), *options, "--help", *re.findall("'(.+?)'", message)]
+    for pattern, sections in UNKNOWN.items():
+        found = re.match(pattern, message)
+        word = found[1].lower().replace("-", "_") if found else ""
+        calls = [call for each in sections for guess, call in list_guesses(each) if guess == word]
+        for call in [*calls, *(f"--{call}" for call in calls)]:
+            if re.split("[ ,]", call)[0] in there:
+                error.possibilities = None
+                before = f"{error.ctx.command_path} " if "commands" in sections else ""
+                return f"{message.split('. Did you')[0].rstrip('.')}. Use {before}{call}."
+    return message
+
+
 def _parse_and_call(arguments: Sequence[str] | None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     try:
@@ -211,7 +238,7 @@ def _parse_and_call(arguments: Sequence[str] | None) -> int:
             raise
         # The parser's errors repeat what was typed; help, shown without a command, does not.
         if type(error).__name__ != "NoArgsIsHelpError":
-            message = error.message  # type: ignore[attr-defined]
+            message = _name_meant(error)
             for typed in words:
                 for text in (typed, typed.partition("=")[2]):
                     if looks_like_address(text):

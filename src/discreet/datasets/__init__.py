@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import csv
 import gzip
+import inspect
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from os import PathLike
@@ -39,34 +40,6 @@ __all__ = [
 ]  # fmt: skip
 
 answer_guesses(__name__)
-
-#: What to cite, by the name of the function that loads the data.
-CITATIONS = {
-    "lsat": (
-        "Bock, R. D. and Lieberman, M. (1970). Fitting a response model for n dichotomously "
-        "scored items. Psychometrika 35(2), 179-197."
-    ),
-    "three_grades": (
-        "Cortez, P. and Silva, A. M. G. (2008). Using data mining to predict secondary school "
-        "student performance. Proceedings of the 5th Future Business Technology Conference, "
-        "5-12. Data: Student Performance, UCI Machine Learning Repository, CC BY 4.0."
-    ),
-    "uci_student": (
-        "Hussain, S., Dahan, N. A., Ba-Alwi, F. M. and Ribata, N. (2018). Educational data "
-        "mining and analysis of students' academic performance using WEKA. Indonesian Journal "
-        "of Electrical Engineering and Computer Science 9(2), 447-459. Data: Student Academics "
-        "Performance, UCI Machine Learning Repository, CC BY 4.0."
-    ),
-    "wellbeing": (
-        "Simulated from the partial credit model for this library: no persons stand behind it, "
-        "and there is nothing to cite but the library."
-    ),
-    "movielens": (
-        "Harper, F. M. and Konstan, J. A. (2015). The MovieLens datasets: history and context. "
-        "ACM Transactions on Interactive Intelligent Systems 5(4), 19. Data: GroupLens Research; "
-        "no commercial use, no redistribution without permission."
-    ),
-}
 
 
 def citation(name: str) -> str:
@@ -280,7 +253,8 @@ def wellbeing() -> Responses:
 
     References
     ----------
-    Simulated: no persons stand behind it.
+    Simulated from the partial credit model for this library: no persons stand behind it, and
+    there is nothing to cite but the library.
 
     Examples
     --------
@@ -354,7 +328,8 @@ def movielens(path: str | PathLike[str]) -> FilmRatings:
     References
     ----------
     Harper, F. M. and Konstan, J. A. (2015). The MovieLens datasets: history and context. ACM
-    Transactions on Interactive Intelligent Systems 5(4), 19.
+    Transactions on Interactive Intelligent Systems 5(4), 19. Data: GroupLens Research; no
+    commercial use, no redistribution without permission.
 
     Examples
     --------
@@ -522,3 +497,16 @@ def column_numbers(
 def _decode(raw: bytes) -> str:
     # Old files are Latin-1; what is read here is ASCII in either.
     return raw.decode("utf-8-sig", errors="replace")
+
+
+def _read_reference(load: Callable[..., object]) -> str:
+    """Return the references in the documentation of a function, in one line."""
+    _, _, below = (inspect.getdoc(load) or "").partition("References\n----------\n")
+    return " ".join(below.partition("\n\n")[0].split())
+
+
+#: What to cite, by the name of the function that loads the data.
+CITATIONS = {
+    load.__name__: _read_reference(load)
+    for load in (lsat, three_grades, uci_student, wellbeing, movielens)
+}

@@ -125,7 +125,8 @@ def fit_by_group(data: Any, by: str, fit: Callable[[pa.Table], Estimate]) -> Fit
     table = _load_table(data)
     if by not in table.column_names:
         raise BadUsage(
-            f"there is no column {by!r} to fit by; there are {', '.join(table.column_names)}"
+            f"there is no column {by!r} to fit by, which takes one; there are "
+            f"{', '.join(table.column_names)}"
         )
     column = pc.cast(table[by].combine_chunks(), pa.string())
     names = [name for name in column.unique().to_pylist() if name is not None]

@@ -345,7 +345,7 @@ class Estimate(Tabular):
         return make_table({**self.to_dict(), **steps})
 
     @property
-    def reliability(self) -> float:
+    def item_reliability(self) -> float:
         """Share of the variance of the difficulties that is not error; NaN without errors."""
         return find_reliability(self.difficulty, self.se)
 
@@ -376,11 +376,19 @@ class Estimate(Tabular):
         >>> round(estimate.predict_proba(0.5, "Item3"), 3)
         0.324
         """
+        try:
+            theta = np.asarray(getattr(ability, "ability", ability), dtype=np.float64)
+        except ValueError:
+            theta = np.full((1, 1), np.nan)
+        if theta.ndim > 1:
+            raise BadUsage(
+                "an ability is a number, several, or what discreet.score(answers, estimate) "
+                "returns; call it as predict_proba(0.5, 'Q1')"
+            )
         names = [item] if isinstance(item, str) else self.items if item is None else list(item)
         unknown = [name for name in names if name not in self.items]
         if unknown:
             raise BadUsage(f"there is no item {unknown[0]!r} in this calibration; see .items")
-        theta = np.asarray(getattr(ability, "ability", ability), dtype=np.float64)
         thresholds = self.thresholds[[self.items.index(name) for name in names]]
         shares = category_chances(np.atleast_1d(theta), thresholds)
         shares[:, :, 1:][:, np.isnan(thresholds)] = np.nan
@@ -422,8 +430,8 @@ class Estimate(Tabular):
                 f"easiest {self.items[low]} ({self.difficulty[low]:.3f} logits), hardest "
                 f"{self.items[high]} ({self.difficulty[high]:.3f} logits)"
             )
-        if np.isfinite(self.reliability):
-            lines.append(f"item separation reliability {self.reliability:.3f}")
+        if np.isfinite(self.item_reliability):
+            lines.append(f"item separation reliability {self.item_reliability:.3f}")
         return [*lines, *([f"{count_of(without)} without a difficulty"] if without else [])]
 
 

@@ -502,7 +502,7 @@ def check_words(words: Mapping[str, Any]) -> None:
     unknown = sorted(words.keys() - known.keys())
     hints, guesses = [], dict(list_guesses("keywords"))
     for word in unknown:
-        name = re.sub("_(col|column|var|name|field|key)s?$", "", word)
+        name = re.sub("_(col|column|var|name|field|key)s?$", "", word.lower())
         alike = guesses.get(word) or guesses.get(name, "")
         alike = alike or next(iter(get_close_matches(name, known, 1, 0.7)), "")
         meant = f"did you mean {alike}=?" if alike.isidentifier() else f"use {alike}."
@@ -510,7 +510,7 @@ def check_words(words: Mapping[str, Any]) -> None:
     if unknown:
         if DESIGN_WORDS.intersection(unknown):
             hints = ["weights are keywords of fit, or of answers: answers.weigh(weight=...)"]
-        hint = " ".join(hints) or "see discreet.read_responses"
+        hint = " ".join(hints) or f"the keywords are {', '.join(known)}"
         keywords = "=, ".join(unknown)
         raise BadUsage(f"there is no keyword {keywords}= for reading answers; {hint}")
 

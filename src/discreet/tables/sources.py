@@ -352,7 +352,10 @@ def as_arrow(frame: Any) -> Any:
         return frame
     refuse_spark(frame)
     if is_records(frame):
-        return _records_to_arrow(frame)
+        names = list(dict.fromkeys(name for record in frame for name in record))
+        frame = {name: [record.get(name) for record in frame] for name in names}
+    if isinstance(frame, Mapping):
+        return _columns_to_arrow(frame)
     if hasattr(frame, "iloc") and hasattr(frame, "index"):
         return _pandas_to_arrow(frame if hasattr(frame, "columns") else _unfold_series(frame))
     if not hasattr(frame, "__arrow_c_stream__"):
@@ -387,11 +390,16 @@ def is_records(source: Any) -> bool:
     return isinstance(source, list | tuple) and bool(source) and isinstance(source[0], Mapping)
 
 
-def _records_to_arrow(records: Sequence[Mapping[Any, Any]]) -> Any:
-    """Return rows that name their columns as an Arrow table; a row may lack some of them."""
-    names = list(dict.fromkeys(name for record in records for name in record))
-    columns = [_infer_column([record.get(name) for record in records]) for name in names]
-    return pa.Table.from_arrays(columns, names=[str(name) for name in names])
+def _columns_to_arrow(columns: Mapping[Any, Any]) -> Any:
+    """Return named columns of cells as an Arrow table."""
+    try:
+        arrays = [_infer_column([*cells]) for cells in columns.values()]
+        return pa.Table.from_arrays(arrays, names=[str(name) for name in columns])
+    except (TypeError, pa.ArrowInvalid):
+        raise BadUsage(
+            "a dict is a table whose keys name columns, each with a list of as many cells: "
+            '{"Q1": [1, 0], "Q2": [0, 1]}. For single rows give a list of dicts.'
+        ) from None
 
 
 def _infer_column(cells: Sequence[Any]) -> Any:
@@ -426,7 +434,8 @@ def _through_narwhals(frame: Any) -> Any:
     except TypeError:
         raise BadUsage(
             f"A data frame is needed (pandas, polars, pyarrow, duckdb, ...); found "
-            f"{type(frame).__name__}. Use Responses.from_array for arrays and lists."
+            f"{type(frame).__name__}. Use Responses.from_array for arrays and lists, and the path "
+            "of a file instead of the opened file."
         ) from None
     eager = table.collect("pyarrow") if isinstance(table, nw.LazyFrame) else table
     return eager.to_arrow()
