@@ -98,8 +98,8 @@ def test_blanks_codes_case_and_numbers_are_read_as_in_answers(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("Q1,Q2\na,2\nA ,1\n,10\n9,2.0\n")
     choices = read_responses(path, key={"Q1": "A", "Q2": [2, 3]}, missing={"Q1": 9}).choices
-    assert spell_out(choices) == [["a", "2"], ["a", "1"], [None, "10"], [None, "2"]]
-    assert choices.options == (("a",), ("1", "2", "3", "10"))
+    assert spell_out(choices) == [["A", "2"], ["A", "1"], [None, "10"], [None, "2"]]
+    assert choices.options == (("A",), ("1", "2", "3", "10"))
     assert choices.right == ((True,), (False, True, True, False))
 
 

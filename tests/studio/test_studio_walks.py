@@ -85,6 +85,21 @@ def test_a_class_test_with_a_key_takes_six_clicks_and_a_paste(walker):
     assert walker.clicks <= 6
 
 
+def test_a_key_that_is_too_short_can_be_put_right_where_it_was_typed(walker, place):
+    lines = (TABLES / "quiz export.csv").read_text().splitlines()
+    (place / "one pupil less.csv").write_text("\n".join(lines[:-1]) + "\n")
+    walker.choose("file", place / "one pupil less.csv")
+    walker.see("This looks like a multiple-choice test of 12 items")
+    walker.type(key="CABDD")
+    walker.see("The key has 5 answers")  # while it is typed
+    walker.go("Apply")
+    walker.see("The key has 5 answers")
+    assert "ignore=" not in words_of(walker.driver)
+    walker.type(key="CABDDBACABDC")
+    walker.go("Apply")
+    walker.see("34 persons, 12 items")
+
+
 def test_a_questionnaire_with_reversed_items_and_a_missing_code_takes_eight(walker):
     walker.choose("file", TABLES / "Umfrage.csv")
     walker.see("9 stands apart: it is 47 of 960 answers")

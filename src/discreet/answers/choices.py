@@ -210,7 +210,7 @@ class _Taken:
             option = OTHER
         if option.lower() not in numbers:
             numbers[option.lower()] = len(names)
-            names.append(option)
+            names.append(option.upper() if len(option) == 1 else option)
         return numbers[option.lower()]
 
     def _put(self, rows: Int64Array, item: int, codes: Int8Array, when: FloatArray) -> None:
@@ -238,7 +238,7 @@ class _Taken:
             self._put_in_order(item)
             keyed = self._reading.right[name]
             for word in keyed:
-                self._number(item, word.upper() if len(word) == 1 else word, ValueScoring())
+                self._number(item, word, ValueScoring())
             names = self._names[item]
             order = sorted(range(len(names)), key=lambda number: _rank(names[number]))
             new_codes = np.array([*np.argsort(order), NONE], dtype=np.int8)

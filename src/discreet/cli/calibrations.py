@@ -131,12 +131,13 @@ def write_calibration(
 ) -> list[Path]:
     """Write all tables, the calibration and its report; return where they are.
 
-    The headings are those of :func:`discreet.report.calibration.write_calibration`.
+    The headings are those of :meth:`discreet.report.calibration.CalibrationAnalysis.write`.
     """
-    from discreet.report.calibration import write_calibration as write
+    from discreet.report.calibration import analyse_calibration
 
-    files, notes = write(folder, estimate, responses, **heading)
-    for text in notes:
+    analysis = analyse_calibration(estimate, responses)
+    files = analysis.write(folder, **heading)
+    for text in analysis.notes:
         note(text)
     return files
 

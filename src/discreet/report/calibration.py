@@ -51,59 +51,68 @@ CONFIDENTIAL = (
 )
 
 
-def write_calibration(
-    folder: Path,
-    estimate: Estimate,
-    responses: Responses | None = None,
-    *,
-    title: str = "Calibration",
-    about: str = "",
-    scale: Scale | None = None,
-) -> tuple[list[Path], list[str]]:
-    """Write all tables, the calibration and its report; return where they are, and notes.
+@dataclass(frozen=True)
+class CalibrationAnalysis:
+    """A calibration with what its answers say.
 
-    Parameters
+    Attributes
     ----------
-    folder
-        Where they go.
-    estimate
-        The calibration.
-    responses
-        The answers behind it; without them the report says nothing about persons and fit.
-    title, about
-        The headline of the report, and how its scale came about where that must be said.
-    scale
-        On which numbers are reported too.
+    test
+        Findings and figures.
+    tables
+        Those that get a file, in their order.
+    notes
+        What to know of them.
     """
-    test, tables, notes = _analyse(estimate, responses)
-    tables = [table.turn(scale) for table in tables]
-    files = [TABLE_FILES[table.name] for table in tables]
-    workbook = [WORKBOOK_FILE] * can_write_workbooks()
-    if not workbook:
-        missing = MissingExtra(f"{WORKBOOK_FILE}, all tables in one workbook,", "files")
-        notes.append(f"Note: {missing}.")
-    written = [*files, *workbook, CALIBRATION_FILE, REPORT_FILE]
-    heading = {"title": title, "about": about}
-    with staged(folder, written) as stage:
-        for table, file in zip(tables, files, strict=True):
-            write_csv(stage / file, {**table.columns, "access": ["confidential"] * table.rows})
-        for file in workbook:
-            warning = CONFIDENTIAL[:1].upper() + CONFIDENTIAL[1:]
-            write_workbook(stage / file, tables, warning=warning)
-        document = describe_calibration(estimate, test.statistics, heading, scale)
-        (stage / CALIBRATION_FILE).write_text(json_text(document) + "\n", encoding="utf-8")
-        page = write_diagnosis(test, **heading, scale=scale)
-        (stage / REPORT_FILE).write_text(page, encoding="utf-8", newline="\n")
-    # A table of an earlier calibration beside the new ones would pass for one of them.
-    for stale in {*CALIBRATION_FILES} - {*written}:
-        (folder / stale).unlink(missing_ok=True)
-    return [folder / file for file in written], notes
+
+    test: Diagnosis
+    tables: tuple[AnalysisTable, ...]
+    notes: tuple[str, ...] = ()
+
+    def write(
+        self,
+        folder: Path,
+        *,
+        title: str = "Calibration",
+        about: str = "",
+        scale: Scale | None = None,
+    ) -> list[Path]:
+        """Write all tables, the calibration and its report; return where they are.
+
+        Parameters
+        ----------
+        folder
+            Where they go.
+        title, about
+            The headline of the report, and how its scale came about where that must be said.
+        scale
+            On which numbers are reported too.
+        """
+        tables = [table.turn(scale) for table in self.tables]
+        files = [TABLE_FILES[table.name] for table in tables]
+        workbook = [WORKBOOK_FILE] * can_write_workbooks()
+        written = [*files, *workbook, CALIBRATION_FILE, REPORT_FILE]
+        heading = {"title": title, "about": about}
+        with staged(folder, written) as stage:
+            for table, file in zip(tables, files, strict=True):
+                write_csv(stage / file, {**table.columns, "access": ["confidential"] * table.rows})
+            for file in workbook:
+                warning = CONFIDENTIAL[:1].upper() + CONFIDENTIAL[1:]
+                write_workbook(stage / file, tables, warning=warning)
+            document = describe_calibration(self.test, heading, scale)
+            (stage / CALIBRATION_FILE).write_text(json_text(document) + "\n", encoding="utf-8")
+            page = write_diagnosis(self.test, **heading, scale=scale)
+            (stage / REPORT_FILE).write_text(page, encoding="utf-8", newline="\n")
+        # A table of an earlier calibration beside the new ones would pass for one of them.
+        for stale in {*CALIBRATION_FILES} - {*written}:
+            (folder / stale).unlink(missing_ok=True)
+        return [folder / file for file in written]
 
 
-def _analyse(
-    estimate: Estimate, responses: Responses | None
-) -> tuple[Diagnosis, list[AnalysisTable], list[str]]:
-    """Return the diagnosis, the tables that get a file in their order, and what to know of them."""
+def analyse_calibration(
+    estimate: Estimate, responses: Responses | None = None
+) -> CalibrationAnalysis:
+    """Return all analyses of a calibration; without its answers, none of persons and fit."""
     diagnostics: Diagnostics | None = None
     tables: list[AnalysisTable] = []
     notes: list[str] = []
@@ -118,9 +127,13 @@ def _analyse(
             f"of {diagnostics.sampled:,} evenly chosen of {estimate.persons:,} persons; `discreet "
             "score` writes the abilities of all."
         )
+    if not can_write_workbooks():
+        missing = MissingExtra(f"{WORKBOOK_FILE}, all tables in one workbook,", "files")
+        notes.append(f"Note: {missing}.")
     test = diagnose_test(estimate, diagnostics)
     named = test.tables | {table.name: table for table in tables}
-    return test, [named[name] for name in TABLE_FILES if name in named and named[name].rows], notes
+    listed = tuple(named[name] for name in TABLE_FILES if name in named and named[name].rows)
+    return CalibrationAnalysis(test, listed, tuple(notes))
 
 
 #: Up to version 3 the estimate is in parts: version 1 has no model, choice of the method, steps,
@@ -129,15 +142,13 @@ READ_VERSIONS = (1, 2, 3, CALIBRATION_VERSION)
 
 
 def describe_calibration(
-    estimate: Estimate,
-    diagnostics: Diagnostics | None,
-    heading: dict[str, str],
-    scale: Scale | None,
+    test: Diagnosis, heading: dict[str, str], scale: Scale | None
 ) -> dict[str, Any]:
     """Return the document that a report can be made from again, and persons scored with.
 
     It holds the whole estimate; rows of the items stand there for other programs.
     """
+    estimate, diagnostics = test.estimate, test.statistics
     return {
         "format": CALIBRATION_FORMAT,
         "version": CALIBRATION_VERSION,

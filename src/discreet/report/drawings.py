@@ -353,9 +353,9 @@ def _draw_scale(sheet: Sheet, chart: pictures.WrightMap) -> None:
         sheet.text(minus(str(tick)), middle, sheet.up(tick) + 4, anchor="middle")
     for edge in (SCALE, ITEMS):
         sheet.line("axis", (edge, edge), sheet.y)
-    sheet.text(
-        "logits: abler and harder upwards", middle, sheet.height - 6, anchor="middle", kind="quiet"
-    )
+    upwards = "higher" if chart.steps else "abler and harder"
+    words = f"logits: {upwards} upwards"
+    sheet.text(words, middle, sheet.height - 6, anchor="middle", kind="quiet")
 
 
 def _draw_persons(sheet: Sheet, chart: pictures.WrightMap) -> None:

@@ -43,10 +43,10 @@ _MISSING: dict[Status, Finding] = {
     Status.NOT_CONNECTED: Finding(
         Severity.SERIOUS,
         "{count} {verb} not linked to the rest",
-        "No chain of shared persons compares {names} with the other items, so no difficulty "
-        "exists on the common scale.",
-        "Give some persons items from both parts (a few common items are enough), or calibrate "
-        "the parts apart and do not compare them.",
+        "The answers do not compare {names} with the other items: no shared persons link them, or "
+        "a category has too few answers. So no difficulty exists on the common scale.",
+        "Give some persons items from both parts (a few common items are enough). Merge a category "
+        "that hardly anybody chose. Or calibrate the parts apart and do not compare them.",
     ),
     Status.ALWAYS_RIGHT: Finding(
         Severity.LOOK,

@@ -25,7 +25,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from discreet.atomic import is_refused_by_windows
-from discreet.errors import BadUsage
+from discreet.errors import BadUsage, DiscreetError
 from discreet.html import TEMPLATES
 from discreet.studio.language import refuse, tell
 from discreet.tables.paths import settle_path
@@ -188,13 +188,22 @@ def end_sentence(words: str) -> str:
 
 
 def taking_form(
-    handle: Callable[[Request, dict[str, str]], Response],
+    handle: Callable[[Request, dict[str, str]], Response], again: Callable[..., Response]
 ) -> Callable[[Request], Awaitable[Response]]:
-    """Return a handler that is given what a form holds, and may wait without holding up others."""
+    """Return a handler that is given what a form holds, and may wait without holding up others.
+
+    Where it refuses, ``again`` shows the page of the form with the reason and what was typed.
+    """
+
+    def answer(request: Request, sent: dict[str, str]) -> Response:
+        try:
+            return handle(request, sent)
+        except DiscreetError as error:
+            return again(request, str(error), sent)
 
     async def receive(request: Request) -> Response:
         form = await request.form()
-        return await run_in_threadpool(handle, request, {k: str(v) for k, v in form.items()})
+        return await run_in_threadpool(answer, request, {k: str(v) for k, v in form.items()})
 
     return receive
 

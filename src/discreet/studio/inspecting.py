@@ -185,6 +185,8 @@ def look(progress: TaskProgress, source: Path, name: str, options: Mapping[str, 
     """Inspect a file, and read it as far as that is possible."""
     progress.begin(mark("Looking at the first rows"))
     view = Look(options)
+    if words := NO_TABLES.get(source.suffix.lower()):
+        return replace(view, findings=(TableFinding("", tell(words, file=name)),))
     try:
         inspection = inspect_table(source, **options)
         view = replace(view, inspection=inspection, findings=inspection.findings)
@@ -222,8 +224,6 @@ NO_TABLES |= dict.fromkeys((".doc", ".docx", ".odt", ".rtf", ".pages", ".pdf"), 
 
 def _explain(error: DiscreetError, source: Path, name: str) -> TableFinding:
     """Return a refusal as a question; the path of a copy is called as the user calls the file."""
-    if words := NO_TABLES.get(source.suffix.lower()):
-        return TableFinding("", tell(words, file=name))
     message = str(error).replace(str(source), name)
     for remedy in error.remedies:
         message = message.replace(f"{remedy.words[0].upper()}{remedy.words[1:]}.", "").strip()
@@ -272,11 +272,6 @@ def say_answer(remedy: Remedy) -> str:
     """
     words = _SYNTAX.sub("", remedy.words.replace("\n", " ")).strip(" :").removeprefix("if ")
     return f"{words[:1].upper()}{words[1:]}"
-
-
-def say_finding(finding: TableFinding) -> str:
-    """Return a question without options of the command line."""
-    return re.sub(r" ?\(--[^)]*\)", "", finding.question)
 
 
 # -- changing what is stated -----------------------------------------------------------------

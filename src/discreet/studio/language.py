@@ -53,6 +53,25 @@ def not_found(sentence: str, /, **values: object) -> HTTPException:
     return HTTPException(404, tell(sentence, **values))
 
 
+#: What a sentence of the library adds for whoever types commands or Python.
+_SYNTAX = re.compile(
+    r" with \w+=\S*|, in Python \w+=\{.*?\}|,? (?:say|give) \w+=\S+| ?\([^()]*--[^()]*\)"
+)
+
+
+def say_plainly(text: str) -> str:
+    """Return sentences without keywords of Python and without options of the command line.
+
+    Examples
+    --------
+    >>> say_plainly("No groups were named (--group COL): groups.")
+    'No groups were named: groups.'
+    >>> say_plainly("If 9 is missing, say so with missing=[9] (--missing 9); otherwise correct it.")
+    'If 9 is missing, say so; otherwise correct it.'
+    """
+    return _SYNTAX.sub("", text)
+
+
 def prefer_language(header: str) -> str:
     """Return the language that a browser prefers among those that there are.
 

@@ -174,8 +174,8 @@ def settle_key(reading: Reading, items: Sequence[str] | None, location: str) -> 
         raise BadUsage(
             f"The key has {len(letters)} answers, but {location} has {len(items)} item columns "
             f"({_shorten(items)}). Give one letter per item, or name items in a table with the "
-            "columns item and answer (--key key.csv); what is no item can be left out with "
-            "ignore= (--ignore)."
+            "columns item and answer (--key key.csv). Leave out columns that are no items "
+            "(--ignore)."
         )
     return replace(reading, key=Key(dict(zip(items, letters, strict=True))))
 

@@ -10,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from discreet.errors import BadUsage
 from discreet.html import HtmlColumn, Sheet
 from discreet.scales.reported import parse_scale
 from discreet.studio.calibration import CalibrationSummary, calibrate
@@ -51,7 +50,7 @@ def show_form(
         "view": summary and view,
         "sizes": summary and f"{say_sizes(summary)} ({say_kind(summary)})",
         "fields": FIELDS,
-        "said": form_values or write_fields(FIELDS, usual),
+        "said": {**write_fields(FIELDS, usual), **(form_values or {})},
         "runs": [(run, describe(work, run)) for run in work.runs],
         "earlier": [(_say_settings(one), one) for one in work.earlier] if view else [],
     }
@@ -97,13 +96,10 @@ def _say_settings(settings: Mapping[str, Any]) -> str:
 def begin(request: Request, sent: dict[str, str]) -> Response:
     """Begin a calibration; the same one a second time leads to the first."""
     work = work_of(request)
-    try:
-        settings = read_fields(FIELDS, sent)
-        if "scale" in settings:
-            parse_scale(settings["scale"])
-        run = _begin(session_of(request), work, settings)
-    except BadUsage as error:
-        return show_form(request, str(error), {one.name: sent.get(one.name, "") for one in FIELDS})
+    settings = read_fields(FIELDS, sent)
+    if "scale" in settings:
+        parse_scale(settings["scale"])
+    run = _begin(session_of(request), work, settings)
     return go(f"/report/{work.name}/{run.name}")
 
 
@@ -231,6 +227,6 @@ def write_run(work: Work, run: CalibrationRun, show: str = "print(calibration.su
 
 ROUTES = (
     Route("/calibrate/{work}", show_form),
-    Route("/calibrate/{work}", taking_form(begin), methods=["POST"]),
+    Route("/calibrate/{work}", taking_form(begin, show_form), methods=["POST"]),
     Route("/compare/{work}", compare),
 )

@@ -40,12 +40,11 @@ from discreet.studio.inspecting import (
     Look,
     look,
     say_answer,
-    say_finding,
     state_reading,
 )
 from discreet.studio.jobs import JobState, StudioJob
 from discreet.studio.kept_files import EXAMPLES, key_of, write_example
-from discreet.studio.language import refuse, tell
+from discreet.studio.language import refuse, say_plainly, tell
 from discreet.studio.session import StudioSession, Work
 from discreet.tables.paths import find_files
 from discreet.text import spreadsheet_cell
@@ -58,7 +57,7 @@ EXAMPLE_LOGITS = (1.3, 0.7, 0.2, -0.3, -0.8, -1.6)
 EXAMPLE_PERSONS = (1, 3, 4, 7, 9, 12, 10, 8, 5, 4, 2, 1)
 
 
-def welcome(request: Request, problem: str = "") -> Response:
+def welcome(request: Request, problem: str = "", _: Mapping[str, str] | None = None) -> Response:
     """Show the ways in."""
     session = session_of(request)
     entries = session.recent.entries()
@@ -146,16 +145,13 @@ async def upload(request: Request) -> Response:
 def open_path(request: Request, sent: dict[str, str]) -> Response:
     """Read a file of this machine where it is."""
     session, text = session_of(request), sent.get("path", "")
-    try:
-        if not text.strip():
-            raise refuse(
-                "No path was given. Type where the file is, such as {path}.",
-                path="/home/ann/answers.xlsx",
-            )
-        path = find_path(text)
-        find_files(path)
-    except BadUsage as error:
-        return welcome(request, str(error))
+    if not text.strip():
+        raise refuse(
+            "No path was given. Type where the file is, such as {path}.",
+            path="/home/ann/answers.xlsx",
+        )
+    path = find_path(text)
+    find_files(path)
     session.recent.add(path)
     return go(f"/data/{session.open(path).name}")
 
@@ -164,7 +160,7 @@ def take_example(request: Request, sent: dict[str, str]) -> Response:
     """Work on bundled answers."""
     session, example = session_of(request), EXAMPLES.get(sent.get("name", ""))
     if example is None:
-        return welcome(request, tell("There is no such example."))
+        raise refuse("There is no such example.")
     path = write_example(example, session.folder)
     return go(f"/data/{session.open(path, example.name, example.options).name}")
 
@@ -231,6 +227,7 @@ def _describe(work: Work, job: StudioJob) -> dict[str, Any]:
     questions = [(n, finding) for n, finding in enumerate(view.findings) if finding.is_open]
     asking = [one.answers for _, one in questions if one.answers and one.answers[0].asks]
     asked = {remedy.asks for answers in asking for remedy in answers}
+    asked |= {"key"} & view.shown.keys() if view.summary is None else set()
     proposed = {k: v for answers in asking for k, v in answers[0].options.items()}
     roles = [role for role in ROLES[view.is_long] if role != REVERSED or _has_steps(view)]
     values = {"sizes": "", "kind": ""}
@@ -245,7 +242,7 @@ def _describe(work: Work, job: StudioJob) -> dict[str, Any]:
         "answerable": any(finding.answers for _, finding in questions),
         "notes": [(n, finding) for n, finding in enumerate(view.findings) if not finding.is_open],
         "say_answer": say_answer,
-        "say_finding": say_finding,
+        "say_plainly": say_plainly,
         "warnings": [text.replace(str(work.source), work.shown) for text in job.outcome.warnings],
         "roles": roles,
         "row_roles": ROWS,
@@ -282,7 +279,7 @@ def change_reading(request: Request, sent: dict[str, str]) -> Response:
     except BadUsage as error:
         if is_live:
             return JSONResponse({"problem": str(error)})
-        return show_data(request, str(error), sent)
+        raise
     work = session.change(work.name, lambda now: _start_again(now, options))
     session.keep(work)
     if is_live:
@@ -321,11 +318,11 @@ def send_key(request: Request) -> Response:
 ROUTES = (
     Route("/", welcome),
     Route("/upload", upload, methods=["POST"]),
-    Route("/open", taking_form(open_path), methods=["POST"]),
-    Route("/example", taking_form(take_example), methods=["POST"]),
-    Route("/forget", taking_form(forget), methods=["POST"]),
+    Route("/open", taking_form(open_path, welcome), methods=["POST"]),
+    Route("/example", taking_form(take_example, welcome), methods=["POST"]),
+    Route("/forget", taking_form(forget, welcome), methods=["POST"]),
     Route("/data/{work}", show_data),
-    Route("/data/{work}", taking_form(change_reading), methods=["POST"]),
+    Route("/data/{work}", taking_form(change_reading, show_data), methods=["POST"]),
     Route("/data/{work}/again", read_again, methods=["POST"]),
     Route(f"/data/{{work}}/{KEY_FILE}", send_key),
 )

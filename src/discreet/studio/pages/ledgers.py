@@ -93,7 +93,7 @@ def show_ledgers(
         "listed": list_ledgers(session),
         "place": session.home.ledgers,
         "fields": FIELDS,
-        "said": {**write_fields(FIELDS, {}), **(USUAL if form_values is None else form_values)},
+        "said": {**write_fields(FIELDS, {}), **USUAL, **(form_values or {})},
         "opened": session.books.paths(),
         "back": own_page((form_values or request.query_params).get("back", "")),
     }
@@ -103,11 +103,7 @@ def show_ledgers(
 def create(request: Request, sent: dict[str, str]) -> Response:
     """Make a ledger in the folder that stays."""
     session = session_of(request)
-    try:
-        path = _create(session, read_fields(FIELDS, sent))
-    except DiscreetError as error:
-        form_values = {name: sent.get(name, "") for name in ("back", *(one.name for one in FIELDS))}
-        return show_ledgers(request, str(error), form_values)
+    path = _create(session, read_fields(FIELDS, sent))
     back = own_page(sent.get("back", ""))
     return go(f"/ledgers/{session.know_ledger(path)}{back and f'?back={back}'}")
 
@@ -139,11 +135,8 @@ def _declare(names: list[str], *, apart: bool) -> list[Declaration]:
 def open_path(request: Request, sent: dict[str, str]) -> Response:
     """Open a ledger that lies elsewhere, and remember where."""
     session = session_of(request)
-    try:
-        path = find_path(sent.get("path", ""))
-        Ledger.open(path)
-    except DiscreetError as error:
-        return show_ledgers(request, str(error))
+    path = find_path(sent.get("path", ""))
+    Ledger.open(path)
     session.books.add(path)
     return go(f"/ledgers/{session.know_ledger(path)}")
 
@@ -165,7 +158,9 @@ def path_of(request: Request) -> Path:
     return path
 
 
-def show_ledger(request: Request, problem: str = "") -> Response:
+def show_ledger(
+    request: Request, problem: str = "", form_values: Mapping[str, str] | None = None
+) -> Response:
     """Show what was spent, for whom, and what is left."""
     listed = look_up(request.path_params["ledger"], path_of(request))
     if listed.ledger is None or listed.history is None:
@@ -185,6 +180,7 @@ def show_ledger(request: Request, problem: str = "") -> Response:
         "policy": [] if ledger.policy is None else ledger.policy.describe(),
         "waiting_for": [(entry, explain_resuming(ledger, entry)) for entry in waiting],
         "fields": DECLARED,
+        "said": {**write_fields(DECLARED, {}), **(form_values or {})},
         "same": Same(python, f"discreet ledger show {quote(path)}"),
     }
     return show("ledger.html", values, Secrecy.LEDGER)
@@ -192,13 +188,10 @@ def show_ledger(request: Request, problem: str = "") -> Response:
 
 def declare(request: Request, sent: dict[str, str]) -> Response:
     """Declare a population, or more about one."""
-    try:
-        keywords = read_fields(DECLARED, sent)
-        words = tell("this field is blank. Type whom the data is about.")
-        check_needed(DECLARED, ("population",), keywords, words)
-        Ledger.open(path_of(request)).declare(keywords.pop("population"), **keywords)
-    except DiscreetError as error:
-        return show_ledger(request, str(error))
+    keywords = read_fields(DECLARED, sent)
+    words = tell("this field is blank. Type whom the data is about.")
+    check_needed(DECLARED, ("population",), keywords, words)
+    Ledger.open(path_of(request)).declare(keywords.pop("population"), **keywords)
     return go(f"/ledgers/{request.path_params['ledger']}")
 
 
@@ -226,10 +219,10 @@ def send_report(request: Request) -> Response:
 
 ROUTES = (
     Route("/ledgers", show_ledgers),
-    Route("/ledgers", taking_form(create), methods=["POST"]),
-    Route("/ledgers/open", taking_form(open_path), methods=["POST"]),
-    Route("/ledgers/forget", taking_form(forget), methods=["POST"]),
+    Route("/ledgers", taking_form(create, show_ledgers), methods=["POST"]),
+    Route("/ledgers/open", taking_form(open_path, show_ledgers), methods=["POST"]),
+    Route("/ledgers/forget", taking_form(forget, show_ledgers), methods=["POST"]),
     Route("/ledgers/{ledger}", show_ledger),
-    Route("/ledgers/{ledger}", taking_form(declare), methods=["POST"]),
+    Route("/ledgers/{ledger}", taking_form(declare, show_ledger), methods=["POST"]),
     Route("/ledgers/{ledger}/spending.{kind}", send_report),
 )

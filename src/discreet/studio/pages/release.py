@@ -47,7 +47,7 @@ from discreet.studio.frame import (
     write_same,
 )
 from discreet.studio.jobs import JobState
-from discreet.studio.language import not_found, refuse, tell
+from discreet.studio.language import not_found, refuse, say_plainly, tell
 from discreet.studio.pages.data import find_look
 from discreet.studio.pages.ledgers import ListedLedger, list_ledgers
 from discreet.studio.releasing import (
@@ -83,7 +83,7 @@ USUAL = {"delta": "1e-6", "neighbours": "replace-one"}
 SECTIONS = (
     (mark("How it protects"), PROTECTION),
     (mark("What is public about the study"), STUDY),
-    (mark("Who it is"), ABOUT),
+    (mark("What readers call it"), ABOUT),
 )
 
 
@@ -222,7 +222,7 @@ def show_ticket(request: Request) -> Response:
     if ticket.job is not None and ticket.job.state is JobState.FAILED:
         words = end_sentence(ticket.job.failure)
     if ticket.work is not None:
-        words = words.replace(str(ticket.work.source), ticket.work.shown)
+        words = say_plainly(words.replace(str(ticket.work.source), ticket.work.shown))
     try:
         paid = _is_paid(ticket)
     except DiscreetError as error:
@@ -333,15 +333,17 @@ def confirm(request: Request, sent: dict[str, str]) -> Response:
     session, ticket = session_of(request), ticket_of(request)
     if ticket.is_used:
         return go(f"/releases/{ticket.name}")
-    try:
-        if ticket.terms and not _is_paid(ticket):
-            _check_typed(sent.get("epsilon", ""), ticket.terms.spec.budget.epsilon)
-    except DiscreetError as error:
-        words = f"{end_sentence(str(error))} {tell('Nothing was spent.')}"
-        return _show_review(request, ticket, words)
+    if ticket.terms and not _is_paid(ticket):
+        _check_typed(sent.get("epsilon", ""), ticket.terms.spec.budget.epsilon)
     session.note_seen(ticket)
     used = session.begin(ticket.name, partial(start_release, session))
     return go(f"/releases/{used.name}")
+
+
+def show_unspent(request: Request, problem: str, _: Mapping[str, str]) -> Response:
+    """Show what a release will cost again, and why it was not made."""
+    words = f"{end_sentence(problem)} {tell('Nothing was spent.')}"
+    return _show_review(request, ticket_of(request), words)
 
 
 def _check_typed(text: str, epsilon: float) -> None:
@@ -462,6 +464,6 @@ ROUTES = (
     Route("/release/{work}", show_form),
     Route("/release/{work}", take_terms, methods=["POST"]),
     Route("/releases/{ticket}", show_ticket),
-    Route("/releases/{ticket}", taking_form(confirm), methods=["POST"]),
+    Route("/releases/{ticket}", taking_form(confirm, show_unspent), methods=["POST"]),
     Route(f"/releases/{{ticket}}/{ITEMS_FILE}", send_items),
 )

@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from discreet.atomic import RELEASE_FILES
-from discreet.errors import BadUsage, DiscreetError
+from discreet.errors import DiscreetError
 from discreet.html import HtmlColumn
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.balance import LedgerEntry
@@ -79,7 +79,9 @@ def _is_running(ticket: Ticket) -> bool:
     return ticket.job is not None and ticket.job.state is JobState.RUNNING
 
 
-def show_releases(request: Request, problem: str = "") -> Response:
+def show_releases(
+    request: Request, problem: str = "", _: Mapping[str, str] | None = None
+) -> Response:
     """Show all releases of this machine."""
     session = session_of(request)
     values = {
@@ -97,11 +99,8 @@ def show_releases(request: Request, problem: str = "") -> Response:
 def open_unseen(request: Request, sent: dict[str, str]) -> Response:
     """Begin a release of answers that nobody has looked at here."""
     session = session_of(request)
-    try:
-        path = find_path(sent.get("path", ""))
-        find_files(path)
-    except BadUsage as error:
-        return show_releases(request, str(error))
+    path = find_path(sent.get("path", ""))
+    find_files(path)
     session.recent.add(path)
     return go(f"/release/{session.open(path).name}")
 
@@ -109,12 +108,9 @@ def open_unseen(request: Request, sent: dict[str, str]) -> Response:
 def resume(request: Request, sent: dict[str, str]) -> Response:
     """Fetch a release that was paid for; nothing is charged."""
     session, path = session_of(request), path_of(request)
-    try:
-        entry = Ledger.open(path).find(sent.get("number", ""))
-        title = str(((entry.order or {}).get("about") or {}).get("identity", {}).get("title", ""))
-        folder = session.home.place_release(title, entry.reservation)
-    except DiscreetError as error:
-        return show_releases(request, str(error))
+    entry = Ledger.open(path).find(sent.get("number", ""))
+    title = str(((entry.order or {}).get("about") or {}).get("identity", {}).get("title", ""))
+    folder = session.home.place_release(title, entry.reservation)
     work = session.works.get(sent.get("work", ""))
     session.issue(Ticket(entry.reservation, work, None, path, folder))
     used = session.begin(entry.reservation, partial(start_release, session))
@@ -210,10 +206,10 @@ def put_away(request: Request, _: dict[str, str]) -> Response:
 
 ROUTES = (
     Route("/releases", show_releases),
-    Route("/releases/unseen", taking_form(open_unseen), methods=["POST"]),
-    Route("/ledgers/{ledger}/resume", taking_form(resume), methods=["POST"]),
+    Route("/releases/unseen", taking_form(open_unseen, show_releases), methods=["POST"]),
+    Route("/ledgers/{ledger}/resume", taking_form(resume, show_releases), methods=["POST"]),
     Route("/bundles/{bundle}", show_bundle),
     Route("/bundles/{bundle}/page", send_page),
     Route("/bundles/{bundle}/zip", send_zip),
-    Route("/bundles/{bundle}/away", taking_form(put_away), methods=["POST"]),
+    Route("/bundles/{bundle}/away", taking_form(put_away, show_releases), methods=["POST"]),
 )

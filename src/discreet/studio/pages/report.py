@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, nan
@@ -14,6 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.answers.responses import Responses
+from discreet.atomic import CALIBRATION_FILE, REPORT_FILE, TABLE_FILES, WORKBOOK_FILE
 from discreet.html import HtmlColumn, Sheet
 from discreet.items.curves import BIN, observed_curve
 from discreet.items.distractors import option_map
@@ -22,12 +22,12 @@ from discreet.report.drawings import draw_categories, draw_curve, draw_options, 
 from discreet.report.model_findings import Finding, Severity, say_reliability, words_for
 from discreet.report.page import SCORE_COLUMNS, SHOWN, list_html_columns, show_options
 from discreet.results.thresholds import THRESHOLD_COLUMNS, score_moments
-from discreet.studio.calibration import REPORT, WORKBOOK, CalibrationSummary
+from discreet.studio.calibration import CalibrationSummary
 from discreet.studio.forms import read_index
 from discreet.studio.frame import Secrecy, run_of, send_bytes, show, show_job, work_of
 from discreet.studio.inspecting import ANSWERS, LABELS
 from discreet.studio.jobs import JobState, load_kept
-from discreet.studio.language import not_found, tell
+from discreet.studio.language import not_found, say_plainly, tell
 from discreet.studio.pages.calibrate import describe, write_run
 from discreet.studio.session import CalibrationRun
 from discreet.tabular import AnalysisTable
@@ -35,6 +35,7 @@ from discreet.text import minus
 from discreet.words import mark
 
 KINDS = {".html": "text/html", ".csv": "text/csv", ".xlsx": "application/vnd.ms-excel"}
+KINDS |= {".json": "application/json"}
 
 PAIR_COLUMNS = ("item", "other", "q3", "excess", "persons")
 #: Rows of a table about one item: pairs come in order, the most remarkable first.
@@ -74,7 +75,7 @@ def show_report(request: Request) -> Response:
         "judgement": judge_test(summary),
         "verdict": "What to know and what to do" if findings else "Nothing wrong was found",
         "findings": [plain_finding(finding) for finding in findings],
-        "checked": plain_words(summary.values["checked"]),
+        "checked": say_plainly(summary.values["checked"]),
         "columns": translate_heads(summary.values["columns"]),
         "kinds": {tag: tell.term(words) for tag, words in summary.values["kinds"].items()},
         "wide_wright": summary.test.wright and draw_wright(summary.test.wright, wide=True),
@@ -129,23 +130,12 @@ def judge_test(summary: CalibrationSummary) -> Judgement:
     return Judgement(words, mood, numbers, _say_extremes(test))
 
 
-def plain_words(text: str) -> str:
-    """Return sentences without brackets that name options of the command line.
-
-    Examples
-    --------
-    >>> plain_words("No groups were named (--group COL): groups.")
-    'No groups were named: groups.'
-    """
-    return re.sub(r" ?\([^()]*--[^()]*\)", "", text)
-
-
 def plain_finding(finding: Finding) -> Finding:
     """Return a finding in the words of a page, with what follows from it."""
     return replace(
         finding,
-        found=plain_words(finding.found),
-        advice=plain_words(finding.advice),
+        found=say_plainly(finding.found),
+        advice=say_plainly(finding.advice),
         consequences=tuple(map(plain_finding, finding.consequences)),
     )
 
@@ -177,10 +167,13 @@ def _say_extremes(test: Diagnosis) -> str:
 
 def name_files(summary: CalibrationSummary) -> dict[str, str]:
     """Return what each file to take away is, by its name."""
-    titles = {f"{name}.confidential.csv": table.title for name, table in summary.tables.items()}
-    titles[WORKBOOK] = tell("Everything as a workbook")
-    titles[REPORT] = tell("The report as a page")
-    return {name: titles.get(name, name) for name in summary.files}
+    titles = {
+        REPORT_FILE: tell("The report as a page"),
+        WORKBOOK_FILE: tell("Everything as a workbook"),
+        CALIBRATION_FILE: tell("The calibration, to score persons with"),
+    }
+    titles |= {TABLE_FILES[name]: table.title for name, table in summary.tables.items()}
+    return {name: title for name, title in titles.items() if name in summary.files}
 
 
 def done_run(request: Request) -> tuple[CalibrationRun, CalibrationSummary]:
@@ -198,15 +191,10 @@ def show_item(request: Request) -> Response:
     number = read_index(request.path_params["number"], len(items))
     if number is None:
         raise not_found("There is no such item.")
-    beside = [
-        (items[n], f"{start}/items/{n}") if 0 <= n < len(items) else None
-        for n in (number - 1, number + 1)
-    ]
     values = {
         "title": items[number],
         "start": start,
-        "before": beside[0],
-        "after": beside[1],
+        "neighbours": _list_neighbours(items, number, f"{start}/items"),
         "facts": _list_facts(summary, number),
         "remarks": summary.test.remarks[number],
         "figures": list(_draw(summary, number)),
@@ -214,6 +202,15 @@ def show_item(request: Request) -> Response:
         "same": write_run(work, run),
     }
     return show("item.html", values, Secrecy.CONFIDENTIAL, work, run)
+
+
+def _list_neighbours(names: Sequence[str], number: int, start: str) -> list[dict[str, str]]:
+    """Return the entries of a list before and after one, each with its name and its address."""
+    return [
+        {"name": names[n], "address": f"{start}/{n}", "rel": rel}
+        for rel, n in (("prev", number - 1), ("next", number + 1))
+        if 0 <= n < len(names)
+    ]
 
 
 ITEM_FACTS = (
@@ -411,13 +408,13 @@ def show_person(request: Request) -> Response:
     start = f"/persons/{work.name}/{run.name}"
     row = {name: cells[number : number + 1] for name, cells in table.columns.items()}
     columns = list_html_columns(replace(table, columns=row), PERSON_COLUMNS[1:], summary.scale)
-    name = names[number] if len(names) == table.rows else str(table.columns["person"][number])
+    if len(names) != table.rows:
+        names = [*map(str, table.columns["person"])]
     shown = {tell.term(one.title): tell.term(one.show(0)) for one in columns if one.show(0)}
     values = {
-        "title": name,
+        "title": names[number],
         "start": start,
-        "before": f"{start}/{number - 1}" if number else "",
-        "after": f"{start}/{number + 1}" if number + 1 < table.rows else "",
+        "neighbours": _list_neighbours(names, number, start),
         "facts": shown,
         "columns": _expect_answers(summary, run, number, table.columns["ability"][number]),
         "same": write_run(work, run, SCORES),

@@ -79,6 +79,21 @@
     }
   }
 
+  // A table that is wider than a small screen becomes cards, if it is short.
+  const small = matchMedia("(max-width: 37.5rem)");
+  const turnTables = () => {
+    for (const box of document.querySelectorAll(".scroll:not(.grid)")) {
+      const titles = [...box.querySelectorAll("thead th")].map(one => one.textContent);
+      const rows = [...box.querySelectorAll("tbody tr")];
+      if (!small.matches || rows.length > 15 || box.scrollWidth <= box.clientWidth) continue;
+      for (const row of rows) [...row.cells].forEach((cell, place) => { cell.dataset.title = titles[place]; });
+      box.classList.add("cards");
+    }
+  };
+  small.addEventListener("change", turnTables);
+  document.addEventListener("toggle", turnTables, true);
+  turnTables();
+
   // What was typed into a form is still there after another click; it goes when the form is sent.
   for (const form of document.querySelectorAll("form[data-draft]")) {
     const name = form.getAttribute("action") + location.search.replace(/[?&]lang=\w+/, "");
