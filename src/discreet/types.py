@@ -44,6 +44,8 @@ Engine = Literal["auto", "memory", "disk", "duckdb", "gpu", "spark"]
 WeightingName = Literal["refined", "none"]
 #: One row for each answer, or one for each person.
 Layout = Literal["long", "wide"]
+#: Transposed: a row for each item, a column for each person.
+TableLayout = Literal["long", "wide", "transposed"]
 #: What to do with a second answer of a person to an item.
 Repeats = Literal["error", "first", "last"]
 OneMeans = Literal["right", "wrong"]

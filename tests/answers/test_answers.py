@@ -25,7 +25,7 @@ from discreet.errors import BadUsage, OutOfReach
 from discreet.models.conditional import GroupPatterns, group_patterns
 from discreet.models.routing import LookForRouting
 from discreet.privacy.mechanisms.response import CountFlipped
-from discreet.tables.inspection import columns, inspect_table, rows
+from discreet.tables.inspection import inspect_table, rows
 from discreet.tables.sources import ParquetSource
 
 ITEMS = 8
@@ -176,7 +176,7 @@ def test_a_look_before_a_table_is_read_stops_after_its_first_rows(tmp_path, monk
         events.append("end")
 
     monkeypatch.setattr(ParquetSource, "batches", watched)
-    monkeypatch.setattr(columns, "MOST_ROWS", 50)
+    monkeypatch.setattr(rows, "MOST_ROWS", 50)
     inspect_table(path)
     assert events == ["begin"]
 

@@ -23,7 +23,7 @@ from discreet.errors import BadResponses, BadUsage
 
 LONG = "person,item,response\n"
 ACCEPTED = (
-    "Answers must be 0, 1, true or false, steps (whole numbers from 0 or 1 with at most ten "
+    "Answers must be 0, 1, true or false, steps (whole numbers from 0 or 1 with at most eleven "
     "categories and no gap), or missing (blank, NA, NaN, '.' or null)."
 )
 NO_ANSWER = (
@@ -641,7 +641,10 @@ def test_paths_without_a_file_are_wrong_usage(write):
             "a.csv has no column 'nobody', which person= (--person) asks for. Its columns are "
             "'person', 'item', 'response'.",
         ),
-        ({"layout": "tall"}, "layout must be None or 'long' or 'wide'; found 'tall'."),
+        (
+            {"layout": "tall"},
+            "layout must be None or 'long' or 'wide' or 'transposed'; found 'tall'.",
+        ),
         ({"repeats": "all"}, "repeats must be 'error' or 'first' or 'last'; found 'all'."),
         ({"one_means": "yes"}, "one_means must be 'right' or 'wrong'; found 'yes'."),
         ({"at_least": float("nan")}, "at_least must be a finite number; found nan."),

@@ -250,7 +250,7 @@ def test_mistakes_about_steps_are_explained(codes):
         ({"merge": {"q0": "1+3"}}, "not next to each other"),
         ({"merge": {"q4": "0+1"}}, "leaves one category"),
         ({"merge": "2+3"}, "for which item"),
-        ({"steps": 12}, "at most 9"),
+        ({"steps": 12}, "at most 10"),
         ({"steps": 1.5}, "whole number"),
         ({"model": "grm"}, "no model called 'grm'"),
         ({"model": "rasch", "steps": 2}, "Leave out one or the other"),

@@ -97,8 +97,8 @@ def test_two_entries_of_a_sparse_matrix_at_one_place_are_refused():
 def test_a_cell_that_is_no_answer_is_named(X, found):
     assert refusal(BadResponses, Responses.from_array, X, items=["a", "b"]) == (
         f"Row 1, column 1 ('b') (counted from 0): found {found} where an answer should be. Answers "
-        "must be 0, 1, true or false, steps (whole numbers from 0 or 1 with at most ten categories "
-        "and no gap), or missing (NaN, None, masked, or -1 in arrays of signed "
+        "must be 0, 1, true or false, steps (whole numbers from 0 or 1 with at most eleven "
+        "categories and no gap), or missing (NaN, None, masked, or -1 in arrays of signed "
         "numbers). Where a code stands for a missing "
         "answer, name it with missing=code. Where answers are scores, "
         "compare them: np.where(np.isnan(X), np.nan, X >= threshold)."

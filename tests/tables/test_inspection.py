@@ -328,8 +328,11 @@ def test_a_table_with_items_in_its_rows_is_asked_about():
     names = ["Ann", "Ben", "Eve", "Jim", "Kim", "Leo", "Mia", "Noa", "Pam"]
     cells = {name: [(n + k) % 3 % 2 for k in range(12)] for n, name in enumerate(names)}
     seen = inspect_table(pd.DataFrame({"Question": [f"Q{n}" for n in range(12)], **cells}))
-    assert [finding.field for finding in seen.questions] == ["person"]
-    assert "turn the table round" in seen.questions[0].answers[1].words
+    assert [finding.field for finding in seen.questions] == ["layout"]
+    assert seen.options == {"layout": "transposed", "item": "Question", "person": "person"}
+    answers = seen.questions[0].answers
+    assert Reading(**seen.answer(seen.questions[0], 1)).layout == "wide"
+    assert "every row is a person" in answers[1].words
 
 
 def test_rows_shorter_than_the_names_are_left_out_only_where_that_is_stated(tmp_path):
@@ -355,3 +358,96 @@ def test_check_says_how_it_reads_what_is_not_looked_at_first(tmp_path):
     document = typed("check", path, "--json").document
     assert (document["proposal"], document["findings"]) == ({}, [])
     assert document["command"] == f"discreet fit {path}"
+
+
+@pytest.fixture
+def transposed(tmp_path):
+    """Write a table with a row for each of twelve items, a number and a sum beside them."""
+    path = tmp_path / "transposed.csv"
+    names = [f"Pupil {n}" for n in range(1, 10)]
+    cells = [[(n * n + n * k + k) % 5 % 2 for n in range(9)] for k in range(12)]
+    rows = [[k + 1, f"Task {k + 1}", *row, sum(row)] for k, row in enumerate(cells)]
+    lines = [["No.", "Item", *names, "Sum"], *rows]
+    path.write_text("\n".join(",".join(map(str, line)) for line in lines) + "\n")
+    return path, names, np.array(cells).T
+
+
+def test_a_table_with_items_in_rows_is_read_the_other_way_round(transposed):
+    path, names, cells = transposed
+    seen = inspect_table(path)
+    assert seen.options["ignore"] == ["No.", "Sum"]
+    answers = read_responses(path, reading=seen.proposal)
+    assert answers.persons.tolist() == names
+    assert answers.items[0] == "Task 1"
+    np.testing.assert_array_equal(answers.to_array(), cells)
+    stated = inspect_table(path, layout="transposed", item="Item", ignore=["No.", "Sum"])
+    assert stated.is_sure
+    command = shlex.split(seen.command)[3:]
+    assert typed("fit", path, *command, "--json").document["persons"] == 9
+
+
+def test_items_in_rows_are_read_in_memory_and_never_released(transposed):
+    path, _, _ = transposed
+    words = {"layout": "transposed", "item": "Item", "ignore": ["No.", "Sum"]}
+    with pytest.raises(BadUsage, match="in memory only"):
+        discreet.count_pairs(path, engine="disk", **words)
+    with pytest.raises(BadUsage, match="a row for each person"):
+        discreet.release(path, discreet.Budget(1.0), items=["Task 1", "Task 2"], **words)
+    answers = read_responses(path, **words)
+    with pytest.raises(BadResponses, match="turned round"):
+        discreet.release(answers, discreet.Budget(1.0), items=["Task 1", "Task 2"])
+    with pytest.raises(BadResponses, match="two rows are called '0'"):
+        read_responses(path, layout="transposed", item="Pupil 1")
+
+
+def test_strings_of_answers_are_named_with_what_to_do(tmp_path):
+    path = tmp_path / "strings.dat"
+    path.write_text("".join(f"{n:03d} {n * 37 % 256:08b}\n" for n in range(30)))
+    seen = inspect_table(path)
+    assert "a string of 8 signs (01)" in seen.questions[0].question
+    assert seen.command == ""
+    assert "discreet fit" not in typed("check", path).out
+
+
+def test_numbers_beyond_categories_are_asked_about(tmp_path):
+    path = tmp_path / "vas.csv"
+    rows = [f"p{n},{n * 7 % 101},{n * 31 % 97},{n * 53 % 101}" for n in range(30)]
+    path.write_text("\n".join(["id,day1,day2,day3", *rows]))
+    seen = inspect_table(path)
+    assert [one.field for one in seen.questions] == ["at_least"]
+    assert seen.command.endswith("--at-least SCORE")
+    assert read_responses(path, **seen.answer(seen.questions[0], reply=50)).n_items == 3
+
+
+def test_ratings_and_parts_of_a_test_are_told_from_attempts(tmp_path):
+    path = tmp_path / "long.csv"
+    cells = [(p, part, i) for p in range(8) for part in "ab" for i in range(9)]
+    rows = [f"essay {p},{part},{i},{(p * i + p) % 3}" for p, part, i in cells]
+    path.write_text("\n".join(["script,rater,criterion,score", *rows]))
+    seen = inspect_table(path)
+    assert [one.field for one in seen.questions] == ["layout", "repeats"]
+    assert "--rater rater" in seen.questions[1].question
+    path.write_text("\n".join(["model_name,task,example_id,exact_match", *rows]))
+    seen = inspect_table(path)
+    assert "'task' and 'example_id' name an item together" in seen.questions[1].question
+
+
+def test_labels_of_their_own_make_a_column_no_item(tmp_path):
+    pyreadstat = pytest.importorskip("pyreadstat")
+    cells = {f"q{n}": [float((k * n + k // 3) % 7 % 2) for k in range(40)] for n in range(1, 6)}
+    frame = pd.DataFrame({"id": range(40), "v4": [1.0 + k % 2 for k in range(40)], **cells})
+    credit = {name: {0.0: "No credit", 1.0: "Full credit", 9.0: "Missing"} for name in cells}
+    labels = {"v4": {1.0: "Female", 2.0: "Male", 9.0: "Missing"}, **credit}
+    pyreadstat.write_sav(frame, tmp_path / "a.sav", variable_value_labels=labels)
+    seen = inspect_table(tmp_path / "a.sav")
+    assert [one.cells for one in seen.questions] == [("v4",)]
+
+
+def test_pain_from_0_to_10_has_eleven_categories(tmp_path):
+    path = tmp_path / "pain.csv"
+    rows = [f"{n},{n % 11},{n * 3 % 11},{n * 5 % 11}" for n in range(44)]
+    path.write_text("\n".join(["id,rest,walk,sleep", *rows]))
+    assert inspect_table(path).is_sure
+    assert read_responses(path).steps == (10, 10, 10)
+    with pytest.raises(BadUsage, match="to 9"):
+        discreet.release(path, discreet.Budget(1.0), items={"rest": 10, "walk": 10, "sleep": 10})

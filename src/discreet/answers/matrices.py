@@ -17,7 +17,6 @@ from discreet.answers import pack
 from discreet.answers.pack import BadCell, Repeated
 from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.errors import BadResponses
-from discreet.tables.inspection.columns import Column
 from discreet.tables.inspection.refusals import RefusedCell, list_scale_remedies
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import join_remedies
@@ -33,6 +32,7 @@ from discreet.tables.values import (
     score_value,
     spell,
 )
+from discreet.tables.vocabulary import Column
 from discreet.types import BoolArray, Int8Array, Vector
 
 Store = BitPlanes | SparseRows
@@ -326,7 +326,7 @@ def explain_cell(row: int, column: int, value: object, items: tuple[str, ...] | 
     """Say what is wrong with a cell that is neither right, wrong, a step nor missing."""
     return (
         f"{_name_cell(row, column, value, items)} Answers must be 0, 1, true or false, steps "
-        "(whole numbers from 0 or 1 with at most ten categories and no gap), or missing (NaN, "
+        "(whole numbers from 0 or 1 with at most eleven categories and no gap), or missing (NaN, "
         "None, masked, or -1 in arrays of signed numbers). Where a code stands for a missing "
         "answer, name it with missing=code. "
         "Where answers are scores, compare them: np.where(np.isnan(X), np.nan, X >= threshold)."

@@ -369,6 +369,9 @@ def _read_all(
 ) -> Responses:
     from discreet.tables.dataset import open_dataset, settle_reading
 
+    if reading.layout == "transposed":
+        return read_frame(path, reading)
+
     def read(take: Callable[[Iterator[Source]], Any], rules: Reading) -> Any:
         if is_file:
             return opener.read_tables(path, take, reading=rules, progress=progress)
@@ -479,7 +482,9 @@ def refuse_mixture(name: str, first: str, plan: LongPlan | WidePlan) -> BadRespo
 
 
 def read_frame(frame: Any, reading: Reading) -> Responses:
-    """Return the answers of a long or wide frame."""
+    """Return the answers of a frame."""
+    if reading.layout == "transposed":
+        frame, reading = opener.turn_round(frame, reading)
     table = as_arrow(frame)  # once: a stream of batches is used up by it
     source = FrameSource(table)
     if not source.names:

@@ -17,10 +17,10 @@ from discreet.cli.options import (
     AsJson,
     Force,
     Invalid,
-    Layout,
     Model,
     OneMeans,
     Repeats,
+    TableLayout,
     argument,
     flag,
     option,
@@ -82,7 +82,7 @@ class ReleaseReading(TableOptions):
 
     RARE: ClassVar[tuple[str, ...]] = ("ignore", "group", "order_by", "one_means", "header")
 
-    layout: Annotated[Layout | None, declared("layout")] = None
+    layout: Annotated[TableLayout | None, declared("layout")] = None
     person: Annotated[Name, declared("person")] = None
     item: Annotated[Name, declared("item")] = None
     response: Annotated[Name, declared("response")] = None

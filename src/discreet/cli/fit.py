@@ -315,7 +315,8 @@ def _print_inspection(inspection: Inspection) -> None:
         say(f"Question {number}: {finding.question}")
         for remedy in finding.answers:
             say(f"  - {remedy.words}")
-    say(f"To state all of it: {inspection.command}")
+    if inspection.command:
+        say(f"To state all of it: {inspection.command}")
     say()
 
 

@@ -83,6 +83,7 @@ def _explain_mechanisms(kinds: list[str]) -> str:
 MECHANISM_NAMES = name_mechanisms("answers") + "."
 
 Layout = Literal["long", "wide"]
+TableLayout = Literal["long", "wide", "transposed"]
 Invalid = Literal["error", "missing"]
 OneMeans = Literal["right", "wrong"]
 Repeats = Literal["error", "first", "last"]

@@ -443,7 +443,7 @@ def narrow_items(item: Vector, n_items: int) -> npt.NDArray[np.uint16] | Int32Ar
 
 Nodes = BitPlanes | SparseRows
 
-#: Categories 0 to 9: one digit each, in digests of persons too.
+#: Of a released or drawn item. Categories 0 to 9 are one digit each, in digests of persons too.
 MOST_STEPS = 9
 
 

@@ -27,7 +27,6 @@ from discreet.atomic import (
     WORKBOOK_FILE,
     staged,
 )
-from discreet.counts.planes import MOST_STEPS
 from discreet.errors import BadResponses, BadUsage, FitWarning, MissingExtra, WarningKind
 from discreet.items.summary import Diagnostics, read_diagnostics, study_answers
 from discreet.report.diagnosis import Diagnosis, diagnose_test
@@ -38,6 +37,7 @@ from discreet.results.thresholds import pad_steps
 from discreet.saving import CALIBRATION_FORMAT, CALIBRATION_VERSION, read_value, write_value
 from discreet.scales.reported import Scale
 from discreet.schema import Along, AtLeast, Count, Logit, NonNegative, SchemaError, Within, read_as
+from discreet.tables.scales import MOST_CATEGORIES
 from discreet.tabular import AnalysisTable
 from discreet.text import json_text
 from discreet.types import MODELS, FloatArray, Int64Array, NamedModel
@@ -180,7 +180,7 @@ class ItemRow:
     status: Status
     answers: Count | None = None
     right: Count | None = None
-    steps: Annotated[int, Within(1, MOST_STEPS)] = 1
+    steps: Annotated[int, Within(1, MOST_CATEGORIES - 1)] = 1
     thresholds: Annotated[tuple[Logit | None, ...], Along("steps", may_be_empty=True)] = ()
     threshold_se: Annotated[tuple[NonNegative | None, ...], Along("thresholds")] = ()
     threshold_status: Annotated[tuple[Status, ...], Along("thresholds", may_be_empty=True)] = ()

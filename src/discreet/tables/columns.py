@@ -211,6 +211,11 @@ class _Columns:
 
     def check_named(self) -> None:
         """Refuse options that name a column which is not there."""
+        if self.reading.layout == "transposed":
+            raise BadUsage(
+                f"{self.where}: a table with items in rows is read as a whole and in memory only. "
+                "Write one with a row for each person."
+            )
         rules = self.reading
         options = [("person", rules.person), ("item", rules.item), ("response", rules.response)]
         options += [("ignore", name) for name in rules.ignore]

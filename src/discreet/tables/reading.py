@@ -31,7 +31,7 @@ from discreet.tables.values import (
     score_by_item,
     split_missing,
 )
-from discreet.types import Int8Array, Layout, Model, OneMeans, Repeats
+from discreet.types import Int8Array, Model, OneMeans, Repeats, TableLayout
 
 REPEATS: tuple[str, ...] = get_args(Repeats)
 Invalid = Literal["error", "missing"]
@@ -72,8 +72,9 @@ class Reading:
     Attributes
     ----------
     layout
-        "long" (one row per answer) or "wide" (one row per person, one column per item).
-        By default the column names decide; where they leave a doubt, an error says so.
+        "long" (one row per answer), "wide" (one row per person, one column per item), or
+        "transposed" (one row per item, which the first column or ``item`` names, one column per
+        person). By default the column names decide; where they leave a doubt, an error says so.
     person, item, response
         Column names of a long table; ``person`` also of a wide one.
     ignore
@@ -87,7 +88,7 @@ class Reading:
         "right", or "wrong" for files where 1 marks a mistake.
     at_least
         Numbers from here on become 1, smaller ones 0. Without it answers are 0 and 1 (true and
-        false), or whole numbers with at most ten categories and no gap: steps of a rating scale,
+        false), or whole numbers with at most eleven categories and no gap: steps of a rating scale,
         or points.
     missing
         Codes that stand for a missing answer, such as 9 or ``[9, 99]``; compared as text, so
@@ -156,7 +157,7 @@ class Reading:
     {'ignore': ('age',), 'missing': {'*': ('9', '99')}}
     """
 
-    layout: Layout | None = None
+    layout: TableLayout | None = None
     person: str | None = None
     item: str | None = None
     response: str | None = None
@@ -190,7 +191,7 @@ class Reading:
     listed: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        check_choice("layout", self.layout, (None, "long", "wide"))
+        check_choice("layout", self.layout, (None, *get_args(TableLayout)))
         check_choice("repeats", self.repeats, REPEATS)
         check_choice("one_means", self.one_means, ("right", "wrong"))
         check_choice("invalid", self.invalid, get_args(Invalid))
@@ -245,6 +246,8 @@ class Reading:
                 "a release reads every row, and its item list says what is an item and which steps "
                 "it has. Leave out drop_rows=, key_row=, keep= and categories=."
             )
+        if self.listed and self.layout == "transposed":
+            raise BadUsage("a release reads tables with a row for each person or answer.")
         if self.layout == "wide" and (self.item is not None or self.response is not None):
             raise BadUsage(
                 "item= and response= name columns of a long table, but layout='wide' was given. "
@@ -442,7 +445,7 @@ class StepWords(TypedDict, total=False):
 class ListedWords(TypedDict, total=False):
     """The keywords of a release, which is told the steps of its items elsewhere."""
 
-    layout: Layout | None
+    layout: TableLayout | None
     person: str | None
     item: str | None
     response: str | None

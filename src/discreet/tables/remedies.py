@@ -45,8 +45,8 @@ class Declared(NamedTuple):
 # fmt: off
 #: The fields that a user states, in order, with what is said about each.
 READING_FIELDS: Mapping[str, Declared] = {
-    "layout": Declared("names", "", "long: one answer per row. wide: one column per item. Default: "
-                       "detected from the column names."),
+    "layout": Declared("names", "", "long: one answer per row. wide: one column per item. "
+                       "transposed: one row per item. Default: detected from the column names."),
     "person": Declared("names", "COL", "Column with the person ids."),
     "item": Declared("names", "COL", "Long tables: column with the item ids."),
     "response": Declared("names", "COL", "Long tables: column with the answers."),
@@ -148,8 +148,8 @@ def spell_command(options: Mapping[str, Any]) -> list[str]:
 
 
 def _command_words(name: str, value: Any) -> list[str]:
-    if isinstance(value, bool):
-        return [] if value else [f"--no-{name}"]
+    if isinstance(value, bool) or value is None:
+        return [] if value in (True, None) else [f"--no-{name}"]
     if isinstance(value, Mapping):
         pairs = [shlex.quote(f"{item}:{each}") for item, each in value.items()]
         if name == "merge":

@@ -22,7 +22,8 @@ from discreet.tables.remedies import Detected, capitalise, join_remedies, make_r
 from discreet.tables.values import EVERYWHERE, as_number, spell
 from discreet.text import name_some
 
-MOST_CATEGORIES = 10
+#: Categories of an item, such as pain from 0 to 10. A release takes one less.
+MOST_CATEGORIES = 11
 #: Share of an item's answers below which a category may be a slip of the pen.
 RARE = 0.001
 

@@ -237,9 +237,7 @@ def score_by_item(array: Any, items: Any, scoring_of: Callable[[str], ValueScori
     scoring_of
         From an item's name to how it is scored.
     """
-    answers = plain_dictionary(array)
-    words, names = answers.dictionary.to_pylist(), items.dictionary.to_pylist()
-    answer = read_integers(answers.indices.cast("int64").fill_null(len(words)))
+    (words, answer), names = code_column(array), items.dictionary.to_pylist()
     n_words = len(words) + 1
     pair_code = read_integers(items.indices).astype(np.int64) * n_words + answer
     if n_words * len(names) <= max(len(pair_code), _TABLE):
@@ -271,6 +269,21 @@ def plain_dictionary(array: Any) -> Any:
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     return array if pa.types.is_dictionary(array.type) else _encode(array)
+
+
+def code_column(column: Any) -> tuple[list[Any], npt.NDArray[np.int64]]:
+    """Return the distinct values of a column, and which of them each cell has; nulls come last."""
+    coded = plain_dictionary(column)
+    words = coded.dictionary.to_pylist()
+    return words, read_integers(coded.indices.cast("int64").fill_null(len(words)))
+
+
+def match_cells(
+    column: Any, is_match: Callable[[Any], bool], *, nulls: bool = False
+) -> npt.NDArray[np.bool_]:
+    """Say which cells hold a value that passes a test; ``nulls`` says whether nulls do."""
+    words, code = code_column(column)
+    return np.array([*map(is_match, words), nulls], dtype=np.bool_)[code]
 
 
 def _encode(array: Any) -> Any:

@@ -1,14 +1,41 @@
-"""Words that people use in tables of answers, in English, German, Spanish and some in French.
+"""What names, words and cells of a table usually stand for.
 
-In: a column name, a label or an answer. Out: what it usually stands for. Nothing here sees a table.
+In: a column name, a label, an answer, or the cells of a column. Out: what it is taken for. The
+words stand in ``words.toml``: English, German, Spanish and some French ones.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache, cached_property, lru_cache
+from math import gcd
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from discreet.tables.scales import MOST_CATEGORIES
+from discreet.tables.values import MISSING_WORDS, as_number, letter_column, spell
 
 _SIGNS = re.compile(r"[\W\d_]+")
+_WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
+#: What is written where somebody gave no answer; those that may be meant between no and yes.
+NO_ANSWER, DONT_KNOW = (
+    frozenset(" ".join(_WORDS["answers"][kind].split()).split(" | "))
+    for kind in ("no_answer", "dont_know")
+)
+_GONE = MISSING_WORDS | NO_ANSWER
+
+
+@cache
+def words_for(*kinds: str) -> frozenset[str]:
+    """Return the words of these kinds of names, which ``words.toml`` lists."""
+    return frozenset(word for kind in kinds for word in _WORDS["names"][kind].split())
 
 
 def plain(text: object) -> str:
@@ -22,116 +49,22 @@ def plain(text: object) -> str:
     return _SIGNS.sub("", str(text).casefold())
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-#: Columns that hold names of people, which two persons may share.
-NAMES = _words(
-    "name names nachname vorname surname lastname firstname fullname nombre nombres apellido "
-    "apellidos alumno alumna estudiante schüler schueler schülerin pupil learner student students "
-    "candidate kandidat examinee participantname"
-)
-#: Columns that tell persons apart.
-IDS = _words(
-    "id ids pid sid uid vp vpn vpnr case casenr fall fallnr fallnummer code kennung matrikel "
-    "matrikelnr matrikelnummer matnr matriculation person personid respondent participant "
-    "participantid teilnehmer teilnehmerin proband subject user username login userid studentid "
-    "pupilid respondentid responseid resultid patient patientno patientid hhid idno identifier dni "
-    "folio clave codigo código cuestionario token uuid email emailaddress mail correo interviewid "
-    "caseid lehrling schülerid schuelerid schülernr testperson persönlichercode sisid "
-    "studentnumber studentno candidateno candidatenumber zeichen initials kürzel"
-)
-#: Columns of a long table that hold items, answers, and language models as persons.
-ITEMS = _words("item items question questions frage aufgabe pregunta statement problem task prompt")
-ANSWER_NAMES = _words(
-    "answer response rating score correct iscorrect value wert antwort respuesta puntaje punkte "
-    "result outcome ergebnis resultado"
-)
-MODELS = _words("model modelname llm system")
-#: Columns that number the rows.
-NUMBERS = _words(
-    "nr no num number nummer lfd lfdnr laufnr laufnummer index row zeile número numero"
-)
-#: Columns that part persons into groups.
-GROUPS = _words(
-    "sex gender geschlecht geschl sexo género genero group gruppe grupo class klasse clase curso "
-    "grade grades jahrgang stufe klassenstufe school schule escuela colegio country land país pais "
-    "language sprache idioma form booklet heft testheft version región region bundesland state "
-    "teacher lehrer lehrkraft site section course kurs cohort kohorte condition bedingung semester "
-    "schulform ethnicity education bildung abschluss beruf treatment arm wave welle female male "
-    "weiblich männlich mujer hombre department abteilung departamento institution"
-)
-AGES = _words("age alter edad birthyear geburtsjahr yearofbirth ageinyears")
-#: Sums, means and marks, as columns or as rows.
-TOTALS = _words(
-    "total totals totalscore gesamt gesamtpunkte gesamtpunktzahl insgesamt sum sums summe summen "
-    "suma puntos puntaje puntuación puntuacion points pointspossible punkte punktzahl score scores "
-    "rawscore finalscore mark marks percent prozent percentage percentcorrect porcentaje average "
-    "averages mean means mittelwert mittel durchschnitt media promedio moyenne somme "
-    "overallaverage classaverage overallmean richtig anzahlrichtig correctanswersn note noten nota "
-    "finalgrade grade result resultat ergebnis numcorrect ncorrect nincorrect numincorrect sd "
-    "stdev median maxpoints maxpunkte possiblepoints anzahlfalsch aciertos errores fallos"
-)
-#: Labels of rows of totals: narrower than names of columns, because Max and Mark are people.
-SUMMARIES = _words(
-    "total totals totalscore gesamt gesamtpunkte insgesamt sum sums summe summen suma percent "
-    "prozent percentcorrect average averages mean means mittelwert mittel durchschnitt media "
-    "promedio moyenne somme overallaverage classaverage overallmean anzahlrichtig richtig sd stdev "
-    "median maxpoints maxpunkte maximalpunkte pointspossible possiblepoints difficulty "
-    "schwierigkeit klassenschnitt lösungsquote quote proportion solutionrate lösungshäufigkeit "
-    "trennschärfe"
-)
-#: Labels of the row with the right answers.
-KEYS = _words(
-    "key answerkey keys solution solutions answers correct correctanswer correctanswers lösung "
-    "lösungen loesung musterlösung schlüssel lösungsschlüssel clave respuestacorrecta "
-    "respuestascorrectas solución solucion soluciones corrigé corrige richtigeantwort "
-    "richtigeantworten"
-)
-
-
 def is_label(word: object) -> bool:
     """Say whether a word names a key or totals rather than a person."""
-    return plain(word) in KEYS or plain(word) in SUMMARIES
-
-
-#: Columns that number the attempts of a person.
-ATTEMPTS = _words("attempt attempts attemptnumber attemptno try versuch intento tentative")
-#: Columns about the survey itself, not about answers.
-ABOUT = ATTEMPTS | _words(
-    "startdate enddate status progress durationinseconds duration finished recordeddate ipaddress "
-    "recipientlastname recipientfirstname recipientemail externalreference locationlatitude "
-    "locationlongitude distributionchannel userlanguage timestamp marcatemporal zeitstempel date "
-    "datum fecha time zeit hora comment comments kommentar bemerkung bemerkungen anmerkung note_ "
-    "remarks weight gewicht gewichtung peso started completed begonnen beendet dauer submitdate "
-    "lastpage startlanguage seed interviewdate testtermin"
-)
-#: What is written where somebody gave no answer.
-NO_ANSWER = frozenset(
-    ["n/a", "na", "n.a.", "-", "--", "---", "–", "—", "?", "#n/a", "none", "missing", "(missing)",
-     "(blank)", "blank", "invalid", "omitted", "omit", "skipped", "absent", "no answer",
-     "no response", "not answered", "not reached", "not administered", "not applicable",
-     "not presented", "don't know", "dont know", "do not know", "refused", "prefer not to say",
-     "prefer not to answer", "k.a.", "k. a.", "ka", "keine angabe", "keine antwort",
-     "keine angaben", "fehlend", "fehlt", "ausgelassen", "nicht erreicht", "nicht bearbeitet",
-     "nicht beantwortet",
-     "nicht vorgelegt", "weiß nicht", "weiss nicht", "entfällt", "ns/nc", "nsnc", "ns", "nc",
-     "no contesta", "no sabe", "no sabe/no contesta", "sin respuesta", "no aplica", "no responde",
-     "abs", "abs.", "abwesend", "ausente", "krank", "ne sait pas", "je ne sais pas", "nsp",
-     "sans réponse", "non réponse", "non so", "não sei", "weet niet", "geen antwoord"]
-)  # fmt: skip
+    return plain(word) in words_for("keys", "summaries")
 
 
 def is_no_answer(word: str) -> bool:
-    """Say whether a text stands for no answer, with or without its number.
+    """Say whether a text stands for no answer, with or without its number, or in two ways.
 
     Examples
     --------
-    >>> is_no_answer("9 - No answer"), is_no_answer("3 - Neutral")
-    (True, False)
+    >>> is_no_answer("9 - No answer"), is_no_answer("N/A - not reached"), is_no_answer("3 - Agree")
+    (True, True, False)
     """
-    return re.sub(r"^\d+ *[-=:.)] *", "", word.lower()) in NO_ANSWER
+    text = re.sub(r"^\d+ *[-=:.)] *", "", word.lower())
+    parts = {*re.split(r" +[-–/] +| *[(),;] *", text)} - {""}
+    return text in NO_ANSWER or (bool(parts) and parts <= NO_ANSWER)
 
 
 def _rank(scale: str) -> dict[str, int]:
@@ -140,125 +73,10 @@ def _rank(scale: str) -> dict[str, int]:
     return {word.strip(): rank for rank, words in ranks for word in words.split("|")}
 
 
-_SCALES = """
-wrong | incorrect | false | fail | failed | falsch | inkorrekt | nicht gelöst
-| nicht bestanden | incorrecto | incorrecta | mal | f | unsolved | unwahr | ungelöst
-| not correct | not right | not solved | nicht korrekt | nicht richtig | ✗ | ✘ | ☒ | ❌ | ×
-| x < right | correct | true | pass | passed | richtig | korrekt | gelöst | bestanden
-| correcto | correcta | bien | r | solved | wahr | ✓ | ✔ | ☑ | ✅ | √
-
-no | nein | n | non | nee | não < maybe | unsure | not sure | vielleicht | unsicher | quizás
-| tal vez | teilweise | sometimes | uncertain | peut-être < yes | ja | sí | si | y | j | oui
-| sì | sim
-
-strongly disagree | completely disagree | totally disagree | disagree strongly
-| fully disagree | disagree completely < disagree | mostly disagree | generally disagree
-| disagree moderately < somewhat disagree | slightly disagree | tend to disagree
-| rather disagree | disagree a little | partly disagree | disagree somewhat
-< neither agree nor disagree | neutral | neither | undecided | neither disagree nor agree
-| unsure | no opinion < somewhat agree | slightly agree | tend to agree | rather agree
-| agree a little | partly agree | agree somewhat < agree | mostly agree | generally agree
-| agree moderately < strongly agree | completely agree | totally agree | agree strongly
-| fully agree | agree completely
-
-stimme gar nicht zu | stimme überhaupt nicht zu | stimme absolut nicht zu | lehne stark ab
-| lehne völlig ab | stimmt überhaupt nicht | stimmt gar nicht | stimmt nicht
-< stimme nicht zu | lehne ab | stimmt überwiegend nicht < stimme eher nicht zu
-| lehne eher ab | stimme weniger zu | stimmt eher nicht | stimmt kaum | stimmt wenig
-< teils/teils | teils teils | teils-teils | teils, teils | weder noch | neutral
-| unentschieden | weder/noch | stimmt teilweise | stimme teilweise zu | stimme teils zu
-< stimme eher zu | stimmt eher | stimme überwiegend zu | stimmt überwiegend | stimmt ziemlich
-< stimme zu | stimmt < stimme voll zu | stimme voll und ganz zu | stimme völlig zu
-| stimme sehr zu | stimme vollkommen zu | stimmt genau | stimmt völlig | stimmt voll und ganz
-| stimmt vollkommen
-
-trifft gar nicht zu | trifft überhaupt nicht zu < trifft nicht zu < trifft eher nicht zu
-| trifft kaum zu | trifft wenig zu | trifft weniger zu < teils/teils | teils teils
-| teils-teils | weder noch | trifft teilweise zu | trifft mittelmäßig zu < trifft eher zu
-| trifft überwiegend zu | trifft ziemlich zu < trifft zu < trifft voll zu
-| trifft voll und ganz zu | trifft völlig zu | trifft sehr zu | trifft genau zu
-
-totalmente en desacuerdo | muy en desacuerdo | completamente en desacuerdo < en desacuerdo
-< algo en desacuerdo | parcialmente en desacuerdo | ligeramente en desacuerdo
-< ni de acuerdo ni en desacuerdo | neutral | indiferente | indeciso
-| ni acuerdo ni desacuerdo < algo de acuerdo | parcialmente de acuerdo
-| ligeramente de acuerdo < de acuerdo < totalmente de acuerdo | muy de acuerdo
-| completamente de acuerdo
-
-pas du tout d'accord | pas d'accord du tout < pas d'accord < plutôt pas d'accord
-< ni d'accord ni pas d'accord | neutre | sans opinion < plutôt d'accord < d'accord
-< tout à fait d'accord | entièrement d'accord
-
-jamais < presque jamais < rarement < parfois | quelquefois < souvent < très souvent
-| presque toujours < toujours
-
-never < almost never | hardly ever | very rarely < rarely | seldom < occasionally
-| once in a while | a few times < sometimes | now and then < often | frequently | usually
-| fairly often < very often | almost always | most of the time | mostly | nearly always
-| very frequently < always | all the time | every time
-
-nie | niemals < fast nie < selten < gelegentlich | ab und zu < manchmal < oft | häufig
-< sehr oft | meistens | sehr häufig | fast immer < immer | jedes mal
-
-nunca < casi nunca < rara vez | raramente | pocas veces < a veces | algunas veces
-| ocasionalmente < a menudo | frecuentemente | con frecuencia | muchas veces < casi siempre
-| muy a menudo | muy frecuentemente < siempre
-
-not at all | not true at all | not at all true < a little | a little bit | slightly
-| hardly true | a bit < several days < somewhat | moderately | moderately true | some
-| to some extent < more than half the days < quite a bit | considerably | very much so
-| mostly | much | a lot < nearly every day < very much | extremely | completely
-| exactly true | a great deal
-
-gar nicht | überhaupt nicht < kaum | ein wenig | ein bisschen | wenig | etwas < mäßig
-| mittelmäßig | einigermaßen | teilweise < ziemlich | überwiegend | stark < sehr | sehr stark
-| völlig | voll und ganz | vollständig | äußerst
-
-nada < poco | un poco < algo | regular | moderadamente < bastante < mucho | muchísimo
-| totalmente | completamente
-
-very dissatisfied | extremely dissatisfied | completely dissatisfied < dissatisfied
-| unsatisfied < somewhat dissatisfied | rather dissatisfied
-< neither satisfied nor dissatisfied | neutral < somewhat satisfied | rather satisfied
-< satisfied < very satisfied | extremely satisfied | completely satisfied
-
-sehr unzufrieden | völlig unzufrieden < unzufrieden < eher unzufrieden
-< weder zufrieden noch unzufrieden | teils/teils | neutral | teils teils < eher zufrieden
-< zufrieden < sehr zufrieden | völlig zufrieden
-
-muy insatisfecho | muy insatisfecha < insatisfecho | insatisfecha < neutral
-| ni satisfecho ni insatisfecho | indiferente < satisfecho | satisfecha < muy satisfecho
-| muy satisfecha
-
-very poor | terrible | very bad < poor | bad < fair | ok | okay | acceptable | average
-| satisfactory | adequate < good < very good < excellent | outstanding
-
-ungenügend | sehr schlecht < mangelhaft | schlecht < ausreichend | eher schlecht
-< befriedigend | mittel | mittelmäßig | mäßig < gut | eher gut < sehr gut < ausgezeichnet
-| hervorragend
-
-muy malo | muy mala | muy mal < malo | mala < regular | aceptable | normal < bueno | buena
-< muy bueno | muy buena | muy bien < excelente
-
-not important | unimportant | not at all important | unwichtig | nada importante
-< slightly important | less important | weniger wichtig | eher unwichtig | poco importante
-< moderately important | somewhat important | eher wichtig | algo importante < important
-| wichtig | importante < very important | extremely important | sehr wichtig | muy importante
-
-very unlikely | extremely unlikely | sehr unwahrscheinlich | muy improbable < unlikely
-| unwahrscheinlich | improbable < somewhat unlikely | eher unwahrscheinlich < neutral
-| neither likely nor unlikely < somewhat likely | eher wahrscheinlich < likely
-| wahrscheinlich | probable < very likely | extremely likely | sehr wahrscheinlich
-| muy probable
-
-very difficult | sehr schwer | muy difícil < difficult | schwer | difícil < neutral
-| neither easy nor difficult < easy | leicht | fácil < very easy | sehr leicht | muy fácil
-
-low | niedrig | gering | bajo < medium | moderate | mittel | medio < high | hoch | alto
-< very high | sehr hoch | muy alto
-"""
 #: Ordered answers: ranks by text, one mapping for each kind of question.
-SCALES: tuple[Mapping[str, int], ...] = tuple(map(_rank, _SCALES.split("\n\n")))
+SCALES: tuple[Mapping[str, int], ...] = tuple(
+    map(_rank, _WORDS["answers"]["scales"].strip().split("\n\n"))
+)
 #: Labels of right and of wrong answers.
 RIGHT, WRONG = (
     frozenset(word for ranks in SCALES[:2] for word, rank in ranks.items() if rank == end(ranks))
@@ -312,3 +130,220 @@ def order_codes(texts: Collection[str]) -> list[str] | None:
     parts = [(match[1], int(match[2])) for match in matches.values() if match is not None]
     is_run = len({letters for letters, _ in parts}) == 1 and len(set(parts)) == len(texts) > 1
     return sorted(texts, key=lambda text: (len(text), text)) if is_run else None
+
+
+# -- cells of a column -------------------------------------------------------------------------
+
+Kind = Literal["blank", "steps", "points", "number", "letters", "texts", "date", "many"]
+
+_DATE = re.compile(
+    r"\d{4}-\d\d?-\d\d?([ T].*)?|\d\d?[./-]\d\d?[./-](\d{4}|\d\d)([ ,].*)?|\d\d?:\d\d(:\d\d)?"
+    r"|\d\d? \w+ \d{4}.*|\d+ (mins?|hours?|secs?|Minuten|Stunden)\b.*|\w+ \d\d?, \d{4}.*"
+)
+_LETTERS = re.compile(r"[A-Ha-h]([,;/+& ]*[A-Ha-h])*")
+_CODE = re.compile(r"-[0-9]+|[79]{1,4}|8{1,4}|9[0-9]|7[0-9]|99[0-9]|999[0-9]")
+_PERCENT = re.compile(r"-?[\d.,]+ ?%")
+#: Share of a column's cells that must be of one kind.
+SHARE = 0.8
+#: Numbers from here on are no answers and no codes; the reader refuses such a cell.
+LARGEST = Decimal(10**15)
+#: Rows from which on values say that a column is no item.
+ENOUGH_ROWS = 8
+
+
+def bound_number(word: str) -> Decimal | None:
+    """Return the number that a word spells, at most ``LARGEST`` away from zero; None of others.
+
+    Numbers of thousands of digits cannot be written or divided.
+
+    Examples
+    --------
+    >>> bound_number("2"), bound_number("-1e900000") == -LARGEST, bound_number("two")
+    (Decimal('2'), True, None)
+    """
+    number = as_number(word)
+    return None if number is None else max(-LARGEST, min(LARGEST, Decimal(number)))
+
+
+def is_code(number: float | Decimal) -> bool:
+    """Say whether a number looks like a code for a missing answer."""
+    is_whole = -LARGEST < number < LARGEST and number == int(number)
+    return is_whole and _CODE.fullmatch(str(int(number))) is not None
+
+
+def drop_codes_above(numbers: Sequence[int]) -> list[int]:
+    """Return whole numbers in order without negative ones, and without codes behind a gap.
+
+    Examples
+    --------
+    >>> drop_codes_above([-1, 0, 1, 2, 98, 99])
+    [0, 1, 2]
+    """
+    scale = [number for number in numbers if number >= 0]
+    for cut in range(1, len(scale)):
+        if scale[cut] - scale[cut - 1] > 1 and all(map(is_code, scale[cut:])):
+            return scale[:cut]
+    return scale
+
+
+def find_unit(points: Collection[Decimal]) -> Decimal:
+    """Return the step of points: 0.5 of half points, 5 of 0, 5 and 15; 1 where there is none.
+
+    Examples
+    --------
+    >>> [float(find_unit([*map(Decimal, points)])) for points in ((0, 1.5), (0, 5, 15), (0, 3, 4))]
+    [0.5, 5.0, 1.0]
+    """
+    doubled = [2 * n for n in points]
+    if not doubled or min(doubled) < 0 or any(n % 1 for n in doubled) or max(doubled) > 2000:
+        return Decimal(1)
+    common = gcd(*map(int, doubled)) or 2
+    return Decimal(1 if common % 2 else common) / 2
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its number, its name, and its cells, or how often each of them occurs."""
+
+    number: int
+    name: str
+    cells: Collection[str | None]
+
+    @property
+    def label(self) -> str:
+        """What a reading calls it; a column without a name goes by its letter."""
+        return self.name or f"column {letter_column(self.number)}"
+
+    @property
+    def word(self) -> str:
+        """Its name in plain letters."""
+        word = plain(self.name)
+        base = word.removesuffix("id")
+        is_id = word.endswith(("erid", "entid", "onid", "recordid")) or base in words_for("items")
+        return base if is_id else word
+
+    def is_called(self, *kinds: str) -> bool:
+        """Say whether its name is a word of these kinds; see :func:`words_for`."""
+        return self.word in words_for(*kinds)
+
+    @cached_property
+    def words(self) -> Counter[str]:
+        """How often each value occurs, but for missing ones."""
+        words: Counter[str] = Counter()
+        for cell, times in Counter(self.cells).items():
+            if cell is not None and cell.lower() not in _GONE:
+                words[spell(cell)] += times
+        return words
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether no two cells are the same, but for a few at the end that are blank."""
+        n_filled = sum(cell is not None for cell in self.cells)
+        return n_filled >= max(3, 0.9 * len(self.cells) - 3) and not self.has_repeats
+
+    @property
+    def has_repeats(self) -> bool:
+        """Whether a value occurs twice; blank cells are none."""
+        filled = [cell for cell in self.cells if cell is not None]
+        return len(set(filled)) < len(filled)
+
+    @cached_property
+    def core(self) -> frozenset[int]:
+        """The whole numbers of a column of numbers, without codes for missing answers."""
+        numbers = sorted({int(n) for w in self.words if (n := bound_number(w)) is not None})
+        return frozenset(drop_codes_above(numbers))
+
+    @cached_property
+    def kind(self) -> Kind:
+        """What most of its cells are."""
+        total = sum(self.words.values())
+        if not total:
+            return "blank"
+        if self._share(lambda word: _DATE.fullmatch(word) is not None) >= SHARE:
+            return "date"
+        if (
+            self._share(lambda word: bound_number(word) is not None or bool(_PERCENT.match(word)))
+            > SHARE
+        ):
+            return self._kind_of_numbers()
+        if self._share(lambda word: len(word) == 1 and bool(_LETTERS.fullmatch(word))) >= SHARE:
+            return "letters"
+        is_small = len(self.words) <= MOST_CATEGORIES or 4 * len(self.words) < total <= 400
+        return "texts" if is_small and 2 * len(self.words) <= total + 2 else "many"
+
+    @property
+    def percentages(self) -> float:
+        """The share of cells with a percent sign."""
+        return self._share(lambda word: bool(_PERCENT.match(word))) if self.words else 0.0
+
+    @cached_property
+    def is_points(self) -> bool:
+        """Whether its cells are points of how many, such as 1.00 / 2."""
+        return bool(self.words) and self._share(lambda w: bool(POINTS.fullmatch(w))) >= SHARE
+
+    def _share(self, test: Callable[[str], bool]) -> float:
+        hits = sum(n for word, n in self.words.items() if test(word))
+        return float(hits / sum(self.words.values()))
+
+    def _kind_of_numbers(self) -> Kind:
+        numbers = [n for word in self.words if (n := bound_number(word)) is not None]
+        core, is_whole = self.core, all(n == int(n) for n in numbers[:50])
+        if bool(numbers) and (is_whole or self._is_nearly_whole()):
+            if core and max(core) - min(core) < MOST_CATEGORIES and max(core) < 20:
+                return "steps"
+            points = [Decimal(n) for n in core] if 0 in core else []
+        else:
+            points = [n for n in numbers if n % 1 or n in core]
+        unit = find_unit(points)
+        return "points" if unit != 1 and max(points) / unit < MOST_CATEGORIES else "number"
+
+    def _is_nearly_whole(self) -> bool:
+        """Say whether hardly a row, such as means, holds decimals."""
+        broken = sum(
+            n for w, n in self.words.items() if (v := bound_number(w)) is not None and v % 1
+        )
+        total = sum(self.words.values())
+        return broken <= max(1, total // 12) < total
+
+
+def find_sums(columns: Sequence[Column], items: Sequence[Column], rows: int) -> set[int]:
+    """Return the numbers of columns that are the sum of all items, or of neighbours among them.
+
+    Of all in nearly every row; of three or more items next to each other in every row.
+    """
+    numbers = {c.number: np.array([_value(cell) for cell in c.cells]) for c in [*items, *columns]}
+    if not items or any(len(values) != rows for values in numbers.values()):
+        return set()
+    total, inside = sum(numbers[c.number] for c in items), {c.number for c in items}
+    highest = {n: float(values.max(initial=0)) for n, values in numbers.items()}
+    typical = sorted(highest[n] for n in inside)[len(inside) // 2]
+    small = [numbers[c.number] for c in items if highest[c.number] <= typical]
+    before = np.cumsum([np.zeros(rows), *small], axis=0)
+    places = {cumulated.tobytes(): n for n, cumulated in enumerate(before)}
+
+    def is_total(number: int) -> bool:
+        filled = numbers[number] != 0
+        hits = (numbers[number] * (1 + (number in inside)) == total)[filled].sum()
+        return len(inside | {number}) > 3 and filled.sum() >= 5 and hits >= 0.9 * filled.sum()
+
+    def is_part(number: int) -> bool:
+        if highest[number] <= typical or rows < ENOUGH_ROWS:
+            return False
+        ends = enumerate((start + numbers[number]).tobytes() for start in before)
+        return any(places.get(end, 0) - n >= 3 for n, end in ends)
+
+    return {c.number for c in columns if is_total(c.number) or is_part(c.number)}
+
+
+@lru_cache(maxsize=4096)
+def _value(cell: str | None) -> float:
+    number = None if cell is None else bound_number(cell)
+    return 0.0 if number is None else float(number)
+
+
+def name_columns(names: Sequence[str], rows: Sequence[Sequence[str | None]]) -> list[Column]:
+    """Return the columns of rows."""
+    return [
+        Column(number, name, [row[number] if number < len(row) else None for row in rows])
+        for number, name in enumerate(names)
+    ]

@@ -102,7 +102,7 @@ _WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 
 #: Items that are numbers below this are looked up in a table of one megabyte, not hashed.
 LOOKUP_SIZE = 1 << 18
-#: Answers that are numbers below this are looked up as well: a power of two above 10 categories.
+#: Answers that are numbers below this are looked up as well: a power of two above the categories.
 SMALL_NUMBERS = 16
 #: Seconds that hashing an item takes per row.
 PLAIN_ROW = 1e-8

@@ -321,8 +321,8 @@ class _Batch:
         scoring = self._reading.scoring_of(item or "")
         self._known[item_and_word] = score_value(text, scoring)
         if self._known[item_and_word] == BAD:
-            from discreet.tables.inspection.columns import Column
             from discreet.tables.inspection.refusals import RefusedCell, refuse_answer
+            from discreet.tables.vocabulary import Column
 
             words = Column(0, key, [word for _, word in self._known])
             bad_cell = RefusedCell(

@@ -21,12 +21,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import Any
 from xml.parsers import expat
 
-import numpy as np
 import pyarrow as pa
 
 from discreet.errors import (
@@ -42,7 +40,6 @@ from discreet.tables.reading import SHEET
 from discreet.tables.remedies import DeclaredSource, Detected, join_detected, make_remedy
 from discreet.tables.values import letter_column, make_column, write_cell
 from discreet.text import name_some
-from discreet.types import Int64Array
 
 #: Bytes of XML in a workbook: more than the largest sheet that Excel can hold with 0 and 1.
 MOST_UNPACKED = 1 << 32
@@ -350,11 +347,10 @@ MOST_PLACES = 100_000_000
 #: A sheet with more places than this is too large where a smaller share of them holds something.
 SPARSE_PLACES, LEAST_FILLED = 5_000_000, 0.02
 _CHUNK = 1 << 20
-_MARK = int.from_bytes(b' r="', "little")
-#: Characters of a reference: four letters and eight digits are more than any sheet has.
-_LONGEST = 12
 _REFERENCE = re.compile(r"([A-Z]{1,4})([0-9]{1,10})")
-_TAG_ENDS = (b" ", b"\t", b"\r", b"\n", b"/", b">")
+_CELL = re.compile(rb' r="([A-Z]{1,4})([0-9]{1,10})"')
+#: A cell, with and without a namespace, or something a little like it.
+_CELL_TAG = re.compile(rb"[<:]c[ \t\r\n/>]")
 #: How a cell with #N/A or #DIV/0! is marked; the reader hands it over as an empty one.
 _ERROR = b' t="e"'
 #: Bytes of the list of sheets.
@@ -383,13 +379,11 @@ class Extent:
         area = self.shape[0] * self.shape[1]
         return area > MOST_PLACES or self.cells < LEAST_FILLED * area > LEAST_FILLED * SPARSE_PLACES
 
-    def include(self, row: Int64Array | int, column: Int64Array | int) -> None:
-        """Add cells."""
-        self.cells += np.size(row)
-        self.top = int(np.min(row, initial=self.top))
-        self.bottom = int(np.max(row, initial=self.bottom))
-        self.left = int(np.min(column, initial=self.left))
-        self.right = int(np.max(column, initial=self.right))
+    def include(self, cells: int, rows: set[int], columns: set[int]) -> None:
+        """Add cells, which stand in these rows and columns."""
+        self.cells += cells
+        self.top, self.bottom = min(rows | {self.top}), max(rows | {self.bottom})
+        self.left, self.right = min(columns | {self.left}), max(columns | {self.right})
 
 
 def measure_sheets(packed: zipfile.ZipFile) -> dict[str, Extent]:
@@ -463,7 +457,7 @@ def _measure_xml(packed: zipfile.ZipFile, part: str) -> Extent:
     extent, tags, is_odd = Extent(), 0, False
     for piece in _read_pieces(packed, part):
         extent.errors += piece.count(_ERROR)
-        tags += _count_cells(piece)
+        tags += len(_CELL_TAG.findall(piece))
         is_odd = is_odd or b"<!" in piece
         extent.include(*_find_references(piece))
     if is_odd or tags > extent.cells or extent.is_too_large:
@@ -486,29 +480,16 @@ def _read_pieces(packed: zipfile.ZipFile, part: str) -> Iterator[bytes]:
     yield remainder
 
 
-def _count_cells(piece: bytes) -> int:
-    """Return how many tags of cells there are, with and without a namespace, or a few more."""
-    return sum(piece.count(start + end) for start, end in product((b"<c", b":c"), _TAG_ENDS))
+def _find_references(piece: bytes) -> tuple[int, set[int], set[int]]:
+    """Return how often something looks like ``r="AB12"``, and its rows and columns, from 0."""
+    places = _CELL.findall(piece)
+    rows, letters = {row for _, row in places}, {column for column, _ in places}
+    return len(places), {int(row) - 1 for row in rows}, {_number(word) for word in letters}
 
 
-def _find_references(piece: bytes) -> tuple[Int64Array, Int64Array]:
-    """Return row and column, from 0, of everything that looks like ``r="AB12"``."""
-    words = (np.frombuffer(piece, "<u4", max(len(piece) - n, 0) // 4, n) for n in range(4))
-    start = np.concatenate([4 + n + 4 * np.flatnonzero(w == _MARK) for n, w in enumerate(words)])
-    text = np.frombuffer(piece + bytes(_LONGEST), dtype=np.uint8)
-    start = start[text[start] - np.uint8(ord("A")) < 26]
-    row, column = np.zeros((2, len(start)), dtype=np.int64)
-    is_letter, is_inside = np.ones((2, len(start)), dtype=np.bool_)
-    for offset in range(_LONGEST):
-        sign = text[start + offset]
-        letter, digit = sign - np.uint8(ord("A")), sign - np.uint8(ord("0"))
-        is_letter &= letter < 26
-        np.copyto(column, column * 26 + letter + 1, where=is_letter)
-        is_inside &= is_letter | (digit < 10)
-        np.copyto(row, row * 10 + digit, where=is_inside & ~is_letter)
-        if not is_inside.any():
-            break
-    return row - 1, column - 1
+def _number(letters: bytes) -> int:
+    """Return the number, from 0, of a column that spreadsheets call by letters."""
+    return reduce(lambda number, letter: 26 * number + letter - ord("A") + 1, letters, 0) - 1
 
 
 class _CellReader:
@@ -528,12 +509,10 @@ class _CellReader:
             match, self._counted = _REFERENCE.fullmatch(reference), False
             self._column += 1
             if match is not None:
-                digits = [ord(letter) - ord("A") + 1 for letter in match[1]]
-                self._row = int(match[2]) - 1
-                self._column = reduce(lambda number, digit: 26 * number + digit, digits) - 1
+                self._row, self._column = int(match[2]) - 1, _number(match[1].encode())
         elif name in ("v", "t", "is", "f") and not self._counted:
             self._counted = True
-            self.extent.include(self._row, self._column)
+            self.extent.include(1, {self._row}, {self._column})
 
 
 # -- sheets as records (.xlsb) -----------------------------------------------------------------
@@ -571,7 +550,7 @@ def _measure_records(content: bytes) -> Extent:
         if kind == _ROW and size >= 4:
             (row,) = struct.unpack_from("<I", content, start)
         elif _FIRST_VALUE <= kind <= _LAST_VALUE and size >= 4:
-            extent.include(row, *struct.unpack_from("<I", content, start))
+            extent.include(1, {row}, {*struct.unpack_from("<I", content, start)})
     return extent
 
 

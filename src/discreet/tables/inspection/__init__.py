@@ -7,7 +7,6 @@ the roles of columns and rows. Only a bounded number of rows is looked at.
 
 from __future__ import annotations
 
-import re
 import shlex
 import warnings
 from collections import Counter
@@ -31,12 +30,13 @@ from discreet.tables.dataset import names_database
 from discreet.tables.formats.jsonl import LOGS, name_score
 from discreet.tables.inspection.answers import judge_answers
 from discreet.tables.inspection.columns import (
-    Column,
     ColumnRoles,
-    find_long_roles,
+    ask_long,
+    ask_repeats,
+    ask_strings,
+    ask_turned,
     list_roles,
-    name_columns,
-)
+)  # fmt: skip
 from discreet.tables.inspection.rows import CellGrid, OddRows, Row, Table, find_names, open_grids
 from discreet.tables.lists import Key, find_key
 from discreet.tables.opener import name_stated
@@ -52,14 +52,10 @@ from discreet.tables.remedies import (
     merge_options,
     spell_command,
 )
-from discreet.tables.vocabulary import ATTEMPTS, IDS, KEYS, NAMES, NUMBERS, plain
+from discreet.tables.vocabulary import Column, name_columns, plain, words_for
 
 #: Columns of answers that make a table a wide one.
 _ENOUGH = 3
-#: Days and times that can be put in order.
-_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?)?")
-#: A table with more columns is a wide one.
-MOST_LONG_COLUMNS = 15
 #: Rows of a preview.
 SHOWN = 12
 
@@ -141,12 +137,20 @@ class Inspection:
 
     @property
     def command(self) -> str:
-        """The command line that takes the proposal; what only the user knows stands as KEY."""
-        first = [one.answers[0] for one in self.questions if one.answers and one.answers[0].asks]
+        """The command line that takes the proposal; what only the user knows stands as KEY.
+
+        Empty where the table itself must be changed first.
+        """
+        proposed = [one.answers[0] for one in self.questions if one.answers]
+        if not all(answer.options or answer.asks for answer in proposed):
+            return ""
+        first = [answer for answer in proposed if answer.asks]
         unknown = {one.asks: READING_FIELDS[one.asks].metavar for one in first}
         # An order of texts that is proposed to be put right is not one to copy.
         open_values = [one.options.get(one.asks) for one in first]
-        options = {k: v for k, v in self.options.items() if v not in open_values}
+        options = {
+            k: v for k, v in self.options.items() if v not in open_values and k not in unknown
+        }
         words = ["discreet", "fit", shlex.quote(self.source), *spell_command(options)]
         words += [f"--{name.replace('_', '-')} {value}" for name, value in unknown.items()]
         return " ".join(words)
@@ -186,7 +190,8 @@ class Inspection:
         for number, finding in enumerate(self.questions, start=1):
             answers = "; ".join(remedy.words for remedy in finding.answers)
             error.add_note(escape_controls(f"({number}) {answers}."))
-        error.add_note(escape_controls(f"To take the proposed answers: {self.command}"))
+        if self.command:
+            error.add_note(escape_controls(f"To take the proposed answers: {self.command}"))
         remedies = (remedy for finding in self.questions for remedy in finding.answers)
         return error.offering(*remedies)
 
@@ -377,7 +382,7 @@ def _set_aside(grids: list[CellGrid], findings: Findings) -> list[CellGrid]:
     tables = [(grid, find_names(grid, Findings({}))) for grid in grids]
     for grid, table in tables:
         name, rows = grid.options["sheet"], [row for row in table.rows if any(row)]
-        if plain(name) in KEYS and "key" not in findings.stated:
+        if plain(name) in words_for("keys") and "key" not in findings.stated:
             with suppress(BadUsage):
                 findings.key = find_key(table.names, rows, f"The sheet '{name}'").by_item
                 tables.remove((grid, table))
@@ -399,8 +404,8 @@ def _name_same_persons(tables: list[Table]) -> bool:
     First names alone, beside surnames, and running numbers do not tell persons apart.
     """
     words = [plain(name) for name in tables[0].names]
-    names = [number for number, word in enumerate(words) if word in IDS | NAMES]
-    others = [[number] for number, word in enumerate(words) if word not in NUMBERS]
+    names = [number for number, word in enumerate(words) if word in words_for("ids", "names")]
+    others = [[number] for number, word in enumerate(words) if word not in words_for("numbers")]
     for numbers in [names] if names else others:
         columns = [
             [tuple(row[n] for n in numbers if n < len(row)) for row in table.rows if any(row)]
@@ -419,6 +424,10 @@ def _inspect_grid(grid: CellGrid, reading: Reading, findings: Findings) -> Table
     is_log = grid.kind in ("jsonl", *LOGS)
     if not table.rows and not is_log:
         return _show(table)
+    if grid.kind == "text" and ask_strings(grid, findings):
+        return _show(table)
+    if not is_log and (turned := ask_turned(table, findings)) is not None:
+        return _inspect_wide(grid, turned, findings)
     if findings.options.get("layout") == "long":
         reading = replace(reading, layout="long", header=False)
     reading = name_score(reading, table.names) if is_log else reading
@@ -433,7 +442,10 @@ def _inspect_grid(grid: CellGrid, reading: Reading, findings: Findings) -> Table
             return _show(table)
         if isinstance(doubt, BadUsage):
             raise
-        if "long or a wide table" in str(doubt) or findings.stated.get("layout") == "long":
+        is_doubt = "long or a wide table" in str(doubt)
+        if is_doubt and (long := ask_long(table, reading, findings)) is not None:
+            return _inspect_long(grid, table, reading, findings, long)
+        if is_doubt or findings.stated.get("layout") == "long":
             columns = name_columns(table.names, table.rows)
             items = ColumnRoles(columns, Findings(findings.stated), len(table.rows)).find()
             if len(items) < _ENOUGH:
@@ -441,29 +453,11 @@ def _inspect_grid(grid: CellGrid, reading: Reading, findings: Findings) -> Table
                 return _show(table)
             reason = f"{len(items):,} columns hold answers: one column per item."
             findings.decide("layout", "wide", reason)
-    if not isinstance(plan, LongPlan) and not findings.stated.keys() & {"layout", "person"}:
-        plan = _ask_long(table, reading, findings)
+    if not isinstance(plan, LongPlan):
+        plan = ask_long(table, reading, findings)
     if isinstance(plan, LongPlan):
         return _inspect_long(grid, table, reading, findings, plan)
     return _inspect_wide(grid, table, findings)
-
-
-def _ask_long(table: Table, reading: Reading, findings: Findings) -> LongPlan | None:
-    """Ask whether rows are single answers, where values look so and names do not say it."""
-    if len(table.names) > MOST_LONG_COLUMNS:
-        return None
-    roles = find_long_roles(name_columns(table.names, table.rows), len(table.rows))
-    if not roles:
-        return None
-    person, item, response = roles.values()
-    findings.ask(
-        "layout",
-        f"Is every row one answer: of '{person}' to '{item}', in the column '{response}'?",
-        [make_remedy("it is:", roles), make_remedy("no, a person:", {"layout": "wide"})],
-        [person, item, response],
-    )
-    plan = plan_columns(table.names, replace(reading, **roles), table.names[0])
-    return plan if isinstance(plan, LongPlan) else None
 
 
 def _inspect_wide(grid: CellGrid, table: Table, findings: Findings) -> TablePreview:
@@ -477,7 +471,7 @@ def _inspect_wide(grid: CellGrid, table: Table, findings: Findings) -> TablePrev
         odd.find(may_number=grid.is_whole)
     rows = [row for number, row in enumerate(table.rows) if number not in odd.aside]
     columns = name_columns(table.names, rows)
-    items = ColumnRoles(columns, findings, len(rows)).find()
+    items = ColumnRoles(columns, findings, len(rows), grid.labels).find()
     _take_key(items, findings)
     judge_answers(items, findings, grid.labels)
     options = {**findings.stated, **findings.options}
@@ -502,7 +496,7 @@ def _inspect_long(
         for row in table.rows
         if len(row) == len(names) and row[plan.response] is not None
     ]
-    _ask_repeats(cells, table, findings, reading)
+    ask_repeats(cells, table, findings, reading)
     by_item: dict[str, list[str | None]] = {}
     for _, item, answer in cells:
         by_item.setdefault(str(item), []).append(answer)
@@ -511,41 +505,6 @@ def _inspect_long(
     role_of = {plan.person: "person", plan.item: "item", plan.response: "answer"}
     role_of |= dict.fromkeys(plan.groups, "group")
     return _show(table, [role_of.get(number, "left out") for number in range(len(names))])
-
-
-def _ask_repeats(
-    cells: list[tuple[Any, ...]], table: Table, findings: Findings, reading: Reading
-) -> None:
-    """Ask what to do with persons who answered an item more than once."""
-    pairs = [(person, item) for person, item, _ in cells]
-    repeated = len(pairs) - len(set(pairs))
-    if reading.repeats != "error" or reading.filter is not None or not repeated:
-        return
-    if "filter" in table.names:
-        column = table.names.index("filter")
-        often = {pair for pair, times in Counter(pairs).items() if times > 1}
-        rows = zip(table.rows, pairs, strict=False)
-        filters = list(dict.fromkeys(row[column] for row, pair in rows if pair in often))
-        if len(filters) > 1:
-            answers = [make_remedy(f"'{one}':", {"filter": one}) for one in filters]
-            question = "The log has several filters of one answer. Which counts?"
-            findings.ask("filter", question, answers, ["filter"])
-            return
-    order = {} if reading.order_by else _find_order(table)
-    findings.ask(
-        "repeats",
-        f"{repeated:,} answers are a person's second or later answer to an item. Which one counts?",
-        [make_remedy(f"the {which}:", {"repeats": which, **order}) for which in ("first", "last")],
-    )
-
-
-def _find_order(table: Table) -> dict[str, str]:
-    """Return the column that says which attempt is the first: its number, or its time."""
-    columns = [c for c in name_columns(table.names, table.rows) if None not in c.cells]
-    numbers = [c for c in columns if c.word in ATTEMPTS and c.kind in ("steps", "number")]
-    times = [c for c in columns if all(_TIME.fullmatch(cell or "") for cell in c.cells)]
-    best = [*numbers, *times]
-    return {"order_by": best[0].name} if best else {}
 
 
 def _show(

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from decimal import Decimal
 from difflib import get_close_matches
 from typing import Any
 
@@ -19,13 +20,24 @@ import pyarrow as pa
 from discreet.errors import Remedy
 from discreet.tables.columns import LongPlan
 from discreet.tables.ids import encode_ids
-from discreet.tables.inspection.columns import LARGEST, Column, bound_number, drop_codes_above
 from discreet.tables.opener import Source, plan_source
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import Findings, make_remedy
 from discreet.tables.scales import BadScale, CategoryScale, Tally, find_scale, make_asked
-from discreet.tables.values import ANSWERS, MISSING_WORDS, plain_dictionary, read_integers, spell
-from discreet.tables.vocabulary import NO_ANSWER, SCALES, is_no_answer, order_codes, order_texts
+from discreet.tables.values import ANSWERS, MISSING_WORDS, code_column, read_integers, spell
+from discreet.tables.vocabulary import (
+    DONT_KNOW,
+    LARGEST,
+    NO_ANSWER,
+    SCALES,
+    Column,
+    bound_number,
+    drop_codes_above,
+    find_unit,
+    is_no_answer,
+    order_codes,
+    order_texts,
+)  # fmt: skip
 from discreet.text import count_of
 from discreet.types import Int64Array
 
@@ -67,11 +79,10 @@ def judge_answers(
         ask_key(findings, items)
     elif kind == "texts" and not _are_truths(clean):
         _order_categories(clean, findings, labels)
-    elif any(column.kind == "halves" for column in items):
-        _list_points(clean, findings)
-    elif kind == "steps":
+    elif kind in ("steps", "points"):
+        _ask_strays(clean, findings, lambda word: word.lower() in ANSWERS or _is_number(word))
         _judge_numbers(clean, findings, labels)
-    if kind in ("texts", "steps", "halves") and len({len(column.cells) for column in items}) == 1:
+    if kind in ("texts", "steps", "points") and len({len(column.cells) for column in items}) == 1:
         _find_reversed(items, findings)
 
 
@@ -103,13 +114,29 @@ def _flat(codes: Any) -> list[Any]:
 def _find_missing_words(tally: Tally, findings: Findings) -> None:
     """Propose words for "no answer" as missing codes; the reader knows some by itself."""
     times: Counter[str] = Counter()
+    answers = set[str]()
     for words in tally.values():
         for word, count in words.items():
-            if is_no_answer(word) and word.lower() not in MISSING_WORDS:
-                times[word] += count
-    if times and "missing" not in findings.stated:
-        listed = _list_counts(times)
-        findings.note("missing", [*times], f"{listed}: no answer.", ["the items"])
+            if not is_no_answer(word):
+                answers.add(word.lower())
+            elif word.lower() not in MISSING_WORDS:
+                times[word.lower()] += count
+    if not times or "missing" in findings.stated:
+        return
+    unsure = DONT_KNOW.intersection(times)
+    order = order_texts(answers) if unsure and len(answers) == 2 else None
+    if order is None or not any(answers <= ranks.keys() for ranks in SCALES[:2]):
+        findings.note("missing", [*times], f"{_list_counts(times)}: no answer.", ["the items"])
+        return
+    step = [order[0], *unsure, order[1]]
+    findings.ask(
+        "missing",
+        f"Answers are {order[0]} and {order[1]}, and {_list_counts(times)}. Is that no answer?",
+        [
+            make_remedy("it is none:", {"missing": [*times]}),
+            Remedy(f"it is a step of its own: state categories={step} and no missing="),
+        ],
+    )
 
 
 def _list_counts(counts: Mapping[str, int]) -> str:
@@ -144,7 +171,7 @@ def _order_categories(
     tally: Tally, findings: Findings, labels: Mapping[str, Mapping[str, str]]
 ) -> None:
     """Propose the order of texts: each list of those that items share."""
-    _ask_numbers(tally, findings)
+    _ask_strays(tally, findings, lambda word: not _is_number(word))
     if "categories" in findings.stated:
         return
     misspelt, lists = _find_misspelt(tally, findings), list[set[str]]()
@@ -206,32 +233,38 @@ def _ask_order(texts: Collection[str], findings: Findings) -> None:
     listed = ", ".join(f"'{text}'" for text in sorted(texts)[:10])
     # An order needs two texts.
     order = {"categories": [sorted(texts)]} if len(texts) > 1 else {}
-    findings.ask(
-        "categories",
-        f"Answers are texts: {listed}. What is their order, from the lowest to the highest?",
-        [
-            Remedy(
-                "give the order of the texts with categories= (--categories 'never,often,always')",
-                order,
-                "categories",
-            ),
-            Remedy(
-                "or say which texts are right with key= (--key key.csv, a table with the columns "
-                "item and answer)",
-                asks="key",
-            ),
-        ],
-    )
+    answers = [
+        Remedy(
+            "give the order of the texts with categories= (--categories 'never,often,always')",
+            order,
+            "categories",
+        ),
+        Remedy(
+            "or say which texts are right with key= (--key key.csv, a table with the columns "
+            "item and answer)",
+            asks="key",
+        ),
+    ]
+    question = f"Answers are texts: {listed}. What is their order, from the lowest to the highest?"
+    if {*texts} in ({"f", "t"}, {"f", "v"}, {"f", "w"}):  # true and false are options
+        question = f"Answers are {listed}. Which of them is right, for every item?"
+        return findings.ask("key", question, [give_key(), answers[0]])
+    return findings.ask("categories", question, answers)
 
 
-def _ask_numbers(tally: Tally, findings: Findings) -> None:
-    """Ask about numbers among answers that are texts."""
+def _is_number(word: str) -> bool:
+    return bound_number(word) is not None
+
+
+def _ask_strays(tally: Tally, findings: Findings, is_like: Callable[[str], bool]) -> None:
+    """Ask about a few numbers among answers that are texts, or texts among numbers."""
     counts = sum((Counter(words) for words in tally.values()), Counter[str]())
-    numbers = [word for word in counts if bound_number(word) is not None]
-    is_rare = 5 * sum(counts[word] for word in numbers) < counts.total()
-    if numbers and is_rare and not {"0", "1"} & {*numbers}:
-        listed = _list_counts({word: counts[word] for word in numbers})
-        _ask_missing(f"Answers are texts, and {listed} is none of them.", numbers, findings)
+    strays = [word for word in counts if not is_like(word)]
+    is_rare = 5 * sum(counts[word] for word in strays) < counts.total()
+    if strays and is_rare and not {"0", "1"} & {*strays}:
+        listed = _list_counts({word: counts[word] for word in strays[:6]})
+        kind = "texts" if _is_number(strays[0]) else "numbers"
+        _ask_missing(f"Answers are {kind}, and {listed} is none of them.", strays, findings)
 
 
 def _ask_missing(reason: str, codes: Sequence[str], findings: Findings) -> None:
@@ -280,6 +313,11 @@ def _judge_numbers(
         meaning = next(words[code] for words in labels.values() if code in words)
         reason = f"{', '.join(map(str, sorted(gone)))} is labelled '{meaning}': no answer."
         findings.note("missing", sorted(gone), reason, ["the items"])
+    numbers = drop_codes_above(sorted({n for values in by_item.values() for n in values} - gone))
+    halves = any(n % 1 for words in tally.values() for w in words if (n := bound_number(w)))
+    if halves or find_unit([*map(Decimal, numbers)]) != 1:
+        _list_points(tally, findings)
+        return
     words = {name: findings.stated.get(name) for name in ("model", "steps", "lowest", "merge")}
     asked = make_asked(**{name: value for name, value in words.items() if value is not None})
     for _ in range(2):  # without codes for missing answers there may be another doubt
@@ -327,21 +365,25 @@ def _find_lowest(tally: Tally, scale: CategoryScale | None, findings: Findings) 
 
 
 def _list_points(tally: Tally, findings: Findings) -> None:
-    """Propose points, half points among them, as categories."""
+    """Propose points as categories: half points, or steps of five."""
     lists = set()
     counts = sum((Counter(words) for words in tally.values()), Counter[str]())
     points = drop_codes_above(sorted(int(n) for w in counts if (n := bound_number(w)) is not None))
     codes = [w for w in counts if (n := bound_number(w)) is not None and int(n) not in points]
+    every = [n for w in counts if w not in codes and (n := bound_number(w)) is not None]
+    unit = find_unit(every)
     if codes:
         listed = _list_counts({code: counts[code] for code in codes})
         _ask_missing(f"Answers are points, and {listed} stands apart.", codes, findings)
     for words in tally.values():
         numbers = [n for w in words if w not in codes and (n := bound_number(w)) is not None]
-        parts = 2 if any(number % 1 for number in numbers) else 1
-        highest = int(parts * max(numbers, default=0))
-        lists.add(tuple(f"{step / parts:g}" for step in range(max(highest, 1) + 1)))
+        step = 1 if unit < 1 and not any(number % 1 for number in numbers) else unit
+        highest = int(max(numbers, default=0) / step)
+        lists.add(tuple(f"{step * number:g}" for number in range(max(highest, 1) + 1)))
     if "categories" not in findings.stated:
         reason = "Answers are points; every half point is a step where half points occur."
+        if unit > 1:
+            reason = f"Answers are points, in steps of {unit}."
         findings.note("categories", sorted(map(list, lists), key=len), reason, ["the items"])
 
 
@@ -458,10 +500,8 @@ class Tallied:
         """Add the answers of a long table."""
         if self._add_numbers(items, answers):
             return
-        names, words = encode_ids(items), plain_dictionary(answers)
-        known_words = words.dictionary.to_pylist()
+        names, (known_words, answer) = encode_ids(items), code_column(answers)
         item = read_integers(names.indices.fill_null(len(names.dictionary)))
-        answer = read_integers(words.indices.cast("int64").fill_null(len(known_words)))
         width = len(known_words) + 1
         listed = names.dictionary.to_pylist()
         pairs, times = _count_codes(item.astype(np.int64) * width + answer, width * len(listed))
@@ -494,9 +534,7 @@ class Tallied:
 
     def add(self, item: str, column: Any) -> None:
         """Add the answers to one item."""
-        words = plain_dictionary(column)
-        known_words = words.dictionary.to_pylist()
-        answer = read_integers(words.indices.cast("int64").fill_null(len(known_words)))
+        known_words, answer = code_column(column)
         times = np.bincount(answer, minlength=len(known_words) + 1)
         for word, count in zip(known_words, times.tolist(), strict=False):
             self._count(item, word, count)

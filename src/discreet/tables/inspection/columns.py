@@ -1,237 +1,81 @@
-"""What each column of a wide table is: item, person, group, or something to leave out.
+"""What each column of a table is: item, person, group, answer, or something to leave out.
 
 In: the names of the columns and their cells. Out: decisions and questions about columns, and the
-items. A few rows that are no persons (a key, totals) do not disturb it.
+items of a wide table; a few rows that are no persons (a key, totals) do not disturb it. And about
+the layout, where names do not say it: a row for each answer, items in rows, strings of answers, and
+second answers of a person, which are attempts, ratings, or items of other parts of a test.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
-from functools import cached_property, lru_cache
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
-from typing import Any, Literal
-
-import numpy as np
+from typing import Any
 
 from discreet.errors import Remedy
-from discreet.tables.columns import expand_names, find_role_names
+from discreet.tables.columns import LongPlan, expand_names, find_role_names, plan_columns
+from discreet.tables.inspection.rows import CellGrid, Row, Table
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import Findings, make_remedy
 from discreet.tables.scales import MOST_CATEGORIES, find_shared_run
-from discreet.tables.values import MISSING_WORDS, as_number, letter_column, spell
 from discreet.tables.vocabulary import (
-    ABOUT,
-    AGES,
-    ANSWER_NAMES,
-    ATTEMPTS,
-    GROUPS,
-    IDS,
-    ITEMS,
-    MODELS,
-    NAMES,
-    NO_ANSWER,
-    NUMBERS,
-    POINTS,
-    TOTALS,
+    ENOUGH_ROWS,
+    SHARE,
+    Column,
+    bound_number,
+    find_sums,
+    is_no_answer,
+    name_columns,
     order_texts,
     plain,
+    words_for,
 )
-from discreet.text import count_of
+from discreet.text import count_of, name_some
 
-Kind = Literal["blank", "steps", "halves", "number", "letters", "texts", "date", "many"]
-
-_DATE = re.compile(
-    r"\d{4}-\d\d?-\d\d?([ T].*)?|\d\d?[./-]\d\d?[./-](\d{4}|\d\d)([ ,].*)?|\d\d?:\d\d(:\d\d)?"
-    r"|\d\d? \w+ \d{4}.*|\d+ (mins?|hours?|secs?|Minuten|Stunden)\b.*|\w+ \d\d?, \d{4}.*"
-)
-_LETTERS = re.compile(r"[A-Ha-h]([,;/+& ]*[A-Ha-h])*")
-_CODE = re.compile(r"-[0-9]+|[79]{1,4}|8{1,4}|9[0-9]|7[0-9]|99[0-9]|999[0-9]")
-_PERCENT = re.compile(r"-?[\d.,]+ ?%")
 #: Names that survey programs give to remarks beside an answer.
 _REMARK = re.compile(r".*(\[([Oo]ther|[Cc]omment|[Ff]eedback)\]|_TEXT)")
-_GONE = MISSING_WORDS | NO_ANSWER
+#: Names that REDCap gives to the state of a form.
+_STATE = re.compile(r"redcap_\w+|\w+_complete")
 #: Different values up to which a column may part persons into groups.
 FEW = 12
-#: Rows from which on values say that a column is no item.
-ENOUGH_ROWS = 8
-#: Share of a column's cells that must be of one kind.
-SHARE = 0.8
 #: Cells of blank columns that a finding points at.
 SHOWN_BLANK = 20
-#: Numbers from here on are no answers and no codes; the reader refuses such a cell.
-LARGEST = Decimal(10**15)
-
-
-#: Rows and cells that are looked at; of very wide tables a few rows.
-MOST_ROWS, MOST_CELLS, LEAST_ROWS = 3_000, 300_000, 40
-
-
-def limit_rows(width: int) -> int:
-    """Return how many rows of so many columns are looked at."""
-    return min(MOST_ROWS, max(LEAST_ROWS, MOST_CELLS // max(width, 1)))
-
-
-def bound_number(word: str) -> Decimal | None:
-    """Return the number that a word spells, at most ``LARGEST`` away from zero; None of others.
-
-    Numbers of thousands of digits cannot be written or divided.
-
-    Examples
-    --------
-    >>> bound_number("2"), bound_number("-1e900000") == -LARGEST, bound_number("two")
-    (Decimal('2'), True, None)
-    """
-    number = as_number(word)
-    return None if number is None else max(-LARGEST, min(LARGEST, Decimal(number)))
-
-
-def is_code(number: float | Decimal) -> bool:
-    """Say whether a number looks like a code for a missing answer."""
-    is_whole = -LARGEST < number < LARGEST and number == int(number)
-    return is_whole and _CODE.fullmatch(str(int(number))) is not None
-
-
-def drop_codes_above(numbers: Sequence[int]) -> list[int]:
-    """Return whole numbers in order without negative ones, and without codes behind a gap.
-
-    Examples
-    --------
-    >>> drop_codes_above([-1, 0, 1, 2, 98, 99])
-    [0, 1, 2]
-    """
-    scale = [number for number in numbers if number >= 0]
-    for cut in range(1, len(scale)):
-        if scale[cut] - scale[cut - 1] > 1 and all(map(is_code, scale[cut:])):
-            return scale[:cut]
-    return scale
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column: its number, its name, and its cells, or how often each of them occurs."""
-
-    number: int
-    name: str
-    cells: Collection[str | None]
-
-    @property
-    def label(self) -> str:
-        """What a reading calls it; a column without a name goes by its letter."""
-        return self.name or f"column {letter_column(self.number)}"
-
-    @property
-    def word(self) -> str:
-        """Its name in plain letters."""
-        word = plain(self.name)
-        return word.removesuffix("id") if word.endswith(("erid", "entid", "onid")) else word
-
-    @cached_property
-    def words(self) -> Counter[str]:
-        """How often each value occurs, but for missing ones."""
-        words: Counter[str] = Counter()
-        for cell, times in Counter(self.cells).items():
-            if cell is not None and cell.lower() not in _GONE:
-                words[spell(cell)] += times
-        return words
-
-    @property
-    def is_unique(self) -> bool:
-        """Whether no two cells are the same, but for a few at the end that are blank."""
-        n_filled = sum(cell is not None for cell in self.cells)
-        return n_filled >= max(3, 0.9 * len(self.cells) - 3) and not self.has_repeats
-
-    @property
-    def has_repeats(self) -> bool:
-        """Whether a value occurs twice; blank cells are none."""
-        filled = [cell for cell in self.cells if cell is not None]
-        return len(set(filled)) < len(filled)
-
-    @cached_property
-    def core(self) -> frozenset[int]:
-        """The whole numbers of a column of numbers, without codes for missing answers."""
-        numbers = sorted({int(n) for w in self.words if (n := bound_number(w)) is not None})
-        return frozenset(drop_codes_above(numbers))
-
-    @cached_property
-    def kind(self) -> Kind:
-        """What most of its cells are."""
-        total = sum(self.words.values())
-        if not total:
-            return "blank"
-        if self._share(lambda word: _DATE.fullmatch(word) is not None) >= SHARE:
-            return "date"
-        if (
-            self._share(lambda word: bound_number(word) is not None or bool(_PERCENT.match(word)))
-            > 0.9
-        ):
-            return self._kind_of_numbers()
-        if self._share(lambda word: len(word) == 1 and bool(_LETTERS.fullmatch(word))) >= SHARE:
-            return "letters"
-        is_small = len(self.words) <= MOST_CATEGORIES or 4 * len(self.words) < total <= 400
-        return "texts" if is_small and 2 * len(self.words) <= total + 2 else "many"
-
-    @property
-    def percentages(self) -> float:
-        """The share of cells with a percent sign."""
-        return self._share(lambda word: bool(_PERCENT.match(word))) if self.words else 0.0
-
-    @cached_property
-    def is_points(self) -> bool:
-        """Whether its cells are points of how many, such as 1.00 / 2."""
-        return bool(self.words) and self._share(lambda w: bool(POINTS.fullmatch(w))) >= SHARE
-
-    def _share(self, test: Callable[[str], bool]) -> float:
-        hits = sum(n for word, n in self.words.items() if test(word))
-        return float(hits / sum(self.words.values()))
-
-    def _kind_of_numbers(self) -> Kind:
-        numbers = [n for word in self.words if (n := bound_number(word)) is not None]
-        if not numbers or (any(n != int(n) for n in numbers[:50]) and not self._is_nearly_whole()):
-            points = [n for n in numbers if n % 1 or n in self.core]
-            is_points = bool(points) and min(points) >= 0 and all(2 * n % 1 == 0 for n in points)
-            return "halves" if is_points and max(points) < MOST_CATEGORIES / 2 else "number"
-        core = self.core
-        is_scale = bool(core) and max(core) - min(core) < MOST_CATEGORIES and max(core) < 20
-        return "steps" if is_scale else "number"
-
-    def _is_nearly_whole(self) -> bool:
-        """Say whether hardly a row, such as means, holds decimals."""
-        broken = sum(
-            n for w, n in self.words.items() if (v := bound_number(w)) is not None and v % 1
-        )
-        total = sum(self.words.values())
-        return broken <= max(1, total // 12) < total
 
 
 class ColumnRoles:
     """Finds the role of every column, and says why."""
 
-    def __init__(self, columns: Sequence[Column], findings: Findings, rows: int) -> None:
-        self._findings, self._rows = findings, rows
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        findings: Findings,
+        rows: int,
+        labels: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
+        self._findings, self._rows, self._labels = findings, rows, labels or {}
         stated = findings.stated
         self._kept = {*stated.get("keep", ())}
         groups = expand_names(stated.get("group") or (), [column.label for column in columns])
         taken = {*stated.get("ignore", ()), *groups, stated.get("person")}
         taken |= {stated.get("order_by")}
         numbered = Counter(c.word for c in columns if c.name[-1:].isdigit())
-        self._series = {word for word, times in numbered.items() if times > 2} - TOTALS
+        self._series = {word for word, times in numbered.items() if times > 2} - words_for("totals")
         self._free = [column for column in columns if column.label not in taken]
         self.items: list[Column] = []
         self._answered, self._sums = set[int](), set[int]()
 
     def find(self) -> list[Column]:
         """Return the items."""
-        self.items = self._find_items()
+        self.items = self._find_items() or self._find_scores()
         numbers = {column.number for column in self.items}
         self._answered = self._find_answered(numbers)
         others = [column for column in self._free if column.number not in numbers]
         self._leave_out_blank([c for c in others if c.kind == "blank" and not c.name])
         others = [c for c in others if c.name or c.kind != "blank"]
-        numeric = [c for c in others if c.kind in ("steps", "halves", "number")]
+        numeric = [c for c in others if c.kind in ("steps", "points", "number")]
         self._sums = find_sums(numeric, self.items, self._rows)
         others = [column for column in others if not self._leave_out_plain(column)]
         person = None if "person" in self._findings.stated else self._choose_person(others)
@@ -251,9 +95,9 @@ class ColumnRoles:
 
     def _find_items(self) -> list[Column]:
         candidates = [column for column in self._free if self._may_be_item(column)]
-        kinds = Counter[str](column.kind.replace("halves", "steps") for column in candidates)
+        kinds = Counter[str](column.kind.replace("points", "steps") for column in candidates)
         best = max(("steps", "letters", "texts"), key=lambda kind: kinds[kind])
-        family = [column for column in candidates if column.kind.replace("halves", "steps") == best]
+        family = [column for column in candidates if column.kind.replace("points", "steps") == best]
         points = [column for column in candidates if column.is_points]
         if len(points) > 2:  # beside what was answered
             family = points
@@ -261,6 +105,7 @@ class ColumnRoles:
             shared = {word for column in family for word in column.words}
             family = [c for c in candidates if c.kind == best or c.words.keys() <= shared]
         items = self._drop_strangers(choose_alike(family, family) if family else [])
+        items = self._drop_labelled(items)
         sums = find_sums(items, items, self._rows)
         kept = [
             column
@@ -284,9 +129,42 @@ class ColumnRoles:
             or min(series) < column.number < max(series)
         ]
 
+    def _drop_labelled(self, items: list[Column]) -> list[Column]:
+        """Return items without those whose values have labels of their own, where most share some.
+
+        Female and male are no answers beside "no credit" and "full credit".
+        """
+        by_item = {c.number: {*self._labels.get(c.name, {}).values()} for c in items}
+        times = Counter(label for labels in by_item.values() for label in labels)
+        if not times or 2 * max(times.values()) <= len(items):
+            return items
+        own = [number for number, labels in by_item.items() if labels and _are_new(labels, times)]
+        return [column for column in items if column.number not in own]
+
+    def _find_scores(self) -> list[Column]:
+        """Return columns of numbers with too many values for categories, and ask about them."""
+        scores = [c for c in self._free if c.kind == "number" and self._is_plain(c) and c.core]
+        scores = [c for c in scores if not (c.is_unique and self._may_number(c))]
+        if len(scores) < 3 or self._rows < ENOUGH_ROWS:
+            return []
+        high, labels = max(max(column.core) for column in scores), [c.label for c in scores]
+        question = (
+            f"{name_some(labels)} hold numbers up to {high}, more than the {MOST_CATEGORIES} "
+            "categories that an item can have. From which number on is an answer right?"
+        )
+        words = (
+            "cut them into a few categories in the file; or say from which number on an answer is "
+            "right with at_least= (--at-least)"
+        )
+        self._findings.ask("at_least", question, [Remedy(words, asks="at_least")], labels[:5])
+        return scores
+
     def _is_unanswered(self, column: Column, items: Sequence[Column]) -> bool:
         """Say whether a blank column is an item by its name, or by its place among the items."""
         is_inside = bool(items) and items[0].number < column.number < items[-1].number
+        n_blank = sum(c.kind == "blank" for c in self._free)
+        if 2 * n_blank > len(items) > 2 and column.word not in self._series:
+            return False  # as many columns of remarks as questions
         is_like = len(column.word) < 3 or column.word in {item.word for item in items}
         return (
             column.kind == "blank"
@@ -295,13 +173,13 @@ class ColumnRoles:
         )
 
     def _may_be_item(self, column: Column) -> bool:
-        may_be = column.kind in ("steps", "halves", "letters", "texts")
+        may_be = column.kind in ("steps", "points", "letters", "texts")
         return may_be and self._is_plain(column)
 
     def _is_plain(self, column: Column) -> bool:
-        known = GROUPS | AGES | ABOUT | TOTALS | IDS | NAMES | NUMBERS
-        is_known = column.word in known - self._series or bool(_REMARK.fullmatch(column.name))
-        return bool(column.name) and not is_known
+        known = words_for("groups", "ages", "about", "totals", "ids", "names", "numbers")
+        marks = _REMARK.fullmatch(column.name), _STATE.fullmatch(column.name)
+        return bool(column.name) and column.word not in known - self._series and not any(marks)
 
     # -- other columns -----------------------------------------------------------------------
 
@@ -319,14 +197,14 @@ class ColumnRoles:
             reason = f"'{column.name}' holds remarks."
         elif column.kind == "blank":
             return False
-        elif word in ABOUT:
+        elif column.is_called("about") or _STATE.fullmatch(column.name):
             reason = f"'{column.name}' is about the survey, not an answer."
-        elif word in AGES:
+        elif column.is_called("ages"):
             reason = f"'{column.name}' is an age."
         elif (
             column.name.strip() in ("%", "Σ", "∑", "Ø")
-            or {word, plain(column.name.split("/")[0])} & TOTALS
-        ) and (column.kind in ("steps", "halves", "number") or column.is_points):
+            or {word, plain(column.name.split("/")[0])} & words_for("totals")
+        ) and (column.kind in ("steps", "points", "number") or column.is_points):
             reason = f"'{column.name}' holds totals or marks."
         elif column.percentages >= SHARE:
             reason = f"'{column.name}' holds percentages."
@@ -350,33 +228,22 @@ class ColumnRoles:
     def _choose_person(self, columns: Sequence[Column]) -> Column | None:
         """Return the column that tells persons apart, the best of those that could."""
         unique = [column for column in columns if column.is_unique and column.kind != "blank"]
-        turned = [column for column in unique[:1] if column.word in ITEMS]
-        if turned and len(unique) == 1:
-            return self._ask_turned(turned[0])
         ranked = sorted(unique, key=_rank_person)
         named = [column for column in ranked if _rank_person(column)[0] < _UNNAMED]
         if not named:  # the reader refuses blank cells of the column that it takes by its name
             named = [c for c in columns if self._is_declared(c) and not c.has_repeats and c.words]
         if named:
             return self._name_person(named[0], f"'{named[0].name}' tells the persons apart.")
+        again = [column for column in columns if column.is_called("ids") and column.has_repeats]
+        is_timed = any(c.kind == "date" or c.is_called("attempts") for c in self._free)
+        if len(again) == 1 and is_timed and "repeats" not in self._findings.stated:
+            return self._ask_attempts(again[0])
         if ranked and (len(self._findings.stated) or self._rows >= 8 or ranked[0].number == 0):
             first = ranked[0]
             if first.kind == "many" or (first.kind == "number" and self._may_number(first)):
                 reason = f"'{first.label}' has another value in every row."
                 return self._name_person(first, reason)
         return None
-
-    def _ask_turned(self, column: Column) -> Column:
-        self._findings.ask(
-            "person",
-            f"Rows are named by '{column.name}'. Is every row an item, and every column a person?",
-            [
-                make_remedy("no, every row is a person:", {"person": column.name}),
-                Remedy("yes: turn the table round, with a row for each person, and read it again"),
-            ],
-            [column.name],
-        )
-        return column
 
     def _may_number(self, column: Column) -> bool:
         """Say whether numbers look like those of persons: at the left, of one length or a run."""
@@ -401,8 +268,8 @@ class ColumnRoles:
 
     def _place(self, column: Column) -> None:
         """Leave a column out, make it a group, or ask."""
-        word, n_values = column.word, len(column.words)
-        if word in NAMES or word in IDS or word in NUMBERS:
+        n_values = len(column.words)
+        if column.is_called("names", "ids", "numbers"):
             if column.has_repeats and "person" not in {
                 **self._findings.stated,
                 **self._findings.options,
@@ -416,7 +283,7 @@ class ColumnRoles:
         elif n_values <= 1:
             what = "the same value in every row" if n_values else "no entry"
             self._leave_out(column, f"'{column.label}' has {what}.")
-        elif word in GROUPS and not self._looks_like_item(column):
+        elif column.is_called("groups") and not self._looks_like_item(column):
             reason = f"'{column.label}' groups the persons."
             undo = make_remedy("leave it out instead:", {"ignore": [column.label]})
             self._findings.note("group", [column.label], reason, [column.label], [undo])
@@ -428,21 +295,19 @@ class ColumnRoles:
         else:
             self._ask_role(column)
 
+    def _ask_attempts(self, column: Column) -> Column:
+        """Ask which attempt of a person counts, where rows have one id and different times."""
+        question = f"{_tell_repeats(column)}, as in several attempts. Which attempt counts?"
+        every = {"ignore": [column.label], "person": None}
+        answers = [*_join_rows(column), make_remedy("every row is another person:", every)]
+        self._findings.ask("person", question, answers, [column.label])
+        return column
+
     def _number_rows(self, column: Column) -> None:
         """Take every row for a person; two may share a name, but hardly an id."""
-        label, twice = (
-            column.label,
-            [n for n, times in Counter(column.cells).items() if n and times > 1],
-        )
-        listed = ", ".join(f"'{name}'" for name in twice[:3]) + ", ..." * (len(twice) > 3)
-        reason = f"{listed} {'occurs' if len(twice) == 1 else 'occur'} more than once in '{label}'"
-        same = [
-            make_remedy(f"they are one person, whose {which} answers count:",
-                        {"person": label, "repeats": which})
-            for which in ("first", "last")
-        ]  # fmt: skip
+        label, reason, same = column.label, _tell_repeats(column), _join_rows(column)
         is_joined = isinstance(self._findings.options.get("sheet"), list)
-        if is_joined or column.word in NAMES | NUMBERS:
+        if is_joined or column.is_called("names", "numbers"):
             reason += "; every row is another person."
             self._findings.note("ignore", [label], reason, [label], same)
         else:
@@ -472,13 +337,34 @@ class ColumnRoles:
         )
 
 
+def _tell_repeats(column: Column) -> str:
+    twice = [n for n, times in Counter(column.cells).items() if n and times > 1]
+    listed = ", ".join(f"'{name}'" for name in twice[:3]) + ", ..." * (len(twice) > 3)
+    verb = "occurs" if len(twice) == 1 else "occur"
+    return f"{listed} {verb} more than once in '{column.label}'"
+
+
+def _join_rows(column: Column) -> list[Remedy]:
+    """Return how rows with one id become one person."""
+    return [
+        make_remedy(f"they are one person, whose {which} answers count:",
+                    {"person": column.label, "repeats": which})
+        for which in ("first", "last")
+    ]  # fmt: skip
+
+
+def _are_new(labels: Collection[str], times: Mapping[str, int]) -> bool:
+    """Say whether no other item has these labels, but for those that mean no answer."""
+    return all(times[label] == 1 or is_no_answer(label) for label in labels)
+
+
 _UNNAMED = 4
 
 
 def _rank_person(column: Column) -> tuple[int, int]:
     """Return how likely a column is the one that tells persons apart, smallest first."""
-    kinds = (IDS, NAMES if column.kind == "many" else (), NAMES, NUMBERS)
-    ranks = [rank for rank, words in enumerate(kinds) if column.word in words]
+    kinds = ("ids", "names" if column.kind == "many" else "ids", "names", "numbers")
+    ranks = [rank for rank, kind in enumerate(kinds) if column.is_called(kind)]
     return min(ranks, default=_UNNAMED), column.number
 
 
@@ -512,66 +398,6 @@ def _fold(column: Column) -> frozenset[str]:
     return frozenset(word.casefold() for word in column.words)
 
 
-def find_sums(columns: Sequence[Column], items: Sequence[Column], rows: int) -> set[int]:
-    """Return the numbers of columns that are the sum of all items, or of neighbours among them.
-
-    Of all in nearly every row; of three or more items next to each other in every row.
-    """
-    numbers = {c.number: np.array([_value(cell) for cell in c.cells]) for c in [*items, *columns]}
-    if not items or any(len(values) != rows for values in numbers.values()):
-        return set()
-    total, inside = sum(numbers[c.number] for c in items), {c.number for c in items}
-    highest = {n: float(values.max(initial=0)) for n, values in numbers.items()}
-    typical = sorted(highest[n] for n in inside)[len(inside) // 2]
-    small = [numbers[c.number] for c in items if highest[c.number] <= typical]
-    before = np.cumsum([np.zeros(rows), *small], axis=0)
-    places = {cumulated.tobytes(): n for n, cumulated in enumerate(before)}
-
-    def is_total(number: int) -> bool:
-        filled = numbers[number] != 0
-        hits = (numbers[number] * (1 + (number in inside)) == total)[filled].sum()
-        return len(inside | {number}) > 3 and filled.sum() >= 5 and hits >= 0.9 * filled.sum()
-
-    def is_part(number: int) -> bool:
-        if highest[number] <= typical or rows < ENOUGH_ROWS:
-            return False
-        ends = enumerate((start + numbers[number]).tobytes() for start in before)
-        return any(places.get(end, 0) - n >= 3 for n, end in ends)
-
-    return {c.number for c in columns if is_total(c.number) or is_part(c.number)}
-
-
-@lru_cache(maxsize=4096)
-def _value(cell: str | None) -> float:
-    number = None if cell is None else bound_number(cell)
-    return 0.0 if number is None else float(number)
-
-
-def find_long_roles(columns: Sequence[Column], rows: int) -> dict[str, Any]:
-    """Return person, item and answer columns of a long table by its values; none if it is wide."""
-    few = [
-        c for c in columns if c.kind in ("steps", "letters", "texts") and 1 < len(c.words) <= FEW
-    ]
-    answers = [c for c in few if c.word in ANSWER_NAMES]
-    names = [c for c in columns if 2 < len(c.words) <= rows / 3 and c not in answers]
-    persons = [c for c in names if c.word in IDS | NAMES | MODELS]
-    attempts = [c.cells for c in columns if c.word in ATTEMPTS]
-    for person, item in product(persons, names) if len(answers) == 1 else ():
-        pairs = set(zip(person.cells, item.cells, *attempts, strict=True))
-        every = len(person.words) * len(item.words)
-        if person is not item and len(pairs) > 0.95 * rows > 0.2 * every:
-            return {"person": person.name, "item": item.name, "response": answers[0].name}
-    return {}
-
-
-def name_columns(names: Sequence[str], rows: Sequence[Sequence[str | None]]) -> list[Column]:
-    """Return the columns of rows."""
-    return [
-        Column(number, name, [row[number] if number < len(row) else None for row in rows])
-        for number, name in enumerate(names)
-    ]
-
-
 def list_roles(
     columns: Sequence[Column], options: Mapping[str, Any], items: Collection[str]
 ) -> list[str]:
@@ -581,3 +407,191 @@ def list_roles(
     for label in (options.get("person"), unnamed):
         role_of.setdefault(label, "person")
     return [role_of.get(column.label, "left out") for column in columns]
+
+
+# -- layout ------------------------------------------------------------------------------------
+
+#: Days and times that can be put in order.
+_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?)?")
+#: Kinds of names that columns of persons have in a long table.
+_PERSONS = ("ids", "names", "models")
+#: A table with more columns is a wide one.
+MOST_LONG_COLUMNS = 30
+#: Persons of a table with items in rows.
+_FEWEST_TURNED = 5
+#: Strings of answers: columns of the table, signs of a string, different signs.
+_MOST_BESIDE, _SHORTEST, _MOST_SIGNS = 3, 5, 6
+
+
+def ask_strings(grid: CellGrid, findings: Findings) -> bool:
+    """Say what to do with rows of an id and a string of answers; say whether they are such."""
+    cells = [row[-1] or "" for row in grid.rows if row and len(row) <= _MOST_BESIDE]
+    signs, widths = {*"".join(cells)}, {len(cell) for cell in cells}
+    is_like = len(widths) == 1 and min(widths) >= _SHORTEST and len(signs) <= _MOST_SIGNS
+    if not is_like or len(cells) < max(3, len(grid.rows)) or not "".join(signs).isalnum():
+        return False
+    codes, width = "".join(sorted(signs)), min(widths)
+    findings.ask(
+        "layout",
+        f"Every row ends with a string of {width} signs ({codes}). Is each of them an answer?",
+        [
+            Remedy(
+                "put a comma between them, with a row of names above; or write a control file of "
+                f"Winsteps with the lines NI = {width}, NAME1 = 1, ITEM1 = column of the first "
+                f"answer, CODES = {codes}, DATA = name of this file, &END, and read that"
+            )
+        ],
+    )
+    return True
+
+
+def ask_turned(table: Table, findings: Findings) -> Table | None:
+    """Return a table with items in rows the other way round; ask where nobody said so."""
+    stated, names = findings.stated, table.names
+    if stated.get("layout") == "transposed":
+        item, ignored = stated.get("item", names[0]), {*stated.get("ignore", ())}
+    elif stated.keys() & {"layout", "person", "item"}:
+        return None
+    else:
+        column, beside = _find_turned(name_columns(names, table.rows))
+        if column is None:
+            return None
+        item, ignored = column.name, {*beside}
+        change: dict[str, Any] = {"layout": "transposed", "item": item}
+        findings.ask(
+            "layout",
+            f"Rows seem to be items, named by '{column.label}', and columns persons. Is that so?",
+            [
+                make_remedy("it is:", change | ({"ignore": beside} if beside else {})),
+                make_remedy("no, every row is a person:", {"layout": "wide", "item": None}),
+            ],
+            [column.label],
+        )
+    number = names.index(item)
+    kept = [n for n, name in enumerate(names) if n != number and name not in ignored]
+    rows = [[*row, *[None] * (len(names) - len(row))] for row in table.rows]
+    rows = [row for row in rows if row[number]]
+    turned: list[Row] = [[names[n], *(row[n] for row in rows)] for n in kept]
+    return Table(["person", *(row[number] or "" for row in rows)], turned)
+
+
+def _find_turned(columns: Sequence[Column]) -> tuple[Column | None, list[str]]:
+    """Return the column that names the items of a table with items in rows, and others beside it.
+
+    The column is called item, or its cells are; or the other columns are called after persons.
+    None where a column names persons.
+    """
+    unique = [c for c in columns if c.is_unique and c.name]
+    named = [c for c in unique if c.is_called("items")]
+    named += [c for c in unique if {*map(plain, c.words)} <= words_for("items") | {"q"}]
+    series = Counter(c.word for c in columns if c.name[-1:].isdigit())
+    persons = sum(times for word, times in series.items() if word in words_for("ids", "names"))
+    if persons >= max(_FEWEST_TURNED, 0.7 * len(columns)):
+        named += [c for c in unique if c.number < 3 and c.kind == "many"]
+    if not named or any(c.is_called("ids", "names") and c not in named for c in unique):
+        return None, []
+    others = [c for c in columns if c is not named[0]]
+    kinds = ("steps", "letters", "texts", "points", "number")
+    beside = [c.label for c in others if c.is_called("numbers", "totals") or c.kind not in kinds]
+    is_table = len(others) - len(beside) >= max(_FEWEST_TURNED, 0.7 * len(others))
+    return (named[0], beside) if is_table else (None, [])
+
+
+def ask_long(table: Table, reading: Reading, findings: Findings) -> LongPlan | None:
+    """Ask whether rows are single answers, where values look so and names do not say it."""
+    is_stated = findings.stated.keys() & {"layout", "person"}
+    if is_stated or len(table.names) > MOST_LONG_COLUMNS:
+        return None
+    roles = _find_long_roles(name_columns(table.names, table.rows), len(table.rows))
+    if not roles:
+        return None
+    person, item, response = roles.values()
+    findings.ask(
+        "layout",
+        f"Is every row one answer: of '{person}' to '{item}', in the column '{response}'?",
+        [make_remedy("it is:", roles), make_remedy("no, a person:", {"layout": "wide"})],
+        [person, item, response],
+    )
+    plan = plan_columns(table.names, replace(reading, **roles), table.names[0])
+    return plan if isinstance(plan, LongPlan) else None
+
+
+def _find_long_roles(columns: Sequence[Column], rows: int) -> dict[str, Any]:
+    """Return person, item and answer columns of a long table by its values; none if it is wide.
+
+    The name of the person or of the item column must say what it is. Nearly every row must be
+    another pair of them; attempts, raters and parts of a test tell more rows apart.
+    """
+    kinds = ("steps", "letters", "texts")
+    few = [c for c in columns if c.kind in kinds and 1 < len(c.words) <= FEW]
+    answers = sorted((c for c in few if c.is_called("answer_names")), key=lambda c: len(c.words))
+    beside = [c for c in columns if c.is_called("attempts", "raters", "parts")]
+    names = [c for c in columns if 2 < len(c.words) <= rows / 3 and c not in answers]
+    names = [c for c in names if not c.is_called("attempts", "raters")]
+    persons = [c for c in names if not c.is_called("items")]
+    items = [c for c in names if not c.is_called(*_PERSONS)]
+    pairs = [(p, i) for p, i in product(persons, items) if p is not i]
+    pairs = [(p, i) for p, i in pairs if p.is_called(*_PERSONS) or i.is_called("items")]
+    pairs.sort(key=lambda pair: -pair[0].is_called(*_PERSONS) - pair[1].is_called("items"))
+    for person, item in pairs if answers else ():
+        others = [c.cells for c in beside if c not in (person, item)]
+        cells = set(zip(person.cells, item.cells, *others, strict=True))
+        every = len(person.words) * len(item.words)
+        if len(cells) > 0.95 * rows > 0.2 * every:
+            return {"person": person.name, "item": item.name, "response": answers[0].name}
+    return {}
+
+
+def ask_repeats(
+    cells: list[tuple[Any, ...]], table: Table, findings: Findings, reading: Reading
+) -> None:
+    """Ask what to do with persons who answered an item more than once."""
+    pairs = [(person, item) for person, item, _ in cells]
+    repeated = len(pairs) - len(set(pairs))
+    if reading.repeats != "error" or reading.filter is not None or not repeated:
+        return
+    if "filter" in table.names:
+        column = table.names.index("filter")
+        often = {pair for pair, times in Counter(pairs).items() if times > 1}
+        rows = zip(table.rows, pairs, strict=False)
+        filters = list(dict.fromkeys(row[column] for row, pair in rows if pair in often))
+        if len(filters) > 1:
+            answers = [make_remedy(f"'{one}':", {"filter": one}) for one in filters]
+            question = "The log has several filters of one answer. Which counts?"
+            findings.ask("filter", question, answers, ["filter"])
+            return
+    if parts := _find_parts(cells, table):
+        question = f"'{parts[0]}' and '{parts[1]}' name an item together. Which column names it?"
+        advice = f"add a column of both, such as {parts[0]}/{parts[1]}, and name it with item="
+        findings.ask("item", question, [Remedy(advice, asks="item")], parts)
+        return
+    order = {} if reading.order_by else _find_order(table)
+    raters = [name for name in table.names if plain(name) in words_for("raters")]
+    advice = f" To take raters into account, fit with --rater {raters[0]}." if raters else ""
+    findings.ask(
+        "repeats",
+        f"{repeated:,} answers are a person's second or later answer to an item. Which one counts?"
+        f"{advice}",
+        [make_remedy(f"the {which}:", {"repeats": which, **order}) for which in ("first", "last")],
+    )
+
+
+def _find_parts(cells: list[tuple[Any, ...]], table: Table) -> list[str]:
+    """Return two columns that name items together: a task, and the number of its example."""
+    columns = [c for c in name_columns(table.names, table.rows) if len(c.cells) == len(cells)]
+    items = [item for _, item, _ in cells]
+    inner = [c.name for c in columns if c.cells == items]
+    for outer in (c for c in columns if c.is_called("parts") and c.name not in inner):
+        rows = {(part, *cell[:2]) for part, cell in zip(outer.cells, cells, strict=True)}
+        if inner and len(rows) == len(cells):
+            return [outer.name, inner[0]]
+    return []
+
+
+def _find_order(table: Table) -> dict[str, str]:
+    """Return the column that says which attempt is the first: its number, or its time."""
+    columns = [c for c in name_columns(table.names, table.rows) if None not in c.cells]
+    numbers = [c for c in columns if c.is_called("attempts") and c.kind in ("steps", "number")]
+    times = [c for c in columns if all(_TIME.fullmatch(cell or "") for cell in c.cells)]
+    best = [*numbers, *times]
+    return {"order_by": best[0].name} if best else {}

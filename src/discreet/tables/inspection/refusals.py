@@ -22,13 +22,8 @@ from discreet.errors import BadResponses, Remedy
 from discreet.tables.columns import LongPlan
 from discreet.tables.ids import encode_ids
 from discreet.tables.inspection.answers import Tallied, give_key, judge_answers
-from discreet.tables.inspection.columns import (
-    Column,
-    ColumnRoles,
-    drop_codes_above,
-    is_code,
-    limit_rows,
-)
+from discreet.tables.inspection.columns import ColumnRoles
+from discreet.tables.inspection.rows import limit_rows
 from discreet.tables.opener import Source, plan_source
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import Findings, join_remedies, make_remedy
@@ -50,18 +45,18 @@ from discreet.tables.values import (
     WHOLE,
     ValueScoring,
     as_number,
-    plain_dictionary,
+    match_cells,
     read_integers,
     show,
     spell,
     write_cell,
 )
-from discreet.tables.vocabulary import GROUPS, IDS, NAMES, NUMBERS
+from discreet.tables.vocabulary import Column, drop_codes_above, is_code
 from discreet.types import BoolArray, Int8Array
 
 _ACCEPTED = (
-    "Answers must be 0, 1, true or false, steps (whole numbers from 0 or 1 with at most ten "
-    "categories and no gap), or missing (blank, NA, NaN, '.' or null)."
+    "Answers must be 0, 1, true or false, steps (whole numbers from 0 or 1 with at most "
+    "eleven categories and no gap), or missing (blank, NA, NaN, '.' or null)."
 )
 #: Characters that a code for a missing answer may have, to be suggested as one.
 _LONGEST_CODE = 12
@@ -284,7 +279,7 @@ def _advise(cell: RefusedCell) -> list[Remedy]:
     items: Sequence[Column] = cell.columns
     if cell.is_wide:
         items = ColumnRoles(cell.columns, findings, len(cell.answers.cells)).find()
-        if cell.answers not in items or cell.answers.word in GROUPS:
+        if cell.answers not in items or cell.answers.is_called("groups"):
             return [*_name_role(cell, findings.options), *_leave_out(cell), _correct(cell)]
     if number is not None:
         is_lone = len(_answers_aside(cell)) == 1 and is_code(number)
@@ -297,10 +292,11 @@ def _advise(cell: RefusedCell) -> list[Remedy]:
 
 def _name_role(cell: RefusedCell, options: Mapping[str, Any]) -> list[Remedy]:
     """Return what the inspection takes a column for that is no item."""
-    name, word = cell.column, cell.answers.word
-    if word in GROUPS:
+    name, answers = cell.column, cell.answers
+    if answers.is_called("groups"):
         return [make_remedy(f"if '{name}' groups the persons, say", {"group": name})]
-    if not cell.has_person and (options.get("person") == name or word in IDS | NAMES | NUMBERS):
+    is_person = options.get("person") == name or answers.is_called("ids", "names", "numbers")
+    if is_person and not cell.has_person:
         return [make_remedy(f"if '{name}' tells the persons apart, say", {"person": name})]
     return []
 
@@ -462,15 +458,11 @@ def _find_long(batch: Sequence[Any], cells: Mapping[str, frozenset[int]]) -> tup
 
 def _hold(column: Any, values: frozenset[int]) -> BoolArray:
     """Say which cells of a column hold one of these numbers."""
-    words = plain_dictionary(column)
-    is_match = [_spells(word, values) for word in words.dictionary.to_pylist()]
-    answer = read_integers(words.indices.cast("int64").fill_null(len(is_match)))
-    return np.asarray(np.array([*is_match, False])[answer])
 
+    def is_one(word: Any) -> bool:
+        return as_number(_TRUTH.get(spell(word).lower(), spell(word))) in values
 
-def _spells(word: Any, values: frozenset[int]) -> bool:
-    number = None if word is None else as_number(_TRUTH.get(spell(word).lower(), spell(word)))
-    return number is not None and number in values
+    return match_cells(column, is_one)
 
 
 def settle_after(refusal: BadAnswer, reading: Reading, read: Any) -> Reading:

@@ -20,13 +20,6 @@ from typing import Any, NamedTuple
 from discreet.errors import BadResponses
 from discreet.tables.columns import LongPlan, has_row_names, is_long_row, is_wide_row, plan_columns
 from discreet.tables.formats.jsonl import LOGS
-from discreet.tables.inspection.columns import (
-    LEAST_ROWS,
-    MOST_ROWS,
-    Column,
-    bound_number,
-    limit_rows,
-)
 from discreet.tables.opener import BLANK, SHORT, Source, open_table_file
 from discreet.tables.paths import (
     declared_delimiter,
@@ -42,16 +35,23 @@ from discreet.tables.reading import Reading
 from discreet.tables.remedies import Findings, make_remedy
 from discreet.tables.sources import FrameSource, as_arrow
 from discreet.tables.values import MISSING_WORDS, label_columns, spell, write_cell
-from discreet.tables.vocabulary import KEYS, NO_ANSWER, is_label, plain
+from discreet.tables.vocabulary import NO_ANSWER, Column, bound_number, is_label, plain, words_for
 from discreet.text import count_of, name_some
 from discreet.types import BoolArray
 
+#: Rows and cells that are looked at; of very wide tables a few rows.
+MOST_ROWS, MOST_CELLS, LEAST_ROWS = 3_000, 300_000, 40
 #: Logs of evaluations that are looked at.
 _MOST_LOGS = 20
 #: Rows that may have the same label: a class or a group is no key and no total.
 _FEW = 2
 _SHOWN = 5
 Row = list[str | None]
+
+
+def limit_rows(width: int) -> int:
+    """Return how many rows of so many columns are looked at."""
+    return min(MOST_ROWS, max(LEAST_ROWS, MOST_CELLS // max(width, 1)))
 
 
 @dataclass(frozen=True)
@@ -345,7 +345,7 @@ class OddRows:
         name: int | str | None = label or (number + 1 if may_number else None)
         if name is None:
             return
-        is_key = label is not None and plain(label) in KEYS and "key" not in self._findings.stated
+        is_key = plain(label or "") in words_for("keys") and "key" not in self._findings.stated
         if is_key and not self._is_scored() and not self._is_strange(row):
             self.aside.add(number)
             where = f"The row '{label}' holds the right answers."
