@@ -334,7 +334,7 @@ def _list_points(tally: Tally, findings: Findings) -> None:
     codes = [w for w in counts if (n := bound_number(w)) is not None and int(n) not in points]
     if codes:
         listed = _list_counts({code: counts[code] for code in codes})
-        _ask_missing(f"Answers are points, and {listed} stands apart.", codes, findings)
+        _ask_missing(f"Answers are points, and {listed} is far outside.", codes, findings)
     for words in tally.values():
         numbers = [n for w in words if w not in codes and (n := bound_number(w)) is not None]
         parts = 2 if any(number % 1 for number in numbers) else 1
