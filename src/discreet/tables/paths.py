@@ -260,7 +260,7 @@ def _refuse_other(path: Path, name: str, head: bytes) -> None:
             "a workbook" if kind is None else "a file of a statistical program (SPSS, Stata, SAS)"
         )
         raise BadResponses(
-            f"{path} has the ending of {description} but is not one. It is damaged, or in another "
+            f"{path} is named like {description} but is not one. It is damaged, or in another "
             "format: give it the ending of that format."
         )
 
