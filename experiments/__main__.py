@@ -1,6 +1,7 @@
 """Draw every figure, one after another, or those that are named.
 
 python -m experiments [NAME ...] [--quick] [--trials N]
+python -m experiments NAME --help                        every option
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ def main() -> int:
     words = sys.argv[1:]
     first = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
     named, options = words[:first], words[first:]
+    if not named and {"-h", "--help"} & set(options):
+        print(f"{__doc__}\nFigures: {', '.join(FIGURES)}")
+        return 0
     unknown = [name for name in named if name not in FIGURES]
     if unknown:
         print(f"there is no figure {unknown[0]!r}; choose from: {', '.join(FIGURES)}",

@@ -86,7 +86,7 @@ def gauss(
     """Algorithm 2 as run for the figures; dense when ``graph`` has every pair."""
     sigma = gauss_sigma(epsilon, delta, max(graph.sum() * pairs.value, 1.0))
     noise = discrete_gaussian(sigma, counts.size, source).reshape(counts.shape)
-    return estimate(_perturb(counts, noise, graph), graph)
+    return estimate(perturb(counts, noise, graph), graph)
 
 
 def gauss_sigma(epsilon: float, delta: float, moved: float) -> Fraction:
@@ -113,7 +113,7 @@ def laplace(
     graph = every_pair(len(counts))
     scale = Fraction(graph.sum() * pairs.value / epsilon).limit_denominator(10**6)
     noise = discrete_laplace(scale, counts.size, source).reshape(counts.shape)
-    return estimate(_perturb(counts, noise, graph), graph)
+    return estimate(perturb(counts, noise, graph), graph)
 
 
 def randomized_response(
@@ -183,7 +183,7 @@ def _iterate(chain: FloatArray, *, steps: int = 1000, tol: float = 1e-5) -> Floa
     return weights
 
 
-def _perturb(counts: FloatArray, noise: npt.NDArray[np.int64], graph: BoolArray) -> FloatArray:
+def perturb(counts: FloatArray, noise: npt.NDArray[np.int64], graph: BoolArray) -> FloatArray:
     """Add noise to the counts that are not zero and clip them at 1. This is flaw 1 and flaw 3."""
     touched = graph & (counts != 0)
     return np.where(touched, np.maximum(1.0, counts + noise), counts)

@@ -6,9 +6,10 @@ studio are made by `tools.shots`.
 
 Theory is simulated anew on small grids. Measured results take up to 41 minutes each, so
 ``python -m tools.pictures results-lsat`` takes the picture that ``python -m experiments lsat`` left
-in ``results/``. These pictures carry a digest of what they show: their table in
-``experiments/tables.md``, or their script. ``python -m tools.pictures --old`` names every picture
-that is older than what it shows, with the command that makes it; a test does the same.
+in ``results/`` (`SCRIPTS` names the other scripts). These pictures carry a digest of what they
+show: their table in ``experiments/tables.md``, or their script. ``python -m tools.pictures --old``
+names every picture that is older than what it shows, with the command that makes it; a test does
+the same.
 """
 
 from __future__ import annotations
@@ -180,8 +181,10 @@ RESULTS = {
     "comparisons": "Ranking from comparisons",
 }
 """Measured results, and the table of ``experiments/tables.md`` that each of them shows."""
-MEASURED = {"results-totals": "python -m bench.totals_alternatives (no script draws it any more); "}
-"""What is not measured by a script of the same name."""
+SCRIPTS = {
+    "results-totals": ("python -m bench.totals_alternatives normal draw", "totals_alternatives")
+}
+"""Pictures that no script of ``experiments`` draws: the command, and the file that it writes."""
 THEORY = ("entrywise", "topk", "fixed-items")
 WIDTH, COLOURS = 1100, 64
 """What a picture of an experiment is reduced to."""
@@ -268,8 +271,9 @@ def shoot_pages(names: set[str]) -> None:
 
 
 def name_experiment(name: str) -> str:
-    """Return the script of ``experiments`` that makes a picture."""
-    return name.removeprefix("results-").replace("-", "_")
+    """Return the name under which a script saves a picture of a result or of the theory."""
+    plain = name.removeprefix("results-").replace("-", "_")
+    return SCRIPTS[name][1] if name in SCRIPTS else plain
 
 
 def digest_shown(name: str) -> str:
@@ -292,8 +296,8 @@ def list_old() -> dict[str, str]:
     for name in names:
         with Image.open(IMAGES / f"{name}.png") as picture:
             if picture.info.get("Shown") != digest_shown(name):
-                measure = f"python -m experiments {name_experiment(name)}; "
-                measure = "" if name.startswith("theory") else MEASURED.get(name, measure)
+                script = SCRIPTS.get(name, (f"python -m experiments {name_experiment(name)}",))[0]
+                measure = "" if name.startswith("theory") else f"{script}; "
                 old[name] = f"{measure}python -m tools.pictures {name}"
     return old
 

@@ -1,8 +1,8 @@
 """Measure the documents: words, length of sentences, pictures.
 
 ``python -m tools.prose`` prints a table, ``python -m tools.prose --long PAGE`` the long sentences.
-Code, tables, headings and pages that are generated do not count; proofs are exempt from the limits
-on sentences.
+Words are those that a reader sees: all of a page but comments. For the length of sentences code,
+tables and headings do not count, and proofs are exempt. Generated pages do not count at all.
 """
 
 import re
@@ -33,6 +33,11 @@ def list_pages() -> list[Path]:
     return sorted(page for page in pages if page.name not in GENERATED)
 
 
+def count_words(page: Path) -> int:
+    """Return the number of words of a page, without comments."""
+    return len(WORD.findall(COMMENT.sub("", page.read_text(encoding="utf-8"))))
+
+
 def split_sentences(page: Path) -> list[str]:
     """Return the sentences of a page that the limits are about; none of a page of proofs."""
     if page.name in PROOFS:
@@ -50,7 +55,7 @@ def measure_prose() -> dict[str, float]:
     lengths = [len(WORD.findall(s)) for page in pages for s in split_sentences(page)]
     pictures = {name for page in pages for name in PICTURE.findall(page.read_text())}
     return {
-        "words in documents": sum(len(WORD.findall(page.read_text())) for page in pages),
+        "words in documents": sum(map(count_words, pages)),
         "words of a mean sentence": round(sum(lengths) / len(lengths), 1),
         "long sentences, percent": round(
             100 * sum(length > LONG for length in lengths) / len(lengths), 1
@@ -68,10 +73,9 @@ def main() -> None:
         return
     for page in list_pages():
         lengths = [len(WORD.findall(s)) for s in split_sentences(page)]
-        words = len(WORD.findall(page.read_text()))
         mean = sum(lengths) / max(len(lengths), 1)
         share = 100 * sum(n > LONG for n in lengths) / max(len(lengths), 1)
-        print(f"{page.relative_to(DOCS)!s:32}{words:8,}{mean:8.1f}{share:6.1f}%")
+        print(f"{page.relative_to(DOCS)!s:32}{count_words(page):8,}{mean:8.1f}{share:6.1f}%")
     for name, figure in measure_prose().items():
         print(f"{name:32}{figure:8,}")
 

@@ -38,6 +38,7 @@ autodoc_member_order = "bysource"
 html_theme = "furo"
 smartquotes = False  # options begin with two hyphens
 html_title = "discreet"
+html_extra_path = ["index.html"]  # the root of the site leads to the first page
 
 
 def list_public_names(app, document, text):

@@ -1,4 +1,4 @@
-"""Ask the questions that tell most: item information, the next item, and an adaptive session.
+"""Adaptive testing: item information, the next item to ask, and a session.
 
 In: a calibration (an estimate, a release, a bank, a mapping from item to difficulty) and the
 answers of one person so far. Out: the next item to ask, an ability and how sure it is. About one
@@ -52,7 +52,7 @@ REACHED, LONG_ENOUGH, NOTHING_LEFT = "standard error reached", "number of items"
 
 
 def item_information(calibration: Any, ability: npt.ArrayLike) -> FloatArray:
-    """Return how much an answer to each item would tell about an ability.
+    """Return the information that an answer to each item would give about an ability.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def next_item(
     rules: Rules | None = None,
     rng: np.random.Generator | None = None,
 ) -> str | None:
-    """Return the item that tells most about an ability, among those that may come next.
+    """Return the most informative item at an ability, among those that may come next.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What answers and a calibration say beyond difficulties: persons, fit, groups, links, plans.
+"""Analyses beyond difficulties: persons, fit, groups, links, plans.
 
 In: answers and a calibration. Out: tables about items, persons and groups. Confidential: all of
 it is computed from the answers without any protection, and stays with the data steward; only

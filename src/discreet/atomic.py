@@ -1,4 +1,4 @@
-"""Whole files or none, private by default; and one process at a time.
+"""Atomic file writes, private by default, and locks between processes.
 
 In: where files belong. Out: a stage to write them on, from which they move into place together;
 folders that only their owner can open; a lock; a place for a release. What is confidential is
@@ -227,7 +227,7 @@ def sync_file(handle: int) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names in a folder as lasting as the files behind them, where a folder can be opened."""
+    """Flush the names in a folder to disk, where a folder can be opened."""
     if fcntl is not None:
         handle = os.open(folder, os.O_RDONLY)
         try:

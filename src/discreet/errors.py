@@ -1,4 +1,4 @@
-"""Everything that can go wrong, each with the exit code the command line gives it; and the logger.
+"""Exceptions with their exit codes on the command line, warnings, and the logger.
 
 ::
 

@@ -287,7 +287,7 @@ class Sheet:
         return self.height - self.bottom
 
     def across(self, value: float) -> float:
-        """Where a value of x lies."""
+        """Return the horizontal position of a value."""
         share = (value - self.x[0]) / (self.x[1] - self.x[0])
         return self.left + share * (self.width - self.left - self.right)
 

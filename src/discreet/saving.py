@@ -88,7 +88,7 @@ class Kept:
 
 
 def load(path: str | PathLike[str]) -> object:
-    """Read what the library wrote, whatever it is.
+    """Read any result that the library wrote.
 
     A result of any kind that was saved, pair counts, a bank, a ledger, or the folder of a release
     or of ``discreet fit --out``.

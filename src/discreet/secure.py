@@ -1,4 +1,4 @@
-"""The operating system's randomness: the one door to it, and exact draws made of it.
+"""Secure randomness from the operating system, and exact draws from it.
 
 In: how many random 64-bit words, ranks or coins are wanted. Out: words; ranks within groups; coins,
 also those whose probability is an exponential. No draw may touch a floating-point number,

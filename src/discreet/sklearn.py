@@ -503,6 +503,6 @@ class PrivateRasch(AnswerEstimator):
         """Refuse: absent for ``hasattr``, so that a cross-validation stops before any release."""
         raise AttributeError(
             "PrivateRasch has no score: computed from the answers it would not be private, and "
-            "every fold of a cross-validation is another release; discreet.plan tells the error "
-            "of a release beforehand, and Rasch has a score for confidential use"
+            "every fold of a cross-validation is another release. discreet.plan predicts the error "
+            "of a release, and Rasch has a score for confidential use"
         )

@@ -1,4 +1,4 @@
-"""Arrays by what they hold, and words that are chosen from: one name for each, known once."""
+"""Names of array types by what they hold, and of choices (`Literal` types)."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ MISTAKES = {
     ),
     "words": Mistake(beside("id", PERSONS, cells("yes", "no")), "", "--key key.csv", is_sure=True),
     "scores and a code": Mistake(
-        coded("9", SCORES), "--missing 9", "--missing 9 --at-least 2", also=("9 stands apart",)
+        coded("9", SCORES), "--missing 9", "--missing 9 --at-least 2", also=("9 is far outside",)
     ),
     "a lone 9": Mistake(coded("9"), "--missing 9"),
     "a lone 99": Mistake(coded("99"), "--missing 99"),

@@ -103,7 +103,7 @@ def test_a_value_that_stands_apart_is_asked_about_with_its_share(tmp_path, code)
     with pytest.raises(BadResponses, match=f"--missing {code}") as refused:
         release(path, Budget(1.0), items=dict.fromkeys(ITEMS, 3))
     assert "8 of 1,600 answers" in str(refused.value)
-    with pytest.raises(BadResponses, match=f"{code} stands apart: it is 8 of 1,600") as refused:
+    with pytest.raises(BadResponses, match=f"{code} is far outside: it is 8 of 1,600") as refused:
         fit(path)
     assert f"(--missing {code})" in str(refused.value)
 

@@ -113,7 +113,7 @@ def test_a_number_that_is_no_category_is_named_by_compiled_loops_too(tmp_path, m
     rows.loc[77, "response"] = 12
     rows.to_parquet(tmp_path / "answers.parquet")
     monkeypatch.setattr(blocks, "worth_compiling", lambda _: True)
-    with pytest.raises(BadResponses, match="Answers go from 1 to 3, and 12 stands apart"):
+    with pytest.raises(BadResponses, match="Answers go from 1 to 3, and 12 is far outside"):
         discreet.count_pairs(tmp_path / "answers.parquet", engine="disk")
     said = Reading(
         scale=CategoryScale({name: {"1": 0, "2": 1, "3": 2} for name in "12"}, {"1": 2, "2": 2})
@@ -186,7 +186,7 @@ def test_a_code_that_stands_apart_is_refused_and_the_advice_is_right(tmp_path, c
     coded.to_csv(path, index=False)
     ended = typed("fit", path)
     assert ended.code == 3
-    assert "answers go from 1 to 5, and 9 stands apart" in ended.err.replace("Answers", "answers")
+    assert "answers go from 1 to 5, and 9 is far outside" in ended.err.replace("Answers", "answers")
     assert "--missing 9" in ended.err
     followed = typed("fit", path, "--missing", "9", "--json")
     assert followed.code == 0

@@ -135,8 +135,8 @@ def test_names_must_fit():
         "1 item names were given for 2 columns of answers. Give one name per column."
     )
     assert refusal(BadResponses, Responses.from_array, X, items=["a", "a"]) == (
-        "Item 'a' occurs twice, at positions 0 and 1 (counted from 0). Names must differ, or "
-        "answers could not be told apart. Rename or remove one."
+        "Item 'a' occurs twice, at positions 0 and 1 (counted from 0). Names must differ. "
+        "Rename or remove one."
     )
     assert refusal(BadUsage, Responses.from_array, X, persons=["p"]) == (
         "1 person ids were given for 2 rows of answers. Give one id per row."

@@ -143,7 +143,7 @@ def test_a_declaration_says_what_it_means_and_a_contradiction_is_wrong_usage(des
     assert "may overlap with all" in declare(desk, "north").out
     ended = declare(desk, "south", "--disjoint", "north")
     assert "disjoint from north" in ended.out
-    assert "whoever replaces a person is in the same populations" in ended.out
+    assert "the one who replaces a person is in the same populations" in ended.out
     refused = declare(desk, "south", "--overlaps", "north")
     assert (refused.code, refused.out) == (2, "")
     assert "--correct" in refused.err

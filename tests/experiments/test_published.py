@@ -12,7 +12,7 @@ from discreet.privacy.mechanisms.margins import Margins
 from discreet.privacy.mechanisms.pairs import DensePairs
 from discreet.privacy.noise import ExactNoise
 from discreet.secure import SeededSource
-from experiments import curves, panels, published, synthetic
+from experiments import curves, leak, panels, published, synthetic
 
 ROOT = Path(__file__).parents[2]
 
@@ -48,7 +48,7 @@ def test_without_noise_the_estimate_is_the_library_s_regularised_spectral_one(an
 def test_zero_counts_get_no_noise_which_is_why_it_is_not_private():
     counts = np.array([[0.0, 0.0, 9.0], [4.0, 0.0, 7.0], [0.0, 5.0, 0.0]])
     noise = np.full((3, 3), -100)
-    noisy = published._perturb(counts, noise, published.every_pair(3))
+    noisy = published.perturb(counts, noise, published.every_pair(3))
     assert ((noisy == 0) == (counts == 0)).all()
     assert noisy[counts > 0].tolist() == [1.0] * 4
 
@@ -176,3 +176,18 @@ def test_every_figure_is_in_the_list_and_in_the_readme():
             assert path.stem in FIGURES
             assert f"python -m experiments.{path.stem}" in readme
     assert all((ROOT / "experiments" / f"{name}.py").exists() for name in FIGURES)
+
+
+def test_one_person_decides_whether_a_printed_count_is_zero():
+    without, with_person = leak.measure()
+    assert (without["as printed"], with_person["as printed"]) == (leak.RUNS, 0)
+    # With noise on every count both tables give zero about as often: 208 times expected.
+    assert 0 < with_person["noise on every count"] < 300
+    assert 0 < without["noise on every count"] < 300
+
+
+def test_the_page_on_the_paper_shows_what_the_leak_prints(capsys):
+    leak.print_leak()
+    printed = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
+    page = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+    assert f"$ python -m experiments.leak\n{printed}\n```" in page

@@ -433,7 +433,7 @@ def test_a_long_list_in_booklets_keeps_its_blocks():
 
 
 def test_a_design_that_plans_do_not_know_is_refused():
-    with pytest.raises(BadUsage, match="plans know the designs uniform and booklets, found 'adapt"):
+    with pytest.raises(BadUsage, match="plan must be uniform or booklets, found 'adapt"):
         discreet.plan(1000, 30, 10, 1.0, design="adaptive")
 
 

@@ -159,8 +159,8 @@ FAULTS = {
     forged: "the signature of 'bob' does not fit",
     twice: "signed this request twice",
     used: "carried out already",
-    lambda desk: signed(desk, "ada", "eve"): "not of an approver",
-    lambda desk: signed(desk, "ada", "bob", "eve"): "not of an approver",
+    lambda desk: signed(desk, "ada", "eve"): "belongs to no approver",
+    lambda desk: signed(desk, "ada", "bob", "eve"): "belongs to no approver",
     lambda desk: signed(desk, "ada"): "of 2 approvers, and 1 signed",
     ask: "of 2 approvers, and 0 signed",
 }
@@ -443,12 +443,12 @@ def test_a_retired_key_approves_nothing_any_more(desk):
     leave = propose_change(book(desk).board(), "bob", retire=True)
     leave = signed(desk, "ada", "eve", request=leave)
     book(desk).change_approvers(leave)
-    with pytest.raises(NotAllowed, match="not of an approver"):
+    with pytest.raises(NotAllowed, match="belongs to no approver"):
         release(desk, signed(desk, "ada", "bob"))
     key = public(desk, "eve")
     other = key[:-1] + ("1" if key.endswith("0") else "0")
     back = propose_change(book(desk).board(), "ada 2", other)
-    with pytest.raises(NotAllowed, match="not of an approver"):
+    with pytest.raises(NotAllowed, match="belongs to no approver"):
         book(desk).change_approvers(signed(desk, "ada", "bob", request=back))
     with pytest.raises(BadUsage, match="no approver of this ledger"):
         book(desk).change_approvers(leave)
@@ -562,7 +562,7 @@ def test_nothing_public_stands_beside_a_request(office, option):
     asked = ["--request", office / "request.json", "--out", office / "out"]
     ended = run("release", office / "nowhere.csv", *asked, *option)
     assert ended.code == 2
-    assert f"{option[0]} stands beside --request" in ended.err
+    assert f"{option[0]} cannot be given with --request" in ended.err
 
 
 SCORES = {"persons": 400, "items": 5, "steps": 4, "seed": 3}
@@ -608,7 +608,7 @@ def test_answers_are_read_as_approved_and_not_as_whoever_releases_likes(scores, 
     for other in (["--at-least", 1], ["--missing", ""], ["--key", "43210"], ["--ignore", "4"]):
         ended = run("release", scores / "scores.csv", *asked, *other)
         assert ended.code == 2
-        assert "stands beside --request" in ended.err
+        assert "cannot be given with --request" in ended.err
     seen = exact_counts(monkeypatch)
     assert run("release", scores / "scores.csv", *asked).code == 0
     words = {"at_least": 3, "missing": {"*": 9, "2": 4}}
@@ -680,7 +680,7 @@ def test_comparisons_are_read_as_approved(desk, monkeypatch):
     asked = [desk / "votes.csv", "--request", request, "--out", desk / "out"]
     ended = run("compare", "release", *asked, "--winner", "two")
     assert ended.code == 2
-    assert "--winner stands beside --request" in ended.err
+    assert "--winner cannot be given with --request" in ended.err
     assert run("compare", "release", *asked).code == 0
     words = {"judge": "who", "left": "one", "right": "two", "outcome": "best", "ties": "drop"}
     told = {"kind": "comparisons", "items": ["A", "B"], "max_answers": 1, "reading": words}

@@ -68,7 +68,7 @@ def test_a_bundle_is_whole_as_written(bundle):
     READ[bundle.name](bundle)
     ended = discreet("verify", bundle)
     assert ended.code == 0
-    assert "is whole" in ended.out
+    assert "is complete and unmodified" in ended.out
 
 
 def test_the_checksums_are_those_of_the_files(bundle):

@@ -172,7 +172,7 @@ def test_too_few_items_are_called_unreliable():
     answers = lsat()
     estimate = fit(answers)
     said = titles(estimate, diagnose(answers, estimate))
-    assert "told apart poorly" in said
+    assert "Low person reliability" in said
     assert "everything right or everything wrong" in said
 
 

@@ -102,7 +102,7 @@ def test_a_key_that_is_too_short_can_be_put_right_where_it_was_typed(walker, pla
 
 def test_a_questionnaire_with_reversed_items_and_a_missing_code_takes_eight(walker):
     walker.choose("file", TABLES / "Umfrage.csv")
-    walker.see("9 stands apart: it is 47 of 960 answers")
+    walker.see("9 is far outside: it is 47 of 960 answers")
     walker.see("Are they worded the other way round")
     walker.see("80 persons, 12 items, 47 cells missing")  # before anything is applied
     walker.go("Apply")

@@ -39,7 +39,7 @@ def test_a_delimiter_can_be_named(write, sign, said):
 def test_another_delimiter_is_named_in_the_message(write):
     ended = discreet("fit", write(join(":")))
     assert (ended.code, "(--delimiter ':')" in ended.err) == (3, True)
-    with pytest.raises(BadResponses, match="several blanks"):
+    with pytest.raises(BadResponses, match="several spaces"):
         read_responses(write(join("   ")))
     with pytest.raises(BadUsage, match="one sign"):
         read_responses(write(join(":")), delimiter="::")

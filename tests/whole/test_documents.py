@@ -141,9 +141,22 @@ def test_every_public_name_has_a_task():
     assert "More" not in group_names()
 
 
+def test_every_public_name_command_and_option_is_documented_once():
+    names = re.findall(r"^\| `(discreet\.\w+)` \|", (ROOT / "docs" / "api.md").read_text(), re.M)
+    assert sorted(names) == sorted(
+        {f"discreet.{name}" for names in group_names().values() for name in names}
+    )
+    sections = (ROOT / "docs" / "cli.md").read_text().split("\n## ")[1:]
+    commands = [section.partition("\n")[0] for section in sections]
+    assert len(commands) == len(set(commands)) > 30
+    for section in sections:
+        options = re.findall(r"^\| (`-[^|]*?`) \|", section, re.M)
+        assert len(options) == len(set(options)), section
+
+
 def test_documents_and_their_sentences_are_short():
     figures = measure_prose()
-    assert figures["words in documents"] <= 46_000, "say it once, and shorter"
+    assert figures["words in documents"] <= 45_000, "say it once, and shorter"
     assert figures["words of a mean sentence"] <= 18, "python -m tools.prose says where"
     assert figures["long sentences, percent"] <= 5, "python -m tools.prose --long PAGE"
 

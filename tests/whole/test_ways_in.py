@@ -215,7 +215,7 @@ def test_codes_for_missing_answers_are_heeded_in_a_matrix_too():
 
 
 def test_pair_counts_are_refused_where_persons_are_looked_at():
-    with pytest.raises(BadUsage, match="pair counts, which have no persons"):
+    with pytest.raises(BadUsage, match="pair counts, which no longer show persons"):
         discreet.score(discreet.count_pairs(CELLS), CALIBRATION)
 
 

@@ -94,8 +94,8 @@ def test_a_frame_with_blanks_leaves_items_out_and_one_with_words_is_refused():
     ("act", "words"),
     [
         (lambda: discreet.rank(CELLS, top=1), r"a ranking needs a calibration.*fit\(answers\)"),
-        (lambda: discreet.count_pairs(CELLS, weighting="person"), "no weighting called 'person'"),
-        (lambda: discreet.count_pairs(CELLS, weighting=3), "a weighting is 'refined'.*found int"),
+        (lambda: discreet.count_pairs(CELLS, weighting="person"), "weighting must be.*'person'"),
+        (lambda: discreet.count_pairs(CELLS, weighting=3), "weighting must be 'refined'.*type int"),
         (lambda: discreet.count_pairs(CELLS, folds="32"), "number of folds.*'32'"),
         (lambda: discreet.fit(pd.DataFrame(CELLS), persons="who"), "did you mean person="),
         (lambda: discreet.Responses.from_dataframe(pd.DataFrame(CELLS), colour=1), "no keyword"),

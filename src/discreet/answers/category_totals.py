@@ -156,7 +156,7 @@ class PlaneChunk:
 
 @dataclass(frozen=True, eq=False)
 class RowChunk:
-    """Some whole persons: answers one after the other; it is asked what a block of planes is."""
+    """Batch of whole persons, answers one after the other, that answers like a block of planes."""
 
     starts: Int64Array
     item: Vector

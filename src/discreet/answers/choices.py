@@ -1,4 +1,4 @@
-"""What persons chose, where a key says which answers are right.
+"""Chosen options of multiple-choice items, beside a key of the right answers.
 
 In: the tables that answers were read from, once more, and the persons and items they became. Out:
 :class:`Choices`, one byte for each person and item. Scores say whether somebody was right; choices

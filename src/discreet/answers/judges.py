@@ -259,7 +259,7 @@ class Comparisons(Guessable):
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """Per object, how many steps a comparison has: it was preferred or not."""
+        """Steps of each object: one, because a comparison is won or lost."""
         return (1,) * self.n_items
 
     @property

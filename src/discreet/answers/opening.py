@@ -123,9 +123,8 @@ def plan_count(
     is_known = weighting in weightings if isinstance(weighting, str) else callable(weighting)
     if weighting is not None and not is_known:
         raise BadUsage(
-            f"there is no weighting called {weighting!r}: a weighting is 'refined', 'none' or a "
-            "function of how many items a person answered and how many of them right, found "
-            f"{type(weighting).__name__}"
+            f"weighting must be 'refined', 'none' or a function of two arrays (items that a person "
+            f"answered, items right); found {weighting!r} of type {type(weighting).__name__}"
         )
     function = weightings[weighting] if isinstance(weighting, str) else weighting
     if folds is None:
@@ -280,8 +279,8 @@ def load_answers(
         options["group"] = group
     if isinstance(source, PairCounts):
         raise BadUsage(
-            "this looks at single persons and needs their answers, found pair counts, which have "
-            "no persons any more. Give the answers"
+            "this analysis needs the answers of each person, found pair counts, which no longer "
+            "show persons. Give the answers"
         )
     LOG.info("reading answers of %s", name_source(source))
     return log_answers(open_memory(source, plan_words(source, options, is_inspected=True)))

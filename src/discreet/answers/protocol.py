@@ -1,4 +1,4 @@
-"""The one seam: what all answers can be asked, wherever they are.
+"""The protocol of answers: what all of them can compute, in memory, on disk or in a cluster.
 
 In memory, on disk, in a database, in a cluster or on a graphics processor: whoever holds answers
 asks them, and nobody asks what they are. Pairs are counted by a method of their own, because they
@@ -80,8 +80,8 @@ def digest_ids(key: bytes, batches: Iterable[Iterable[object] | None]) -> bytes:
     for batch in batches:
         if batch is None:
             raise BadUsage(
-                "this ledger remembers persons by their ids, and these have none: a number in a "
-                "file is another person in the next one. Name the column of ids (--person COL, in "
+                "this ledger remembers persons by their ids, and these answers have none: row 1 of "
+                "another file is another person. Name the column of ids (--person COL, in "
                 "Python person=; of an array, persons=), or charge a ledger that was made without "
                 "--remember-persons."
             )
@@ -452,9 +452,9 @@ class Answers(Contributions):
         if self.in_memory:
             return digest_ids(key, [cast(Any, self).person_ids])
         raise OutOfReach(
-            "this ledger remembers persons by their ids, and those of answers on other machines "
-            "stay there. Write the answers to Parquet files and give those, or charge a ledger "
-            "that was made without --remember-persons"
+            "this ledger remembers persons by their ids, and ids are not fetched from other "
+            "machines. Write the answers to Parquet files and give those, or charge a ledger that "
+            "was made without --remember-persons"
         )
 
 

@@ -340,7 +340,7 @@ class Responses(Guessable, Answers, metaclass=_ResponsesType):
 
     @staticmethod
     def concat(parts: Sequence[Responses]) -> Responses:
-        """Put different persons behind each other; an item that a part lacks is unanswered there.
+        """Join different persons; an item that a part lacks is unanswered there.
 
         Items are matched by name and come in the order in which they first occur. A person may
         occur once: what was answered on several days is read together. Numbered persons are

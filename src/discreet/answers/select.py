@@ -317,7 +317,9 @@ def find_rows(rows: Any, persons: Texts) -> IndexArray:
         row_of, ids = {person: row for row, person in enumerate(persons)}, list(map(str, choice))
         unknown = [person_id for person_id in ids if person_id not in row_of]
         if unknown:
-            raise BadUsage(f"there is no answer of {name_some(unknown)} here; ids are texts")
+            raise BadUsage(
+                f"there are no answers of {name_some(unknown)}; ids are texts, such as '7'"
+            )
         choice = np.array([row_of[person_id] for person_id in ids])
     positions = choice.astype(np.intp)
     if len(np.unique(positions)) < len(positions):
@@ -345,14 +347,14 @@ def join_persons(parts: Sequence[Responses]) -> list[str] | None:
         return ids
     repeated = list((Counter(ids) - Counter(set(ids))).elements())
     raise BadResponses(
-        f"{len(repeated)} of the persons occur in more than one part: {name_some(repeated)}. Put "
-        "behind each other they would count as different persons; read the tables together "
+        f"{len(repeated)} of the persons occur in more than one part: {name_some(repeated)}. "
+        "Joined like this they would count as different persons. Read the tables together "
         "instead, with repeats= for items that were answered twice"
     )
 
 
 def join_stores(parts: Sequence[Responses], steps: Mapping[str, int]) -> AnswerStore:
-    """Return the persons of all parts behind each other, over all items.
+    """Return the persons of all parts as one store, over all items.
 
     An item may have more steps in one part than in another.
     """

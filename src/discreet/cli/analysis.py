@@ -231,7 +231,7 @@ def dif(
         ),
     ] = "wald",
     anchors: Annotated[
-        str, option("ITEMS", "Items that work alike in all groups, such as a,b,c. Default: found.")
+        str, option("ITEMS", "Items without DIF that hold the scale: a,b,c. Default: found.")
     ] = "",
     reference: Annotated[
         str | None, option("GROUP", "Compare the others with this one. Default: the largest.")

@@ -1,4 +1,4 @@
-"""The command line as a whole: its commands, its global options, its last line of defence."""
+"""The command line as a whole: its commands, its global options, its handler of errors."""
 
 from __future__ import annotations
 
@@ -63,8 +63,7 @@ def studio(
     ] = None,
     *,
     port: Annotated[
-        int,
-        option("N", "Where to listen on this machine (default: a free port).", min=0, max=65535),
+        int, option("N", "Port on this machine (default: a free one).", min=0, max=65535)
     ] = 0,
     browser: Annotated[
         bool, flag("Print the address and open no browser.", " /--no-browser")

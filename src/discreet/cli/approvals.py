@@ -1,4 +1,4 @@
-"""Releases with two pairs of eyes, and their later life.
+"""``discreet steward``: keys, requests and approvals, corrections and withdrawals.
 
 ``discreet steward propose``, ``approve``, ``key``, ``correct``, ``withdraw``; ``ledger approver``.
 """
@@ -54,7 +54,7 @@ def write_request(spec: ReleaseSpec, ledger: Path | None, out: Path) -> None:
     request = propose_spec(spec, need(ledger, "--ledger"))
     request.save(out)
     print_request(request)
-    say(f"Wrote {out}. Whoever approves signs it: discreet steward approve {out} --signing-key KEY")
+    say(f"Wrote {out}. Each approver signs it: discreet steward approve {out} --signing-key KEY")
 
 
 def print_request(request: Request) -> None:

@@ -28,7 +28,8 @@ ScaleText = Annotated[
     str | None,
     option(
         "SCALE",
-        "Also on a scale: mean and SD of the persons (500,100), or two points (0=500,1=600).",
+        "Also report on a scale: mean and SD of the persons (500,100), or two points "
+        "(0=500,1=600).",
         "--scale",
     ),
 ]

@@ -93,8 +93,8 @@ def create_ledger(
     )
     if ledger.remembers_persons:
         say(
-            "It remembers persons by keyed digests of their ids, so it is about persons itself: "
-            "whoever has the file can ask it whether an id is in it."
+            "It remembers persons by keyed digests of their ids. So keep it confidential: the file "
+            "shows whether an id is in it."
         )
     _print_policy(ledger)
     if ledger.approvals:
@@ -140,13 +140,13 @@ def declare_population(
     say(f"Spent on one person of {name}: epsilon {standing.epsilon:.4g}; left {standing.left:.4g}.")
     if disjoint and str(history.relation) != "add-remove":
         say(
-            "Disjoint means that nobody is in both and, under replace-one, that whoever replaces a "
-            "person is in the same populations."
+            "Disjoint means that nobody is in both and, under replace-one, that the one who "
+            "replaces a person is in the same populations."
         )
 
 
 def show_ledger(file: LedgerFile, *, as_json: AsJson = False) -> None:
-    """Show what has been spent and what is left. For the steward's eyes."""
+    """Show what has been spent and what is left. For the steward only."""
     from discreet.privacy.ledger import Ledger
     from discreet.report.spending import describe_largest, explain_relations, list_populations
 
@@ -198,7 +198,7 @@ def report_spending(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Report what was spent, for publication. Prints Markdown where there is no --out."""
+    """Report what was spent, for publication. Prints Markdown without --out."""
     from discreet.privacy.ledger import Ledger
     from discreet.report.spending import describe_spending, write_spending_page, write_spending_text
 
@@ -248,7 +248,7 @@ def check_ledger(
     bundles: Annotated[Path, option("DIR", "The folder that holds the published bundles.")],
     as_json: AsJson = False,
 ) -> None:
-    """Check that the ledger knows every published bundle. Finds copies of it and old ones."""
+    """Check that the ledger knows every published bundle. Finds copied and restored ledgers."""
     from discreet.privacy.ledger import Ledger
     from discreet.publishing.verification import check_ledger as check
 
@@ -292,7 +292,7 @@ def resume(
     columns: Columns,
     reading: ReadingOptions,
 ) -> None:
-    """Write a release that was paid for and did not arrive. Charges nothing."""
+    """Finish a release that was charged but not written. Charges nothing."""
     check_place(delivery.out, force=delivery.force)
     check_engine(limits)
     from discreet.publishing.delivery import find_paid, resume_release

@@ -94,7 +94,7 @@ Estimator = Literal["noise-aware", "spectral"]
 Language = Literal["en", "de", "es"]
 
 AsJson = Annotated[bool, flag("Print one JSON document and nothing else.", "--json")]
-Force = Annotated[bool, flag("Replace what exists.", "--force")]
+Force = Annotated[bool, flag("Replace existing files.", "--force")]
 Title = Annotated[str | None, option("TEXT", "Headline of the report.")]
 Method = Annotated[
     str, option("NAME", "auto, conditional, refined, spectral (the paper's) or marginal.")

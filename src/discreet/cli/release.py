@@ -1,4 +1,4 @@
-"""``discreet release``, ``verify`` and ``translate``: what is published, and whether it is whole.
+"""``discreet release``, ``verify`` and ``translate``: publish a release, check it, translate it.
 
 What every release is asked for, of answers or of comparisons, stands in groups of options; they
 and the file of ``--spec`` make one :class:`~discreet.publishing.spec.ReleaseSpec`.
@@ -87,7 +87,7 @@ class ReleaseTerms:
     ] = None
     about: Annotated[
         Path | None,
-        option("TOML", "A file that says who the release is: title, version, body, contact, note."),
+        option("TOML", "A file that describes the release: title, version, body, contact, note."),
     ] = None
     language: Annotated[Language | None, flag("Language of page and statement (default en).")] = (
         None
@@ -104,15 +104,15 @@ class ReleaseTerms:
         Path | None,
         option(
             "FILE",
-            "TOML or JSON with any of these by their names in Python, with audit, and the tables "
-            "about and reading. Options override it.",
+            "TOML or JSON file with these options by their Python names, and the tables about, "
+            "reading and audit. Options override it.",
         ),
     ] = None
-    title: Annotated[str | None, rare("TEXT", "What the release is called.")] = None
-    edition: Annotated[str | None, rare("TEXT", "Its version, such as 2.")] = None
+    title: Annotated[str | None, rare("TEXT", "Title of the release.")] = None
+    edition: Annotated[str | None, rare("TEXT", "Version of the release, such as 2.")] = None
     supersedes: Annotated[str | None, rare("VERSION", "The version that it replaces.")] = None
-    because: Annotated[str | None, rare("TEXT", "Why it does so.")] = None
-    audit: Annotated[Path | None, rare("FILE", "What `discreet audit --json` printed.")] = None
+    because: Annotated[str | None, rare("TEXT", "Why it replaces that version.")] = None
+    audit: Annotated[Path | None, rare("FILE", "Output of `discreet audit --json`.")] = None
 
     def list_stated(self) -> dict[str, Any]:
         """Return what was stated, by the keywords of :func:`discreet.release`."""
@@ -194,8 +194,7 @@ RequestFile = Annotated[
     Path | None,
     option(
         "FILE",
-        "What was proposed and approved; it is released exactly so, and no other option about what "
-        "is released goes with it.",
+        "Carry out this approved request. It says what is released, so no option may say it again.",
         rich_help_panel=ReleaseTerms.PANEL,
     ),
 ]
@@ -332,8 +331,8 @@ def _find_stated(
         if is_typed and parameter.name not in FREE_BESIDE:
             name, *_ = (*parameter.opts, *parameter.secondary_opts)
             raise BadUsage(
-                f"{name} stands beside --request, and what was approved is released exactly so. "
-                "Leave it out, or propose another release."
+                f"{name} cannot be given with --request, which says what is released. Leave it "
+                "out, or propose another release."
             )
     from discreet.publishing.spec import read_request
 
@@ -406,7 +405,7 @@ def print_release(released: Published) -> None:
 
 
 def translate(
-    bundle: Annotated[Path, argument("DIR", "What `release` wrote.")],
+    bundle: Annotated[Path, argument("DIR", "The folder that `release` wrote.")],
     *,
     language: Annotated[Language, flag("Language of page and statement.")],
     out: Annotated[Path, option("DIR", "The new folder to publish.")],
@@ -420,7 +419,7 @@ def translate(
     note(f"Wrote {out} (may be published)")
 
 
-def verify(bundle: Annotated[Path, argument("DIR", "What `release` wrote.")]) -> None:
+def verify(bundle: Annotated[Path, argument("DIR", "The folder that `release` wrote.")]) -> None:
     """Check that a release is complete and unmodified."""
     from discreet.publishing.verification import NO_CHECKSUMS, check_bundle
 
@@ -428,4 +427,4 @@ def verify(bundle: Annotated[Path, argument("DIR", "What `release` wrote.")]) ->
     if files is None:
         say(f"{bundle}: {NO_CHECKSUMS}.")
     else:
-        say(f"{bundle} is whole: {len(files) + 1} files are as they were written.")
+        say(f"{bundle} is complete and unmodified: {len(files) + 1} files.")

@@ -1,4 +1,4 @@
-"""What needs no data of yours: ``discreet simulate``, ``demo``, ``plan`` and ``audit``.
+"""Commands that need no data: ``discreet simulate``, ``demo``, ``plan`` and ``audit``.
 
 ``simulate`` draws answers from known parameters, ``demo`` calibrates and releases printed ones. A
 plan says what privacy would cost, before there is any data; an audit attacks data of its own, to
@@ -332,7 +332,7 @@ def plan(
     from discreet.planning.plan import plan as make
 
     if target_top is not None and top is None:
-        raise BadUsage("--target-top needs --top K: the share of which items is meant?")
+        raise BadUsage("--target-top is a share of the K hardest items; give --top K too")
     if page is not None and steps > 1:
         raise BadUsage("the page with sliders is about right and wrong answers; leave out --steps")
     if page is not None:

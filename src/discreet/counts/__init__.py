@@ -54,7 +54,7 @@ COUNTED_TWICE = (
 
 @dataclass(frozen=True, eq=False)
 class PairCounts(Guessable):
-    """Everything that the spectral method needs to know about the answers.
+    """Counts of pairs of items: how many persons had one right and the other wrong.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How answers are held in memory.
+"""Storage of answers in memory: bit planes and sparse rows.
 
 In: validated answers. Out: immutable forms with one small interface. Dense data is held as bit
 planes (2 bits a cell), sparse data as rows of (item, right) pairs (3 to 5 bytes an answer). Nothing

@@ -1,4 +1,4 @@
-"""Whether the items measure one thing: what residuals have in common, against chance.
+"""Dimensionality: what residuals have in common, compared with chance.
 
 In: answers and a calibration. Out: the largest eigenvalues of the correlations of standardised
 residuals, each beside what it is when the model holds; the loadings of the first contrast; how

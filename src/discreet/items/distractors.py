@@ -1,4 +1,4 @@
-"""What became of every option: who chose it, and whether they were able.
+"""Distractor analysis: how many persons chose each option, and how able they were.
 
 In: answers that were read with a key, and their estimate. Out: :class:`Distractors`, a row for
 each option of each item. A wrong option that attracts abler persons than those who answered

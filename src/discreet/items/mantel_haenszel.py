@@ -96,8 +96,8 @@ class MatchedAnswers:
         """Return what the covariance is made of, from ``[stratum, group, category, ...]``."""
         if self.sample is None:
             raise BadUsage("these answers have no design")
-        own = influence[self.cell].reshape(len(self.cell[0]), -1)
-        return self.sample.deviate(self.sample.weight[:, None] * own)
+        person_influence = influence[self.cell].reshape(len(self.cell[0]), -1)
+        return self.sample.deviate(self.sample.weight[:, None] * person_influence)
 
 
 def match_scores(

@@ -1,1 +1,1 @@
-"""Statistics in, an estimate out; one file a method."""
+"""Estimation methods, one module each: statistics in, an estimate out."""

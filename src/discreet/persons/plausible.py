@@ -124,7 +124,7 @@ def code_columns(
     if np.linalg.matrix_rank(design) < len(terms):
         raise BadUsage(
             f"the columns {', '.join(columns)} say the same thing at least in part, so their "
-            "effects cannot be told apart; leave one of them out"
+            "effects cannot be separated; leave one of them out"
         )
     return tuple(terms), design
 

@@ -159,8 +159,8 @@ def _scatter(
     """
     differ = right[:, None, :] * wrong[None, :, :] + right[None, :, :] * wrong[:, None, :]
     off = (1 - np.eye(len(difficulty))) / (len(difficulty) - 1)
-    steep = off * (1 - tanh_differences(difficulty) ** 2)
-    single = np.einsum("ij,ijt,t->i", steep, differ, per_ability)
+    pair_slope = off * (1 - tanh_differences(difficulty) ** 2)
+    single = np.einsum("ij,ijt,t->i", pair_slope, differ, per_ability)
     # Given the ability, E[(1 - t) (1 - X_j)] over j, which is what a right answer on i brings.
     mean = np.einsum("ij,ijt->it", off, 2 * (right * wrong)[None] / differ)
     common = (right * wrong * mean**2) @ per_ability

@@ -141,7 +141,7 @@ PLAIN = (
 
 @dataclass(frozen=True)
 class Plan(Tabular):
-    """A study that could be done, and what its private release would be worth.
+    """Result of a plan: a study, and the predicted error of its private release.
 
     Attributes
     ----------
@@ -484,7 +484,7 @@ def _target(
 def _whole(name: str, value: float | None) -> float | None:
     if value is not None and not isinstance(value, Real):
         kind = type(value).__name__
-        raise BadUsage(f"{name} must be a whole number, found {kind}: plan never sees data")
+        raise BadUsage(f"{name} must be a whole number, found {kind}; a plan uses no data")
     if value is not None and (isinstance(value, bool) or value % 1 != 0):
         raise BadUsage(f"{name} must be a whole number, found {value!r}")
     return value

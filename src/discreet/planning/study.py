@@ -95,9 +95,9 @@ class Setting:
     def __post_init__(self) -> None:
         if self.design not in get_args(PlannedDesign):
             raise BadUsage(
-                f"plans know the designs {' and '.join(get_args(PlannedDesign))}, found "
-                f"{self.design!r}. Of another, release made-up answers (discreet simulate) a few "
-                "times and look at the error"
+                f"the design of a plan must be {' or '.join(get_args(PlannedDesign))}, found "
+                f"{self.design!r}. For another design, simulate answers (discreet simulate), "
+                "release them a few times and look at the error"
             )
         if self.design != "uniform" and (self.steps > 1 or self.mechanism == "totals"):
             raise BadUsage(

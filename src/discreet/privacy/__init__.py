@@ -1,1 +1,1 @@
-"""Everything at the wall between confidential answers and released values."""
+"""Differential privacy: noise, accounting, mechanisms, the wall and the ledger."""

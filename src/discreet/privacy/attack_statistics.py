@@ -1,4 +1,4 @@
-"""How well two neighbouring data sets can be told apart by what is released of them.
+"""Statistics of attacks: how well a release distinguishes two neighbouring data sets.
 
 In: a calibration, and the exact cells of one person on both sides. Out: the log likelihood ratio
 of a release, and its known distribution; the audit attacks with it. How well two data sets can be

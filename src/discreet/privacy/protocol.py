@@ -1,4 +1,4 @@
-"""What the wall and a mechanism say to each other, and what was asked for.
+"""Interface between the wall and a mechanism, and the public parameters of a release.
 
 In: what everybody may know (items, cap, number of people), and a budget. Out: the noise that a
 mechanism needs, what it spends, and, once the data is counted, values that wait to be drawn. An
@@ -328,8 +328,8 @@ def _check_ids(data: Contributions, ids: Sequence[str], word: str) -> None:
     data_ids = getattr(data, word, None)
     if data_ids is None:
         raise BadUsage(
-            f"a list of {word} can be compared with answers in memory only, and these are read "
-            f"where they are. Give the number of {word}, or engine='memory'"
+            f"a list of {word} needs answers in memory, and these stay in their files or database. "
+            f"Give the number of {word}, or engine='memory'"
         )
     if len(set(ids)) < len(ids):
         twice = next(one for one, times in Counter(ids).items() if times > 1)

@@ -142,7 +142,7 @@ def _check_covariance(covariance: FloatArray | None, se: FloatArray) -> None:
     if covariance is None:
         return
     if covariance.dtype != np.float64 or covariance.shape != (len(se), len(se)):
-        raise ValueError(f"its covariance is not one of {len(se)} numbers")
+        raise ValueError(f"its covariance is not a matrix of {len(se)} rows and columns")
     spread = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
     if not np.allclose(spread, se, rtol=1e-5, atol=1e-6):
         raise ValueError("its covariance does not fit the standard errors of the table")

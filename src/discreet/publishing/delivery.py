@@ -1,4 +1,4 @@
-"""Delivery: what was paid for arrives, whatever happens on the way.
+"""Delivery of a release: charge, draw, store and write, also after an interruption.
 
 In: an order, a ledger, the folder where the bundle shall appear. Out: the same steps for answers
 and for comparisons, each of them safe to die after:
@@ -420,7 +420,7 @@ def resume_release(
     noise: Noise | None = None,
     **reading: Unpack[ListedWords],
 ) -> Published:
-    """Return a release that was paid for, and write its bundle; nothing is charged.
+    """Finish a release that was charged but not written, and return it; nothing is charged.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Who a release is: title, version, whom it is about, what it replaces, who answers for it.
+"""Identity of a release: title, version, population, what it replaces, who is responsible.
 
 In: a small ``release.toml`` that is written once for a series of releases, and words for the one at
 hand. Out: an :class:`Identity`, which goes into every file of a bundle. Nothing of it may be learnt
@@ -530,7 +530,7 @@ def read_audit(path: Path) -> dict[str, Any]:
         return asdict(read_as(AuditFacts, facts, "the audit"))
     except FileNotFoundError:
         raise BadUsage(
-            f"{path} does not exist; 'discreet audit --json' prints what it holds"
+            f"{path} does not exist; write it with: discreet audit --json > {path}"
         ) from None
     except (OSError, ValueError, TypeError, RecursionError) as error:
         why = f" ({error})" if isinstance(error, SchemaError) else ""

@@ -1,4 +1,4 @@
-"""The later life of a release: what to publish where it was corrected or withdrawn.
+"""Notices to publish where a release was corrected or withdrawn.
 
 In: bundles, and why. Out: a notice, as Markdown or as a page, for the place where the bundle was
 published. A bundle that is out cannot be taken back: whoever has it keeps it, so what was spent

@@ -301,7 +301,7 @@ def propose(
     neighbours: Relation | None = None,
     **words: Unpack[ProposedWords],
 ) -> Request:
-    """Write down a release that others shall approve; no data is touched.
+    """Write a request for a release that others approve; no data is touched.
 
     Parameters
     ----------
@@ -352,7 +352,7 @@ def release_request(
     out: str | PathLike[str] | None = None,
     force: bool = False,
 ) -> Published:
-    """Release what was proposed and approved, exactly that.
+    """Make the release that an approved request describes, and no other.
 
     Parameters
     ----------

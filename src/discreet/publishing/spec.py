@@ -365,9 +365,9 @@ def restrict_reading(public: Public, reading: Reading | None) -> Reading:
     coding, listed = reading.asked, frozenset(public.items)
     if coding.steps or coding.merge or coding.lowest is not None or coding.model is not None:
         raise BadUsage(
-            "a release is told about the steps of its items and never looks for them: steps "
-            "stand in the item list (items={'Q1': 4}, in a file the columns item and steps), "
-            "and the lowest category is lowest= (--lowest). Merge categories before"
+            "a release does not look for steps in the answers. State the steps in the item list "
+            "(items={'Q1': 4}, in a file the columns item and steps), and the lowest category "
+            "with lowest= (--lowest). Merge categories beforehand"
         )
     if not public.lowest and not public.has_steps:
         if coding.reverse:

@@ -1,4 +1,4 @@
-"""Read a bundle back, and believe nothing that was not checked.
+"""Read a bundle back, and check everything in it.
 
 In: a folder. Out: the estimate and the record of a release, or one line that says what is wrong
 with it. Checksums find damage; they are no signature, since whoever changes a file on purpose
@@ -61,7 +61,7 @@ from discreet.words import KINDS, find_kind
 
 
 def verify(folder: str | PathLike[str]) -> None:
-    """Check that a bundle is whole: every file as it was written, every value possible.
+    """Check that a bundle is complete and unmodified, and that every value is possible.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def check_bundle(folder: str | PathLike[str]) -> dict[str, Any]:
 
 
 def read_published(folder: str | PathLike[str]) -> Published:
-    """Read a bundle back, whatever it is about."""
+    """Read a bundle back, of answers or of comparisons."""
     estimate, record, noisy = _read(Path(folder))
     guarantee = Guarantee.from_dict(record["guarantee"])
     return PUBLISHED[record.get("kind", "answers")](estimate, guarantee, record, noisy)

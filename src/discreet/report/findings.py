@@ -298,7 +298,7 @@ def _check_reliability(diagnostics: Diagnostics) -> Iterator[Finding]:
     poor = value < limits.RELIABILITY_LOW
     yield Finding(
         Severity.SERIOUS if poor else Severity.LOOK,
-        f"Persons are told apart {'poorly' if poor else 'only moderately'}",
+        f"{'Low' if poor else 'Moderate'} person reliability",
         f"Person reliability is {say_reliability(value)} with {diagnostics.answered:g} answers "
         "per person (median).",
         f"Report groups rather than single persons, or give each person "

@@ -484,7 +484,8 @@ def write_item_sheets(test: Diagnosis, *, title: str = "Items") -> str:
     """
     if test.statistics is None:
         raise BadUsage(
-            "sheets of items need the answers, and this calibration was written without them"
+            "item sheets need the answers, and this calibration was written without them. Give the "
+            "answers instead"
         )
     return write_page(
         "items.html",

@@ -1,4 +1,4 @@
-"""What pictures show: numbers, computed once, for whoever draws them.
+"""Numbers that pictures show, computed once for every way of drawing.
 
 In: an estimate, abilities, fit statistics, differences between groups, counts, a ranking. Out:
 frozen values that say what stands where, in logits and ranks. ``figures/`` draws them with

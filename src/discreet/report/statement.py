@@ -1,4 +1,4 @@
-"""What a release says about itself: its privacy statement, who it is, and NIST's points.
+"""The privacy statement of a release, its identity, and NIST's points.
 
 In: the privacy record of a release. Out: sentences in plain words, as a value that the page shows
 and as Markdown that a steward can sign, in the language of the record. Nothing here that is not in

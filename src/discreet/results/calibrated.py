@@ -1,4 +1,4 @@
-"""What may stand for a calibration: an estimate, what holds one, a bank, a data frame.
+"""What is accepted as a calibration: an estimate, what holds one, a bank, a data frame.
 
 In: whatever a caller has. Out: an :class:`~discreet.Estimate`. A frame is one that
 :meth:`~discreet.Estimate.to_dataframe` made, or any other with the columns item and difficulty, or

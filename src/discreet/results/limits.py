@@ -1,4 +1,4 @@
-"""Rules of thumb.
+"""Limits that are rules of thumb, such as for reliability.
 
 A threshold tells a reader where to look first, and is never a verdict. Each says where it is from.
 """

@@ -1,4 +1,4 @@
-"""Ranks as far as they are sure, items that cannot be told apart, and any two items compared.
+"""Rank intervals of items, groups that cannot be distinguished, and any two items compared.
 
 In: an estimate, confidential or released. Out: for every item the first and the last rank that it
 may have, groups of items of which none is surely above another, and the difference between two
@@ -34,7 +34,7 @@ from discreet.words import ENGLISH, Language, ReleaseKind, mark_of
 
 @dataclass(frozen=True, eq=False)
 class RankRanges(Tabular):
-    """Which ranks items may have, the hardest (or easiest) first.
+    """Rank intervals of items, the hardest (or easiest) first.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ def rank_ranges(
     easiest: bool = False,
     rng: np.random.Generator | None = None,
 ) -> RankRanges:
-    """Say which ranks items may have, and which of them cannot be told apart.
+    """Return rank intervals of all items, and groups that cannot be distinguished.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def _find_runs(beaten: Int64Array) -> list[slice]:
 
 @dataclass(frozen=True)
 class ItemComparison(Tabular):
-    """Two items of one estimate.
+    """Comparison of two items of one estimate: difference, interval, probability of the order.
 
     Attributes
     ----------

@@ -242,7 +242,7 @@ def _check_name(noun: str, name: str) -> None:
 
 
 def write_bank(path: str | PathLike[str], bank: Bank) -> None:
-    """Write the file; it appears whole, or the old one stays.
+    """Write a bank to a file; the file appears whole, or the old one stays.
 
     Examples
     --------

@@ -54,7 +54,7 @@ CHANCE = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Link(Tabular):
-    """How the second calibration is put on the scale of the first.
+    """Link of two calibrations: the shift to the scale of the first, and each common item.
 
     Attributes
     ----------

@@ -89,7 +89,7 @@ class PlacedTable:
 def gather_periods(
     calibrations: list[Any], names: Sequence[str], recoded: tuple[str, ...]
 ) -> PeriodTable:
-    """Put calibrations side by side: the items that at least two of them have, but for some."""
+    """Put calibrations side by side: items that two of them have, except some."""
     tables = [usable_items(one, repr(name)) for one, name in zip(calibrations, names, strict=True)]
     times: dict[str, int] = {}
     for table in tables:

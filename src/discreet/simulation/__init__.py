@@ -306,7 +306,7 @@ def simulate_comparisons(
     taste: float = 0.0,
     rng: np.random.Generator,
 ) -> SimulatedComparisons:
-    """Let every judge compare so many different random pairs.
+    """Draw comparisons: every judge compares the same number of different random pairs.
 
     Parameters
     ----------

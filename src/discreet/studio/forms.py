@@ -114,7 +114,7 @@ def check_needed(
 
 
 def write_fields(fields: Sequence[Field], options: Mapping[str, Any]) -> dict[str, str]:
-    """Return what stands in the fields of a form."""
+    """Return the values in the fields of a form."""
     return {one.name: one.write(options[one.name]) if one.name in options else "" for one in fields}
 
 

@@ -1,4 +1,4 @@
-"""The language of whoever asks for a page: as chosen on a page, or as the browser prefers.
+"""The language of a page: as chosen on a page, or as the browser prefers.
 
 In: a request. Out: ``tell``, which says sentences of the catalogue in that language. A choice is
 part of an address, and remembered in a cookie. Messages of the library, its findings and its tables

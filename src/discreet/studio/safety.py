@@ -1,4 +1,4 @@
-"""Who may come in: the browser that was given the address, and no page elsewhere.
+"""Access control: only the browser that was given the address, and no page elsewhere.
 
 In: a request. Out: a refusal, or the application's answer under a policy that lets a page load
 nothing but our own style and script. The token of an address opens one session: the first browser

@@ -180,7 +180,7 @@ def check_column(names: Sequence[str], option: str, name: str | None, location: 
 def choose_column(
     names: Sequence[str], numbers: Sequence[int], option: str, meaning: str, location: str
 ) -> int | None:
-    """Return the one column that was found for a role, if any; two are too many."""
+    """Return the only column that was found for a role, or None; refuse several."""
     if len(numbers) > 1:
         listed = " and ".join(f"'{names[number]}'" for number in numbers)
         raise BadResponses(

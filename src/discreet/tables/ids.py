@@ -236,7 +236,7 @@ def _refuse_twice(role: str, names: Sequence[str]) -> None:
     places = [str(index) for index, candidate in enumerate(names) if candidate == name][:2]
     raise BadResponses(
         f"{role} '{name}' occurs twice, at positions {' and '.join(places)} (counted from 0). "
-        "Names must differ, or answers could not be told apart. Rename or remove one."
+        "Names must differ. Rename or remove one."
     )
 
 
@@ -317,7 +317,7 @@ class OrderKeys:
 
     def read(self, column: Any, name: str, rows: RowPlaces) -> FloatArray:
         """Return the keys of a batch."""
-        values = _undress(column)
+        values = _decode_dictionary(column)
         kind, keys = _find_keys(values)
         bad = np.isnan(keys[:, 0])
         if not kind or bad.any():
@@ -348,7 +348,7 @@ def no_order(entries: int) -> FloatArray:
     return np.zeros((entries, 0))
 
 
-def _undress(column: Any) -> Any:
+def _decode_dictionary(column: Any) -> Any:
     """Return a column without its dictionary, in text without blanks around it."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()

@@ -1,4 +1,4 @@
-"""The one opener: from whatever is tabular to columns in batches, and to codes.
+"""Open any table as columns in batches, and turn its values into codes.
 
 In: a file, a folder, a pattern or a data frame. Out: what the caller makes of its tables, each a
 :class:`Source`; for long tables of answers :class:`LongTable` makes codes of them, whose names are
@@ -46,7 +46,7 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Name in messages."""
         ...
 
     @property
@@ -405,7 +405,7 @@ class LongTable:
 
     @property
     def n_rows(self) -> int:
-        """Rows taken in so far."""
+        """Rows read so far."""
         return self._rows.n_rows
 
     def add_source(self, source: Source, plan: LongPlan) -> None:

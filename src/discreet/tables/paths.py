@@ -140,7 +140,7 @@ def explain_read_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except PermissionError:
-        raise BadUsage(f"'{path}' may not be read: permission denied. Check its rights.") from None
+        raise BadUsage(f"'{path}' cannot be read: permission denied. Check its rights.") from None
     except gzip.BadGzipFile as error:
         if "Not a gzipped" not in str(error):
             raise BadResponses(_damaged(path)) from None
@@ -260,8 +260,8 @@ def _refuse_other(path: Path, name: str, head: bytes) -> None:
             "a workbook" if kind is None else "a file of a statistical program (SPSS, Stata, SAS)"
         )
         raise BadResponses(
-            f"{path} is named like {description} but is not one. It may be damaged, or another "
-            "format; name it after what it is."
+            f"{path} is named like {description} but is not one. It is damaged, or in another "
+            "format: give it the ending of that format."
         )
 
 
@@ -389,7 +389,7 @@ def _look_closer(lines: Sequence[str], path: Path) -> str:
             return " "
         if len({len(line.split()) for line in bare}) == 1:
             raise BadResponses(
-                f"{path}: fields seem to be parted by several blanks at a time. Put one delimiter "
+                f"{path}: fields seem to be separated by several spaces. Put one field separator "
                 "between them: a comma, semicolon, tab, pipe or a single space."
             )
     rare = sorted({sign for sign in _RARE.findall(bare[0]) if _agree(lines, sign)})

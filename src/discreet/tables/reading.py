@@ -483,7 +483,7 @@ class FitWords(ListedWords, total=False):
 
 
 class ReadingWords(FitWords, total=False):
-    """The keywords of :func:`discreet.read_responses`, which whatever takes answers has too.
+    """Keywords of :func:`discreet.read_responses`, which every function of answers takes.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What is said about a table: options, remedies, what was detected, decisions, and questions.
+"""Options of reading, and the remedies, decisions and questions of an inspection.
 
 In: keywords of :func:`discreet.read_responses`, which :data:`READING_FIELDS` lists with their help
 texts (it imports nothing heavy, so that commands can show their options at once). Out: values that
@@ -65,15 +65,15 @@ READING_FIELDS: Mapping[str, Declared] = {
                       "Several sheets are joined (may be repeated)."),
     "delimiter": Declared("data", "SIGN", "Text files: field separator, also tab or space. "
                           "Default: detected."),
-    "header": Declared("data", "", "The first row holds no names: columns are called 1, 2, ..."),
+    "header": Declared("data", "", "The file has no row of names: columns are called 1, 2, ..."),
     "skip_rows": Declared("data", "N", "Rows above the row of names that are left out."),
-    "drop_rows": Declared("data", "ROWS", "Rows that are no persons: their label (Total), their "
-                          "number below the names, or the words blank and short: Total,3,blank.",
+    "drop_rows": Declared("data", "ROWS", "Rows to leave out: their label (Total), their number "
+                          "below the names, or the words blank and short: Total,3,blank.",
                           release=False),
     "key_row": Declared("data", "ROW", "The row that holds the right answers: its label or its "
                         "number below the names.", release=False),
-    "keep": Declared("fixed", "COL", "Wide tables: an item, whatever it looks like (may be "
-                     "repeated).", release=False),
+    "keep": Declared("fixed", "COL", "Wide tables: a column that is an item although it does not "
+                     "look like one (may be repeated).", release=False),
     "order_by": Declared("fixed", "COL", "With --repeats: the column that says which answer is "
                          "first or last."),
     "model": Declared("fixed", "", "rasch: right and wrong. partial-credit, rating-scale: answers "
@@ -82,10 +82,10 @@ READING_FIELDS: Mapping[str, Declared] = {
                       "Q1:4.", release=False),
     "lowest": Declared("data", "N", "The lowest category. Default: 0, or 1 where no 0 occurs.",
                        release=False),
-    "reverse": Declared("fixed", "ITEMS", "Items whose scale runs the other way round: Q2,Q5."),
+    "reverse": Declared("fixed", "ITEMS", "Items with a reversed scale: Q2,Q5."),
     "categories": Declared("data", "TEXTS", "Texts that are categories, from the lowest to the "
                            "highest: 'never,sometimes,always' (may be repeated).", release=False),
-    "invalid": Declared("fixed", "", "A value that is no answer: stop, or read it as missing."),
+    "invalid": Declared("fixed", "", "Values that are not answers: stop, or read them as missing."),
     "filter": Declared("fixed", "NAME", "Logs of the Evaluation Harness: the filter that counts."),
     "merge": Declared("fixed", "ITEM:A+B", "Categories that count as one, of one item or of all, "
                       "*:2+3 (may be repeated).", release=False),

@@ -325,7 +325,7 @@ def _refuse_apart(
         return  # a column of other numbers is no item, and its numbers are no codes
     codes = ",".join(map(str, apart))
     cells = {item: value_counts.keys() & set(apart) for item, value_counts in item_counts.items()}
-    reason = f"answers go from {scale[0]} to {scale[-1]}, and {codes} stands apart"
+    reason = f"answers go from {scale[0]} to {scale[-1]}, and {codes} is far outside"
     beginning = make_remedy(f"if the scale begins at {used[0]}, say", {"lowest": used[0]})
     is_run = apart == [*range(apart[0], scale[0])]
     if is_run and len(apart) > 1 and find_shared_run(item_counts.values()) >= set(apart):

@@ -1,4 +1,4 @@
-"""The words of what is published, and of the studio: every sentence in every language.
+"""Sentences of published pages and of the studio, in every language.
 
 In: a sentence in English, which is its own key, and the values in it by name. Out: the sentence in
 the reader's language. A release carries its language in its record, so that whoever has the record
@@ -285,7 +285,7 @@ class CatalogueEntry:
 
     @property
     def key(self) -> tuple[str, str]:
-        """By what it is found."""
+        """Key of a sentence in a catalogue."""
         return self.context, self.sentence
 
 

@@ -448,9 +448,9 @@ class WideRows:
         """Yield all rows as long ones: every answer, and one row for who has none."""
         if self.reading.order_by is not None:
             raise OutOfReach(
-                "a wide table in which persons come back cannot be put in the order of a column "
-                "out of memory: which of their rows comes last is known of whole rows only. Read "
-                "it in memory (engine='memory'), or write it as a long table."
+                "order_by (--order-by) does not work out of memory for a wide table with several "
+                "rows of one person. Read it in memory (engine='memory'), or write it as a long "
+                "table."
             )
         for answers, position in self._slabs(BatchPosition()):
             cells = answers.select(self.items.names).to_array()

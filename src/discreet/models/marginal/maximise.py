@@ -147,8 +147,9 @@ def climb_normal(
         factor = None if length > REFRESH * last else factor
         last = length
     raise NotConverged(
-        f"marginal likelihood: the last of {STEPS} steps still moved a number by {last:.1e} "
-        "logits; look for items with very few answers, or use the method 'refined'"
+        f"marginal likelihood did not converge: the last of {STEPS} steps still changed a "
+        f"parameter by {last:.1e} logits. Look for items with very few answers, or use the method "
+        "'refined'"
     )
 
 
@@ -185,8 +186,8 @@ def _advance(
             )
         move = move / 2
     raise NotConverged(
-        "marginal likelihood: no step increases it although the gradient is not zero; "
-        "use the method 'refined'"
+        "marginal likelihood did not converge: no step increases it, although the gradient is not "
+        "zero. Use the method 'refined'"
     )
 
 

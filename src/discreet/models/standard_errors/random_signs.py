@@ -380,7 +380,7 @@ class MixScores(ManyItems):
     def _finish(self, total: Any) -> ManyErrors:
         columns, squares, of_locations = total
         if not np.isfinite(of_locations).all():
-            raise NotConverged("no solver vouches for the covariance of the locations")
+            raise NotConverged("the equations for the covariance of the locations were not solved")
         plan, scale = self.plan, self.plan.system.scale[:, None]
         solve_columns = plan.system.choose_solver(columns[:, :PROBES], self._draws)
         moments = [_Moments(squares * scale[:, 0] ** 2)]
@@ -460,11 +460,11 @@ class _Moments:
         used = (draw > 0) & (part > 0)
         if not used.any():
             return 0.0, 0.0
-        spread = float((draw2[used] / draw[used] ** 2).mean()) - 1.0
-        across = float((product[used] / (draw[used] * part[used])).mean()) - 1.0
-        along = float((part2[used] / part[used] ** 2).mean()) - 1.0
-        slope = min(max(across / max(along, 1e-12), 0.0), 1.0)
-        return slope, max(spread - 2 * slope * across + slope**2 * along, 0.0)
+        draw_variance = float((draw2[used] / draw[used] ** 2).mean()) - 1.0
+        covariance = float((product[used] / (draw[used] * part[used])).mean()) - 1.0
+        part_variance = float((part2[used] / part[used] ** 2).mean()) - 1.0
+        slope = min(max(covariance / max(part_variance, 1e-12), 0.0), 1.0)
+        return slope, max(draw_variance - 2 * slope * covariance + slope**2 * part_variance, 0.0)
 
 
 def _block_size(items: int) -> int:

@@ -1,4 +1,4 @@
-"""Standard errors: the one float sum over persons.
+"""Sandwich standard errors, from one sum over persons.
 
 In: answers, difficulties, the estimator's scores and its Laplacian. Out: standard errors and,
 for up to a few thousand items, the covariance. Confidential side: it reads every person. Its

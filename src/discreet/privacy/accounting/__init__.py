@@ -1,4 +1,4 @@
-"""Privacy accounting. Here: what may be spent, what was promised, and between which data sets.
+"""Privacy accounting: budgets, guarantees and neighbouring relations.
 
 Public parameters in, noise scales and promises out; nothing in this package ever sees an answer or
 a count. Every rounding goes to the side that promises less. Proofs: docs/privacy-accounting.md.
@@ -53,8 +53,8 @@ def as_neighbours(value: str) -> Neighbours:
     except ValueError:
         choices = ", ".join(repr(str(relation)) for relation in Neighbours)
         raise BadBudget(
-            f"neighbours must be one of {choices}, found {value!r}. The relation says which two "
-            f"data sets must look alike; choose one of them."
+            f"neighbours must be one of {choices}, found {value!r}. The relation says which "
+            "data sets count as neighbours: replace one person, or add or remove one."
         ) from None
 
 
@@ -94,7 +94,7 @@ def _check_delta(delta: float) -> float:
 
 @dataclass(frozen=True)
 class Budget(Guessable):
-    """What a release may spend.
+    """Privacy budget of a release: epsilon, delta and the neighbouring relation.
 
     Parameters
     ----------

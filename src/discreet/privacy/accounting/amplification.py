@@ -1,4 +1,4 @@
-"""Privacy curves that are averages over something random that has nothing to do with the answers.
+"""Privacy amplification: curves averaged over randomness that does not depend on the answers.
 
 In: the public cap on answers and how many rows are shuffled; or how many pairs one set of answers
 can touch, the edge probability and sigma; a budget. Out: delta, epsilon, sigma or the epsilon of

@@ -1,4 +1,4 @@
-"""What a ledger asks of a release: its policy, and the approval of those whose keys it knows.
+"""What a ledger asks of a release: its policy, and approvals by signature.
 
 In: a small TOML file, once, when a ledger is made, and statements about approvers, oldest first,
 sealed in the ledger like those about populations; then public parameters and a signed request. Out:
@@ -274,8 +274,8 @@ class Board:
             )
         if request.body["nonce"] in self.used:
             raise NotAllowed(
-                "this request was carried out already; each is good for once. Propose another "
-                "where something shall be released again"
+                "this request was carried out already, and each can be carried out once. Propose "
+                "a new one to release again"
             )
         signers = [self._find_signer(request, place) for place in range(len(request.signatures))]
         if len({one.public_key for one in signers}) < len(signers):
@@ -305,9 +305,8 @@ class Board:
         if signer is None:
             raise NotAllowed(
                 f"this request is signed with the key {make_fingerprint(signature.public_key)}, "
-                "which is not of an approver of this ledger. Have it signed by those whom "
-                "'discreet ledger show' names, from the request as it was before that signature, "
-                "or propose it anew"
+                "which belongs to no approver of this ledger ('discreet ledger show' lists them). "
+                "Have an approver sign the request without that signature, or propose it anew"
             )
         if not is_signed(signature.public_key, request.content, signature.signature):
             raise NotAllowed(

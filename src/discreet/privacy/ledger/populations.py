@@ -1,4 +1,4 @@
-"""Whom a ledger is about: declared populations, and in which of them one person may be at once.
+"""Declared populations of a ledger, and in which of them one person may be at once.
 
 In: what a steward declared, oldest first. Out: which populations can share a person, and the sets
 of populations that one person may be in. Whatever is not declared disjoint counts as overlapping,

@@ -1,4 +1,4 @@
-"""A request: what shall be done with a ledger, in one form that several people sign.
+"""A request to a ledger, in one canonical form that several people sign.
 
 In: public values, never data, and signing keys. Out: a :class:`Request`, its one canonical sequence
 of bytes, its file. What is signed is JSON with sorted keys, in UTF-8, without blanks and without
@@ -88,7 +88,7 @@ def write_key(path: str | PathLike[str], passphrase: str | None = None) -> str:
 
 def _encode(passphrase: str | None) -> bytes:
     if not passphrase:
-        raise BadUsage("this key has a passphrase: give --passphrase-file FILE, and not empty")
+        raise BadUsage("this key has a passphrase; give it in a file: --passphrase-file FILE")
     return passphrase.encode()
 
 
@@ -393,7 +393,7 @@ def approve(
     *,
     passphrase: str | None = None,
 ) -> Request:
-    """Return a request with one more signature; a file that was given holds it then.
+    """Return a request with one more signature, and write it where a file was given.
 
     Read the request before: ``request.body`` is what is signed.
 

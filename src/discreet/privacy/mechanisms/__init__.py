@@ -129,8 +129,8 @@ def set_typical(mechanism: CompleteMechanism, typical: float | None) -> Complete
         if is_dataclass(mechanism) and name in {one.name for one in fields(mechanism)}:
             return replace(mechanism, **{name: typical})
     raise BadUsage(
-        f"the mechanism {mechanism.name} gives every person the same weight, so that a typical "
-        "number of answers says nothing about it; leave that out"
+        f"the mechanism {mechanism.name} gives every person the same weight and uses no "
+        "typical number of answers; leave that out"
     )
 
 

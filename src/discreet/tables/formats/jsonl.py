@@ -75,7 +75,7 @@ class JsonLinesSource(DeclaredSource):
         return self._shape.keys[1] is None
 
     def check_alone(self, files: int) -> None:
-        """Refuse records without ids next to other files: their numbers would meet."""
+        """Refuse records without ids beside other files: their row numbers would collide."""
         if files > 1 and self._shape.keys[0] is None:
             raise BadResponses(
                 f"{self.path}: its records name no person, and there are {files} files, so that "

@@ -184,7 +184,7 @@ def _find_table(snapshot: _Snapshot, address: Address) -> tuple[str, bool]:
         )
     raise BadUsage(
         f"{address.place} has no table '{address.wanted}' for this user. Its tables are: {names}. "
-        "Names are wanted as they are stored, with a dot between schema and table."
+        "Write names as they are stored, with a dot between schema and table."
     )
 
 
@@ -335,7 +335,7 @@ def _explain(address: Address, name: str) -> Iterator[None]:
         if _is_lost(error):
             raise DiscreetError(
                 f"The connection to {address.place} was lost: {words} There is no result; start "
-                "again when the server is back (a checkpoint goes on from what it holds)."
+                "again when the server is back (a checkpoint continues where it stopped)."
             ) from None
         raise BadUsage(f"PostgreSQL cannot read {name}: {words}") from None
 

@@ -117,7 +117,7 @@ class WorkbookSource:
         del columns
         detected = []
         if self._has_titles:
-            sentence = f"{self.name}: row {self._first_row} was taken for the names of the columns."
+            sentence = f"{self.name}: row {self._first_row} was read as the names of the columns."
             remedy = Remedy("delete the rows above the names")
             detected.append(Detected("header", sentence, remedy))
         if self._has_blank_ends and not has_ids:
@@ -154,8 +154,8 @@ class WorkbookSource:
         titles = [str(cell) for row in rows[first:header] for cell in row if cell is not None]
         listed = ", ".join(f"'{title}'" for title in titles[:_SHOWN])
         warnings.warn(
-            f"{self.name}: above the column names in row {header + 1} stands {listed}, which is "
-            "taken for a title and not read.",
+            f"{self.name}: above the column names in row {header + 1} stands {listed}, which "
+            "looks like a title and was not read.",
             DiscreetWarning,
             stacklevel=4,
         )

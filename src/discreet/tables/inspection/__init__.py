@@ -1,4 +1,4 @@
-"""A first look at a table that understands it as a person would.
+"""Inspect a table: propose how to read it, with findings and questions.
 
 In: a file, folder or frame, and what the user states. Out: an :class:`Inspection`: a complete
 reading that is proposed, everything that is unclear with possible answers, and the first rows with
@@ -84,7 +84,7 @@ class TablePreview:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a table seems to be.
+    """Result of an inspection: the proposed reading of a table, findings and questions.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ class Inspection:
         return merge_options(self.options, change)
 
     def take_sure(self) -> Reading:
-        """Return the reading with what is stated and what is sure; the reader finds the lowest."""
+        """Return the reading with all that is stated or certain, without a lowest category."""
         sure = [one for one in self.decisions if one.is_sure and one.field != "lowest"]
         options: dict[str, Any] = simplify(self.stated)
         for one in sure:

@@ -374,7 +374,7 @@ def _list_points(tally: Tally, findings: Findings) -> None:
     unit = find_unit(every)
     if codes:
         listed = _list_counts({code: counts[code] for code in codes})
-        _ask_missing(f"Answers are points, and {listed} stands apart.", codes, findings)
+        _ask_missing(f"Answers are points, and {listed} is far outside.", codes, findings)
     for words in tally.values():
         numbers = [n for w in words if w not in codes and (n := bound_number(w)) is not None]
         step = 1 if unit < 1 and not any(number % 1 for number in numbers) else unit

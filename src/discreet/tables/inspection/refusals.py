@@ -392,7 +392,7 @@ def _name_scale(cell: RefusedCell) -> Remedy:
     span = f"{within[0]:g} to {within[-1]:g}" if len(within) > 1 else "these numbers"
     codes = [int(number) if number == int(number) else number for number in apart]
     because = (
-        f"; {','.join(map(str, codes))} stands apart and would count as right otherwise"
+        f"; {','.join(map(str, codes))} is far outside and would count as right otherwise"
         if apart
         else "; codes for missing answers must be named too, or they count as right"
     )
