@@ -339,6 +339,10 @@ LOOKS = {(1400, "light"): {}, (400, "dark"): {"runOnly": DRAWN}}
 """How pages are looked at, and by which rules; the others see the same page each time."""
 FEW_ROWS = {"exclude": [["tbody tr:nth-child(n+6)"]]}
 """Further rows of a table are like the first."""
+SCROLLING = """return [...document.querySelectorAll(".scroll:not(.grid) > table")].filter(
+    table => table.rows.length <= 16 && table.parentNode.scrollWidth > table.parentNode.clientWidth
+).map(table => table.caption?.textContent)"""
+"""Short tables that scroll inside the page."""
 
 
 def check_page(driver, kind="the last look before a release"):
@@ -353,6 +357,7 @@ def check_page(driver, kind="the last look before a release"):
         page = "document.documentElement"
         over = driver.execute_script(f"return {page}.scrollWidth - {page}.clientWidth")
         assert over <= 0, (kind, width, over)
+    await_true(driver, lambda _: not driver.execute_script(SCROLLING), f"{kind}: a table scrolls")
 
 
 def test_every_page_passes_axe_and_fits_its_window_light_and_dark(driver, address):

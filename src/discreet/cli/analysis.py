@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -220,31 +220,38 @@ def _print_scores(
     print_columns(add_scaled(scores.to_dict(), scale), names, digits)
 
 
-def dif(
-    file: AnswersFile,
-    *,
+@dataclass(frozen=True)
+class DifOptions:
+    """How groups are compared: keywords of :func:`discreet.find_dif`."""
+
     test: Annotated[
         Literal["wald", "mantel-haenszel", "likelihood-ratio"],
         flag(
             "wald: calibrate groups apart. mantel-haenszel: compare equal scores. "
             "likelihood-ratio: split the item."
         ),
-    ] = "wald",
+    ] = "wald"
     anchors: Annotated[
         str, option("ITEMS", "Items without DIF that hold the scale: a,b,c. Default: found.")
-    ] = "",
+    ] = ""
     reference: Annotated[
         str | None, option("GROUP", "Compare the others with this one. Default: the largest.")
-    ] = None,
+    ] = None
     adjustment: Annotated[
         Literal["benjamini-hochberg", "holm", "none"],
         flag("How p-values allow for the number of items."),
-    ] = "benjamini-hochberg",
-    level: Annotated[float, option("P", "Flag items with a p-value below P, 0 to 1.")] = 0.05,
+    ] = "benjamini-hochberg"
+    level: Annotated[float, option("P", "Flag items with a p-value below P, 0 to 1.")] = 0.05
     by_step: Annotated[
         bool, flag("Compare every step of the items instead of their locations.", "--by-step")
-    ] = False,
-    method: Method = "auto",
+    ] = False
+    method: Method = "auto"
+
+
+def dif(
+    file: AnswersFile,
+    *,
+    options: DifOptions,
     output: ResultOptions,
     weights: WeightOptions,
     reading: ReadingOptions,
@@ -255,24 +262,14 @@ def dif(
         raise BadUsage(
             f"dif needs exactly one --group COL, the column with the groups, found {len(groups)}."
         )
-    check_method(method)
+    check_method(options.method)
     output.check(DIF_FILE, OMNIBUS_FILE)
     responses = read_weighted(file, reading, weights)
     from discreet.items.dif import find_dif
 
     with working("Comparing groups"):
-        table = find_dif(
-            responses,
-            groups[0],
-            test=test,
-            anchors=split_names(anchors) or None,
-            reference=reference,
-            adjustment=adjustment,
-            level=level,
-            method=check_method(method),
-            model=reading.model,
-            by_step=by_step,
-        )
+        words: dict[str, Any] = {**vars(options), "anchors": split_names(options.anchors) or None}
+        table = find_dif(responses, groups[0], **words, model=reading.model)
     tables = {DIF_FILE: confidential(table.to_dict())}
     if table.omnibus is not None:
         tables[OMNIBUS_FILE] = confidential(table.omnibus.to_dict())

@@ -44,22 +44,13 @@ def read_wanted(text: str | None) -> Scale | ScaleTarget | None:
     return parse_scale(text)
 
 
-def needs_persons(target: Scale | ScaleTarget | None) -> bool:
-    """Say whether abilities must be known before the scale is."""
-    if target is None:
-        return False
-    from discreet.scales.reported import ScaleTarget  # loads SciPy
-
-    return isinstance(target, ScaleTarget)
-
-
 def settle_scale(
     target: Scale | ScaleTarget | None, responses: Any, calibration: Any
 ) -> Scale | None:
     """Return the scale; abilities are estimated where it depends on the persons."""
     if target is None:
         return None
-    if not needs_persons(target):
+    if not target.needs_persons:
         return target.settle(())
     from discreet.persons.scoring import score
 
@@ -175,10 +166,7 @@ def find_calibration(path: Path) -> Any:
         from discreet.publishing.verification import read_published
 
         return read_published(path)
-    if path.is_dir():
-        is_known = (path / CALIBRATION_FILE).exists()
-    else:
-        is_known = path.is_file() and _is_calibration(path)
+    is_known = (path / CALIBRATION_FILE).exists() or (path.is_file() and _is_calibration(path))
     return read_calibration(path) if is_known else None
 
 

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -39,7 +39,6 @@ from discreet.cli.answers import (
 from discreet.cli.calibrations import (
     ScaleText,
     check_method,
-    needs_persons,
     print_calibration,
     read_anchors,
     read_wanted,
@@ -133,7 +132,7 @@ def fit(
     check_method(method)
     # Diagnostics, anchors and abilities need all answers in memory; difficulties alone do not.
     has_design = bool(weights.stated)
-    needs_answers = has_design or keep_categories or needs_persons(target)
+    needs_answers = has_design or keep_categories or bool(target and target.needs_persons)
     alone = output.out is None and anchors is None and not needs_answers
     if has_design:
         reading = replace(reading, group=[*(reading.group or []), *weights.columns])
@@ -413,37 +412,36 @@ def report(
             if is_typed:
                 raise BadUsage(refusal)
         _report_release(path, out, force=force)
-    elif path.name == CALIBRATION_FILE or (path / CALIBRATION_FILE).is_file():
-        folder = out or (path.parent if path.is_file() else path)
-        _check_extras(folder, tables, item_sheets=item_sheets, force=force)
-        test = _report_calibration(path, out, title, target, force=force)
-        _write_extras(test, folder, tables, item_sheets=item_sheets)
+        return
+    calibration = path if path.name == CALIBRATION_FILE else path / CALIBRATION_FILE
+    is_kept = calibration == path or calibration.is_file()
+    folder = out or (calibration.parent if is_kept else Path())
+    extras = ([PAPER_FILES[tables]] if tables else []) + [SHEETS_FILE] * item_sheets
+    check_writable(folder, extras, force=force)
+    if is_kept:
+        _check_place(calibration.parent, out, REPORT_FILE, force=force)
+        test, heading = _read_test(calibration, title, target)
     else:
-        title = title or title_of(Path(source).name)
-        _check_extras(out or Path(), tables, item_sheets=item_sheets, force=force)
-        test = _report_answers(source, method, out or Path(), reading, title, target, force=force)
-        _write_extras(test, out or Path(), tables, item_sheets=item_sheets)
+        check_writable(folder, [REPORT_FILE], force=force)
+        test, turned = _test_answers(source, method, reading, target)
+        heading = {"title": title or title_of(path.name), "scale": turned}
+    _write_report(folder / REPORT_FILE, test, heading)
+    for name in extras:
+        _write_extra(folder / name, test)
+        say(f"Wrote {folder / name} (confidential)")
 
 
-def _check_extras(folder: Path, tables: str | None, *, item_sheets: bool, force: bool) -> None:
-    names = ([PAPER_FILES[tables]] if tables else []) + [SHEETS_FILE] * item_sheets
-    check_writable(folder, names, force=force)
-
-
-def _write_extras(test: Diagnosis, folder: Path, tables: str | None, *, item_sheets: bool) -> None:
-    """Write tables for a paper and sheets of items, as far as they are wanted."""
+def _write_extra(path: Path, test: Diagnosis) -> None:
+    """Write tables for a paper, or the sheets of the items."""
     from discreet.report.page import write_item_sheets
     from discreet.report.paper import write_markdown_tables, write_word_tables
 
-    if tables == "word":
-        with staged(folder, [PAPER_FILES[tables]]) as stage:
-            write_word_tables(stage / PAPER_FILES[tables], test)
-    elif tables == "markdown":
-        write_text(folder / PAPER_FILES[tables], write_markdown_tables(test))
-    if item_sheets:
-        write_text(folder / SHEETS_FILE, write_item_sheets(test))
-    for name in ([PAPER_FILES[tables]] if tables else []) + [SHEETS_FILE] * item_sheets:
-        say(f"Wrote {folder / name} (confidential)")
+    if path.name == PAPER_FILES["word"]:
+        with staged(path.parent, [path.name]) as stage:
+            write_word_tables(stage / path.name, test)
+    else:
+        is_sheets = path.name == SHEETS_FILE
+        write_text(path, (write_item_sheets if is_sheets else write_markdown_tables)(test))
 
 
 def _report_release(bundle: Path, out: Path | None, *, force: bool) -> None:
@@ -466,85 +464,62 @@ def _report_release(bundle: Path, out: Path | None, *, force: bool) -> None:
     say(f"Wrote {path} ({'may be published' if private else 'not private: noise for tests only'})")
 
 
-def _report_calibration(
-    path: Path,
-    out: Path | None,
-    title: str | None,
-    target: Scale | ScaleTarget | None,
-    *,
-    force: bool,
-) -> Diagnosis:
+def _read_test(
+    file: Path, title: str | None, target: Scale | ScaleTarget | None
+) -> tuple[Diagnosis, dict[str, Any]]:
+    """Return the test of a calibration that was kept, and the heading of its report."""
     from discreet.report.calibration import explaining_damage, read_document
+    from discreet.report.diagnosis import diagnose_test
     from discreet.tables.paths import settle_path
 
-    file = path if path.is_file() else path / CALIBRATION_FILE
-    _check_place(file.parent, out, REPORT_FILE, force=force)
     document = read_document(file)
     with explaining_damage(file):
         estimate, diagnostics = document.read_estimate(), document.read_diagnostics()
-    # An older file does not say what it is about; then its folder does.
-    title = title or document.title or title_of(settle_path(file).parent.name)
-    heading = {"title": title, "about": document.about}
     if diagnostics is None:
         note("The calibration was written without the answers: no abilities and no fit.")
+    # An older file does not say what it is about; then its folder does.
+    title = title or document.title or title_of(settle_path(file).parent.name)
     scale = document.scale if target is None else _settle(target, diagnostics)
-    return _finish(estimate, diagnostics, out or file.parent, heading, scale)
+    heading = {"title": title, "about": document.about, "scale": scale}
+    return diagnose_test(estimate, diagnostics), heading
 
 
 def _settle(target: Scale | ScaleTarget, diagnostics: Diagnostics | None) -> Scale:
-    from discreet.scales.reported import Scale
-
-    if isinstance(target, Scale):
-        return target
+    if not target.needs_persons:
+        return target.settle(())
     if diagnostics is None:
         raise BadUsage(
             "--scale with a mean and an SD needs abilities, and this calibration was written "
             "without answers; give two points, such as 0=500,1=600."
         )
-    return target.fit(diagnostics.ability_mean, diagnostics.ability_sd)
+    return cast("ScaleTarget", target).fit(diagnostics.ability_mean, diagnostics.ability_sd)
 
 
-def _report_answers(
-    source: str,
-    method: str,
-    out: Path,
-    reading: ReadingOptions,
-    title: str,
-    target: Scale | ScaleTarget | None,
-    *,
-    force: bool,
-) -> Diagnosis:
-    check_writable(out, [REPORT_FILE], force=force)
+def _test_answers(
+    source: str, method: str, reading: ReadingOptions, target: Scale | ScaleTarget | None
+) -> tuple[Diagnosis, Scale | None]:
+    """Calibrate answers; return their test, and the scale that was asked for."""
     responses = read_answers(source, reading)
     from discreet.items.summary import diagnose
     from discreet.models.calibrate import fit
+    from discreet.report.diagnosis import diagnose_test
 
-    diagnostics: Diagnostics | None
+    diagnostics: Diagnostics | None = None
     with working("Estimating difficulties"):
         estimate = fit(responses, method=check_method(method), model=reading.model)
         try:
             diagnostics = diagnose(responses, estimate)
         except BadUsage as error:
-            diagnostics = None
             note(f"Warning: the report is without abilities and fit: {error}")
         scale = settle_scale(target, responses, estimate)
     note_choice(estimate.choice)
-    return _finish(estimate, diagnostics, out, {"title": title}, scale)
+    return diagnose_test(estimate, diagnostics), scale
 
 
-def _finish(
-    estimate: Estimate,
-    diagnostics: Diagnostics | None,
-    out: Path,
-    heading: dict[str, str],
-    scale: Scale | None,
-) -> Diagnosis:
-    from discreet.report.diagnosis import diagnose_test
+def _write_report(path: Path, test: Diagnosis, heading: dict[str, Any]) -> None:
     from discreet.report.page import judge, write_diagnosis
 
-    path = out / REPORT_FILE
-    test = diagnose_test(estimate, diagnostics)
-    write_text(path, write_diagnosis(test, **heading, scale=scale))
+    write_text(path, write_diagnosis(test, **heading))
     findings = test.findings
     say(f"{judge(findings)}{':' if findings else '.'}")
     for finding in findings:
@@ -552,7 +527,6 @@ def _finish(
         for consequence in finding.consequences:
             say(f"  - may follow from it: {consequence.title}")
     say(f"Wrote {path} (confidential)")
-    return test
 
 
 def _check_place(default_folder: Path, out: Path | None, name: str, *, force: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,45 +49,42 @@ if TYPE_CHECKING:
 LedgerFile = Annotated[Path, argument("FILE", "The ledger.")]
 
 
-def create_ledger(
-    file: Annotated[Path, argument("FILE", "The new ledger.")],
-    *,
-    epsilon: Epsilon,
-    delta: Delta = 1e-6,
+@dataclass(frozen=True)
+class LedgerTerms:
+    """What a ledger is made with: keywords of :meth:`discreet.Ledger.create`."""
+
+    epsilon: Epsilon
+    delta: Delta = 1e-6
     neighbours: Annotated[
         Relation | None,
         flag("The neighbouring relation that every release must use. Default: the first one's."),
-    ] = None,
+    ] = None
     policy: Annotated[
         Path | None,
         option("TOML", "Rules that every release must keep, for the ledger's whole life."),
-    ] = None,
+    ] = None
     remember_persons: Annotated[
         bool,
         flag(
             "Keep keyed digests of persons' ids, and refuse what contradicts a declaration.",
             "--remember-persons",
         ),
-    ] = False,
+    ] = False
     approvals: Annotated[
         int,
         option(
             "N", "Take only releases that N approvers signed (`discreet steward propose`).", min=0
         ),
-    ] = 0,
+    ] = 0
+
+
+def create_ledger(
+    file: Annotated[Path, argument("FILE", "The new ledger.")], *, terms: LedgerTerms
 ) -> None:
     """Make a ledger with a total limit. All releases about one population share it."""
     from discreet.privacy.ledger import Ledger
 
-    ledger = Ledger.create(
-        file,
-        epsilon,
-        delta,
-        neighbours=neighbours,
-        policy=policy,
-        remember_persons=remember_persons,
-        approvals=approvals,
-    )
+    ledger = Ledger.create(file, **vars(terms))
     say(
         f"Made {file} with a limit of epsilon {ledger.limit.epsilon:g} at delta "
         f"{ledger.limit.delta:g}. Keep it safe: it is the only record of what is spent."

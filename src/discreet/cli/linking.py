@@ -23,7 +23,6 @@ from discreet.cli.calibrations import (
 from discreet.cli.fit import Regularisation
 from discreet.cli.options import AsJson, Force, Method, ResultOptions, Title, argument, flag, option
 from discreet.cli.output import (
-    TableColumn,
     check_writable,
     conclude,
     confidential,
@@ -31,8 +30,8 @@ from discreet.cli.output import (
     note,
     print_columns,
     print_json,
-    print_table,
     say,
+    show_result,
     working,
 )
 from discreet.errors import BadUsage
@@ -46,6 +45,9 @@ if TYPE_CHECKING:
     from discreet.scales.linking import Link
     from discreet.words import ReleaseKind
 
+
+#: What JSON says of a ranking.
+RANKED = ("top", "surely_in", "possibly_in")
 
 Level = Annotated[float, option("P", "Confidence level of 'surely' and of the ranks.", "--level")]
 
@@ -77,14 +79,16 @@ def top(
     with working("Comparing items"):
         ranking = rank(estimate, k, easiest=easiest, level=level)
         ranges = rank_ranges(estimate, easiest=easiest, level=level)
-    if as_json:
-        names = {name: list(getattr(ranking, name)) for name in ("top", "surely_in", "possibly_in")}
-        estimation = {"gap": ranking.gap, "method": estimate.method, "choice": estimate.choice}
-        columns = ranges.to_dict()
-        ranks = list_rows({name: columns[name] for name in ("item", "first", "last")})
-        print_json({**names, **estimation, "ranks": ranks})
-    else:
-        _print_ranking(estimate, ranking, ranges, find_words(stored_calibration))
+    names = {name: list(getattr(ranking, name)) for name in RANKED}
+    estimation = {"gap": ranking.gap, "method": estimate.method, "choice": estimate.choice}
+    columns = ranges.to_dict()
+    ranks = list_rows({name: columns[name] for name in ("item", "first", "last")})
+    kind = find_words(stored_calibration)
+    show_result(
+        {**names, **estimation, "ranks": ranks},
+        lambda: _print_ranking(estimate, ranking, ranges, kind),
+        as_json=as_json,
+    )
     conclude(estimate.warnings, choice=estimate.choice)
 
 
@@ -143,16 +147,15 @@ def _print_ranking(
     say()
     ranks = [str(number) for number in range(1, len(best) + 1)]
     rank_texts = show_ranks(ranges, "-")
-    print_table(
-        [
-            TableColumn("rank", [*ranks, *["rival"] * len(rivals)]),
-            TableColumn(kind.item, names),
-            TableColumn(kind.number, estimate.difficulty[rows].tolist(), digits=3),
-            TableColumn("se", estimate.se[rows].tolist(), digits=3),
-            TableColumn(f"among the {superlative}", [words.get(name, "no") for name in names]),
-            TableColumn("possible ranks", [rank_texts[name] for name in names]),
-        ]
-    )
+    columns = {
+        "rank": [*ranks, *["rival"] * len(rivals)],
+        kind.item: names,
+        kind.number: estimate.difficulty[rows].tolist(),
+        "se": estimate.se[rows].tolist(),
+        f"among the {superlative}": [words.get(name, "no") for name in names],
+        "possible ranks": [rank_texts[name] for name in names],
+    }
+    print_columns(columns, [*columns])
     if ranking.gap == ranking.gap:  # not NaN: there is an item on either side of the line
         say()
         say(f"Gap between the last {kind.item} in and the first one out: {ranking.gap:.3f} logits")
@@ -184,11 +187,13 @@ def compare_items(
     half = ranges.quantile * pair.se
     every = {"lower": pair.difference - half, "upper": pair.difference + half}
     is_sure = abs(pair.difference) > ranges.bar * pair.se
-    if as_json:
-        plain = {name: value for name, value in pair.to_dict().items() if name != "simultaneous"}
-        print_json({**plain, "for_all_pairs": every, "told_apart": is_sure})
-    else:
-        _print_comparison(pair, every, find_words(stored_calibration), is_sure=is_sure)
+    plain = {name: value for name, value in pair.to_dict().items() if name != "simultaneous"}
+    kind = find_words(stored_calibration)
+    show_result(
+        {**plain, "for_all_pairs": every, "told_apart": is_sure},
+        lambda: _print_comparison(pair, every, kind, is_sure=is_sure),
+        as_json=as_json,
+    )
 
 
 def _print_comparison(
@@ -237,7 +242,7 @@ def rank_objects(
     for sentence in strengths.warnings:
         note(sentence)
     if as_json:
-        top = {name: list(getattr(ranking, name)) for name in ("top", "surely_in", "possibly_in")}
+        top = {name: list(getattr(ranking, name)) for name in RANKED}
         about = {"judges": strengths.judges, "method": strengths.method}
         print_json({**about, **top, "items": list_rows(columns)})
         return

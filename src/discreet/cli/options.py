@@ -24,7 +24,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from discreet import __version__
-from discreet.cli.output import be_quiet, check_writable, guard, print_json, write_tables
+from discreet.cli.output import be_quiet, check_writable, guard, show_result, write_tables
 from discreet.errors import refuse_address
 from discreet.privacy.mechanisms import MECHANISMS, mechanisms_for
 
@@ -124,10 +124,7 @@ class ResultOptions:
 
     def show(self, document: dict[str, Any], show: Callable[[], None]) -> None:
         """Print the result: a JSON document, or for readers."""
-        if self.as_json:
-            print_json(document)
-        else:
-            show()
+        show_result(document, show, as_json=self.as_json)
 
 
 def _print_version(is_requested: bool) -> None:

@@ -192,6 +192,14 @@ def print_json(document: Mapping[str, Any]) -> None:
     print(json_text(document, ascii_only=encoding != "utf8"))
 
 
+def show_result(document: Mapping[str, Any], show: Callable[[], None], *, as_json: bool) -> None:
+    """Print a result: a JSON document, or for readers."""
+    if as_json:
+        print_json(document)
+    else:
+        show()
+
+
 def print_table(columns: Sequence[TableColumn]) -> None:
     """Print a table: drawn on a terminal, plain and complete everywhere else."""
     if sys.stdout.isatty():
@@ -212,7 +220,7 @@ NUMBERS = (
     "statistic coefficient discrimination change"
 )
 #: Digits of the columns that are no whole numbers.
-DIGITS = dict.fromkeys(NUMBERS.split(), 3) | {"z": 2}
+DIGITS = dict.fromkeys(NUMBERS.split(), 3) | {"z": 2, "standard error": 3}
 DIGITS |= dict.fromkeys(["p_value", "p_adjusted", "epsilon", "spent", "left", "probability"], 4)
 #: What columns are called on paper, where they have another name in files.
 TITLES = {"lower": "95% from", "upper": "to", "focal": "group", "reason": "why not"}

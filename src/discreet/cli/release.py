@@ -41,7 +41,7 @@ from discreet.cli.options import (
     option,
     rare,
 )
-from discreet.cli.output import list_rows, note, print_columns, print_json, say
+from discreet.cli.output import list_rows, note, print_columns, say, show_result
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -356,10 +356,8 @@ def show_release(released: Published, delivery: DeliveryOptions) -> None:
     for warning in released.estimate.warnings:
         note(str(warning))
     note(f"Wrote {delivery.out} (may be published)")
-    if delivery.as_json:
-        print_json(_release_document(released))
-    else:
-        print_release(released)
+    document, as_json = _release_document(released), delivery.as_json
+    show_result(document, lambda: print_release(released), as_json=as_json)
 
 
 def _say_delivered(released: Published, out: Path) -> str:

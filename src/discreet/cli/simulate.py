@@ -10,10 +10,12 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import chain
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
 
 import typer
 
@@ -34,13 +36,13 @@ from discreet.cli.options import (
     option,
 )
 from discreet.cli.output import (
-    TableColumn,
     check_writable,
     conclude,
     note,
+    print_columns,
     print_json,
-    print_table,
     say,
+    show_result,
     working,
 )
 from discreet.cli.release import print_release
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
     from discreet.privacy.accounting import Budget
     from discreet.privacy.audit import AuditReport, Size
     from discreet.simulation import Simulation
-    from discreet.types import DesignName, NamedMechanism, PlannedDesign
+    from discreet.types import DesignName
 
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
@@ -155,15 +157,26 @@ def _list_thresholds(sample: Simulation) -> dict[str, list[float]]:
 
 def _write_answers(path: Path, responses: Responses, suffix: str, layout: Layout) -> None:
     batches = _long_batches(responses) if layout == "long" else _wide_batches(responses)
-    if suffix == ".parquet":
-        _write_parquet(path, batches)
-    else:
-        separator = "\t" if suffix.startswith(".tsv") else ","
-        with path.open("wb") as raw:
-            # No time stamp inside: the same seed gives the same bytes.
-            stream = gzip.GzipFile("", "wb", 6, raw, 0) if suffix.endswith(".gz") else raw
-            with closing(stream):
-                _write_text(cast(BinaryIO, stream), batches, separator)
+    first = next(batches)
+    with ExitStack() as stack:
+        if suffix == ".parquet":
+            from pyarrow.parquet import ParquetWriter
+
+            writer = stack.enter_context(ParquetWriter(path, first.schema, compression="zstd"))
+        else:
+            from pyarrow import csv
+
+            separator = "\t" if suffix.startswith(".tsv") else ","
+            stream: Any = stack.enter_context(path.open("wb"))
+            if suffix.endswith(".gz"):  # no time stamp inside: the same seed gives the same bytes
+                stream = stack.enter_context(gzip.GzipFile("", "wb", 6, stream, 0))
+            stream.write((separator.join(first.schema.names) + "\n").encode())
+            style = csv.WriteOptions(
+                include_header=False, delimiter=separator, quoting_style="needed"
+            )
+            writer = stack.enter_context(csv.CSVWriter(stream, first.schema, write_options=style))
+        for batch in chain([first], batches):
+            writer.write_batch(batch)
 
 
 def _long_batches(responses: Responses) -> Iterator[Any]:
@@ -186,28 +199,6 @@ def _wide_batches(responses: Responses) -> Iterator[Any]:
         columns = [persons.slice(start, stop - start)]
         columns += [pa.array(column, mask=column < 0) for column in rows.T.copy()]
         yield pa.record_batch(columns, names=["person", *responses.items])
-
-
-def _write_parquet(path: Path, batches: Iterator[Any]) -> None:
-    import pyarrow.parquet as pq
-
-    first = next(batches)
-    with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
-        writer.write_batch(first)
-        for batch in batches:
-            writer.write_batch(batch)
-
-
-def _write_text(stream: BinaryIO, batches: Iterator[Any], separator: str) -> None:
-    from pyarrow import csv
-
-    first = next(batches)
-    stream.write((separator.join(first.schema.names) + "\n").encode())
-    options = csv.WriteOptions(include_header=False, delimiter=separator, quoting_style="needed")
-    with csv.CSVWriter(stream, first.schema, write_options=options) as writer:
-        writer.write_batch(first)
-        for batch in batches:
-            writer.write_batch(batch)
 
 
 # A name that no steward gives to a real ledger, because the demo replaces it.
@@ -283,40 +274,47 @@ def _release(ledger: Path, bundle: Path) -> None:
     say(f"Wrote {ledger} (what was spent; see `discreet ledger show {ledger}`)")
 
 
-def plan(
-    *,
-    persons: Annotated[int | None, option("N", "How many persons answer.")] = None,
-    items: Annotated[int | None, option("M", "How many items are on the list.")] = None,
+@dataclass(frozen=True)
+class PlanOptions:
+    """What a plan is told: keywords of :func:`discreet.plan`."""
+
+    persons: Annotated[int | None, option("N", "How many persons answer.")] = None
+    items: Annotated[int | None, option("M", "How many items are on the list.")] = None
     answers: Annotated[
         int | None, option("A", "Items that each person answers (default: all).")
-    ] = None,
-    epsilon: Annotated[float | None, EPSILON] = None,
-    delta: Delta = 1e-6,
+    ] = None
+    epsilon: Annotated[float | None, EPSILON] = None
+    delta: Delta = 1e-6
     target_rmse: Annotated[
         float | None, option("R", "The root mean square error wanted, in logits.")
-    ] = None,
+    ] = None
+    steps: Annotated[
+        int, option("STEPS", "Steps of every item; 1: right and wrong.", min=1, max=9)
+    ] = 1
+    mechanism: Annotated[str | None, option("NAME", MECHANISM_NAMES)] = None
+    neighbours: Neighbouring = "replace-one"
+    difficulty_spread: Annotated[
+        float, option("SD", "Assumed standard deviation of the difficulties.")
+    ] = 1.0
+    ability_spread: Annotated[
+        float, option("SD", "Assumed standard deviation of the abilities.")
+    ] = 1.0
+    ability_mean: Annotated[
+        float, option("MEAN", "Assumed mean ability above the mean difficulty.")
+    ] = 0.0
+    design: Annotated[
+        str, option("NAME", "Who answers which items: uniform (at random) or booklets.")
+    ] = "uniform"
+
+
+def plan(
+    *,
+    study: PlanOptions,
     top: Annotated[int | None, option("K", "Also say how many of the K hardest are found.")] = None,
     target_top: Annotated[
         float | None,
         option("SHARE", "Instead of --target-rmse: the share of the top K to be found."),
     ] = None,
-    steps: Annotated[
-        int, option("STEPS", "Steps of every item; 1: right and wrong.", min=1, max=9)
-    ] = 1,
-    mechanism: Annotated[str | None, option("NAME", MECHANISM_NAMES)] = None,
-    neighbours: Neighbouring = "replace-one",
-    difficulty_spread: Annotated[
-        float, option("SD", "Assumed standard deviation of the difficulties.")
-    ] = 1.0,
-    ability_spread: Annotated[
-        float, option("SD", "Assumed standard deviation of the abilities.")
-    ] = 1.0,
-    ability_mean: Annotated[
-        float, option("MEAN", "Assumed mean ability above the mean difficulty.")
-    ] = 0.0,
-    design: Annotated[
-        str, option("NAME", "Who answers which items: uniform (at random) or booklets.")
-    ] = "uniform",
     compare: Annotated[bool, flag("Also show every mechanism.", "--compare")] = False,
     simulate: Annotated[
         int | None,
@@ -333,44 +331,33 @@ def plan(
 
     if target_top is not None and top is None:
         raise BadUsage("--target-top is a share of the K hardest items; give --top K too")
-    if page is not None and steps > 1:
-        raise BadUsage("the page with sliders is about right and wrong answers; leave out --steps")
     if page is not None:
-        if design != "uniform":
+        if study.steps > 1:
+            raise BadUsage(
+                "the page with sliders is about right and wrong answers; leave out --steps"
+            )
+        if study.design != "uniform":
             raise BadUsage(
                 "--page is about items that are given out at random; leave out --design, or the "
                 "page."
             )
         check_writable(page.parent, [page.name], force=force)
-    study = make(
-        persons,
-        items,
-        answers,
-        epsilon,
-        delta,
-        target_rmse=target_rmse,
-        target_overlap=None if target_top is None or top is None else (top, target_top),
-        steps=steps,
-        mechanism=cast("NamedMechanism | None", mechanism),  # another name is refused there
-        neighbours=neighbours,
-        difficulty_spread=difficulty_spread,
-        ability_spread=ability_spread,
-        ability_mean=ability_mean,
-        design=cast("PlannedDesign", design),  # another name is refused there
-    )
-    conclude(study.warnings)
-    document = study.to_dict()
+    overlap = None if target_top is None or top is None else (top, target_top)
+    words: dict[str, Any] = vars(study)  # names of mechanisms and designs are checked there
+    predicted = make(**words, target_overlap=overlap)
+    conclude(predicted.warnings)
+    document = predicted.to_dict()
     if top is not None:
-        document["top_overlap"] = study.top_overlap(top)
+        document["top_overlap"] = predicted.top_overlap(top)
     if not as_json:
-        _show(study, top)
+        _show(predicted, top)
     if compare:
-        plans = study.compare()
+        plans = predicted.compare()
         document["mechanisms"] = {name: alternative.rmse for name, alternative in plans.items()}
         if not as_json:
             _show_comparison(plans)
     if simulate is not None:
-        rmse, uncertainty = _check(study, simulate)
+        rmse, uncertainty = _check(predicted, simulate)
         document["simulated_rmse"] = rmse
         if not as_json:
             say(f"Simulated {simulate} times: {rmse:.3f}, give or take {uncertainty:.3f}")
@@ -378,7 +365,7 @@ def plan(
         from discreet.planning.page import make_page
 
         with working("Computing the table behind the page"):
-            write_text(page, make_page(study), private=False)
+            write_text(page, make_page(predicted), private=False)
         if not as_json:
             say(f"Wrote the page with sliders to {page}")
     if as_json:
@@ -423,13 +410,12 @@ GIVEN_OUT = {"uniform": "at random", "booklets": "in booklets of two neighbourin
 
 
 def _show_comparison(plans: dict[str, Plan]) -> None:
-    print_table(
-        [
-            TableColumn("mechanism", list(plans)),
-            TableColumn("standard error", [one.rmse for one in plans.values()], 3),
-            TableColumn("worth in persons", [one.equivalent_persons for one in plans.values()]),
-        ]
-    )
+    columns: dict[str, list[Any]] = {
+        "mechanism": list(plans),
+        "standard error": [one.rmse for one in plans.values()],
+        "worth in persons": [one.equivalent_persons for one in plans.values()],
+    }
+    print_columns(columns, [*columns])
 
 
 def _check(study: Plan, runs: int) -> tuple[float, float]:
@@ -503,16 +489,17 @@ def audit(
     with working(f"Attacking {mechanism}"):
         attacked = set_typical(find_mechanism(mechanism), typical)
         report = audit_mechanism(attacked, budget, size=size, runs=runs, power=power)
-    if as_json:
-        names = ("mechanism", "claimed_epsilon", "lower_bound", "passed", "verdict")
-        more = ("detectable_factor", "detectable_epsilon", "power", "runs", "items")
-        last = ("max_answers", "forms", "design", "attack")
-        figures = {name: getattr(report, name) for name in (*names, *more, *last)}
-        print_json({**figures, "typical_answers": typical})
-    else:
-        _say_report(report, budget)
+    figures = {name: getattr(report, name) for name in AUDITED} | {"typical_answers": typical}
+    show_result(figures, lambda: _say_report(report, budget), as_json=as_json)
     if report.verdict is Verdict.REFUTED:
         raise typer.Exit(1)
+
+
+#: What JSON says of an audit.
+AUDITED = (
+    *("mechanism", "claimed_epsilon", "lower_bound", "passed", "verdict", "detectable_factor"),
+    *("detectable_epsilon", "power", "runs", "items", "max_answers", "forms", "design", "attack"),
+)
 
 
 def _make_size(

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite, log10
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,9 @@ class Scale(Guessable, Kept):
     >>> scale.apply([-1.0, 0.5]).tolist(), float(scale.apply_error(0.25))
     ([400.0, 550.0], 25.0)
     """
+
+    #: Whether abilities must be known before the scale is.
+    needs_persons: ClassVar[bool] = False
 
     slope: float
     intercept: float
@@ -122,6 +125,8 @@ class Scale(Guessable, Kept):
 @dataclass(frozen=True)
 class ScaleTarget:
     """A scale still to be found: the mean and standard deviation that the persons shall have."""
+
+    needs_persons: ClassVar[bool] = True
 
     mean: float
     sd: float

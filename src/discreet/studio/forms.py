@@ -188,18 +188,18 @@ def end_sentence(words: str) -> str:
 
 
 def taking_form(
-    handle: Callable[[Request, dict[str, str]], Response], again: Callable[..., Response]
+    handle: Callable[[Request, dict[str, str]], Response], show_again: Callable[..., Response]
 ) -> Callable[[Request], Awaitable[Response]]:
     """Return a handler that is given what a form holds, and may wait without holding up others.
 
-    Where it refuses, ``again`` shows the page of the form with the reason and what was typed.
+    Where it refuses, ``show_again`` shows the page of the form with the reason and what was typed.
     """
 
     def answer(request: Request, sent: dict[str, str]) -> Response:
         try:
             return handle(request, sent)
         except DiscreetError as error:
-            return again(request, str(error), sent)
+            return show_again(request, str(error), sent)
 
     async def receive(request: Request) -> Response:
         form = await request.form()

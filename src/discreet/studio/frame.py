@@ -7,14 +7,15 @@ that were used, so they cannot say anything else.
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -65,8 +66,7 @@ def run_of(request: Request) -> CalibrationRun:
     """Return the calibration that an address names."""
     run = work_of(request).find_run(request.path_params["run"])
     if run is None:
-        words = tell("There is no such calibration here; the studio was restarted.")
-        raise HTTPException(404, words)
+        raise not_found("There is no such calibration here; the studio was restarted.")
     return run
 
 
@@ -112,6 +112,13 @@ def show_job(job: StudioJob) -> dict[str, Any]:
         "cancelled": state is JobState.CANCELLED,
         "failure": job.failure if state is JobState.FAILED else "",
     }
+
+
+def send_table(rows: Iterable[Iterable[Any]], name: str) -> Response:
+    """Send rows as a CSV file."""
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows(rows)
+    return send_text(file.getvalue(), name)
 
 
 def send_text(text: str, name: str, kind: str = "text/csv") -> Response:
@@ -180,12 +187,26 @@ def write_same(
         typed["key"] = "".join(letters) if in_order else KEY_FILE
     words = spell_command({**typed, **(more or {})})
     command = " ".join(["discreet", *verb.split(), shlex.quote(file), *words])
-    python = f"import discreet\n\nanswers = {write_call(file, options)}\n{then}"
+    call = write_call("discreet.read_responses", repr(file), **options)
+    python = f"import discreet\n\nanswers = {call}\n{then}"
     return Same(python, command, typed.get("key") == KEY_FILE != key)
 
 
-def write_call(file: str, options: Mapping[str, Any]) -> str:
-    """Return the call in Python that reads a file."""
-    keywords = [f"    {name}={value!r},\n" for name, value in options.items()]
-    inside = f"\n    {file!r},\n{''.join(keywords)}" if keywords else repr(file)
-    return f"discreet.read_responses({inside})"
+#: Signs of a call that stands on one line.
+SHORT_CALL = 80
+
+
+def write_call(function: str, *values: str, **keywords: Any) -> str:
+    """Return a call in Python of what is given as code and by keywords.
+
+    Examples
+    --------
+    >>> write_call("fit", "answers", method="conditional")
+    "fit(answers, method='conditional')"
+    """
+    inside = [*values, *(f"{name}={value!r}" for name, value in keywords.items())]
+    line = f"{function}({', '.join(inside)})"
+    if len(line) <= SHORT_CALL and "\n" not in line:
+        return line
+    lines = "".join(f"    {part},\n" for part in inside)
+    return f"{function}(\n{lines})"

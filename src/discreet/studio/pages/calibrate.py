@@ -203,7 +203,8 @@ def _write_same(work: Work, pair: list[CalibrationRun]) -> Same:
     """Return what gives the numbers of the page: each calibration reads the file in its own way."""
     code = ["import discreet\n"]
     for name, run in zip(("first", "second"), pair, strict=True):
-        code += [f"answers = {write_call(work.shown, run.shown)}", f"{name} = {_call(run)}"]
+        read = write_call("discreet.read_responses", repr(work.shown), **run.shown)
+        code += [f"answers = {read}", f"{name} = {_call(run)}"]
     first, second = (write_run(work, run) for run in pair)
     command = f"{first.command}\n{second.command}"
     return Same("\n".join([*code, COMPARE]), command, first.needs_key or second.needs_key)
@@ -211,8 +212,7 @@ def _write_same(work: Work, pair: list[CalibrationRun]) -> Same:
 
 def _call(run: CalibrationRun) -> str:
     keywords = {name: value for name, value in run.settings.items() if name != "scale"}
-    inside = "".join(f", {name}={value!r}" for name, value in keywords.items())
-    return f"discreet.fit(answers{inside})"
+    return write_call("discreet.fit", "answers", **keywords)
 
 
 def write_run(work: Work, run: CalibrationRun, show: str = "print(calibration.summary())") -> Same:

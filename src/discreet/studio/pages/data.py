@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, cast
@@ -24,7 +22,7 @@ from discreet.studio.frame import (
     KEY_FILE,
     Secrecy,
     go,
-    send_text,
+    send_table,
     session_of,
     show,
     show_job,
@@ -308,11 +306,8 @@ def send_key(request: Request) -> Response:
     """Send the key as the table that the command line takes."""
     key = work_of(request).options.get("key")
     rows = key.items() if isinstance(key, Mapping) else ()
-    file = io.StringIO()
-    write = csv.writer(file, lineterminator="\n")
-    write.writerow(["item", "answer"])
-    write.writerows([spreadsheet_cell(name), word] for name, word in rows)
-    return send_text(file.getvalue(), KEY_FILE)
+    cells = [[spreadsheet_cell(name), word] for name, word in rows]
+    return send_table([["item", "answer"], *cells], KEY_FILE)
 
 
 ROUTES = (

@@ -31,7 +31,7 @@ from discreet.studio.forms import (
     read_number,
     write_fields,
 )
-from discreet.studio.frame import Same, Secrecy, go, session_of, show
+from discreet.studio.frame import Same, Secrecy, go, session_of, show, write_call
 from discreet.studio.language import tell
 from discreet.tables.remedies import spell_command
 from discreet.text import show_predicted_share
@@ -183,8 +183,7 @@ def _carry(study: Plan) -> dict[str, Any]:
 def _write_same(plan_keywords: Mapping[str, Any], top: int | None) -> Same:
     usual = {parameter.name: parameter.default for parameter in signature(plan).parameters.values()}
     changed = {name: value for name, value in plan_keywords.items() if usual[name] != value}
-    inside = ", ".join(f"{name}={value!r}" for name, value in changed.items())
-    lines = ["import discreet", "", f"study = discreet.plan({inside})"]
+    lines = ["import discreet", "", f"study = {write_call('discreet.plan', **changed)}"]
     lines += ["print(study.rmse, study.half_width, study.clear_gap)"]
     lines += [f"print(study.top_overlap({top}))"] * (top is not None)
     typed = changed if top is None else {**changed, "top": top}

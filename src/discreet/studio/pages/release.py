@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -39,11 +37,13 @@ from discreet.studio.frame import (
     Same,
     Secrecy,
     go,
+    send_table,
     send_text,
     session_of,
     show,
     show_job,
     work_of,
+    write_call,
     write_same,
 )
 from discreet.studio.jobs import JobState
@@ -381,16 +381,16 @@ def write_release(ticket: Ticket) -> Same | None:
 
 
 def _write_python(work: Work, terms: ReleaseForm, more_keywords: Mapping[str, Any]) -> str:
-    budget, keywords = terms.spec.budget, terms.list_keywords()
-    lines = [
+    budget = terms.spec.budget
+    numbers = (budget.epsilon, budget.delta, str(budget.neighbours))
+    flag = {"looked": True} if terms.spec.identity.looked else {}
+    call = write_call(
+        "discreet.release",
         repr(work.shown),
-        f"discreet.Budget({budget.epsilon!r}, {budget.delta!r}, {str(budget.neighbours)!r})",
-        *(f"{name}={value!r}" for name, value in {**keywords, **more_keywords}.items()),
-        *(["looked=True"] if terms.spec.identity.looked else []),
-    ]
-    inside = "".join(f"    {line},\n" for line in lines)
-    call = f"published = discreet.release(\n{inside})\n"
-    return f"import discreet\n\n{call}print(published.guarantee.summary)\n"
+        write_call("discreet.Budget", *map(repr, numbers)),
+        **{**terms.list_keywords(), **more_keywords, **flag},
+    )
+    return f"import discreet\n\npublished = {call}\nprint(published.guarantee.summary)\n"
 
 
 def send_items(request: Request) -> Response:
@@ -398,12 +398,8 @@ def send_items(request: Request) -> Response:
     terms = ticket_of(request).terms
     if terms is None:
         raise not_found("There is no list here.")
-    file = io.StringIO()
-    write = csv.writer(file, lineterminator="\n")
     if isinstance(terms.items, Mapping):
-        write.writerow(["item", "steps"])
-        write.writerows(terms.items.items())
-        return send_text(file.getvalue(), ITEMS_FILE)
+        return send_table([("item", "steps"), *terms.items.items()], ITEMS_FILE)
     return send_text("".join(f"{name}\n" for name in terms.items), ITEMS_FILE)
 
 

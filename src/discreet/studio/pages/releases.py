@@ -30,7 +30,7 @@ from discreet.results.estimate import Estimate
 from discreet.studio.forms import find_path, taking_form
 from discreet.studio.frame import Same, Secrecy, go, send_bytes, session_of, show
 from discreet.studio.jobs import JobState
-from discreet.studio.language import tell
+from discreet.studio.language import not_found, tell
 from discreet.studio.pages.ledgers import ListedLedger, list_ledgers, path_of
 from discreet.studio.pages.release import start_release, write_release
 from discreet.studio.safety import SANDBOX
@@ -125,8 +125,7 @@ def folder_of(request: Request) -> Path:
     home = session_of(request).home
     folder = home.list_releases().get(request.path_params["bundle"])
     if folder is None:
-        words = tell("There is no such release here. Look into {folder}.", folder=home.put_away)
-        raise HTTPException(404, words)
+        raise not_found("There is no such release here. Look into {folder}.", folder=home.put_away)
     return folder
 
 

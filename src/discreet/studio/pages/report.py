@@ -415,6 +415,7 @@ def show_person(request: Request) -> Response:
         "title": names[number],
         "start": start,
         "neighbours": _list_neighbours(names, number, start),
+        "has_steps": summary.estimate.has_steps,
         "facts": shown,
         "columns": _expect_answers(summary, run, number, table.columns["ability"][number]),
         "same": write_run(work, run, SCORES),
