@@ -23,7 +23,7 @@ from discreet.cli.calibrations import (
     read_wanted,
     stored_scale,
 )
-from discreet.cli.options import AsJson, Method, ResultOptions, flag, option
+from discreet.cli.options import AsJson, KeepCategories, Method, ResultOptions, flag, option
 from discreet.cli.output import (
     conclude,
     confidential,
@@ -244,6 +244,7 @@ def dif(
     by_step: Annotated[
         bool, flag("Compare every step of the items instead of their locations.", "--by-step")
     ] = False,
+    keep_categories: KeepCategories = False,
     method: Method = "auto",
     output: ResultOptions,
     weights: WeightOptions,
@@ -272,6 +273,7 @@ def dif(
             method=check_method(method),
             model=reading.model,
             by_step=by_step,
+            keep_categories=keep_categories,
         )
     tables = {DIF_FILE: confidential(table.to_dict())}
     if table.omnibus is not None:
