@@ -28,7 +28,8 @@ from discreet import Responses, fit, score
 from discreet.errors import BadUsage, DisconnectedItems, WarningKind
 from discreet.items.fit import measure_fit as measure_items
 from discreet.items.groups import LOW_HIGH, SCORE_SPLITS
-from discreet.items.likelihood_ratios import run_andersen, run_martin_loef
+from discreet.items.likelihood_ratios import run_andersen
+from discreet.items.martin_loef import run_martin_loef
 from discreet.items.tables import FIT_COLUMNS
 from discreet.report.findings import ITEM_CHECKS
 from discreet.report.model_findings import Severity

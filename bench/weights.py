@@ -14,6 +14,9 @@ the model holds: Andersen's test by score and by language, and per item tests of
 calibrations (Wald), at equal scores (Mantel-Haenszel) and with the item split by group
 (likelihood ratio); Martin-Löf's test of the easier against the harder half; and how often a report
 with simulated limits of fit raises any alarm.
+
+``python -m bench.weights SAMPLES --parts`` prints how often Martin-Löf's test at 5% rejects, with
+weights and without, where every other item measures an ability that correlates with the other.
 """
 
 from __future__ import annotations
@@ -157,6 +160,32 @@ def measure_sizes(samples: int) -> dict[str, float]:
     return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
 
 
+def measure_parts(samples: int, correlation: float) -> dict[str, float]:
+    """Return the share of rejections of Martin-Löf's test: two splits, with weights and without."""
+    rng = np.random.default_rng(23)
+    stratum = np.repeat([0, 1], SAMPLED)
+    mix = np.linalg.cholesky([[1, correlation], [correlation, 1 + 1e-12]]).T
+    weight = np.repeat([SCHOOLS[h] / SAMPLED[h] for h in (0, 1)], SAMPLED)
+    splits = {"halves": "median difficulty", "every other": ["q0", "q2", "q4", "q6"]}
+    rows = []
+    for _ in range(samples):
+        school = rng.normal(0, 0.6, (len(stratum), 2)) @ mix + np.where(stratum, -0.2, 0.8)[:, None]
+        ability = school[:, None] + rng.normal(0, 0.9, (len(stratum), PUPILS, 2)) @ mix
+        logit = ability[:, :, np.arange(len(DIFFICULTY)) % 2] - DIFFICULTY
+        right = rng.random(logit.shape) < 1 / (1 + np.exp(-logit))
+        own = weight * rng.uniform(0.5, 1.5, len(weight))
+        answers = _name_languages(right, stratum, own, np.full(right.shape[:2], "a"))
+        plain = Responses(answers.items, answers.persons, answers.store)
+        rows.append(
+            {
+                f"{name}, {kind}": run_martin_loef(table, split).p_value < 0.05
+                for name, split in splits.items()
+                for kind, table in (("weighted", answers), ("unweighted", plain))
+            }
+        )
+    return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+
+
 def _name_languages(
     right: np.ndarray, stratum: np.ndarray, weight: np.ndarray, language: np.ndarray
 ) -> Responses:
@@ -178,7 +207,11 @@ def main(samples: int) -> None:
 
 if __name__ == "__main__":
     numbers = [int(word) for word in sys.argv[1:] if word.isdigit()] or [400]
-    if "--tests" in sys.argv:
+    if "--parts" in sys.argv:
+        for correlation in (1.0, 0.8, 0.5):
+            for name, share in measure_parts(numbers[0], correlation).items():
+                print(f"{correlation:.1f}  {name:24} {share:.3f}", flush=True)
+    elif "--tests" in sys.argv:
         for name, share in measure_sizes(numbers[0]).items():
             print(f"{name:30} {share:.3f}")
     else:

@@ -7,7 +7,7 @@ plans, which never see data, and links between releases may be shown.
 
 from discreet.hints import answer_guesses
 from discreet.items.cutoffs import FitCutoffs, simulate_cutoffs
-from discreet.items.dif import DifTable, OmnibusDif, WaldTest, find_dif, run_wald
+from discreet.items.dif import DifTable, OmnibusDif, find_dif
 from discreet.items.dimensionality import (
     Alpha,
     Contrast,
@@ -27,15 +27,15 @@ from discreet.items.fit import (
     Reliability,
     measure_fit,
 )
+from discreet.items.group_differences import WaldTest, run_wald
 from discreet.items.groups import ADJUSTMENTS, GroupMeans, adjust, find_group_means
 from discreet.items.likelihood_ratios import (
     AndersenTest,
-    MartinLoefTest,
     StepModelTest,
     compare_step_models,
     run_andersen,
-    run_martin_loef,
 )
+from discreet.items.martin_loef import MartinLoefTest, run_martin_loef
 from discreet.items.mislabelled import Mislabelled, find_mislabelled
 from discreet.items.raters import BiasTable, LevelFit, RatedPersons, study_ratings
 from discreet.items.residuals import (
@@ -47,7 +47,7 @@ from discreet.items.residuals import (
     trace_information,
 )
 from discreet.persons.plausible import LatentRegression
-from discreet.report.tests import FitChange, ModelCheck, ModelTest, check_model, compare_fit
+from discreet.report.diagnosis import FitChange, ModelCheck, ModelTest, check_model, compare_fit
 
 __all__ = [
     "ADJUSTMENTS", "Alpha", "AndersenTest", "BiasTable", "CategoryFit", "Contrast", "DifTable",

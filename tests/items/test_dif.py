@@ -6,7 +6,8 @@ import pytest
 import discreet
 from discreet.answers.pack import store_codes
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.items.dif import find_dif, run_wald
+from discreet.items.dif import find_dif
+from discreet.items.group_differences import run_wald
 from discreet.items.groups import adjust
 
 

@@ -8,9 +8,10 @@ import discreet
 from discreet.analysis import find_dimensions
 from discreet.errors import BadUsage
 from discreet.items.summary import diagnose, read_diagnostics
+from discreet.report.diagnosis import diagnose_test
 from discreet.report.findings import find_problems
 from discreet.report.model_findings import Severity
-from discreet.report.page import judge, write_steward_page
+from discreet.report.page import judge, write_diagnosis
 
 
 def draw_two(persons, items, correlation, seed, missing=0.0):
@@ -110,7 +111,7 @@ def test_roll_calls_of_two_camps_are_an_alarm_first_in_the_report():
     assert findings[0].title == "These items do not measure one thing"
     assert f"{diagnostics.dimensionality.eigenvalue[0]:.1f} of 300 items" in findings[0].found
     assert judge(findings).startswith("Stop: these items do not measure one thing.")
-    page = write_steward_page(estimate, diagnostics)
+    page = write_diagnosis(diagnose_test(estimate, diagnostics))
     assert page.index("These items do not measure one thing") < page.index("Wright map")
     assert "Whether the items measure one thing" in page
 
@@ -132,7 +133,7 @@ def test_diagnostics_of_an_older_file_say_nothing_about_dimensions():
     older = read_diagnostics(plain, estimate.items)
     assert older.dimensionality is None
     assert "dimensionality" not in find_problems(estimate, older)[1]
-    assert "Whether the items measure" not in write_steward_page(estimate, older)
+    assert "Whether the items measure" not in write_diagnosis(diagnose_test(estimate, older))
 
 
 @pytest.mark.slow

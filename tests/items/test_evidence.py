@@ -10,7 +10,8 @@ import discreet
 from discreet.analysis import measure_alpha, order_answers, run_martin_loef
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.items.summary import diagnose, read_diagnostics
-from discreet.report.page import write_steward_page
+from discreet.report.diagnosis import diagnose_test
+from discreet.report.page import write_diagnosis
 
 
 def draw(persons, items, seed, second=None):
@@ -171,7 +172,7 @@ def test_the_report_of_a_small_test_shows_its_scalogram_and_alpha():
     diagnostics = diagnose(answers, estimate)
     again = read_diagnostics(diagnostics.to_dict(), estimate.items)
     assert again.scalogram == diagnostics.scalogram
-    page = write_steward_page(estimate, diagnostics)
+    page = write_diagnosis(diagnose_test(estimate, diagnostics))
     assert "Answers in order" in page
     marked = page.count('class="cell odd"') + page.count('class="cell right odd"')
     assert marked == np.array(diagnostics.scalogram.surprising).sum() > 0
@@ -183,7 +184,7 @@ def test_the_report_of_a_large_test_has_no_scalogram():
     estimate = discreet.fit(answers)
     diagnostics = diagnose(answers, estimate)
     assert diagnostics.scalogram is None
-    assert "Answers in order" not in write_steward_page(estimate, diagnostics)
+    assert "Answers in order" not in write_diagnosis(diagnose_test(estimate, diagnostics))
 
 
 def test_a_reliability_below_zero_is_shown_as_zero_with_the_remark():
@@ -192,7 +193,7 @@ def test_a_reliability_below_zero_is_shown_as_zero_with_the_remark():
     estimate = discreet.fit(answers)
     diagnostics = diagnose(answers, estimate)
     assert diagnostics.reliability < 0
-    page = write_steward_page(estimate, diagnostics)
+    page = write_diagnosis(diagnose_test(estimate, diagnostics))
     assert "Person reliability is 0 (errors exceed the differences)" in page
     assert "<dt>person reliability</dt><dd>0</dd>" in page
     assert page.count("A reliability of 0 means that errors exceed the differences") == 1
@@ -205,7 +206,7 @@ def test_what_cannot_be_computed_has_no_box():
     estimate = discreet.fit(answers)
     diagnostics = diagnose(answers, estimate)
     assert diagnostics.alpha is None
-    page = write_steward_page(estimate, diagnostics)
+    page = write_diagnosis(diagnose_test(estimate, diagnostics))
     assert "<dt>person reliability</dt>" in page
     assert "KR-20" not in page
     assert "A reliability of 0" not in page

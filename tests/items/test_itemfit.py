@@ -8,8 +8,8 @@ import pytest
 
 import discreet
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.items.dif import run_wald
 from discreet.items.fit import measure_fit
+from discreet.items.group_differences import run_wald
 from discreet.items.likelihood_ratios import run_andersen
 from discreet.items.residuals import correlate_residuals, trace_information
 from discreet.persons.scoring import score

@@ -8,8 +8,7 @@ import discreet
 from discreet.analysis import find_mislabelled
 from discreet.errors import BadUsage
 from discreet.items.summary import diagnose, read_diagnostics
-from discreet.report.diagnosis import remarks_on_items
-from discreet.report.findings import find_problems
+from discreet.report.findings import find_problems, remarks_on_items
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,9 @@ from scipy.special import expit
 
 import discreet
 from commandline import discreet as run
+from discreet.analysis import run_andersen
 from discreet.answers.pack import store_codes
+from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage
 from discreet.models.item_parameters import match_categories
 from discreet.results.thresholds import (
@@ -224,3 +226,64 @@ def test_kept_categories_are_scored_reported_and_saved(tmp_path):
     estimate.save(tmp_path / "estimate.json")
     loaded = discreet.load(tmp_path / "estimate.json")
     assert loaded.ladder.status == estimate.ladder.status
+
+
+def test_groups_are_compared_with_the_categories_that_the_fit_keeps():
+    codes = draw_with_gap()
+    groups = np.array(["a", "b"])[np.arange(len(codes)) % 2]
+    keep, parts = {"keep_categories": True}, [codes[groups == label] for label in "ab"]
+    fits = [discreet.fit(part, **keep) for part in parts]
+    table = discreet.find_dif(codes, groups, anchors=["0", "2"], reference="a", **keep)
+    difference = fits[1].difficulty - fits[0].difficulty
+    expected = difference - difference[[0, 2]].mean()
+    np.testing.assert_allclose(table.difference, expected, atol=1e-9)
+    assert set(table.status) == {"compared"}
+
+    def best(part):
+        start = np.zeros(4 + 3 + 4 + 3)
+        return -minimize(lambda free: -log_likelihood_with_gap(free, part, (2,)), start).fun
+
+    andersen = run_andersen(codes, groups, **keep)
+    gain = sum(map(best, parts)) - best(codes)
+    assert andersen.statistic == pytest.approx(2 * gain, abs=1e-4)
+    assert andersen.degrees == 4 + 3 + 4 + 3
+    renumbered = run_andersen(codes, groups)
+    assert (renumbered.degrees, renumbered.items) == (andersen.degrees, andersen.items)
+    assert abs(renumbered.statistic - andersen.statistic) > 0.01
+    split = discreet.find_dif(codes, groups, test="likelihood-ratio", **keep)
+    assert split.omnibus.degrees.tolist() == [4, 3, 4, 4]
+    assert set(split.status) == {"compared"}
+    steps = discreet.find_dif(codes, groups, by_step=True, **keep)
+    named = dict(zip(zip(steps.item, steps.step, strict=True), steps.status, strict=True))
+    assert named["1", 2] == "unused_category in a, unused_category in b"
+    assert named["1", 1] == "compared"
+    with pytest.raises(BadUsage, match="pairs of answers say nothing about two steps at once"):
+        discreet.find_dif(codes, groups, method="refined", **keep)
+
+
+def test_a_group_that_lacks_a_category_has_a_location_where_it_is_kept(tmp_path):
+    codes = draw_with_gap(gap=())
+    groups = np.array(["a", "b"])[np.arange(len(codes)) % 2]
+    lacking = (groups == "b") & (codes[:, 1] == 2)
+    codes, groups = codes[~lacking], groups[~lacking]
+    left = discreet.find_dif(codes, groups)
+    assert left.status[1] == "no answers in category 2 in b"
+    kept = discreet.find_dif(codes, groups, keep_categories=True)
+    assert kept.status[1] == "compared"
+    assert np.isfinite(kept.difference[1])
+    frame = pa.table({"g": groups, **{f"q{i}": codes[:, i] for i in range(4)}})
+    csv.write_csv(frame, tmp_path / "answers.csv")
+    printed = run(
+        *("dif", str(tmp_path / "answers.csv"), "--group", "g", "--keep-categories", "--json")
+    )
+    rows = printed.document["items"]
+    np.testing.assert_allclose([row["difference"] for row in rows], kept.difference, atol=1e-6)
+    weighted = pa.table({"w": [1.0] * len(codes), **{n: frame[n] for n in frame.column_names}})
+    answers = Responses.from_dataframe(weighted, group=["w", "g"]).weigh(weight="w")
+    design = discreet.find_dif(answers, "g", keep_categories=True)
+    same = np.array(design.anchor == kept.anchor).all()
+    assert same
+    np.testing.assert_allclose(design.difference, kept.difference, atol=1e-8)
+    test = run_andersen(answers, "g", keep_categories=True)
+    assert "q1" in test.excluded
+    assert np.isfinite(test.p_value)

@@ -28,10 +28,10 @@ from discreet.items.residuals import correlate_residuals
 from discreet.items.summary import diagnose, read_diagnostics
 from discreet.models.calibrate import fit
 from discreet.models.methods import METHOD_WORDS, METHODS
-from discreet.report.diagnosis import remarks_on_items
-from discreet.report.findings import find_problems
+from discreet.report.diagnosis import diagnose_test
+from discreet.report.findings import find_problems, remarks_on_items
 from discreet.report.model_findings import Severity
-from discreet.report.page import write_steward_page
+from discreet.report.page import write_diagnosis
 from discreet.results.estimate import Status
 from discreet.simulation import simulate
 from discreet.text import name_some
@@ -67,7 +67,7 @@ def broken():
 @pytest.fixture(scope="module")
 def page(broken, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "report.confidential.html"
-    path.write_text(write_steward_page(*broken, title="a <test>"))
+    path.write_text(write_diagnosis(diagnose_test(*broken), title="a <test>"))
     return path
 
 
@@ -109,7 +109,9 @@ def test_a_sound_test_has_no_findings():
     findings, fine = find_problems(estimate, diagnose(sound, estimate))
     assert findings == []
     assert {"item fit", "reliability", "dependent items", "targeting"} <= set(fine)
-    assert "Nothing wrong was found" in write_steward_page(estimate, diagnose(sound, estimate))
+    assert "Nothing wrong was found" in write_diagnosis(
+        diagnose_test(estimate, diagnose(sound, estimate))
+    )
 
 
 def test_an_adaptive_test_is_called_routed():
@@ -159,7 +161,7 @@ def test_an_item_that_is_harder_for_a_group_is_found():
     assert (size > 0) == (group == "girl")
     assert "1 item works differently" in titles(estimate, diagnostics)
     assert "differs by sex" in remarks_on_items(estimate, diagnostics)[6]
-    assert "1000 groups are too many" in write_steward_page(estimate, diagnostics)
+    assert "1000 groups are too many" in write_diagnosis(diagnose_test(estimate, diagnostics))
 
 
 def test_groups_that_do_not_differ_are_called_in_order():
@@ -184,7 +186,7 @@ def test_warnings_of_the_fit_reach_the_first_screen():
 
 
 def test_what_could_not_be_checked_is_said():
-    page = write_steward_page(fit(lsat()))
+    page = write_diagnosis(diagnose_test(fit(lsat())))
     assert "Not checked, because the answers were not at hand" in page
     assert "item fit" not in page.split("Not checked")[0].split("Checked, nothing found")[1]
 
@@ -215,7 +217,7 @@ def test_all_dependent_pairs_count_however_many_are_listed():
     count = int((excess > 0.2).sum())
     assert count > 2 * len(diagnostics.dependent)
     assert f"{count} pairs of items depend on each other" in titles(estimate, diagnostics)
-    page = write_steward_page(estimate, diagnostics)
+    page = write_diagnosis(diagnose_test(estimate, diagnostics))
     assert f"by more than 0.1 and more than chance for {count} pairs of items" in page
     assert all("dependent" in remarks for remarks in remarks_on_items(estimate, diagnostics))
     assert read_diagnostics(diagnostics.to_dict(), estimate.items) == diagnostics
@@ -225,13 +227,13 @@ def test_a_file_that_lists_only_the_largest_dependent_pairs_gives_no_count(broke
     estimate, diagnostics = broken
     older = diagnostics.to_dict()
     del older["dependencies"]
-    page = write_steward_page(estimate, read_diagnostics(older, estimate.items))
+    page = write_diagnosis(diagnose_test(estimate, read_diagnostics(older, estimate.items)))
     assert "pairs of items" not in page
 
 
 def test_the_methods_text_has_the_numbers_of_the_estimate(broken):
     estimate, _ = broken
-    page = write_steward_page(*broken)
+    page = write_diagnosis(diagnose_test(*broken))
     text = page.split('id="methods-text">')[1].split("</blockquote>")[0]
     assert f"{int(estimate.answers.sum()):,} answers of 400 persons to 26 items" in text
     assert "7 of the 26 items had no estimable difficulty" in text
@@ -283,7 +285,9 @@ def test_every_person_is_in_the_histogram_or_has_no_answers(broken):
     estimate, diagnostics = broken
     counted = diagnostics.measured + diagnostics.extreme
     assert sum(diagnostics.ability_counts) == counted
-    assert f"Abilities of {counted} persons" in write_steward_page(estimate, diagnostics)
+    assert f"Abilities of {counted} persons" in write_diagnosis(
+        diagnose_test(estimate, diagnostics)
+    )
     assert counted + diagnostics.empty == estimate.persons
 
 
@@ -298,7 +302,7 @@ def test_very_many_persons_are_sampled_and_the_report_says_so(monkeypatch):
     assert diagnostics.sampled == third.n_persons == 334
     monkeypatch.undo()
     assert replace(diagnostics, sampled=None) == diagnose(third, estimate)
-    assert "334 evenly chosen persons" in write_steward_page(estimate, diagnostics)
+    assert "334 evenly chosen persons" in write_diagnosis(diagnose_test(estimate, diagnostics))
 
 
 def test_doubts_about_a_link_are_not_called_the_estimation():
@@ -343,7 +347,9 @@ def test_every_method_has_its_own_words_for_a_paper(broken):
     assert {*METHODS, "noise-aware", "winsteps"} == set(METHOD_WORDS)
     estimate, diagnostics = broken
     for name, words in METHOD_WORDS.items():
-        page = write_steward_page(replace(estimate, method=name, se_method=""), diagnostics)
+        page = write_diagnosis(
+            diagnose_test(replace(estimate, method=name, se_method=""), diagnostics)
+        )
         assert escape(words.how) in page
         assert words.errors in page
 
@@ -351,11 +357,13 @@ def test_every_method_has_its_own_words_for_a_paper(broken):
 def test_a_report_says_which_persons_standard_errors_are_from(broken):
     estimate, diagnostics = broken
     assert estimate.se_method
-    assert escape(estimate.se_method) in write_steward_page(estimate, diagnostics)
+    assert escape(estimate.se_method) in write_diagnosis(diagnose_test(estimate, diagnostics))
 
 
 def test_a_method_of_another_maker_is_named_and_its_errors_are_called_unknown(broken):
-    page = write_steward_page(replace(broken[0], method="their own", se_method=""), broken[1])
+    page = write_diagnosis(
+        diagnose_test(replace(broken[0], method="their own", se_method=""), broken[1])
+    )
     assert "a method called their own" in page
     assert "standard errors were estimated is not known here" in page
 
@@ -486,7 +494,7 @@ def test_somebody_elses_file_is_not_overwritten(answers, tmp_path):
 def test_a_report_needs_no_matplotlib(broken, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert write_steward_page(*broken).count("<svg") == 17
+    assert write_diagnosis(diagnose_test(*broken)).count("<svg") == 17
 
 
 def test_a_missing_file_is_wrong_usage(tmp_path):
@@ -594,7 +602,9 @@ def crowded(tmp_path_factory):
     responses = Responses.from_array(answers, items=names)
     estimate = fit(responses, method="refined")
     path = tmp_path_factory.mktemp("crowded") / "report.confidential.html"
-    path.write_text(write_steward_page(estimate, diagnose(responses, estimate), title="y" * 300))
+    path.write_text(
+        write_diagnosis(diagnose_test(estimate, diagnose(responses, estimate)), title="y" * 300)
+    )
     return path
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +19,11 @@ from discreet.items.curves import threshold_rows
 from discreet.items.dimensionality import measure_alpha
 from discreet.items.summary import diagnose, read_diagnostics
 from discreet.models.calibrate import fit
-from discreet.report.diagnosis import diagnose_test
+from discreet.report.diagnosis import check_model, compare_fit, diagnose_test
 from discreet.report.findings import STEP_CHECKS, find_problems
 from discreet.report.formats import list_calibration
 from discreet.report.model_findings import Severity
-from discreet.report.page import write_steward_page
-from discreet.report.tests import check_model, compare_fit
+from discreet.report.page import write_diagnosis
 from discreet.results.limits import FEW_IN_CATEGORY
 from stepped import chances, draw_codes, hold
 
@@ -197,7 +197,7 @@ def test_rare_and_disordered_categories_from_one_on_are_called_so():
 
 def test_the_report_speaks_of_steps(made):
     _, estimate, diagnostics = made
-    page = write_steward_page(estimate, diagnostics)
+    page = write_diagnosis(diagnose_test(estimate, diagnostics))
     for words in (
         "Threshold map",
         "A location is typically known",
@@ -218,13 +218,13 @@ def test_the_report_speaks_of_steps(made):
 def test_a_rating_scale_is_called_one():
     responses, _ = hold(5, 400, (3,) * 5, common=True)
     estimate = fit(responses, model="rating-scale")
-    page = write_steward_page(estimate, diagnose(responses, estimate))
+    page = write_diagnosis(diagnose_test(estimate, diagnose(responses, estimate)))
     assert "rating scale model (Andrich, 1978)" in page
     assert "partial credit model (Masters" not in page
 
 
 def test_a_page_without_answers_shows_the_thresholds(made):
-    page = write_steward_page(made[1])
+    page = write_diagnosis(diagnose_test(made[1]))
     assert "Threshold map" in page
     assert "How hard each item is" not in page
 
@@ -232,7 +232,7 @@ def test_a_page_without_answers_shows_the_thresholds(made):
 def test_nothing_about_steps_reaches_a_page_of_right_and_wrong_answers():
     responses = discreet.datasets.lsat()
     estimate = fit(responses)
-    page = write_steward_page(estimate, diagnose(responses, estimate))
+    page = write_diagnosis(diagnose_test(estimate, diagnose(responses, estimate)))
     for words in ("hreshold", "svg .node", "location"):
         assert words not in page, words
 
@@ -240,7 +240,7 @@ def test_nothing_about_steps_reaches_a_page_of_right_and_wrong_answers():
 @needs_browser
 def test_the_page_fits_a_phone_and_has_no_errors(made, tmp_path):
     path = tmp_path / "page.html"
-    path.write_text(write_steward_page(*made[1:]))
+    path.write_text(write_diagnosis(diagnose_test(*made[1:])))
     wide = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
     for width in (400, 1400):
         overflow, _, console = visit(path, tmp_path, wide, width)
@@ -395,3 +395,18 @@ def test_check_shows_the_fit_before_and_after_merging(survey):
     assert "merged" not in alone
     assert rows["infit of q1"]["before"] != rows["infit of q1"]["after"]
     assert "Before and after merging" in run("check", survey, "--merge", "q1:1+2").out
+
+
+def test_a_page_has_no_empty_column_and_calls_the_ends_of_a_scale_scores(made):
+    _, estimate, diagnostics = made
+    test = diagnose_test(estimate, replace(diagnostics, is_weighted=True))
+    page = write_diagnosis(test)
+    assert "Persons count by their sampling weights." in page
+    assert "lowest score" in page
+    assert "all wrong" not in page
+    assert "what to do</th>" in page
+    tests = test.tables["tests"]
+    blank = replace(tests, columns={**tests.columns, "advice": [""] * tests.rows})
+    assert "what to do</th>" not in write_diagnosis(
+        replace(test, tables={**test.tables, "tests": blank})
+    )

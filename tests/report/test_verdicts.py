@@ -11,21 +11,20 @@ import discreet
 from commandline import discreet as run
 from discreet.analysis import check_model
 from discreet.answers.pack import store_codes
-from discreet.items.dif import run_wald
 from discreet.items.dimensionality import find_dimensions
 from discreet.items.evidence import gather_evidence
 from discreet.items.fit import measure_fit
+from discreet.items.group_differences import run_wald
 from discreet.items.groups import split_groups
 from discreet.items.likelihood_ratios import run_andersen
 from discreet.items.summary import diagnose, read_diagnostics
 from discreet.items.tables import list_evidence_tables
 from discreet.persons import measures
-from discreet.report.diagnosis import diagnose_test, remarks_on_items
-from discreet.report.findings import find_limits, find_problems
+from discreet.report.diagnosis import diagnose_test, list_tests
+from discreet.report.findings import find_limits, find_problems, remarks_on_items
 from discreet.report.model_findings import Severity
-from discreet.report.page import judge, write_steward_page
+from discreet.report.page import judge, write_diagnosis
 from discreet.report.paper import write_methods
-from discreet.report.tests import list_tests
 from discreet.scales.linking import link_calibrations
 from stepped import chances
 
@@ -132,7 +131,7 @@ def test_where_no_split_works_the_verdict_is_not_tested_and_the_report_says_so()
     assert by_name(found)["Andersen"].verdict == "not tested"
     for split in ("mean score", "median score"):
         assert any(f"not compared at the {split}" in note for note in found.diagnostics.notes)
-    page = write_steward_page(found.estimate, found.diagnostics)
+    page = write_diagnosis(diagnose_test(found.estimate, found.diagnostics))
     assert "Not tested (the notes say why): Andersen, " in page
 
 
@@ -384,7 +383,7 @@ def test_turned_items_come_first_and_what_they_explain_is_under_them():
     assert "These items do not measure one thing" in below
     assert not any("measure one thing" in one.title for one in findings)
     assert judge(findings).startswith("Stop: 4 items run against the others")
-    page = write_steward_page(estimate, diagnostics)
+    page = write_diagnosis(diagnose_test(estimate, diagnostics))
     assert page.index("4 items run against") < page.index("These items do not measure one thing")
     tests = check_model(answers, estimate).tests
     assert tests[0].name == "direction"
@@ -430,7 +429,7 @@ def test_too_few_persons_are_told_before_any_verdict_and_nothing_holds(persons, 
     findings, fine = find_problems(found.estimate, found.diagnostics)
     assert findings[0].title == f"Too few persons to judge: {persons}"
     assert fine == []
-    page = write_steward_page(found.estimate, found.diagnostics)
+    page = write_diagnosis(diagnose_test(found.estimate, found.diagnostics))
     assert page.index("Too few persons to judge") < page.index('class="lead"')
     assert "Checked, nothing found" not in page
 
@@ -478,8 +477,8 @@ def test_too_small_errors_of_abilities_are_told_in_the_summary_and_the_report(it
     findings, _ = find_problems(estimate, diagnostics)
     (finding,) = [one for one in findings if "standard errors of abilities" in one.title]
     assert finding.severity is Severity.SERIOUS
-    assert "The standard errors of abilities are too small" in write_steward_page(
-        estimate, diagnostics
+    assert "The standard errors of abilities are too small" in write_diagnosis(
+        diagnose_test(estimate, diagnostics)
     )
 
 

@@ -183,6 +183,18 @@ class SurveyDesign:
         scale = np.sqrt(size / np.maximum(size - 1, 1))[stratum]
         return np.asarray((total - mean[stratum]) * scale[:, None])
 
+    def test_zero(self, value: FloatArray, moves: FloatArray) -> DesignTest:
+        """Test that some numbers are zero, from how persons move them.
+
+        Parameters
+        ----------
+        value, moves
+            The numbers, and ``[person, number]`` as for :meth:`linearise`.
+        """
+        # The metric: persons are independent; its scale cancels.
+        score = moves / np.sqrt(self.weight)[:, None]
+        return apply_rao_scott(value, self.deviate(moves), score.T @ score, max(self.degrees, 1))
+
     def take_as_simple(self, moves: FloatArray) -> FloatArray:
         """Return scores whose squares add up to the variance of a simple random sample."""
         chosen = self.in_domain
@@ -212,11 +224,7 @@ class DesignTest:
 
 
 def apply_rao_scott(
-    value: FloatArray,
-    deviation: FloatArray,
-    working: FloatArray,
-    degrees: int,
-    rank: int | None = None,
+    value: FloatArray, deviation: FloatArray, working: FloatArray, degrees: int
 ) -> DesignTest:
     """Test that numbers are zero under a sampling design.
 
@@ -231,8 +239,6 @@ def apply_rao_scott(
         right: what it lacks is in the correction.
     degrees
         Degrees of freedom of the design.
-    rank
-        How many of the numbers are free, where that is not the rank of ``working``.
 
     Notes
     -----
@@ -252,8 +258,7 @@ def apply_rao_scott(
     from scipy.special import fdtrc
 
     inverse = np.linalg.pinv(working, rcond=1e-10, hermitian=True)
-    if rank is None:
-        rank = int(np.linalg.matrix_rank(working, rtol=1e-10, hermitian=True))
+    rank = int(np.linalg.matrix_rank(working, rtol=1e-10, hermitian=True))
     effects = inverse @ (deviation.T @ deviation)
     total = float(np.trace(effects))
     if not (rank and total > 0):
@@ -404,11 +409,6 @@ def _number_texts(
     return values, number.reshape(-1)
 
 
-#: Why statistics without a weighted form are refused.
-OF_SAMPLE = (
-    "it would describe the persons of the sample, not the population. Give the answers without "
-    "weights if that is meant"
-)
 #: Why a release is refused.
 RAKED = (
     "weights are functions of the whole sample (they are raked to totals of the population), so "

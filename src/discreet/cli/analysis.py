@@ -23,7 +23,7 @@ from discreet.cli.calibrations import (
     read_wanted,
     stored_scale,
 )
-from discreet.cli.options import AsJson, Method, ResultOptions, flag, option
+from discreet.cli.options import AsJson, KeepCategories, Method, ResultOptions, flag, option
 from discreet.cli.output import (
     conclude,
     confidential,
@@ -245,6 +245,7 @@ class DifOptions:
     by_step: Annotated[
         bool, flag("Compare every step of the items instead of their locations.", "--by-step")
     ] = False
+    keep_categories: KeepCategories = False
     method: Method = "auto"
 
 

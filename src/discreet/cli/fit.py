@@ -46,7 +46,17 @@ from discreet.cli.calibrations import (
     title_of,
     write_calibration,
 )
-from discreet.cli.options import AsJson, Force, Method, ResultOptions, Title, argument, flag, option
+from discreet.cli.options import (
+    AsJson,
+    Force,
+    KeepCategories,
+    Method,
+    ResultOptions,
+    Title,
+    argument,
+    flag,
+    option,
+)
 from discreet.cli.output import (
     check_writable,
     conclude,
@@ -65,8 +75,7 @@ if TYPE_CHECKING:
     from discreet.answers.ratings import Ratings
     from discreet.items.raters import BiasTable, RatingStudy
     from discreet.items.summary import Diagnostics
-    from discreet.report.diagnosis import Diagnosis
-    from discreet.report.tests import ModelCheck
+    from discreet.report.diagnosis import Diagnosis, ModelCheck
     from discreet.results.estimate import Estimate
     from discreet.scales.reported import Scale, ScaleTarget
     from discreet.tables.inspection import Inspection
@@ -98,10 +107,7 @@ def fit(
             "Hold these difficulties: a CSV with item and difficulty, a calibration or a bank.",
         ),
     ] = None,
-    keep_categories: Annotated[
-        bool,
-        flag("Keep unused categories between used ones (Winsteps: STKEEP).", "--keep-categories"),
-    ] = False,
+    keep_categories: KeepCategories = False,
     scale: ScaleText = None,
     title: Title = None,
     output: ResultOptions,
@@ -288,7 +294,7 @@ def check(
     model_check = _run_check(file, method, reading)
     change = None
     if reading.merge:
-        from discreet.report.tests import compare_fit
+        from discreet.report.diagnosis import compare_fit
 
         before = _run_check(file, method, replace(reading, merge=None))
         change = compare_fit(before, model_check).to_dict()
@@ -324,7 +330,7 @@ def _run_check(file: str, method: str, reading: ReadingOptions) -> ModelCheck:
         warnings.filterwarnings("ignore", category=AssumedReading)  # it was printed above
         responses = read_answers(file, reading)
     from discreet.models.calibrate import fit
-    from discreet.report.tests import check_model
+    from discreet.report.diagnosis import check_model
 
     with working("Testing the model"):
         estimate = fit(responses, method=check_method(method), model=reading.model)

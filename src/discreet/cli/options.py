@@ -99,6 +99,9 @@ Title = Annotated[str | None, option("TEXT", "Headline of the report.")]
 Method = Annotated[
     str, option("NAME", "auto, conditional, refined, spectral (the paper's) or marginal.")
 ]
+KeepCategories = Annotated[
+    bool, flag("Keep unused categories between used ones (Winsteps: STKEEP).", "--keep-categories")
+]
 EPSILON_HELP = "Privacy loss: one person changes any probability by at most a factor e^E."
 EPSILON = option("E", EPSILON_HELP, "--epsilon")
 Epsilon = Annotated[float, EPSILON]

@@ -384,6 +384,11 @@ class Recoding:
         first = np.cumsum(self.steps) - self.steps
         return np.array([first[i] + k for i, used in enumerate(self.kept) for k in used[:-1]])
 
+    def fill_gaps(self) -> Recoding:
+        """Return a recoding that keeps the categories between used ones too."""
+        kept = tuple(tuple(range(used[0], used[-1] + 1)) for used in self.kept)
+        return Recoding(self.steps, kept)
+
     def codes(self) -> Int64Array:
         """Return ``[item, old category]``: the new category; -1 where it was left out."""
         table = np.full((len(self.steps), max(self.steps) + 1), -1, dtype=np.int64)

@@ -35,10 +35,11 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.items.residuals import Prepared, prepare
 from discreet.models.conditional import Patterns, group_patterns
-from discreet.models.conditional.maximise import plan_batches
+from discreet.models.conditional.maximise import conditional_work, plan_batches
 from discreet.models.conditional.moments import evaluate_conditional
 from discreet.models.item_parameters import RATING_SCALE
 from discreet.models.structure import rating_basis
@@ -164,6 +165,12 @@ def simulate_cutoffs(
         thresholds = refit.thresholds(code)
         replicates[row] = simulation.measure(code, thresholds, simulation.update(thresholds))
     return _conclude(prepared, simulation, observed, replicates)
+
+
+def foretell_seconds(responses: Responses) -> float:
+    """Return how long a conditional fit of these answers will take."""
+    patterns = group_patterns(responses.store, np.arange(responses.n_items))
+    return conditional_work(patterns, max(responses.steps))
 
 
 def _choose_number(prepared: Prepared) -> int:

@@ -1,4 +1,4 @@
-"""Item by item between groups: Wald tests and differential item functioning.
+"""Differential item functioning: how much harder items are for a group than its ability explains.
 
 In: answers and groups of persons. Out: for every item how much harder it is for one group than
 for another, with an error, a test and a class, and a test of all groups together. Of items with
@@ -20,27 +20,28 @@ from discreet.errors import BadUsage, FitWarning
 from discreet.hints import check_choice_name
 from discreet.items.group_differences import (
     Contrasts,
-    ItemSplit,
     Points,
+    calibrate_groups,
     compare_points,
     contrast,
     find_largest_error,
     list_compared_points,
+    list_steps,
     purify,
-    split_item,
+    request_groups,
 )
 from discreet.items.groups import (
     Split,
     adjust,
-    calibrate_groups,
-    chi_squared_tail,
     load_grouped,
     split_groups,
     take_group,
     warn_of_small_groups,
 )
+from discreet.items.likelihood_ratios import ItemSplit, split_item
 from discreet.items.mantel_haenszel import match_scores
 from discreet.models.item_parameters import RATING_SCALE, choose_model, leave_unused
+from discreet.models.methods import FitRequest
 from discreet.results.estimate import two_sided_quantile
 from discreet.tables.reading import FitWords
 from discreet.tabular import Tabular, list_field_columns
@@ -67,43 +68,6 @@ TOLD = (
     *("focal", "difference", "se", "lower", "upper", "z", "p_value", "p_adjusted"),
     *("flagged", "confirmed", "ets", "anchor", "status"),
 )
-
-
-@dataclass(frozen=True, eq=False)
-class WaldTest(Tabular):
-    """A z-test for every item between two groups, both centred at zero. Confidential.
-
-    ``z`` is positive where the item is harder for ``groups[1]``. Items without a number in one
-    of the groups have NaN and a ``status`` that names the group and the reason. ``method`` is the
-    estimator of the difficulties; ``choice`` says why, where that was left open. By step, there is
-    a row for each of an item's steps, whose numbers are in ``step``.
-
-    Examples
-    --------
-    >>> import discreet
-    >>> from discreet import analysis
-    >>> test = analysis.run_wald(discreet.datasets.lsat())
-    >>> test.groups, test.persons
-    (('low score', 'high score'), (345, 655))
-    """
-
-    groups: tuple[str, str]
-    persons: tuple[int, int]
-    items: tuple[str, ...]
-    difficulty: FloatArray
-    z: FloatArray
-    p_value: FloatArray
-    status: tuple[str, ...]
-    warnings: tuple[FitWarning, ...] = ()
-    method: str = ""
-    choice: str = ""
-    step: tuple[int, ...] = ()
-
-    def to_dict(self) -> dict[str, list[Any]]:
-        """One list per column."""
-        difficulties = dict(zip(self.groups, self.difficulty.tolist(), strict=True))
-        columns = list_field_columns(self, "z", "p_value", "status")
-        return {"item": list(self.items), **_step_column(self.step), **difficulties, **columns}
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,77 +196,12 @@ class DifTable(Tabular):
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""
-        about: dict[str, list[Any]] = {"item": list(self.item), **_step_column(self.step)}
+        about: dict[str, list[Any]] = {"item": list(self.item), **list_steps(self.step)}
         return {
             **about,
             "reference": [self.reference] * len(self.item),
             **list_field_columns(self, *TOLD),
         }
-
-
-def _step_column(step: tuple[int, ...]) -> dict[str, list[int]]:
-    return {"step": list(step)} if step else {}
-
-
-def run_wald(
-    responses: Any,
-    groups: Any = "mean score",
-    *,
-    items: Sequence[str] | None = None,
-    method: Method = "auto",
-    model: Model = "auto",
-    by_step: bool = False,
-    **reading: Unpack[FitWords],
-) -> WaldTest:
-    """Test every item for equal difficulty in two groups. Confidential.
-
-    Parameters
-    ----------
-    responses, groups, reading
-        As for :func:`discreet.items.likelihood_ratios.run_andersen`, with exactly two groups.
-    items
-        The items to calibrate and compare; all by default. Persons are split by their scores on
-        all items either way.
-    method, model
-        The estimator of the difficulties, as in :func:`discreet.fit`; the same for all groups.
-    by_step
-        Whether to test every step of the items instead of their locations.
-
-    Examples
-    --------
-    >>> import discreet
-    >>> from discreet import analysis
-    >>> test = analysis.run_wald(discreet.datasets.lsat(), ["a", "b"] * 500)
-    >>> test.z.round(1).tolist()
-    [0.2, 0.1, 0.2, -0.1, -0.3]
-    """
-    source = load_grouped(responses, groups, reading, model)
-    split = split_groups(source, groups)
-    if items is not None:
-        split, source = split.select(items), source.select(items)
-    if len(split.labels) != 2:
-        raise BadUsage(
-            f"Wald tests compare two groups, found {len(split.labels)} "
-            f"({', '.join(split.labels)}); find_dif compares several"
-        )
-    fits = calibrate_groups(split, method, model)
-    places, points = list_compared_points(fits, split, by_step)
-    everything = np.ones(len(places.item), dtype=bool)
-    contrasts, status = contrast(points[0], points[1], everything)
-    first = fits[0].estimate
-    return WaldTest(
-        groups=(split.labels[0], split.labels[1]),
-        persons=(split.parts[0].n_persons, split.parts[1].n_persons),
-        items=tuple(source.items[i] for i in places.item),
-        difficulty=np.stack([group_points.value for group_points in points]),
-        z=contrasts.z,
-        p_value=contrasts.p_value,
-        status=status,
-        warnings=(*split.warnings, *warn_of_small_groups(split)),
-        method=first.method,
-        choice=first.choice,
-        step=places.step,
-    )
 
 
 def find_dif(
@@ -317,6 +216,7 @@ def find_dif(
     method: Method = "auto",
     model: Model = "auto",
     by_step: bool = False,
+    keep_categories: bool = False,
     **reading: Unpack[FitWords],
 ) -> DifTable:
     """Find items that are harder for one group than its ability explains. Confidential.
@@ -350,6 +250,9 @@ def find_dif(
     by_step
         Whether to compare every step of the items instead of their locations (Wald only): an item
         may be as hard as a whole while one of its steps is not.
+    keep_categories
+        As in :func:`discreet.fit`: categories that nobody is in keep their scores. An item of which
+        a group lacks a category between used ones then has a location in that group too.
 
     Notes
     -----
@@ -391,12 +294,13 @@ def find_dif(
     if by_step and test != "wald":
         raise BadUsage(f"single steps are compared by test 'wald' only, found {test!r}")
     adjust([], adjustment)
+    request = request_groups(method, model, keep_categories)
     source = load_grouped(responses, groups, reading, model)
     split = split_groups(source, groups)
     base = _find_reference(split, reference)
     anchor = _find_anchors(source.items, anchors)
     if test == "wald":
-        fits = calibrate_groups(split, method, model)
+        fits = calibrate_groups(split, request)
         places, points = list_compared_points(fits, split, by_step)
         chosen = None if anchor is None else anchor[places.item]
         compared = _compare_points(points, base, chosen, level)
@@ -409,7 +313,7 @@ def find_dif(
             step=places.step * (len(split.labels) - 1),
         )
     compare = _compare_scores if test == "mantel-haenszel" else _compare_likelihoods
-    compared = compare(source, split, base, anchor, model)
+    compared = compare(source, split, base, anchor, request)
     table = _tabulate(source.items, split, base, compared, adjustment, level)
     return replace(table, test=test, method="conditional" if test == DIF_TESTS[2] else "")
 
@@ -434,14 +338,13 @@ class _Compared:
     """Every focal group against the reference, and all groups together.
 
     ``factor`` is how many errors wide intervals are that hold for all rows: NaN where they cannot,
-    infinite where the rows' number decides (Bonferroni). ``tested`` are p-values of all groups
-    together, where they do not come from chi-squared.
+    infinite where the rows' number decides (Bonferroni).
     """
 
     rows: list[tuple[Contrasts, tuple[str, ...]]]
     statistic: FloatArray
     degrees: Int64Array
-    tested: FloatArray | None = None
+    p_value: FloatArray
     factor: float = float("nan")
 
 
@@ -460,7 +363,7 @@ def _compare_points(
 
 
 def _compare_scores(
-    source: Responses, split: Split, base: int, anchor: BoolArray | None, _model: Model
+    source: Responses, split: Split, base: int, anchor: BoolArray | None, _request: FitRequest
 ) -> _Compared:
     """Compare persons with equal scores (Mantel-Haenszel)."""
     everything = np.ones(source.n_items, dtype=bool)
@@ -477,16 +380,16 @@ def _compare_scores(
 
 
 def _compare_likelihoods(
-    source: Responses, split: Split, base: int, anchor: BoolArray | None, model: Model
+    source: Responses, split: Split, base: int, anchor: BoolArray | None, request: FitRequest
 ) -> _Compared:
     """Compare likelihoods with an item split into one for each group."""
     labelled = split.number >= 0
     answers, number = take_group(source, labelled), split.number[labelled]
-    chosen = choose_model(model, answers.steps)
-    answers = answers if chosen == RATING_SCALE else leave_unused(answers)
+    chosen, keep = choose_model(request.model, answers.steps), request.keep_categories
+    answers = answers if chosen == RATING_SCALE else leave_unused(answers, keep)
     anchors = np.ones(source.n_items, dtype=bool) if anchor is None else anchor
     splits = [
-        split_item(answers, number, item, free=~anchors, model=chosen)
+        split_item(answers, number, item, free=~anchors, model=chosen, keep=keep)
         for item in range(answers.n_items)
     ]
     nothing = DesignTest(float("nan"), 0, float("nan"))
@@ -514,12 +417,6 @@ def _subtract(split: ItemSplit | str, focal: int, base: int) -> tuple[float, flo
     weight = np.zeros(len(split.location))
     weight[focal], weight[base] = 1.0, -1.0
     return float(weight @ split.location), float(np.sqrt(weight @ split.covariance @ weight))
-
-
-def _chances(statistic: FloatArray, degrees: Int64Array) -> FloatArray:
-    """Return p-values of chi-squared statistics; NaN without degrees of freedom."""
-    pairs = zip(statistic.tolist(), degrees.tolist(), strict=True)
-    return np.array([chi_squared_tail(value, df) if df else np.nan for value, df in pairs])
 
 
 def _find_reference(split: Split, reference: str | None) -> int:
@@ -563,12 +460,8 @@ def _tabulate(
     number = max(int(np.isfinite(columns["se"]).sum()), 1)
     is_known = compared.factor != BONFERRONI
     half = (compared.factor if is_known else two_sided_quantile(level / number)) * columns["se"]
-    p_value = compared.tested
-    if p_value is None:
-        p_value = _chances(compared.statistic, compared.degrees)
-    omnibus = OmnibusDif(
-        items, compared.statistic, compared.degrees, p_value, adjust(p_value, adjustment)
-    )
+    numbers = compared.statistic, compared.degrees, compared.p_value
+    omnibus = OmnibusDif(items, *numbers, adjust(compared.p_value, adjustment))
     focal = [label for group, label in enumerate(split.labels) if group != base]
     return DifTable(
         item=items * len(rows),

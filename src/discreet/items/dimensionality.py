@@ -20,7 +20,6 @@ import numpy as np
 from discreet.answers.opening import load_answers
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
-from discreet.answers.survey import OF_SAMPLE, refuse_weights
 from discreet.errors import BadUsage, FitWarning, WarningKind
 from discreet.items.cutoffs import ScoreDraws
 from discreet.items.fit import compare_spread, measure_fit
@@ -197,7 +196,7 @@ def find_dimensions(
     if simulations is not None and simulations < 1:
         raise BadUsage(f"simulations must be 1 or more, found {simulations}; 99 are usual")
     prepared = prepare(responses, calibration, "ml", reading)
-    refuse_weights(prepared.sample, "a test of dimensionality", OF_SAMPLE)
+    prepared.refuse_weights("a test of dimensionality")
     design = _lay_out(prepared)
     sets = _choose_number(design.answered.size) if simulations is None else simulations
     source = np.random.default_rng(0) if rng is None else rng

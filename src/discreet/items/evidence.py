@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -22,27 +22,25 @@ from discreet.errors import (
     WarningKind,
     saying_it_otherwise,
 )
-from discreet.items.cutoffs import FitCutoffs, simulate_cutoffs
-from discreet.items.dif import DifTable, WaldTest, find_dif, run_wald
+from discreet.items.cutoffs import FitCutoffs, foretell_seconds, simulate_cutoffs
+from discreet.items.dif import DifTable, find_dif
 from discreet.items.dimensionality import Dimensionality, find_dimensions
 from discreet.items.distractors import Distractors, analyse_distractors
 from discreet.items.fit import FitStatistics, measure_fit
+from discreet.items.group_differences import WaldTest, run_wald
 from discreet.items.groups import SCORE_SPLITS
 from discreet.items.likelihood_ratios import (
     AndersenTest,
-    MartinLoefTest,
     StepModelTest,
     compare_step_models,
     run_andersen,
-    run_martin_loef,
 )
+from discreet.items.martin_loef import MartinLoefTest, run_martin_loef
 from discreet.items.mislabelled import Mislabelled, find_mislabelled
 from discreet.items.residuals import ITEM_LIMIT, ResidualCorrelations, correlate_residuals
-from discreet.models.conditional import group_patterns
-from discreet.models.conditional.maximise import conditional_work
 from discreet.models.item_parameters import RATING_SCALE, leave_unused
 from discreet.persons.scoring import PersonScores, score
-from discreet.results.estimate import Estimate
+from discreet.results.estimate import Estimate, Status
 from discreet.types import Model
 
 #: Cells (persons times items) that are looked at; above, an even sample of the persons is. That
@@ -133,14 +131,15 @@ def gather_evidence(responses: Responses, estimate: Estimate) -> Evidence:
         responses = responses.select_persons(responses.sample.in_domain)
     sample, has_steps = _sample(responses), estimate.has_steps
     notes = [RIGHT_WRONG_ONLY] if has_steps else []
-    differences = _compare_groups(sample, notes)
+    keep = any(Status.UNUSED in status for status in estimate.ladder.status)
+    differences = _compare_groups(sample, keep, notes)
     dimensionality = _attempt(
         "dimensionality was not checked", lambda: find_dimensions(sample, estimate), notes
     )
     if dimensionality is not None:
         notes += map(str, dimensionality.warnings)
     quick = _is_quick(sample, estimate, notes)
-    andersen, wald = _compare_scores(sample, estimate, notes) if quick else (None, None)
+    andersen, wald = _compare_scores(sample, estimate, keep, notes) if quick else (None, None)
     return Evidence(
         responses=sample,
         sampled=None if sample is responses else sample.n_persons,
@@ -188,7 +187,7 @@ def _correlate(responses: Responses, estimate: Estimate) -> ResidualCorrelations
     return correlate_residuals(responses, estimate)
 
 
-def _compare_groups(responses: Responses, notes: list[str]) -> dict[str, DifTable]:
+def _compare_groups(responses: Responses, keep: bool, notes: list[str]) -> dict[str, DifTable]:
     """Compare groups by every group column that can be compared; not by those of the design."""
     tables = {}
     design = frozenset() if responses.sample is None else responses.sample.columns
@@ -200,7 +199,8 @@ def _compare_groups(responses: Responses, notes: list[str]) -> dict[str, DifTabl
         if number > MOST_GROUPS:
             notes.append(f"{failure}: {number} groups are too many")
             continue
-        table = _attempt(failure, partial(find_dif, responses, column), notes)
+        compare = partial(find_dif, responses, column, keep_categories=keep)
+        table = _attempt(failure, compare, notes)
         if table is not None:
             tables[column] = table
             notes += [f"groups by {column}: {warning}" for warning in table.warnings]
@@ -214,9 +214,7 @@ def _select_known(responses: Responses, estimate: Estimate) -> Responses:
 
 def _is_quick(responses: Responses, estimate: Estimate, notes: list[str]) -> bool:
     """Say whether conditional fits of these answers are worth their wait."""
-    chosen = _select_known(responses, estimate)
-    patterns = group_patterns(chosen.store, np.arange(chosen.n_items))
-    if conditional_work(patterns, max(chosen.steps)) <= TEST_SECONDS:
+    if foretell_seconds(_select_known(responses, estimate)) <= TEST_SECONDS:
         return True
     notes += [
         f"{task}: with so many items and patterns that would take too long"
@@ -226,20 +224,21 @@ def _is_quick(responses: Responses, estimate: Estimate, notes: list[str]) -> boo
 
 
 def _compare_scores(
-    responses: Responses, estimate: Estimate, notes: list[str]
+    responses: Responses, estimate: Estimate, keep: bool, notes: list[str]
 ) -> tuple[AndersenTest | None, WaldTest | None]:
     """Compare persons with low and high scores, split at the mean; failing that, at the median.
 
     Andersen's test is of all items together, Wald tests are of each of the same items.
     """
     chosen, model = _select_known(responses, estimate), cast("Model", estimate.model)
-    chosen = chosen if model == RATING_SCALE else leave_unused(chosen)
+    chosen = chosen if model == RATING_SCALE else leave_unused(chosen, keep)
     for split in SCORE_SPLITS:
         failure = f"{NOT_SPLIT} at the {split}"
-        andersen = _attempt(failure, partial(run_andersen, chosen, split, model=model), notes)
+        about: dict[str, Any] = {"groups": split, "model": model, "keep_categories": keep}
+        andersen = _attempt(failure, partial(run_andersen, chosen, **about), notes)
         if andersen is not None:
             notes += map(str, andersen.warnings)
-            compare = partial(run_wald, chosen, split, items=andersen.items, model=model)
+            compare = partial(run_wald, chosen, items=andersen.items, **about)
             return andersen, _attempt(f"{failure} item by item", compare, notes)
     return None, None
 

@@ -1,52 +1,99 @@
-"""Two ways to compare items between groups: by calibrations, and by likelihoods.
+"""Groups of persons, calibrated apart and compared item by item: Wald tests.
 
-In: an estimate of each group, or answers and the group of each person. Out: differences between
-the groups with errors, and tests of all groups together. Confidential.
-
-Points of separate calibrations (locations of items, or their steps) are centred on the anchors: the
-points that do not differ.
-
-A conditional likelihood ratio tests an item by item split: each group has a column of its own for
-it, empty for the others; all other items are the same for everybody, and hold the scale.
+In: answers and groups of persons. Out: a calibration of each group; differences between groups
+with errors, and tests of all groups together. Points of separate calibrations (locations of items,
+or their steps) are centred on the anchors: the points that do not differ. Confidential.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
-from scipy.linalg import block_diag
-from scipy.special import ndtr, stdtr
+from scipy.special import chdtrc, ndtr, stdtr
 
-from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
-from discreet.answers.survey import DesignTest, apply_rao_scott
-from discreet.errors import BadUsage, DisconnectedItems, NotConverged
+from discreet.answers.survey import apply_rao_scott
+from discreet.errors import BadUsage, DisconnectedItems, FitWarning, saying_it_otherwise
 from discreet.items.groups import (
-    GroupCalibration,
+    FEW_PERSONS,
     Split,
-    calibrate_groups,
-    chi_squared_tail,
-    fit_group,
+    load_grouped,
+    split_groups,
+    warn_of_small_groups,
 )
-from discreet.models.conditional.estimator import find_maximum
-from discreet.models.conditional.maximise import ConditionalFit
-from discreet.models.item_parameters import RASCH
-from discreet.models.standard_errors.sandwich import COVARIANCE_LIMIT
+from discreet.models.calibrate import fit
+from discreet.models.methods import FitRequest, choose_keeping
 from discreet.results.estimate import Estimate, Status, draw_errors
-from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array, Model
+from discreet.tables.reading import FitWords
+from discreet.tabular import Tabular, list_field_columns
+from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array, Method, Model
 
 if TYPE_CHECKING:
-    from discreet.models.weighted import DesignFit, WeightedMaximum
+    from discreet.models.weighted import DesignFit
 
 #: Variances below are rounding errors: that of the only anchor, say.
 SMALLEST = 1e-12
-#: Combinations of scores with a smaller share of the mean expectation count as having this.
-RARE = 0.02
 #: Rounds of choosing anchors; two or three are usual.
 ROUNDS = 10
+
+
+def request_groups(method: str, model: str, keep_categories: bool) -> FitRequest:
+    """Return how groups are calibrated."""
+    request = FitRequest(method, model=model)
+    return choose_keeping(request, has_anchors=False) if keep_categories else request
+
+
+@dataclass(frozen=True, eq=False)
+class GroupCalibration:
+    """The calibration of a group; with weights, how its persons move it."""
+
+    estimate: Estimate
+    design: DesignFit | None = None
+
+
+def calibrate_groups(split: Split, request: FitRequest) -> list[GroupCalibration]:
+    """Calibrate the groups apart, all by one method."""
+    fits = _fit_each(split, request)
+    methods = {group_fit.estimate.method for group_fit in fits}
+    if len(methods) == 1:
+        return fits
+    # Left alone, each group found its own method: take the one that serves them all.
+    choice = next(one.estimate.choice for one in fits if one.estimate.method == "refined")
+    return [
+        replace(group_fit, estimate=replace(group_fit.estimate, choice=choice))
+        for group_fit in _fit_each(split, replace(request, method="refined"))
+    ]
+
+
+def fit_group(part: Responses, request: FitRequest) -> GroupCalibration:
+    """Calibrate the answers of one group."""
+    if part.sample is None:
+        method, model = cast("Method", request.method), cast("Model", request.model)
+        return GroupCalibration(
+            fit(part, method=method, model=model, keep_categories=request.keep_categories)
+        )
+    from discreet.models.weighted import fit_weighted  # loads SciPy
+
+    fitted = fit_weighted(part, request)
+    return GroupCalibration(fitted.estimate, fitted)
+
+
+def _fit_each(split: Split, request: FitRequest) -> list[GroupCalibration]:
+    fits = []
+    for label, part in zip(split.labels, split.parts, strict=True):
+        try:
+            with saying_it_otherwise():
+                fits.append(fit_group(part, request))
+        except DisconnectedItems as error:
+            raise DisconnectedItems(
+                f"the group {label!r} ({part.n_persons} persons) cannot be calibrated on its "
+                f"own: {error}. A group needs some {FEW_PERSONS} persons: join small groups, or "
+                "leave their labels blank"
+            ) from error
+    return fits
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +218,10 @@ def _spread_steps(
         _explain(estimate.ladder.status[i][k - 1] if is_inside else Status.ESTIMATED, lacking[i])
         for i, k, is_inside in zip(item, step, inside, strict=True)
     ]
-    value[[bool(lacking[i]) for i in item]] = np.nan
+    unusable = [
+        bool(lacking[i]) or word == Status.UNUSED for i, word in zip(item, status, strict=True)
+    ]
+    value[unusable] = np.nan
     points = Points(label, value, covariance, tuple(status))
     return points if design is None else _add(points, design, design.threshold, has_number)
 
@@ -242,11 +292,11 @@ def _find_variance(first: Points, second: Points, anchors: BoolArray) -> FloatAr
 
 def compare_points(
     points: list[Points], anchor: BoolArray
-) -> tuple[FloatArray, Int64Array, FloatArray | None]:
-    """Return chi-squared of equal points in all groups, each centred on the anchors, and degrees.
+) -> tuple[FloatArray, Int64Array, FloatArray]:
+    """Test equal points in all groups, each centred on the anchors: chi-squared, degrees, p-values.
 
     Groups are other persons, so that their estimates are independent. With weights that is not so:
-    the statistic is then corrected for the design, and its p-values are the third result.
+    the statistic is then corrected for the design.
     """
     common, anchors = _find_anchors(points, anchor)
     value = np.stack([np.where(common, group.value, 0.0) for group in points])
@@ -257,8 +307,9 @@ def compare_points(
     weight = 1 / np.where(common, np.maximum(variance, SMALLEST), 1.0)
     mean = (weight * value).sum(axis=0) / weight.sum(axis=0)
     statistic = (weight * (value - mean) ** 2).sum(axis=0)
-    degrees = np.full(len(common), len(points) - 1)
-    return np.where(common, statistic, np.nan), np.where(common, degrees, 0), None
+    statistic = np.where(common, statistic, np.nan)
+    degrees = np.where(common, len(points) - 1, 0)
+    return statistic, degrees, chdtrc(len(points) - 1, statistic)
 
 
 def _compare_by_design(
@@ -343,256 +394,106 @@ def purify(base: Points, focal: Points, level: float) -> tuple[Contrasts, tuple[
 
 
 @dataclass(frozen=True, eq=False)
-class ItemSplit:
-    """One item with thresholds of its own in every group.
+class WaldTest(Tabular):
+    """A z-test for every item between two groups, both centred at zero. Confidential.
 
-    ``location`` has one number per group, ``covariance`` is theirs, and ``test`` is of equal
-    thresholds in all groups.
+    ``z`` is positive where the item is harder for ``groups[1]``. Items without a number in one
+    of the groups have NaN and a ``status`` that names the group and the reason. ``method`` is the
+    estimator of the difficulties; ``choice`` says why, where that was left open. By step, there is
+    a row for each of an item's steps, whose numbers are in ``step``.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> test = analysis.run_wald(discreet.datasets.lsat())
+    >>> test.groups, test.persons
+    (('low score', 'high score'), (345, 655))
     """
 
-    location: FloatArray
-    covariance: FloatArray
-    test: DesignTest
+    groups: tuple[str, str]
+    persons: tuple[int, int]
+    items: tuple[str, ...]
+    difficulty: FloatArray
+    z: FloatArray
+    p_value: FloatArray
+    status: tuple[str, ...]
+    warnings: tuple[FitWarning, ...] = ()
+    method: str = ""
+    choice: str = ""
+    step: tuple[int, ...] = ()
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column."""
+        difficulties = dict(zip(self.groups, self.difficulty.tolist(), strict=True))
+        columns = list_field_columns(self, "z", "p_value", "status")
+        return {"item": list(self.items), **list_steps(self.step), **difficulties, **columns}
 
 
-def split_item(
-    responses: Responses, group: IndexArray, item: int, *, free: BoolArray, model: str
-) -> ItemSplit | str:
-    """Test one item for equal thresholds in all groups; return why not where it is impossible.
+def list_steps(step: tuple[int, ...]) -> dict[str, list[int]]:
+    """Return the column of the steps, where steps are compared."""
+    return {"step": list(step)} if step else {}
+
+
+def run_wald(
+    responses: Any,
+    groups: Any = "mean score",
+    *,
+    items: Sequence[str] | None = None,
+    method: Method = "auto",
+    model: Model = "auto",
+    by_step: bool = False,
+    keep_categories: bool = False,
+    **reading: Unpack[FitWords],
+) -> WaldTest:
+    """Test every item for equal difficulty in two groups. Confidential.
 
     Parameters
     ----------
-    responses, group
-        Answers, and the number of each person's group.
-    item
-        Its position.
-    free
-        Which other items are split too, on both sides of the test: those that are no anchors.
-    model
-        As for :func:`discreet.fit`.
+    responses, groups, reading
+        As for :func:`discreet.items.likelihood_ratios.run_andersen`, with exactly two groups.
+    items
+        The items to calibrate and compare; all by default. Persons are split by their scores on
+        all items either way.
+    method, model
+        The estimator of the difficulties, as in :func:`discreet.fit`; the same for all groups.
+    by_step
+        Whether to test every step of the items instead of their locations.
+    keep_categories
+        As in :func:`discreet.fit`.
 
-    References
-    ----------
-    Andersen, E. B. (1973). A goodness of fit test for the Rasch model. Psychometrika 38(1),
-    123-140. Thissen, D., Steinberg, L. and Wainer, H. (1993). Detection of differential item
-    functioning using the parameters of item response models. In P. W. Holland and H. Wainer (eds.),
-    Differential item functioning. Erlbaum.
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> test = analysis.run_wald(discreet.datasets.lsat(), ["a", "b"] * 500)
+    >>> test.z.round(1).tolist()
+    [0.2, 0.1, 0.2, -0.1, -0.3]
     """
-    groups = int(group.max()) + 1
-    others = free.copy()
-    others[item] = False
-    lacking = _name_unused_category(responses, group, item)
-    if lacking:
-        return lacking
-    split = _split_columns(responses, group, [*np.flatnonzero(others), item])
-    try:
-        if responses.sample is not None:
-            return _compare_columns(split, groups, model)
-        apart = _maximise_split(split, model)
-        unsplit = _split_columns(responses, group, list(np.flatnonzero(others)))
-        together = _maximise_split(unsplit, model)
-    except (DisconnectedItems, NotConverged) as error:
-        return f"not determined: {error}"
-    last = slice(len(apart.location) - groups, None)
-    statistic = 2 * (apart.log_likelihood - together.log_likelihood)
-    test = judge_gain(statistic, apart.free - together.free)
-    return ItemSplit(apart.location[last], _location_covariance(apart)[last, last], test)
-
-
-def judge_gain(statistic: float, degrees: int) -> DesignTest:
-    """Return the test of twice the gain of a likelihood."""
-    return DesignTest(statistic, degrees, chi_squared_tail(statistic, degrees))
-
-
-def _name_unused_category(responses: Responses, group: IndexArray, item: int) -> str:
-    """Say which category of an item some group does not use."""
-    cells = responses.rows(0, responses.n_persons)[:, item]
-    for label in range(int(group.max()) + 1):
-        used = set(cells[(group == label) & (cells >= 0)].tolist())
-        missing = sorted(set(range(responses.steps[item] + 1)) - used)
-        if missing:
-            return f"no answers in category {' or '.join(map(str, missing))} in one group"
-    return ""
-
-
-def _split_columns(responses: Responses, group: IndexArray, items: list[int]) -> Responses:
-    """Split some items; the columns of each stand together, the last item's last."""
-    cells = responses.rows(0, responses.n_persons)
-    common = [column for column in range(responses.n_items) if column not in set(items)]
-    parts, steps = [cells[:, common]], [responses.steps[column] for column in common]
-    groups = int(group.max()) + 1
-    for item in items:
-        column = np.where(group[:, None] == np.arange(groups), cells[:, [item]], -1)
-        parts.append(column)
-        steps += [responses.steps[item]] * groups
-    names, store = map(str, range(len(steps))), store_codes(np.concatenate(parts, axis=1), steps)
-    return Responses(tuple(names), None, store, sample=responses.sample)
-
-
-def _maximise_split(split: Responses, model: str) -> ConditionalFit:
-    maximum = find_maximum(split, model)
-    if len(maximum.location) < split.n_items:
-        raise DisconnectedItems("the answers of the groups do not link all items")
-    return maximum
-
-
-def _compare_columns(split: Responses, groups: int, model: str) -> ItemSplit:
-    """Compare the thresholds of the last columns under the sampling design."""
-    from discreet.models.weighted import find_weighted_maximum
-
-    fitted = find_weighted_maximum(split, model)
-    last = slice(len(fitted.value) - groups * split.steps[-1], None)
-    value = fitted.value[last].reshape(groups, -1)
-
-    def subtract_first(nodes: FloatArray) -> FloatArray:
-        table = nodes[:, last].reshape(len(nodes), groups, -1)
-        return np.asarray(table[:, 1:] - table[:, :1]).reshape(len(nodes), -1)
-
-    scores = subtract_first(fitted.moves / np.sqrt(fitted.sample.weight)[:, None])
-    deviation = fitted.sample.deviate(fitted.moves)
-    test = apply_rao_scott(
-        (value[1:] - value[0]).ravel(),
-        subtract_first(deviation),
-        scores.T @ scores,
-        max(fitted.sample.degrees, 1),
-    )
-    moved = deviation[:, last].reshape(len(deviation), groups, -1).mean(axis=2)
-    return ItemSplit(value.mean(axis=1), moved.T @ moved, test)
-
-
-def _location_covariance(maximum: ConditionalFit) -> FloatArray:
-    """Return the covariance of the means of the items' thresholds."""
-    used = np.isfinite(maximum.threshold)
-    mine = np.arange(len(used))[:, None] == np.nonzero(used)[0]
-    weight = mine / used.sum(axis=1, keepdims=True)
-    return np.asarray(weight @ maximum.covariance @ weight.T)
-
-
-def compare_thresholds(split: Split, model: str) -> dict[str, Any]:
-    """Test that all groups have the same thresholds; there are no likelihoods.
-
-    The items have numbers in all groups, and the same categories.
-    """
-    name: Model = "auto" if model == RASCH else cast("Model", model)
-    fits = [_take_design(one) for one in calibrate_groups(split, "conditional", name)]
-    value = [fit.estimate.thresholds[np.isfinite(fit.estimate.thresholds)] for fit in fits]
-    deviation = [fit.sample.deviate(fit.threshold) for fit in fits]
-    first, *others = [_weigh_scores(fit).T @ _weigh_scores(fit) for fit in fits]
-    test = apply_rao_scott(
-        np.concatenate([part - value[0] for part in value[1:]]),
-        np.hstack([part - deviation[0] for part in deviation[1:]]),
-        np.tile(first, (len(others), len(others))) + block_diag(*others),
-        fits[0].estimate.degrees or 1,
-    )
-    nothing = float("nan")
-    likelihoods = {"log_likelihood": nothing, "log_likelihoods": (nothing,) * len(fits)}
-    difficulty = np.stack([fit.estimate.difficulty for fit in fits])
-    return {**vars(test), **likelihoods, "difficulty": difficulty}
-
-
-def compare_step_distances(answers: Responses) -> dict[str, Any]:
-    """Test that all items have the same distances of steps, as in a rating scale."""
-    fitted = _take_design(fit_group(answers, "conditional", "partial-credit"))
-    items, steps = answers.n_items, answers.steps[0]
-
-    def leave_distances(nodes: FloatArray) -> FloatArray:
-        table = nodes.reshape(-1, items, steps)
-        table = table - table.mean(axis=2, keepdims=True)
-        return np.asarray(table - table.mean(axis=1, keepdims=True)).reshape(len(table), -1)
-
-    scores = leave_distances(_weigh_scores(fitted))
-    test = apply_rao_scott(
-        leave_distances(fitted.estimate.thresholds.reshape(1, -1))[0],
-        leave_distances(fitted.sample.deviate(fitted.threshold)),
-        scores.T @ scores,
-        fitted.estimate.degrees or 1,
-    )
-    free = items * steps - 1, items - 1 + steps - 1
-    return {**vars(test), "log_likelihoods": (float("nan"),) * 2, "free": free}
-
-
-def compare_parts(
-    parts: Sequence[Responses], whole: Responses, model: str, degrees: int
-) -> dict[str, Any]:
-    """Test that parts of the items measure the same, under the sampling design.
-
-    Parameters
-    ----------
-    parts, whole
-        Answers of persons who answered everything: to the items of each part, and to all of them
-        in this order.
-    model
-        As for :func:`discreet.fit`.
-    degrees
-        How many numbers are free.
-
-    Notes
-    -----
-    Martin-Löf's likelihood ratio has two sources: how persons with one total score spread over
-    the scores of the parts, and how the thresholds of a part alone differ from those of all items
-    together. Its score form is the sum of Pearson's statistic of the first and a quadratic form of
-    the second; both are linear in persons, so that the design corrects them as Rao and Scott say.
-    Pearson's denominators are at least ``RARE`` times their mean, or one person in a rare
-    combination would outweigh all others. That changes the metric and not the level.
-    """
-    from discreet.models.weighted import find_weighted_maximum
-
-    together = find_weighted_maximum(whole, model)
-    apart = [find_weighted_maximum(part, model) for part in parts]
-    value, moves, metric = _spread_scores(parts, together)
-    first = 0
-    for part in apart:
-        nodes = slice(first, first := first + len(part.value))
-        centring = np.eye(len(part.value)) - 1 / len(part.value)
-        scores = part.moves / np.sqrt(part.sample.weight)[:, None] @ centring
-        value = np.append(value, centring @ (part.value - together.value[nodes]))
-        moves = np.hstack([moves, (part.moves - together.moves[:, nodes]) @ centring])
-        metric = block_diag(metric, scores.T @ scores)
-    sample = together.sample
-    test = apply_rao_scott(value, sample.deviate(moves), metric, max(sample.degrees, 1), degrees)
-    difficulty, *alone = (np.nanmean(fit.threshold, axis=1) for fit in (together, *apart))
-    return {**vars(test), "difficulty": difficulty, "apart": np.concatenate(alone)}
-
-
-def _spread_scores(
-    parts: Sequence[Responses], together: WeightedMaximum
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return observed less expected weights by scores of the parts, their moves and metric."""
-    from discreet.models.weighted import describe_scores
-
-    weight = together.sample.weight
-    ends = np.cumsum([part.n_items for part in parts])[:-1]
-    described = [describe_scores(table) for table in np.split(together.threshold, ends)]
-    sizes = [len(logs) for logs, _ in described]
-    if np.prod(sizes) > COVARIANCE_LIMIT:
+    source = load_grouped(responses, groups, reading, model)
+    split = split_groups(source, groups)
+    if items is not None:
+        split, source = split.select(items), source.select(items)
+    if len(split.labels) != 2:
         raise BadUsage(
-            f"with weights this test keeps the covariance of all combinations of the parts' scores "
-            f"and stops at {COVARIANCE_LIMIT:,}, found {np.prod(sizes):,}; compare fewer items or "
-            "parts"
+            f"Wald tests compare two groups, found {len(split.labels)} "
+            f"({', '.join(split.labels)}); find_dif compares several"
         )
-    scores = [part.store.person_totals()[1] for part in parts]
-    cell, person_total = np.ravel_multi_index(scores, sizes), np.sum(scores, axis=0)
-    grid = np.indices(sizes).reshape(len(sizes), -1)
-    total = grid.sum(axis=0)
-    has_total = np.arange(total.max() + 1)[:, None] == total
-    placed = list(zip(described, grid, strict=True))
-    logs = np.sum([logs[score] for (logs, _), score in placed], axis=0)
-    reached = np.hstack([reached[score] for (_, reached), score in placed])
-    chance = np.exp(logs - np.array([np.logaddexp.reduce(logs[row]) for row in has_total])[total])
-    expected = np.bincount(person_total, weight, len(has_total))[total] * chance
-    slope = expected[:, None] * (reached - ((has_total * chance) @ reached)[total])
-    own = (np.arange(len(chance)) == cell[:, None]) - chance * has_total[person_total]
-    moves = own * weight[:, None] + together.moves @ slope.T
-    observed = np.bincount(cell, weight, len(chance))
-    return observed - expected, moves, np.diag(np.maximum(expected, RARE * expected.mean()))
-
-
-def _take_design(fitted: GroupCalibration) -> DesignFit:
-    if fitted.design is None:
-        raise BadUsage("these answers have no weights")
-    return fitted.design
-
-
-def _weigh_scores(fitted: DesignFit) -> FloatArray:
-    """Return the metric of a test: persons are independent; its scale cancels."""
-    return np.asarray(fitted.threshold / np.sqrt(fitted.sample.weight)[:, None])
+    fits = calibrate_groups(split, request_groups(method, model, keep_categories))
+    places, points = list_compared_points(fits, split, by_step)
+    everything = np.ones(len(places.item), dtype=bool)
+    contrasts, status = contrast(points[0], points[1], everything)
+    first = fits[0].estimate
+    return WaldTest(
+        groups=(split.labels[0], split.labels[1]),
+        persons=(split.parts[0].n_persons, split.parts[1].n_persons),
+        items=tuple(source.items[i] for i in places.item),
+        difficulty=np.stack([group_points.value for group_points in points]),
+        z=contrasts.z,
+        p_value=contrasts.p_value,
+        status=status,
+        warnings=(*split.warnings, *warn_of_small_groups(split)),
+        method=first.method,
+        choice=first.choice,
+        step=places.step,
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Unpack, get_args
+from typing import Any, Unpack, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,32 +17,12 @@ import numpy.typing as npt
 from discreet.answers.opening import load_answers, name_model
 from discreet.answers.responses import Responses
 from discreet.answers.survey import DesignTest, SurveyDesign, apply_rao_scott
-from discreet.errors import (
-    BadUsage,
-    DisconnectedItems,
-    FitWarning,
-    WarningKind,
-    saying_it_otherwise,
-)
-from discreet.models.calibrate import fit
-from discreet.models.methods import FitRequest
+from discreet.errors import BadUsage, FitWarning, WarningKind
 from discreet.persons.scoring import score
-from discreet.results.estimate import Estimate, two_sided_quantile
+from discreet.results.estimate import two_sided_quantile
 from discreet.tables.reading import FitWords, ReadingWords
 from discreet.tabular import Tabular, list_field_columns
-from discreet.types import (
-    Adjustment,
-    BoolArray,
-    FloatArray,
-    IndexArray,
-    Int64Array,
-    Method,
-    Model,
-    Texts,
-)
-
-if TYPE_CHECKING:
-    from discreet.models.weighted import DesignFit
+from discreet.types import Adjustment, BoolArray, FloatArray, IndexArray, Int64Array, Texts
 
 SCORE_SPLITS = ("mean score", "median score")
 LOW_HIGH = ("low score", "high score")
@@ -279,53 +259,6 @@ def warn_of_small_groups(split: Split) -> tuple[FitWarning, ...]:
         "are mostly chance, and large ones are missed; join groups, or collect more answers"
     )
     return (FitWarning(WarningKind.SMALL_GROUP, sentence),)
-
-
-@dataclass(frozen=True, eq=False)
-class GroupCalibration:
-    """The calibration of a group; with weights, how its persons move it."""
-
-    estimate: Estimate
-    design: DesignFit | None = None
-
-
-def calibrate_groups(split: Split, method: Method, model: Model) -> list[GroupCalibration]:
-    """Calibrate the groups apart, all by one method."""
-    fits = _fit_each(split, method, model)
-    methods = {group_fit.estimate.method for group_fit in fits}
-    if len(methods) == 1:
-        return fits
-    # Left alone, each group found its own method: take the one that serves them all.
-    choice = next(one.estimate.choice for one in fits if one.estimate.method == "refined")
-    return [
-        replace(group_fit, estimate=replace(group_fit.estimate, choice=choice))
-        for group_fit in _fit_each(split, "refined", model)
-    ]
-
-
-def fit_group(part: Responses, method: Method, model: Model) -> GroupCalibration:
-    """Calibrate the answers of one group."""
-    if part.sample is None:
-        return GroupCalibration(fit(part, method=method, model=model))
-    from discreet.models.weighted import fit_weighted  # loads SciPy
-
-    fitted = fit_weighted(part, FitRequest(method, True, 0.0, "normal", model))
-    return GroupCalibration(fitted.estimate, fitted)
-
-
-def _fit_each(split: Split, method: Method, model: Model) -> list[GroupCalibration]:
-    fits = []
-    for label, part in zip(split.labels, split.parts, strict=True):
-        try:
-            with saying_it_otherwise():
-                fits.append(fit_group(part, method, model))
-        except DisconnectedItems as error:
-            raise DisconnectedItems(
-                f"the group {label!r} ({part.n_persons} persons) cannot be calibrated on its "
-                f"own: {error}. A group needs some {FEW_PERSONS} persons: join small groups, or "
-                "leave their labels blank"
-            ) from error
-    return fits
 
 
 MEAN_COLUMNS = ("group", "persons", "share", "mean", "se", "lower", "upper", "sd")

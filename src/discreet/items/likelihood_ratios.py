@@ -1,29 +1,34 @@
-"""Likelihood ratio tests of the model: Andersen, Martin-Löf, partial credit against rating scale.
+"""Likelihood ratio tests: Andersen, an item split by groups, partial credit against rating scale.
 
-In: answers, and a way to split the persons or the items. Out: a statistic by conditional likelihood
-with its degrees of freedom and p-value. Andersen's test compares groups of persons; Martin-Löf's
-one ability with one for each part of the items, of persons who answered every item; the third asks
-whether all items share the distances between their steps. Confidential.
+In: answers, and groups of persons. Out: a statistic by conditional likelihood with its degrees of
+freedom and p-value. Andersen's test compares groups on all items; a split item has a column for
+each group, empty for the others, while all other items hold the scale; the third test asks whether
+all items share the distances between their steps. With weights there is no likelihood: the same
+thresholds are compared, with Rao and Scott's correction for the design. Confidential.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
+from scipy.linalg import block_diag
 
-from discreet.answers.opening import load_answers, name_model
+from discreet.answers.opening import load_answers
+from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
-from discreet.errors import BadUsage, DisconnectedItems, FitWarning, WarningKind, warn_of_dropped
-from discreet.items.group_differences import (
-    compare_parts,
-    compare_step_distances,
-    compare_thresholds,
-    judge_gain,
+from discreet.answers.survey import DesignTest, apply_rao_scott
+from discreet.errors import (
+    BadUsage,
+    DisconnectedItems,
+    FitWarning,
+    NotConverged,
+    WarningKind,
+    warn_of_dropped,
 )
-from discreet.items.groups import Split, load_grouped, split_groups, take_group
+from discreet.items.groups import Split, chi_squared_tail, load_grouped, split_groups, take_group
 from discreet.models.conditional.estimator import find_maximum
 from discreet.models.conditional.maximise import ConditionalFit
 from discreet.models.connectivity import classify
@@ -34,12 +39,11 @@ from discreet.models.item_parameters import (
     category_totals,
     choose_model,
     leave_unused,
-    weigh_categories,
 )
 from discreet.tables.reading import FitWords, ReadingWords
-from discreet.tabular import Tabular, list_field_columns
+from discreet.tabular import Tabular
 from discreet.text import count_of, name_some
-from discreet.types import FloatArray, Int64Array, Model
+from discreet.types import BoolArray, FloatArray, IndexArray, Model
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +103,7 @@ def run_andersen(
     groups: Any = "mean score",
     *,
     model: Model = "auto",
+    keep_categories: bool = False,
     **reading: Unpack[FitWords],
 ) -> AndersenTest:
     """Test whether the items have the same difficulties in all groups. Confidential.
@@ -112,6 +117,8 @@ def run_andersen(
         each person.
     model
         For items with steps: ``"partial-credit"`` (what ``"auto"`` takes) or ``"rating-scale"``.
+    keep_categories
+        As in :func:`discreet.fit`: categories that nobody is in keep their scores.
 
     Raises
     ------
@@ -132,15 +139,16 @@ def run_andersen(
     """
     source = load_grouped(responses, groups, reading, model)
     chosen = choose_model(model, source.steps)
-    source = source if chosen == RATING_SCALE else leave_unused(source)
+    source = source if chosen == RATING_SCALE else leave_unused(source, keep_categories)
     split = split_groups(source, groups)
-    items = _comparable_items(split, source.items, chosen)
+    items = _comparable_items(split, source, chosen)
     answers = split.select(items)
     if source.sample is None:
-        parts = _compare_likelihoods(_join(source, split, items), answers, chosen)
+        everybody = take_group(source.select(items), split.number >= 0)
+        parts = _compare_likelihoods(everybody, answers, chosen, keep_categories)
     else:
-        parts = compare_thresholds(answers, chosen)
-    excluded = _list_excluded(source, items)
+        parts = _compare_thresholds(answers, chosen, keep_categories)
+    excluded = list_excluded(source, items)
     warnings = (*split.warnings, *_tell_not_compared(excluded, chosen))
     warn_of_dropped(warnings)
     return AndersenTest(
@@ -154,9 +162,19 @@ def run_andersen(
     )
 
 
-def _compare_likelihoods(everybody: Responses, split: Split, model: str) -> dict[str, Any]:
-    together = find_maximum(everybody, model)
-    apart = [_maximise_group(part, model, label) for label, part in split.pairs]
+def _compare_likelihoods(
+    everybody: Responses, split: Split, model: str, keep: bool
+) -> dict[str, Any]:
+    together = find_maximum(everybody, model, keep)
+    apart = []
+    for label, part in split.pairs:
+        try:
+            apart.append(find_maximum(part, model, keep))
+        except DisconnectedItems as error:
+            raise DisconnectedItems(
+                f"in the group {label!r} ({part.n_persons} persons) {error}; or use larger or "
+                "fewer groups"
+            ) from None
     statistic = 2 * (sum(fit.log_likelihood for fit in apart) - together.log_likelihood)
     degrees = (len(apart) - 1) * together.free
     return {
@@ -167,24 +185,44 @@ def _compare_likelihoods(everybody: Responses, split: Split, model: str) -> dict
     }
 
 
-def _maximise_group(part: Responses, model: str, label: str) -> ConditionalFit:
-    try:
-        return find_maximum(part, model)
-    except DisconnectedItems as error:
-        raise DisconnectedItems(
-            f"in the group {label!r} ({part.n_persons} persons) {error}; or use larger or fewer "
-            "groups"
-        ) from None
+def judge_gain(statistic: float, degrees: int) -> DesignTest:
+    """Return the test of twice the gain of a likelihood."""
+    return DesignTest(statistic, degrees, chi_squared_tail(statistic, degrees))
 
 
-def _comparable_items(split: Split, items: tuple[str, ...], model: str) -> tuple[str, ...]:
+def _compare_thresholds(split: Split, model: str, keep: bool) -> dict[str, Any]:
+    """Test that all groups have the same thresholds, under the sampling design."""
+    from discreet.models.weighted import find_weighted_maximum
+
+    fits = [find_weighted_maximum(part, model, keep) for part in split.parts]
+    deviation = [fit.sample.deviate(fit.moves) for fit in fits]
+    scores = [fit.moves / np.sqrt(fit.sample.weight)[:, None] for fit in fits]
+    first, *others = [score.T @ score for score in scores]
+    test = apply_rao_scott(
+        np.concatenate([fit.value - fits[0].value for fit in fits[1:]]),
+        np.hstack([part - deviation[0] for part in deviation[1:]]),
+        np.tile(first, (len(others), len(others))) + block_diag(*others),
+        max(fits[0].sample.degrees, 1),
+    )
+    nothing = float("nan")
+    likelihoods = {"log_likelihood": nothing, "log_likelihoods": (nothing,) * len(fits)}
+    difficulty = np.stack([np.nanmean(fit.threshold, axis=1) for fit in fits])
+    return {**vars(test), **likelihoods, "difficulty": difficulty}
+
+
+def _comparable_items(split: Split, source: Responses, model: str) -> tuple[str, ...]:
     """Items linked in every group; dropping one can unlink another, so repeat."""
+    items = source.items
     while True:
         usable = set(items)
         for label, part in split.pairs:
             chosen = part.select(items)
             has_steps = max(chosen.steps) > 1
-            usable &= set(_list_full(chosen, model)) if has_steps else _linked_items(chosen, label)
+            usable &= (
+                set(list_full(chosen, model, source.select(items)))
+                if has_steps
+                else _linked_items(chosen, label)
+            )
         if len(usable) == len(items):
             return items
         items = tuple(name for name in items if name in usable)
@@ -196,11 +234,18 @@ def _comparable_items(split: Split, items: tuple[str, ...], model: str) -> tuple
             )
 
 
-def _list_full(answers: Responses, model: str) -> tuple[str, ...]:
-    """Items whose steps answers can tell: all categories are used; of a rating scale two."""
+def list_full(
+    answers: Responses, model: str, everybody: Responses | None = None
+) -> tuple[str, ...]:
+    """Items whose steps answers can tell: all categories are used; of a rating scale two.
+
+    Of a group, those categories count that ``everybody`` uses.
+    """
     used = category_totals(answers.store) > 0
-    inside = np.arange(used.shape[1]) <= np.array(answers.steps)[:, None]
-    full = used.sum(axis=1) > 1 if model == RATING_SCALE else (used | ~inside).all(axis=1)
+    needed = np.arange(used.shape[1]) <= np.array(answers.steps)[:, None]
+    if everybody is not None:
+        needed &= category_totals(everybody.store) > 0
+    full = used.sum(axis=1) > 1 if model == RATING_SCALE else (used | ~needed).all(axis=1)
     return tuple(answers.items[i] for i in np.flatnonzero(full))
 
 
@@ -215,21 +260,12 @@ def _linked_items(part: Responses, label: str) -> set[str]:
     return {counts.items[i] for i in linked}
 
 
-def _join(source: Responses, split: Split, items: tuple[str, ...]) -> Responses:
-    """All persons with a label, on the compared items."""
-    chosen = source.select(items)
-    if not split.unlabelled:
-        return chosen
-    labelled = {person for part in split.parts for person in part.persons}
-    return take_group(chosen, np.array([person in labelled for person in source.persons]))
-
-
-def _list_excluded(source: Responses, items: Sequence[str]) -> tuple[str, ...]:
+def list_excluded(source: Responses, items: Sequence[str]) -> tuple[str, ...]:
     """Return the items that a test does not compare."""
     return tuple(name for name in source.items if name not in set(items))
 
 
-def _tell_excluded(sentence: str, items: tuple[str, ...]) -> tuple[FitWarning, ...]:
+def tell_excluded(sentence: str, items: tuple[str, ...]) -> tuple[FitWarning, ...]:
     """Warn of items that a test does not compare, where there are some."""
     return (FitWarning(WarningKind.NOT_COMPARED, sentence, items),) if items else ()
 
@@ -244,238 +280,124 @@ def _tell_not_compared(excluded: tuple[str, ...], model: str) -> tuple[FitWarnin
         f"Andersen's test left out {count_of(len(excluded))}, because in at least one group these "
         f"{why}: {name_some(list(excluded))}"
     )
-    return _tell_excluded(sentence, excluded)
-
-
-#: Splits the items into an easier and a harder half.
-MEDIAN = "median difficulty"
-EASY_HARD = ("easier", "harder")
-#: Persons per degree of freedom below which the chi-squared law is rough.
-FEW = 5
+    return tell_excluded(sentence, excluded)
 
 
 @dataclass(frozen=True, eq=False)
-class MartinLoefTest(Tabular):
-    """One ability for all items against one for each part. Confidential.
+class ItemSplit:
+    """One item with thresholds of its own in every group.
 
-    Attributes
-    ----------
-    statistic, degrees, p_value
-        Chi-squared when all parts measure the same, and persons are many against its degrees of
-        freedom. Two parts with highest scores m and n have ``m n - 1``; several have the product of
-        their highest scores plus 1, less the sum of these scores and the number of parts. With
-        weights it is the score form of the test, with Rao and Scott's correction for the design.
-    items, part
-        Items compared, and to which part each belongs.
-    difficulty, apart
-        Of each item: all items together (mean zero), and its part alone (mean zero in it); with
-        steps its location.
-    persons
-        How many answered everything.
-    excluded
-        Items that could not be compared.
-
-    Examples
-    --------
-    >>> import discreet
-    >>> from discreet import analysis
-    >>> analysis.run_martin_loef(discreet.datasets.lsat()).part
-    ('easier', 'easier', 'harder', 'harder', 'harder')
+    ``location`` has one number per group, ``covariance`` is theirs, and ``test`` is of equal
+    thresholds in all groups.
     """
 
-    statistic: float
-    degrees: int
-    p_value: float
-    items: tuple[str, ...]
-    part: tuple[str, ...]
-    difficulty: FloatArray
-    apart: FloatArray
-    persons: int
-    excluded: tuple[str, ...]
-    warnings: tuple[FitWarning, ...] = ()
-
-    def to_dict(self) -> dict[str, list[Any]]:
-        """One list per column: item, part, difficulty, apart."""
-        return {"item": list(self.items), **list_field_columns(self, "part", "difficulty", "apart")}
+    location: FloatArray
+    covariance: FloatArray
+    test: DesignTest
 
 
-def run_martin_loef(
-    responses: Any,
-    split: str | Sequence[str] | Mapping[str, str] = MEDIAN,
+def split_item(
+    responses: Responses,
+    group: IndexArray,
+    item: int,
     *,
-    model: Model = "auto",
-    **reading: Unpack[FitWords],
-) -> MartinLoefTest:
-    """Test whether parts of a test measure the same. Confidential.
+    free: BoolArray,
+    model: str,
+    keep: bool = False,
+) -> ItemSplit | str:
+    """Test one item for equal thresholds in all groups; return why not where it is impossible.
 
     Parameters
     ----------
-    responses, reading
-        As for :func:`discreet.score`. Only persons who answered every compared
-        item count.
-    split
-        ``"median difficulty"``: the easier against the harder half. Or the names of the items
-        of one part, against all others. Or a mapping from item to part, for two parts or more;
-        items that it does not name are left out. Parts that were chosen by looking at these answers
-        (the ends of a contrast) give too many alarms.
-    model
-        For items with steps: ``"partial-credit"`` (what ``"auto"`` takes) or ``"rating-scale"``.
-
-    Raises
-    ------
-    BadUsage
-        If a part has fewer than two items, or nobody answered everything.
-    DisconnectedItems
-        If the answers to a part determine no difficulties.
+    responses, group
+        Answers, and the number of each person's group.
+    item
+        Its position.
+    free
+        Which other items are split too, on both sides of the test: those that are no anchors.
+    model, keep
+        As for :func:`discreet.fit`; whether categories that nobody is in keep their scores.
 
     References
     ----------
-    Martin-Löf, P. (1973). Statistiska modeller. Institutet för Försäkringsmatematik och Matematisk
-    Statistik vid Stockholms Universitet. Christensen, K. B., Bjorner, J. B., Kreiner, S. and
-    Petersen, J. H. (2002). Testing unidimensionality in polytomous Rasch models. Psychometrika
-    67(4), 563-574.
-
-    Examples
-    --------
-    >>> import discreet
-    >>> test = run_martin_loef(discreet.datasets.lsat(), ["Item1", "Item2"])
-    >>> test.degrees, test.persons
-    (5, 1000)
+    Andersen, E. B. (1973). A goodness of fit test for the Rasch model. Psychometrika 38(1),
+    123-140. Thissen, D., Steinberg, L. and Wainer, H. (1993). Detection of differential item
+    functioning using the parameters of item response models. In P. W. Holland and H. Wainer (eds.),
+    Differential item functioning. Erlbaum.
     """
-    source = load_answers(responses, name_model(responses, model, reading))
-    if source.sample is not None:
-        source = source.select_persons(source.sample.in_domain)
-    usable = _list_full(source, RATING_SCALE)
-    parts = _choose_parts(source, usable, split)
-    chosen = choose_model(model, source.steps)
-    complete = _keep_complete(source, [item for items in parts.values() for item in items], chosen)
-    answers = [complete.select(items) for items in parts.values()]
-    together = find_maximum(complete, chosen)
-    apart = [find_maximum(part, chosen) for part in answers]
-    # Free numbers of the laws of the scores and of the conditional fits, apart less together.
-    highest = [sum(part.steps) for part in answers]
-    laws = int(np.prod([score + 1 for score in highest])) - 1 - sum(highest)
-    degrees = laws + sum(maximum.free for maximum in apart) - together.free
-    excluded = _list_excluded(source, complete.items)
-    warnings = _warn(source, complete, degrees, excluded)
-    warn_of_dropped(warnings)
-    if complete.sample is not None:
-        test = compare_parts(answers, complete, chosen, degrees)
-    else:
-        test = _compare_part_likelihoods(answers, together, apart, degrees)
-    return MartinLoefTest(
-        **test,
-        items=complete.items,
-        part=tuple(label for label, items in parts.items() for _ in items),
-        persons=complete.n_persons,
-        excluded=excluded,
-        warnings=tuple(warnings),
+    groups = int(group.max()) + 1
+    others = free.copy()
+    others[item] = False
+    lacking = _name_unused_category(responses, group, item)
+    if lacking:
+        return lacking
+    split = _split_columns(responses, group, [*np.flatnonzero(others), item])
+    try:
+        if responses.sample is not None:
+            return _compare_columns(split, groups, model, keep)
+        apart = _maximise_split(split, model, keep)
+        unsplit = _split_columns(responses, group, list(np.flatnonzero(others)))
+        together = _maximise_split(unsplit, model, keep)
+    except (DisconnectedItems, NotConverged) as error:
+        return f"not determined: {error}"
+    last = slice(len(apart.location) - groups, None)
+    statistic = 2 * (apart.log_likelihood - together.log_likelihood)
+    test = judge_gain(statistic, apart.free - together.free)
+    return ItemSplit(apart.location[last], _location_covariance(apart)[last, last], test)
+
+
+def _name_unused_category(responses: Responses, group: IndexArray, item: int) -> str:
+    """Say which category of an item some group does not use, although others do."""
+    cells = responses.rows(0, responses.n_persons)[:, item]
+    used = [set(cells[(group == label) & (cells >= 0)].tolist()) for label in np.unique(group)]
+    for categories in used:
+        missing = sorted(set().union(*used) - categories)
+        if missing:
+            return f"no answers in category {' or '.join(map(str, missing))} in one group"
+    return ""
+
+
+def _split_columns(responses: Responses, group: IndexArray, items: list[int]) -> Responses:
+    """Split some items; the columns of each stand together, the last item's last."""
+    cells = responses.rows(0, responses.n_persons)
+    common = [column for column in range(responses.n_items) if column not in set(items)]
+    parts, steps = [cells[:, common]], [responses.steps[column] for column in common]
+    groups = int(group.max()) + 1
+    for item in items:
+        column = np.where(group[:, None] == np.arange(groups), cells[:, [item]], -1)
+        parts.append(column)
+        steps += [responses.steps[item]] * groups
+    names, store = map(str, range(len(steps))), store_codes(np.concatenate(parts, axis=1), steps)
+    return Responses(tuple(names), None, store, sample=responses.sample)
+
+
+def _maximise_split(split: Responses, model: str, keep: bool) -> ConditionalFit:
+    maximum = find_maximum(split, model, keep)
+    if len(maximum.location) < split.n_items:
+        raise DisconnectedItems("the answers of the groups do not link all items")
+    return maximum
+
+
+def _compare_columns(split: Responses, groups: int, model: str, keep: bool) -> ItemSplit:
+    """Compare the thresholds of the last columns under the sampling design."""
+    from discreet.models.weighted import find_weighted_maximum
+
+    fitted = find_weighted_maximum(split, model, keep)
+    last = slice(len(fitted.value) - groups * split.steps[-1], None)
+    value = fitted.value[last].reshape(groups, -1)
+    moves = fitted.moves[:, last].reshape(len(fitted.moves), groups, -1)
+    test = fitted.sample.test_zero(
+        (value[1:] - value[0]).ravel(), (moves[:, 1:] - moves[:, :1]).reshape(len(moves), -1)
     )
+    return ItemSplit(value.mean(axis=1), fitted.sample.linearise(moves.mean(axis=2)), test)
 
 
-def _compare_part_likelihoods(
-    answers: Sequence[Responses],
-    together: ConditionalFit,
-    apart: Sequence[ConditionalFit],
-    degrees: int,
-) -> dict[str, Any]:
-    scores = [part.store.person_totals()[1] for part in answers]
-    gain = sum(maximum.log_likelihood for maximum in apart) - together.log_likelihood
-    statistic = 2 * (gain + _score_terms(scores))
-    return {
-        **vars(judge_gain(statistic, degrees)),
-        "difficulty": together.location,
-        "apart": np.concatenate([maximum.location for maximum in apart]),
-    }
-
-
-def _choose_parts(
-    source: Responses, usable: tuple[str, ...], split: str | Sequence[str] | Mapping[str, str]
-) -> dict[str, tuple[str, ...]]:
-    """Return the items of every part, in the order of the answers."""
-    if isinstance(split, str):
-        if split != MEDIAN:
-            raise BadUsage(
-                f"a split is {MEDIAN!r}, the names of the items of one part or a mapping from item "
-                f"to part, found {split!r}"
-            )
-        easy = set(_list_easy(source.select(usable)))
-        label_of = {item: EASY_HARD[item not in easy] for item in usable}
-    elif isinstance(split, Mapping):
-        label_of = {str(item): str(label) for item, label in split.items()}
-    else:
-        label_of = dict.fromkeys(map(str, usable), "others") | dict.fromkeys(split, "named")
-    unknown = [item for item in label_of if item not in set(source.items)]
-    if unknown:
-        raise BadUsage(f"the answers have no item {unknown[0]!r}; items go by name")
-    order = EASY_HARD if split == MEDIAN else dict.fromkeys(["named", *label_of.values()])
-    parts = {label: tuple(i for i in usable if label_of.get(i) == label) for label in order}
-    parts = {label: items for label, items in parts.items() if label in label_of.values()}
-    sizes = [len(items) for items in parts.values()]
-    if len(parts) < 2 or min(sizes) < 2:
-        raise BadUsage(
-            f"two parts need two items each that have right and wrong answers, found "
-            f"{' and '.join(map(str, sizes if len(sizes) > 1 else [*sizes, 0]))}"
-        )
-    return parts
-
-
-def _list_easy(source: Responses) -> list[str]:
-    """Return the easier half of the items, by their mean scores as shares of the highest."""
-    weight = None if source.sample is None else source.sample.weight
-    totals = weigh_categories(source.store, weight)
-    points = totals @ np.arange(totals.shape[1]) / totals.sum(axis=1) / np.array(source.steps)
-    order = np.argsort(-points, kind="stable")
-    return [source.items[i] for i in order[: source.n_items // 2]]
-
-
-def _keep_complete(source: Responses, items: Sequence[str], model: str) -> Responses:
-    """Return the answers of persons who answered all of these items."""
-    chosen = source.select(items)
-    answered = chosen.store.person_totals()[0]
-    complete = answered == chosen.n_items
-    if complete.sum() < 2:
-        raise BadUsage(
-            f"{int(complete.sum())} of {source.n_persons} persons answered all {chosen.n_items} "
-            "items, and this test compares scores on all of them; give items that the same "
-            "persons answered"
-        )
-    full_test = take_group(chosen, complete)
-    constant = sorted(set(full_test.items) - set(_list_full(full_test, RATING_SCALE)))
-    if constant:
-        raise DisconnectedItems(
-            f"among the {full_test.n_persons} persons who answered everything, "
-            f"{name_some(constant)} have one kind of answer only; leave them out"
-        )
-    return full_test if model == RATING_SCALE else leave_unused(full_test)
-
-
-def _score_terms(scores: Sequence[Int64Array]) -> float:
-    """Return the log-likelihood of the scores of all parts less that of their sums."""
-    together = np.unique(np.stack(scores), axis=1, return_counts=True)[1]
-    sums = np.unique(np.sum(scores, axis=0), return_counts=True)[1]
-    return float((together * np.log(together)).sum() - (sums * np.log(sums)).sum())
-
-
-def _warn(
-    source: Responses, complete: Responses, degrees: int, excluded: tuple[str, ...]
-) -> list[FitWarning]:
-    warnings = []
-    left = source.n_persons - complete.n_persons
-    if left:
-        sentence = (
-            f"{left:,} of {source.n_persons:,} persons did not answer everything and were left out"
-        )
-        warnings.append(FitWarning(WarningKind.INCOMPLETE, sentence))
-    sentence = f"items without a part or with one kind of answer: {name_some(list(excluded))}"
-    warnings += _tell_excluded(sentence, excluded)
-    if complete.n_persons < FEW * degrees:
-        sentence = (
-            f"the p-value is rough: {complete.n_persons:,} persons are few for {degrees:,} degrees "
-            "of freedom; dimensionality is tested by simulation instead"
-        )
-        warnings.append(FitWarning(WarningKind.ROUGH, sentence))
-    return warnings
+def _location_covariance(maximum: ConditionalFit) -> FloatArray:
+    """Return the covariance of the means of the items' thresholds."""
+    used = np.isfinite(maximum.threshold)
+    mine = np.arange(len(used))[:, None] == np.nonzero(used)[0]
+    weight = mine / used.sum(axis=1, keepdims=True)
+    return np.asarray(weight @ maximum.covariance @ weight.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -565,24 +487,24 @@ def compare_step_models(responses: Any, **reading: Unpack[ReadingWords]) -> Step
             "partial credit and rating scale are models of answers with steps; of right and wrong "
             "answers both are the Rasch model"
         )
-    items = _list_full(source, PARTIAL_CREDIT)
+    items = list_full(source, PARTIAL_CREDIT)
     if len(items) < 2:
         raise DisconnectedItems(
             f"partial credit and rating scale are compared on items with answers in all of their "
             f"categories, found {len(items)} of {source.n_items}; merge rare categories"
         )
     chosen = source.select(items)
-    excluded = _list_excluded(source, items)
+    excluded = list_excluded(source, items)
     models = (PARTIAL_CREDIT, RATING_SCALE)
     if chosen.sample is not None and len(set(chosen.steps)) == 1:
-        parts = compare_step_distances(chosen)
+        parts = _compare_step_distances(chosen)
     else:
         parts = _compare_step_likelihoods(chosen, models)
     sentence = (
         f"{len(excluded)} items were not compared, because nobody is in one of their categories: "
         f"{name_some(list(excluded))}"
     )
-    warnings = _tell_excluded(sentence, excluded)
+    warnings = tell_excluded(sentence, excluded)
     warn_of_dropped(warnings)
     return StepModelTest(**parts, models=models, items=items, excluded=excluded, warnings=warnings)
 
@@ -596,3 +518,20 @@ def _compare_step_likelihoods(answers: Responses, models: Sequence[str]) -> dict
         "log_likelihoods": tuple(fit.log_likelihood for fit in fits),
         "free": tuple(fit.free for fit in fits),
     }
+
+
+def _compare_step_distances(answers: Responses) -> dict[str, Any]:
+    """Test that all items have the same distances of steps, under the sampling design."""
+    from discreet.models.weighted import find_weighted_maximum
+
+    fitted = find_weighted_maximum(answers, PARTIAL_CREDIT)
+    items, steps = answers.n_items, answers.steps[0]
+
+    def leave_distances(nodes: FloatArray) -> FloatArray:
+        table = nodes.reshape(-1, items, steps)
+        table = table - table.mean(axis=2, keepdims=True)
+        return np.asarray(table - table.mean(axis=1, keepdims=True)).reshape(len(table), -1)
+
+    test = fitted.sample.test_zero(leave_distances(fitted.value)[0], leave_distances(fitted.moves))
+    free = items * steps - 1, items - 1 + steps - 1
+    return {**vars(test), "log_likelihoods": (float("nan"),) * 2, "free": free}

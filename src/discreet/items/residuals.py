@@ -17,7 +17,7 @@ from scipy.special import expit, logsumexp
 
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
-from discreet.answers.survey import OF_SAMPLE, SurveyDesign, refuse_weights
+from discreet.answers.survey import SurveyDesign
 from discreet.errors import BadUsage, escape_controls
 from discreet.models.conditional import GroupPatterns
 from discreet.models.item_parameters import (
@@ -82,6 +82,15 @@ class Prepared:
     def sample(self) -> SurveyDesign | None:
         """The sampling design; None without weights."""
         return self.responses.sample
+
+    def refuse_weights(self, feature: str) -> None:
+        """Refuse a statistic that has no weighted form."""
+        if self.sample is not None:
+            raise BadUsage(
+                f"{feature} is refused where persons have weights: it would describe the persons "
+                "of the sample, not the population. Give the answers without weights if that is "
+                "meant"
+            )
 
     def weigh(self, persons: slice | BoolArray) -> FloatArray | None:
         """Return the weights of some persons; None where everybody counts alike."""
@@ -421,7 +430,7 @@ def order_answers(responses: Any, calibration: Any, **reading: Unpack[ReadingWor
           1    -0.64 0 0 1*
     """
     prepared = prepare(responses, calibration, "warm", reading)
-    refuse_weights(prepared.sample, "a scalogram", OF_SAMPLE)
+    prepared.refuse_weights("a scalogram")
     refuse_steps("a scalogram", prepared.responses.steps)
     scores, difficulty = prepared.scores, prepared.difficulty
     order = np.argsort(difficulty, kind="stable")

@@ -31,7 +31,8 @@ from discreet.items.dimensionality import Dimensionality, measure_alpha
 from discreet.items.distractors import Distractors
 from discreet.items.evidence import Evidence, gather_evidence
 from discreet.items.fit import compare_spread
-from discreet.items.likelihood_ratios import AndersenTest, MartinLoefTest, StepModelTest
+from discreet.items.likelihood_ratios import AndersenTest, StepModelTest
+from discreet.items.martin_loef import MartinLoefTest
 from discreet.items.mislabelled import Suspect
 from discreet.items.residuals import ResidualCorrelations, Scalogram, order_answers
 from discreet.items.tables import (

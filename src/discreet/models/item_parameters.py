@@ -157,9 +157,11 @@ def weigh_categories(store: AnswerStore, weight: FloatArray | None) -> Any:
     return np.stack(total, axis=1)
 
 
-def leave_unused(responses: Responses) -> Responses:
-    """Return answers without the categories that nobody is in."""
+def leave_unused(responses: Responses, keep_between: bool = False) -> Responses:
+    """Return answers without the categories that nobody is in, or of these the lowest, highest."""
     used = keep_used(category_totals(responses.store), responses.steps)
+    if keep_between:
+        used = used.fill_gaps()
     if not used.changes:
         return responses
     return match_known(responses, dict(zip(responses.items, used.kept, strict=True)))

@@ -57,9 +57,9 @@ class FitRequest:
     """
 
     method: str
-    standard_errors: bool
-    regularisation: float
-    ability: str
+    standard_errors: bool = True
+    regularisation: float = 0.0
+    ability: str = "normal"
     model: str = "auto"
     undecided: bool = False
     choice: str = ""

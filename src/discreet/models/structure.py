@@ -516,9 +516,8 @@ def plan_steps(
         check_rating_scale(counts)
     recoding = every
     if model == PARTIAL_CREDIT:
-        kept = keep_used(counts.categories, counts.steps).kept
-        if keep_categories:
-            kept = tuple(tuple(range(own[0], own[-1] + 1)) for own in kept)
+        used = keep_used(counts.categories, counts.steps)
+        kept = (used.fill_gaps() if keep_categories else used).kept
         held = set(anchors.items if anchors else ())
         columns = zip(counts.items, kept, every.kept, strict=True)
         recoding = replace(every, kept=tuple(b if name in held else a for name, a, b in columns))

@@ -169,7 +169,9 @@ class WeightedMaximum:
     sample: SurveyDesign
 
 
-def find_weighted_maximum(answers: Responses, model: str) -> WeightedMaximum:
+def find_weighted_maximum(
+    answers: Responses, model: str, keep_categories: bool = False
+) -> WeightedMaximum:
     """Find the maximum of the weighted likelihood.
 
     Raises
@@ -177,7 +179,7 @@ def find_weighted_maximum(answers: Responses, model: str) -> WeightedMaximum:
     DisconnectedItems
         If the answers do not link all items.
     """
-    request = FitRequest("conditional", True, 0.0, "normal", model)
+    request = FitRequest("conditional", model=model, keep_categories=keep_categories)
     weights, plan, (_, _, task) = _prepare(answers, request)
     fitted = task.fit(weights.weight)
     if len(task.nodes) < len(plan.item_of):

@@ -124,6 +124,41 @@ def fit_remarks(diagnostics: Diagnostics, index: int) -> list[str]:
     return ["noisy by few persons" if _is_by_few(diagnostics, index) else "noisy"]
 
 
+#: What the table says of items without a number.
+WORDS = {
+    Status.NOT_CONNECTED: "not linked",
+    Status.ALWAYS_RIGHT: "always right",
+    Status.ALWAYS_WRONG: "always wrong",
+    Status.NO_ANSWERS: "no answers",
+}
+
+
+def remarks_on_items(estimate: Estimate, diagnostics: Diagnostics | None) -> list[list[str]]:
+    """Say what is remarkable about each item, in few words; empty lists where nothing is."""
+    remarks: list[list[str]] = [[] for _ in estimate.items]
+    for index, status in enumerate(estimate.status):
+        if status in WORDS:
+            extreme = status in (Status.ALWAYS_RIGHT, Status.ALWAYS_WRONG)
+            is_constant = extreme and estimate.has_steps
+            remarks[index].append("always the same" if is_constant else WORDS[status])
+        elif estimate.se[index] > limits.ROUGH_SE:
+            remarks[index].append("few answers")
+    for index in {item for item, *_ in model.list_disordered(estimate)}:
+        remarks[index].append("disordered")
+    if diagnostics is not None:
+        for name, *_ in diagnostics.mislabelled:
+            remarks[estimate.items.index(name)].append("mislabelled?")
+        for index in range(len(estimate.items)):
+            remarks[index] += fit_remarks(diagnostics, index)
+        for index, value in weak_items(estimate, diagnostics).items():
+            remarks[index].append("wrong direction?" if value < 0 else "hardly discriminates")
+        for row in diagnostics.differing or ():
+            remarks[estimate.items.index(row[0])].append(f"differs by {row[1]}")
+        for index in (k for k, pairs in enumerate(diagnostics.dependencies) if pairs):
+            remarks[index].append("dependent")
+    return [list(dict.fromkeys(words)) for words in remarks]
+
+
 def find_limits(diagnostics: Diagnostics, statistic: str, index: int) -> tuple[float, float]:
     """Return from where on an infit or outfit of an item is a finding, downwards and upwards.
 

@@ -21,7 +21,7 @@ from discreet.items.curves import observed_curve
 from discreet.items.distractors import Distractors
 from discreet.items.summary import Diagnostics
 from discreet.report import drawings
-from discreet.report.diagnosis import Diagnosis, diagnose_test
+from discreet.report.diagnosis import UNTESTED, Diagnosis
 from discreet.report.model_findings import (
     Finding,
     Severity,
@@ -31,7 +31,6 @@ from discreet.report.model_findings import (
     words_of,
 )
 from discreet.report.paper import PaperTable, tabulate_paper_items, write_methods
-from discreet.report.tests import UNTESTED
 from discreet.results.estimate import Estimate
 from discreet.results.limits import FEWEST_PERSONS
 from discreet.results.thresholds import THRESHOLD_COLUMNS
@@ -119,26 +118,20 @@ SHOWN: dict[str, tuple[str, ...]] = {
         *("infit", "infit_t", "outfit", "outfit_t"),
     ),
 }
+#: What a person's status is called where answers have steps.
+EXTREME_SCORES = {"all_wrong": "lowest score", "all_right": "highest score"}
 SCORE_COLUMNS = ("score", "ability", "se", "scaled_ability", "scaled_se", "status")
 
 
-def write_steward_page(
-    estimate: Estimate,
-    diagnostics: Diagnostics | None = None,
-    *,
-    title: str = "Calibration",
-    about: str = "",
-    scale: Scale | None = None,
+def write_diagnosis(
+    test: Diagnosis, *, title: str = "Calibration", about: str = "", scale: Scale | None = None
 ) -> str:
-    """Return the confidential report.
+    """Return the confidential report of a test.
 
     Parameters
     ----------
-    estimate
-        The calibration.
-    diagnostics
-        From :func:`discreet.items.summary.diagnose`; without it the report says nothing
-        about persons and fit.
+    test
+        From :func:`discreet.report.diagnosis.diagnose_test`.
     title
         The headline.
     about
@@ -146,14 +139,6 @@ def write_steward_page(
     scale
         On which difficulties are shown too.
     """
-    test = diagnose_test(estimate, diagnostics)
-    return write_diagnosis(test, title=title, about=about, scale=scale)
-
-
-def write_diagnosis(
-    test: Diagnosis, *, title: str = "Calibration", about: str = "", scale: Scale | None = None
-) -> str:
-    """Return the confidential report of a test that was diagnosed."""
     steps = ["steps.css"] if test.estimate.has_steps else []
     return write_page(
         "steward.html",
@@ -218,7 +203,8 @@ def _summarise(test: Diagnosis) -> str:
     )
     if summary.typical_se is not None:
         text += f" A {number} is typically known to ±{1.96 * summary.typical_se:.2f} logits."
-    return text
+    is_weighted = test.statistics is not None and test.statistics.is_weighted
+    return text + " Persons count by their sampling weights." * is_weighted
 
 
 def judge(findings: Sequence[Finding]) -> str:
@@ -327,8 +313,12 @@ def _show(
     table = test.tables.get(name)
     if table is None or not table.rows:
         return None
-    cut = table.take(MOST_ROWS)
-    return table, list_html_columns(cut.turn(scale), columns, scale)
+    cut = table.take(MOST_ROWS).turn(scale)
+    if test.estimate.has_steps and "status" in cut.columns:
+        status = [EXTREME_SCORES.get(word, word) for word in cut.columns["status"]]
+        cut = replace(cut, columns={**cut.columns, "status": status})
+    filled = [name for name in columns if {*cut.columns.get(name, ())} != {""}]
+    return table, list_html_columns(cut, filled, scale)
 
 
 def list_html_columns(

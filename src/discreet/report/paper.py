@@ -357,7 +357,7 @@ def _describe_persons(diagnostics: Diagnostics) -> str:
 
 def say_chance(p_value: float) -> str:
     """Write a p-value as papers do."""
-    return f"p = {p_value:.3f}" if p_value >= 0.001 else "p < 0.001"
+    return f"p {'= ' * (p_value >= 0.001)}{_chance(p_value)}"
 
 
 def _describe_scale(estimate: Estimate) -> str:
@@ -379,12 +379,18 @@ def _describe_data(estimate: Estimate) -> str:
     )
 
 
-#: What the tests of thresholds are, without and with sampling weights.
+#: What the tests of the model are, without and with sampling weights.
 TEST_NAMES = {
-    False: ("Andersen's (1973) likelihood ratio test", "Partial credit against rating scale"),
+    False: (
+        "Andersen's (1973) likelihood ratio test",
+        "Martin-Löf's (1973) test",
+        "Partial credit against rating scale",
+    ),
     True: (
         "In place of Andersen's (1973) test, a test of equal thresholds that is corrected for the "
         "sampling design (Rao & Scott, 1984)",
+        "In place of Martin-Löf's (1973) test, a test of the spread and slope of the parts' scores "
+        "given the total, corrected for the design,",
         "A test of equal distances of the steps (rating scale), corrected for the design,",
     ),
 }
@@ -392,8 +398,7 @@ TEST_NAMES = {
 
 def _describe_tests(diagnostics: Diagnostics) -> list[str]:
     """Say what the tests of all items gave, those that were made."""
-    is_weighted = diagnostics.is_weighted
-    andersen, step_models = TEST_NAMES[is_weighted]
+    andersen, martin_loef, step_models = TEST_NAMES[diagnostics.is_weighted]
     split = diagnostics.andersen_split or "mean score"
     left_out = {
         name: f", without {name_some(items, MOST_NAMED)}"
@@ -409,8 +414,8 @@ def _describe_tests(diagnostics: Diagnostics) -> list[str]:
         ),
         (
             diagnostics.martin_loef,
-            "Martin-Löf's (1973) test of the easier against the harder half of the items, of "
-            f"persons who answered all of them,{' corrected for the design,' * is_weighted}",
+            f"{martin_loef} of the easier against the harder half of the items, of persons who "
+            "answered all of them,",
             left_out.get("Martin-Löf", ""),
         ),
         (diagnostics.step_models, step_models, left_out.get("steps", "")),

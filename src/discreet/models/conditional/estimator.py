@@ -354,9 +354,11 @@ def fit_conditional(
     return task.assemble(task.maximise(patterns), patterns)
 
 
-def find_maximum(answers: Answers, model_name: str = "auto") -> ConditionalFit:
+def find_maximum(
+    answers: Answers, model_name: str = "auto", keep_categories: bool = False
+) -> ConditionalFit:
     """Find the maximum of the likelihood, of right/wrong items among those that are linked."""
-    task = _choose_task(answers, model_name, None)
+    task = _choose_task(answers, model_name, None, keep_categories)
     return task.maximise(task.collect(answers))
 
 
