@@ -162,8 +162,7 @@ class Reporter:
     def finish(self) -> None:
         """Say that all is done."""
         if self.callback is not None:
-            elapsed = time.monotonic() - self._began
-            self.callback(Progress(self.rows, self.rows, elapsed))
+            self.callback(Progress(self.rows, self.rows, time.monotonic() - self._began))
 
 
 def available_memory() -> int:

@@ -49,13 +49,16 @@ def log_likelihood(codes, threshold):
     weight = [
         np.concatenate([[0], -np.cumsum(row[:s])]) for row, s in zip(threshold, steps, strict=True)
     ]
+    sums = {}
+    for seen in {tuple(np.flatnonzero(row >= 0)) for row in codes}:
+        for answers in itertools.product(*(range(steps[i] + 1) for i in seen)):
+            log = sum(weight[i][k] for i, k in zip(seen, answers, strict=True))
+            sums.setdefault((seen, sum(answers)), []).append(log)
+    norm = {same: np.logaddexp.reduce(logs) for same, logs in sums.items()}
     total = 0.0
     for row in codes:
-        seen = np.flatnonzero(row >= 0)
-        every = itertools.product(*(range(steps[i] + 1) for i in seen))
-        same = [x for x in every if sum(x) == row[seen].sum()]
-        logs = [sum(weight[i][k] for i, k in zip(seen, x, strict=True)) for x in same]
-        total += sum(weight[i][row[i]] for i in seen) - np.logaddexp.reduce(logs)
+        seen = tuple(np.flatnonzero(row >= 0))
+        total += sum(weight[i][row[i]] for i in seen) - norm[seen, sum(row[i] for i in seen)]
     return total
 
 

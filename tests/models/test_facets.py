@@ -308,7 +308,7 @@ def test_all_pairs_serve_where_raters_mark_different_items():
 
 @pytest.mark.parametrize("within", [None, "item"])
 def test_standard_errors_are_those_of_leaving_out_persons(within):
-    ratings, _, _ = simulate_ratings(6, persons=150)
+    ratings, _, _ = simulate_ratings(6, persons=90)
     whole = discreet.fit(ratings, within=within)
     moves = []
     for number in range(ratings.n_persons):

@@ -480,15 +480,10 @@ def test_errors_of_mean_squares_are_those_of_small_changes_of_weights():
         return measure_fit(answers.weigh(weight="w"), calibration).items
 
     found, n = find(weight), len(cells)
+    moved = [(find(weight + e), find(weight - e)) for e in step * np.eye(n)]
     for name in ("infit", "outfit"):
-        influence = np.stack(
-            [
-                weight[i]
-                * (getattr(find(weight + e), name) - getattr(find(weight - e), name))
-                / (2 * step)
-                for i, e in enumerate(step * np.eye(n))
-            ]
-        )
+        slopes = [(getattr(up, name) - getattr(down, name)) / (2 * step) for up, down in moved]
+        influence = weight[:, None] * np.stack(slopes)
         variance = n / (n - 1) * ((influence - influence.mean(axis=0)) ** 2).sum(axis=0)
         value, sd = getattr(found, name), np.sqrt(variance)
         t = (np.cbrt(value) - 1) * 3 / sd + sd / 3

@@ -115,7 +115,7 @@ def test_a_sound_test_has_no_findings():
 
 
 def test_an_adaptive_test_is_called_routed():
-    responses = simulate(800, 60, 0.25, design="adaptive", rng=np.random.default_rng(1)).responses
+    responses = simulate(500, 60, 0.25, design="adaptive", rng=np.random.default_rng(1)).responses
     estimate = fit(responses)
     assert "looks routed" in titles(estimate, diagnose(responses, estimate))
     marginal = fit(responses, method="marginal")

@@ -179,7 +179,7 @@ GUESSES: dict[str, tuple[Guess, str]] = {
     "fit(open file)": (lambda w: discreet.fit(StringIO("Q1,Q2\n1,0\n")), "path"),
     "fit(['a.csv', 'b.csv'])": (lambda w: discreet.fit(["a.csv", "b.csv"]), "pattern"),
     "score([1, 0, ...], e)": (lambda w: discreet.score([1, 0, 1, 0, 1, 0], w.e), "[[1, 0, 1]]"),
-    "fit(df, by=[a, b])": (lambda w: discreet.fit(w.wide, by=["a", "b"]), "takes one"),
+    "fit(df, by=[a, b])": (lambda w: discreet.fit(w.wide, by=["a", "b"]), "takes one column"),
     "fit(df, alpha=0.05)": (lambda w: discreet.fit(w.wide, alpha=0.05), "interval"),
     "fit(df, exclude=)": (lambda w: discreet.fit(w.wide, exclude=["Q1"]), "ignore"),
     "fit(df, guess=)": (lambda w: discreet.fit(w.wide, guess=0.25), "Rasch"),

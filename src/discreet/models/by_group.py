@@ -125,8 +125,7 @@ def fit_by_group(data: Any, by: str, fit: Callable[[pa.Table], Estimate]) -> Fit
     table = _load_table(data)
     if by not in table.column_names:
         raise BadUsage(
-            f"there is no column {by!r} to fit by, which takes one; there are "
-            f"{', '.join(table.column_names)}"
+            f"by= takes one column; no column {by!r} is among {', '.join(table.column_names)}"
         )
     column = pc.cast(table[by].combine_chunks(), pa.string())
     names = [name for name in column.unique().to_pylist() if name is not None]

@@ -352,8 +352,7 @@ def as_arrow(frame: Any) -> Any:
         return frame
     refuse_spark(frame)
     if is_records(frame):
-        names = list(dict.fromkeys(name for record in frame for name in record))
-        frame = {name: [record.get(name) for record in frame] for name in names}
+        return _records_to_arrow(frame)
     if isinstance(frame, Mapping):
         return _columns_to_arrow(frame)
     if hasattr(frame, "iloc") and hasattr(frame, "index"):
@@ -388,6 +387,12 @@ def refuse_spark(frame: Any) -> None:
 def is_records(source: Any) -> bool:
     """Say whether a source is a list of rows that name their columns."""
     return isinstance(source, list | tuple) and bool(source) and isinstance(source[0], Mapping)
+
+
+def _records_to_arrow(records: Sequence[Mapping[Any, Any]]) -> Any:
+    """Return rows that name their columns as an Arrow table; a row may lack some of them."""
+    names = list(dict.fromkeys(name for record in records for name in record))
+    return _columns_to_arrow({name: [record.get(name) for record in records] for name in names})
 
 
 def _columns_to_arrow(columns: Mapping[Any, Any]) -> Any:
