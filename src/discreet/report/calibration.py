@@ -292,9 +292,7 @@ def read_document(path: Path) -> CalibrationDocument:
     except (ValueError, RecursionError) as error:
         raise BadResponses(f"{path} is damaged: it is not JSON ({error}).") from error
     if not isinstance(plain, dict) or plain.get("format") != FORMAT:
-        raise BadUsage(
-            f"{path} is not a calibration that `discreet fit --out` wrote: its format is unknown."
-        )
+        raise BadUsage(f"{path} is no calibration of `discreet fit --out`: its format is unknown.")
     if plain.get("version") not in READ_VERSIONS:
         raise BadUsage(
             f"{path} has version {plain.get('version')}; this version of discreet reads "
