@@ -737,9 +737,9 @@ def test_a_question_of_a_log_does_not_decide_which_score_counts(tmp_path):
 def test_titles_above_the_names_are_not_released(tmp_path):
     rows = [["Class 7a", None, None], ["id", "q1", "q2"], ["a", 1, 0], ["b", 0, 1]]
     path = write_xlsx(tmp_path / "answers.xlsx", {"7a": rows})
-    with pytest.warns(UserWarning, match="taken for a title"):
+    with pytest.warns(UserWarning, match="looks like a title"):
         check_refused(path, "Delete the rows above the names")
-    with pytest.warns(UserWarning, match="taken for a title"):
+    with pytest.warns(UserWarning, match="looks like a title"):
         assert [one.option for one in read_responses(path).detected] == ["header"]
 
 

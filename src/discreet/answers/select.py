@@ -317,9 +317,7 @@ def find_rows(rows: Any, persons: Texts) -> IndexArray:
         row_of, ids = {person: row for row, person in enumerate(persons)}, list(map(str, choice))
         unknown = [person_id for person_id in ids if person_id not in row_of]
         if unknown:
-            raise BadUsage(
-                f"there are no answers of {name_some(unknown)}; ids are texts, such as '7'"
-            )
+            raise BadUsage(f"there are no answers of {name_some(unknown)}; ids are texts")
         choice = np.array([row_of[person_id] for person_id in ids])
     positions = choice.astype(np.intp)
     if len(np.unique(positions)) < len(positions):
