@@ -6,9 +6,9 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache
 from importlib.util import find_spec
@@ -136,7 +136,7 @@ Result = TypeVar("Result")
 
 VARIABLE = "DISCREET_THREADS"
 #: Threads take about 0.3 ms to start, so that less work than this is not divided.
-SPLIT_SECONDS = 2e-3
+SPLIT_SECONDS = 4e-3
 #: More than any machine has, and few enough to start.
 MOST_THREADS = 4096
 _chosen: ContextVar[int | None] = ContextVar("discreet_threads", default=None)
@@ -217,21 +217,29 @@ def threads_for(items: int) -> AbstractContextManager[Any]:
     return one_blas_thread() if FEWEST_ITEMS < items <= SMALL_ITEMS else nullcontext()
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Return a block in which matrix products run in the calling thread only.
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let matrix products run in the calling thread only, while the block runs.
 
-    The limit holds for the whole process while the block runs. Where threadpoolctl is not
-    installed nothing changes but the time.
+    The limit holds for the whole process. Where threadpoolctl is not installed nothing changes but
+    the time.
     """
-    controller = _controller("scipy.linalg" in sys.modules)
-    return nullcontext() if controller is None else controller.limit(limits=1, user_api="blas")
+    libraries = _find_blas("scipy.linalg" in sys.modules)
+    several = [(blas, number) for blas in libraries if (number := blas.get_num_threads()) > 1]
+    for blas, _ in several:
+        blas.set_num_threads(1)
+    try:
+        yield
+    finally:
+        for blas, number in several:
+            blas.set_num_threads(number)
 
 
 @cache
-def _controller(with_scipy: bool) -> Any:  # noqa: ARG001 - scipy brings its own BLAS
+def _find_blas(with_scipy: bool) -> list[Any]:  # noqa: ARG001 - scipy brings its own BLAS
     """Find the loaded BLAS libraries once, and once more when scipy has loaded another."""
     try:
         from threadpoolctl import ThreadpoolController
     except ModuleNotFoundError:
-        return None
-    return ThreadpoolController()
+        return []
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)

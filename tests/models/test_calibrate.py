@@ -13,6 +13,7 @@ from discreet.answers.pack import build_rows
 from discreet.answers.responses import Responses
 from discreet.counts import PairCounts, matrix
 from discreet.errors import BadUsage, DisconnectedItems
+from discreet.models import refined, spectral
 from discreet.models import standard_errors as scores
 from discreet.models.calibrate import fit
 from discreet.models.standard_errors import random_signs as multipliers
@@ -170,25 +171,39 @@ def test_chunks_of_persons_do_not_change_the_covariance(monkeypatch):
     whole = fit(X).covariance
     monkeypatch.setattr(scores, "CHUNK_CELLS", 100)
     monkeypatch.setattr(scores, "CHUNK_WORDS", 1)
-    monkeypatch.setattr(scores, "TABLE_ITEMS", 2)
-    monkeypatch.setattr(scores, "TABLE_ROWS", 3)
     assert fit(X).covariance == pytest.approx(whole, rel=1e-12, abs=1e-16)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("given", [1.0, 0.6])
+@pytest.mark.parametrize("steps", [1, 3])
+def test_thin_factors_give_the_products_of_the_table_of_all_pairs(
+    method, given, steps, monkeypatch
+):
+    rng = np.random.default_rng(5)
+    X = rng.binomial(steps, 1 / (1 + np.exp(rng.normal(size=150) - rng.normal(size=(400, 1)))))
+    X[rng.random(X.shape) >= given] = -1
+    monkeypatch.setattr(scores, "THIN", 1)
+    thin = fit(X, method=method)
+    for kind in (refined.RefinedScoring, spectral.SpectralScoring):
+        monkeypatch.setattr(kind, "factor", lambda *_: None)
+    table = fit(X, method=method)
+    assert thin.covariance == pytest.approx(table.covariance, rel=1e-10, abs=1e-15)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_two_thousand_columns_and_four_persons_are_little_work(method, monkeypatch):
     X = np.random.default_rng(3).integers(0, 2, size=(4, 2100), dtype=np.int8)
-    make, sizes = scores._Tables._make, []
+    make, sizes = scores._Scorer._round, []
 
-    def make_counted(tables, *which):
-        table = make(tables, *which)
-        sizes.append(table.size)
-        return table
+    def make_counted(scorer, *tables, **how):
+        sizes.extend(table.size for table in tables)
+        return make(scorer, *tables, **how)
 
-    monkeypatch.setattr(scores._Tables, "_make", make_counted)
+    monkeypatch.setattr(scores._Scorer, "_round", make_counted)
     estimate = fit(X, method=method)
-    # Tables of all pairs are what such a fit spends its time on: two are made, each once.
-    assert sum(sizes) == 2 * estimate.estimated.sum() ** 2
+    # Tables of all pairs are what such a fit spends its time on: one is made, once, beside factors.
+    assert sum(sizes) < 1.1 * estimate.estimated.sum() ** 2
     # Items with the same answers have the same difficulty and the same error.
     _, kind = np.unique(X[:, estimate.estimated], axis=1, return_inverse=True)
     for values in (estimate.difficulty, estimate.se):

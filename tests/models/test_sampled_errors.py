@@ -102,10 +102,10 @@ def test_picked_persons_keep_their_answers(persons):
     assert np.array_equal(picked.rows(0, persons), cells[chosen])
 
 
-def test_up_to_twice_as_many_takers_as_are_enough_everybody_is_scored():
+def test_below_three_times_as_many_takers_as_are_enough_everybody_is_scored():
     kept, linked = np.arange(2), np.ones(2)
-    assert plan_draw(np.array([39_999, 17]), kept, linked) is None
-    assert plan_draw(np.array([40_000, 17]), kept, linked).every.tolist() == [2, 1]
+    assert plan_draw(np.array([59_999, 17]), kept, linked) is None
+    assert plan_draw(np.array([60_000, 17]), kept, linked).every.tolist() == [3, 1]
 
 
 def test_products_of_items_with_few_takers_are_those_of_all_persons(few):

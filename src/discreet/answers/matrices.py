@@ -171,12 +171,12 @@ def _store_columns(
     scale: CategoryScale | None,
 ) -> tuple[AnswerStore, CategoryScale] | None:
     """Do as :func:`_store_categories` with one row of small whole numbers per item."""
+    values = range(int(columns.max()) + 1)
     names = items or tuple(map(str, range(len(columns))))
-    counts = [np.bincount(column + 1)[1:] for column in columns]
-    tally = {
-        name: {str(value): int(used[value]) for value in np.flatnonzero(used)}
-        for name, used in zip(names, counts, strict=True)
-    }
+    tally: dict[str, dict[str, int]] = {}
+    for name, column in zip(names, columns, strict=True):
+        times = {str(value): int(np.count_nonzero(column == value)) for value in values}
+        tally[name] = {word: number for word, number in times.items() if number}
     coding = find_scale(tally, options) if scale is None else _check_listed(tally, scale)
     if coding is None:
         return None

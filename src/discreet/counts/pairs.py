@@ -39,8 +39,8 @@ PLAIN_PAIR = 1e-10
 #: Sparse counting wins when its pairs are fewer than this share of the dense words.
 SPARSE_SHARE = 0.035
 
-#: Runs of persons that are looked at to see whether the answers are thin.
-SAMPLES, SAMPLE_PERSONS = 4, 16_384
+#: Runs of persons that are looked at to see whether the answers are thin, and words of 64 persons.
+SAMPLES, SAMPLE_PERSONS, SAMPLE_WORDS = 4, 16_384, 16
 
 #: Bit planes made from sparse rows at one time.
 SLICE_BYTES = 1 << 26
@@ -167,9 +167,9 @@ def _sample(store: Store) -> Iterator[Store]:
     if isinstance(store, BitPlanes):
         blocks, size = store.right.shape[0], store.block_persons
         for block in range(0, blocks, -(-blocks // SAMPLES) or 1):
-            part = slice(block, block + 1)
-            persons = min(size, store.n_persons - block * size)
-            yield BitPlanes(store.right[part], store.wrong[part], persons)
+            some = slice(block, block + 1), slice(None), slice(SAMPLE_WORDS)
+            persons = min(size, 64 * SAMPLE_WORDS, store.n_persons - block * size)
+            yield BitPlanes(store.right[some], store.wrong[some], persons)
         return
     for first in range(0, store.n_persons, max(SAMPLE_PERSONS, -(-store.n_persons // SAMPLES))):
         starts = store.indptr[first : first + SAMPLE_PERSONS + 1]

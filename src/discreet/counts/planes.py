@@ -187,6 +187,10 @@ class BitPlanes:
         return BitPlanes(*planes, len(persons))
 
     def item_totals(self) -> tuple[Int64Array, Int64Array]:
+        return self._item_totals
+
+    @cached_property
+    def _item_totals(self) -> tuple[Int64Array, Int64Array]:
         right, wrong = (_item_counts(plane) for plane in (self.right, self.wrong))
         return right + wrong, right
 

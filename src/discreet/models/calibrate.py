@@ -43,7 +43,6 @@ from discreet.models.connectivity import (
     warn_of_shape,
 )
 from discreet.models.item_parameters import RATING_SCALE
-from discreet.models.laplacian import Laplacian
 from discreet.models.methods import (
     ANSWER_METHODS,
     AUTO,
@@ -341,12 +340,11 @@ def _fit_pairs(answers: Answers, request: FitRequest) -> Estimate:
         request = replace(request, choice=choice)
         if exact is not None:
             return _finish_answers(answers, exact, request)
-    laplacian = method.laplacian(chain.rates, difficulty)
     routing: tuple[FitWarning, ...] = ()
     uncertainty = _unknown(chain, "standard errors were not asked for")
     if request.standard_errors:
         sandwich = plan_sandwich(
-            laplacian,
+            method.laplacian(chain.rates, difficulty),
             difficulty=difficulty,
             columns=chain.linked,
             scoring=method.scoring(difficulty),
@@ -359,14 +357,11 @@ def _fit_pairs(answers: Answers, request: FitRequest) -> Estimate:
         )
         sandwich = replace(sandwich, job=plan.wrap(sandwich.job))
         uncertainty, routing = _go_through(answers, plan, sandwich, chain, difficulty)
-    estimate = _assemble(facts, chain, request, difficulty, solution, uncertainty)
-    estimate = replace(estimate, warnings=(*estimate.warnings, *routing))
+    estimate = _assemble(facts, chain, request, difficulty, solution, uncertainty, routing)
     estimate = plan.fold(estimate, uncertainty.locations)
     if plan.held is None:
         return estimate
-    release = _PairRelease(
-        method, structure, chain, difficulty, laplacian, uncertainty, plan.persons
-    )
+    release = _PairRelease(method, structure, chain, difficulty, uncertainty, plan.persons)
     return add_displacements(estimate, plan, release, explain_untied(plan, chain))
 
 
@@ -378,7 +373,6 @@ class _PairRelease:
     structure: Structure
     chain: Chain
     difficulty: FloatArray
-    laplacian: Laplacian
     uncertainty: Uncertainty
     persons: int
 
@@ -400,7 +394,7 @@ class _PairRelease:
             released,
             item,
             self.difficulty,
-            self.laplacian.to_dense(),
+            method.laplacian(rates, self.difficulty).to_dense(),
             gradient,
             lambda: method.solve_within(rates, released)[0],
             products,
@@ -419,6 +413,9 @@ def _count_weighted(
     answers: Answers, weighting: PersonWeight | None
 ) -> tuple[PairCounts, PersonWeight | None]:
     """Count in one pass; where everybody answered everything, a weight changes nothing."""
+    if isinstance(answers, Responses) and set(answers.steps) == {1}:
+        is_complete = answers.n_answers == answers.n_persons * answers.n_items
+        weighting = None if is_complete else weighting
     counts = answers.count(weighting)
     weight = _common_weight(counts, weighting)
     return (counts, weighting) if weight == 1 else (counts.divide(weight), None)
@@ -529,8 +526,8 @@ def _fit_counts(counts: PairCounts, request: FitRequest, advice: str = NO_FOLDS)
         notice = FitWarning(WarningKind.NO_STANDARD_ERRORS, f"no standard errors: {advice}")
         uncertainty = _unknown(chain, notice)
     facts = ItemFacts(chain.items, counts.answers, counts.right, counts.persons)
-    estimate = _assemble(facts, chain, request, difficulty, solution, uncertainty)
-    estimate = replace(estimate, warnings=(*estimate.warnings, *warn_of_repeated(counts)))
+    repeated = warn_of_repeated(counts)
+    estimate = _assemble(facts, chain, request, difficulty, solution, uncertainty, repeated)
     return plan.fold(estimate, uncertainty.locations)
 
 
@@ -548,6 +545,7 @@ def _assemble(
     difficulty: FloatArray,
     solution: Solution,
     uncertainty: Uncertainty,
+    further: tuple[FitWarning, ...],
 ) -> Estimate:
     warnings = [*chain.warnings, *warn_of_shape(facts.items, facts.persons)]
     amount = request.regularisation
@@ -569,7 +567,7 @@ def _assemble(
         answers=facts.answers,
         right=facts.right,
         persons=facts.persons,
-        warnings=tuple(warnings),
+        warnings=(*warnings, *further),
         choice=request.choice,
         degrees=uncertainty.degrees,
         se_method=uncertainty.se_method,

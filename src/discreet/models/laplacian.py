@@ -121,7 +121,7 @@ def _lift(laplacian: Laplacian) -> FloatArray:
     solution of mean zero. The array is reused: one matrix in memory.
     """
     matrix = laplacian.lower_triangle()
-    np.subtract(laplacian.diagonal.mean() / len(matrix), matrix, out=matrix)
+    np.subtract(laplacian.diagonal.sum() / len(matrix) ** 2, matrix, out=matrix)
     np.einsum("ii->i", matrix)[:] += laplacian.diagonal
     return matrix
 
@@ -173,7 +173,7 @@ def _cholesky(matrix: npt.NDArray[Any], *, lower: bool = False) -> Any:
 
 
 def _centre(columns: npt.NDArray[Any]) -> FloatArray:
-    return np.asarray(columns - columns.mean(axis=0))
+    return np.asarray(columns - columns.sum(axis=0) / len(columns))
 
 
 def centre_covariance(covariance: FloatArray) -> FloatArray:

@@ -18,6 +18,7 @@ from discreet.errors import NotConverged
 from discreet.jit import threads_for
 from discreet.models.laplacian import Laplacian, LaplacianSolver, build_laplacian, upper_triangle
 from discreet.models.spectral import draw_slow_direction
+from discreet.models.standard_errors import Contribution, Factors
 from discreet.models.structure import Structure
 from discreet.results.estimate import Solution
 from discreet.types import FloatArray
@@ -56,6 +57,27 @@ class RefinedScoring:
         denominator = right_odds + wrong_odds
         denominator *= denominator
         return np.asarray(np.divide(right_odds * wrong_odds, denominator, out=denominator))
+
+    def factor(
+        self, contribution: Contribution, difficulty: FloatArray, tolerance: float
+    ) -> Factors | None:
+        """Interpolate between difficulties; None where that takes more than a third of the items.
+
+        Chebyshev polynomials of the first difficulty times their coefficients, which are functions
+        of the second. The logistic function is analytic within pi of the real line, so that errors
+        fall with the sum of the axes of an ellipse around all difficulties (Trefethen 2013, ch. 8).
+        """
+        middle, half = (difficulty.max() + difficulty.min()) / 2, max(np.ptp(difficulty) / 2, 0.5)
+        height = np.pi / half
+        size = int(1 - np.log(tolerance) / np.log(height + np.sqrt(height**2 + 1)))
+        if 3 * size > len(difficulty):
+            return None
+        degree, angle = np.arange(size), np.pi * (np.arange(size) + 0.5) / size
+        values = contribution(middle + half * np.cos(angle)[:, None], difficulty[None, :])
+        coefficient = np.cos(degree[:, None] * angle) @ values * (2 / size)
+        coefficient[0] /= 2
+        position = np.arccos(np.clip((difficulty - middle) / half, -1.0, 1.0))
+        return np.cos(position[:, None] * degree), coefficient
 
 
 def solve_refined(rates: Any) -> tuple[FloatArray, Solution]:
@@ -108,12 +130,14 @@ def solve_within(rates: Any, structure: Structure) -> tuple[FloatArray, Solution
     structure
         How thresholds follow from parameters.
     """
-    pairs = _DensePairs(rates if isinstance(rates, np.ndarray) else rates.toarray())
+    rates = rates if isinstance(rates, np.ndarray) else rates.toarray()
+    pairs = _DensePairs(rates)
     solver = "Newton on the pairwise likelihood, anchors held"
     if not structure.is_anchored:
         solver = "Newton within the structure"
-    level = 0.0 if structure.held is None else float(np.nanmean(structure.held))
-    parameter, size = structure.fit(np.full(len(structure.item), level)), np.inf
+    held = structure.held
+    start = _start(rates) if held is None else np.full(len(held), np.nanmean(held))
+    parameter, size = structure.fit(start), np.inf
     if not len(parameter):
         return structure.spread(parameter), Solution(solver, 0, 0.0)
     for done in range(1, NEWTON_ROUNDS + 1):
@@ -148,8 +172,13 @@ def _solve_step(structure: Structure, laplacian: Laplacian, residual: FloatArray
             return np.asarray(np.linalg.solve(second, score))
         except np.linalg.LinAlgError as error:
             raise NotConverged(_explain_steps(len(structure.item), str(error))) from error
-    # The common shift is open; the shortest step leaves it alone.
-    return np.asarray(np.linalg.lstsq(second, score, rcond=1e-12)[0])
+    try:
+        # The common shift is open, and has no part in the score.
+        lifted = structure.lift(second)
+        np.linalg.cholesky(lifted)
+        return np.asarray(np.linalg.solve(lifted, score))
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.lstsq(second, score, rcond=1e-12)[0])
 
 
 def _climb(
@@ -191,9 +220,9 @@ def _start(rates: Any) -> FloatArray:
     leaving = np.asarray(rates.sum(axis=1)).ravel()
     incoming = rates.T if isinstance(rates, np.ndarray) else rates.T.tocsr()
     weight = np.ones(len(leaving))
-    for _ in range(START_ROUNDS):
-        weight = (incoming @ weight) / leaving
     with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(START_ROUNDS):
+            weight = (incoming @ weight) / leaving
         start = np.log(weight)
         start -= start.mean()
     return start if np.isfinite(start).all() else np.zeros(len(start))

@@ -27,6 +27,7 @@ import numpy as np
 from discreet.errors import DisconnectedItems, NotConverged
 from discreet.models.connectivity import is_strongly_connected
 from discreet.models.laplacian import Hierarchy, Laplacian, build_laplacian, symmetrise_flow
+from discreet.models.standard_errors import Contribution, Factors
 from discreet.models.structure import Structure
 from discreet.results.estimate import Solution
 from discreet.types import FloatArray
@@ -405,6 +406,16 @@ class SpectralScoring:
     def curvature(self, right: FloatArray, wrong: FloatArray) -> FloatArray:
         """Half the flow: the pair's share of the symmetrised Laplacian."""
         return self.residual(right, wrong) / 2
+
+    def factor(
+        self,
+        contribution: Contribution,
+        difficulty: FloatArray,
+        tolerance: float,  # noqa: ARG002
+    ) -> Factors:
+        """Return one column and a row of ones: the second item does not matter."""
+        column = np.array(contribution(difficulty[:, None], difficulty[:1]))
+        return column, np.ones((1, len(difficulty)))
 
 
 def balance(rates: Any, difficulty: FloatArray) -> Laplacian:

@@ -166,7 +166,9 @@ class Structure:
     def fit(self, node: FloatArray) -> FloatArray:
         """Parameters whose thresholds are nearest to these."""
         free = node[self.free]
-        return free if self.basis is None else np.asarray(np.linalg.lstsq(self.basis, free)[0])
+        if self.basis is None:
+            return free
+        return np.asarray(np.linalg.solve(self.basis.T @ self.basis, self.basis.T @ free))
 
     def project(self, node: FloatArray) -> FloatArray:
         """Find the derivatives by the parameters from those by the nodes."""
@@ -520,7 +522,7 @@ def plan_steps(
         held = set(anchors.items if anchors else ())
         columns = zip(counts.items, kept, every.kept, strict=True)
         recoding = replace(every, kept=tuple(b if name in held else a for name, a, b in columns))
-    warnings = tell_unused(counts.items, recoding)
+    warnings = tell_unused(counts.items, recoding) if recoding.changes else ()
     counts = counts.recode(recoding)
     about = counts.items, counts.steps, counts.categories, counts.persons
     plan = StepPlan(*about, recoding, model, warnings, anchors, keep_categories)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -19,17 +20,20 @@ from discreet.answers.protocol import stand_for
 from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.types import FloatArray, IndexArray, Int64Array, UInt64Array
 
-#: Cells of a chunk of persons: the few arrays of 1.6 MB stay in cache.
-CHUNK_CELLS = 200_000
+#: Cells of a chunk of persons: the few arrays of 0.5 MB stay in cache.
+CHUNK_CELLS = 64_000
 #: At least 512 persons in a chunk, so that with many items the matrix products stay efficient.
 CHUNK_WORDS = 8
-#: Items up to which a table of all pairs is kept (32 MB).
-TABLE_ITEMS = 2000
-#: With more items the table is made anew for every chunk, in slices of so many rows.
-TABLE_ROWS = 256
+#: Largest error of thin factors, where scores are in single or in double precision.
+SINGLE_TOLERANCE, DOUBLE_TOLERANCE = 1e-9, 1e-15
+#: With so many times as many items as columns in a factor, four products with factors take less
+#: time than the one that complete answers need.
+THIN = 6
 #: Takers of an item whose scores are enough: a standard error has then a relative error of about
 #: 1 / sqrt(2 ENOUGH) = 0.5%.
 ENOUGH = 20_000
+#: One of fewer than so many is not drawn: finding them would take as long as scoring all.
+LEAST_SAVED = 3
 #: Persons from which on the last digits of a score do not matter: products are summed in single
 #: precision, twice as fast, if no item's variance is more than LOOSE times what its own comparisons
 #: make it.
@@ -38,8 +42,15 @@ LOOSE = 4.0
 #: Leverage, on average 1 / takers of an item, that is left out: standard errors become smaller by
 #: about this part of themselves at most (5e-5 with 20,000 persons and 50 items).
 SMALL_LEVERAGE = 3e-4
+#: Leverage up to which it is found in single precision: that changes scores by less than 1e-10.
+SINGLE_LEVERAGE = 1e-3
 #: A person who is nearly the only link of an item would otherwise get an unbounded factor.
 MAX_LEVERAGE = 0.5
+
+
+#: Two matrices whose product is a table of all pairs.
+Factors = tuple[FloatArray, FloatArray]
+Contribution = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 class PairContribution(Protocol):
@@ -52,6 +63,12 @@ class PairContribution(Protocol):
 
     def residual(self, right: FloatArray, wrong: FloatArray) -> FloatArray: ...
     def curvature(self, right: FloatArray, wrong: FloatArray) -> FloatArray: ...
+
+    def factor(
+        self, contribution: Contribution, difficulty: FloatArray, tolerance: float
+    ) -> Factors | None:
+        """Return thin factors of the residuals or curvatures of all pairs, or None."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,14 +119,15 @@ def plan_draw(takers: Int64Array, columns: IndexArray, slack: FloatArray) -> Per
 
     Examples
     --------
-    >>> plan_draw(np.array([39_999, 40_000, 300_000, 7]), np.arange(3), np.ones(3)).every.tolist()
-    [1, 2, 15, 15]
+    >>> plan_draw(np.array([59_999, 60_000, 300_000, 7]), np.arange(3), np.ones(3)).every.tolist()
+    [1, 3, 15, 15]
     >>> plan_draw(np.array([300_000, 300_000]), np.arange(2), np.array([50.0, 50.0])) is None
     True
     """
     enough = np.floor(takers[columns] / (ENOUGH * np.maximum(slack, 1.0))).astype(np.int64)
-    every = np.full(len(takers), max(int(enough.max(initial=1)), 1))
-    every[columns] = np.maximum(enough, 1)
+    enough[enough < LEAST_SAVED] = 1
+    every = np.full(len(takers), int(enough.max(initial=1)))
+    every[columns] = enough
     return PersonSample(takers, every) if (every > 1).any() else None
 
 
@@ -149,8 +167,8 @@ class ScorePlan:
         Whether everybody answered every item, and the items have one step.
     is_coarse
         Whether single precision is enough.
-    has_leverage
-        Whether scores are corrected for leverage.
+    leverage
+        About the largest leverage of a person.
     """
 
     difficulty: FloatArray
@@ -162,7 +180,12 @@ class ScorePlan:
     item_of: IndexArray | None = None
     is_complete: bool = False
     is_coarse: bool = False
-    has_leverage: bool = True
+    leverage: float = 1.0
+
+    @property
+    def has_leverage(self) -> bool:
+        """Whether scores are corrected for leverage."""
+        return self.leverage > SMALL_LEVERAGE
 
     @property
     def every(self) -> Int64Array | None:
@@ -220,13 +243,10 @@ def score_planes(
 ) -> Iterator[FloatArray]:
     """Yield ``[kept item, person]`` for each chunk of persons that starts at one of ``words``.
 
-    All is held item by item, as the bit planes are. With S the residuals, a right item i gains
-    ``sum_j S[i, j]`` over the wrong items j, and a wrong item loses the same over the right
-    ones: two matrix products. A third gives the leverage.
+    All is held item by item, as the bit planes are. A chunk takes the memory of the one before.
     """
-    tables = _Tables(plan)
+    scorer = _choose_scorer(plan)
     everything = len(plan.columns) == planes.n_items
-    is_simple = plan.is_complete and plan.scoring.is_complementary and len(tables.spans) == 1
     rows: slice | IndexArray = slice(None) if everything else plan.columns
     for first in words:
         block, start = divmod(first, planes.right.shape[2])
@@ -235,117 +255,178 @@ def score_planes(
         persons = min(64 * words.step, planes.n_persons - person)
         if persons <= 0:
             return
-        right = _unpack(planes.right[block, rows, span], persons, tables.number)
         some = weights[:, person : person + persons]
-        if is_simple:
-            yield _score_complete(right, tables, some)
-            continue
-        wrong = _unpack(planes.wrong[block, rows, span], persons, tables.number)
-        yield _score_chunk(right, wrong, tables, some)
+        yield scorer.score(planes.right[block, rows, span], planes.wrong[block, rows, span], some)
 
 
-class _Tables:
-    """Residuals and leverages of pairs, for all items at once or (many items) some rows."""
-
-    def __init__(self, plan: ScorePlan) -> None:
-        self._plan = plan
-        m = len(plan.difficulty)
-        size = m if m <= TABLE_ITEMS else TABLE_ROWS
-        self.number = np.float32 if plan.is_coarse else np.float64
-        self.has_leverage = plan.has_leverage
-        self.spans = [slice(start, start + size) for start in range(0, m, size)]
-        self._all: dict[str, FloatArray] = {}
-
-    def gained(self, span: slice) -> FloatArray:
-        """Return what these items gain, if right, from wrong ones."""
-        return self._find("gained", span)
-
-    def lost(self, span: slice) -> FloatArray:
-        """Return what these items lose, if wrong, to right ones."""
-        # Of all pairs it is what the others gain.
-        return self._find("gained", span).T if len(self.spans) == 1 else self._make("lost", span)
-
-    def levered(self, span: slice) -> FloatArray:
-        """Return the leverage of right ones, if these items are wrong."""
-        return self._find("levered", span)
-
-    def _find(self, kind: str, span: slice) -> FloatArray:
-        if len(self.spans) > 1:
-            return self._make(kind, span)
-        if kind not in self._all:
-            self._all[kind] = self._make(kind, span)
-        return self._all[kind]
-
-    def _make(self, kind: str, span: slice) -> FloatArray:
-        scoring, b = self._plan.scoring, self._plan.difficulty
-        row, column = b[span, None], b[None, :]
-        if kind != "levered":
-            pair = (row, column) if kind == "gained" else (column, row)
-            table = np.array(scoring.residual(*pair))
-        else:
-            table, resistance = scoring.curvature(column, row), self._plan.resistance
-            lone = resistance.ndim == 1
-            table *= resistance[span, None] + resistance if lone else resistance[span]
-        if self._plan.item_of is not None:
-            table *= self._plan.item_of[span, None] != self._plan.item_of
-        return table.astype(self.number, copy=False)
+def _choose_scorer(plan: ScorePlan) -> _Scorer:
+    tolerance = SINGLE_TOLERANCE if plan.is_coarse else DOUBLE_TOLERANCE
+    factors = plan.scoring.factor(plan.scoring.residual, plan.difficulty, tolerance)
+    is_thin = factors is not None and THIN * factors[0].shape[1] <= len(plan.difficulty)
+    if plan.is_complete and plan.scoring.is_complementary and not is_thin:
+        return _CompleteScorer(plan, None)
+    return _Scorer(plan, factors)
 
 
-def _score_chunk(
-    right: FloatArray, wrong: FloatArray, tables: _Tables, weights: FloatArray
-) -> FloatArray:
-    weight, stands = weights
-    levered = tables.has_leverage and bool((stands == 1).any())
-    scores, trace = np.empty_like(right), np.zeros(right.shape[1])
-    for span in tables.spans:
-        part = np.matmul(tables.gained(span), wrong, out=scores[span])
-        part *= right[span]
-        lost = tables.lost(span) @ right
-        lost *= wrong[span]
-        part -= lost
-        if levered:
-            pulled = tables.levered(span) @ right
-            pulled *= wrong[span]
-            trace += pulled.sum(axis=0)
-    right += wrong
-    trace[stands > 1] = 0.0
-    factor = weight * stands * _correction(weight * trace, right.sum(axis=0))
-    scores *= factor.astype(tables.number)
-    return scores
+class _Scorer:
+    """Scores of a chunk of persons.
 
-
-def _score_complete(right: FloatArray, tables: _Tables, weights: FloatArray) -> FloatArray:
-    """Score persons who answered everything, where residuals of both directions add up to one.
-
-    With S the residuals, r who is right, R how many are and c the row sums of S, a right item gains
-    ``c - S r`` and a wrong one loses ``R - S r``: one product instead of two.
+    With S the residuals, a right item i gains ``sum_j S[i, j]`` over the wrong items j, and a wrong
+    item loses the same over the right ones: two products with a table of all pairs or, where there
+    are many items, with two thin factors of it.
     """
-    weight, stands = weights
-    gained = tables.gained(slice(None))
-    total = right.sum(axis=0)
-    expected = gained @ right
-    scores = expected - total
-    expected += scores
-    expected -= gained.sum(axis=1)[:, None]
-    expected *= right
-    scores -= expected
-    factor = weight * stands
-    if tables.has_leverage and (stands == 1).any():
-        levered = tables.levered(slice(None))
-        pulled = np.subtract(levered.sum(axis=1)[:, None], levered @ right, out=expected)
-        pulled *= right
-        trace = np.where(stands > 1, 0.0, pulled.sum(axis=0))
-        factor *= _correction(weight * trace, np.full(len(trace), float(len(right))))
-    if (factor != 1.0).any():
-        scores *= factor.astype(tables.number)
-    return np.asarray(scores)
+
+    def __init__(self, plan: ScorePlan, factors: Factors | None) -> None:
+        self._plan = plan
+        self._number = np.float32 if plan.is_coarse else np.float64
+        single = plan.is_coarse or plan.leverage <= SINGLE_LEVERAGE
+        self._lever_number = np.float32 if single else np.float64
+        self._memory: dict[str, FloatArray] = {}
+        residual = plan.scoring.residual
+        if factors is None:
+            table = self._pair_up(residual)
+            self._gain, self._loss = self._round(table), self._round(table.T)
+            return
+        (left, right), within = factors, self._pair_next(residual)
+        # The last column is for a row of ones: what an item's own next step would contribute.
+        self._gain = self._round(right, np.column_stack([left, -within]))
+        self._loss = self._round(left.T, np.column_stack([right.T, -np.roll(within, 1)]))
+
+    def _round(self, *tables: FloatArray, number: Any = None) -> tuple[FloatArray, ...]:
+        number = number or self._number
+        return tuple(np.ascontiguousarray(table, dtype=number) for table in tables)
+
+    def _pair_up(self, contribution: Contribution) -> FloatArray:
+        """Return the table of all pairs; those within an item count nothing."""
+        b, item_of = self._plan.difficulty, self._plan.item_of
+        table = np.array(contribution(b[:, None], b[None, :]))
+        if item_of is not None:
+            table *= item_of[:, None] != item_of
+        return table
+
+    def _pair_next(self, contribution: Contribution) -> FloatArray:
+        """Return the contribution of each node and the next step of its item, 0 without one.
+
+        Who is right at a node is wrong at the next step, so that only these pairs occur.
+        """
+        b, node, item_of = self._plan.difficulty, self._plan.columns, self._plan.item_of
+        within = np.zeros(len(b))
+        if item_of is not None and len(b) > 1:
+            follows = (np.diff(item_of) == 0) & (np.diff(node) == 1)
+            within[:-1][follows] = contribution(b[:-1][follows], b[1:][follows])
+        return within
+
+    @cached_property
+    def _levered(self) -> tuple[FloatArray, ...]:
+        """The table of leverages; or two factors, what nodes add to them, and own pairs."""
+        plan, resistance = self._plan, self._plan.resistance
+        lone = resistance.ndim == 1
+        curvature, factors = plan.scoring.curvature, None
+        if lone:
+            factors = plan.scoring.factor(curvature, plan.difficulty, DOUBLE_TOLERANCE)
+        if factors is None:
+            table = self._pair_up(curvature)
+            table *= resistance[:, None] + resistance if lone else resistance
+            return self._round(table, number=self._lever_number)
+        within = self._pair_next(curvature) * (resistance + np.roll(resistance, -1))
+        tables = factors[0].T, factors[1], resistance[:, None], within
+        return self._round(*tables, number=self._lever_number)
+
+    def score(self, right: UInt64Array, wrong: UInt64Array, weights: FloatArray) -> FloatArray:
+        """Return corrected scores, ``[item, person]``."""
+        is_right, is_wrong = (
+            self._reserve(name, len(right), weights.shape[1]) for name in ("right", "wrong")
+        )
+        is_right[:], is_wrong[:] = _unpack(right, weights), _unpack(wrong, weights)
+        scores = self._multiply("gain", self._gain, is_wrong)
+        scores *= is_right
+        lost = self._multiply("loss", self._loss, is_right)
+        lost *= is_wrong
+        scores -= lost
+        return self._correct(scores, weights, is_right, is_wrong)
+
+    def _correct(self, scores: FloatArray, weights: FloatArray, *answers: FloatArray) -> FloatArray:
+        """Multiply scores by weights, and correct them for leverage."""
+        weight, stands = weights
+        factor = weight * stands
+        if self._plan.has_leverage and (stands == 1).any():
+            trace, answered = self._find_trace(*self._round(*answers, number=self._lever_number))
+            factor *= _correction(weight * np.where(stands > 1, 0.0, trace), answered)
+        if (factor != 1.0).any():
+            scores *= factor.astype(self._number)
+        return scores
+
+    def _find_trace(self, *answers: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the sum of the leverages of everybody's pairs, and how much was answered."""
+        is_right, is_wrong = answers
+        answered = is_right.sum(axis=0) + is_wrong.sum(axis=0)
+        if len(self._levered) == 1:
+            return multiply_columns(self._levered[0].T @ is_right, is_wrong), answered
+        left, right, resistance, within = self._levered
+        of_wrong = multiply_columns(left @ is_right, right @ (resistance * is_wrong))
+        of_right = multiply_columns(left @ (resistance * is_right), right @ is_wrong)
+        return of_wrong + of_right - within @ is_right, answered
+
+    def _multiply(self, name: str, tables: tuple[FloatArray, ...], value: FloatArray) -> FloatArray:
+        """Multiply by a table; or by a factor, with a row of ones, and then by the other."""
+        if len(tables) == 2:
+            thin = self._reserve(f"thin {name}", len(tables[0]) + 1, value.shape[1])
+            np.matmul(tables[0], value, out=thin[:-1])
+            thin[-1] = 1.0
+            value = thin
+        product = self._reserve(name, len(tables[-1]), value.shape[1])
+        return np.matmul(tables[-1], value, out=product)
+
+    def _reserve(self, name: str, rows: int, persons: int) -> FloatArray:
+        """Return memory that is taken once, for the first and largest chunk."""
+        if name not in self._memory:
+            self._memory[name] = np.empty((rows, persons), dtype=self._number)
+        return self._memory[name][:, :persons]
 
 
-def _unpack(plane: UInt64Array, persons: int, number: type[np.floating[Any]]) -> FloatArray:
-    """Turn ``uint64[item, word]`` into 0 and 1, ``[item, person]``."""
+class _CompleteScorer(_Scorer):
+    """The same where everybody answered everything, and residuals of a pair add up to one.
+
+    With h = 1/2 for a right answer and -1/2 for a wrong one, R right answers and c the row sums of
+    S, scores are ``h (R - 2 S h) + (c - R) / 2``. One product with h above a row of ones gives
+    ``R - 2 S h + 2 c h`` above R / 2; times h, whose square is 1/4, the last term is c / 2.
+    """
+
+    def __init__(self, plan: ScorePlan, factors: Factors | None) -> None:
+        super().__init__(plan, factors)
+        m = len(plan.difficulty)
+        residual, count_right = self._gain[0].astype(np.float64), np.append(np.ones(m), m / 2)
+        table = np.tile(count_right, (m + 1, 1))
+        table[:m, :m] += 2 * (np.diag(residual.sum(axis=1)) - residual)
+        table[m] /= 2
+        self._gain = self._round(table)
+
+    def score(self, right: UInt64Array, wrong: UInt64Array, weights: FloatArray) -> FloatArray:  # noqa: ARG002 - not right is wrong
+        """Return corrected scores, ``[item, person]``."""
+        m = len(right)
+        value = self._reserve("value", m + 1, weights.shape[1])
+        np.subtract(_unpack(right, weights), 0.5, out=value[:m], dtype=self._number)
+        value[m] = 1.0
+        product = self._multiply("gain", self._gain, value)
+        product[:m] *= value[:m]
+        product[:m] -= product[m]
+        return self._correct(product[:m], weights, value[:m])
+
+    def _find_trace(self, *answers: FloatArray) -> tuple[FloatArray, FloatArray]:
+        (half,), (levered,) = answers, self._levered
+        trace = levered.sum() / 4 - multiply_columns(levered @ half, half)
+        return trace, np.full(len(trace), float(len(half)))
+
+
+def _unpack(plane: UInt64Array, weights: FloatArray) -> npt.NDArray[np.uint8]:
+    """Turn ``uint64[item, word]`` into 0 and 1, ``[item, person]``, of persons with weights."""
     octets = np.ascontiguousarray(plane).view(np.uint8)
-    bits = np.unpackbits(octets, axis=1, count=persons, bitorder="little")
-    return bits.astype(number)
+    return np.unpackbits(octets, axis=1, count=weights.shape[1], bitorder="little")
+
+
+def multiply_columns(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return the inner product of each column with the same column of another matrix."""
+    return np.asarray(np.einsum("ij,ij->j", left, right))
 
 
 def score_rows(store: SparseRows, plan: ScorePlan, weights: FloatArray) -> Any:

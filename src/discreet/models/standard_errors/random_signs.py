@@ -26,7 +26,13 @@ from discreet.models.laplacian import (
     invert_parameters,
     solve,
 )
-from discreet.models.standard_errors import ScorePlan, score_chunks, score_persons, weigh_scores
+from discreet.models.standard_errors import (
+    ScorePlan,
+    multiply_columns,
+    score_chunks,
+    score_persons,
+    weigh_scores,
+)
 from discreet.types import FloatArray
 
 #: Energy of an error relative to that of its solution, as the approximate inverse measures it:
@@ -67,23 +73,19 @@ class ColumnSolver:
         residual = columns - columns.mean(axis=0)
         solution = np.zeros_like(residual)
         move = approximate(residual)
-        energy = _inner(residual, move)
+        energy = multiply_columns(residual, move)
         enough = COLUMN_TOL**2 * energy
         for _ in range(rounds):
             flow = self._laplacian.apply(move)
-            length = energy / np.maximum(_inner(move, flow), TINY)
+            length = energy / np.maximum(multiply_columns(move, flow), TINY)
             solution += length * move
             residual -= length * flow
             scaled = approximate(residual)
-            before, energy = energy, _inner(residual, scaled)
+            before, energy = energy, multiply_columns(residual, scaled)
             if (energy <= enough).all():
                 return np.asarray(solution - solution.mean(axis=0))
             move = scaled + energy / np.maximum(before, TINY) * move
         return None
-
-
-def _inner(left: FloatArray, right: FloatArray) -> FloatArray:
-    return np.asarray(np.einsum("ij,ij->j", left, right))
 
 
 # Standard errors of many items, without a covariance of all of them.

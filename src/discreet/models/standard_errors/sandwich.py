@@ -2,7 +2,7 @@
 
 In: answers, difficulties, the estimator's scores and its Laplacian. Out: standard errors and,
 for up to a few thousand items, the covariance. Confidential side: it reads every person. Its
-contract is agreement to 1e-12 between stores and chunk sizes, not equality of bits; from 10,000
+contract is agreement to 1e-10 between stores and chunk sizes, not equality of bits; from 10,000
 persons on, where sums are of single-precision products, to 1e-6.
 
 With ``s_l`` the score of person l and ``L`` the Laplacian of the estimator, the covariance is
@@ -38,8 +38,8 @@ from discreet.models.refined import logistic
 from discreet.models.standard_errors import (
     COARSE,
     ENOUGH,
+    LEAST_SAVED,
     LOOSE,
-    SMALL_LEVERAGE,
     PairContribution,
     ScorePlan,
     bound_leverage,
@@ -62,7 +62,7 @@ from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 #: Items up to which the full covariance is kept (32 MB); above, standard errors only.
 COVARIANCE_LIMIT = 2000
 #: Seconds that the products of one person cost per pair of items.
-PERSON_PAIR = 1e-10
+PERSON_PAIR = 5e-11
 NO_COVARIANCE = f"no covariance above {COVARIANCE_LIMIT:,} items: "
 NO_STEP_COVARIANCE = (
     f"no covariance of thresholds above {COVARIANCE_LIMIT:,} steps, only that of locations: "
@@ -146,7 +146,7 @@ def plan_sandwich(
         item_of,
         is_complete=is_complete and item_of is None,
         is_coarse=n_persons >= COARSE and bool(slack.max() <= LOOSE),
-        has_leverage=bound_leverage(answers[columns], slack, items) > SMALL_LEVERAGE,
+        leverage=bound_leverage(answers[columns], slack, items),
     )
     if n_persons < m:
         # Their scores are smaller than products of two items.
@@ -193,7 +193,7 @@ def tell_persons(n_persons: int, *, sampled: bool) -> str:
     """Say which persons standard errors are from."""
     error = 1 / np.sqrt(2 * ENOUGH)
     template = OF_SOME if sampled else OF_ALL
-    return template.format(persons=n_persons, enough=ENOUGH, few=2 * ENOUGH, error=error)
+    return template.format(persons=n_persons, enough=ENOUGH, few=LEAST_SAVED * ENOUGH, error=error)
 
 
 def _finish_many(errors: ManyErrors, n_persons: int) -> Uncertainty:
