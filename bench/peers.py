@@ -179,7 +179,7 @@ def main():
         report(mine, "eRm", time_erm(X, cpu=options.cpu))
 
 
-SIZES = ((2000, 30), (3334, 30), (5000, 40), (10_000, 40), (20_000, 50), (40_000, 60))
+SIZES = ((2000, 30), (2000, 50), (3334, 30), (5000, 40), (10_000, 40), (20_000, 50), (40_000, 60))
 MODELS = {"rasch": ("SLM", 1), "partial-credit": ("PCM", 4), "rating-scale": ("RSM", 4)}
 
 
