@@ -156,16 +156,8 @@ def solve_within(rates: Any, structure: Structure) -> tuple[FloatArray, Solution
     raise NotConverged(_explain_steps(len(structure.item), f"steps of {size:.1e} logits"))
 
 
-def find_refined(rates: Any, structure: Structure) -> tuple[FloatArray, Solution]:
-    """Maximise the likelihood, whatever the structure."""
-    return solve_refined(rates) if structure.is_identity else solve_within(rates, structure)
-
-
 def _solve_step(structure: Structure, laplacian: Laplacian, residual: FloatArray) -> FloatArray:
-    if structure.basis is None or structure.is_anchored:
-        second = structure.project_matrix(laplacian.to_dense())
-    else:
-        second = structure.basis.T @ laplacian.apply(structure.basis)
+    second = structure.project_matrix(laplacian.to_dense())
     score = structure.project(residual)
     if structure.is_anchored:
         try:

@@ -33,7 +33,7 @@ from discreet.models.conditional.maximise import (
 )
 from discreet.models.connectivity import Chain
 from discreet.models.item_parameters import KnownItems
-from discreet.models.refined import find_refined
+from discreet.models.methods import PAIR_METHODS
 from discreet.models.structure import StepPlan, Structure, plan_steps
 from discreet.results.estimate import Estimate, Status
 from discreet.text import name_some
@@ -368,7 +368,7 @@ def _choose_task(
         return ConditionalTask(plan)
     chain = plan.link(counts)
     structure = plan.build_structure(chain.linked)
-    start, _ = find_refined(chain.rates, structure)
+    start, _ = PAIR_METHODS["refined"].find_solution(chain.rates, structure)
     return ConditionalTask(plan, chain, start)
 
 
