@@ -40,7 +40,7 @@ def test_numbered_persons_keep_their_numbers():
 @pytest.mark.parametrize(
     ("rows", "words"),
     [([0, 0], "twice"), ([300], "no person at position 300"), ([-1], "position -1"),
-     (["nobody"], "no answer of nobody"), ([True, False], "2 truth values"), (3, "by a list")],
+     (["nobody"], "no answers of nobody"), ([True, False], "2 truth values"), (3, "by a list")],
 )  # fmt: skip
 def test_a_choice_that_cannot_be_meant_is_refused(rows, words):
     with pytest.raises(BadUsage, match=words):
@@ -110,7 +110,7 @@ def test_an_item_that_a_part_lacks_is_unanswered_there():
 
 def test_a_person_in_two_parts_is_refused():
     X = answers()
-    with pytest.raises(BadResponses, match=r"1 of the persons occur.*p5.*read the tables together"):
+    with pytest.raises(BadResponses, match=r"1 of the persons occur.*p5.*Read the tables together"):
         discreet.Responses.concat([X.select_persons([5, 6]), X.select_persons([7, 5])])
     with pytest.raises(BadResponses, match="at least one"):
         discreet.Responses.concat([])
