@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import discreet
-from discreet import resources
+from discreet import atomic, resources
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
 from discreet.cli.app import app
@@ -20,6 +20,10 @@ from discreet.errors import OutOfReach
 from stepped import draw_codes, hold
 
 STEPS = [3, 1, 4, 2] * 6
+
+limits_memory = pytest.mark.skipif(
+    atomic.fcntl is None, reason="Windows sets no limit to the memory of a process"
+)
 """Of 24 items: 60 steps, so that an array between all of them takes 28,800 bytes."""
 ARRAY = 8 * 60**2
 
@@ -229,6 +233,7 @@ def test_the_command_line_refuses_with_exit_code_2(free, tmp_path):
     assert not result.stdout
 
 
+@limits_memory
 def test_limits_of_the_process_count_as_memory():
     script = """
         import resource
@@ -260,6 +265,7 @@ def test_limits_of_a_container_count_as_memory(monkeypatch, tmp_path, names):
     assert resources.available_memory() > 1000
 
 
+@limits_memory
 def test_a_process_with_little_memory_is_refused_in_words():
     """Of 700 items with 4 steps a fit needs 0.4 GB; 0.25 GB are there, and one array fits."""
     script = """
