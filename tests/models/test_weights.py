@@ -97,6 +97,20 @@ def test_weights_work_beside_anchors(method):
     assert weighted.difficulty[1] == -0.5
     assert weighted.se[1] == 0
     assert weighted.se[0] > 0
+    np.testing.assert_allclose(weighted.displacement, plain.displacement, atol=1e-6)
+    free = discreet.fit(make_table(cells, w=weight), weight="w", method=method, anchors={"q4": 0.7})
+    np.testing.assert_allclose(weighted.displacement[1], free.difficulty[1] + 0.5, atol=1e-8)
+    np.testing.assert_allclose(weighted.displacement_se[1], free.se[1], rtol=1e-8)
+
+
+def test_an_anchor_without_a_displacement_says_why():
+    cells = draw_answers()
+    n = len(cells)
+    table = make_table(cells, w=[1.0] * n, r1=[2.0] * n, r2=[0.5] * n)
+    design = {"weight": "w", "replicates": ["r1", "r2"], "replication": "jk1"}
+    fitted = discreet.fit(table, anchors={"q1": -0.5, "q4": 0.7}, **design)
+    assert np.isnan(fitted.displacement).all()
+    assert fitted.displacement_reason[1] == "not computed with replicate weights"
 
 
 def test_empirical_abilities_are_refused_with_weights():

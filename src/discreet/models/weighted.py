@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from discreet.answers.survey import SurveyDesign
 from discreet.counts import PairCounts
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning
+from discreet.models.anchors import add_displacements
 from discreet.models.conditional import Patterns
 from discreet.models.conditional.estimator import (
     TOO_MUCH_WORK,
@@ -114,7 +115,7 @@ class DesignFit:
     threshold: FloatArray
 
 
-def fit_weighted(answers: Responses, request: FitRequest) -> DesignFit:
+def fit_weighted(answers: Responses, request: FitRequest, *, displaces: bool = True) -> DesignFit:
     """Fit with weights.
 
     Parameters
@@ -124,6 +125,8 @@ def fit_weighted(answers: Responses, request: FitRequest) -> DesignFit:
         only as members of their PSU.
     request
         Method, model and anchors.
+    displaces
+        Whether the displacements of anchors are wanted too: another fit for each of them.
     """
     weights, plan, (method, choice, task) = _prepare(answers, request)
     fitted = task.fit(weights.weight)
@@ -145,8 +148,34 @@ def fit_weighted(answers: Responses, request: FitRequest) -> DesignFit:
     items, location, threshold = _locate(plan, task.nodes, fitted.moves)
     effect = _find_design_effect(estimate, weights, items, location)
     estimate = replace(estimate, se_method=tell_design(weights), design_effect=effect)
+    if displaces and plan.anchored.size:
+        estimate = _displace_anchors(answers, replace(request, method=method), plan, estimate)
     named = call_categories(estimate, answers.steps, answers.lowest)
     return DesignFit(named, weights, location, threshold)
+
+
+def _displace_anchors(
+    answers: Responses, request: FitRequest, plan: StepPlan, estimate: Estimate
+) -> Estimate:
+    """Return the estimate with displacements: of fits in which one anchor is free."""
+    known = plan.anchors
+
+    @cache
+    def free(item: int) -> Estimate:
+        others = None if known is None else known.select({*known.items} - {plan.items[item]})
+        return fit_weighted(answers, replace(request, anchors=others), displaces=False).estimate
+
+    def explain(item: int) -> str:
+        if answers.sample is not None and answers.sample.replicates is not None:
+            return "not computed with replicate weights"
+        is_linked = free(item).estimated[item]
+        return "" if is_linked else "without it nothing links it to the other anchors"
+
+    def displace(item: int) -> tuple[float, float]:
+        moved = free(item).difficulty[item] - estimate.difficulty[item]
+        return float(moved), float(free(item).se[item])
+
+    return add_displacements(estimate, plan, displace, explain)
 
 
 @dataclass(frozen=True, eq=False)
