@@ -484,7 +484,9 @@ def refuse_mixture(name: str, first: str, plan: LongPlan | WidePlan) -> BadRespo
 def read_frame(frame: Any, reading: Reading) -> Responses:
     """Return the answers of a frame."""
     if reading.layout == "transposed":
-        frame, reading = opener.turn_round(frame, reading)
+        from discreet.tables.dataset import turn_round
+
+        frame, reading = turn_round(frame, reading)
     table = as_arrow(frame)  # once: a stream of batches is used up by it
     source = FrameSource(table)
     if not source.names:

@@ -34,7 +34,7 @@ from discreet.tables.inspection import Inspection, inspect_table
 from discreet.tables.paths import find_files
 from discreet.tables.remedies import TableFinding, merge_options
 from discreet.tables.values import letter_column
-from discreet.tables.vocabulary import plain, words_for
+from discreet.tables.vocabulary import name_words, plain
 from discreet.words import mark
 
 #: Persons whose answers are counted at a time.
@@ -233,10 +233,10 @@ def _explain(error: DiscreetError, source: Path, name: str) -> TableFinding:
 def _find_label(view: Look) -> str | None:
     """Return the column that names persons beside the one that tells them apart."""
     roles = dict(view.columns)
-    if view.is_long or plain(str(view.shown.get("person", ""))) in words_for("names"):
+    if view.is_long or plain(str(view.shown.get("person", ""))) in name_words("names"):
         return None
     aside = [label for label, role in roles.items() if role == LEFT_OUT]
-    labels = [label for label in aside if plain(label) in words_for("names")]
+    labels = [label for label in aside if plain(label) in name_words("names")]
     return labels[0] if labels else None
 
 

@@ -10,18 +10,25 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import BadResponses, BadUsage, DiscreetError
+from discreet.errors import BadResponses, BadUsage, DiscreetError, Remedy
 from discreet.resources import Resources, available_memory, explain_query, load_duckdb
-from discreet.tables.columns import LongPlan, name_items
+from discreet.tables.columns import LongPlan, check_column, name_items
 from discreet.tables.formats.jsonl import JsonLinesSource
 from discreet.tables.lists import settle_key
-from discreet.tables.opener import Encodings, Source, open_table_file, plan_source, settle_key_row
+from discreet.tables.opener import (
+    Encodings,
+    Source,
+    open_table_file,
+    plan_source,
+    read_rows,
+    settle_key_row,
+)
 from discreet.tables.paths import (
     find_files,
     names_server,
@@ -31,7 +38,7 @@ from discreet.tables.paths import (
     unpacked_size,
 )
 from discreet.tables.reading import Reading
-from discreet.tables.remedies import DeclaredSource
+from discreet.tables.remedies import DeclaredSource, Detected
 from discreet.tables.sources import open_arrow
 
 _QUERY = re.compile(r"\s*(select|with|from|values|table)\s", re.IGNORECASE)
@@ -322,3 +329,48 @@ class QuerySource(DeclaredSource):
     def place(self, row: int) -> str:
         """Return the row, counted from 1."""
         return f"{self.name}, row {row + 1} of its result"
+
+
+# -- items in rows --------------------------------------------------------------------------
+
+
+def turn_round(source: Any, reading: Reading) -> tuple[Any, Reading]:
+    """Return a table with items in rows as one with a row for each person, and how to read that.
+
+    Its first column is called "person". Columns that the reading ignores are left out before.
+    """
+    names, rows = read_rows(source, reading.form)
+    check_column(names, "item", reading.item, str(source))
+    number = names.index(reading.item) if reading.item else 0
+    items, persons = turn_rows(names, rows, number, reading.ignore)
+    if twice := [name for name in items if items.count(name) > 1]:
+        raise BadResponses(f"{source}: two rows are called '{twice[0]}'. Name each item otherwise.")
+    beside = tuple(name for name in reading.ignore if name not in names)
+    rules = replace(
+        reading, layout="wide", item=None, ignore=beside, assumed=(*reading.assumed, _TURNED),
+        sheet=None, delimiter=None, header=True, skip_rows=0,
+    )  # fmt: skip
+    import pyarrow as pa
+
+    columns = [pa.array(cells, pa.string()) for cells in zip(*persons, strict=True)]
+    return pa.table(columns, names=items), rules
+
+
+def turn_rows(
+    names: Sequence[str], rows: Sequence[Sequence[str | None]], item: int, ignore: Collection[str]
+) -> tuple[list[str], list[list[str | None]]]:
+    """Return names and rows of a table the other way round; a column names its rows.
+
+    The first column is called "person"; rows without a name are left out.
+    """
+    persons = [n for n, name in enumerate(names) if n != item and name not in ignore]
+    items = [row for row in rows if item < len(row) and (row[item] or "").strip()]
+    turned = [[names[n], *(row[n] if n < len(row) else None for row in items)] for n in persons]
+    return ["person", *((row[item] or "").strip() for row in items)], turned
+
+
+_TURNED = Detected(
+    "layout",
+    "The table had a row for each item and was turned round.",
+    Remedy("write a table with a row for each person"),
+)

@@ -22,14 +22,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from discreet.errors import BadResponses, BadUsage, DiscreetWarning, Remedy
-from discreet.tables.columns import (
-    LongPlan,
-    WidePlan,
-    check_column,
-    plan_columns,
-    refuse_answers_as_names,
-)
+from discreet.errors import BadResponses, BadUsage, DiscreetWarning
+from discreet.tables.columns import LongPlan, WidePlan, plan_columns, refuse_answers_as_names
 from discreet.tables.formats.jsonl import LOGS, EvaluationSource, JsonLinesSource, name_score
 from discreet.tables.ids import IdCodes, OrderKeys, plain_column, read_ids, spell_ids
 from discreet.tables.lists import Key, split_key_cell
@@ -320,37 +314,6 @@ def read_rows(path: Any, form: Form | None = None) -> tuple[list[str], list[list
         return names, rows
 
     return read_tables(path, take, form=form)
-
-
-def turn_round(source: Any, reading: Reading) -> tuple[Any, Reading]:
-    """Return a table with items in rows as one with a row for each person, and how to read that.
-
-    Its first column is called "person". Columns that the reading ignores are left out before.
-    """
-    names, rows = read_rows(source, reading.form)
-    check_column(names, "item", reading.item, str(source))
-    named = names.index(reading.item) if reading.item else 0
-    persons = [n for n, name in enumerate(names) if n != named and name not in reading.ignore]
-    turned: dict[str, list[str | None]] = {"person": [names[number] for number in persons]}
-    for row in rows:
-        item = (row[named] or "").strip()
-        if item in turned:
-            raise BadResponses(f"{source}: two rows are called '{item}'. Name each item otherwise.")
-        if item:
-            turned[item] = [row[number] for number in persons]
-    beside = tuple(name for name in reading.ignore if name not in names)
-    rules = replace(
-        reading, layout="wide", item=None, ignore=beside, assumed=(*reading.assumed, _TURNED),
-        sheet=None, delimiter=None, header=True, skip_rows=0,
-    )  # fmt: skip
-    return pa.table({name: pa.array(cells, pa.string()) for name, cells in turned.items()}), rules
-
-
-_TURNED = Detected(
-    "layout",
-    "The table had a row for each item and was turned round.",
-    Remedy("write a table with a row for each person"),
-)
 
 
 def plan_source(source: Source, reading: Reading) -> LongPlan | WidePlan:

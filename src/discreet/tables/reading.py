@@ -241,13 +241,13 @@ class Reading:
                 "and model=, steps=, lowest=, reverse=, categories= and merge= are about answers "
                 "with steps. Leave out one or the other."
             )
-        if self.listed and (self.rows_aside or self.keep or self.categories):
+        is_turned = self.layout == "transposed"
+        if self.listed and (self.rows_aside or self.keep or self.categories or is_turned):
             raise BadUsage(
                 "a release reads every row, and its item list says what is an item and which steps "
-                "it has. Leave out drop_rows=, key_row=, keep= and categories=."
+                "it has. Leave out drop_rows=, key_row=, keep=, categories= and "
+                "layout='transposed'."
             )
-        if self.listed and self.layout == "transposed":
-            raise BadUsage("a release reads tables with a row for each person or answer.")
         if self.layout == "wide" and (self.item is not None or self.response is not None):
             raise BadUsage(
                 "item= and response= name columns of a long table, but layout='wide' was given. "

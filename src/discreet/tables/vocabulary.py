@@ -33,7 +33,7 @@ _GONE = MISSING_WORDS | NO_ANSWER
 
 
 @cache
-def words_for(*kinds: str) -> frozenset[str]:
+def name_words(*kinds: str) -> frozenset[str]:
     """Return the words of these kinds of names, which ``words.toml`` lists."""
     return frozenset(word for kind in kinds for word in _WORDS["names"][kind].split())
 
@@ -51,7 +51,7 @@ def plain(text: object) -> str:
 
 def is_label(word: object) -> bool:
     """Say whether a word names a key or totals rather than a person."""
-    return plain(word) in words_for("keys", "summaries")
+    return plain(word) in name_words("keys", "summaries")
 
 
 def is_no_answer(word: str) -> bool:
@@ -219,21 +219,26 @@ class Column:
         """Its name in plain letters."""
         word = plain(self.name)
         base = word.removesuffix("id")
-        is_id = word.endswith(("erid", "entid", "onid", "recordid")) or base in words_for("items")
+        is_id = word.endswith(("erid", "entid", "onid", "recordid")) or base in name_words("items")
         return base if is_id else word
 
     def is_called(self, *kinds: str) -> bool:
-        """Say whether its name is a word of these kinds; see :func:`words_for`."""
-        return self.word in words_for(*kinds)
+        """Say whether its name is a word of these kinds; see :func:`name_words`."""
+        return self.word in name_words(*kinds)
+
+    @cached_property
+    def spelt(self) -> Counter[str]:
+        """How often each value occurs."""
+        words: Counter[str] = Counter()
+        for cell, times in Counter(self.cells).items():
+            if cell is not None:
+                words[spell(cell)] += times
+        return words
 
     @cached_property
     def words(self) -> Counter[str]:
         """How often each value occurs, but for missing ones."""
-        words: Counter[str] = Counter()
-        for cell, times in Counter(self.cells).items():
-            if cell is not None and cell.lower() not in _GONE:
-                words[spell(cell)] += times
-        return words
+        return Counter({w: times for w, times in self.spelt.items() if w.lower() not in _GONE})
 
     @property
     def is_unique(self) -> bool:

@@ -459,7 +459,9 @@ def _measure_xml(packed: zipfile.ZipFile, part: str) -> Extent:
         extent.errors += piece.count(_ERROR)
         tags += len(_CELL_TAG.findall(piece))
         is_odd = is_odd or b"<!" in piece
-        extent.include(*_find_references(piece))
+        places = _CELL.findall(piece)
+        letters, rows = {column for column, _ in places}, {row for _, row in places}
+        extent.include(len(places), {int(row) - 1 for row in rows}, {*map(_number, letters)})
     if is_odd or tags > extent.cells or extent.is_too_large:
         reader = _CellReader()
         _parse(_read_pieces(packed, part), reader.start)
@@ -478,13 +480,6 @@ def _read_pieces(packed: zipfile.ZipFile, part: str) -> Iterator[bytes]:
             if end:
                 yield chunk[:end]
     yield remainder
-
-
-def _find_references(piece: bytes) -> tuple[int, set[int], set[int]]:
-    """Return how often something looks like ``r="AB12"``, and its rows and columns, from 0."""
-    places = _CELL.findall(piece)
-    rows, letters = {row for _, row in places}, {column for column, _ in places}
-    return len(places), {int(row) - 1 for row in rows}, {_number(word) for word in letters}
 
 
 def _number(letters: bytes) -> int:

@@ -52,7 +52,7 @@ from discreet.tables.remedies import (
     merge_options,
     spell_command,
 )
-from discreet.tables.vocabulary import Column, name_columns, plain, words_for
+from discreet.tables.vocabulary import Column, name_columns, name_words, plain
 
 #: Columns of answers that make a table a wide one.
 _ENOUGH = 3
@@ -147,10 +147,9 @@ class Inspection:
         first = [answer for answer in proposed if answer.asks]
         unknown = {one.asks: READING_FIELDS[one.asks].metavar for one in first}
         # An order of texts that is proposed to be put right is not one to copy.
-        open_values = [one.options.get(one.asks) for one in first]
-        options = {
-            k: v for k, v in self.options.items() if v not in open_values and k not in unknown
-        }
+        values = [one.options.get(one.asks) for one in first]
+        items = self.options.items()
+        options = {k: v for k, v in items if k not in unknown and v not in values}
         words = ["discreet", "fit", shlex.quote(self.source), *spell_command(options)]
         words += [f"--{name.replace('_', '-')} {value}" for name, value in unknown.items()]
         return " ".join(words)
@@ -256,10 +255,8 @@ def inspect_table(source: Any, **words: Unpack[ReadingWords]) -> Inspection:
         findings = Findings(stated)
         grid = _choose_grid(grids, findings)
         preview = _inspect_grid(grid, reading, findings)
-    decisions, options = (
-        tuple(findings.decisions),
-        merge_options(simplify(reading.stated), findings.options),
-    )
+    decisions = tuple(findings.decisions)
+    options = merge_options(simplify(reading.stated), findings.options)
     proposal = Reading(**options, assumed=_list_assumed(decisions))
     return Inspection(str(name), proposal, decisions, tuple(findings.questions), preview, stated)
 
@@ -382,7 +379,7 @@ def _set_aside(grids: list[CellGrid], findings: Findings) -> list[CellGrid]:
     tables = [(grid, find_names(grid, Findings({}))) for grid in grids]
     for grid, table in tables:
         name, rows = grid.options["sheet"], [row for row in table.rows if any(row)]
-        if plain(name) in words_for("keys") and "key" not in findings.stated:
+        if plain(name) in name_words("keys") and "key" not in findings.stated:
             with suppress(BadUsage):
                 findings.key = find_key(table.names, rows, f"The sheet '{name}'").by_item
                 tables.remove((grid, table))
@@ -404,8 +401,8 @@ def _name_same_persons(tables: list[Table]) -> bool:
     First names alone, beside surnames, and running numbers do not tell persons apart.
     """
     words = [plain(name) for name in tables[0].names]
-    names = [number for number, word in enumerate(words) if word in words_for("ids", "names")]
-    others = [[number] for number, word in enumerate(words) if word not in words_for("numbers")]
+    names = [number for number, word in enumerate(words) if word in name_words("ids", "names")]
+    others = [[number] for number, word in enumerate(words) if word not in name_words("numbers")]
     for numbers in [names] if names else others:
         columns = [
             [tuple(row[n] for n in numbers if n < len(row)) for row in table.rows if any(row)]
@@ -432,31 +429,31 @@ def _inspect_grid(grid: CellGrid, reading: Reading, findings: Findings) -> Table
         reading = replace(reading, layout="long", header=False)
     reading = name_score(reading, table.names) if is_log else reading
     plan: LongPlan | WidePlan | None = None
+    doubt: BadResponses | None = None
     try:
         groups = [name for name in reading.group if name != SHEET]  # of joined sheets
         named = name_stated(table.names, reading)
         plan = plan_columns(named, replace(reading, group=groups, sheet=None), grid.name)
-    except (BadResponses, BadUsage) as doubt:
+    except (BadResponses, BadUsage) as error:
         if is_log:
-            findings.ask("response", str(doubt), doubt.remedies)
+            findings.ask("response", str(error), error.remedies)
             return _show(table)
-        if isinstance(doubt, BadUsage):
+        if isinstance(error, BadUsage):
             raise
-        is_doubt = "long or a wide table" in str(doubt)
-        if is_doubt and (long := ask_long(table, reading, findings)) is not None:
-            return _inspect_long(grid, table, reading, findings, long)
-        if is_doubt or findings.stated.get("layout") == "long":
-            columns = name_columns(table.names, table.rows)
-            items = ColumnRoles(columns, Findings(findings.stated), len(table.rows)).find()
-            if len(items) < _ENOUGH:
-                findings.ask("layout", str(doubt), doubt.remedies)
-                return _show(table)
-            reason = f"{len(items):,} columns hold answers: one column per item."
-            findings.decide("layout", "wide", reason)
+        doubt = error
     if not isinstance(plan, LongPlan):
         plan = ask_long(table, reading, findings)
     if isinstance(plan, LongPlan):
         return _inspect_long(grid, table, reading, findings, plan)
+    is_stated = findings.stated.get("layout") == "long"
+    if doubt is not None and (is_stated or "long or a wide table" in str(doubt)):
+        columns = name_columns(table.names, table.rows)
+        items = ColumnRoles(columns, Findings(findings.stated), len(table.rows)).find()
+        if len(items) < _ENOUGH:
+            findings.ask("layout", str(doubt), doubt.remedies)
+            return _show(table)
+        reason = f"{len(items):,} columns hold answers: one column per item."
+        findings.decide("layout", "wide", reason)
     return _inspect_wide(grid, table, findings)
 
 

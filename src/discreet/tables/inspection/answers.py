@@ -61,7 +61,7 @@ def judge_answers(
     """
     if not items:
         return
-    tally = {column.label: _count_cells(column) for column in items}
+    tally = {column.label: column.spelt for column in items}
     _find_missing_words(tally, findings)
     stated = findings.stated
     gone = {str(code).lower() for code in findings.options.get("missing", ())}
@@ -86,14 +86,6 @@ def judge_answers(
         _find_reversed(items, findings)
 
 
-def _count_cells(column: Column) -> Counter[str]:
-    words: Counter[str] = Counter()
-    for cell, times in Counter(column.cells).items():
-        if cell is not None:
-            words[spell(cell)] += times
-    return words
-
-
 def _is_beyond(words: Mapping[str, int]) -> bool:
     """Say whether an item has a number that the reader refuses: there is nothing to ask."""
     numbers = map(bound_number, words)
@@ -113,8 +105,7 @@ def _flat(codes: Any) -> list[Any]:
 
 def _find_missing_words(tally: Tally, findings: Findings) -> None:
     """Propose words for "no answer" as missing codes; the reader knows some by itself."""
-    times: Counter[str] = Counter()
-    answers = set[str]()
+    times, answers = Counter[str](), set[str]()
     for words in tally.values():
         for word, count in words.items():
             if not is_no_answer(word):
@@ -239,16 +230,12 @@ def _ask_order(texts: Collection[str], findings: Findings) -> None:
             order,
             "categories",
         ),
-        Remedy(
-            "or say which texts are right with key= (--key key.csv, a table with the columns "
-            "item and answer)",
-            asks="key",
-        ),
+        give_key(),
     ]
     question = f"Answers are texts: {listed}. What is their order, from the lowest to the highest?"
     if {*texts} in ({"f", "t"}, {"f", "v"}, {"f", "w"}):  # true and false are options
         question = f"Answers are {listed}. Which of them is right, for every item?"
-        return findings.ask("key", question, [give_key(), answers[0]])
+        return findings.ask("key", question, answers[::-1])
     return findings.ask("categories", question, answers)
 
 

@@ -17,7 +17,8 @@ from typing import Any
 
 from discreet.errors import Remedy
 from discreet.tables.columns import LongPlan, expand_names, find_role_names, plan_columns
-from discreet.tables.inspection.rows import CellGrid, Row, Table
+from discreet.tables.dataset import turn_rows
+from discreet.tables.inspection.rows import CellGrid, Table
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import Findings, make_remedy
 from discreet.tables.scales import MOST_CATEGORIES, find_shared_run
@@ -29,9 +30,9 @@ from discreet.tables.vocabulary import (
     find_sums,
     is_no_answer,
     name_columns,
+    name_words,
     order_texts,
     plain,
-    words_for,
 )
 from discreet.text import count_of, name_some
 
@@ -62,7 +63,9 @@ class ColumnRoles:
         taken = {*stated.get("ignore", ()), *groups, stated.get("person")}
         taken |= {stated.get("order_by")}
         numbered = Counter(c.word for c in columns if c.name[-1:].isdigit())
-        self._series = {word for word, times in numbered.items() if times > 2} - words_for("totals")
+        self._series = {word for word, times in numbered.items() if times > 2} - name_words(
+            "totals"
+        )
         self._free = [column for column in columns if column.label not in taken]
         self.items: list[Column] = []
         self._answered, self._sums = set[int](), set[int]()
@@ -138,8 +141,11 @@ class ColumnRoles:
         times = Counter(label for labels in by_item.values() for label in labels)
         if not times or 2 * max(times.values()) <= len(items):
             return items
-        own = [number for number, labels in by_item.items() if labels and _are_new(labels, times)]
-        return [column for column in items if column.number not in own]
+
+        def is_like_others(labels: Collection[str]) -> bool:
+            return any(times[label] > 1 and not is_no_answer(label) for label in labels)
+
+        return [c for c in items if not by_item[c.number] or is_like_others(by_item[c.number])]
 
     def _find_scores(self) -> list[Column]:
         """Return columns of numbers with too many values for categories, and ask about them."""
@@ -177,7 +183,7 @@ class ColumnRoles:
         return may_be and self._is_plain(column)
 
     def _is_plain(self, column: Column) -> bool:
-        known = words_for("groups", "ages", "about", "totals", "ids", "names", "numbers")
+        known = name_words("groups", "ages", "about", "totals", "ids", "names", "numbers")
         marks = _REMARK.fullmatch(column.name), _STATE.fullmatch(column.name)
         return bool(column.name) and column.word not in known - self._series and not any(marks)
 
@@ -203,7 +209,7 @@ class ColumnRoles:
             reason = f"'{column.name}' is an age."
         elif (
             column.name.strip() in ("%", "Σ", "∑", "Ø")
-            or {word, plain(column.name.split("/")[0])} & words_for("totals")
+            or {word, plain(column.name.split("/")[0])} & name_words("totals")
         ) and (column.kind in ("steps", "points", "number") or column.is_points):
             reason = f"'{column.name}' holds totals or marks."
         elif column.percentages >= SHARE:
@@ -234,10 +240,10 @@ class ColumnRoles:
             named = [c for c in columns if self._is_declared(c) and not c.has_repeats and c.words]
         if named:
             return self._name_person(named[0], f"'{named[0].name}' tells the persons apart.")
-        again = [column for column in columns if column.is_called("ids") and column.has_repeats]
+        ids = [c for c in columns if c.is_called("ids") and c.has_repeats]
         is_timed = any(c.kind == "date" or c.is_called("attempts") for c in self._free)
-        if len(again) == 1 and is_timed and "repeats" not in self._findings.stated:
-            return self._ask_attempts(again[0])
+        if len(ids) == 1 and is_timed and "repeats" not in self._findings.stated:
+            return self._ask_attempts(ids[0])
         if ranked and (len(self._findings.stated) or self._rows >= 8 or ranked[0].number == 0):
             first = ranked[0]
             if first.kind == "many" or (first.kind == "number" and self._may_number(first)):
@@ -298,9 +304,8 @@ class ColumnRoles:
     def _ask_attempts(self, column: Column) -> Column:
         """Ask which attempt of a person counts, where rows have one id and different times."""
         question = f"{_tell_repeats(column)}, as in several attempts. Which attempt counts?"
-        every = {"ignore": [column.label], "person": None}
-        answers = [*_join_rows(column), make_remedy("every row is another person:", every)]
-        self._findings.ask("person", question, answers, [column.label])
+        every = make_remedy("every row is a person:", {"ignore": [column.label], "person": None})
+        self._findings.ask("person", question, [*_join_rows(column), every], [column.label])
         return column
 
     def _number_rows(self, column: Column) -> None:
@@ -351,11 +356,6 @@ def _join_rows(column: Column) -> list[Remedy]:
                     {"person": column.label, "repeats": which})
         for which in ("first", "last")
     ]  # fmt: skip
-
-
-def _are_new(labels: Collection[str], times: Mapping[str, int]) -> bool:
-    """Say whether no other item has these labels, but for those that mean no answer."""
-    return all(times[label] == 1 or is_no_answer(label) for label in labels)
 
 
 _UNNAMED = 4
@@ -467,12 +467,7 @@ def ask_turned(table: Table, findings: Findings) -> Table | None:
             ],
             [column.label],
         )
-    number = names.index(item)
-    kept = [n for n, name in enumerate(names) if n != number and name not in ignored]
-    rows = [[*row, *[None] * (len(names) - len(row))] for row in table.rows]
-    rows = [row for row in rows if row[number]]
-    turned: list[Row] = [[names[n], *(row[n] for row in rows)] for n in kept]
-    return Table(["person", *(row[number] or "" for row in rows)], turned)
+    return Table(*turn_rows(names, table.rows, names.index(item), ignored))
 
 
 def _find_turned(columns: Sequence[Column]) -> tuple[Column | None, list[str]]:
@@ -482,19 +477,23 @@ def _find_turned(columns: Sequence[Column]) -> tuple[Column | None, list[str]]:
     None where a column names persons.
     """
     unique = [c for c in columns if c.is_unique and c.name]
-    named = [c for c in unique if c.is_called("items")]
-    named += [c for c in unique if {*map(plain, c.words)} <= words_for("items") | {"q"}]
+    items = [c for c in unique if c.is_called("items")]
+    items += [c for c in unique if {*map(plain, c.words)} <= name_words("items") | {"q"}]
     series = Counter(c.word for c in columns if c.name[-1:].isdigit())
-    persons = sum(times for word, times in series.items() if word in words_for("ids", "names"))
+    persons = sum(times for word, times in series.items() if word in name_words("ids", "names"))
     if persons >= max(_FEWEST_TURNED, 0.7 * len(columns)):
-        named += [c for c in unique if c.number < 3 and c.kind == "many"]
-    if not named or any(c.is_called("ids", "names") and c not in named for c in unique):
+        items += [c for c in unique if c.number < 3 and c.kind == "many"]
+    if not items or any(c.is_called("ids", "names") and c not in items for c in unique):
         return None, []
-    others = [c for c in columns if c is not named[0]]
+    others = [c for c in columns if c is not items[0]]
     kinds = ("steps", "letters", "texts", "points", "number")
     beside = [c.label for c in others if c.is_called("numbers", "totals") or c.kind not in kinds]
     is_table = len(others) - len(beside) >= max(_FEWEST_TURNED, 0.7 * len(others))
-    return (named[0], beside) if is_table else (None, [])
+    return (items[0], beside) if is_table else (None, [])
+
+
+#: Every row is a person after all.
+_DENIED = make_remedy("no, a person:", {"layout": "wide", "item": None, "response": None})
 
 
 def ask_long(table: Table, reading: Reading, findings: Findings) -> LongPlan | None:
@@ -509,7 +508,7 @@ def ask_long(table: Table, reading: Reading, findings: Findings) -> LongPlan | N
     findings.ask(
         "layout",
         f"Is every row one answer: of '{person}' to '{item}', in the column '{response}'?",
-        [make_remedy("it is:", roles), make_remedy("no, a person:", {"layout": "wide"})],
+        [make_remedy("it is:", roles), _DENIED],
         [person, item, response],
     )
     plan = plan_columns(table.names, replace(reading, **roles), table.names[0])
@@ -523,8 +522,8 @@ def _find_long_roles(columns: Sequence[Column], rows: int) -> dict[str, Any]:
     another pair of them; attempts, raters and parts of a test tell more rows apart.
     """
     kinds = ("steps", "letters", "texts")
-    few = [c for c in columns if c.kind in kinds and 1 < len(c.words) <= FEW]
-    answers = sorted((c for c in few if c.is_called("answer_names")), key=lambda c: len(c.words))
+    scores = [c for c in columns if c.kind in kinds and 1 < len(c.words) <= FEW]
+    answers = sorted((c for c in scores if c.is_called("answer_names")), key=lambda c: len(c.words))
     beside = [c for c in columns if c.is_called("attempts", "raters", "parts")]
     names = [c for c in columns if 2 < len(c.words) <= rows / 3 and c not in answers]
     names = [c for c in names if not c.is_called("attempts", "raters")]
@@ -566,7 +565,7 @@ def ask_repeats(
         findings.ask("item", question, [Remedy(advice, asks="item")], parts)
         return
     order = {} if reading.order_by else _find_order(table)
-    raters = [name for name in table.names if plain(name) in words_for("raters")]
+    raters = [name for name in table.names if plain(name) in name_words("raters")]
     advice = f" To take raters into account, fit with --rater {raters[0]}." if raters else ""
     findings.ask(
         "repeats",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -35,7 +35,7 @@ from discreet.tables.reading import Reading
 from discreet.tables.remedies import Findings, make_remedy
 from discreet.tables.sources import FrameSource, as_arrow
 from discreet.tables.values import MISSING_WORDS, label_columns, spell, write_cell
-from discreet.tables.vocabulary import NO_ANSWER, Column, bound_number, is_label, plain, words_for
+from discreet.tables.vocabulary import NO_ANSWER, Column, bound_number, is_label, name_words, plain
 from discreet.text import count_of, name_some
 from discreet.types import BoolArray
 
@@ -94,7 +94,7 @@ def open_grids(source: Any, reading: Reading) -> list[CellGrid]:
     kind = sniff(file, head)
     if kind == "text":
         grid = _read_text(file, head, reading)
-        return [grid if len(files) == 1 else _shorten(grid)]
+        return [grid if len(files) == 1 else replace(grid, is_whole=False)]
     if kind == "workbook":
         grids = list(_read_sheets(file, reading))
         return grids or [_grid_of(open_table_file(file, reading=reading), kind)]
@@ -115,11 +115,6 @@ def _read_logs(files: Sequence[Path], kind: str, reading: Reading) -> CellGrid:
         for row in grid.rows
     ]
     return CellGrid(filled[0].name, rows, names, {}, False, kind=kind)
-
-
-def _shorten(grid: CellGrid) -> CellGrid:
-    """Return the table of one of several files."""
-    return CellGrid(grid.name, grid.rows, grid.names, grid.options, False, grid.labels, grid.kind)
 
 
 def _grid_of(source: Source, kind: str) -> CellGrid:
@@ -345,7 +340,7 @@ class OddRows:
         name: int | str | None = label or (number + 1 if may_number else None)
         if name is None:
             return
-        is_key = plain(label or "") in words_for("keys") and "key" not in self._findings.stated
+        is_key = plain(label or "") in name_words("keys") and "key" not in self._findings.stated
         if is_key and not self._is_scored() and not self._is_strange(row):
             self.aside.add(number)
             where = f"The row '{label}' holds the right answers."
@@ -473,10 +468,7 @@ def tell_odd_rows(
     blank: list[str] = []
     labelled: list[str] = []
     for source in sources:
-        plan, texts = (
-            plan_columns(source.names, reading, source.name),
-            list[tuple[str | None, ...]](),
-        )
+        plan, texts = plan_columns(source.names, reading, source.name), list[tuple[Any, ...]]()
         if isinstance(plan, LongPlan):
             return []
         for batch in source.batches(range(len(source.names))):
