@@ -95,22 +95,22 @@ class UnknownName(AttributeError):
         if kind is self.obj and kind.__name__ in guesses:
             guesses["load"] = guesses[kind.__name__]
         # The name that a call begins with must be there, in the object or in a part of it.
-        there = find_in_parts(self.obj) | {each.rstrip("_"): each for each in public}
+        existing = find_in_parts(self.obj) | {each.rstrip("_"): each for each in public}
         for word, call in list_guesses("attributes"):
             begin = re.split("[(, .]", call)[0]
-            if begin in there:
-                guesses[word] = there[begin] + call.removeprefix(begin)
-        if name in there:
-            guesses[name] = there[name]
+            if begin in existing:
+                guesses[word] = existing[begin] + call.removeprefix(begin)
+        if name in existing:
+            guesses[name] = existing[name]
         return f"{message} {suggest(name, public, guesses) or list_names(public)}"
 
 
 def list_public(obj: object) -> list[str]:
     """Return the public names of an object: its own, then those of its type."""
     if isinstance(obj, ModuleType):
-        own = [each for each, value in vars(obj).items()
+        defined = [each for each, value in vars(obj).items()
                if getattr(value, "__module__", "") == obj.__name__]  # fmt: skip
-        names = getattr(obj, "__all__", own)
+        names = getattr(obj, "__all__", defined)
     else:
         kind = obj if isinstance(obj, type) else type(obj)
         names = [*getattr(obj, "__dict__", ()), *dir(kind)]

@@ -225,13 +225,13 @@ def one_blas_thread() -> Iterator[None]:
     the time.
     """
     libraries = _find_blas("scipy.linalg" in sys.modules)
-    several = [(blas, number) for blas in libraries if (number := blas.get_num_threads()) > 1]
-    for blas, _ in several:
+    threaded = [(blas, number) for blas in libraries if (number := blas.get_num_threads()) > 1]
+    for blas, _ in threaded:
         blas.set_num_threads(1)
     try:
         yield
     finally:
-        for blas, number in several:
+        for blas, number in threaded:
             blas.set_num_threads(number)
 
 

@@ -71,11 +71,11 @@ def test_what_was_chosen_is_put_together_too():
     both = discreet.Responses.concat([one, two, three])
     assert both.items == ("x", "y", "z")
     assert both.choices.items == ("x", "y")
-    assert both.choices.options == (("A", "B", "c"), ("C", "D"))
+    assert both.choices.options == (("A", "B", "C"), ("C", "D"))
     assert both.choices.right == ((True, False, False), (True, False))
     options, codes = both.choices.options[0], both.choices.chosen[:, 0]
     assert [options[code] if code >= 0 else None for code in codes] == [
-        "A", "B", "c", "B", None, None
+        "A", "B", "C", "B", None, None
     ]  # fmt: skip
     assert both.choices.chosen[:, 1].tolist() == [0, 1, -1, -1, -1, -1]
     assert discreet.Responses.concat([three]).choices is None

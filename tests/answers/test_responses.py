@@ -111,7 +111,8 @@ def test_a_cell_that_is_no_answer_is_named(X, found):
         (
             [1, 0],
             "Answers must be a matrix with one row per person and one column per item; found an "
-            "array of shape (2,).",
+            "array of shape (2,). Give the answers of one person as [[1, 0, 1]], and several files "
+            "as a pattern, such as 'answers/*.csv'.",
         ),
         (
             [[1], [1, 0]],
@@ -381,7 +382,8 @@ def test_mixed_types_are_read_or_refused_value_by_value():
 def test_what_is_no_frame_is_wrong_usage():
     assert refusal(BadUsage, Responses.from_dataframe, [[1, 0]]) == (
         "A data frame is needed (pandas, polars, pyarrow, duckdb, ...); found list. Use "
-        "Responses.from_array for arrays and lists."
+        "Responses.from_array for arrays and lists, and the path of a file instead of the opened "
+        "file."
     )
     assert refusal(BadResponses, Responses.from_dataframe, pd.DataFrame({"q1": []})) == (
         "The data frame has columns but no rows, so there are no answers in it."

@@ -2,12 +2,14 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import discreet as library
 from commandline import discreet, program
+from discreet.report.calibration import analyse_calibration
 from discreet.report.winsteps import write_item_file
 
 TRUTH = np.linspace(-1.2, 1.2, 8)
@@ -303,9 +305,9 @@ def test_link_writes_the_moved_calibration_and_it_scores(place, tmp_path):
 
 
 def test_a_drifted_item_is_left_out_and_said(place, tmp_path):
-    document = json.loads((place / "spring" / "calibration.confidential.json").read_text())
-    document["items"][4]["difficulty"] += 3
-    (tmp_path / "calibration.confidential.json").write_text(json.dumps(document))
+    spring = library.load(place / "spring")
+    difficulty = spring.difficulty + 3 * (np.arange(len(spring.items)) == 4)
+    analyse_calibration(replace(spring, difficulty=difficulty)).write(tmp_path)
     ended = discreet("link", place / "spring", tmp_path)
     assert ended.code == 0
     assert "left out" in ended.out

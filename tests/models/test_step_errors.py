@@ -241,7 +241,9 @@ def test_errors_that_no_solver_vouches_for_are_missed_with_a_warning(monkeypatch
     answers = answer("partial-credit", persons=400, missing=0.0)
     limit(40, persons)
     monkeypatch.setattr(random_signs, "_choose_solver", fail)
-    with pytest.warns(NoStandardErrors, match="no standard errors: planted|no solver vouches"):
+    with pytest.warns(
+        NoStandardErrors, match="no standard errors: (planted|the equations .* were not solved)"
+    ):
         estimate = discreet.fit(answers, method="refined")
     assert np.isnan(estimate.se).all()
     assert np.isnan(estimate.threshold_se).all()

@@ -14,7 +14,7 @@ from discreet.datasets import lsat
 from discreet.items.dif import find_dif
 from discreet.items.fit import measure_fit
 from discreet.items.summary import diagnose
-from discreet.report.calibration import write_calibration
+from discreet.report.calibration import analyse_calibration
 from discreet.simulation import simulate
 
 ANCHOR_COLUMNS = {"displacement", "displacement_se"}
@@ -97,7 +97,7 @@ def test_a_folder_of_a_calibration_is_loaded_with_what_anchors_or_weights_add(
 def test_a_large_calibration_is_kept_without_its_covariance(tmp_path):
     answers = simulate(60, 101, rng=np.random.default_rng(7)).responses
     estimate = library.fit(answers, method="refined")
-    write_calibration(tmp_path, estimate)
+    analyse_calibration(estimate).write(tmp_path)
     found = library.load(tmp_path)
     assert found.covariance is None is found.threshold_covariance
     assert np.array_equal(found.difficulty, estimate.difficulty)

@@ -212,13 +212,14 @@ def _name_meant(error: Any) -> str:
     """Return the message of the parser, with the name that is meant where somebody guessed one."""
     command, message = error.ctx.command, str(error.message)
     options = [each for parameter in command.params for each in parameter.opts]
-    there = [*getattr(command, "commands", ()), *options, "--help", *re.findall("'(.+?)'", message)]
+    choices = re.findall("'(.+?)'", message)
+    valid = [*getattr(command, "commands", ()), *options, "--help", *choices]
     for pattern, sections in UNKNOWN.items():
-        found = re.match(pattern, message)
-        word = found[1].lower().replace("-", "_") if found else ""
+        match = re.match(pattern, message)
+        word = match[1].lower().replace("-", "_") if match else ""
         calls = [call for each in sections for guess, call in list_guesses(each) if guess == word]
         for call in [*calls, *(f"--{call}" for call in calls)]:
-            if re.split("[ ,]", call)[0] in there:
+            if re.split("[ ,]", call)[0] in valid:
                 error.possibilities = None
                 before = f"{error.ctx.command_path} " if "commands" in sections else ""
                 return f"{message.split('. Did you')[0].rstrip('.')}. Use {before}{call}."

@@ -189,10 +189,10 @@ def _compare_by_design(parts: Sequence[Responses], whole: Responses, model: str)
         _compare_part(together, slice(*ends), part.store.person_totals()[1], whole)
         for part, *ends in zip(parts, first, first[1:], strict=False)
     ]
-    own, moves = (np.hstack(arrays) for arrays in zip(*columns, strict=True))
+    statistic, moves = (np.hstack(arrays) for arrays in zip(*columns, strict=True))
     difficulty, *alone = (np.nanmean(fit.threshold, axis=1) for fit in (together, *apart))
     return {
-        **vars(together.sample.test_zero(own.sum(axis=0), moves)),
+        **vars(together.sample.test_zero(statistic.sum(axis=0), moves)),
         "difficulty": difficulty,
         "apart": np.concatenate(alone),
     }
@@ -229,8 +229,8 @@ def _compare_part(
     reached[:, :, ~in_part] = others[1][left]
     expected = np.bincount(total, weight, len(left))[:, None] * chance
     slope = np.einsum("ra,rak,ran->nk", expected, table, reached)
-    own = weight[:, None] * table[total, score]
-    return own, own + together.moves @ slope
+    statistic = weight[:, None] * table[total, score]
+    return statistic, statistic + together.moves @ slope
 
 
 def _choose_parts(

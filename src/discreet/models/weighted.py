@@ -158,11 +158,11 @@ def _displace_anchors(
     answers: Responses, request: FitRequest, plan: StepPlan, estimate: Estimate
 ) -> Estimate:
     """Return the estimate with displacements: of fits in which one anchor is free."""
-    known = plan.anchors
+    anchors = plan.anchors
 
     @cache
     def free(item: int) -> Estimate:
-        others = None if known is None else known.select({*known.items} - {plan.items[item]})
+        others = None if anchors is None else anchors.select({*anchors.items} - {plan.items[item]})
         return fit_weighted(answers, replace(request, anchors=others), displaces=False).estimate
 
     def explain(item: int) -> str:

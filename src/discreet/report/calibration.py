@@ -245,14 +245,14 @@ class CalibrationDocument:
 
     def _read_whole(self) -> Estimate:
         """Return the estimate; refuse rows of items that say something else."""
-        kept = read_value(self.estimate)
-        if not isinstance(kept, Estimate) or kept.items != self.names:
+        estimate = read_value(self.estimate)
+        if not isinstance(estimate, Estimate) or estimate.items != self.names:
             raise SchemaError("the estimate is not one of the items")
         for name in ("difficulty", "se"):
             rows = _list_numbers(getattr(row, name) for row in self.items)
-            if not np.array_equal(rows, getattr(kept, name), equal_nan=True):
+            if not np.array_equal(rows, getattr(estimate, name), equal_nan=True):
                 raise SchemaError(f"the items and the estimate differ in {name}")
-        return kept
+        return estimate
 
     def _read_ladder(self) -> dict[str, Any]:
         """Return the thresholds of items with steps."""

@@ -97,7 +97,8 @@ class ColumnRoles:
     # -- items -----------------------------------------------------------------------------
 
     def _find_items(self) -> list[Column]:
-        candidates = [column for column in self._free if self._may_be_item(column)]
+        answered = ("steps", "points", "letters", "texts")
+        candidates = [c for c in self._free if c.kind in answered and self._is_plain(c)]
         kinds = Counter[str](column.kind.replace("points", "steps") for column in candidates)
         best = max(("steps", "letters", "texts"), key=lambda kind: kinds[kind])
         family = [column for column in candidates if column.kind.replace("points", "steps") == best]
@@ -178,14 +179,10 @@ class ColumnRoles:
             and (not items or is_inside or is_like)
         )
 
-    def _may_be_item(self, column: Column) -> bool:
-        may_be = column.kind in ("steps", "points", "letters", "texts")
-        return may_be and self._is_plain(column)
-
     def _is_plain(self, column: Column) -> bool:
-        known = name_words("groups", "ages", "about", "totals", "ids", "names", "numbers")
-        marks = _REMARK.fullmatch(column.name), _STATE.fullmatch(column.name)
-        return bool(column.name) and column.word not in known - self._series and not any(marks)
+        other_roles = name_words("groups", "ages", "about", "totals", "ids", "names", "numbers")
+        is_note = _REMARK.fullmatch(column.name) or _STATE.fullmatch(column.name)
+        return bool(column.name) and not is_note and column.word not in other_roles - self._series
 
     # -- other columns -----------------------------------------------------------------------
 
