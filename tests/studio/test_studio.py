@@ -735,6 +735,7 @@ def test_a_job_leaves_its_result_on_disk(jobs):
     assert job.progress["label"] == "Adding"
 
 
+@pytest.mark.posix
 def test_a_worker_gets_no_more_memory_than_it_may_have(tmp_path):
     jobs = JobTable(tmp_path, memory=4 << 30)
     greedy = jobs.start("Taking", studio_tasks.take_memory, size=8 << 30)
