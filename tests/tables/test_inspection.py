@@ -229,6 +229,13 @@ def test_reversed_items_are_the_smaller_part():
     assert find_reversed(-scores) == [1, 4]
 
 
+def test_items_of_another_scale_do_not_run_the_other_way():
+    rng = np.random.default_rng(0)
+    first, second = (rng.normal(size=(300, 1)) + rng.normal(size=(300, 6)) for _ in range(2))
+    assert find_reversed(np.hstack([first, second])) == []
+    assert find_reversed(np.hstack([first, -first[:, :2] + rng.normal(size=(300, 2))])) == [6, 7]
+
+
 def test_a_value_that_is_no_answer_may_be_read_as_missing(tmp_path):
     path = tmp_path / "answers.csv"
     path.write_text("id,q1,q2\na,1,0\nb,x,1\nc,1,7\n")

@@ -440,10 +440,11 @@ def find_reversed(scores: np.ndarray[Any, Any]) -> list[int]:
     direction = np.linalg.eigh(correlation)[1][:, -1]
     sign = np.where(direction >= 0, 1.0, -1.0)
     sign *= 1.0 if (sign > 0).sum() * 2 >= n_items else -1.0
+    # With the larger part alone: items of another scale go together without running against it.
+    larger = (centred / spread)[:, sign > 0].sum(axis=1)
     against = []
     for item in np.flatnonzero(sign < 0).tolist():
-        rest = (centred * sign / spread)[:, np.arange(n_items) != item].sum(axis=1)
-        r = float(np.corrcoef(centred[:, item], rest)[0, 1])
+        r = float(np.corrcoef(centred[:, item], larger)[0, 1])
         if r < RUNS_AGAINST and r * np.sqrt(n_persons) < -3:
             against.append(item)
     return against
