@@ -229,6 +229,30 @@ def test_reversed_items_are_the_smaller_part():
     assert find_reversed(-scores) == [1, 4]
 
 
+@pytest.mark.parametrize("ends", [("1 - never", "5 - always"), ("1 (nie)", "5 (immer)")])
+@pytest.mark.parametrize("spread", [4, 2.6])  # the ends are common or rare
+def test_numbers_whose_ends_alone_have_words_are_one_scale(tmp_path, ends, spread):
+    ability, noise = np.random.default_rng(5).normal(size=(2, 80, 6)) * [[[0.8]], [[0.5]]]
+    codes = np.clip(np.round(2 + spread / 3 * (ability[:, :1] + noise)), 0, 4).astype(int)
+    words = np.array([ends[0], "2", "3", "4", ends[1]])
+    path = tmp_path / "a.csv"
+    pd.DataFrame(words[codes], columns=[f"q{item}" for item in range(6)]).to_csv(path, index=False)
+    seen = inspect_table(path)
+    assert seen.is_sure
+    answers = discreet.read_responses(path, reading=seen.proposal)
+    assert answers.steps == (4,) * 6
+    assert answers.to_array().tolist() == codes.tolist()
+
+
+def test_a_column_of_raters_may_be_one(tmp_path):
+    path, rng = tmp_path / "a.csv", np.random.default_rng(6)
+    frame = pd.DataFrame(rng.integers(1, 6, (60, 4)), columns=["content", "style", "words", "form"])
+    frame.insert(0, "rater", [f"r{number % 5}" for number in range(60)])
+    frame.to_csv(path, index=False)
+    answers = [str(one) for question in inspect_table(path).questions for one in question.answers]
+    assert sum("single ratings with --rater rater" in answer for answer in answers) == 1
+
+
 def test_items_of_another_scale_do_not_run_the_other_way():
     rng = np.random.default_rng(0)
     first, second = (rng.normal(size=(300, 1)) + rng.normal(size=(300, 6)) for _ in range(2))

@@ -83,7 +83,9 @@ RIGHT, WRONG = (
     for end in (lambda ranks: max(ranks.values()), lambda _: 0)
 )
 _CODED = re.compile(r"([A-Za-z]+)0*(\d{1,2})")
-_NUMBERED = re.compile(r"[(\[]?\s*(-?\d{1,2})\s*[)\].:=–-](?!\s*\d)|.*[(\[]\s*(-?\d{1,2})\s*[)\]]$")
+_NUMBERED = re.compile(
+    r"[(\[]?\s*(-?\d{1,2})\s*[()\[\].:=–-](?!\s*\d)|.*[(\[]\s*(-?\d{1,2})\s*[)\]]$|(\d{1,2})$"
+)
 
 
 #: Points of how many, as quiz programs write them: 1.00 / 2.
@@ -100,14 +102,14 @@ def order_texts(texts: Collection[str]) -> list[str] | None:
     --------
     >>> order_texts({"Agree", "Strongly agree", "Disagree"})
     ['Disagree', 'Agree', 'Strongly agree']
-    >>> order_texts({"2 - often", "1 - rarely"}), order_texts({"1.00 / 2", "0.50 / 2"})
-    (['1 - rarely', '2 - often'], ['0.50 / 2', '1.00 / 2'])
+    >>> order_texts({"3 - often", "2", "1 - rarely"}), order_texts({"1.00 / 2", "0.50 / 2"})
+    (['1 - rarely', '2', '3 - often'], ['0.50 / 2', '1.00 / 2'])
     """
     points = [match for text in texts if (match := POINTS.fullmatch(text))]
     if len(points) == len(texts) > 1 and len({match[2] for match in points}) == 1:
         return sorted(texts, key=lambda text: float(text.split("/")[0].replace(",", ".")))
     matches = [_NUMBERED.match(text) for text in texts]
-    numbers = [int(match[1] or match[2]) for match in matches if match is not None]
+    numbers = [int(match[1] or match[2] or match[3]) for match in matches if match is not None]
     if len(set(numbers)) == len(texts) > 1:
         return [text for _, text in sorted(zip(numbers, texts, strict=True))]
     lower = {text: " ".join(text.casefold().strip(" .!").split()) for text in texts}

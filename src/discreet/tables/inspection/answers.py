@@ -75,7 +75,10 @@ def judge_answers(
     if findings.options.keys() & {"key", "key_row"} or any(map(_is_beyond, clean.values())):
         return
     kind = Counter(column.kind for column in items).most_common(1)[0][0]
-    if kind == "letters":
+    if (ends := _order_ends(clean)) and "categories" not in stated:
+        reason = f"Answers are numbers and texts of their ends: {' < '.join(ends)}."
+        findings.note("categories", [ends], reason, ["the items"])
+    elif kind == "letters":
         ask_key(findings, items)
     elif kind == "texts" and not _are_truths(clean):
         _order_categories(clean, findings, labels)
@@ -84,6 +87,13 @@ def judge_answers(
         _judge_numbers(clean, findings, labels)
     if kind in ("texts", "steps", "points") and len({len(column.cells) for column in items}) == 1:
         _find_reversed(items, findings)
+
+
+def _order_ends(tally: Tally) -> Sequence[str] | None:
+    """Return the order where only the ends have words: "1 - never", 2, 3, "4 - always"."""
+    answers = {word.lower() for words in tally.values() for word in words}
+    is_mixed = 0 < sum(map(_is_number, answers)) < len(answers)
+    return order_texts(answers) if is_mixed else None
 
 
 def _is_beyond(words: Mapping[str, int]) -> bool:

@@ -325,6 +325,7 @@ class ColumnRoles:
     def _ask_role(self, column: Column) -> None:
         values = ", ".join(f"'{word}'" for word in list(column.words)[:4])
         label = column.label
+        rating = [Remedy(f"it names raters: fit a table of single ratings with --rater {label}")]
         self._findings.ask(
             "group",
             f"What is the column '{label}' ({values})? Its values differ from those of the items."
@@ -334,6 +335,7 @@ class ColumnRoles:
                 make_remedy("it groups the persons:", {"group": [label]}),
                 make_remedy("leave it out:", {"ignore": [label]}),
                 make_remedy("it is an item:", {"keep": [label]}),
+                *(rating if column.is_called("raters") else []),
             ],
             [label],
         )
