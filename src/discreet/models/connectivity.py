@@ -321,8 +321,8 @@ def doubt_shape(items: int, persons: int) -> str:
         return ""
     return (
         f"{persons:,} persons and {items:,} items: is the table transposed? It must have a row for "
-        "each person and a column for each item; if yours has a column for each person, exchange "
-        "rows and columns (in a spreadsheet: paste special, transpose); "
+        "each person and a column for each item; if yours has a column for each person, read it "
+        "with layout='transposed' (--layout transposed), or exchange rows and columns; "
     )
 
 
