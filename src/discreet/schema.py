@@ -218,7 +218,8 @@ def _read_fields(
 # --- one type after the other -----------------------------------------------------------------
 
 
-def _read(kind: Any, plain: Any, location: str, scope: Scope) -> Any:
+def _read(declared: Any, plain: Any, location: str, scope: Scope) -> Any:
+    kind = _unwrap_alias(declared)
     origin = get_origin(kind)
     if origin is Annotated:
         base, *rules = get_args(kind)
@@ -234,15 +235,30 @@ def _read(kind: Any, plain: Any, location: str, scope: Scope) -> Any:
         if not any(plain == word and type(plain) is type(word) for word in words):
             raise _refuse(location, plain, f"one of {', '.join(map(repr, words))}")
         return plain
-    if origin is not None and issubclass(origin, Mapping):
-        return _read_mapping(kind, plain, location, scope)
-    if origin is not None and issubclass(origin, Sequence):
-        return _read_sequence(origin, get_args(kind), plain, location, scope)
-    if origin is not None:
-        return _read_array(kind, plain, location)
     if kind in _PLAIN:
         return _PLAIN[kind](plain, location)
-    return _read_class(kind, plain, location, scope)
+    if origin is None and isinstance(kind, type):
+        return _read_class(kind, plain, location, scope)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return _read_mapping(kind, plain, location, scope)
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return _read_sequence(origin, get_args(kind), plain, location, scope)
+    if isinstance(origin, type) and origin.__name__ == "ndarray":
+        return _read_array(kind, plain, location)
+    # A defect of the declaration, never of the document.
+    raise NotImplementedError(f"{location} is declared as {declared}, which documents cannot hold")
+
+
+def _unwrap_alias(kind: Any) -> Any:
+    """Return what an alias of a type (``type Matrix[T] = ...``) stands for."""
+    alias = get_origin(kind) or kind
+    if not hasattr(alias, "__value__"):
+        return kind
+    bound = dict(zip(alias.__type_params__, get_args(kind), strict=True))
+    meant = alias.__value__
+    return _unwrap_alias(
+        meant[tuple(bound[one] for one in meant.__parameters__)] if bound else meant
+    )
 
 
 def _read_union(kinds: tuple[Any, ...], plain: Any, location: str, scope: Scope) -> Any:
@@ -311,17 +327,17 @@ def _map_leaves(read: Callable[[Any, str], Any], plain: Any, location: str) -> A
     return read(plain, location)
 
 
-def _read_class(kind: Any, plain: Any, location: str, scope: Scope) -> Any:
-    if isinstance(kind, type) and isinstance(plain, kind):
+def _read_class(kind: type, plain: Any, location: str, scope: Scope) -> Any:
+    if isinstance(plain, kind):
         return plain
-    if isinstance(kind, type) and issubclass(kind, Enum):
+    if issubclass(kind, Enum):
         try:
             return kind(plain)
         except ValueError:
             words = ", ".join(str(member.value) for member in kind)
             raise _refuse(location, plain, f"one of {words}") from None
-    if not isinstance(kind, type) or not is_dataclass(kind):
-        raise _refuse(location, plain, getattr(kind, "__name__", str(kind)))
+    if not is_dataclass(kind):
+        raise _refuse(location, plain, kind.__name__)
     hints, optional = list_dataclass_fields(kind)
     return make_checked(kind, _read_fields(hints, plain, location, scope, optional), location)
 

@@ -5,6 +5,7 @@ import sqlite3
 import stat
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -482,7 +483,7 @@ def test_a_request_for_a_key_releases_nothing_and_the_other_way_round(desk):
 
 
 def test_a_key_that_was_slipped_into_the_file_is_damage(desk):
-    with sqlite3.connect(desk / "spent.db") as connection:
+    with closing(sqlite3.connect(desk / "spent.db")) as connection, connection:
         rows = connection.execute("SELECT number, body FROM declarations").fetchall()
         number, body = rows[0]
         slipped = {**json.loads(body), "public_key": public(desk, "eve")}

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -129,7 +130,7 @@ def test_the_ledger_keeps_the_policy_itself(tmp_path):
 
 def test_a_policy_that_was_changed_in_the_file_is_damage(tmp_path):
     make_ledger(tmp_path)
-    with sqlite3.connect(tmp_path / "spent.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "spent.db")) as connection, connection:
         (text,) = connection.execute("SELECT settings FROM ledger").fetchone()
         loose = {**json.loads(text), "policy": {"max_epsilon": 100.0}}
         connection.execute("UPDATE ledger SET settings = ?", (json.dumps(loose),))
