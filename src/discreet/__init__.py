@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 from importlib.util import find_spec
-from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -115,18 +114,13 @@ def __getattr__(name: str) -> Any:
     message = f"module 'discreet' has no attribute {name!r}."
     if name.startswith("_"):
         raise AttributeError(message)
-    hints = importlib.import_module("discreet.hints")
     if find_spec(home) is None:
         places = [importlib.import_module(f"discreet.{each}") for each in ("analysis", "errors")]
         calls = [f"Use {each.__name__}.{name}." for each in places if hasattr(each, name)]
-        meant = next(iter(calls), "") or hints.suggest(name, __all__)
-        raise AttributeError(f"{message} {meant or hints.list_names(__all__)}")
+        suggest = importlib.import_module("discreet.hints").suggest
+        raise AttributeError(f"{message} {''.join(calls) or suggest(name, __all__)}")
     module = importlib.import_module(home)
     value = getattr(module, name) if name in _HOME else module
-    if isinstance(value, FunctionType):
-        value = hints.explain_call(value)
-    elif isinstance(value, type) and issubclass(value, hints.Guessable):
-        hints.explain_class(value, name)
     globals()[name] = value
     return value
 

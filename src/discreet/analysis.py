@@ -5,7 +5,6 @@ it is computed from the answers without any protection, and stays with the data 
 plans, which never see data, and links between releases may be shown.
 """
 
-from discreet.hints import answer_guesses
 from discreet.items.cutoffs import FitCutoffs, simulate_cutoffs
 from discreet.items.dif import DifTable, OmnibusDif, find_dif
 from discreet.items.dimensionality import (
@@ -61,5 +60,3 @@ __all__ = [
     "order_answers", "run_andersen", "run_martin_loef", "run_wald", "simulate_cutoffs",
     "study_ratings", "trace_information",
 ]  # fmt: skip
-
-answer_guesses(__name__)

@@ -20,7 +20,6 @@ from scipy.sparse import csr_array, issparse
 from discreet.answers.matrices import store_array
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage, MissingExtra
-from discreet.hints import Guessable, answer_guesses
 from discreet.items.residuals import (
     describe_persons,
     log_likelihood,
@@ -50,8 +49,6 @@ except ModuleNotFoundError as error:
 
 __all__ = ["PrivateRasch", "Rasch"]
 
-answer_guesses(__name__)
-
 #: Cells of a sparse matrix that are unfolded at a time: 4 MB.
 BLOCK_CELLS = 1 << 22
 
@@ -60,7 +57,6 @@ class AnswerEstimator(
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
-    Guessable,
 ):
     """What both estimators share: checked answers in, abilities out."""
 

@@ -15,7 +15,6 @@ from reprlib import Repr
 from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet.errors import escape_controls
-from discreet.hints import Guessable
 from discreet.names import restore_ids
 from discreet.saving import Kept
 from discreet.schema import AtLeast, EqualLengths, read_as
@@ -78,7 +77,7 @@ def make_frame(table: pa.Table) -> pd.DataFrame:
         return table
 
 
-class Tabular(Guessable, Kept):
+class Tabular(Kept):
     """A result with columns of equal length that other programs can take; it can be saved.
 
     It is a table: ``len`` counts its rows, a loop goes over them, ``result["Q1"]`` is the row of

@@ -276,6 +276,16 @@ def type_lines(lines: Iterable[list[str]]) -> list[tuple[str, list[str], str]]:
     return bad
 
 
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_an_option_without_its_value_is_named(path):
+    options = [one for one in COMMANDS[path][0].params if one.param_type_name == "option"]
+    for option in (one for one in options if not one.is_flag and one.name != "help"):
+        for name in [*option.opts, *option.secondary_opts]:
+            ended = discreet(*path, name)
+            assert (ended.code, ended.out) == (2, ""), (path, name)
+            assert ended.err == f"Error: Option '{name}' requires an argument.\n"
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_no_command_line_is_a_fault_of_the_program(files, seed):
     writer = Writer(seed, files)

@@ -84,5 +84,5 @@ def test_answers_are_read_by_one_value_or_by_keywords(tmp_path):
     assert discreet.count_pairs(path, reading=reading).items == ("q1", "q2")
     with pytest.raises(BadUsage, match=r"must be a discreet.Reading; found dict"):
         read_responses(path, reading=words)
-    with pytest.raises(BadUsage, match=r"did you mean ignore="):
+    with pytest.raises(BadUsage, match=r"Did you mean ignore\?"):
         read_responses(path, ignored="age")

@@ -97,7 +97,7 @@ def test_a_frame_with_blanks_leaves_items_out_and_one_with_words_is_refused():
         (lambda: discreet.count_pairs(CELLS, weighting="person"), "weighting must be.*'person'"),
         (lambda: discreet.count_pairs(CELLS, weighting=3), "weighting must be 'refined'.*type int"),
         (lambda: discreet.count_pairs(CELLS, folds="32"), "number of folds.*'32'"),
-        (lambda: discreet.fit(pd.DataFrame(CELLS), persons="who"), "did you mean person="),
+        (lambda: discreet.fit(pd.DataFrame(CELLS), persons="who"), "Did you mean person?"),
         (lambda: discreet.Responses.from_dataframe(pd.DataFrame(CELLS), colour=1), "no keyword"),
         (lambda: discreet.release(CELLS, BUDGET, items=None), "list of item names, found NoneType"),
         (lambda: discreet.release(CELLS, 1.0, items=ITEMS), r"Budget\(epsilon=1\.0\); found 1\.0"),

@@ -22,7 +22,6 @@ from discreet.answers.select import check_cap
 from discreet.counts import ComparisonCounts
 from discreet.counts.pairs import Weighting
 from discreet.errors import BadResponses, BadUsage
-from discreet.hints import Guessable
 from discreet.secure import RandomSource, random_ranks
 from discreet.tables.columns import check_column, choose_column, list_column_names, plain_name
 from discreet.tables.ids import IdCodes, check_codes, check_items, make_ids, read_ids, spell_ids
@@ -48,7 +47,7 @@ class ComparisonWords(TypedDict, total=False):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparisons(Guessable):
+class Comparisons:
     """Judges who each preferred one of two objects, pair by pair. It cannot be changed.
 
     Made by :func:`discreet.read_comparisons`, :meth:`from_codes` or :meth:`from_dataframe`.

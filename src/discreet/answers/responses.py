@@ -20,7 +20,6 @@ from discreet.answers.select import ABSENT, cap_answers, check_cap, select_colum
 from discreet.answers.survey import DesignWords, SurveyDesign, make_sample
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses
-from discreet.hints import Guessable, GuessableType
 from discreet.names import name_id
 from discreet.secure import RandomSource
 from discreet.tables.ids import check_codes, check_groups, check_items, check_person_ids, make_ids
@@ -40,11 +39,7 @@ if TYPE_CHECKING:
     from discreet.counts.pairs import Weighting
 
 
-class _ResponsesType(GuessableType, type(Answers)):  # type: ignore[misc] # one type for two bases
-    pass
-
-
-class Responses(Guessable, Answers, metaclass=_ResponsesType):
+class Responses(Answers):
     """Persons x items, each answer right (1), wrong (0) or missing. It cannot be changed.
 
     With steps (rating scales, points) an answer is a whole number from 0 to the item's steps. Made

@@ -29,7 +29,7 @@ from discreet.cli.output import (
     speaking,
 )
 from discreet.errors import MissingExtra, looks_like_address, write_line
-from discreet.hints import list_guesses
+from discreet.hints import find_choice
 
 SETTINGS = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
 
@@ -200,30 +200,12 @@ def _build(typed: str) -> Callable[..., Any]:
     return get_command(alone if alone.registered_commands or alone.registered_groups else app)
 
 
-#: Errors of the parser about a name that is not there, and the guesses that answer them.
-UNKNOWN = {
-    r"No such command '(.+?)'": ("commands",),
-    r"No such option: -*(\S+)": ("options", "keywords"),
-    r"Value error, '(.+?)' is not one of": ("choices",),
-}
-
-
-def _name_meant(error: Any) -> str:
-    """Return the message of the parser, with the name that is meant where somebody guessed one."""
-    command, message = error.ctx.command, str(error.message)
-    options = [each for parameter in command.params for each in parameter.opts]
-    choices = re.findall("'(.+?)'", message)
-    valid = [*getattr(command, "commands", ()), *options, "--help", *choices]
-    for pattern, sections in UNKNOWN.items():
-        match = re.match(pattern, message)
-        word = match[1].lower().replace("-", "_") if match else ""
-        calls = [call for each in sections for guess, call in list_guesses(each) if guess == word]
-        for call in [*calls, *(f"--{call}" for call in calls)]:
-            if re.split("[ ,]", call)[0] in valid:
-                error.possibilities = None
-                before = f"{error.ctx.command_path} " if "commands" in sections else ""
-                return f"{message.split('. Did you')[0].rstrip('.')}. Use {before}{call}."
-    return message
+def _name_choice(error: Any) -> str:
+    """Return the message of the parser, with the choice that is meant where one is near."""
+    message = str(error.message)
+    match = re.search("'(.+?)' is not one of (.+)", message)
+    meant = find_choice(match[1], re.findall("'(.+?)'", match[2])) if match else ""
+    return f"{message} Did you mean {meant!r}?" if meant else message
 
 
 def _parse_and_call(arguments: Sequence[str] | None) -> int:
@@ -238,7 +220,7 @@ def _parse_and_call(arguments: Sequence[str] | None) -> int:
             raise
         # The parser's errors repeat what was typed; help, shown without a command, does not.
         if type(error).__name__ != "NoArgsIsHelpError":
-            message = _name_meant(error)
+            message = _name_choice(error)
             for typed in words:
                 for text in (typed, typed.partition("=")[2]):
                     if looks_like_address(text):

@@ -31,7 +31,6 @@ from discreet.counts.folds import (
 )
 from discreet.counts.matrix import ComparisonCounts, PairMatrix, Recoding, is_sparse, prefers_sparse
 from discreet.errors import BadResponses, BadUsage
-from discreet.hints import Guessable
 from discreet.names import name_id, restore_ids, settle_names
 from discreet.schema import Along, Count, Distinct, SchemaError, Within, read_as
 from discreet.tabular import brief_repr
@@ -53,7 +52,7 @@ COUNTED_TWICE = (
 
 
 @dataclass(frozen=True, eq=False)
-class PairCounts(Guessable):
+class PairCounts:
     """Counts of pairs of items: how many persons had one right and the other wrong.
 
     Attributes

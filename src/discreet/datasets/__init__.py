@@ -30,7 +30,6 @@ import numpy as np
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage
-from discreet.hints import answer_guesses
 from discreet.tabular import brief_repr
 from discreet.types import FloatArray, Int64Array
 
@@ -38,8 +37,6 @@ __all__ = [
     "CITATIONS", "WELLBEING_ANSWERS", "WELLBEING_TEXTS", "FilmRatings", "binarise_ratings",
     "citation", "lsat", "movielens", "prepare_ratings", "three_grades", "uci_student", "wellbeing",
 ]  # fmt: skip
-
-answer_guesses(__name__)
 
 
 def citation(name: str) -> str:

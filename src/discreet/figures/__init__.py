@@ -23,12 +23,9 @@ from discreet.figures.scale import (
     privacy_plot,
     wright_plot,
 )
-from discreet.hints import answer_guesses
 
 __all__ = [
     "category_plot", "contrast_plot", "curve_plot", "dif_plot", "difficulty_plot", "fit_plot",
     "information_plot", "ladder_plot", "option_plot", "pair_plot", "privacy_plot",
     "threshold_plot", "wright_plot",
 ]  # fmt: skip
-
-answer_guesses(__name__)

@@ -32,7 +32,6 @@ import numpy as np
 import discreet
 from discreet.atomic import PRIVACY_FILE, as_bytes, hold_place
 from discreet.errors import DiscreetError, escape_json
-from discreet.hints import Guessable
 from discreet.models.noisy.released import count_raised
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.ledger import Ledger
@@ -179,7 +178,7 @@ DECIMALS = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Published(Guessable):
+class Published:
     """A private calibration: what may be shown to everyone.
 
     Attributes

@@ -3,7 +3,3 @@
 In: estimates, analyses and releases. Out: text, HTML, SVG and files of other programs. Nothing is
 estimated here.
 """
-
-from discreet.hints import answer_guesses
-
-answer_guesses(__name__)

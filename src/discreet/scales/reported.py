@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadUsage
-from discreet.hints import Guessable
 from discreet.saving import Kept
 from discreet.types import FloatArray
 
@@ -32,7 +31,7 @@ PREFIX = "scaled_"
 
 
 @dataclass(frozen=True)
-class Scale(Guessable, Kept):
+class Scale(Kept):
     """A reported scale: ``intercept + slope * logits``.
 
     Examples

@@ -30,7 +30,6 @@ from discreet.answers.responses import Responses
 from discreet.counts import planes
 from discreet.counts.planes import BitPlanes, Nodes, SparseRows
 from discreet.errors import BadUsage
-from discreet.hints import Guessable
 from discreet.simulation import designs
 from discreet.simulation.designs import DESIGNS, Items, SimulatedAnswers, Steps
 from discreet.tabular import brief_repr
@@ -51,7 +50,7 @@ PIECE_CELLS = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
-class Simulation(Guessable):
+class Simulation:
     """Answers and the parameters that made them.
 
     Attributes

@@ -5,7 +5,3 @@ to the loopback address, ``safety`` decides who may come in, ``folder`` holds wh
 ``jobs`` and ``worker`` do the heavy work in processes of their own, ``session`` knows what is being
 worked on, and ``pages`` are one module each: handlers, their form and a template.
 """
-
-from discreet.hints import answer_guesses
-
-answer_guesses(__name__)

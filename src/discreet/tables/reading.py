@@ -11,12 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Literal, TypedDict, cast, get_args
 
 from discreet.errors import BadUsage, Remedy
-from discreet.hints import list_guesses
+from discreet.hints import suggest
 from discreet.tables.lists import Key, KeyLike, make_key
 from discreet.tables.remedies import READING_FIELDS, Detected
 from discreet.tables.scales import AskedSteps, CategoryScale, make_asked
@@ -503,19 +502,13 @@ def check_words(words: Mapping[str, Any]) -> None:
     """Refuse a keyword that no reader knows, and name one that is spelt alike."""
     known = ReadingWords.__annotations__
     unknown = sorted(words.keys() - known.keys())
-    hints, guesses = [], dict(list_guesses("keywords"))
-    for word in unknown:
-        name = re.sub("_(col|column|var|name|field|key)s?$", "", word.lower())
-        alike = guesses.get(word) or guesses.get(name, "")
-        alike = alike or next(iter(get_close_matches(name, known, 1, 0.7)), "")
-        meant = f"did you mean {alike}=?" if alike.isidentifier() else f"use {alike}."
-        hints += [f"{word}=: {meant}"] if alike else []
     if unknown:
+        name = re.sub("_(col|column|var|name|field|key)s?$", "", unknown[0].lower())
+        hint = suggest(name, known)
         if DESIGN_WORDS.intersection(unknown):
-            hints = ["weights are keywords of fit, or of answers: answers.weigh(weight=...)"]
-        hint = " ".join(hints) or f"the keywords are {', '.join(known)}"
+            hint = "Weights are keywords of fit, or of answers: answers.weigh(weight=...)"
         keywords = "=, ".join(unknown)
-        raise BadUsage(f"there is no keyword {keywords}= for reading answers; {hint}")
+        raise BadUsage(f"there is no keyword {keywords}= for reading answers. {hint}")
 
 
 def join_words(words: Mapping[str, Any]) -> Reading:

@@ -13,7 +13,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import BadBudget
-from discreet.hints import Guessable
 from discreet.words import mark
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def _check_delta(delta: float) -> float:
 
 
 @dataclass(frozen=True)
-class Budget(Guessable):
+class Budget:
     """Privacy budget of a release: epsilon, delta and the neighbouring relation.
 
     Parameters
@@ -139,7 +138,7 @@ class Budget(Guessable):
 
 
 @dataclass(frozen=True)
-class Guarantee(Guessable):
+class Guarantee:
     """What a release promises, in the words and numbers that go into `privacy.json`.
 
     `rho` is None where the mechanism has no zero-concentrated guarantee (shuffling); `ledger` is

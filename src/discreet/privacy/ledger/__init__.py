@@ -24,7 +24,6 @@ from typing import Any
 from discreet.answers.protocol import CELLS, ROWS, Contributions
 from discreet.atomic import StagedFolder
 from discreet.errors import LOG, BadUsage, LedgerError
-from discreet.hints import Guessable
 from discreet.privacy.accounting import Budget, Neighbours, as_neighbours
 from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.ledger.balance import (
@@ -88,7 +87,7 @@ COUNT_DECLARATIONS = "SELECT count(*) FROM declarations"
 
 
 @dataclass(frozen=True)
-class Ledger(Guessable):
+class Ledger:
     """An open ledger. It holds no connection, so it may cross forks and threads.
 
     Examples

@@ -1,0 +1,78 @@
+"""Names that are nearly right: the error says which choice, keyword or public name was meant."""
+
+import numpy as np
+import pytest
+
+import discreet
+from commandline import discreet as type_line
+from discreet.errors import BadUsage
+from discreet.hints import SYNONYMS, find_choice
+from discreet.items.dif import DIF_TESTS
+from discreet.models.item_parameters import MODELS
+from discreet.models.methods import METHODS
+from discreet.persons.scoring import SCORINGS
+
+CELLS = discreet.simulate(60, 4, rng=np.random.default_rng(1)).responses.to_array()
+CHOICES = (MODELS, METHODS, SCORINGS, DIF_TESTS)
+
+
+def test_every_synonym_is_one_of_a_choice_that_there_is():
+    for word, choice in SYNONYMS.items():
+        (choices,) = (each for each in CHOICES if choice in each)
+        assert find_choice(word.upper(), choices) == choice
+    assert find_choice("nothing like it", METHODS) == ""
+
+
+@pytest.mark.parametrize(
+    ("act", "meant"),
+    [
+        (lambda: discreet.fit(CELLS, model="PCM"), "partial-credit"),
+        (lambda: discreet.fit(CELLS, model="rating_scale"), "rating-scale"),
+        (lambda: discreet.fit(CELLS, method="cml"), "conditional"),
+        (lambda: discreet.fit(CELLS, method="refind"), "refined"),
+        (lambda: discreet.score(CELLS, discreet.fit(CELLS), method="wle"), "warm"),
+        (lambda: discreet.find_dif(CELLS, ["a", "b"] * 30, test="mh"), "mantel-haenszel"),
+        (lambda: discreet.fit(CELLS, mising=9), "missing"),
+        (lambda: discreet.fit(CELLS, person_col="user"), "person"),
+        (lambda: discreet.fit(CELLS, weights="w"), "weight"),
+    ],
+)
+def test_a_choice_or_a_keyword_that_is_nearly_right_is_named(act, meant):
+    with pytest.raises(BadUsage, match=meant):
+        act()
+
+
+def test_a_public_name_that_is_nearly_right_is_named():
+    with pytest.raises(AttributeError, match="Did you mean score"):
+        _ = discreet.scores
+    with pytest.raises(AttributeError, match=r"Use discreet\.analysis\.measure_fit\."):
+        _ = discreet.measure_fit
+    with pytest.raises(AttributeError, match=r"Use discreet\.errors\.BadUsage\."):
+        _ = discreet.BadUsage
+    with pytest.raises(AttributeError, match="There is Bank, Budget"):
+        _ = discreet.zzz
+
+
+def test_an_unknown_attribute_is_the_error_that_python_makes():
+    estimate = discreet.fit(CELLS)
+    assert not hasattr(estimate, "difficulties")
+    assert not hasattr(type(estimate), "read")
+    with pytest.raises(AttributeError) as refused:
+        _ = estimate.difficulties
+    assert (refused.value.name, refused.value.obj) == ("difficulties", estimate)
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("relase", "Did you mean 'release'"),
+        ("ledger shw a.db", "Did you mean 'show'"),
+        ("fit a.csv --methd refined", "--method"),
+        ("fit a.csv --model pcm", "Did you mean 'partial-credit'?"),
+        ("dif a.csv --group g --test mh", "Did you mean 'mantel-haenszel'?"),
+    ],
+)
+def test_a_command_an_option_or_a_choice_that_is_nearly_right_is_named(line, meant):
+    ended = type_line(*line.split())
+    assert ended.code == 2
+    assert meant in " ".join(ended.err.split())
