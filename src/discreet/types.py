@@ -39,7 +39,7 @@ ScoreMethod = Literal["warm", "ml", "posterior"]
 #: Which ratings are compared: of the same person and item, or all of a person (None).
 Within = Literal["auto", "item"] | None
 #: Where pairs are counted; "duckdb" is another name for "disk".
-Engine = Literal["auto", "memory", "disk", "duckdb", "gpu", "spark"]
+Engine = Literal["auto", "memory", "disk", "duckdb", "spark"]
 #: How persons are weighted where pairs are counted.
 WeightingName = Literal["refined", "none"]
 #: One row for each answer, or one for each person.

@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet
-from discreet.answers.device import DeviceAnswers
 from discreet.answers.opening import check_engine, count_pairs, open_answers
 from discreet.answers.protocol import (
     ItemTotals,
@@ -58,14 +57,12 @@ def small(monkeypatch):
     monkeypatch.setattr(batches, "TARGET_ROWS", 200)
 
 
-@pytest.fixture(params=["memory", "device", "sorted", "shuffled"])
+@pytest.fixture(params=["memory", "sorted", "shuffled"])
 def place(request, tmp_path, small):
     """The same answers in several places."""
     answers = draw()
     if request.param == "memory":
         yield answers
-    elif request.param == "device":
-        yield DeviceAnswers(answers)
     else:
         with open_answers(
             write(tmp_path / "a.parquet", answers, order=request.param), "disk"

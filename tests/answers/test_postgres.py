@@ -28,7 +28,6 @@ from discreet.answers.responses import Responses
 from discreet.answers.streamed import counting as checkpoint
 from discreet.answers.streamed.counting import count_source, count_stream
 from discreet.answers.streamed.passes import stream_responses
-from discreet.counts.sql import read_counts, write_query
 from discreet.errors import BadResponses, BadUsage, DiscreetError, MissingExtra
 from discreet.models.calibrate import fit
 from discreet.publishing.release import release
@@ -200,12 +199,6 @@ def test_long_tables_are_counted_as_in_memory(server, small):
         assert read_planned(server.address("answers")) == Responses.from_dataframe(table)
         folded = count_pairs(Responses.from_dataframe(table), folds=8)
         assert same_folds(count_pairs(server.address("answers"), folds=8), folded)
-        query = write_query("answers", dialect="postgresql")
-        with server.connect() as connection, connection.cursor() as cursor:
-            cursor.execute(query)
-            assert same(read_counts(cursor.fetchall(), items=expected.items), expected)
-            cursor.execute(write_query("answers", dialect="postgresql", folds=8))
-            assert same_folds(read_counts(cursor.fetchall(), items=folded.items), folded)
 
     check()
 
@@ -640,8 +633,3 @@ def test_real_data_give_the_same_counts(server, order):
     found = count_pairs(source)
     assert expected.persons > 1000
     assert same(found.select(expected.items), expected)
-    if not order:
-        with server.connect() as connection, connection.cursor() as cursor:
-            cursor.execute(write_query("timss", dialect="postgresql"))
-            rows = cursor.fetchall()
-        assert same(read_counts(rows, items=expected.items), expected)

@@ -41,7 +41,6 @@ from discreet.answers.spark.tasks import (
     encode_vector,
 )
 from discreet.counts import PairCounts
-from discreet.counts.sql import read_counts, write_query
 from discreet.errors import BadResponses, BadUsage, MissingExtra, OutOfReach
 from discreet.jit import set_threads
 from discreet.models import standard_errors as person_scores
@@ -739,11 +738,6 @@ def test_folds_and_the_sketch_are_those_of_memory(spark, many_tasks):
     for name in ("right_wrong", "answers", "persons"):
         assert np.array_equal(getattr(ours.folds, name), getattr(theirs.folds, name)), name
     assert (ours.folds.asked, ours.folds.weighting) == (8, theirs.folds.weighting)
-    spark.createDataFrame(table).createOrReplaceTempView("answers_in_folds")
-    query = write_query("answers_in_folds", dialect="spark", folds=8)
-    found = read_counts(spark.sql(query).toArrow(), items=ours.items)
-    assert np.array_equal(found.folds.right_wrong, theirs.folds.right_wrong)
-    assert np.array_equal(found.sketch, theirs.sketch)
 
 
 def test_folds_of_rows_without_ids_are_refused(spark):
@@ -751,14 +745,6 @@ def test_folds_of_rows_without_ids_are_refused(spark):
     with pytest.raises(BadUsage, match="no column of person ids"):
         count_pairs(frame, folds=8)
     assert count_pairs(frame, folds=0).sketch is None
-
-
-def test_the_query_for_spark_gives_the_same_counts(spark):
-    table = answers_table(60, 8)
-    spark.createDataFrame(table).createOrReplaceTempView("answers")
-    result = spark.sql(write_query("answers", dialect="spark")).toArrow()
-    expected = Responses.from_dataframe(table)
-    assert same(read_counts(result, items=expected.items), count_pairs(expected))
 
 
 def make_weighting():

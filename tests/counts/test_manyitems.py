@@ -245,17 +245,6 @@ def test_a_sparse_run_that_stops_goes_on_without_counting_twice(
     assert identical(count_source(answer_file, checkpoint=folder), expected)
 
 
-def test_the_result_of_the_sql_query_is_read_into_the_identical_sparse_counts(many, answer_file):
-    import duckdb
-
-    from discreet.counts.sql import read_counts, write_query
-
-    query = write_query("answers", dialect="duckdb").replace('"answers"', f"'{answer_file}'")
-    counts = count_pairs(answer_file)
-    again = read_counts(duckdb.sql(query).to_arrow_table(), items=counts.items)
-    assert identical(again, counts)
-
-
 # --- adding, files ------------------------------------------------------------------------------
 
 

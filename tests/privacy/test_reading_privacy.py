@@ -22,7 +22,6 @@ import pytest
 
 import discreet
 from discreet import Budget, Responses, read_responses, release
-from discreet.answers.device import DeviceAnswers
 from discreet.answers.streamed import open_stream
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.mechanisms.pairs import DensePairs
@@ -801,7 +800,6 @@ def test_answers_keep_what_was_detected_whatever_becomes_of_them(tmp_path):
         "capped": answers.cap(1, discreet.secure.SystemSource()),
         "pickled": pickle.loads(pickle.dumps(answers)),  # noqa: S301
         "joined": Responses.concat([others, answers.select_persons(["a", "b"])]),
-        "on a device": DeviceAnswers(answers).select(["q1", "q3"]),
         "a frame": Responses.from_dataframe(
             pd.DataFrame({"q1": [1, 2, 3], "q2": [3, 1, 2]}), reverse="q1"
         ),

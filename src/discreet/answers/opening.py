@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from discreet.answers.responses import Responses
     from discreet.resources import Progress, Resources
 
-ENGINES = ("memory", "disk", "gpu", "spark")
+ENGINES = ("memory", "disk", "spark")
 #: Other names of engines.
 SYNONYMS = {"duckdb": "disk"}
 
@@ -64,13 +64,13 @@ def count_pairs(
     Parameters
     ----------
     source
-        Answers, a matrix ``[person, item]`` (a tensor on a graphics processor is counted there;
-        of a scipy sparse matrix what it holds are the answers), a data frame of any kind (pandas,
+        Answers, a matrix ``[person, item]`` (of a scipy sparse matrix what it holds are the
+        answers), a data frame of any kind (pandas,
         polars, pyarrow, a DuckDB relation, Spark), or where answers are: a file, folder or
         pattern, a DuckDB database (``"file.duckdb::table"``) or a query, for engine "spark" the
         name of a table.
     engine
-        ``"auto"``, "memory", "disk" (also called "duckdb"), "gpu" or "spark". The result is the
+        ``"auto"``, "memory", "disk" (also called "duckdb") or "spark". The result is the
         same, to the last integer. Auto means "memory", but "spark" for Spark DataFrames, and
         "disk" for queries, databases and files whose answers would fill more than half of the
         free memory.
@@ -203,10 +203,6 @@ def open_answers(
     chosen = check_engine(engine)
     if chosen == "auto":
         chosen = _choose_engine(source, reading)
-    if chosen == "gpu":
-        from discreet.answers.device import open_on_device
-
-        return open_on_device(source, reading)
     if isinstance(source, Answers):
         return source
     if chosen == "spark":
@@ -230,7 +226,7 @@ def open_memory(source: Any, reading: Reading | None = None) -> Responses:
         return read_planned(source, reading)
     if is_matrix(source):
         # Lists stay, whose rows may differ in length.
-        matrix = np.asarray(source) if is_tensor(source) else source
+        matrix = _copy_tensor(source) if is_tensor(source) else source
         rules = reading or Reading()
         matrix, names = keep_listed(matrix, rules)
         store, scale = store_array(matrix, names, rules.codes, rules.asked, rules.scale)
@@ -241,6 +237,16 @@ def open_memory(source: Any, reading: Reading | None = None) -> Responses:
 def is_tensor(source: object) -> bool:
     """Say whether something is a matrix of PyTorch, CuPy, JAX and the like, by its protocol."""
     return hasattr(source, "__dlpack_device__") and not isinstance(source, np.ndarray)
+
+
+def _copy_tensor(tensor: Any) -> Any:
+    """Return a tensor as an array; refuse one that does not lie in main memory."""
+    if int(tensor.__dlpack_device__()[0]) != MAIN_MEMORY:
+        raise BadUsage(
+            "found a tensor outside the main memory. Answers are counted there: copy it first, "
+            "with .cpu() or its like"
+        )
+    return np.asarray(tensor)
 
 
 def is_matrix(source: Any) -> bool:
@@ -365,8 +371,7 @@ def _choose_engine(source: Any, reading: Reading | None) -> str:
     if is_spark(source):
         return "spark"
     if not isinstance(source, str | PathLike):
-        is_elsewhere = is_tensor(source) and int(source.__dlpack_device__()[0]) != MAIN_MEMORY
-        return "gpu" if is_elsewhere else "memory"
+        return "memory"
     from discreet.tables.dataset import is_too_large
 
     return "disk" if is_too_large(source, reading) else "memory"

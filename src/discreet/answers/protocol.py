@@ -1,10 +1,10 @@
 """The protocol of answers: what all of them can compute, in memory, on disk or in a cluster.
 
-In memory, on disk, in a database, in a cluster or on a graphics processor: whoever holds answers
-asks them, and nobody asks what they are. Pairs are counted by a method of their own, because they
-have their own kernels; everything else that looks at persons is a :class:`Job`, which the answers
-fold over blocks of whole persons wherever these are. Whoever implements this promises that every
-person is whole and counts once, and that a cap is drawn once.
+In memory, on disk, in a database or in a cluster: whoever holds answers asks them, and nobody asks
+what they are. Pairs are counted by a method of their own, because they have their own kernels;
+everything else that looks at persons is a :class:`Job`, which the answers fold over blocks of whole
+persons wherever these are. Whoever implements this promises that every person is whole and counts
+once, and that a cap is drawn once.
 
 Persons are recognised by keyed digests of their answers, as sums that add up over batches, and
 drawn into samples by a fixed hash of their ids.
