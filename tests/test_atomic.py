@@ -13,8 +13,7 @@ import discreet as library
 from commandline import discreet
 from discreet.answers.streamed.counting import count_source
 from discreet.atomic import make_folder, make_temporary, staged, write_text
-from discreet.report.formats import write_jsonl, write_table, write_warehouse
-from discreet.report.winsteps import write_item_file
+from discreet.report.formats import write_table
 from discreet.resources import Resources
 from discreet.tables.reading import Reading
 
@@ -125,14 +124,10 @@ def test_every_writer_of_the_library_keeps_its_file_private(tmp_path, answers):
     with umask(0):
         for name in ("estimate.csv", "estimate.parquet"):
             write_table(tmp_path / name, estimate)
-        for name in ("answers.csv", "answers.parquet"):
-            write_warehouse(tmp_path / name, answers)
-        write_jsonl(tmp_path / "answers.jsonl", answers)
-        write_item_file(tmp_path / "items.txt", estimate)
         library.count_pairs(answers).save(tmp_path / "counts.npz")
         bank = library.create_bank(estimate, scale="s", source="first")
         library.write_bank(tmp_path / "bank.csv", bank)
-    assert len(modes(tmp_path)) == 8
+    assert len(modes(tmp_path)) == 4
     assert private(tmp_path)
 
 

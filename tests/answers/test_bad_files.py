@@ -26,7 +26,6 @@ from discreet.answers.streamed.counting import Checkpoint, count_source
 from discreet.cli.output import describe
 from discreet.errors import BadResponses, BadUsage
 from discreet.jit import set_threads, thread_count
-from discreet.report.formats import read_warehouse
 from discreet.sklearn import Rasch
 from discreet.tables import paths as opening
 from discreet.tables import sources as delimited
@@ -158,7 +157,7 @@ def test_codes_for_missing_answers_in_long_tables_frames_and_estimators(tmp_path
     ]
     warehouse = tmp_path / "warehouse.csv"
     warehouse.write_text("id,item,resp\na,x,-9\na,y,3\n")
-    assert read_warehouse(warehouse, at_least=2, missing=-9).to_array().tolist() == [[-1, 1]]
+    assert read_responses(warehouse, at_least=2, missing=-9).to_array().tolist() == [[-1, 1]]
     X = np.array([[1, 0, 9], [0, 1, 0], [1, 1, 0], [1, 0, 1], [0, 1, 9]])
     known = Rasch().fit(np.where(X == 9, np.nan, X))
     assert np.array_equal(Rasch(missing=9).fit(X).difficulty_, known.difficulty_)

@@ -10,7 +10,6 @@ import pytest
 import discreet as library
 from commandline import discreet, program
 from discreet.report.calibration import analyse_calibration
-from discreet.report.winsteps import write_item_file
 
 TRUTH = np.linspace(-1.2, 1.2, 8)
 NAMES = [f"q{i}" for i in range(8)]
@@ -56,7 +55,10 @@ def place(tmp_path_factory):
 
 
 def test_every_kind_of_calibration_scores(place):
-    write_item_file(place / "items.txt", library.fit(place / "spring.csv"))
+    estimate = library.fit(place / "spring.csv")
+    rows = enumerate(zip(estimate.items, estimate.difficulty, estimate.se, strict=True), 1)
+    lines = [f"{entry} {value:.4f} 1 {error:.4f} {name}" for entry, (name, value, error) in rows]
+    (place / "items.txt").write_text("\n".join([";ENTRY MEASURE ST MODLSE NAME", *lines]))
     kinds = ["spring", "spring/calibration.confidential.json", "release", "bank.csv", "items.txt"]
     for kind in kinds:
         ended = discreet("score", place / "spring.csv", "--with", place / kind, "--json")

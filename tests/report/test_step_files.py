@@ -1,17 +1,11 @@
-"""Files of other programs with steps: Winsteps, the warehouse."""
+"""Structure files of Winsteps."""
 
 import numpy as np
 import pytest
 
 import discreet
 from discreet.errors import BadResponses, BadUsage
-from discreet.report.formats import read_warehouse, write_warehouse
-from discreet.report.winsteps import (
-    read_item_file,
-    read_structure_file,
-    write_item_file,
-    write_structure_file,
-)
+from discreet.report.winsteps import read_item_file, read_structure_file
 
 STEPS = (3, 1, 2, 3, 3, 2)
 
@@ -23,31 +17,15 @@ def fitted(model="partial-credit", steps=STEPS):
     return discreet.fit(drawn.responses, model=model), drawn.responses
 
 
-@pytest.mark.parametrize(("model", "steps"), [("partial-credit", STEPS), ("rating-scale", 3)])
-def test_an_estimate_with_steps_survives_item_and_structure_files(tmp_path, model, steps):
-    estimate, answers = fitted(model, steps)
-    write_item_file(tmp_path / "items.txt", estimate, decimals=8)
-    write_structure_file(tmp_path / "steps.txt", estimate, decimals=8)
-    again = read_structure_file(tmp_path / "steps.txt", read_item_file(tmp_path / "items.txt"))
-    assert again.thresholds == pytest.approx(estimate.thresholds, abs=1e-6, nan_ok=True)
-    assert (again.steps, again.model) == (estimate.steps, model)
-    expected = discreet.score(answers, estimate).ability
-    assert discreet.score(answers, again).ability == pytest.approx(expected, abs=1e-5)
-
-
-def test_a_structure_file_is_what_winsteps_writes(tmp_path):
-    estimate, _ = fitted()
-    write_structure_file(tmp_path / "steps.txt", estimate, decimals=2)
-    lines = (tmp_path / "steps.txt").read_text().splitlines()
-    assert lines[0].startswith(";")
-    assert [line.split()[:2] for line in lines[1:5]] == [["1", str(k)] for k in range(4)]
-    assert float(lines[1].split()[2]) == 0
-    assert sum(float(line.split()[2]) for line in lines[1:5]) == pytest.approx(0, abs=0.02)
-    scale, _ = fitted("rating-scale", 3)
-    write_structure_file(tmp_path / "scale.txt", scale)
-    assert [line.split()[0] for line in (tmp_path / "scale.txt").read_text().splitlines()[1:]] == [
-        *"0123"
-    ]
+@pytest.mark.parametrize("entry", ["1", ""])
+def test_thresholds_lie_around_the_measure_of_their_item(tmp_path, entry):
+    (tmp_path / "items.csv").write_text("ENTRY,MEASURE,STTS,NAME\n1,50,1,a\n")
+    items = read_item_file(tmp_path / "items.csv", user_scale=100)
+    lines = [f"{entry} {category} {value}" for category, value in enumerate((0, -80, -20, 100))]
+    (tmp_path / "steps.txt").write_text("\n".join(["; STRUCTURE MEASURES", *lines]))
+    found = read_structure_file(tmp_path / "steps.txt", items, user_scale=100)
+    assert found.thresholds == pytest.approx(np.array([[-0.3, 0.3, 1.5]]))
+    assert found.model == ("partial-credit" if entry else "rating-scale")
 
 
 def test_thresholds_without_a_line_for_the_lowest_category_are_read_too(tmp_path):
@@ -74,20 +52,8 @@ def test_what_is_no_structure_file_is_refused(tmp_path, text, words):
         read_structure_file(tmp_path / "steps.txt", fitted()[0])
 
 
-def test_a_scale_or_decimals_that_make_no_sense_are_refused(tmp_path):
+def test_a_scale_that_makes_no_sense_is_refused(tmp_path):
     estimate, _ = fitted()
-    with pytest.raises(BadUsage, match="decimals"):
-        write_structure_file(tmp_path / "steps.txt", estimate, decimals=20)
-    write_structure_file(tmp_path / "steps.txt", estimate)
+    (tmp_path / "steps.txt").write_text("1 0 0\n1 1 .5\n")
     with pytest.raises(BadUsage, match="user_scale"):
         read_structure_file(tmp_path / "steps.txt", estimate, user_scale=0)
-
-
-@pytest.mark.parametrize("name", ["answers.csv", "answers.parquet"])
-def test_answers_with_steps_survive_the_warehouse(tmp_path, name):
-    _, answers = fitted()
-    write_warehouse(tmp_path / name, answers)
-    again = read_warehouse(tmp_path / name, steps=dict(zip(answers.items, STEPS, strict=True)))
-    assert again.steps == answers.steps
-    assert again.items == answers.items
-    assert again.to_array().tolist() == answers.to_array().tolist()

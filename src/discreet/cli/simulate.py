@@ -180,12 +180,17 @@ def _write_answers(path: Path, responses: Responses, suffix: str, layout: Layout
 
 
 def _long_batches(responses: Responses) -> Iterator[Any]:
+    import numpy as np
     import pyarrow as pa
 
-    from discreet.report.formats import list_long_batches
-
-    kinds = {"person": pa.string(), "item": pa.string(), "response": pa.int8()}
-    return list_long_batches(responses, pa.schema(kinds))
+    schema = pa.schema({"person": pa.string(), "item": pa.string(), "response": pa.int8()})
+    persons, items = pa.array([str(name) for name in responses.persons]), pa.array(responses.items)
+    step = max(CHUNK_CELLS // max(responses.n_items, 1), 1)
+    for start in range(0, responses.n_persons, step):
+        rows = responses.rows(start, min(start + step, responses.n_persons))
+        person, item = np.nonzero(rows >= 0)
+        columns = [persons.take(pa.array(person + start)), items.take(pa.array(item))]
+        yield pa.record_batch([*columns, pa.array(rows[person, item])], schema=schema)
 
 
 def _wide_batches(responses: Responses) -> Iterator[Any]:

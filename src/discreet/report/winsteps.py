@@ -1,7 +1,7 @@
-"""Winsteps item, person and structure files (IFILE=, PFILE=, SFILE=, SAFILE=), in and out.
+"""Winsteps item, person and structure files (IFILE=, PFILE=, SFILE=, SAFILE=).
 
-In: a file of Winsteps, or an estimate and abilities. Out: an estimate and abilities, or the
-file. Measures are in logits unless the user says how they were rescaled (UMEAN=, USCALE=).
+In: a file of Winsteps. Out: an estimate or abilities. Measures are in logits unless the user says
+how they were rescaled (UMEAN=, USCALE=).
 
 Status codes, from the manual's pages on IFILE= and PFILE=:
 
@@ -39,18 +39,15 @@ its line has a 0.
 from __future__ import annotations
 
 import csv
-import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import isfinite, isnan
+from math import isfinite
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.atomic import write_text
 from discreet.errors import BadResponses, BadUsage
 from discreet.persons.scoring import PersonScores, PersonStatus
 from discreet.results.estimate import Estimate, Solution, Status
@@ -59,37 +56,6 @@ from discreet.tables.paths import read_text
 from discreet.types import FloatArray
 
 COMMENT = ";"
-
-
-def write_structure_file(
-    path: str | PathLike[str], estimate: Estimate, *, decimals: int = 4
-) -> None:
-    """Write the steps of an estimate as an SFILE=, which Winsteps takes as SAFILE= too.
-
-    Parameters
-    ----------
-    path
-        Where it goes; entry numbers are those of :func:`~discreet.report.winsteps.write_item_file`.
-    estimate
-        Items without a difficulty are left out.
-    decimals
-        As UDECIM=.
-    """
-    if not 0 <= decimals <= 12:
-        raise BadUsage(f"decimals must lie between 0 and 12, found {decimals}")
-    ladder = estimate.ladder
-    shared = estimate.model == "rating-scale"
-    rows = np.flatnonzero(estimate.estimated)[: 1 if shared else None]
-    lines = [f"{COMMENT} STRUCTURE MEASURES  written by discreet"]
-    for item in rows.tolist():
-        offsets = ladder.value[item] - estimate.difficulty[item]
-        steps = [0.0, *offsets[~np.isnan(offsets)].tolist()]
-        entry = "" if shared else f"{item + 1:6d}"
-        lines += [
-            f"{entry}{category:4d} {value:{decimals + 6}.{decimals}f}"
-            for category, value in zip(ladder.kept[item], steps, strict=True)
-        ]
-    write_text(Path(path), "\n".join(lines) + "\n")
 
 
 def read_structure_file(
@@ -203,32 +169,12 @@ STANDARD = (
     *("OUT.MSQ", "OUT.ZSTD", "DISPL", "PTMA", "WEIGHT", "OBSMA", "EXPMA", "NAME"),
 )
 
-#: Columns that may be added to the ones that are always written.
-FIT_LABELS = ("IN.MSQ", "IN.ZSTD", "OUT.MSQ", "OUT.ZSTD", "DISPL", "PTMA", "WEIGHT")
-
-#: As in the manual, the others 7; a column with longer numbers is as wide as it needs.
-WIDTHS = {"ENTRY": 6, "MEASURE": 8, "STATUS": 3, "COUNT": 8, "SCORE": 9}
-WRITTEN_AS = {"STATUS": "ST", "ERROR": "MODLSE"}
 
 #: What Winsteps shows where there is no measure (NOMEASURE=).
 NO_MEASURE = 9999.0
 #: No item is this hard: the measures were rescaled.
 LARGEST_LOGIT = 30.0
 
-ITEM_CODES = {
-    Status.ESTIMATED: 1,
-    Status.ANCHORED: 2,
-    Status.ALWAYS_WRONG: 0,
-    Status.ALWAYS_RIGHT: -1,
-    Status.NO_ANSWERS: -2,
-    Status.NOT_CONNECTED: -6,
-}
-PERSON_CODES = {
-    PersonStatus.MEASURED: 1,
-    PersonStatus.ALL_RIGHT: 0,
-    PersonStatus.ALL_WRONG: -1,
-    PersonStatus.NO_ANSWERS: -2,
-}
 MEASURED, ANCHORED, NO_RESPONSES = (1,), (2, 3), (-2,)
 EXTREME_CODES = (0, -1, -4, -5)
 
@@ -282,38 +228,6 @@ def read_item_file(
     )
 
 
-def write_item_file(
-    path: str | PathLike[str],
-    estimate: Estimate,
-    *,
-    extra: Mapping[str, Sequence[float] | FloatArray] | None = None,
-    decimals: int = 4,
-) -> None:
-    """Write an estimate as an IFILE=.
-
-    Parameters
-    ----------
-    path
-        ``.csv`` writes commas, ``.tsv`` tabs, anything else columns by position.
-    estimate
-        The difficulties.
-    extra
-        Further columns by label, one number per item: ``IN.MSQ``, ``IN.ZSTD``, ``OUT.MSQ``,
-        ``OUT.ZSTD``, ``DISPL``, ``PTMA``, ``WEIGHT``.
-    decimals
-        As UDECIM=.
-    """
-    unknown = np.full(len(estimate.items), np.nan)
-    columns = {
-        "MEASURE": estimate.difficulty,
-        "STATUS": np.array([ITEM_CODES[one] for one in estimate.status]),
-        "COUNT": unknown if estimate.answers is None else estimate.answers,
-        "SCORE": unknown if estimate.right is None else estimate.right,
-        "ERROR": estimate.se,
-    }
-    _write(path, "ITEM  written by discreet", columns, estimate.items, extra or {}, decimals)
-
-
 def read_person_file(
     path: str | PathLike[str], *, user_mean: float = 0.0, user_scale: float = 1.0
 ) -> PersonScores:
@@ -332,23 +246,6 @@ def read_person_file(
         method="winsteps",
         items=(),
     )
-
-
-def write_person_file(
-    path: str | PathLike[str],
-    scores: PersonScores,
-    *,
-    extra: Mapping[str, Sequence[float] | FloatArray] | None = None,
-    decimals: int = 4,
-) -> None:
-    """Write abilities as a PFILE=; see :func:`write_item_file`. Confidential."""
-    columns = {
-        "MEASURE": scores.ability,
-        "STATUS": np.array([PERSON_CODES[one] for one in scores.status]),
-        **{"COUNT": scores.answered, "SCORE": scores.score, "ERROR": scores.se},
-    }
-    title = "PERSON  written by discreet; confidential"
-    _write(path, title, columns, list(map(str, scores.persons)), extra or {}, decimals)
 
 
 def _read(path: str | PathLike[str], user_mean: float, user_scale: float) -> list[Row]:
@@ -419,37 +316,6 @@ def _is_high(code: float, count: float, right: float, *, high_codes: tuple[int, 
     return right != 0 if isfinite(count) and isfinite(right) else code in high_codes
 
 
-def _write(
-    path: str | PathLike[str],
-    title: str,
-    columns: Mapping[str, npt.NDArray[Any]],
-    names: Sequence[str],
-    extra: Mapping[str, Sequence[float] | FloatArray],
-    decimals: int,
-) -> None:
-    m = len(names)
-    unknown = [label for label in extra if label not in FIT_LABELS]
-    wrong = [label for label, values in extra.items() if len(values) != m]
-    if unknown or wrong:
-        raise BadUsage(
-            f"extra column {(unknown or wrong)[0]!r}: use the labels {', '.join(FIT_LABELS)}, each "
-            f"with one number for each of the {m} lines"
-        )
-    if not 0 <= decimals <= 12:
-        raise BadUsage(f"decimals must lie between 0 and 12, found {decimals}")
-    measure = columns["MEASURE"]
-    numbers = {**columns, "MEASURE": np.where(np.isfinite(measure), measure, NO_MEASURE)}
-    numbers |= {label: np.asarray(extra[label]) for label in FIT_LABELS if label in extra}
-    cells: dict[str, Sequence[Any]] = {
-        "ENTRY": range(1, m + 1),
-        **{label: values.astype(float).tolist() for label, values in numbers.items()},
-        "NAME": names,
-    }
-    target = Path(path)
-    separator = {".csv": ",", ".tsv": "\t"}.get(target.suffix.lower())
-    write_text(target, format_table(title, cells, decimals=decimals, separator=separator))
-
-
 def read_table(path: str | PathLike[str]) -> list[Row]:
     """Read the lines of an item or person file; lines that are commented out count too.
 
@@ -497,44 +363,3 @@ def _row(path: Path, number: int, fields: list[str], labels: Sequence[str]) -> R
             f"heading has {len(labels)}: {' '.join(labels)}"
         )
     return dict(zip(labels, [*fields, ""], strict=False))
-
-
-def format_table(
-    title: str, columns: Mapping[str, Sequence[Any]], *, decimals: int, separator: str | None
-) -> str:
-    """Write the columns in the given order; ``separator`` None writes columns by position."""
-    labels = [WRITTEN_AS.get(name, name) for name in columns]
-    cells = ([_cell(name, one, decimals) for one in values] for name, values in columns.items())
-    texts = [list(row) for row in zip(*cells, strict=True)]
-    if separator is not None:
-        out = io.StringIO()
-        writer = csv.writer(out, delimiter=separator, lineterminator="\n")
-        writer.writerow(labels)
-        writer.writerows(texts)
-        return out.getvalue()
-    lines = _align(list(columns), [labels, *texts])
-    marks = [COMMENT, *(" " if code > 0 else COMMENT for code in columns["STATUS"])]
-    marked = [mark + line[1:] for mark, line in zip(marks, lines, strict=True)]
-    return "\n".join([f"{COMMENT} {title}", *marked]) + "\n"
-
-
-def _align(names: list[str], rows: list[list[str]]) -> list[str]:
-    """Pad every field, with at least one blank before it; the name comes last as it is."""
-    longest = [max(map(len, column)) + 1 for column in zip(*rows, strict=True)]
-    widths = [max(WIDTHS.get(name, 7), length) for name, length in zip(names, longest, strict=True)]
-    return [
-        "".join(field.rjust(width) for field, width in zip(row[:-1], widths, strict=False))
-        + f" {row[-1]}"
-        for row in rows
-    ]
-
-
-def _cell(name: str, value: float | int | str, decimals: int) -> str:
-    if isinstance(value, str):
-        # A line break inside a name would make two lines of it.
-        return " ".join(value.split()) if name == "NAME" else value
-    if name in ("ENTRY", "STATUS"):
-        return str(int(value))
-    if isnan(value):
-        return "."
-    return f"{value:.{1 if name in ('COUNT', 'SCORE') else decimals}f}"
