@@ -159,7 +159,6 @@ SHOTS: dict[str, tuple[str, str, int, int]] = {
     "report": ("quickstart.md", "results/report.confidential.html", 1000, 820),
     "readers-page": ("quickstart.md", "published/report.html", 900, 820),
     "raters": ("raters.md", "results/report.confidential.html", 700, 1190),
-    "plan": ("planning.md", "plan.html", 1000, 900),
     "steward-page": ("steward-workflow.md", "reading-1/report.html", 900, 660),
     "steward-correction": ("steward-workflow.md", "correction.html", 900, 620),
     "steward-spending": ("steward-workflow.md", "spending.html", 900, 680),
@@ -188,12 +187,6 @@ SCRIPTS = {
 THEORY = ("entrywise", "topk", "fixed-items")
 WIDTH, COLOURS = 1100, 64
 """What a picture of an experiment is reduced to."""
-
-FURTHER = {
-    "planning.md": "discreet plan --persons 2000 --items 50 --answers 20 --epsilon 1"
-    " --page plan.html"
-}
-"""Commands that a document names in a sentence."""
 
 
 def draw(path: Path, name: str = "lsat") -> None:
@@ -226,8 +219,6 @@ def follow(page: str) -> None:
     for block in BLOCK.finditer(text):
         if block["language"] == "console":
             run(block["code"].replace("\\\n", " ").splitlines()[0].removeprefix("$ "))
-    if page in FURTHER:
-        run(FURTHER[page])
 
 
 def run(command: str) -> None:

@@ -58,7 +58,6 @@ COMMANDS = [
     ["ledger", "create", "{}", "--epsilon", "1"],
     ["ledger", "show", "{}"],
     ["simulate", "--persons", "2", "--items", "2", "--out", "{}"],
-    ["plan", "--persons", "100", "--items", "5", "--epsilon", "1", "--page", "{}"],
     ["demo", "--out", "{}"],
     ["{}"],
 ]  # fmt: skip

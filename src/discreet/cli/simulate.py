@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
 
 import typer
 
-from discreet.atomic import CALIBRATION_FILES, check_place, staged, write_text
+from discreet.atomic import CALIBRATION_FILES, check_place, staged
 from discreet.cli.calibrations import print_calibration, write_calibration
 from discreet.cli.options import (
     EPSILON,
@@ -325,10 +325,6 @@ def plan(
         int | None,
         option("RUNS", "Check the plan with RUNS simulated releases.", min=2, max=10_000),
     ] = None,
-    page: Annotated[
-        Path | None, option("FILE", "Write a page with sliders; takes a minute to compute.")
-    ] = None,
-    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Predict what privacy costs. Leave out one of persons, items, epsilon and the target."""
@@ -336,17 +332,6 @@ def plan(
 
     if target_top is not None and top is None:
         raise BadUsage("--target-top is a share of the K hardest items; give --top K too")
-    if page is not None:
-        if study.steps > 1:
-            raise BadUsage(
-                "the page with sliders is about right and wrong answers; leave out --steps"
-            )
-        if study.design != "uniform":
-            raise BadUsage(
-                "--page is about items that are given out at random; leave out --design, or the "
-                "page."
-            )
-        check_writable(page.parent, [page.name], force=force)
     overlap = None if target_top is None or top is None else (top, target_top)
     words: dict[str, Any] = vars(study)  # names of mechanisms and designs are checked there
     predicted = make(**words, target_overlap=overlap)
@@ -366,13 +351,6 @@ def plan(
         document["simulated_rmse"] = rmse
         if not as_json:
             say(f"Simulated {simulate} times: {rmse:.3f}, give or take {uncertainty:.3f}")
-    if page is not None:
-        from discreet.planning.page import make_page
-
-        with working("Computing the table behind the page"):
-            write_text(page, make_page(predicted), private=False)
-        if not as_json:
-            say(f"Wrote the page with sliders to {page}")
     if as_json:
         print_json(document)
 

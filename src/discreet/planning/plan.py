@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from math import ceil, exp, log, log10, sqrt
 from numbers import Real
@@ -25,9 +26,11 @@ from discreet.planning.forecast import (
     predict_threshold_rmse,
 )
 from discreet.planning.study import FORECASTS, LEAST_SPREAD, MOST_SPREAD, Assumptions, Setting
-from discreet.privacy.accounting import Neighbours, as_neighbours
+from discreet.privacy.accounting import Neighbours, as_neighbours, surest_belief
+from discreet.privacy.accounting.spend import GaussianBound, largest_mu, tail_probability
 from discreet.privacy.mechanisms import check_mechanism, find_mechanism
 from discreet.tabular import Tabular
+from discreet.text import show_chance, show_probability_bound
 from discreet.types import NamedMechanism, PlannedDesign, Relation
 
 MOST_PERSONS = 10**9
@@ -128,6 +131,8 @@ ACCURACY = (
 HOPELESS = 0.85
 
 LARGE_EPSILON = 5.0
+#: Budgets whose promise is listed beside that of a plan.
+SHOWN_EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 ORDERED_GAP = 0.5
 #: How often two items shall come out in the right order to be called clearly apart.
 CLEARLY = 0.95
@@ -537,3 +542,15 @@ def _say_weaknesses(draft: Plan) -> list[str]:
             "publishing somebody's answers outright; use a delta well below that"
         )
     return sentences
+
+
+def list_beliefs(plan: Plan) -> list[tuple[str, str, str]]:
+    """Say for some epsilons how sure somebody can become, and except with which probability."""
+    rows = []
+    for epsilon in sorted({*SHOWN_EPSILONS, plan.epsilon}):
+        sure, beyond = surest_belief(epsilon, plan.neighbours), "cannot be had"
+        if plan.delta > 0:
+            curve = GaussianBound(Fraction(largest_mu(epsilon, plan.delta)) ** 2)
+            beyond = show_chance(tail_probability(curve, epsilon, plan.neighbours))
+        rows.append((f"{epsilon:g}", show_probability_bound(sure), beyond))
+    return rows

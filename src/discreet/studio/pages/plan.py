@@ -16,8 +16,7 @@ from starlette.routing import Route
 
 from discreet.errors import BadUsage
 from discreet.html import HtmlColumn
-from discreet.planning.page import list_beliefs
-from discreet.planning.plan import CLEARLY, ORDERED_GAP, Plan, plan, plannable
+from discreet.planning.plan import CLEARLY, ORDERED_GAP, Plan, list_beliefs, plan, plannable
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms import MECHANISMS
 from discreet.report.drawings import draw_epsilons
