@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from discreet.answers.responses import Responses
     from discreet.counts import PairCounts
     from discreet.items.dif import DifTable, find_dif
-    from discreet.models.by_group import FitsByGroup
     from discreet.models.calibrate import fit
     from discreet.models.compared import count_comparisons, rank_comparisons
     from discreet.persons.scoring import PersonScores, score
@@ -69,7 +68,6 @@ _NAMES = {
     "answers.reading": "read_responses",
     "answers.responses": "Responses",
     "counts": "PairCounts",
-    "models.by_group": "FitsByGroup",
     "items.dif": "DifTable find_dif",
     "models.calibrate": "fit",
     "models.compared": "count_comparisons rank_comparisons",
@@ -94,7 +92,7 @@ _NAMES = {
 _HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "Bank", "Budget", "Comparisons", "DifTable", "Drift", "Estimate", "FitsByGroup",
+    "Bank", "Budget", "Comparisons", "DifTable", "Drift", "Estimate",
     "Guarantee", "Inspection", "ItemComparison", "Ledger", "Link", "PairCounts", "PersonScores",
     "Plan", "PrivateRasch", "Published", "PublishedRanking", "RankRanges", "Ranking", "Rasch",
     "Ratings", "Reading", "ReadingWords", "Responses", "Scale", "Strengths", "__version__",

@@ -40,9 +40,7 @@ from discreet.items.raters import BiasTable, LevelFit, RatedPersons, study_ratin
 from discreet.items.residuals import (
     InformationCurve,
     ResidualCorrelations,
-    Scalogram,
     correlate_residuals,
-    order_answers,
     trace_information,
 )
 from discreet.persons.plausible import LatentRegression
@@ -53,10 +51,10 @@ __all__ = [
     "Dimensionality", "Distractors", "FitChange", "FitCutoffs", "FitStatistics", "GroupMeans",
     "InformationCurve", "ItemFit", "LatentRegression", "LevelFit", "MartinLoefTest",
     "Mislabelled", "ModelCheck", "ModelTest", "OmnibusDif", "PersonFit", "RatedPersons",
-    "Reliability", "ReliabilityByTestlet", "ResidualCorrelations", "Scalogram", "StepModelTest",
+    "Reliability", "ReliabilityByTestlet", "ResidualCorrelations", "StepModelTest",
     "WaldTest", "adjust", "analyse_distractors", "check_model", "combine_testlets", "compare_fit",
     "compare_step_models", "correlate_residuals", "find_dif", "find_dimensions",
     "find_group_means", "find_mislabelled", "measure_alpha", "measure_fit", "measure_testlets",
-    "order_answers", "run_andersen", "run_martin_loef", "run_wald", "simulate_cutoffs",
+    "run_andersen", "run_martin_loef", "run_wald", "simulate_cutoffs",
     "study_ratings", "trace_information",
 ]  # fmt: skip

@@ -201,8 +201,6 @@ def test_errors_warnings_and_summaries_of_the_library_are_escaped_too(desk):
     assert not steering(FitWarning(WarningKind.LEFT_OUT, NAMES[1], [NAMES[1]]))
     answers = discreet.read_responses(desk / "plain.csv")
     assert not steering(discreet.fit(answers).summary())
-    assert not steering(discreet.analysis.order_answers(
-        answers.select(NAMES[:3]), dict.fromkeys(NAMES[:3], 0.0)).to_text())  # fmt: skip
 
 
 @pytest.mark.posix  # Windows refuses the name

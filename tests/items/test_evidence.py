@@ -1,4 +1,4 @@
-"""Evidence about a test: Martin-Löf's test, alpha, the scalogram."""
+"""Evidence about a test: Martin-Löf's test, alpha."""
 
 from itertools import product
 
@@ -7,9 +7,9 @@ import pytest
 from scipy.optimize import minimize
 
 import discreet
-from discreet.analysis import measure_alpha, order_answers, run_martin_loef
+from discreet.analysis import measure_alpha, run_martin_loef
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.items.summary import diagnose, read_diagnostics
+from discreet.items.summary import diagnose
 from discreet.report.diagnosis import diagnose_test
 from discreet.report.page import write_diagnosis
 
@@ -144,47 +144,11 @@ def test_alpha_takes_persons_with_all_answers_and_is_nan_without():
     assert np.isnan(measure_alpha(answers).alpha)
 
 
-# --- scalogram --------------------------------------------------------------------------------
-
-
-def test_a_perfect_scale_is_a_staircase_without_surprises():
-    answers = np.tril(np.ones((6, 5), dtype=int), k=-1)
-    found = order_answers(answers[::-1], {str(i): i - 2.0 for i in range(5)})
-    assert found.answers == tuple(map(tuple, answers[::-1].tolist()))
-    assert found.reproducibility == 1
-    assert not np.array(found.surprising).any()
-
-
-def test_equal_rows_are_one_row_and_their_persons_are_counted():
-    answers = discreet.datasets.lsat()
-    found = order_answers(answers, discreet.fit(answers, method="conditional"))
-    assert sum(found.persons) == 1000
-    assert len(found.persons) == len(set(found.answers))
-    assert list(found.ability) == sorted(found.ability, reverse=True)
-    table = found.to_dict()
-    assert [*table][:2] == ["persons", "ability"]
-    assert [*table][2:] == list(found.items)
-
-
-def test_the_report_of_a_small_test_shows_its_scalogram_and_alpha():
+def test_the_report_of_a_small_test_shows_its_alpha():
     answers = discreet.datasets.lsat()
     estimate = discreet.fit(answers)
-    diagnostics = diagnose(answers, estimate)
-    again = read_diagnostics(diagnostics.to_dict(), estimate.items)
-    assert again.scalogram == diagnostics.scalogram
-    page = write_diagnosis(diagnose_test(estimate, diagnostics))
-    assert "Answers in order" in page
-    marked = page.count('class="cell odd"') + page.count('class="cell right odd"')
-    assert marked == np.array(diagnostics.scalogram.surprising).sum() > 0
+    page = write_diagnosis(diagnose_test(estimate, diagnose(answers, estimate)))
     assert "KR-20 (alpha)" in page
-
-
-def test_the_report_of_a_large_test_has_no_scalogram():
-    answers = discreet.Responses.from_array(draw(300, 20, 11))
-    estimate = discreet.fit(answers)
-    diagnostics = diagnose(answers, estimate)
-    assert diagnostics.scalogram is None
-    assert "Answers in order" not in write_diagnosis(diagnose_test(estimate, diagnostics))
 
 
 def test_a_reliability_below_zero_is_shown_as_zero_with_the_remark():
@@ -210,20 +174,3 @@ def test_what_cannot_be_computed_has_no_box():
     assert "<dt>person reliability</dt>" in page
     assert "KR-20" not in page
     assert "A reliability of 0" not in page
-
-
-def test_surprising_answers_are_marked_in_the_text():
-    answers = np.array([[1, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [1, 1, 1, -1]])
-    known = dict(zip("0123", (-2.0, -1.0, 1.0, 2.0), strict=True))
-    text = order_answers(answers, known).to_text()
-    assert "-1.54 0 0 0 1*" in text
-    assert "1 1 1 ." in text
-
-
-def test_a_large_table_is_refused_with_its_size():
-    with pytest.raises(
-        BadUsage, match=r"up to 40 items and 120 different rows .* found 50 and more"
-    ):
-        order_answers(draw(30, 50, 1), {str(i): 0.0 for i in range(50)})
-    with pytest.raises(BadUsage, match=r"found 20 and \d+"):
-        order_answers(draw(400, 20, 1), {str(i): 0.0 for i in range(20)})

@@ -14,7 +14,6 @@ from discreet.analysis import (
     find_mislabelled,
     measure_alpha,
     measure_fit,
-    order_answers,
     run_andersen,
 )
 from discreet.answers.pack import store_codes
@@ -196,12 +195,6 @@ def test_one_dimension_is_within_chance_and_two_are_not():
         set(map(str, range(6, 12))),
     )
     assert found.correlation < 0.4
-
-
-def test_a_scalogram_of_steps_is_refused():
-    answers, _ = hold(17, 40, (2, 2, 2))
-    with pytest.raises(BadUsage, match="a scalogram is for right and wrong answers"):
-        order_answers(answers, discreet.fit(answers))
 
 
 @pytest.mark.parametrize("split", ["median", "mean"])

@@ -16,7 +16,6 @@ from discreet.analysis import (
     find_dimensions,
     find_group_means,
     measure_fit,
-    order_answers,
     run_andersen,
     run_martin_loef,
     simulate_cutoffs,
@@ -591,9 +590,8 @@ def test_group_means_have_the_numbers_of_the_survey_package():
 def test_statistics_without_a_weighted_form_are_refused():
     answers = weigh(draw_answers())
     calibration = discreet.fit(answers)
-    for analyse in (find_dimensions, order_answers):
-        with pytest.raises(BadUsage, match="would describe the persons of the sample"):
-            analyse(answers, calibration)
+    with pytest.raises(BadUsage, match="would describe the persons of the sample"):
+        find_dimensions(answers, calibration)
     with pytest.raises(BadUsage, match="counts are of whole persons"):
         discreet.count_pairs(answers)
 

@@ -18,7 +18,6 @@ import pytest
 import discreet
 from discreet import analysis
 from discreet.answers.pack import store_codes
-from discreet.models.by_group import FitsByGroup
 from discreet.privacy.noise import ExactNoise
 from discreet.saving import Kept, write_value
 from discreet.secure import SeededSource
@@ -131,7 +130,6 @@ def public_results():
         discreet.link_calibrations(estimate, half),
         discreet.create_bank(estimate, scale="mathematics", source="first"),
         discreet.plan(persons=1000, items=50, answers=20, epsilon=1.0),
-        FitsByGroup("group", ("all", "half"), (estimate, half)),
         compared.comparisons,
         discreet.count_comparisons(compared.comparisons),
         discreet.rank_comparisons(compared.comparisons),
@@ -151,7 +149,6 @@ def public_results():
         analysis.run_andersen(answers),
         analysis.find_group_means(answers, estimate, "mean score"),
         analysis.run_martin_loef(answers), analysis.measure_alpha(answers),
-        analysis.order_answers(small, discreet.fit(small)),
         discreet.score(answers, estimate, plausible=1).regression,
         analysis.trace_information(estimate),
         (checked := analysis.check_model(answers, estimate)), checked.tests[0],

@@ -108,7 +108,6 @@ FUNCTIONS = {
     ),
     "combine_testlets": lambda x, **w: analysis.combine_testlets(x, TESTLET, **w).to_array(),
     "measure_testlets": lambda x, **w: analysis.measure_testlets(x, TESTLET, **w).reliability,
-    "order_answers": lambda x, **w: analysis.order_answers(x, CALIBRATION, **w).persons,
     "diagnose": lambda x, **w: diagnose(x, CALIBRATION, **w).infit,
 }
 NEEDS_A_KEY = {"analyse_distractors"}

@@ -57,9 +57,8 @@ TEST_SECONDS = 10.0
 MOST_GROUPS = 12
 
 RIGHT_WRONG_ONLY = (
-    "left out with steps: the answers in order (scalogram), because a score does not say which "
-    "answers it is expected to come from; and the search for mislabelled items, which compares "
-    "slopes of right answers (items that run against the others show by their correlation)"
+    "left out with steps: the search for mislabelled items, which compares slopes of right "
+    "answers (items that run against the others show by their correlation)"
 )
 
 FIXED_LIMITS = "limits of fit statistics were not simulated, and rules of thumb serve instead"

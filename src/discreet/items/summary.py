@@ -16,7 +16,6 @@ import numpy as np
 
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
-from discreet.errors import BadUsage
 from discreet.items.curves import (
     CHUNK_CELLS,
     Curve,
@@ -34,7 +33,7 @@ from discreet.items.fit import compare_spread
 from discreet.items.likelihood_ratios import AndersenTest, StepModelTest
 from discreet.items.martin_loef import MartinLoefTest
 from discreet.items.mislabelled import Suspect
-from discreet.items.residuals import ResidualCorrelations, Scalogram, order_answers
+from discreet.items.residuals import ResidualCorrelations
 from discreet.items.tables import (
     FIT_COLUMNS,
     flag_persons,
@@ -74,8 +73,6 @@ TestResult = tuple[Finite, Count, Proportion]
 #: Pairs with the largest residual correlations that are kept.
 DEPENDENT_SHOWN = 50
 
-#: Different rows of answers that a page shows.
-SCALOGRAM_ROWS = 60
 
 #: Below, chance alone makes a correlation that would look like a design.
 FEW_PERSONS = 175
@@ -156,8 +153,6 @@ class Diagnostics:
         Every option of every item with a key; ``None`` without a key.
     alpha
         Cronbach's alpha (KR-20) of raw scores; ``None`` where nobody answered everything.
-    scalogram
-        The answers in order, of a small test; ``None`` of a large one.
     point_measure_expected, discrimination
         Per item as well; empty in older files.
     andersen, martin_loef
@@ -210,7 +205,6 @@ class Diagnostics:
     dimensionality: Dimensionality | None = None
     distractors: Distractors | None = None
     alpha: Finite | None = None
-    scalogram: Scalogram | None = None
     point_measure_expected: PerItemOrNone = ()
     discrimination: PerItemOrNone = ()
     andersen: TestResult | None = None
@@ -310,7 +304,6 @@ def summarise_evidence(evidence: Evidence) -> Diagnostics:
         dimensionality=evidence.dimensionality,
         distractors=evidence.distractors,
         alpha=_finite(measure_alpha(evidence.responses).alpha),
-        scalogram=_order_answers(evidence.responses, estimate),
         andersen=_numbers_of(evidence.andersen),
         andersen_split="" if evidence.andersen is None else evidence.andersen.split,
         left_out=_list_left_out(evidence),
@@ -444,15 +437,6 @@ def _limit_pairs(
     # A correlation of unrelated residuals has standard error 1 / sqrt(persons).
     chance = two_sided_quantile(0.05 / tested) / np.sqrt(np.maximum(table.together, 1))
     return np.asarray(chance), DEPENDENT
-
-
-def _order_answers(responses: Responses, estimate: Estimate) -> Scalogram | None:
-    """Return the scalogram where a page can show it."""
-    try:
-        scalogram = order_answers(responses, estimate)
-    except BadUsage:
-        return None
-    return scalogram if len(scalogram.persons) <= SCALOGRAM_ROWS else None
 
 
 def _observe(responses: Responses, estimate: Estimate, scores: PersonScores) -> dict[str, Any]:

@@ -33,7 +33,6 @@ from discreet.errors import (
     warn_of_missing_errors,
 )
 from discreet.models.anchors import Released, accept_anchors, add_displacements, explain_untied
-from discreet.models.by_group import fits_groups
 from discreet.models.conditional import GroupPatterns
 from discreet.models.connectivity import (
     Chain,
@@ -91,7 +90,6 @@ NO_FOLDS_LEFT = (
 )
 
 
-@fits_groups
 def fit(
     data: Any,
     *,

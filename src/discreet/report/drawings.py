@@ -18,7 +18,7 @@ import numpy as np
 from discreet.html import NAME_ROOM, Sheet, shorten_label, text_width
 from discreet.items.curves import BIN, ItemCurve, ThresholdRows
 from discreet.items.distractors import OptionMap
-from discreet.items.residuals import InformationCurve, Scalogram
+from discreet.items.residuals import InformationCurve
 from discreet.planning.plan import Plan
 from discreet.report import pictures
 from discreet.text import count_of, isolate, minus, name_some
@@ -165,38 +165,6 @@ def _draw_ranges(sheet: Sheet, chart: pictures.FitMap) -> None:
         if np.isfinite(low + high):
             sheet.box("band", (difficulty - half, difficulty + half), (low, high))
     sheet.line("axis", sheet.x, (1, 1))
-
-
-def draw_scalogram(chart: Scalogram) -> Sheet:
-    """Draw answers in order: full cells are right, empty ones wrong, surprises flagged."""
-    rows, items = len(chart.persons), len(chart.items)
-    sheet = Sheet(
-        x=(-0.5, items - 0.5),
-        y=(rows - 0.5, -0.5),  # rows count downwards from the ablest
-        description=f"Answers of {sum(chart.persons)} persons to {items} items, the ablest "
-        f"persons on top, the easiest items to the left; reproducibility "
-        f"{chart.reproducibility:.2f}",
-        height=46 + 13 * rows,
-        left=64,
-        top=26,
-        bottom=20,
-    )
-    sheet.text("persons", 2, 18, kind="quiet")
-    sheet.text("easiest item", sheet.left, 18, kind="quiet")
-    sheet.text("hardest", sheet.width - sheet.right, 18, anchor="end", kind="quiet")
-    for row, number in enumerate(chart.persons):
-        sheet.text(f"{number:,}", sheet.left - 8, sheet.up(row) + 4, anchor="end")
-        for item, answer in enumerate(chart.answers[row]):
-            if answer >= 0:
-                _draw_cell(sheet, chart, row, item)
-    return sheet
-
-
-def _draw_cell(sheet: Sheet, chart: Scalogram, row: int, item: int) -> None:
-    right, odd = chart.answers[row][item] == 1, chart.surprising[row][item]
-    kind = f"cell{' right' if right else ''}{' odd' if odd else ''}"
-    words = f"{chart.items[item]}: {'right' if right else 'wrong'}{', a surprise' if odd else ''}"
-    sheet.box(kind, (item - 0.42, item + 0.42), (row - 0.4, row + 0.4), words)
 
 
 def _describe_fit(chart: pictures.FitMap) -> str:

@@ -284,9 +284,6 @@ def _pictures(test: Diagnosis) -> dict[str, Any]:
         "contrast": test.contrast and drawings.draw_contrast(test.contrast),
         "choices": test.options
         and [(one.item, drawings.draw_options(one)) for one in test.options],
-        "scalogram": test.statistics
-        and test.statistics.scalogram
-        and drawings.draw_scalogram(test.statistics.scalogram),
         "differences": [
             (
                 f"{one.focal} compared with {one.reference} ({one.column})",
