@@ -14,7 +14,7 @@ DOCS = ROOT / "docs"
 LONG = 30
 PROOFS = ("privacy-accounting.md",)
 """Pages of proofs."""
-GENERATED = ("api.md", "cli.md", "renamed.md")
+GENERATED = ("api.md", "cli.md")
 """Pages that are lists of names; `tools.reference` writes the first two."""
 EXEMPT = re.compile(r"<!-- proof -->.*?<!-- end of proof -->", re.S)
 BLOCK = re.compile(r"^(```|~~~).*?^\1$", re.M | re.S)

@@ -100,23 +100,6 @@ def test_probabilities_of_steps_follow_their_thresholds():
     np.testing.assert_allclose(shares[1, 0], 1 / (1 + np.exp(0.2 - 0.4)))
 
 
-def test_fits_by_group_are_those_of_each_group_alone(world):
-    fits = discreet.fit(world.df, by="month")
-    assert list(fits) == ["jan", "feb"]
-    np.testing.assert_array_equal(fits["jan"].difficulty, world.e.difficulty)
-    np.testing.assert_array_equal(fits["feb"].difficulty, world.e2.difficulty)
-    table = fits.to_pandas()
-    assert list(table.columns[:3]) == ["month", "item", "difficulty"]
-    assert len(table) == 12
-    world.df.to_csv(world.folder / "months.csv", index=False)
-    again = discreet.fit(world.folder / "months.csv", by="month", method="refined")
-    assert again["feb"].method == "refined"
-    fits.save(world.folder / "fits.json")
-    assert discreet.load(world.folder / "fits.json")["jan"].items == world.e.items
-    with pytest.raises(discreet.errors.BadUsage, match=r"no column 'week'.*month"):
-        discreet.fit(world.df, by="week")
-
-
 def test_whatever_was_written_is_loaded(world, tmp_path):
     items = list(world.e.items)
     budget = discreet.Budget(epsilon=1.0, delta=1e-6)
