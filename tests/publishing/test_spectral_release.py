@@ -10,6 +10,7 @@ import discreet as library
 from commandline import LSAT_ITEMS, discreet
 from discreet.datasets import lsat
 from discreet.errors import BadResponses, BadUsage, NotAllowed
+from discreet.models import paper
 from discreet.models.noisy.observations import PairMatrix
 from discreet.models.noisy.released import (
     FLOOR_LIMIT,
@@ -26,7 +27,6 @@ from discreet.privacy.noise import ExactNoise
 from discreet.publishing.bundle import hash_record
 from discreet.publishing.delivery import Delivery
 from discreet.secure import SeededSource
-from reference_algorithm import estimate_from_noisy
 
 MECHANISMS = ("pairs", "sparse-pairs", "laplace-pairs")
 GERMAN = "keine Standardfehler und keine Intervalle"
@@ -81,7 +81,7 @@ def test_the_estimate_is_algorithm_two_on_the_noisy_counts(
     drawn = simulate(persons, items, answered)
     released = publish(drawn.responses, names(items), epsilon=epsilon, mechanism=mechanism)
     counts, compared = noisy_counts(released)
-    expected = estimate_from_noisy(counts, compared)
+    expected = paper.estimate_privately(counts, np.zeros_like(counts), compared)
     assert released.estimate.difficulty == pytest.approx(expected, abs=1e-9)
     floor = released.record["floor"]
     assert floor == {"raised": int((counts[compared] < 1).sum()), "counts": int(compared.sum())}
@@ -367,7 +367,7 @@ def test_the_command_line_releases_and_verifies(desk, name, counts):
     assert discreet("verify", out).code == 0
     found = library.read_release(out)
     counted, compared = noisy_counts(found)
-    expected = estimate_from_noisy(counted, compared)
+    expected = paper.estimate_privately(counted, np.zeros_like(counted), compared)
     assert found.estimate.difficulty == pytest.approx(expected, abs=1e-6)
 
 
