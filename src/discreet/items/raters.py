@@ -19,7 +19,7 @@ from discreet.items.groups import adjust
 from discreet.jit import compiled_loop
 from discreet.results.estimate import Estimate
 from discreet.tabular import Tabular, brief_repr, list_field_columns
-from discreet.types import Adjustment, FloatArray, Int64Array, Texts
+from discreet.types import Adjustment, FloatArray, IndexArray, Int64Array, Texts
 
 ITEM = "item"
 #: Newton steps for a person's measure, at most.
@@ -141,7 +141,8 @@ class BiasTable(Tabular):
     ratings
         How many ratings they share.
     bias, se
-        Logits by which the pair is harsher than its parts say, all else held; robust errors.
+        Logits by which the pair is harsher than its parts say, all else held; errors from persons,
+        less what the parts take up. NaN where a level has one pair only: then these are the same.
     p, adjusted
         Of no bias, and corrected for the number of pairs.
 
@@ -264,7 +265,10 @@ class _Scores:
         for name in estimate.facets:
             self.severity += estimate.facets[name].measure[self.level_codes(name)]
         has_steps = np.asarray(~np.isnan(self.thresholds).all(axis=1))
-        self.counts = np.isfinite(self.severity) & has_steps[ratings.item] & (self.score >= 0)
+        # No chance is known of a category above a step without a number.
+        reached = np.cumsum(np.insert(self.thresholds, 0, 0.0, axis=1), axis=1)
+        is_known = np.isfinite(reached[ratings.item, self.score]) & (self.score >= 0)
+        self.counts = np.isfinite(self.severity) & has_steps[ratings.item] & is_known
 
     def level_codes(self, name: str) -> Any:
         """Return the number of each rating's level of a facet, or of facets that are crossed."""
@@ -426,27 +430,61 @@ def _cross(study: RatingStudy, names: tuple[str, str], adjustment: Adjustment) -
             )
     model = _Scores(study.ratings, study.estimate)
     residual, variance = model.residuals(study.persons.measure)
-    first, second = (np.asarray(model.level_codes(name), np.int64) for name in names)
-    levels = [model.levels(name) for name in names]
     usable = np.flatnonzero(np.isfinite(residual))
-    cell = first[usable] * len(levels[1]) + second[usable]
-    cells, code = np.unique(cell, return_inverse=True)
-    person = model.ratings.person[usable]
-    joint, persons = np.unique(code * model.ratings.n_persons + person, return_inverse=True)
-    by_person = np.bincount(persons, residual[usable])
-    owner = joint // model.ratings.n_persons
-    information = np.bincount(code, variance[usable])
-    n_persons = np.bincount(owner, minlength=len(cells))
+    residual, variance = residual[usable], variance[usable]
+    levels = [model.levels(name) for name in names]
+    numbers = [np.asarray(model.level_codes(name), np.int64)[usable] for name in names]
+    cells, code = np.unique(numbers[0] * len(levels[1]) + numbers[1], return_inverse=True)
+    places = np.divmod(cells, len(levels[1]))
+    information = np.bincount(code, variance)
+    sums = [_sum_persons(model.ratings.person[usable], of, residual) for of in (code, *numbers)]
+    owner = code[sums[0][2]]
+    n_persons = np.bincount(owner)
+    fitted = [name in (*study.estimate.facets, ITEM) for name in names]
     with np.errstate(divide="ignore", invalid="ignore"):
-        bias = -np.bincount(code, residual[usable]) / information
+        shares = [
+            is_fitted * information / np.bincount(number, variance)[place]
+            for is_fitted, number, place in zip(fitted, numbers, places, strict=True)
+        ]
+        bias = -np.bincount(code, residual) / information
         correction = np.where(n_persons > 1, n_persons / (n_persons - 1), np.nan)
-        se = np.sqrt(np.bincount(owner, by_person**2) * correction) / information
+        se = np.sqrt(_find_spread(sums, owner, places, shares) * correction) / information
         p = 2 * stdtr(np.maximum(n_persons - 1, 1), -np.abs(bias / se))
-    tested = np.isfinite(p)
-    adjusted = np.full(len(p), np.nan)
-    adjusted[tested] = adjust(p[tested], adjustment)
+    adjusted = adjust(p, adjustment)
     labels = [
-        tuple(part[number] for number in numbers.tolist())
-        for part, numbers in zip(levels, np.divmod(cells, len(levels[1])), strict=True)
+        tuple(part[number] for number in place.tolist())
+        for part, place in zip(levels, places, strict=True)
     ]
     return BiasTable(names, labels[0], labels[1], np.bincount(code), bias, se, p, adjusted)
+
+
+#: Every person's sum of residuals in every level: at each rating; squared and added by level; and
+#: one rating of each person and level.
+_PersonSums = tuple[FloatArray, FloatArray, IndexArray]
+
+
+def _sum_persons(person: Any, level: Any, residual: FloatArray) -> _PersonSums:
+    key = level * (int(person.max(initial=0)) + 1) + person
+    _, first, entry = np.unique(key, return_index=True, return_inverse=True)
+    sums = np.bincount(entry, residual).astype(float)
+    return sums[entry], np.bincount(level[first], sums**2).astype(float), first
+
+
+def _find_spread(
+    sums: Sequence[_PersonSums], owner: IndexArray, places: Any, shares: Sequence[FloatArray]
+) -> FloatArray:
+    """Return the variance of the sum of residuals of every pair of levels, summed over persons.
+
+    Both levels are estimated from these ratings, so that the residuals of each add up to about
+    nothing. What varies is the part of a pair's sum that the two sums do not foretell: with shares
+    p and q of the pair in the information on its levels, they foretell p (1 - q) / (1 - p q) of the
+    first one and q (1 - p) / (1 - p q) of the second. NaN where a level has no other pair.
+    """
+    (pair, _, first), *both = sums
+    foretold = [p * (1 - q) / (1 - p * q) for p, q in (shares, shares[::-1])]
+    parts = [share[owner] * own[first] for share, (own, *_) in zip(foretold, both, strict=True)]
+    spread = np.bincount(owner, (pair[first] - sum(parts)) ** 2)
+    # The same levels in other pairs.
+    for share, part, (_, squares, _), place in zip(foretold, parts, both, places, strict=True):
+        spread += share**2 * squares[place] - np.bincount(owner, part**2)
+    return np.where(sum(foretold) < 1 - 1e-9, spread, np.nan)

@@ -1,0 +1,1 @@
+"""Sizes of tests and coverage of intervals, counted in simulated studies."""
