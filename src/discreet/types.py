@@ -63,9 +63,8 @@ PlannedDesign = Literal["uniform", "booklets"]
 Relation = Literal["replace-one", "add-remove"]
 #: How spends add up.
 Composition = Literal["gaussian", "basic"]
-#: Who chose the mechanism of a release: somebody by its name, the library from public parameters,
-#: or a request of the first format, which does not say.
-Chooser = Literal["steward", "auto", "unknown"]
+#: Who chose a mechanism: somebody by its name, or the library from public parameters.
+Chooser = Literal["steward", "auto"]
 NamedMechanism = Literal[
     "margins", "laplace-margins", "pairs", "sparse-pairs", "laplace-pairs", "randomized-response",
     "totals",

@@ -23,7 +23,7 @@ from scipy.stats import chi2
 import discreet
 from discreet.answers import opening as engines
 from discreet.answers.opening import count_pairs
-from discreet.answers.protocol import CELLS, ROWS, Answers, ItemTotals, PersonTotals
+from discreet.answers.protocol import Answers, ItemTotals, PersonTotals
 from discreet.answers.responses import Responses
 from discreet.answers.spark import open_frame, tasks
 from discreet.answers.spark import rows as layout
@@ -903,15 +903,14 @@ def test_an_opened_frame_selects_caps_and_digests_as_memory_does(spark, many_tas
     answers = open_frame(spark.createDataFrame(table))
     memory = in_memory(table, answers.items)
     key = b"k" * 32
-    for rule in (CELLS, ROWS):
-        assert answers.digest(key, rule) == memory.digest(key, rule)
+    assert answers.digest(key) == memory.digest(key)
     listed = ["q3", "new", "q1", "q7"]
     chosen, expected = answers.select(listed), memory.select(listed)
     assert chosen.items == expected.items
     assert same(chosen.count(), count_pairs(expected))
     assert same(count_pairs(chosen, weighting=weigh), count_pairs(expected, weighting=weigh))
-    for rule in (CELLS, ROWS):  # with a column that nobody answered, and persons without answers
-        assert chosen.digest(key, rule) == expected.digest(key, rule)
+    # With a column that nobody answered, and persons without answers.
+    assert chosen.digest(key) == expected.digest(key)
     assert (chosen.n_persons, chosen.n_answers) == (expected.n_persons, expected.n_answers)
     totals = np.array(expected.store.person_totals())
     found = chosen.reduce(PersonTotals())

@@ -27,7 +27,7 @@ from discreet.privacy.accounting.additive_noise import (
 from discreet.privacy.accounting.spend import GaussianAllowance, Spend
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.balance import seal_digest
-from discreet.privacy.ledger.file import MissingLedger
+from discreet.privacy.ledger.file import MissingLedger, open_ledger_file
 
 DRIVER = Path(__file__).parents[1] / "ledger_driver.py"
 
@@ -317,6 +317,65 @@ def test_another_programs_database_and_another_schema_are_refused(tmp_path, ledg
     run_sql(ledger.path, "PRAGMA user_version = 99")
     with pytest.raises(LedgerError, match="schema version 99"):
         Ledger.open(ledger.path)
+
+
+@pytest.mark.parametrize("version", [0, 2, 3, 4])
+def test_a_ledger_of_another_schema_version_is_refused_and_not_touched(ledger, version):
+    run_sql(ledger.path, f"PRAGMA user_version = {version}")
+    before = ledger.path.read_bytes()
+    with pytest.raises(LedgerError, match=rf"schema version {version}, .* reads 1\."):
+        Ledger.open(ledger.path)
+    assert ledger.path.read_bytes() == before
+
+
+PLANTED = {
+    "a trigger": (
+        "CREATE TRIGGER forget AFTER UPDATE OF head ON ledger BEGIN DELETE FROM events; END",
+        "trigger 'forget'",
+    ),
+    "a trigger that drops values": (
+        "CREATE TRIGGER drop_it BEFORE INSERT ON noisy BEGIN SELECT RAISE(IGNORE); END",
+        "trigger 'drop_it'",
+    ),
+    "a view": ("CREATE VIEW charged AS SELECT * FROM events", "view 'charged'"),
+    "a table": ("CREATE TABLE more (name TEXT)", "table 'more'"),
+    "an index": ("CREATE INDEX by_kind ON events (kind)", "index 'by_kind'"),
+    "a column": ("ALTER TABLE events ADD COLUMN more TEXT", "table 'events'"),
+    "a lost table": ("DROP TABLE noisy", "index 'sqlite_autoindex_noisy_1'"),
+    "a name that hides": ('CREATE TABLE "\n\x1b[2K" (name TEXT)', r"table '\\n\\x1b\[2K'"),
+}
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_a_ledger_with_anything_planted_in_it_is_refused(ledger, planted):
+    """Word for word: what runs inside the file could take charges back, and no seal shows it."""
+    statement, name = PLANTED[planted]
+    run_sql(ledger.path, statement)
+    for use in (Ledger.open, lambda _: charge(ledger, 0.1), lambda _: ledger.make_room(100)):
+        with pytest.raises(LedgerError, match=f"damaged: its {name}"):
+            use(ledger.path)
+
+
+def test_a_rule_that_was_taken_out_of_the_schema_is_missed(ledger):
+    """With `writable_schema` the text of a table can be changed without changing the table."""
+    connection = sqlite3.connect(ledger.path)
+    connection.execute("PRAGMA writable_schema = ON")
+    connection.execute("UPDATE sqlite_master SET sql = replace(sql, 'kind TEXT NOT NULL', 'kind')")
+    connection.commit()
+    connection.close()
+    with pytest.raises(LedgerError, match="damaged"):
+        Ledger.open(ledger.path)
+
+
+def test_nothing_stored_in_a_ledger_runs(ledger):
+    """The second safeguard: triggers and views are off, where this Python can switch them off."""
+    if sys.version_info < (3, 12):
+        pytest.skip("sqlite3 of Python 3.12 can switch triggers off")
+    run_sql(ledger.path, PLANTED["a trigger"][0])
+    with open_ledger_file(ledger.path, 1.0) as connection:
+        connection.execute("INSERT INTO events VALUES (1, 'r', 'charged', '', '')")
+        connection.execute("UPDATE ledger SET head = 'x'")
+        assert connection.execute("SELECT count(*) FROM events").fetchone() == (1,)
 
 
 @pytest.mark.parametrize(

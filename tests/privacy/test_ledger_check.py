@@ -9,10 +9,12 @@ import pytest
 
 import discreet as library
 from commandline import LSAT_ITEMS, discreet
-from discreet.errors import BadResponses, BadUsage
+from discreet.errors import BadResponses, BadUsage, LedgerError
 from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger import file as ledger_file
 from discreet.privacy.ledger.balance import publish_head
 from discreet.privacy.ledger.file import read_events
+from discreet.privacy.noise import ExactNoise
 from discreet.publishing.bundle import hash_record
 
 
@@ -146,24 +148,82 @@ def test_a_damaged_bundle_is_named(answers, ledger, bundles):
     assert "statement.md was changed" in refuse(ledger, bundles)
 
 
-def test_bundles_of_an_earlier_version_and_of_other_ledgers_are_listed(
-    answers, ledger, bundles, tmp_path
-):
+def test_bundles_of_other_ledgers_are_listed(answers, ledger, bundles, tmp_path):
     other = Ledger.create(tmp_path / "other.db", 1.0)
     publish(answers, other, bundles / "other")
-    publish(answers, ledger, bundles / "old")
+    (found,) = library.check_ledger(ledger, bundles)
+    assert (found.release, found.finding) == (None, f"charged to another ledger, {other.id}")
 
-    def as_before(record):
-        record["schema_version"] = 2
-        for name in ("charge", "chosen_by", "looked"):
-            del record[name]
 
-    change(bundles / "old", as_before)
-    library.verify(bundles / "old")
-    found = {one.path.name: one for one in library.check_ledger(ledger, bundles)}
-    assert found["other"].finding == f"charged to another ledger, {other.id}"
-    assert found["old"].finding == "shows no head: written by an earlier version"
-    assert {one.release for one in found.values()} == {None}
+@pytest.mark.parametrize(("charge", "payer"), [(None, "its own"), ({}, None)])
+def test_a_charge_without_its_ledger_or_the_reverse_is_refused(
+    answers, ledger, bundles, charge, payer
+):
+    """Otherwise a bundle could drop its charge, and no ledger would be asked about it."""
+    publish(answers, ledger, bundles / "one")
+
+    def spoil(record):
+        record["charge"] = None if charge is None else record["charge"]
+        record["guarantee"]["ledger"] = payer and record["guarantee"]["ledger"]
+
+    change(bundles / "one", spoil)
+    assert "names a ledger without a charge, or the reverse" in refuse(ledger, bundles)
+
+
+def plant(path):
+    """Plant a trigger that takes a charge back as soon as its release is delivered."""
+    connection = sqlite3.connect(path)
+    (head,) = connection.execute("SELECT head FROM ledger").fetchone()
+    with connection:
+        connection.execute(
+            "CREATE TRIGGER forget AFTER UPDATE OF head ON ledger "  # noqa: S608
+            "WHEN EXISTS (SELECT 1 FROM events WHERE kind = 'completed') BEGIN "
+            f"DELETE FROM events; UPDATE ledger SET head = '{head}'; END"
+        )
+    connection.close()
+
+
+def test_a_trigger_that_takes_charges_back_delivers_nothing(answers, ledger, bundles):
+    plant(ledger.path)
+    for number in range(2):
+        with pytest.raises(LedgerError, match="trigger 'forget'"):
+            publish(answers, ledger, bundles / str(number))
+    ended = discreet("ledger", "check", ledger.path, "--bundles", bundles)
+    assert (ended.code, "trigger 'forget'" in ended.err) == (1, True)
+    assert list(bundles.iterdir()) == []
+
+
+def test_a_trigger_planted_while_noise_is_drawn_delivers_nothing(answers, ledger, bundles):
+    class Planting(ExactNoise):
+        def gaussian(self, sigma, size):
+            if size:
+                plant(ledger.path)
+            return super().gaussian(sigma, size)
+
+    with pytest.raises(LedgerError, match="trigger 'forget'"):
+        publish(answers, ledger, bundles / "one", noise=Planting())
+    assert list(bundles.iterdir()) == []
+
+
+def test_a_delivery_that_the_ledger_forgot_gives_no_bundle(answers, ledger, bundles, monkeypatch):
+    """The last safeguard alone: the note is read back before anybody sees a value."""
+    monkeypatch.setattr(ledger_file, "_restrain", lambda _: None)
+    monkeypatch.setattr(ledger_file, "check_schema", lambda *_: None)
+    plant(ledger.path)
+    with pytest.raises(LedgerError, match="no reservation"):
+        publish(answers, ledger, bundles / "one")
+    with pytest.raises(LedgerError, match="no reservation"):
+        publish(answers, ledger, None)
+    assert ledger.spent() == (0.0, 0.0)  # it has forgotten everything
+    assert list(bundles.iterdir()) == []
+
+
+def test_bundles_of_a_ledger_that_forgot_them_are_named(answers, ledger, bundles):
+    """As if a trigger had worked, and was taken away again."""
+    empty = ledger.path.read_bytes()
+    publish(answers, ledger, bundles / "one")
+    ledger.path.write_bytes(empty)
+    assert "it is release 1, which the ledger does not have" in refuse(ledger, bundles)
 
 
 def test_a_folder_without_bundles_is_wrong_usage(ledger, bundles, tmp_path):

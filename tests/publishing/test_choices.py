@@ -100,7 +100,7 @@ def test_why_auto_chose_is_found_anew_and_never_read_from_the_request(board, mon
         ({"chosen_by": "fate"}, "chosen_by is 'fate'"),
         ({"estimator": "guess"}, "estimator is 'guess'"),
         ({"looked": "no"}, "looked is 'no'"),
-        ({"format": "discreet request 1"}, "has a field 'estimator', which does not belong there"),
+        ({"format": "discreet request 2"}, "format is 'discreet request 2', this version reads"),
     ],
 )
 def test_a_request_says_who_chose_or_is_none(board, change, words):

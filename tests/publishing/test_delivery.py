@@ -426,9 +426,9 @@ def pairs_spend():
     return DensePairs().calibrate(public, library.Budget(0.1), ExactNoise().source).spend
 
 
-def test_a_release_of_an_earlier_version_is_named_as_one(ledger):
+def test_a_charge_without_what_was_asked_for_is_not_resumed(ledger):
     ledger.reserve(pairs_spend(), fingerprint="f", description="")
-    with pytest.raises(BadUsage, match="did not record what was asked for"):
+    with pytest.raises(BadUsage, match="charged without what was asked for"):
         library.resume_release(ledger, 1)
 
 
@@ -472,7 +472,7 @@ def test_whatever_stops_a_paid_release_says_what_is_spent_and_what_to_do(
     library.verify(tmp_path / "out")
 
 
-@pytest.mark.parametrize("moment", ["sync", "complete", "unlock"])
+@pytest.mark.parametrize("moment", ["sync", "ledger", "unlock"])
 @pytest.mark.parametrize("kind", [OSError, KeyboardInterrupt])
 def test_a_failure_after_the_bundle_appeared_says_that_it_is_there(
     answers, ledger, tmp_path, monkeypatch, kind, moment
@@ -491,8 +491,9 @@ def test_a_failure_after_the_bundle_appeared_says_that_it_is_there(
 
     if moment == "sync":
         monkeypatch.setattr("discreet.atomic.sync_folder", fail_late(atomic.sync_folder))
-    if moment == "complete":
-        monkeypatch.setattr(library.Ledger, "complete", fail_late(library.Ledger.complete))
+    if moment == "ledger":
+        late = fail_late(library.Ledger.remove_values)
+        monkeypatch.setattr(library.Ledger, "remove_values", late)
     if moment == "unlock":
         monkeypatch.setattr(Path, "unlink", fail_late(Path.unlink))
     with pytest.raises(kind) as stopped:

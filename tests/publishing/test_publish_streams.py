@@ -19,14 +19,7 @@ import commandline
 import discreet
 from discreet.answers import streamed as persons
 from discreet.answers.opening import count_pairs, open_answers
-from discreet.answers.protocol import (
-    ROWS,
-    Answers,
-    PersonTotals,
-    add_digests,
-    digest_rows,
-    refuse_travel,
-)
+from discreet.answers.protocol import Answers, PersonTotals, add_digests, digest_rows, refuse_travel
 from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
 from discreet.answers.streamed import batches, open_stream, passes
@@ -155,7 +148,6 @@ def agree(folder, ledger, mechanism):
     with open_answers(folder, "duckdb") as answers:
         memory = read_responses(folder)
         assert ledger.recognise(answers) == ledger.recognise(memory)
-        assert answers.digest(b"k", ROWS) == memory.digest(b"k", ROWS)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import json
 import shutil
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.publishing.bundle import hash_content, hash_record
 from discreet.simulation import simulate_comparisons
 
-OLD = Path(__file__).parents[1] / "data" / "release-0.1"
 ITEMS = ["Item1", "Item2", "Item3", "Item4", "Item5"]
 READ = {"answers": library.read_release, "comparisons": library.read_released_ranking}
 TABLE = {"answers": "difficulties.csv", "comparisons": "strengths.csv"}
@@ -73,7 +71,7 @@ def test_a_bundle_is_whole_as_written(bundle):
 
 def test_the_checksums_are_those_of_the_files(bundle):
     record = json.loads((bundle / "privacy.json").read_text())
-    assert record["schema_version"] == 3
+    assert record["schema_version"] == 1
     files = {path.name for path in bundle.iterdir()} - {"privacy.json"}
     assert set(record["files"]) == files
     for name in files:
@@ -143,8 +141,7 @@ def test_every_key_of_the_record_is_needed(bundle):
     path = bundle / "privacy.json"
     record = json.loads(path.read_text())
     text = path.read_text()
-    # Bundles from before "kind" and "number_fixed" were written are read as well.
-    for key in set(record) - {"schema_version", "kind", "number_fixed"}:
+    for key in set(record) - {"schema_version"}:
         path.write_text(text)
         edit(bundle, lambda record, key=key: record.pop(key))
         if key != "record_sha256":  # which `edit` puts back
@@ -156,7 +153,7 @@ def test_every_key_of_the_record_is_needed(bundle):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"[]", b"null", b"{", b"\xff\xfe", b"[" * 100_000, b'{"schema_version": 2}']
+    "content", [b"", b"[]", b"null", b"{", b"\xff\xfe", b"[" * 100_000, b'{"schema_version": 1}']
 )
 def test_a_record_that_is_no_record_is_refused(bundle, content):
     (bundle / "privacy.json").write_bytes(content)
@@ -179,27 +176,6 @@ def test_a_table_that_is_no_table_is_refused(bundle):
             bundle, lambda record, bad=bad: record["files"].update({table.name: hash_content(bad)})
         )
         refused(bundle)
-
-
-@pytest.mark.parametrize("kind", ["answers", "comparisons"])
-def test_bundles_without_checksums_stay_readable_and_verify_says_so(kind):
-    made = READ[kind](OLD / kind)
-    assert made.guarantee.epsilon == 1.0
-    with pytest.warns(UserWarning, match="no checksums"):
-        library.verify(OLD / kind)
-    ended = discreet("verify", OLD / kind)
-    assert ended.code == 0
-    assert "no checksums" in ended.out
-
-
-@pytest.mark.parametrize("kind", ["answers", "comparisons"])
-def test_bundles_without_checksums_are_checked_as_far_as_can_be(kind, tmp_path):
-    bundle = shutil.copytree(OLD / kind, tmp_path / kind)
-    path = bundle / "privacy.json"
-    record = json.loads(path.read_text())
-    record["guarantee"]["epsilon"] = -1
-    path.write_text(json.dumps(record))
-    assert "epsilon -1" in refused(bundle)
 
 
 def test_a_release_of_the_other_kind_is_named(bundles):

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.pack import find_repeated, keep_one
-from discreet.answers.protocol import CELLS, ROWS, digest_ids, digest_rows
+from discreet.answers.protocol import digest_ids, digest_rows
 from discreet.answers.select import check_cap
 from discreet.counts import ComparisonCounts
 from discreet.counts.pairs import Weighting
@@ -266,11 +266,11 @@ class Comparisons:
         """The value of an object that was not preferred."""
         return 0
 
-    def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
+    def digest(self, key: bytes) -> tuple[int, int]:
         """Return the sum of the judges' keyed digests, and how many were added."""
         counts = np.diff(self.starts).tolist()
         rows = zip(self.rows(), counts, strict=True)
-        return digest_rows(key, (row for row, count in rows if count or rule == ROWS))
+        return digest_rows(key, (row for row, count in rows if count))
 
     def digest_ids(self, key: bytes) -> bytes:
         """Return keyed digests of the judges' ids, for a ledger that remembers persons."""

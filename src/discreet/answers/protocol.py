@@ -32,10 +32,6 @@ if TYPE_CHECKING:
     from discreet.counts.folds import Tally
     from discreet.counts.pairs import Weighting
 
-CELLS = "cells"
-
-ROWS = "rows"
-
 SUM_BYTES = 64
 
 #: Cells looked at together: at most about 30 MB.
@@ -91,14 +87,10 @@ def digest_ids(key: bytes, batches: Iterable[Iterable[object] | None]) -> bytes:
     return np.unique(np.frombuffer(bytes(digests), dtype=f"S{ID_BYTES}")).tobytes()
 
 
-def digest_store(
-    key: bytes, items: Sequence[str], store: AnswerStore, rule: str = CELLS
-) -> tuple[int, int]:
+def digest_store(key: bytes, items: Sequence[str], store: AnswerStore) -> tuple[int, int]:
     """Return the digest of every person in a store, whose items are in the order of names."""
     step = max(1, BLOCK // max(store.n_items, 1))
     blocks = (store.rows(start, start + step) for start in range(0, store.n_persons, step))
-    if rule == ROWS:
-        return add_digests(digest_rows(key, block) for block in blocks)
     codes = _cell_codes(key, items, max(store.steps, default=1))
     return add_digests(digest_rows(key, _answered_cells(block, codes)) for block in blocks)
 
@@ -368,11 +360,8 @@ class Contributions(Protocol):
         """Count pairs in one pass, each person with an integer weight of (answered, right)."""
         ...
 
-    def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
-        """Return the sum of the persons' keyed digests, and how many were added.
-
-        See :mod:`discreet.answers.select` for the rules.
-        """
+    def digest(self, key: bytes) -> tuple[int, int]:
+        """Return the sum of the persons' keyed digests, and how many were added."""
         ...
 
     def digest_ids(self, key: bytes) -> bytes:

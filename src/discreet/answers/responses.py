@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.pack import Repeated, store_long
-from discreet.answers.protocol import CELLS, Answers, Job, digest_store, fold_blocks
+from discreet.answers.protocol import Answers, Job, digest_store, fold_blocks
 from discreet.answers.select import ABSENT, cap_answers, check_cap, select_columns
 from discreet.answers.survey import DesignWords, SurveyDesign, make_sample
 from discreet.counts.planes import AnswerStore
@@ -380,14 +380,14 @@ class Responses(Answers):
         """Fold jobs over all persons, who are one block."""
         return fold_blocks([(self.store, self._persons)], self.n_persons, jobs)
 
-    def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
+    def digest(self, key: bytes) -> tuple[int, int]:
         """Return the sum of the persons' keyed digests and their number, for the ledger.
 
         See :mod:`discreet.answers.select`. The items are taken in the order of their names,
         so the order of columns does not matter, nor does that of persons.
         """
         ordered = self.select(sorted(self.items))
-        return digest_store(key, ordered.items, ordered.store, rule)
+        return digest_store(key, ordered.items, ordered.store)
 
     def rows(self, start: int, stop: int) -> Int8Array:
         """Return persons ``start`` to ``stop`` as a matrix of 1, 0 and -1 (missing); categories."""

@@ -125,8 +125,8 @@ class Public:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], **more: Any) -> Self:
-        """Rebuild public parameters from `to_dict`; files of earlier versions hold fewer."""
-        plain = {name: freeze_value(values[name]) for name in DATA_FIELDS if name in values}
+        """Rebuild public parameters from `to_dict`."""
+        plain = {name: freeze_value(values[name]) for name in DATA_FIELDS}
         return cls(**{**plain, "neighbours": Neighbours(values["neighbours"]), **more})
 
 
@@ -443,14 +443,14 @@ class Order:
         public = PUBLIC[values["kind"]].from_dict(
             {**values, "neighbours": spend.neighbours},
             mechanism=values["name"],
-            estimator=values.get("estimator", NOISE_AWARE),
-            chosen_by=values.get("chosen_by", "steward"),
+            estimator=values["estimator"],
+            chosen_by=values["chosen_by"],
         )
         laws, conditions = unpack_laws(values["laws"]), tuple(values["conditions"])
         calibration = NoiseCalibration(laws, spend, unpack_values(values["settings"]), conditions)
         mechanism = make(values["name"], values["class"], settings)
-        about, looked = values.get("about", {}), values.get("looked", False)
-        return cls(public, calibration, mechanism, values["choice"], about, looked)
+        more = (values[name] for name in ("choice", "about", "looked"))
+        return cls(public, calibration, mechanism, *more)
 
     def require_mechanism(self) -> Mechanism:
         """Return the mechanism, or say why it is not there."""

@@ -155,11 +155,11 @@ def _restore(arrays: Mapping[str, Any], record: Mapping[str, Any]) -> Release:
         raise ValueError("it is about other items than the record")
     return reread_release(
         record["mechanism"],
-        PUBLIC[record.get("kind", "answers")].from_dict(
+        PUBLIC[record["kind"]].from_dict(
             public,
             mechanism=record["mechanism"],
             estimator=record["estimator"],
-            chosen_by=record.get("chosen_by"),
+            chosen_by=record["chosen_by"],
         ),
         laws=unpack_laws(laws),
         settings=unpack_values(settings),
@@ -172,7 +172,7 @@ def _restore(arrays: Mapping[str, Any], record: Mapping[str, Any]) -> Release:
     )
 
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 1
 THRESHOLD_FILE = "thresholds.csv"
 DECIMALS = 6
 
@@ -268,7 +268,7 @@ class Published:
         if self.stored is not None:
             ledger, reservation = self.stored
             try:
-                ledger.complete(reservation)
+                ledger.remove_values(reservation)
             except DiscreetError as error:
                 error.add_note(f"This came after the bundle was written: {folder} is complete.")
                 raise

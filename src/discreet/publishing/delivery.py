@@ -6,7 +6,8 @@ and for comparisons, each of them safe to die after:
 1. the place to write is held, with room for the bundle;
 2. the ledger makes room for the noisy values, and then it is charged;
 3. the values are drawn and committed in the ledger;
-4. the bundle appears, made from the committed values; the ledger notes that it is delivered.
+4. the ledger notes that it is delivered, and that note is read back;
+5. the bundle appears, made from the committed values, which then go.
 
 Until the commit of step 3 nobody has seen a value, and the release can be made from the order in
 the ledger and the answers. After it the committed values are the only ones: noise is drawn once.
@@ -23,7 +24,7 @@ import shlex
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Unpack, cast
 
@@ -42,13 +43,7 @@ from discreet.privacy.ledger import AnyLedger, Ledger, LedgerSafe, as_ledger
 from discreet.privacy.ledger.balance import History, LedgerEntry
 from discreet.privacy.ledger.file import believe, check_reservation
 from discreet.privacy.ledger.request import Asked, Request, make_request
-from discreet.privacy.mechanisms import (
-    MECHANISMS,
-    choose_mechanism,
-    describe_choice,
-    make_order,
-    remake_mechanism,
-)
+from discreet.privacy.mechanisms import MECHANISMS, choose_mechanism, make_order, remake_mechanism
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.protocol import Order, Public, settle_persons
 from discreet.privacy.wall import (
@@ -220,13 +215,14 @@ class Delivery:
         record = describe_release(released, estimate, self.order)
         record |= {**self.order.about, "account": None, "charge": None}
         if safe.book is not None:
+            safe.book.complete(safe.reservation)
             record |= safe.book.describe_charge(safe.reservation)
+        stored = None if safe.book is None else (safe.book, safe.reservation)
         if safe.folder is not None:
             safe.folder.fill(bundle_files(estimate, record, released))
-        stored = None
-        if safe.book is not None:
-            safe.book.complete(safe.reservation, keep_values=safe.folder is None)
-            stored = None if safe.folder is not None else (safe.book, safe.reservation)
+            if safe.book is not None:
+                safe.book.remove_values(safe.reservation)
+            stored = None
         LOG.info("release: estimated and delivered")
         return PUBLISHED[public.kind](estimate, released.guarantee, record, released, stored)
 
@@ -308,11 +304,10 @@ def _describe_charge(
     data: Contributions, order: Order, book: Ledger, terms: DeliveryTerms, spec: ReleaseSpec
 ) -> dict[str, Any]:
     """Return what the ledger is charged with."""
-    spend, (fingerprint, former) = order.calibration.spend, book.recognise(data)
+    spend = order.calibration.spend
     return {
         "spend": spend,
-        "fingerprint": fingerprint,
-        "former": former,
+        "fingerprint": book.recognise(data),
         "description": f"{spend.mechanism}, epsilon {spend.epsilon:g}, delta {spend.delta:g}",
         "population": spec.identity.population,
         "persons": spec.public.persons,
@@ -463,7 +458,8 @@ def resume_release(
             return delivery.deliver(restore_release(order, stored_values, ledger=book.id))
         if book.find(entry.reservation).completed_at is not None:
             raise BadUsage(
-                f"{book.path}: release {entry.number} has arrived; nothing is left to do."
+                f"{book.path}: release {entry.number} has arrived, or its values were removed "
+                "before it could. Nothing is left to do."
             )
         if data is None:
             raise BadUsage(
@@ -472,7 +468,7 @@ def resume_release(
             )
         source = data if isinstance(data, DataSource) else DataSource(data, engine)
         with OPENERS[order.public.kind](source, reading, order.public) as contributions:
-            if not entry.is_about(*book.recognise(contributions)):
+            if book.recognise(contributions) != entry.fingerprint:
                 raise BadResponses(
                     f"{book.path}: these are not the answers that release {entry.number} was "
                     "charged for. Give those, or pay for another release."
@@ -490,13 +486,8 @@ def read_order(book: Ledger, entry: LedgerEntry) -> Order:
     """Return what was asked for in a release that the ledger knows."""
     if entry.order is None:
         raise BadUsage(
-            f"{book.path}: release {entry.number} was made by a version that did not record what "
-            "was asked for, so it cannot be resumed."
+            f"{book.path}: release {entry.number} was charged without what was asked for, so it "
+            "cannot be resumed."
         )
     with believe(book.path, f"release {entry.number}"):
-        order = Order.from_dict(entry.order, entry.spend, remake_mechanism)
-    if entry.request is None or "chosen_by" in entry.order:
-        return order
-    # Of requests of the first format the ledger says "named by the steward", whoever chose.
-    public = replace(order.public, chosen_by="unknown")
-    return replace(order, public=public, choice=describe_choice(public))
+        return Order.from_dict(entry.order, entry.spend, remake_mechanism)

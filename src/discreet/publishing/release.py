@@ -437,7 +437,7 @@ def preview_release(spec: ReleaseSpec, book: Ledger | None, people: int) -> Prev
     order = make_order(public, spec.budget, source, about, looked=identity.looked)
     history, spend = book.history(), order.calibration.spend
     # The fingerprint of the answers is nobody's yet, so only the limit and the relation count.
-    history.check(spend, "", None, population)
+    history.check(spend, "", population)
     entry = LedgerEntry(len(history.entries) + 1, "", population, "", spend, "", "")
     after = replace(history, entries=(*history.entries, entry))
     is_unknown = is_counted and not public.is_fixed

@@ -129,7 +129,7 @@ class ReleaseSpec:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> ReleaseSpec:
-        """Rebuild a specification from `to_dict`; requests of the first format say less."""
+        """Rebuild a specification from `to_dict`."""
         items, steps = values["items"], values["steps"]
         if len(set(items)) < len(items) or len(steps) != len(items):
             raise BadUsage("the request names an item twice, or not as many steps as items")
@@ -143,12 +143,11 @@ class ReleaseSpec:
         spec = make_spec(
             Budget(float(values["epsilon"]), float(values["delta"]), values["neighbours"]),
             items=dict(zip(items, steps, strict=True)),
-            **{name: values[name] for name in REQUESTED if name in values},
+            **{name: values[name] for name in REQUESTED},
             about=about.get("identity"),
             reading=words,
         )
-        # Requests of the first format do not say who chose the mechanism.
-        public = replace(spec.public, chosen_by=values.get("chosen_by", "unknown"))
+        public = replace(spec.public, chosen_by=values["chosen_by"])
         identity = replace(spec.identity, audit=about.get("audit"))
         return replace(spec, public=public, identity=identity)
 

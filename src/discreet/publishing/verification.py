@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ import numpy as np
 
 from discreet.atomic import PRIVACY_FILE, RELEASE_FILES
 from discreet.counts.planes import MOST_STEPS
-from discreet.errors import BadResponses, BadUsage, DiscreetError, DiscreetWarning
+from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.models.noisy.released import SIMULATED, count_raised, estimate_release, warn_floored
 from discreet.names import read_names
 from discreet.privacy.accounting import Guarantee, Neighbours
@@ -81,14 +80,7 @@ def verify(folder: str | PathLike[str]) -> None:
     ...     released.save(folder + "/release")
     ...     discreet.verify(folder + "/release")
     """
-    if "files" not in check_bundle(folder):
-        warnings.warn(f"{folder}: {NO_CHECKSUMS}", DiscreetWarning, stacklevel=2)
-
-
-NO_CHECKSUMS = (
-    "a bundle of schema version 1, which has no checksums: it can be read, but whether a file was "
-    "changed cannot be told"
-)
+    check_bundle(folder)
 
 
 def check_bundle(folder: str | PathLike[str]) -> dict[str, Any]:
@@ -100,7 +92,7 @@ def read_published(folder: str | PathLike[str]) -> Published:
     """Read a bundle back, of answers or of comparisons."""
     estimate, record, noisy = _read(Path(folder))
     guarantee = Guarantee.from_dict(record["guarantee"])
-    return PUBLISHED[record.get("kind", "answers")](estimate, guarantee, record, noisy)
+    return PUBLISHED[record["kind"]](estimate, guarantee, record, noisy)
 
 
 def read_release(folder: str | PathLike[str]) -> Published:
@@ -187,18 +179,15 @@ def refit(
     return estimate_release(published.noisy, estimator=estimator or published.record["estimator"])
 
 
-WITHOUT_VALUES = (
-    "it was written by an earlier version, or by a mechanism whose values show who answered which "
-    "items."
-)
+WITHOUT_VALUES = "its mechanism's values show who answered which items."
 
 
 @dataclass(frozen=True)
 class CheckedBundle:
     """A bundle that does not contradict the ledger, and whether the ledger knows it.
 
-    ``release`` is its number in the ledger; None where it names another ledger or none, or was
-    written by a version whose bundles do not show the ledger's head. ``finding`` says which.
+    ``release`` is its number in the ledger; None where it names another ledger or none.
+    ``finding`` says which.
     """
 
     path: Path
@@ -248,8 +237,8 @@ def check_ledger(ledger: AnyLedger, bundles: str | PathLike[str]) -> list[Checke
         except DiscreetError as error:
             troubles.append(str(error))
             continue
-        reason, charge = _name_strange(release.record, book.id), release.record.get("charge")
-        if reason or charge is None:
+        reason, charge = _name_strange(release.record, book.id), release.record["charge"]
+        if reason:
             checked.append(CheckedBundle(path, None, reason))
             continue
         charges.setdefault(charge["release"], []).append((path, charge))
@@ -284,9 +273,9 @@ def _find_bundles(folder: Path) -> list[Path]:
 def _name_strange(record: Mapping[str, Any], ledger: str) -> str:
     """Say why a bundle cannot be compared with a ledger; nothing where it can."""
     payer = record["guarantee"]["ledger"]
-    if payer != ledger:
-        return "charged to no ledger" if payer is None else f"charged to another ledger, {payer}"
-    return "" if record.get("charge") else "shows no head: written by an earlier version"
+    if payer == ledger:
+        return ""
+    return "charged to no ledger" if payer is None else f"charged to another ledger, {payer}"
 
 
 def _compare_charge(release: Published, entry: LedgerEntry | None) -> str:
@@ -297,7 +286,7 @@ def _compare_charge(release: Published, entry: LedgerEntry | None) -> str:
     if charge["head"] != entry.head:
         return f"its head {charge['head'][:16]} is not in the ledger's history"
     digest = entry.stored["sha256"]
-    if release.noisy is not None and "migrated" not in entry.stored:  # those had another order
+    if release.noisy is not None:
         digest = describe_values(pack_release(release.noisy))["sha256"]
     if charge["values"] != entry.digest or digest != entry.stored["sha256"]:
         return f"its values are not those that the ledger has for release {entry.number}"
@@ -318,19 +307,16 @@ def _read(folder: Path) -> tuple[Estimate, dict[str, Any], Release | None]:
     record = _read_record(folder)
     with _damage(folder):
         _check_files(folder, record)
-        version, kind = record["schema_version"], find_kind(record)
-        _check_values(PRIVACY_FILE, record, FACTS | {kind.cap: Count, kind.persons: Count | None})
-        if version > 1:
-            about = ABOUT if kind is KINDS["comparisons"] else ABOUT | STEPS
-            _check_values(PRIVACY_FILE, {**LEFT_OUT, **record}, about)
-        if version > 2:
-            _check_values(PRIVACY_FILE, record, CHOICES)
-        if record["estimator"] == "spectral":
-            _check_values(PRIVACY_FILE, record, {"floor": Floor})
-        promised = record["guarantee"] if version > 1 else {"tail": None, **record["guarantee"]}
-        _check_values("its guarantee", promised, GUARANTEE)
+        kind = find_kind(record)
+        kinds = FACTS | {kind.cap: Count, kind.persons: Count | None}
+        kinds |= {} if kind is KINDS["comparisons"] else STEPS
+        kinds |= {"floor": Floor} if record.get("estimator") == "spectral" else {}
+        _check_values(PRIVACY_FILE, {**LEFT_OUT, **record}, kinds)
+        _check_values("its guarantee", record["guarantee"], GUARANTEE)
+        if (record["guarantee"]["ledger"] is None) != (record["charge"] is None):
+            raise ValueError(f"{PRIVACY_FILE} names a ledger without a charge, or the reverse")
         estimate = _read_table(folder, record)
-        if NOISY_FILE not in record.get("files", ()):
+        if NOISY_FILE not in record["files"]:
             return estimate, record, None
         content = (folder / NOISY_FILE).read_bytes()
         noisy, estimate = read_noisy(content, record, estimate)
@@ -349,16 +335,16 @@ def _read_record(folder: Path) -> dict[str, Any]:
         record = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(record, dict):
             raise ValueError(f"{PRIVACY_FILE} holds no record")
-        if record.get("kind", "answers") not in [*KINDS]:
-            raise ValueError(
-                f"{PRIVACY_FILE} has the kind {record['kind']!r}, which no release has"
-            )
     version = record.get("schema_version")
-    if version not in range(1, SCHEMA_VERSION + 1):
+    if version != SCHEMA_VERSION:
         raise BadUsage(
-            f"{path} has schema version {version!r}; this version of discreet reads 1 to "
+            f"{path} has schema version {version!r}; this version of discreet reads "
             f"{SCHEMA_VERSION}."
         )
+    with _damage(folder):
+        if record.get("kind") not in [*KINDS]:
+            kind = show_value(record.get("kind"))
+            raise ValueError(f"{PRIVACY_FILE} has the kind {kind}, which no release has")
     return record
 
 
@@ -379,8 +365,6 @@ def _damage(folder: Path) -> Iterator[None]:
 
 
 def _check_files(folder: Path, record: Mapping[str, Any]) -> None:
-    if record["schema_version"] == 1:
-        return
     files = record.get("files")
     if not isinstance(files, dict) or find_kind(record).table not in files:
         raise ValueError(f"{PRIVACY_FILE} does not say what its files hash to")
@@ -407,15 +391,6 @@ GUARANTEE: Kinds = {
     "ledger": str | None,
     "is_private": bool,
     "conditions": tuple[str, ...],
-}
-
-
-#: What every record says, besides the cap and the number of persons.
-FACTS: Kinds = {
-    **dict.fromkeys(("mechanism", "choice", "software"), str),
-    **dict.fromkeys(("guarantee", "noise", "settings"), Mapping[str, Any]),
-    "estimator": Estimator,
-    "items": Names,
 }
 
 
@@ -451,14 +426,6 @@ class Floor:
         return "more counts were raised than released" if self.raised > self.counts else ""
 
 
-#: What a record says about its release, besides the promise.
-ABOUT: Kinds = {
-    "identity": Mapping[Annotated[str, Among("parts")], str],
-    "account": Account | None,
-    "audit": AuditFacts | None,
-    "approval": Approval | None,
-    "source_sha256": str,
-}
 #: What a record says nothing of where there is nothing to say.
 LEFT_OUT: Mapping[str, Any] = {"identity": {}, "audit": None, "approval": None}
 
@@ -472,10 +439,22 @@ class Charge:
     values: str
 
 
-#: What a record says since schema version 3: how its parameters came about, and its charge.
-CHOICES: Kinds = {"chosen_by": Chooser, "looked": bool, "charge": Charge | None}
+#: What every record says, besides the cap and the number of persons.
+FACTS: Kinds = {
+    **dict.fromkeys(("mechanism", "choice", "software", "source_sha256"), str),
+    **dict.fromkeys(("guarantee", "noise", "settings"), Mapping[str, Any]),
+    **dict.fromkeys(("looked", "number_fixed"), bool),
+    "estimator": Estimator,
+    "chosen_by": Chooser,
+    "items": Names,
+    "identity": Mapping[Annotated[str, Among("parts")], str],
+    "account": Account | None,
+    "audit": AuditFacts | None,
+    "approval": Approval | None,
+    "charge": Charge | None,
+}
 
-#: What a record says about items besides their names, since there are items with steps.
+#: What a record of answers says about items besides their names.
 STEPS: Kinds = {
     "steps": tuple[Annotated[int, Within(1, MOST_STEPS)], ...],
     "lowest": int,
@@ -502,8 +481,7 @@ def _read_table(folder: Path, record: Mapping[str, Any]) -> Estimate:
     kind = find_kind(record)
     columns = _read_columns(folder / kind.table, kind.columns)
     items = record["items"]
-    # As it is written now, or as it was before formulas were kept from spreadsheets.
-    if [*columns.get("item", ())] not in ([spreadsheet_cell(item) for item in items], items):
+    if [*columns.get("item", ())] != [spreadsheet_cell(item) for item in items]:
         raise ValueError(f"{kind.table} does not have one row for each item of {PRIVACY_FILE}")
     steps = tuple(record.get("steps", (1,) * len(items)))
     if len(steps) != len(items):

@@ -123,13 +123,13 @@ def _say_published(record: Mapping[str, Any]) -> str:
 def _explain_choices(record: Mapping[str, Any]) -> str:
     """Say what has to be chosen without looking, or that somebody looked before."""
     tell = speak(record)
-    if record.get("looked") and has_step_items(record):
+    if record["looked"] and has_step_items(record):
         return tell(
             "The answers were looked at before the item list with its steps, the cap on answers, "
             "epsilon, delta and the mechanism were set. If any of them was chosen because of what "
             "was seen, this promise is void."
         )
-    if record.get("looked"):
+    if record["looked"]:
         return tell.of(
             find_kind(record),
             "The {answers} were looked at before the {listed}, the cap on {answers}, epsilon, "
@@ -230,8 +230,8 @@ def _compare(record: Mapping[str, Any]) -> list[str]:
     if not record["guarantee"]["is_private"]:
         return []
     relation, tell = record["guarantee"]["neighbours"], speak(record)
-    if record.get("number_fixed"):
-        relation = "stated number" if record.get("looked") else "fixed number"
+    if record["number_fixed"]:
+        relation = "stated number" if record["looked"] else "fixed number"
     return [tell.of(find_kind(record), RELATION[relation])]
 
 
@@ -259,7 +259,7 @@ def _facts(record: Mapping[str, Any]) -> dict[str, str]:
             kind, "{count}; every {person} was given one of them", count=len(record["forms"])
         )
     if record.get("design", "unknown") != "unknown":
-        inspected = record.get("looked")
+        inspected = record["looked"]
         stated = (
             tell("who answered what, as stated")
             if inspected
@@ -560,8 +560,8 @@ def list_unprotected(record: Mapping[str, Any]) -> list[str]:
     kind, tell = find_kind(record), speak(record)
     cap = tell.of(kind, "the cap of {cap} {answers} per {person}", cap=record[kind.cap])
     facts = [tell.of(kind, "the list of {items}"), cap]
-    if record[kind.persons] is not None and record.get("number_fixed"):
-        inspected = record.get("looked")
+    if record[kind.persons] is not None and record["number_fixed"]:
+        inspected = record["looked"]
         facts.append(
             tell.of(kind, "the number of {persons} (as stated)")
             if inspected

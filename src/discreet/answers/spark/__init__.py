@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers import protocol
-from discreet.answers.protocol import CELLS, Answers, ItemTotals, Job
+from discreet.answers.protocol import Answers, ItemTotals, Job
 from discreet.answers.select import ABSENT, check_cap
 from discreet.answers.spark import tasks
 from discreet.answers.spark.rows import NAME, FrameRows, Persons, find_frame, plan_frame
@@ -245,7 +245,7 @@ class SparkAnswers(Answers):
             return self
         return self._derive(tasks.CapAnswers(tasks.draw_cap(limit, source)), self.items)
 
-    def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
+    def digest(self, key: bytes) -> tuple[int, int]:
         """Return the sum of the persons' keyed digests, and how many were added.
 
         Digests are computed on executors, so the ledger's key is sent there with the tasks:
@@ -253,15 +253,11 @@ class SparkAnswers(Answers):
         the answers themselves anyway.
         """
         ordered = self.select(sorted(self.items))
-        digests = ordered._ask_each(
-            partial(tasks.ask_store, partial(_digest, key, ordered.items, rule))
-        )
+        digests = ordered._ask_each(partial(tasks.ask_store, partial(_digest, key, ordered.items)))
         self._check_persons(sum(persons for persons, _ in digests))
         return protocol.add_digests(part for _, part in digests)
 
 
-def _digest(
-    key: bytes, items: tuple[str, ...], rule: str, store: AnswerStore
-) -> tuple[int, tuple[int, int]]:
+def _digest(key: bytes, items: tuple[str, ...], store: AnswerStore) -> tuple[int, tuple[int, int]]:
     """Return how many persons a store has, and their digest."""
-    return store.n_persons, protocol.digest_store(key, items, store, rule)
+    return store.n_persons, protocol.digest_store(key, items, store)

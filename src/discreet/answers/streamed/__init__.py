@@ -16,7 +16,7 @@ from os import PathLike
 from typing import Any, TypeVar
 
 from discreet.answers import protocol
-from discreet.answers.protocol import CELLS, Answers, Job
+from discreet.answers.protocol import Answers, Job
 from discreet.answers.responses import Responses
 from discreet.answers.select import check_cap
 from discreet.answers.streamed import counting
@@ -256,7 +256,7 @@ class StreamedAnswers(Answers):
         blocks = ((batch.store, batch.person_ids) for batch in batches)
         return protocol.fold_blocks(blocks, self.n_persons, jobs)
 
-    def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
+    def digest(self, key: bytes) -> tuple[int, int]:
         """Return the sum of the persons' keyed digests and their number, for the ledger.
 
         Capped answers are refused before anything is drawn: the digest would use their one pass
@@ -265,8 +265,7 @@ class StreamedAnswers(Answers):
         self._refuse_cap()
         ordered = self.select(sorted(self.items))
         return protocol.add_digests(
-            protocol.digest_store(key, batch.items, batch.store, rule)
-            for batch in ordered.batches()
+            protocol.digest_store(key, batch.items, batch.store) for batch in ordered.batches()
         )
 
     def digest_ids(self, key: bytes) -> bytes:

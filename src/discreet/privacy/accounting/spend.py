@@ -381,7 +381,7 @@ class Spend:
             delta=values["delta"],
             bound=GaussianBound(*(Fraction(values[part.name]) for part in fields(GaussianBound))),
             rho=None if rho is None else Fraction(rho),
-            is_average=values.get("is_average", False),
+            is_average=values["is_average"],
         )
 
 

@@ -21,7 +21,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from discreet.answers.protocol import CELLS, ROWS, Contributions
+from discreet.answers.protocol import Contributions
 from discreet.atomic import StagedFolder
 from discreet.errors import LOG, BadUsage, LedgerError
 from discreet.privacy.accounting import Budget, Neighbours, as_neighbours
@@ -48,6 +48,7 @@ from discreet.privacy.ledger.file import (
     check_reservation,
     check_whole,
     create_file,
+    damaged,
     describe_values,
     make_room,
     open_ledger_file,
@@ -98,7 +99,7 @@ class Ledger:
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = Ledger.create(folder.name + "/spent.db", epsilon=1.0, delta=1e-6)
     >>> sigma, spend = calibrate_counts(12, Budget(1.0, 1e-6))
-    >>> mark, _ = ledger.recognise(discreet.datasets.lsat())
+    >>> mark = ledger.recognise(discreet.datasets.lsat())
     >>> reservation = ledger.reserve(spend, fingerprint=mark, description="spring test")
     >>> ledger.complete(reservation)
     >>> ledger.spent()
@@ -178,37 +179,36 @@ class Ledger:
     @classmethod
     def open(cls, path: str | PathLike[str], *, timeout: float = BUSY_SECONDS) -> Ledger:
         """Open a ledger and check it whole; a damaged one is refused, never repaired."""
-        with open_ledger_file(Path(path), timeout) as connection, transaction(connection):
-            check_whole(connection, Path(path))
+        path = Path(path)
+        with open_ledger_file(path, timeout) as connection, transaction(connection, path):
+            check_whole(connection, path)
             settings, key = connection.execute("SELECT settings, key FROM ledger").fetchone()
-            with believe(Path(path), "what it says about itself"):
+            with believe(path, "what it says about itself"):
                 values = json.loads(settings)
                 ledger = cls(
-                    path=Path(path),
+                    path=path,
                     id=values["id"],
                     limit=Budget(values["epsilon"], values["delta"]),
                     rule=values["rule"],
                     set_aside=values["set_aside"],
                     neighbours=values["neighbours"] and as_neighbours(values["neighbours"]),
                     policy=make_policy(values["policy"]) if "policy" in values else None,
-                    remembers_persons=values.get("remember_persons", False),
-                    approvals=values.get("approvals", 0),
+                    remembers_persons=values["remember_persons"],
+                    approvals=values["approvals"],
                     timeout=timeout,
                     key=key,
                 )
             ledger._read(connection)
         return ledger
 
-    def recognise(self, answers: Contributions) -> tuple[str, str | None]:
-        """Return the fingerprint of answers, wherever they are, and the one they had in schema 1.
+    def recognise(self, answers: Contributions) -> str:
+        """Return the fingerprint of answers, wherever they are.
 
         It is that of every person's answered items with the answers, in any order; so it is the
         same from memory, from a stream and from a cluster, and neither a column nor a person
-        without an answer changes it. The second is None where no entry is as old as that.
+        without an answer changes it.
         """
-        is_old = any(entry.recognised_by == ROWS for entry in self.releases())
-        former = seal_digest(self.key, *answers.digest(self.key, ROWS)) if is_old else None
-        return seal_digest(self.key, *answers.digest(self.key)), former
+        return seal_digest(self.key, *answers.digest(self.key))
 
     def remember(self, answers: Contributions) -> bytes | None:
         """Return digests of whom answers are about; None where this ledger remembers nobody."""
@@ -219,7 +219,6 @@ class Ledger:
         spend: Spend,
         *,
         fingerprint: str,
-        former: str | None = None,
         description: str,
         population: str = EVERYONE,
         persons: int | None = None,
@@ -234,8 +233,8 @@ class Ledger:
         ----------
         spend : Spend
             What the release costs.
-        fingerprint, former : str
-            From `recognise`; they never leave the ledger.
+        fingerprint : str
+            From `recognise`; it never leaves the ledger.
         description : str
             A line for the history; public parameters only.
         population : str
@@ -277,13 +276,12 @@ class Ledger:
             approved = self._gather(history).check_release(request)
             if request is not None:
                 request.check_covers(terms, population, order)
-            history.check(spend, fingerprint, former, population)
+            history.check(spend, fingerprint, population)
             if ids is not None:
                 check_release(connection, self.key, history, population, ids)
             values = {
                 "population": population,
                 "fingerprint": fingerprint,
-                "recognised_by": CELLS,
                 "description": description,
                 "spend": spend.to_dict(),
                 "reserved_at": tell_time(),
@@ -459,28 +457,33 @@ class Ledger:
             )
         return content
 
-    def complete(self, reservation: str, *, keep_values: bool = False) -> None:
-        """Note that a reserved release was delivered; it changes nothing about what is spent.
-
-        The values go, unless they are kept because no bundle was written yet.
-        """
+    def complete(self, reservation: str) -> None:
+        """Note that a reserved release is delivered; it changes nothing about what is spent."""
         with self._change() as (connection, history):
-            entry = history.find(reservation)
-            if entry.completed_at is None:
+            if history.find(reservation).completed_at is None:
                 add_event(connection, self.key, COMPLETED, reservation, {"at": tell_time()})
-            if not keep_values:
-                remove_inside(connection, reservation)
-        if not keep_values:
-            remove_beside(self.path, reservation)
+
+    def remove_values(self, reservation: str) -> None:
+        """Remove the noisy values of a release whose bundle is written."""
+        with self._change() as (connection, _):
+            remove_inside(connection, reservation)
+        remove_beside(self.path, reservation)
 
     def describe_charge(self, reservation: str) -> dict[str, Any]:
         """Return what a bundle says about the ledger: what was spent, and the charge itself.
 
         It counts releases as the steward declared them, and nothing that was found in answers. The
         head of the chain and the digest of the values are keyed hashes (docs/privacy.md).
+
+        Raises
+        ------
+        LedgerError
+            Where the ledger does not hold the release as delivered: what was noted is gone.
         """
         history = self.history()
         entry = history.find(reservation)
+        if entry.completed_at is None:
+            raise damaged(self.path, f"it has forgotten that release {entry.number} was delivered")
         charge = {"release": entry.number, "head": entry.head, "values": entry.digest}
         return {"account": history.describe_account(entry), "charge": charge}
 
@@ -499,7 +502,10 @@ class Ledger:
 
     def history(self) -> History:
         """Return everything that is in the ledger now, as of one moment."""
-        with open_ledger_file(self.path, self.timeout) as connection, transaction(connection):
+        with (
+            open_ledger_file(self.path, self.timeout) as connection,
+            transaction(connection, self.path),
+        ):
             return self._read(connection)
 
     def releases(self) -> tuple[LedgerEntry, ...]:
@@ -519,7 +525,7 @@ class Ledger:
         """Give the open file and what it holds, in one transaction that may write to it."""
         with (
             open_ledger_file(self.path, self.timeout) as connection,
-            transaction(connection, "IMMEDIATE"),
+            transaction(connection, self.path, "IMMEDIATE"),
         ):
             yield connection, self._read(connection)
 

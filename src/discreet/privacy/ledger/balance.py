@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answers.protocol import ID_BYTES, ROWS, SUM_BYTES
+from discreet.answers.protocol import ID_BYTES, SUM_BYTES
 from discreet.errors import BadUsage, BudgetExceeded, LedgerError
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.spend import Allowance, BasicAllowance, GaussianAllowance, Spend
@@ -61,10 +61,10 @@ class LedgerEntry:
     ``stored_at`` says when the noisy values were committed, ``completed_at`` when the release was
     delivered, ``void_at`` when its values were found to be lost. ``has_values`` says whether the
     values still wait for a bundle. ``order`` is what was asked for, from which a release that was
-    paid for can be made; None in entries of schema 1. ``declared`` is the number of declarations
-    at that time. ``request`` is what was approved, with its signatures, and ``approved_by`` whose
-    they are. ``head`` and ``digest`` are what its bundle shows of the ledger's chain and of the
-    values.
+    paid for can be made; None where it was charged without. ``declared`` is the number of
+    declarations at that time. ``request`` is what was approved, with its signatures, and
+    ``approved_by`` whose they are. ``head`` and ``digest`` are what its bundle shows of the
+    ledger's chain and of the values.
     """
 
     number: int
@@ -74,7 +74,6 @@ class LedgerEntry:
     spend: Spend
     reserved_at: str
     fingerprint: str = field(repr=False)  # for the steward's ledger only, never printed
-    recognised_by: str = ROWS
     order: Mapping[str, Any] | None = field(default=None, repr=False)
     declared: int = 0
     ids: str | None = field(default=None, repr=False)  # a seal on digests, never printed
@@ -99,13 +98,6 @@ class LedgerEntry:
         """What has happened to it, in a word: the last of its events."""
         times = {COMPLETED: self.completed_at, VOID: self.void_at, STORED: self.stored_at}
         return next((kind for kind, time in times.items() if time is not None), CHARGED)
-
-    def is_about(self, fingerprint: str, former: str | None) -> bool:
-        """Say whether this entry has the same answers, by the rule of its own time.
-
-        ``former`` is the fingerprint of those answers by the rule of schema 1.
-        """
-        return self.fingerprint == (former if self.recognised_by == ROWS else fingerprint)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for `discreet ledger show --json`."""
@@ -198,7 +190,7 @@ class History:
             stacklevel=3,
         )
 
-    def check(self, spend: Spend, fingerprint: str, former: str | None, population: str) -> None:
+    def check(self, spend: Spend, fingerprint: str, population: str) -> None:
         """Refuse a release that this ledger cannot be charged with."""
         self.check_known(population)
         fixed = self.relation or spend.neighbours
@@ -208,7 +200,7 @@ class History:
                 f"{spend.neighbours}. The two do not add; release under {fixed} or make another "
                 f"ledger for another population."
             )
-        self._check_disjoint(fingerprint, former, population)
+        self._check_disjoint(fingerprint, population)
         self._check_room(spend, population)
 
     def check_known(self, population: str) -> None:
@@ -285,11 +277,11 @@ class History:
             spends.setdefault(entry.population, []).append(entry.spend)
         return spends
 
-    def _check_disjoint(self, fingerprint: str, former: str | None, population: str) -> None:
+    def _check_disjoint(self, fingerprint: str, population: str) -> None:
         for entry in self.entries:
             if not self.populations.are_disjoint(population, entry.population):
                 continue  # the charges add, whoever the persons are
-            if entry.is_about(fingerprint, former):
+            if entry.fingerprint == fingerprint:
                 raise LedgerError(
                     f"{self.path}: these very answers were already charged to population "
                     f"{entry.population!r}, from which {population!r} is declared disjoint. Charge "
@@ -298,9 +290,9 @@ class History:
 
     def check_declared(self) -> None:
         """Refuse a structure in which the same answers were charged to disjoint populations."""
-        entries_of: dict[tuple[str, str], list[LedgerEntry]] = {}
+        entries_of: dict[str, list[LedgerEntry]] = {}
         for entry in self.entries:
-            before = entries_of.setdefault((entry.recognised_by, entry.fingerprint), [])
+            before = entries_of.setdefault(entry.fingerprint, [])
             for earlier in before:
                 if self.populations.are_disjoint(entry.population, earlier.population):
                     raise LedgerError(
@@ -396,7 +388,7 @@ def read_history(
 def _read_entries(
     events: Sequence[Event], path: Path, key: bytes, inside: frozenset[str]
 ) -> Iterator[LedgerEntry]:
-    """Yield every charge with what has happened to it since; those of schema 1 hold fewer facts."""
+    """Yield every charge with what has happened to it since."""
     kinds: dict[str, dict[str, Event]] = {}
     for event in events:
         if event.kind != CHARGED and event.reservation not in kinds:
@@ -404,25 +396,24 @@ def _read_entries(
         kinds.setdefault(event.reservation, {})[event.kind] = event
     for number, progress in enumerate(kinds.values(), start=1):
         charge = progress[CHARGED].facts
-        facts: dict[str, Any] = {name: charge[name] for name in CHARGE_FACTS if name in charge}
+        facts: dict[str, Any] = {name: charge[name] for name in CHARGE_FACTS}
         facts["spend"] = Spend.from_dict(facts["spend"])
-        facts["approved_by"] = tuple(facts.get("approved_by", ()))
+        facts["approved_by"] = tuple(facts["approved_by"])
         for kind, time in ((STORED, "stored_at"), (COMPLETED, "completed_at"), (VOID, "void_at")):
             facts[time] = progress[kind].facts["at"] if kind in progress else None
         stored = progress.get(STORED)
-        if stored is not None and stored.facts["sha256"] is not None:  # None in older schemas
-            reservation, digest = stored.reservation, stored.facts["sha256"]
+        if stored is not None:
             facts["stored"] = stored.facts
-            facts["has_values"] = is_kept(inside, path, reservation, stored.facts)
+            facts["has_values"] = is_kept(inside, path, stored.reservation, stored.facts)
             facts["head"] = publish_head(key, stored.tag)
-            facts["digest"] = publish_digest(key, digest)
+            facts["digest"] = publish_digest(key, stored.facts["sha256"])
         yield LedgerEntry(number, **facts)
 
 
 #: What an entry has of its charge.
 CHARGE_FACTS = (
     *("reservation", "population", "description", "spend", "reserved_at", "fingerprint"),
-    *("recognised_by", "order", "declared", "ids", "request", "approved_by"),
+    *("order", "declared", "ids", "request", "approved_by"),
 )
 
 

@@ -16,31 +16,29 @@ import os
 import re
 import shutil
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from discreet.atomic import appearing, create_private, make_folder, naming, sync_file, sync_folder
 from discreet.errors import BadUsage, LedgerError
-from discreet.privacy.ledger.populations import EVERYONE, Declaration
 from discreet.secure import SystemSource
 
 APPLICATION_ID = 0x44495343  # "DISC", so that another program's database is not taken for ours
-SCHEMA_VERSION = 4
-
-DECLARATIONS = """
-CREATE TABLE declarations (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    body TEXT NOT NULL,
-    tag TEXT NOT NULL
-)
-"""
-PERSONS = "CREATE TABLE persons (release INTEGER PRIMARY KEY, digests BLOB NOT NULL)"
-NOISY = "CREATE TABLE noisy (reservation TEXT PRIMARY KEY, content BLOB NOT NULL)"
-EVENTS = """
+SCHEMA_VERSION = 1
+#: All that a ledger has: another table, a trigger or a view is refused.
+SCHEMA = """
+CREATE TABLE ledger (
+    settings TEXT NOT NULL,
+    key BLOB NOT NULL,
+    head TEXT NOT NULL,
+    declared TEXT NOT NULL
+);
 CREATE TABLE events (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     reservation TEXT NOT NULL,
@@ -48,14 +46,14 @@ CREATE TABLE events (
     body TEXT NOT NULL,
     tag TEXT NOT NULL,
     UNIQUE (reservation, kind)
-)
-"""
-SCHEMA = f"""
-CREATE TABLE ledger (settings TEXT NOT NULL, key BLOB NOT NULL, head TEXT NOT NULL, declared TEXT);
-{EVENTS};
-{DECLARATIONS};
-{PERSONS};
-{NOISY};
+);
+CREATE TABLE declarations (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    body TEXT NOT NULL,
+    tag TEXT NOT NULL
+);
+CREATE TABLE persons (release INTEGER PRIMARY KEY, digests BLOB NOT NULL);
+CREATE TABLE noisy (reservation TEXT PRIMARY KEY, content BLOB NOT NULL);
 """
 #: What happens to a release, each at most once; void if its values were lost.
 CHARGED, STORED, COMPLETED, VOID = "charged", "stored", "completed", "void"
@@ -157,6 +155,7 @@ def open_ledger_file(path: Path, timeout: float) -> Iterator[sqlite3.Connection]
             connection.execute("PRAGMA fullfsync = ON")  # macOS; no effect elsewhere
             # Values that were delivered are overwritten, not only taken off the list.
             connection.execute("PRAGMA secure_delete = ON")
+            _restrain(connection)
             _check_kind(connection, path)
             yield connection
     except sqlite3.Error as error:
@@ -173,8 +172,6 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
             f"'discreet ledger create' made."
         )
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version in MIGRATIONS:
-        version = _take_over(connection, path)
     if version != SCHEMA_VERSION:
         raise LedgerError(
             f"{path} has ledger schema version {version}, this version of the library reads "
@@ -182,69 +179,32 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
         )
 
 
-def _take_over(connection: sqlite3.Connection, path: Path) -> int:
-    """Bring an older ledger up to date in one transaction; a damaged one stays as it is.
+def _restrain(connection: sqlite3.Connection) -> None:
+    """Let nothing that is stored in a file run when the file is used."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    if sys.version_info >= (3, 12):
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER, False)
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_VIEW, False)
 
-    Every entry keeps its text. Keys that the bodies of older schemas do not have get their
-    defaults where they are read. Returns the version that it has now.
+
+def _list_schema(connection: sqlite3.Connection) -> set[tuple[str, ...]]:
+    return {*connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master")}
+
+
+@cache
+def _expect_schema() -> set[tuple[str, ...]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(SCHEMA)
+        return _list_schema(connection)
+
+
+def check_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file whose tables are not those of a ledger, word for word.
+
+    A trigger could take a charge back whenever one is made, and no seal would show it.
     """
-    with transaction(connection, "IMMEDIATE"):
-        check_whole(connection, path)
-        # Another process may have been faster.
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        while version in MIGRATIONS:
-            MIGRATIONS[version](connection, path)
-            version += 1
-            connection.execute(f"PRAGMA user_version = {version}")
-    remove_recovery(path)
-    return int(version)
-
-
-def _declare_disjoint(connection: sqlite3.Connection, path: Path) -> None:
-    """Declare every named population as what it was: disjoint from all others with a name."""
-    settings, key = connection.execute("SELECT settings, key FROM ledger").fetchone()
-    bodies = _follow(connection, path, key, RELEASE_CHAIN)
-    with believe(path, "an entry"):
-        charged = [json.loads(body)["population"] for body, *_ in bodies]
-    for change in (DECLARATIONS, PERSONS, "ALTER TABLE ledger ADD COLUMN declared TEXT"):
-        connection.execute(change)
-    connection.execute("UPDATE ledger SET declared = ?", (start_declarations(key, settings),))
-    names = [name for name in dict.fromkeys(charged) if name != EVERYONE]
-    for index, name in enumerate(names):
-        declaration = Declaration(name, disjoint=tuple(names[:index]), after=len(bodies))
-        add_declaration(connection, key, declaration.to_dict())
-
-
-def _chain_events(connection: sqlite3.Connection, path: Path) -> None:
-    """Put the progress of releases, which no seal covered, into the chain with their charges.
-
-    Noisy values that wait in a recovery file are taken in; this is the only time that it is read.
-    """
-    settings, key = connection.execute("SELECT settings, key FROM ledger").fetchone()
-    releases = _follow(connection, path, key, RELEASE_CHAIN)
-    connection.execute(EVENTS)
-    connection.execute(NOISY)
-    head = seal_head(key, start_events(key, settings))
-    connection.execute("UPDATE ledger SET head = ?", (head,))
-    with believe(path, "an entry"):
-        names = [json.loads(body)["reservation"] for body, *_ in releases]
-    for name, (body, *_) in zip(names, releases, strict=True):
-        _append(connection, key, CHARGED, name, body)
-    for name, (*_, stored_at, completed_at) in zip(names, releases, strict=True):
-        values = read_recovery(path, name)
-        if values is not None:
-            facts = {**describe_values([values]), "migrated": True}
-            write_beside(path, name, facts, [values])
-            write_inside(connection, name, facts, [values])
-            add_event(connection, key, STORED, name, {"at": stored_at or tell_time(), **facts})
-        elif stored_at is not None:
-            add_event(connection, key, STORED, name, {"at": stored_at, "sha256": None})
-        if completed_at is not None:
-            add_event(connection, key, COMPLETED, name, {"at": completed_at})
-        elif values is None and stored_at is not None:
-            reason = "its recovery file was gone when the ledger was migrated"
-            add_event(connection, key, VOID, name, {"at": tell_time(), "reason": reason})
-    connection.execute("DROP TABLE releases")
+    for kind, name, *_ in sorted(_list_schema(connection) ^ _expect_schema(), key=str):
+        raise damaged(path, f"its {kind} {name!r} is not as this library makes ledgers")
 
 
 class SealChain(NamedTuple):
@@ -261,11 +221,6 @@ class SealChain(NamedTuple):
 
 
 HEAD = "SELECT settings, head FROM ledger"
-#: Releases of schema 1 to 3, with the times of their progress.
-RELEASE_CHAIN = SealChain(
-    "its history", HEAD, seal, lambda _, tag: tag,
-    "SELECT body, tag, 'release ' || number, stored_at, completed_at FROM releases ORDER BY number",
-)  # fmt: skip
 EVENT_CHAIN = SealChain(
     "its history", HEAD, start_events, seal_head,
     "SELECT body, tag, 'an event of ' || reservation, kind, reservation FROM events "
@@ -296,14 +251,6 @@ def _follow(
     return links
 
 
-#: From each schema to the next one.
-MIGRATIONS = {
-    1: lambda connection, _: connection.execute("ALTER TABLE releases ADD COLUMN stored_at TEXT"),
-    2: _declare_disjoint,
-    3: _chain_events,
-}
-
-
 @dataclass(frozen=True)
 class Event:
     """One line of the chain: what happened to which release, and the seal after it."""
@@ -322,13 +269,7 @@ def add_event(
     facts: Mapping[str, Any],
 ) -> None:
     """Append an event and carry the seal on; an event that was there before is refused."""
-    body = {"event": kind, "reservation": reservation, **facts}
-    _append(connection, key, kind, reservation, json.dumps(body, sort_keys=True))
-
-
-def _append(
-    connection: sqlite3.Connection, key: bytes, kind: str, reservation: str, body: str
-) -> None:
+    body = json.dumps({"event": kind, "reservation": reservation, **facts}, sort_keys=True)
     (settings,) = connection.execute("SELECT settings FROM ledger").fetchone()
     last = connection.execute("SELECT tag FROM events ORDER BY number DESC LIMIT 1").fetchone()
     tag = seal(key, (last[0] if last else start_events(key, settings)) + body)
@@ -346,8 +287,7 @@ def read_events(connection: sqlite3.Connection, path: Path, key: bytes) -> list[
     with believe(path, EVENT_CHAIN.part):
         for body, tag, name, kind, reservation in links:
             facts = json.loads(body)
-            # The charges of older schemas do not say what they are.
-            if (facts.get("event", CHARGED), facts["reservation"]) != (kind, reservation):
+            if (facts["event"], facts["reservation"]) != (kind, reservation):
                 raise ValueError(f"{name} says that it is another")
             events.append(Event(kind, reservation, facts, tag))
     return events
@@ -365,10 +305,13 @@ def add_declaration(
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection, kind: str = "DEFERRED") -> Iterator[None]:
-    """Do all of it or nothing; what is read in it is of one moment."""
+def transaction(
+    connection: sqlite3.Connection, path: Path, kind: str = "DEFERRED"
+) -> Iterator[None]:
+    """Do all of it or nothing, in a file that is as it must be for as long as this takes."""
     connection.execute(f"BEGIN {kind}")
     try:
+        check_schema(connection, path)
         yield
         connection.execute("COMMIT")
     except BaseException:
@@ -457,8 +400,10 @@ def make_room(connection: sqlite3.Connection, ledger: Path, size: int) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(_folder(ledger)))
         return
     room = "room for values"  # in the place of a reservation, of which none has a blank
-    connection.execute("INSERT OR REPLACE INTO noisy VALUES (?, zeroblob(?))", (room, size))
-    remove_inside(connection, room)
+    with transaction(connection, ledger, "IMMEDIATE"):
+        connection.execute("INSERT OR REPLACE INTO noisy VALUES (?, zeroblob(?))", (room, size))
+    with transaction(connection, ledger, "IMMEDIATE"):
+        remove_inside(connection, room)
 
 
 def describe_values(parts: Sequence[bytes]) -> dict[str, Any]:
@@ -474,7 +419,7 @@ def _folder(ledger: Path) -> Path:
 
 
 def _mark(reservation: str) -> str:
-    """Return how the files of a reservation begin; old ledgers may hold a path as its name."""
+    """Return how the files of a reservation begin, on disks that do not tell a from A too."""
     return hashlib.sha256(reservation.encode()).hexdigest()[:32]
 
 
@@ -570,30 +515,3 @@ def remove_beside(ledger: Path, reservation: str, *, but: Facts | None = None) -
             path.unlink(missing_ok=True)
     with suppress(OSError):  # others wait there
         _folder(ledger).rmdir()
-
-
-_MAGIC, _SIZE_BYTES, _HASH_BYTES = b"discreet values\n", 8, 32
-
-
-def read_recovery(ledger: Path, reservation: str) -> bytes | None:
-    """Return the values in a recovery file of schema 3, or None where none were stored whole."""
-    if not _RESERVATION.fullmatch(reservation):
-        return None  # a path out of the folder
-    content = _read_file(ledger.with_name(f"{ledger.name}.recovery") / reservation) or b""
-    start = len(_MAGIC) + _SIZE_BYTES
-    end = start + _HASH_BYTES
-    size = int.from_bytes(content[len(_MAGIC) : start], "little")
-    values = content[end : end + size]
-    mark = hashlib.blake2b(values, digest_size=_HASH_BYTES).digest()
-    is_whole = content.startswith(_MAGIC) and len(values) == size and content[start:end] == mark
-    return values if is_whole else None
-
-
-def remove_recovery(ledger: Path) -> None:
-    """Remove the recovery files of a ledger that was migrated."""
-    folder = ledger.with_name(f"{ledger.name}.recovery")
-    with suppress(OSError):  # what cannot be removed is not read any more either
-        for path in folder.iterdir():
-            if _RESERVATION.fullmatch(path.name) and path.is_file():
-                path.unlink()
-        folder.rmdir()

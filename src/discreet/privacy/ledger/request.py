@@ -184,9 +184,7 @@ def _public_text(key: Any) -> str:
 
 # --- requests -------------------------------------------------------------------------------------
 
-FORMAT = "discreet request 2"
-#: Formats that are read too, and what requests of each do not hold yet.
-FORMER = {"discreet request 1": ("estimator", "chosen_by", "looked")}
+FORMAT = "discreet request 1"
 
 
 @dataclass(frozen=True)
@@ -321,7 +319,7 @@ class Request:
             "mechanism": terms.mechanism,
             "persons": terms.persons,
             "population": population,
-            **({} if order is None else {name: order[name] for name in IN_ORDER if name in body}),
+            **({} if order is None else {name: order[name] for name in IN_ORDER}),
         }
         others = [name for name, value in charge.items() if body[name] != value]
         for name, value in (("epsilon", terms.epsilon), ("delta", terms.delta)):
@@ -371,8 +369,7 @@ class Request:
 
 def list_request_fields(request: Request) -> list[str]:
     """Return the names of all fields of a request, in a fixed order."""
-    names = (*COMMON, *TERMS[request.body["purpose"]])
-    return [name for name in names if name in request.body]
+    return [*COMMON, *TERMS[request.body["purpose"]]]
 
 
 def make_request(purpose: str, ledger: str, terms: Mapping[str, Any]) -> Request:
@@ -457,16 +454,14 @@ def unpack(value: Any) -> Any:
 
 def _check_body(body: Mapping[str, Any]) -> None:
     """Refuse a body that holds less, more or other than a request does."""
-    if body.get("format") not in (FORMAT, *FORMER):
+    if body.get("format") != FORMAT:
         raise BadUsage(f"its format is {body.get('format')!r}, this version reads {FORMAT!r}")
-    missing = FORMER.get(body["format"], ())
-    terms = TERMS.get(str(body.get("purpose")), {})
-    fields = {**COMMON, **{name: terms[name] for name in terms if name not in missing}}
-    if len(fields) == len(COMMON):
+    terms = TERMS.get(str(body.get("purpose")))
+    if terms is None:
         raise BadUsage(f"it is for {body.get('purpose')!r}, which no request is for")
     _check_plain(body)
     try:
-        read_fields(fields, body, "its body")
+        read_fields({**COMMON, **terms}, body, "its body")
         for name, value in body.get("reading", {}).items():
             read_as(RightAnswers if name == "key" else ReadingTerm, value, f"its reading.{name}")
     except SchemaError as error:

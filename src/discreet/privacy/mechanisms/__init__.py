@@ -176,8 +176,6 @@ def describe_choice(public: Public) -> str:
     name = public.mechanism
     if public.chooser == "steward":
         return f"{name}: named by the steward"
-    if public.chooser == "unknown":
-        return f"{name}: named in the request"
     picked, choice = _pick_mechanism(public)
     return choice if picked.name == name else f"auto: {name}, chosen by an earlier version"
 
