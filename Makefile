@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+# Python 3.11 has the last versions that were made for it; the others have the newest.
+PINS   := $(shell $(PYTHON) -c 'import sys; print("constraints" + "-newest" * (sys.version_info >= (3, 12)) + ".txt")')
 # Threads of linear algebra on top of test processes only get in each other's way.
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
@@ -11,7 +13,7 @@ TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 help:
 	@echo "make demo     calibrate and privately release the bundled LSAT answers"
 	@echo "make studio   the whole workflow in a browser, on this machine"
-	@echo "make test     style, types, doctests and the fast tests (what continuous integration runs)"
+	@echo "make test     style, types, doctests, the fast tests, a short run on a second Python (what CI runs)"
 	@echo "make check    style and types alone"
 	@echo "make fix      let ruff repair what it can"
 	@echo "make slow     statistical tests that take minutes"
@@ -28,23 +30,23 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # Dependency groups need pip 25.1, which an older Python does not bring.
-$(READY): pyproject.toml constraints.txt | $(BIN)/python
+$(READY): pyproject.toml $(PINS) | $(BIN)/python
 	$(PIP) install 'pip>=25.1'
-	$(PIP) install -c constraints.txt -e . --group dev
+	$(PIP) install -c $(PINS) -e . --group dev
 	touch $@
 
 # The demonstration needs the library and its pictures, not what the tests need.
 DEMO_READY := $(VENV)/.demo-ready
-$(DEMO_READY): pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install -c constraints.txt -e '.[report]'
+$(DEMO_READY): pyproject.toml $(PINS) | $(BIN)/python
+	$(PIP) install -c $(PINS) -e '.[report]'
 	touch $@
 
 demo: $(DEMO_READY)
 	$(BIN)/discreet demo --force
 
 STUDIO_READY := $(VENV)/.studio-ready
-$(STUDIO_READY): pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install -c constraints.txt -e '.[studio,files]'
+$(STUDIO_READY): pyproject.toml $(PINS) | $(BIN)/python
+	$(PIP) install -c $(PINS) -e '.[studio,files]'
 	touch $@
 
 studio: $(STUDIO_READY)
@@ -70,6 +72,8 @@ servers: browser
 test: $(READY) servers
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check doctest
 	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadfile
+	@$(BIN)/python -c 'import platform, numpy; print("first Python:", platform.python_version() + ",", "numpy", numpy.__version__)'
+	$(TEST_ENV) $(BIN)/python -m tools.second_python
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -107,11 +111,11 @@ docs: $(READY)
 
 SITE_READY := $(VENV)/.site-ready
 $(SITE_READY): $(READY)
-	$(PIP) install -c constraints.txt --group site
+	$(PIP) install -c $(PINS) --group site
 	touch $@
 
 site: $(SITE_READY)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -c docs/site . build/site
 
 clean:
-	rm -rf $(VENV) build dist demo results .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv* build dist demo results .pytest_cache .mypy_cache .ruff_cache .hypothesis

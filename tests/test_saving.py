@@ -11,6 +11,8 @@ from discreet.errors import BadResponses, BadUsage, WarningKind
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.saving import Kept, list_kinds, read_result
 
+pytestmark = pytest.mark.everywhere
+
 
 @pytest.fixture
 def estimate():

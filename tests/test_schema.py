@@ -11,6 +11,7 @@ from typing_extensions import TypeAliasType
 from discreet.saving import read_value
 from discreet.schema import SchemaError, read_as
 
+pytestmark = pytest.mark.everywhere
 Number = TypeVar("Number")
 Name = TypeVar("Name")
 Matrix = TypeAliasType("Matrix", np.ndarray[Any, np.dtype[Number]], type_params=(Number,))

@@ -110,6 +110,7 @@ def test_wrong_usage_is_exit_2_and_names_what_is_wrong(arguments, named):
     assert "Traceback" not in ended.err
 
 
+@pytest.mark.everywhere
 def test_python_dash_m_discreet_is_the_command():
     ended = program("fit", "--help")
     assert ended.code == 0
@@ -192,6 +193,7 @@ def test_json_has_null_where_there_is_no_number(tmp_path):
     assert last["status"] == "always_right"
 
 
+@pytest.mark.everywhere
 def test_fit_writes_confidential_files_that_say_so(answers, tmp_path):
     out = tmp_path / "new" / "results"
     ended = discreet("fit", answers, "--out", out)
@@ -372,6 +374,7 @@ def test_simulate_never_overwrites_unless_forced(tmp_path):
 # --- demo -------------------------------------------------------------------------------------
 
 
+@pytest.mark.everywhere
 def test_the_demo_prints_the_table_and_says_where_the_files_are(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ended = discreet("demo")

@@ -54,6 +54,7 @@ def place(tmp_path_factory):
 # --- score ------------------------------------------------------------------------------------
 
 
+@pytest.mark.everywhere
 def test_every_kind_of_calibration_scores(place):
     estimate = library.fit(place / "spring.csv")
     rows = enumerate(zip(estimate.items, estimate.difficulty, estimate.se, strict=True), 1)

@@ -60,6 +60,7 @@ def spent(desk):
     return discreet("ledger", "show", desk / "spent.db", "--json").document
 
 
+@pytest.mark.everywhere
 def test_a_release_prints_the_contract_and_writes_the_whole_bundle(desk):
     ended = release(desk, "--json")
     assert ended.code == 0, ended.err

@@ -50,6 +50,7 @@ def test_a_calibration_of_the_first_edition_is_still_read(tmp_path):
     assert discreet("score", answers, "--with", path).code == 0
 
 
+@pytest.mark.everywhere
 def test_a_calibration_keeps_method_choice_thresholds_and_covariance(tmp_path):
     answers = tmp_path / "answers.csv"
     answers.write_text("a,b,c\n1,0,1\n0,1,1\n1,1,0\n1,0,0\n0,1,0\n")

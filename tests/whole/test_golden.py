@@ -8,6 +8,7 @@ import pytest
 
 import golden
 
+pytestmark = pytest.mark.everywhere
 EXACT = {"values", "charge", "rank_first", "rank_last"}
 
 

@@ -199,6 +199,7 @@ def test_every_public_value_is_among_the_results_that_show_themselves_shortly(re
     }
 
 
+@pytest.mark.everywhere
 def test_every_result_is_saved_loaded_and_pickled_as_it_was(results, tmp_path):
     saved = [result for result in results if isinstance(result, Kept)]
     assert len(saved) >= 24
@@ -235,6 +236,7 @@ def test_an_unknown_name_is_an_attribute_error():
         _ = discreet.nonsense
 
 
+@pytest.mark.everywhere
 def test_importing_the_package_loads_nothing_heavy():
     code = "import sys, discreet; print(sorted({m.split('.')[0] for m in sys.modules}))"
     loaded = subprocess.run(

@@ -107,8 +107,12 @@ def test_workflows_test_every_version_and_run_what_ci_runs():
     classifiers = read_project()["project"]["classifiers"]
     versions = re.findall(r"Python :: (3\.\d+)$", "\n".join(classifiers), re.M)
     assert all(job["strategy"]["matrix"]["python"] == versions for job in jobs.values())
+    installing = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+    assert all("-c ${{" in line for line in installing if " -e . " in line)
     assert {"run": ".ci/run"} in jobs["linux"]["steps"]
     assert jobs["elsewhere"]["strategy"]["matrix"]["system"] == ["macos-latest", "windows-latest"]
+    newest = yaml.safe_load((folder / "newest.yml").read_text("utf-8"))
+    assert set(newest[True]) == {"schedule", "workflow_dispatch"}  # YAML reads "on" as true
     publish = yaml.safe_load((folder / "publish.yml").read_text("utf-8"))["jobs"]["publish"]
     assert publish["permissions"] == {"id-token": "write"}
 

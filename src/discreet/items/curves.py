@@ -347,7 +347,8 @@ def bin_abilities(ability: FloatArray) -> tuple[FloatArray, Int64Array]:
     """Return where bins of :data:`BIN` logits start and how many persons are in each."""
     bin_number = np.floor(ability / BIN).astype(np.int64)
     counts = np.bincount(bin_number - bin_number.min())
-    return (bin_number.min() + np.arange(len(counts))) * BIN, counts
+    starts = np.arange(len(counts), dtype=np.float64)
+    return (bin_number.min() + starts) * BIN, counts.astype(np.int64)
 
 
 def bin_measured(responses: Responses, scores: PersonScores, groups: int = GROUPS) -> BinnedAnswers:

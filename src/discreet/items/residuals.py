@@ -410,6 +410,7 @@ def smooth_categories(categories: npt.NDArray[np.int64] | None, steps: npt.Array
 
     All are equal where the answers are not known, as in a release.
     """
-    inside = np.arange(np.max(steps) + 1) <= np.asarray(steps)[:, None]
+    highest = np.asarray(steps)
+    inside = np.arange(highest.max() + 1) <= highest[:, None]
     count = np.where(inside, (0 if categories is None else categories) + 0.5, 0.0)
     return np.asarray(count / count.sum(axis=1, keepdims=True))

@@ -589,7 +589,7 @@ def _spread(node: FloatArray, steps: Sequence[int]) -> FloatArray:
 def _gather_status(
     status: Sequence[Status], steps: Sequence[int]
 ) -> tuple[tuple[Status, ...], ...]:
-    ends = np.cumsum(steps)
+    ends = np.cumsum(steps).tolist()
     return tuple(tuple(status[end - step : end]) for end, step in zip(ends, steps, strict=True))
 
 

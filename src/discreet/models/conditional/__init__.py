@@ -133,7 +133,7 @@ class GroupPatterns(Job[Grouped]):
         """Find the patterns of some persons."""
         columns, m = self.columns, len(self.columns)
         if m == store.n_items and store.n_answers == store.n_persons * m:
-            pattern_keys = _item_keys(m).sum(keepdims=True)
+            pattern_keys = _item_keys(m).sum(dtype=np.uint64, keepdims=True)
             key, right = np.repeat(pattern_keys, store.n_persons), store.person_totals()[1]
             return Grouped(key, right, pattern_keys, np.array([m]), np.arange(m))
         if isinstance(store, SparseRows):
