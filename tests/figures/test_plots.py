@@ -5,6 +5,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_notebook
 
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
@@ -363,3 +365,30 @@ def test_items_of_one_bin_are_stacked_from_one_upwards(estimate, scores):
         mine = shown.centre == centre
         assert shown.level[mine].tolist() == list(range(1, mine.sum() + 1))
         assert np.all(np.abs(shown.difficulty[mine] - centre) <= BIN / 2)
+
+
+def test_a_notebook_shows_every_picture_once(tmp_path):
+    cells = [
+        "import discreet\nfrom discreet import figures\nanswers = discreet.datasets.lsat()\n"
+        "estimate = discreet.fit(answers)",
+        "estimate.plot()",
+        "estimate.plot();",
+        "axes = figures.wright_plot(estimate, discreet.score(answers, estimate))",
+        "import matplotlib.pyplot as plt\nestimate.plot()\nplt.show()",
+        "picture, ax = plt.subplots()\nestimate.plot(ax=ax);",
+        "plt.get_fignums()",
+    ]
+    book = new_notebook(cells=[new_code_cell(cell) for cell in cells])
+    NotebookClient(book, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = [
+        sum("image/png" in output.get("data", {}) for output in cell.outputs) for cell in book.cells
+    ]
+    assert shown == [0, 1, 1, 1, 1, 1, 0]
+    assert book.cells[-1].outputs[0]["data"]["text/plain"] == "[]"
+
+
+def test_outside_a_notebook_pyplot_keeps_no_picture(estimate):
+    from matplotlib import pyplot as plt
+
+    estimate.plot()
+    assert plt.get_fignums() == []

@@ -6,7 +6,8 @@ In: results. Out: matplotlib Axes. The numbers come from ``report/pictures.py`` 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,12 +51,27 @@ ETS_STYLES = {
 
 
 def new_axes(width: float = 6.5, height: float = 4.0) -> Axes:
-    """Return the Axes of a new figure (sizes in inches: a page is 6.5 wide between margins)."""
+    """Return the Axes of a new figure (sizes in inches: a page is 6.5 wide between margins).
+
+    A notebook shows the figures of pyplot below their cell. Elsewhere pyplot has no part in it: it
+    would keep every figure until somebody closes it.
+    """
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
         raise MissingExtra("a plot", "report") from error
-    return Figure(figsize=(width, height), layout="constrained").subplots()
+    make: Callable[..., Figure] = Figure
+    if _is_in_notebook():
+        from matplotlib import pyplot as plt
+
+        make = plt.figure
+    return make(figsize=(width, height), layout="constrained").subplots()
+
+
+def _is_in_notebook() -> bool:
+    """Say whether the kernel of a notebook runs this code."""
+    get_shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)
+    return hasattr(get_shell(), "kernel")
 
 
 def clean(axes: Axes, title: str) -> None:

@@ -401,7 +401,8 @@ class Estimate(Tabular):
     def plot(self, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
         """Draw the difficulties with their intervals (extra ``report``); returns matplotlib Axes.
 
-        Others are in :mod:`discreet.figures`.
+        A notebook shows the picture; ``.figure.savefig(path)`` writes it to a file. Others are in
+        :mod:`discreet.figures`.
         """
         import discreet
 
