@@ -1,6 +1,7 @@
 """Limits of fit statistics from answers simulated under the fitted model."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -152,3 +153,34 @@ def test_the_same_answers_give_the_same_limits():
     np.testing.assert_array_equal(first.outfit, second.outfit)
     other = simulate(answers, rng=np.random.default_rng(14))
     assert not np.array_equal(first.outfit, other.outfit)
+
+
+def test_limits_are_the_point_of_the_largest_statistic_that_the_level_says():
+    """39 replications of two items, one pair and three persons; mean squares count both ways."""
+    rng = np.random.default_rng(15)
+    replicates = rng.normal([0.1, -0.2, 0.3, 0.0, 0.5, 0.2, -0.1, 0.0], 0.3, (39, 8))
+    replicates[:3, 0] -= 3  # far below: on one side nobody would see it
+    observed = np.array([0.1, 0.1, 0.1, 0.1, 2.9, 0.3, 4.0, 0.1])
+    every = np.vstack([replicates, observed])
+    mean, sd = every.mean(axis=0), every.std(axis=0)
+    z = (replicates - mean) / sd
+    largest = sorted(max(*np.abs(row[:4]), *row[4:]) for row in z)
+    limit = largest[37]  # the 38th of 40: 5% of 40 sets are beyond it
+    cutoffs = module._conclude(
+        SimpleNamespace(
+            used=np.array([True, False, True, True]), scores=SimpleNamespace(items=("a", "b"))
+        ),
+        SimpleNamespace(thresholds=np.zeros((2, 1)), pairs=(np.array([0]), np.array([1]))),
+        observed,
+        replicates.astype(np.float32),
+    )
+    assert cutoffs.limit == pytest.approx(limit, rel=1e-5)
+    low, high = mean - limit * sd, mean + limit * sd
+    assert cutoffs.infit == pytest.approx(np.exp([low[:2], high[:2]]).T, rel=1e-5)
+    assert cutoffs.outfit == pytest.approx(np.exp([low[2:4], high[2:4]]).T, rel=1e-5)
+    assert cutoffs.q3[0, 1] == cutoffs.q3[1, 0] == pytest.approx(high[4], rel=1e-5)
+    assert np.isnan(cutoffs.q3.diagonal()).all()
+    beyond = np.zeros(4, dtype=bool)
+    beyond[[0, 2, 3]] = observed[5:] > high[5:]
+    assert beyond.any()
+    assert cutoffs.unexpected.tolist() == beyond.tolist()

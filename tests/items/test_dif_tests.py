@@ -392,3 +392,17 @@ def test_the_command_has_the_tests_the_anchors_and_the_bound(tmp_path):
     assert "All groups together:" in printed.out
     assert "No item differs by more than" in printed.out
     assert (tmp_path / "dif_omnibus.confidential.csv").exists()
+
+
+@pytest.mark.parametrize("test", ["mantel-haenszel", "likelihood-ratio"])
+def test_bounds_of_other_tests_allow_for_the_number_of_compared_rows(test):
+    """Bonferroni: two focal groups and seven items, one without a number in one of them or both."""
+    rows, labels = draw_groups(120, (1,) * 7, 15, groups=3)
+    rows[labels != "c", 4] = 1
+    table = discreet.find_dif(rows, labels, test=test, level=0.1, reference="a")
+    number = np.isfinite(table.se).sum()
+    assert number in (12, 13)
+    half = stats.norm.isf(0.1 / number / 2) * table.se
+    assert table.upper == pytest.approx(table.difference + half, nan_ok=True)
+    assert table.lower == pytest.approx(table.difference - half, nan_ok=True)
+    assert table.largest == pytest.approx(np.nanmax(np.abs(table.difference) + half))

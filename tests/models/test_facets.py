@@ -3,16 +3,18 @@
 import itertools
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import sparse, stats
 
 import discreet
 from discreet.answers.ratings import Ratings
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems, ItemsLeftOut, OutOfReach
 from discreet.models.facets import existence
 from discreet.models.facets.fit import maximise_given_totals
-from discreet.models.facets.standard_errors import redraw_ratings
+from discreet.models.facets.standard_errors import compare_stages, redraw_ratings
 from discreet.models.facets.structure import PairedBatches, describe_structure, plan_design
 from discreet.report.raters import find_rater_problems
 
@@ -274,6 +276,61 @@ def test_persons_who_differ_by_item_are_found_and_others_are_not():
     titles = [finding.title for finding in find_rater_problems(study)]
     assert any("Persons differ by item" in title for title in titles)
     assert discreet.fit(ratings, within=None).item_effect is None
+
+
+class MadeStage:
+    """A stage of known moves: four columns, persons in two batches, nothing to solve."""
+
+    def __init__(self, thresholds, moves):
+        self.batches = [MadePairs(part) for part in np.split(moves, [7])]
+        self.structure = SimpleNamespace(basis=sparse.eye_array(moves.shape[1]).tocsr())
+        equations = SimpleNamespace(solve=lambda scores: scores)
+        self.solution = SimpleNamespace(thresholds=thresholds, equations=equations)
+
+
+class MadePairs:
+    def __init__(self, moves):
+        self.moves = moves
+
+    def score_ratings(self, thresholds):
+        return self.moves
+
+    def person_scores(self, scores):
+        return sparse.csr_array(scores)
+
+
+@pytest.mark.parametrize("persons", [15, 16, 40])
+def test_the_item_effect_has_the_law_of_hotellings_statistic(persons):
+    """Three free differences among four columns that sum to zero; few persons cost freedom."""
+    rng = np.random.default_rng(persons)
+    columns = np.array([0, 1, 3, 4])
+    centring = np.eye(5)
+    centring[np.ix_(columns, columns)] -= 1 / 4
+    inside, everything = (rng.normal(size=(persons, 5)) * scale @ centring for scale in (0.3, 0.2))
+    first, second = (centring @ rng.normal(size=5) for _ in range(2))
+    found = compare_stages(
+        MadeStage(first, inside), MadeStage(second, everything), columns, persons
+    )
+    moves = (inside - everything)[:, columns]
+    covariance = persons / (persons - 1) * moves.T @ moves
+    apart = (first - second)[columns]
+    squared = apart @ np.linalg.pinv(covariance, rcond=1e-10) @ apart
+    statistic = squared * (persons - 3) / (3 * (persons - 1))
+    assert found.degrees == (3, persons - 3)
+    assert found.statistic == pytest.approx(statistic)
+    assert found.p == pytest.approx(stats.f.sf(statistic, 3, persons - 3))
+    a, b = first[columns], second[columns]
+    assert found.slope == pytest.approx((a * b).sum() / (a * a).sum())
+
+
+def test_the_item_effect_is_not_tested_with_fewer_than_five_persons_for_a_difference():
+    rng = np.random.default_rng(0)
+    stages = [MadeStage(rng.normal(size=3), rng.normal(size=(14, 3))) for _ in range(2)]
+    assert compare_stages(*stages, np.arange(3), 14) is None
+    # A number that no person moves is no difference.
+    stages[0].batches = [MadePairs(pairs.moves * [1, 1, 0]) for pairs in stages[0].batches]
+    stages[1].batches = [MadePairs(pairs.moves * [1, 1, 0]) for pairs in stages[1].batches]
+    assert compare_stages(*stages, np.arange(3), 14).degrees == (2, 12)
 
 
 def test_the_covariance_of_the_differences_is_that_of_leaving_out_persons():

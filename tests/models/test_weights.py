@@ -612,6 +612,35 @@ def test_a_regression_of_abilities_is_that_of_repeated_persons():
     )  # fmt: skip
 
 
+def test_errors_of_a_regression_are_those_of_small_changes_of_weights():
+    """Of the coefficients, and of the standard deviation by its logarithm."""
+    cells, step = draw_answers(persons=60, missing=0.1), 1e-3
+    rng = np.random.default_rng(4)
+    weight, school = rng.uniform(0.5, 3.0, 60), np.arange(60) // 4
+    known = {f"q{item}": b for item, b in enumerate(np.linspace(-1.1, 1.4, 6))}
+
+    def regress(weights):
+        table = make_table(cells, w=weights, c=school, g=["a", "b", "b"] * 20)
+        answers = Responses.from_dataframe(table, group=["w", "c", "g"])
+        answers = answers.weigh(weight="w", cluster="c")
+        return discreet.score(answers, known, regress="g").regression
+
+    def numbers(weights):
+        found = regress(weights)
+        return np.append(found.coefficient, np.log(found.sd))
+
+    influence = np.stack(
+        [
+            weight[i] * (numbers(weight + e) - numbers(weight - e)) / (2 * step)
+            for i, e in enumerate(step * np.eye(60))
+        ]
+    )
+    total = influence.reshape(15, 4, 3).sum(axis=1)
+    found = regress(weight)
+    error = np.sqrt(15 * total.var(axis=0, ddof=1))
+    np.testing.assert_allclose([*found.se, found.sd_se / found.sd], error, rtol=0.01)
+
+
 def test_a_release_refuses_weights_with_the_reason():
     cells, budget = draw_answers(), discreet.Budget(epsilon=1.0, delta=1e-6)
     items = [f"q{i}" for i in range(6)]

@@ -2,6 +2,8 @@
 
 import json
 import re
+from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,19 +13,24 @@ from commandline import LSAT_ITEMS, discreet
 from discreet.datasets import lsat
 from discreet.errors import BadResponses, BadUsage, NotAllowed
 from discreet.models import paper
+from discreet.models.noisy import released
+from discreet.models.noisy.disagreements import right_wrong_probability
 from discreet.models.noisy.observations import PairMatrix
 from discreet.models.noisy.released import (
     FLOOR_LIMIT,
     Crowd,
+    _simulate_noise,
     count_raised,
     estimate_release,
     fit_released_pairs,
     fit_spectral,
     read_pair_matrix,
+    simulate_covariance,
 )
 from discreet.privacy.ledger.request import Request
 from discreet.privacy.mechanisms.pairs import SparsePairs
 from discreet.privacy.noise import ExactNoise
+from discreet.privacy.protocol import NoiseLaw
 from discreet.publishing.bundle import hash_record
 from discreet.publishing.delivery import Delivery
 from discreet.secure import SeededSource
@@ -115,6 +122,96 @@ def test_standard_errors_are_those_of_the_sample_where_there_is_hardly_any_noise
     assert 0.9 < ratio.mean() < 1.1
     assert ratio.min() > 0.75
     assert ratio.max() < 1.3
+
+
+@pytest.mark.parametrize("family", ["gaussian", "laplace"])
+@pytest.mark.parametrize("scale", [3, 17])
+def test_noise_of_simulated_releases_is_whole_and_has_the_variance_of_the_law(family, scale):
+    law = NoiseLaw(family, Fraction(scale))
+    drawn = _simulate_noise(law, 200_000, np.random.default_rng(0))
+    assert (drawn == np.rint(drawn)).all()
+    # The standard error of the variance is 0.3% of it, with Laplace's tails 0.5%.
+    rounding = 1 / 12 if family == "gaussian" else 0.0
+    assert drawn.var() == pytest.approx(law.variance + rounding, rel=0.02)
+    assert drawn.mean() == pytest.approx(0, abs=4 * law.variance**0.5 / 200_000**0.5)
+
+
+def simulate_counts(monkeypatch, covariance, *, persons, noise):
+    """Simulate releases from a fit that is made up; return their counts, and the errors' matrix."""
+    difficulty, seen = np.array([-1.0, 0.2, 0.8]), []
+    right_wrong = right_wrong_probability(difficulty, 0.4, 1.2)
+    disagreement = persons * 0.49 * (right_wrong + right_wrong.T)
+    np.fill_diagonal(disagreement, 0.0)
+    fit = SimpleNamespace(
+        difficulty=difficulty, covariance=covariance, disagreement=disagreement,
+        ability_mean=0.4, ability_spread=1.2,
+    )  # fmt: skip
+    solve = released.fit_spectral
+
+    def keep(pairs):
+        seen.append(pairs.noisy)
+        return solve(pairs)
+
+    monkeypatch.setattr(released, "fit_spectral", keep)
+    counted = ~np.eye(3, dtype=bool)
+    pairs = PairMatrix(np.zeros((3, 3)), counted)
+    found = simulate_covariance(pairs, fit, draw_noise=noise, persons=persons, answers=3)
+    return np.array(seen), found, right_wrong * persons * 0.49
+
+
+def no_noise(size, rng):
+    return np.zeros(size)
+
+
+def test_simulated_releases_have_difficulties_of_their_own(monkeypatch):
+    """So many persons that only the difficulties vary: log odds of counts are their differences."""
+    root = np.array([[0.4, 0.0, 0.0], [0.3, 0.2, 0.0], [-0.2, 0.1, 0.1]])
+    root -= root.mean(axis=0)
+    covariance = root @ root.T
+    counts, errors, _ = simulate_counts(monkeypatch, covariance, persons=10**12, noise=no_noise)
+    assert len(counts) == released.DRAWS
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        apart = np.log(counts[:, j, i] / counts[:, i, j])
+        variance = covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]
+        # The error of a variance from 200 draws is 10%.
+        assert apart.var() == pytest.approx(variance, rel=0.35)
+    # The spectral estimate finds the drawn difficulties again, so that nothing is left over.
+    assert np.abs(errors).max() < 1e-6
+
+
+def test_simulated_counts_vary_as_sums_over_persons_and_by_the_noise(monkeypatch):
+    """Without doubt about difficulties: the covariances of counts, in closed form."""
+    persons = 4000
+
+    def noise(size, rng):
+        return np.rint(30 * rng.standard_normal(size))
+
+    counts, errors, mean = simulate_counts(monkeypatch, None, persons=persons, noise=noise)
+    off = ~np.eye(3, dtype=bool)
+    share = mean[off] / persons
+    exact = persons * share * (1 - share) + 30**2
+    assert counts[:, off].mean(axis=0) == pytest.approx(mean[off], abs=15)
+    assert counts[:, off].var(axis=0).mean() == pytest.approx(exact.mean(), rel=0.1)
+    plain = solve_spectral_errors(counts)
+    products = plain.T @ plain / len(plain)
+    # Correlations are pulled towards none: three items weigh as much as three of the draws.
+    shrunk = products * 200 / 203
+    np.fill_diagonal(shrunk, products.diagonal())
+    assert errors == pytest.approx(shrunk)
+    assert np.abs(errors[~np.eye(3, dtype=bool)]).max() > 0.3 * errors.diagonal().min()
+
+
+def solve_spectral_errors(counts):
+    """Errors of the stationary vector of floored counts, about the difficulties they are from."""
+    rows = []
+    for noisy in counts:
+        chain = np.maximum(noisy, 1.0) * ~np.eye(3, dtype=bool)
+        # From an item to one that is harder: by persons right on the first, wrong on the second.
+        generator = chain - np.diag(chain.sum(axis=1))
+        stationary = np.linalg.svd(generator.T)[2][-1]
+        logs = np.log(np.abs(stationary))
+        rows.append(logs - logs.mean() - [-1.0, 0.2, 0.8])
+    return np.array(rows)
 
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])

@@ -11,11 +11,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import linalg, stats
 
 import discreet
 from discreet.adaptive import Exposure
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
+from discreet.answers.survey import SurveyDesign, apply_rao_scott
 from discreet.counts.folds import FoldCounts
 from discreet.items import mislabelled
 from discreet.items.dif import LARGE, NEGLIGIBLE, _classify
@@ -32,7 +34,8 @@ from discreet.planning.forecast import _scatter
 from discreet.results.estimate import Estimate, Solution, Status, draw_errors
 from discreet.results.ranking import rank
 from discreet.results.ranks import find_probability
-from discreet.scales.linking import link_calibrations
+from discreet.scales.drift import _compare_latest
+from discreet.scales.linking import _test_agreement, link_calibrations
 
 
 def make_estimate(difficulty, se, covariance=None):
@@ -84,6 +87,54 @@ def test_the_error_of_a_link_includes_what_items_disagree(differences, base_se, 
     assert (link.shift, link.se, link.scatter) == pytest.approx((shift, se, scatter))
     without = sum(1 / variance for variance in variances) ** -0.5
     assert link.se > 1.1 * without
+
+
+def compare_units_by_hand(first, second, first_se, second_se):
+    """Slope of differences on means, less what errors in both make of it; what it leaves over."""
+    m = len(first)
+    a, b = np.array(first_se) ** 2, np.array(second_se) ** 2
+    apart, centre = np.subtract(first, second), np.add(first, second) / 2
+    apart, centre = apart - apart.mean(), centre - centre.mean()
+    # An error of the first side moves the difference by itself and the mean by a half.
+    shared = [(m - 1) / m * (own - other) / 2 for own, other in zip(a, b, strict=True)]
+    room = (centre**2).sum() - (m - 1) / m * (a + b).sum() / 4
+    slope = ((apart * centre).sum() - sum(shared)) / room
+    misfit = sum((d - slope * c) ** 2 / v for d, c, v in zip(apart, centre, a + b, strict=True))
+    scatter = max(misfit - (m - 2), 0) / (1 / (a + b)).sum()
+    spread = (centre**2 * (a + b + scatter)).sum() + sum(part**2 for part in shared)
+    return 2 * stats.norm.sf(abs(slope * room) / spread**0.5), stats.chi2.sf(misfit, m - 2)
+
+
+@pytest.mark.parametrize("scatter", [0.0, 0.4])
+@pytest.mark.parametrize("errors", [(0.30, 0.02), (0.02, 0.30), (0.15, 0.15)])
+def test_units_are_compared_without_the_errors_that_both_sides_share(errors, scatter):
+    rng = np.random.default_rng(2)
+    first = np.array([-1.1, -0.6, -0.1, 0.2, 0.5, 1.3, 1.7])
+    second = 1.2 * first + scatter * rng.normal(size=7) + 0.05 * rng.normal(size=7)
+    first_se, second_se = errors[0] * np.linspace(0.6, 1.4, 7), errors[1] * np.linspace(1.5, 0.5, 7)
+    used = np.ones(8, dtype=bool)
+    used[3] = False
+    found = _test_agreement(
+        *((np.insert(b, 3, 9.0), np.insert(se, 3, 0.01))
+          for b, se in ((first, first_se), (second, second_se))), used)  # fmt: skip
+    unit, rest = compare_units_by_hand(first, second, first_se, second_se)
+    assert 1e-12 < unit < 0.999
+    assert (found.unit, found.scatter) == pytest.approx((unit, rest), rel=1e-9)
+
+
+def test_the_latest_change_has_the_covariance_of_all_periods_in_it():
+    values = np.array([0.2, np.nan, -0.1, 0.7])
+    root = np.array([[0.3, 0.1, 0.0, 0.2], [0.0, 0.2, 0.1, 0.0], [0.1, 0.0, 0.4, 0.1],
+                     [0.2, 0.3, 0.1, 0.5]])  # fmt: skip
+    covariance = root @ root.T
+    change, se = _compare_latest(values, covariance)
+    weights = 1 / covariance[0, 0], 1 / covariance[2, 2]
+    first, third = (weight / sum(weights) for weight in weights)
+    assert first != pytest.approx(third, abs=0.1)
+    assert change == pytest.approx(0.7 - first * 0.2 + third * 0.1)
+    move = np.array([-first, 0.0, -third, 1.0])
+    variance = sum(move[i] * move[j] * covariance[i, j] for i in range(4) for j in range(4))
+    assert se == pytest.approx(variance**0.5)
 
 
 # -- ranks -------------------------------------------------------------------------------------
@@ -200,6 +251,59 @@ def test_a_score_is_corrected_by_the_leverage_of_each_direction_that_a_person_in
     assert person_scores._correction(trace, answered) == pytest.approx(expected)
 
 
+# -- sampling designs --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("degrees", [3, 40])
+def test_numbers_are_tested_by_the_two_moments_of_their_weighted_chi_squares(degrees):
+    """Rao and Scott's second order: a sum of chi-squares with unequal weights, by Satterthwaite."""
+    rng = np.random.default_rng(3)
+    value, deviation = np.array([0.5, -0.3, 0.8]), rng.normal(size=(12, 3)) * [0.3, 0.1, 0.9]
+    root = rng.normal(size=(3, 3))
+    working = root @ root.T
+    weight = linalg.eigvals(np.linalg.solve(working, deviation.T @ deviation)).real
+    statistic = value @ np.linalg.solve(working, value)
+    freedom = weight.sum() ** 2 / (weight**2).sum()
+    assert freedom < 2.6
+    found = apply_rao_scott(value, deviation, working, degrees)
+    p = stats.f.sf(statistic / weight.sum(), freedom, freedom * degrees)
+    assert (found.statistic, found.p_value) == pytest.approx((3 * statistic / weight.sum(), p))
+    assert found.degrees == 3
+    # A number that says what another one says counts once.
+    twice = np.column_stack([deviation, deviation[:, 0]])
+    working = np.pad(working, (0, 1), mode="wrap")
+    again = apply_rao_scott(np.append(value, value[0]), twice, working, degrees)
+    assert (again.degrees, again.p_value) == pytest.approx((3, p))
+
+
+def test_a_design_has_the_variance_of_totals_about_the_means_of_their_strata():
+    rng = np.random.default_rng(4)
+    unit = np.array([0, 0, 0, 1, 2, 2, 3, 3, 4, 5, 5, 6])
+    stratum_of = np.array([0, 0, 1, 1, 1, 2, 2])
+    moves = rng.normal(loc=[1.0, 0.0], size=(12, 2))
+    design = SurveyDesign(rng.uniform(0.5, 3, 12), unit, stratum_of)
+    variance = np.zeros((2, 2))
+    for stratum in range(3):
+        totals = np.array(
+            [moves[unit == psu].sum(axis=0) for psu in np.flatnonzero(stratum_of == stratum)]
+        )
+        n = len(totals)
+        variance += n * np.cov(totals.T)  # n / (n - 1) times the sum of squares
+    assert design.linearise(moves) == pytest.approx(variance)
+    assert design.degrees == 7 - 3
+
+
+def test_a_simple_sample_of_weights_has_the_variance_of_a_weighted_total():
+    rng = np.random.default_rng(5)
+    weight = np.array([2.0, 0.0, 1.0, 5.0, 3.0, 0.5])
+    design = SurveyDesign(weight, np.arange(6), np.zeros(6, dtype=int))
+    score = rng.normal(size=(6, 2)) + 0.7
+    found = design.take_as_simple(weight[:, None] * score)
+    some = weight > 0
+    variance = np.cov(score[some].T, aweights=weight[some], bias=True) * weight.sum() ** 2 / (5 - 1)
+    assert found.T @ found == pytest.approx(variance)
+
+
 # -- plausible values --------------------------------------------------------------------------
 
 
@@ -222,6 +326,42 @@ def test_plausible_values_lie_evenly_around_the_nodes_of_the_grid():
         assert -1 <= own.min() < -0.95
         assert 0.95 < own.max() <= 1
         assert own.mean() == pytest.approx(0.0, abs=0.06)
+
+
+def test_every_draw_has_its_own_coefficients_and_its_own_standard_deviation():
+    covariance = np.array([[0.04, 0.01, 0.01], [0.01, 0.09, -0.02], [0.01, -0.02, 0.16]])
+    rng = np.random.default_rng(1)
+    drawn = [plausible._vary(np.array([1.0, -2.0]), 0.5, covariance, 0.1, rng)
+             for _ in range(20_000)]  # fmt: skip
+    moves = np.array([[*(beta - [1.0, -2.0]), np.log(sd / 0.5)] for beta, sd in drawn])
+    # The smallest standard deviation cuts off what is below log(0.1 / 0.5).
+    assert moves[:, 2].min() == pytest.approx(np.log(0.2))
+    inside = moves[moves[:, 2] > np.log(0.2)]
+    assert np.cov(inside.T) == pytest.approx(covariance, abs=0.01)
+    assert moves.mean(axis=0) == pytest.approx([0, 0, 0], abs=0.01)
+
+
+def test_the_moments_of_a_posterior_are_those_of_its_nodes():
+    """Two kinds; everything else of the regression is made of these moments."""
+    rng = np.random.default_rng(2)
+    nodes = np.linspace(-3, 3, 7)
+    grid = plausible._Grid(
+        nodes=nodes,
+        spacing=1.0,
+        log_likelihood=rng.normal(size=(2, 7)),
+        entry=np.array([1, 0]),
+        design=np.array([[1.0, 0.0], [1.0, 2.0]]),
+        persons=np.array([3, 5]),
+        kind=np.array([0, 1]),
+    )
+    beta, sd = np.array([0.3, -0.4]), 1.3
+    found = plausible._moments(grid, beta, sd, 4)
+    for kind in range(2):
+        mean = grid.design[kind] @ beta
+        chance = np.exp(grid.log_likelihood[grid.entry[kind]]) * stats.norm.pdf(nodes, mean, sd)
+        chance /= chance.sum()
+        expected = [chance @ (nodes - mean) ** power for power in (1, 2, 3, 4)]
+        assert found[:, kind] == pytest.approx(expected)
 
 
 # -- folds -------------------------------------------------------------------------------------

@@ -347,7 +347,8 @@ def _wanted_answers(reliability: float, answered: float) -> str:
     times = good * (1 - reliability) / (max(reliability, 1e-9) * (1 - good))
     if times > limits.MANY_TIMES:
         return "many more items"
-    return f"about {ceil(times * answered)} items for {good:g}"
+    # Four times ten items are 40, not 41 by a rounding error.
+    return f"about {ceil(round(times * answered, 6))} items for {good:g}"
 
 
 def _check_extreme_persons(diagnostics: Diagnostics) -> Iterator[Finding]:
