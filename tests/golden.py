@@ -6,19 +6,23 @@
 
 `compute` returns a nested dictionary of lists of numbers. Counts, noisy values and charges are
 exact; difficulties agree to 1e-11; other solved quantities to 1e-9 relative (`test_golden.py`).
+Results that hold many numbers are kept as `SHOWN` of each of their columns, to 1e-6 relative.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import discreet
 from discreet import analysis
+from discreet.answers.ratings import Ratings
 from discreet.privacy.noise import ExactNoise
 from discreet.secure import SeededSource
 
@@ -49,6 +53,7 @@ def compute() -> dict[str, Any]:
         "analyses": {name: analyse(data) for name, data in answers.items()},
         "links": link(answers["incomplete"]),
         "releases": {name: release_all(data) for name, data in answers.items()},
+        "results": {name: pick(result()) for name, result in RESULTS.items()},
     }
 
 
@@ -126,6 +131,256 @@ def release_one(data: Any, budget: Any, items: dict[str, int], mechanism: Any) -
         "charge": [released.guarantee.epsilon, released.guarantee.delta],
         **describe(released.estimate),
     }
+
+
+# -- every other public result -----------------------------------------------------------------
+
+DIF_TESTS: tuple[Any, ...] = ("wald", "mantel-haenszel", "likelihood-ratio")
+#: Numbers that are kept of each column of a result, evenly spaced.
+SHOWN = 12
+#: Parts of results that are other results.
+OTHERS = frozenset(["linked", "ratings", "guarantee", "solution", "ladder", "record"])
+
+
+def pick(result: Any) -> Any:
+    """Return the numbers of a result, part by part; texts and other results are left out."""
+    if is_dataclass(result):
+        parts = {field.name: getattr(result, field.name) for field in fields(result)}
+        result = {name: part for name, part in parts.items() if name not in OTHERS}
+    if isinstance(result, Mapping):
+        picked = {str(name): pick(part) for name, part in result.items()}
+        return {name: part for name, part in picked.items() if part not in (None, {}, [])}
+    if isinstance(result, tuple) and any(map(is_dataclass, result)):
+        return pick(dict(enumerate(result)))
+    if isinstance(result, np.ndarray | tuple | list | float | int):
+        flat = np.asarray(result).ravel() if is_numeric(result) else np.empty(0)
+        return numbers(flat[:: max(1, len(flat) // SHOWN)][:SHOWN])
+    return None
+
+
+def is_numeric(values: Any) -> bool:
+    """Tell whether all values are numbers, and tuples of them equally long."""
+    try:
+        return np.asarray(values).dtype.kind in "biuf"
+    except ValueError:
+        return False
+
+
+def unequal(persons: int = 240, items: int = 8, steps: int = 1) -> Any:
+    """Return answers with gaps, groups, weights, strata, schools and replicate weights."""
+    rng = np.random.default_rng(31)
+    ability = rng.normal(0.3, 1.3, persons)
+    threshold = np.linspace(-1.4, 1.6, items)[:, None] + np.linspace(-0.6, 0.7, steps) * (steps > 1)
+    logits = np.cumsum(ability[:, None, None] - threshold, axis=2)
+    weight = np.exp(np.concatenate([np.zeros((persons, items, 1)), logits], axis=2))
+    reach = np.cumsum(weight / weight.sum(axis=2, keepdims=True), axis=2)[:, :, :-1]
+    codes = (rng.random((persons, items, 1)) > reach).sum(axis=2).astype(object)
+    codes[rng.random(codes.shape) < 0.12] = None
+    row = np.arange(persons)
+    about = {
+        "id": [f"p{number}" for number in row],
+        "g": np.array(["a", "b", "c"])[(row * 7) % 11 % 3],
+        "w": rng.uniform(0.5, 3, persons).round(3),
+        "s": 1 + (row > 100),
+        "school": row // 6,
+    }
+    copies = rng.integers(0, 3, (6, persons)) * about["w"]
+    about |= {f"r{number}": copy for number, copy in enumerate(copies)}
+    table = pd.DataFrame({**about, **{f"q{i}": column for i, column in enumerate(codes.T)}})
+    return discreet.Responses.from_dataframe(table, person="id", group=list(about)[1:])
+
+
+def weighted(**words: Any) -> Any:
+    """Return the same answers with their sampling design."""
+    design = words or {"weight": "w", "strata": "s", "cluster": "school"}
+    return unequal().weigh(**design)
+
+
+def rated() -> Any:
+    """Return 150 persons, 4 items and 6 raters, with gaps and the month of rating."""
+    rng = np.random.default_rng(32)
+    drawn = discreet.simulate_ratings(150, 4, 6, rng=rng, marks=3, severity_sd=0.7).ratings
+    kept = drawn.select(np.flatnonzero(rng.random(drawn.n_ratings) < 0.9))
+    return Ratings.from_codes(
+        kept.person, kept.item, kept.score, facets={**kept.codes, "month": kept.person % 3}
+    )
+
+
+def rated_by_few() -> Any:
+    """Return the same ratings, of which one rater has few and one nearly none."""
+    ratings = rated()
+    rater = ratings.codes["rater"]
+    few = (rater != 4) | (ratings.person < 30)
+    return ratings.select(np.flatnonzero(few & ((rater != 5) | (ratings.person < 8))))
+
+
+def chosen() -> Any:
+    """Return chosen options of five questions, and gaps, with their key."""
+    rng = np.random.default_rng(35)
+    ability = rng.normal(size=200)
+    columns = {}
+    for item, right in enumerate("ABCAB"):
+        slope = np.where(np.array(list("ABC")) == right, 1.2, rng.normal(0, 0.4, 3))
+        logits = rng.normal(0, 0.5, 3) + ability[:, None] * slope
+        share = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+        option = (rng.random((200, 1)) > share.cumsum(axis=1)[:, :2]).sum(axis=1)
+        columns[f"q{item}"] = np.where(rng.random(200) < 0.1, "", np.array(list("ABC"))[option])
+    return discreet.Responses.from_dataframe(pd.DataFrame(columns), key="ABCAB")
+
+
+def study(ratings: Any, **words: Any) -> dict[str, Any]:
+    """Fit ratings, and study raters, persons and bias."""
+    estimate = discreet.fit(ratings, facets=["rater"], **words)
+    found = analysis.study_ratings(ratings, estimate)
+    return {
+        "estimate": describe(estimate),
+        "raters": estimate.facets["rater"],
+        "item_effect": estimate.item_effect,
+        "fit": found.facets,
+        "persons": found.persons,
+        "bias": found.find_bias("rater", "item"),
+        "drift": found.find_bias("rater", "month"),
+    }
+
+
+def weigh_everything() -> dict[str, Any]:
+    """Fit, score, compare and test with weights."""
+    answers, parts = weighted(), {f"q{i}": "xyx"[i % 3] for i in range(8)}
+    replicated = weighted(weight="w", replicates="r?", replication="fay:0.3")
+    estimate = discreet.fit(answers)
+    return {
+        "methods": {method: describe(discreet.fit(answers, method=method)) for method in METHODS},
+        "replicates": describe(discreet.fit(replicated)),
+        "design_effect": estimate.design_effect,
+        "fit": analysis.measure_fit(answers, estimate),
+        "means": analysis.find_group_means(answers, estimate, "g"),
+        "dif": {test: analysis.find_dif(answers, "g", test=test) for test in DIF_TESTS},
+        "andersen": analysis.run_andersen(answers),
+        "parts": analysis.run_martin_loef(answers, parts),
+        "regression": discreet.score(answers, estimate, regress="g", plausible=2).regression,
+        "limits": analysis.simulate_cutoffs(answers, estimate, replications=49),
+    }
+
+
+def examine(steps: int) -> dict[str, Any]:
+    """Run every analysis of answers without weights."""
+    answers = unequal(steps=steps)
+    estimate = discreet.fit(answers)
+    groups = {"groups": "g", "anchors": ["q0", "q3", "q6"]}
+    return {
+        "limits": analysis.simulate_cutoffs(answers, estimate, replications=49),
+        "fit": analysis.measure_fit(answers, estimate),
+        "dif": {test: analysis.find_dif(answers, test=test, **groups) for test in DIF_TESTS},
+        "wald": analysis.run_wald(answers),
+        "andersen": analysis.run_andersen(answers),
+        "martin_loef": analysis.run_martin_loef(answers),
+        "residuals": analysis.correlate_residuals(answers, estimate),
+        "dimensions": analysis.find_dimensions(answers, estimate, simulations=9),
+        "testlets": analysis.measure_testlets(answers, {f"q{i}": f"t{i // 3}" for i in range(8)}),
+        "alpha": analysis.measure_alpha(answers),
+        "information": analysis.trace_information(estimate),
+        "mislabelled": analysis.find_mislabelled(answers, estimate) if steps == 1 else None,
+        "models": analysis.compare_step_models(answers) if steps > 1 else None,
+        "check": analysis.check_model(answers),
+        "scores": {
+            method: discreet.score(answers, estimate, method=method)
+            for method in ("ml", "warm", "posterior")
+        },
+        "plausible": discreet.score(
+            answers, estimate, plausible=3, regress="g", rng=np.random.default_rng(5)
+        ),
+    }
+
+
+def move_scales() -> dict[str, Any]:
+    """Link, bank, and follow items over time, from calibrations and from answers."""
+    rng = np.random.default_rng(33)
+    truth = np.linspace(-1.5, 1.5, 9)
+    moved = truth + np.array([0, 0, 0.9, 0, 0, 0, 0, -0.3, 0])
+    periods = [
+        discreet.simulate(persons=size, items=9, answered=0.8, difficulty=b, rng=rng).responses
+        for size, b in ((400, truth), (250, moved), (300, moved))
+    ]
+    fits = [discreet.fit(period) for period in periods]
+    bank, _ = discreet.grow_bank(
+        discreet.create_bank(fits[0], scale="s", source="first"), fits[1], source="second"
+    )
+    scores = [discreet.score(periods[0], known) for known in (fits[0], fits[1])]
+    return {
+        "items": discreet.link_calibrations(*fits[:2]),
+        "persons": discreet.link_calibrations(*scores),
+        "bank": bank,
+        "answers": discreet.find_drift(*periods),
+        "calibrations": discreet.find_drift(fits),
+        "two": discreet.find_drift(fits[:2]),
+    }
+
+
+def order_everything() -> dict[str, Any]:
+    """Rank items and compared texts."""
+    estimate = discreet.fit(incomplete())
+    rng = np.random.default_rng(34)
+    compared = discreet.simulate_comparisons(60, 7, 12, taste=0.3, rng=rng).comparisons
+    return {
+        "top": discreet.rank(estimate, 4),
+        "easiest": discreet.rank(estimate, 5, easiest=True, level=0.9),
+        "ranges": discreet.rank_ranges(estimate),
+        "pair": discreet.compare_items(estimate, *estimate.items[2:4], simultaneous=True),
+        "strengths": {
+            method: discreet.rank_comparisons(compared, method=method)
+            for method in ("refined", "spectral")
+        },
+        "released": {
+            mechanism: release_ranking(compared, mechanism)
+            for mechanism in ("net-wins", "win-pairs")
+        },
+    }
+
+
+def release_ranking(compared: Any, mechanism: Any) -> dict[str, Any]:
+    """Release a ranking with noise from a fixed seed."""
+    released = discreet.release_comparisons(
+        compared, discreet.Budget(epsilon=3.0, delta=1e-5), items=list(compared.items),
+        max_comparisons=12, mechanism=mechanism, noise=ExactNoise(SeededSource(12)),
+    )  # fmt: skip
+    return describe(released.estimate)
+
+
+PAIRS = ("pairs", "sparse-pairs", "laplace-pairs")
+
+
+def release_otherwise() -> dict[str, Any]:
+    """Release by the paper's estimator, and by randomized response."""
+    rng = np.random.default_rng(36)
+    data = discreet.simulate(persons=2500, items=6, rng=rng).responses
+    wanted: dict[str, dict[str, Any]] = {
+        **{f"spectral {name}": {"mechanism": name, "estimator": "spectral"} for name in PAIRS},
+        "response": {"mechanism": "randomized-response"},
+        "floored": {"mechanism": "pairs", "estimator": "spectral", "epsilon": 0.1},
+    }
+    return {name: describe(release_as(data, **words).estimate) for name, words in wanted.items()}
+
+
+def release_as(data: Any, epsilon: float = 4.0, **words: Any) -> Any:
+    """Release with noise from a fixed seed."""
+    is_pure = words["mechanism"] in ("laplace-pairs", "randomized-response")
+    budget = discreet.Budget(epsilon=epsilon, delta=0.0 if is_pure else 1e-5)
+    noise = ExactNoise(SeededSource(13))
+    return discreet.release(data, budget, items=data.items, noise=noise, **words)
+
+
+RESULTS: dict[str, Callable[[], Any]] = {
+    "weights": weigh_everything,
+    "raters": lambda: study(rated()),
+    "raters over all items": lambda: study(rated(), within=None),
+    "raters of few": lambda: study(rated_by_few()),
+    "options": lambda: {"options": analysis.analyse_distractors(chosen())},
+    "answers": lambda: examine(1),
+    "steps": lambda: examine(3),
+    "scales": move_scales,
+    "ranks": order_everything,
+    "releases": release_otherwise,
+}
 
 
 def numbers(values: Any) -> list[Any]:
