@@ -80,7 +80,7 @@ def test_no_item_is_left_when_all_were_used():
     ("call", "said"),
     [
         (lambda: next_item(LADDER, 0.0, used=["Q1"]), "matched by name"),
-        (lambda: next_item(LADDER, 0.0, used="q1"), "a list of items"),
+        (lambda: discreet.next_item(LADDER, 0.0, used="q1"), "a list"),
         (lambda: next_item(LADDER, float("nan")), "finite"),
         (lambda: item_information(LADDER, [[0.0]]), "finite number"),
         (lambda: start(LADDER, target_se=0.0), "target_se"),

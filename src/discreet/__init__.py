@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from importlib.util import find_spec
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -119,6 +120,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"{message} {''.join(calls) or suggest(name, __all__)}")
     module = importlib.import_module(home)
     value = getattr(module, name) if name in _HOME else module
+    if isinstance(value, FunctionType):
+        value = importlib.import_module("discreet.checking").checked(value)
     globals()[name] = value
     return value
 

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.checking import as_numbers, check_exports
 from discreet.errors import BadUsage
 from discreet.models.item_parameters import KnownItems, known_thresholds
 from discreet.persons.measures import NormalPrior
@@ -75,7 +76,7 @@ def item_information(calibration: Any, ability: npt.ArrayLike) -> FloatArray:
     """
     calibration = read_calibration(calibration)
     bank = known_thresholds(calibration)
-    theta = np.asarray(ability, dtype=np.float64)
+    theta = as_numbers("ability", ability)
     if theta.ndim > 1 or not np.isfinite(theta).all():
         raise BadUsage("ability must be a finite number, or a list of them")
     source = getattr(calibration, "estimate", calibration)
@@ -247,8 +248,6 @@ def _askable(calibration: Any) -> KnownItems:
 
 
 def _check_used(used: Collection[str], items: tuple[str, ...]) -> None:
-    if isinstance(used, str):
-        raise BadUsage(f"used is a list of items, found the text {used!r}; write [{used!r}]")
     unknown = sorted(set(used) - set(items))
     if unknown:
         raise BadUsage(
@@ -477,3 +476,6 @@ def start(
             if codes != (0, 1)
         },
     ).advance()
+
+
+check_exports(globals(), __all__)

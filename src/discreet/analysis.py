@@ -5,6 +5,7 @@ it is computed from the answers without any protection, and stays with the data 
 plans, which never see data, and links between releases may be shown.
 """
 
+from discreet.checking import check_exports
 from discreet.items.cutoffs import FitCutoffs, simulate_cutoffs
 from discreet.items.dif import DifTable, OmnibusDif, find_dif
 from discreet.items.dimensionality import (
@@ -58,3 +59,5 @@ __all__ = [
     "run_andersen", "run_martin_loef", "run_wald", "simulate_cutoffs",
     "study_ratings", "trace_information",
 ]  # fmt: skip
+
+check_exports(globals(), __all__)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, get_args, get_type_hints
 
 from discreet.atomic import CALIBRATION_FILE, ESTIMATE_FILE, write_text
+from discreet.checking import checked
 from discreet.errors import BadResponses, BadUsage
 from discreet.names import NumberName, name_id
 from discreet.schema import SchemaError, read_as
@@ -56,6 +57,7 @@ class Kept:
     #: Whether persons' answers are behind it.
     from_answers = True
 
+    @checked
     def save(self, path: str | PathLike[str]) -> None:
         """Write the result to one file of JSON that only its owner may read.
 
@@ -76,6 +78,7 @@ class Kept:
         write_text(Path(path), json.dumps(document, allow_nan=False, ensure_ascii=False) + "\n")
 
     @classmethod
+    @checked
     def load(cls, path: str | PathLike[str]) -> Self:
         """Read a result that :meth:`save` wrote; it is equal to what was saved."""
         result = read_result(path)

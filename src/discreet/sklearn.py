@@ -19,6 +19,7 @@ from scipy.sparse import csr_array, issparse
 
 from discreet.answers.matrices import store_array
 from discreet.answers.responses import Responses
+from discreet.checking import checked
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.items.residuals import (
     describe_persons,
@@ -92,6 +93,7 @@ class AnswerEstimator(
         self._n_features_out = 1
         return self
 
+    @checked
     def transform(self, X: Any) -> npt.NDArray[np.float64]:
         """Return Warm's ability estimate of every row, as one column.
 
@@ -251,6 +253,7 @@ class Rasch(AnswerEstimator):
         steps = {name: self.steps_[name] for name in names}
         return {"model": "partial-credit", "steps": steps, "lowest": self.lowest_}
 
+    @checked
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Estimate the difficulty of every column.
 
@@ -275,12 +278,13 @@ class Rasch(AnswerEstimator):
             values = answers.data if issparse(answers) else answers
             self.lowest_ = int(np.nanmin(values) > 0)
         method, model, added = self.method, self.model, self.regularisation
-        self._remember(fit(responses, method=method, model=model, regularisation=added))
+        self._remember(checked(fit)(responses, method=method, model=model, regularisation=added))
         matched = match_categories(responses, self.estimate_)
         persons = describe_persons(matched, self.thresholds_)
         self.ability_mean_, self.ability_sd_ = persons.mean, persons.sd
         return self
 
+    @checked
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
         """Return the mean log-likelihood of the answers in X, each given the person's others.
 
@@ -306,6 +310,7 @@ class Rasch(AnswerEstimator):
             raise BadUsage("score needs answers, and X has none: every cell is missing")
         return sum(value for value, _ in parts) / answers
 
+    @checked
     def predict_proba(
         self, X: Any, pairs: Iterable[tuple[int, int | str]] | None = None
     ) -> npt.NDArray[np.float64]:
@@ -449,6 +454,7 @@ class PrivateRasch(AnswerEstimator):
         self.lowest = lowest
         self.design = design
 
+    @checked
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Release the difficulty of every column; spends the budget once more.
 
@@ -467,7 +473,7 @@ class PrivateRasch(AnswerEstimator):
                 "persons, and nothing adds them up; give ledger=",
                 stacklevel=2,
             )
-        self.published_ = release(
+        self.published_ = checked(release)(
             responses,
             Budget(self.epsilon, self.delta, self.neighbours),
             items=dict(zip(responses.items, steps, strict=True)),

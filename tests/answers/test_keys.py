@@ -104,7 +104,7 @@ def test_a_key_for_items_that_are_not_there_is_said_or_refused(write):
         ("nokey.csv", "There is no file 'nokey.csv' for the key"),
         ({"Q1": ""}, "no right answer for item 'Q1'"),
         ({}, "names no item"),
-        (7, "found int"),
+        (7, "found 7"),
     ],
 )
 def test_what_is_no_key_is_refused(write, key, message):

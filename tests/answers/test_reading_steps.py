@@ -249,7 +249,7 @@ def test_mistakes_about_steps_are_explained(codes):
         ({"reverse": "q9"}, "names q9"),
         ({"merge": {"q0": "1+3"}}, "not next to each other"),
         ({"merge": {"q4": "0+1"}}, "leaves one category"),
-        ({"merge": "2+3"}, "for which item"),
+        ({"merge": "2+3"}, "a mapping from names"),
         ({"steps": 12}, "at most 10"),
         ({"steps": 1.5}, "whole number"),
         ({"model": "grm"}, "no model called 'grm'"),

@@ -167,7 +167,6 @@ def test_item_names_are_the_default_ones():
         ({"persons": 5, "items": 5, "difficulty": [0.0]}, "difficulty must hold 5 numbers"),
         ({"persons": 2, "items": 5, "ability": [0.0, np.inf]}, r"ability\[1\] is inf"),
         ({"persons": 2, "items": 2, "ability": ["a", "b"]}, "ability must hold 2 numbers"),
-        ({"persons": 5, "items": 5, "rng": 7}, "numpy Generator"),
     ],
 )
 def test_nonsense_arguments_are_refused_with_a_reason(arguments, message):
@@ -280,7 +279,7 @@ def test_steps_of_many_persons_are_packed_in_full_blocks_and_few_answers_as_rows
         ({"steps": [2, 2]}, "or 5 of them"),
         ({"steps": 3, "model": "rasch"}, "leave steps out"),
         ({"steps": [1, 2, 1, 2, 1], "model": "rating-scale"}, "the same steps"),
-        ({"steps": 3, "model": "graded"}, "Choose one of: auto"),
+        ({"steps": 3, "model": "graded"}, "choose one of: auto"),
         ({"thresholds": [[0.0]] * 4}, "each of 5 items, found 4"),
         ({"thresholds": [[0.0, np.nan, 1.0]] * 5}, "only after them"),
         ({"thresholds": [[np.inf]] * 5}, r"thresholds\[0\] is \[inf\]"),

@@ -82,7 +82,7 @@ def test_answers_are_read_by_one_value_or_by_keywords(tmp_path):
     reading = Reading(**words)
     assert read_responses(path, reading=reading) == read_responses(path, **words)
     assert discreet.count_pairs(path, reading=reading).items == ("q1", "q2")
-    with pytest.raises(BadUsage, match=r"must be a discreet.Reading; found dict"):
+    with pytest.raises(BadUsage, match="must be of the type Reading; found"):
         read_responses(path, reading=words)
     with pytest.raises(BadUsage, match=r"Did you mean ignore\?"):
         read_responses(path, ignored="age")

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from discreet.answers.pack import find_repeated, keep_one
 from discreet.answers.protocol import digest_ids, digest_rows
 from discreet.answers.select import check_cap
+from discreet.checking import checked
 from discreet.counts import ComparisonCounts
 from discreet.counts.pairs import Weighting
 from discreet.errors import BadResponses, BadUsage
@@ -105,6 +106,7 @@ class Comparisons:
         self._refuse_same_and_repeated()
 
     @classmethod
+    @checked
     def from_codes(
         cls,
         judge: npt.ArrayLike,

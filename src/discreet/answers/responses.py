@@ -18,6 +18,7 @@ from discreet.answers.pack import Repeated, store_long
 from discreet.answers.protocol import Answers, Job, digest_store, fold_blocks
 from discreet.answers.select import ABSENT, cap_answers, check_cap, select_columns
 from discreet.answers.survey import DesignWords, SurveyDesign, make_sample
+from discreet.checking import checked
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses
 from discreet.names import name_id
@@ -143,6 +144,7 @@ class Responses(Answers):
     # -- made from ---------------------------------------------------------------------------
 
     @classmethod
+    @checked
     def from_array(
         cls,
         X: Any,
@@ -230,6 +232,7 @@ class Responses(Answers):
         return cls.from_store(store, items, None if isinstance(persons, int) else persons)
 
     @classmethod
+    @checked
     def from_dataframe(cls, frame: Any, **reading: Unpack[ReadingWords]) -> Responses:
         """Take a long or wide data frame: pandas, polars, pyarrow, duckdb and others.
 
@@ -291,6 +294,7 @@ class Responses(Answers):
 
     # -- parts of it -------------------------------------------------------------------------
 
+    @checked
     def select(self, items: Sequence[object]) -> Responses:
         """Return exactly these items in this order; an unknown name is an unanswered column."""
         chosen = check_items(items, len(items))
@@ -400,6 +404,7 @@ class Responses(Answers):
         """
         return self.store.rows(0, self.n_persons)
 
+    @checked
     def to_dataframe(self, layout: Layout = "long") -> pd.DataFrame:
         """Return the answers as a pandas DataFrame, or as Arrow where pandas is absent.
 

@@ -20,6 +20,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from discreet.atomic import staged
+from discreet.checking import checked
 from discreet.counts import matrix as form
 from discreet.counts.folds import (
     UNWEIGHTED,
@@ -282,6 +283,7 @@ class PairCounts:
         write_archive(Path(path), header, self.right_wrong, arrays)
 
     @classmethod
+    @checked
     def load(cls, path: str | PathLike[str]) -> PairCounts:
         """Read counts that :meth:`save` wrote, and check that they can be counts."""
         header, arrays = read_archive(Path(path))

@@ -29,6 +29,7 @@ import numpy as np
 
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
+from discreet.checking import check_exports
 from discreet.errors import BadResponses, BadUsage
 from discreet.tabular import brief_repr
 from discreet.types import FloatArray, Int64Array
@@ -507,3 +508,6 @@ CITATIONS = {
     load.__name__: _read_reference(load)
     for load in (lsat, three_grades, uci_student, wellbeing, movielens)
 }
+
+
+check_exports(globals(), __all__)

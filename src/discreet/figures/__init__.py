@@ -6,6 +6,7 @@ in it. Colours are those of Okabe and Ito, which people with colour-blindness te
 meaning rests on colour alone.
 """
 
+from discreet.checking import check_exports
 from discreet.figures.items import (
     category_plot,
     dif_plot,
@@ -29,3 +30,5 @@ __all__ = [
     "information_plot", "ladder_plot", "option_plot", "pair_plot", "privacy_plot",
     "threshold_plot", "wright_plot",
 ]  # fmt: skip
+
+check_exports(globals(), __all__)

@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet.answers.responses import Responses
 from discreet.counts import PairCounts
 from discreet.errors import MissingExtra
 from discreet.items.curves import GROUPS, ThresholdRows, item_curves, threshold_rows
+from discreet.items.dif import DifTable
 from discreet.persons.scoring import PersonScores
 from discreet.report import pictures
 from discreet.results.estimate import Estimate
+from discreet.results.ranking import Ranking
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from discreet.answers.responses import Responses
-    from discreet.items.dif import DifTable
-    from discreet.results.ranking import Ranking
 
 #: Okabe and Ito (2008), Color Universal Design.
 BLUE, ORANGE, VERMILLION, GREEN = "#0072B2", "#E69F00", "#D55E00", "#009E73"

@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.figures.items import BLUE, GREEN, GREY, ORANGE, VERMILLION, clean, new_axes
 from discreet.items.curves import BIN, GROUPS, bin_abilities, item_curves
-from discreet.items.distractors import option_map
+from discreet.items.cutoffs import FitCutoffs
+from discreet.items.dimensionality import Dimensionality
+from discreet.items.distractors import Distractors, option_map
+from discreet.items.fit import FitStatistics
 from discreet.items.residuals import trace_information
 from discreet.items.summary import align_column
 from discreet.persons.scoring import PersonScores
@@ -25,13 +29,6 @@ from discreet.results.limits import FIT_HIGH, FIT_LOW
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from discreet.answers.responses import Responses
-    from discreet.items.cutoffs import FitCutoffs
-    from discreet.items.dimensionality import Dimensionality
-    from discreet.items.distractors import Distractors
-    from discreet.items.fit import FitStatistics
-
 
 #: Up to this many items the Wright map writes names; more are drawn as dots.
 LABELLED = 45

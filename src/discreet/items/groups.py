@@ -17,7 +17,7 @@ import numpy.typing as npt
 from discreet.answers.opening import load_answers, name_model
 from discreet.answers.responses import Responses
 from discreet.answers.survey import DesignTest, SurveyDesign, apply_rao_scott
-from discreet.errors import BadUsage, FitWarning, WarningKind
+from discreet.errors import BadResponses, BadUsage, FitWarning, WarningKind
 from discreet.persons.scoring import score
 from discreet.results.estimate import two_sided_quantile
 from discreet.tables.reading import FitWords, ReadingWords
@@ -150,6 +150,10 @@ def _label_by_score(responses: Responses, split: str) -> Texts:
     """Label low and high scorers; a person without answers gets no label."""
     value = _mean_item_scores(responses)
     scored = ~np.isnan(value)
+    if not scored.any():
+        raise BadResponses(
+            f"none of the {len(value)} persons has an answer, so there is no {split} to split by"
+        )
     sample = responses.sample
     weight = np.ones(len(value)) if sample is None else sample.weight
     find_middle = np.average if split == SCORE_SPLITS[0] else _find_median

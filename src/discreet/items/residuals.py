@@ -18,6 +18,7 @@ from scipy.special import logsumexp
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.answers.survey import SurveyDesign
+from discreet.checking import as_numbers
 from discreet.errors import BadUsage
 from discreet.models.conditional import GroupPatterns
 from discreet.models.item_parameters import KnownItems, category_totals, known_thresholds
@@ -314,7 +315,7 @@ def trace_information(calibration: Any, ability: npt.ArrayLike | None = None) ->
     # Steps beside an unused category that was kept lie far from all others.
     near = b[np.abs(b - np.nanmedian(b)) < FAR_APART / 2]
     points = np.linspace(near.min() - 3, near.max() + 3, 121) if ability is None else ability
-    theta = np.atleast_1d(np.asarray(points, dtype=np.float64))
+    theta = np.atleast_1d(as_numbers("ability", points))
     moments = score_moments(theta, b)
     information = moments.variance.sum(axis=1)
     return InformationCurve(theta, information, 1 / np.sqrt(information), moments.mean.sum(axis=1))

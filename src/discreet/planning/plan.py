@@ -19,6 +19,7 @@ from numbers import Real
 from statistics import NormalDist
 from typing import Any
 
+from discreet.checking import checked
 from discreet.errors import BadBudget, BadUsage, FitWarning, WarningKind
 from discreet.planning.forecast import (
     predict_rmse,
@@ -248,6 +249,7 @@ class Plan(Tabular):
         """
         return clear_gap(self.rmse, self.setting.assumptions.difficulty_spread)
 
+    @checked
     def top_overlap(self, top: int) -> float:
         """Return the share of the truly hardest ``top`` items that the release will find."""
         if not 1 <= top < self.items:
@@ -271,6 +273,7 @@ class Plan(Tabular):
             names = [name for name in names if name != "totals"]  # whose forecast knows no other
         return dict(_plan_each(self.setting, names))
 
+    @checked
     def curve(self, over: str, values: Sequence[float]) -> list[Plan]:
         """Return this plan with ``over`` (persons, items, answers or epsilon) at each value."""
         if over not in ("persons", "items", "answers", "epsilon"):

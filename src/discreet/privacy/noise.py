@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, partial
 from itertools import count
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -267,6 +267,7 @@ def _place_digits(position: Words) -> Digits:
     return (position >> np.uint64(_PLACE_BITS - DIGIT_BITS)).astype(np.uint16)
 
 
+@runtime_checkable
 class Noise(Protocol):
     """What a mechanism asks of a noise back end."""
 

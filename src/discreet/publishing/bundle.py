@@ -31,6 +31,7 @@ import numpy as np
 
 import discreet
 from discreet.atomic import PRIVACY_FILE, as_bytes, hold_place
+from discreet.checking import checked
 from discreet.errors import DiscreetError, escape_json
 from discreet.models.noisy.released import count_raised
 from discreet.privacy.accounting import Guarantee
@@ -253,6 +254,7 @@ class Published:
         columns = self.result.to_dict()
         return {name: columns[name] for name in find_kind(self.record).columns[:-1]}
 
+    @checked
     def save(
         self, folder: str | PathLike[str], *, force: bool = False, language: str | None = None
     ) -> None:

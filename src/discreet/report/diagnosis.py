@@ -164,7 +164,7 @@ class ModelCheck(Tabular):
 
 
 def check_model(
-    responses: Any, estimate: Estimate | None = None, **reading: Unpack[ReadingWords]
+    responses: Any, estimate: Any = None, **reading: Unpack[ReadingWords]
 ) -> ModelCheck:
     """Test whether the model holds for these answers. Confidential.
 

@@ -32,7 +32,7 @@ def as_estimate(calibration: Any, purpose: str) -> Estimate:
     source = read_calibration(getattr(calibration, "estimate", calibration))
     if isinstance(source, Estimate):
         return source
-    if isinstance(source, Mapping):
+    if isinstance(source, Mapping) and source:
         return _make(source.keys(), list(source.values()), [None] * len(source))
     if all(hasattr(source, name) for name in ("items", "difficulty", "se")):
         return _make(source.items, source.difficulty, source.se)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.checking import as_numbers, checked
 from discreet.errors import BadUsage, FitWarning, escape_controls
 from discreet.privacy.accounting import Guarantee
 from discreet.results.facets import FacetLevels, ItemEffectTest, find_reliability
@@ -191,6 +192,7 @@ class Estimate(Tabular):
         """Parts that follow from others, so that a file does not hold them."""
         return () if self.has_steps else ("ladder",)
 
+    @checked
     def threshold_interval(self, level: float = 0.95, *, simultaneous: bool = False) -> FloatArray:
         """Lower and upper end of each threshold's interval, ``float[item, step, 2]``.
 
@@ -227,11 +229,13 @@ class Estimate(Tabular):
         """Return the thresholds as a table with one row per step, as :meth:`to_dataframe` does."""
         return make_frame(make_table(self.thresholds_to_dict()))
 
+    @checked
     def interval(self, level: float = 0.95) -> FloatArray:
         """Lower and upper end of each item's own interval, ``float[item, 2]``."""
         half = two_sided_quantile(1 - check_level(level), self.degrees) * self.se
         return np.column_stack([self.difficulty - half, self.difficulty + half])
 
+    @checked
     def simultaneous_interval(
         self, level: float = 0.95, *, rng: np.random.Generator | None = None
     ) -> FloatArray:
@@ -349,6 +353,7 @@ class Estimate(Tabular):
         """Share of the variance of the difficulties that is not error; NaN without errors."""
         return find_reliability(self.difficulty, self.se)
 
+    @checked
     def predict_proba(
         self, ability: Any, item: str | Sequence[str] | None = None
     ) -> float | FloatArray:
@@ -376,10 +381,7 @@ class Estimate(Tabular):
         >>> round(estimate.predict_proba(0.5, "Item3"), 3)
         0.324
         """
-        try:
-            theta = np.asarray(getattr(ability, "ability", ability), dtype=np.float64)
-        except ValueError:
-            theta = np.full((1, 1), np.nan)
+        theta = as_numbers("ability", getattr(ability, "ability", ability))
         if theta.ndim > 1:
             raise BadUsage(
                 "an ability is a number, several, or what discreet.score(answers, estimate) "
@@ -398,6 +400,7 @@ class Estimate(Tabular):
         shares = shares if theta.ndim else shares[0]
         return float(shares) if np.ndim(shares) == 0 else shares
 
+    @checked
     def plot(self, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
         """Draw the difficulties with their intervals (extra ``report``); returns matplotlib Axes.
 

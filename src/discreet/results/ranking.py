@@ -11,7 +11,6 @@ possibly in when fewer than K items are surely harder. Both statements hold toge
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -445,10 +444,6 @@ def rank(
 
 
 def _check_top(top: int, available: int) -> int:
-    try:
-        top = operator.index(top)
-    except TypeError as error:
-        raise BadUsage(f"top must be a whole number, found {top!r}") from error
     if not 0 <= top <= available:
         raise BadUsage(
             f"top must lie between 0 and {available}, the number of items with a difficulty, "

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.checking import checked
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, WarningKind, warn_of_dropped
 from discreet.items.groups import chi_squared_tail
 from discreet.persons.scoring import PersonScores, PersonStatus
@@ -115,6 +116,7 @@ class Link(Tabular):
         """Names of the items (or persons) that drifted."""
         return tuple(self.items[i] for i in np.flatnonzero(self.flagged))
 
+    @checked
     def move(self, estimate: Any) -> Estimate:
         """Put the second calibration (an estimate or a release) on the scale of the first.
 

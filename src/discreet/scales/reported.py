@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet.checking import as_numbers, checked
 from discreet.errors import BadUsage
 from discreet.saving import Kept
 from discreet.types import FloatArray
@@ -30,6 +31,7 @@ DISTANCES = ("se", "difference")
 PREFIX = "scaled_"
 
 
+@checked
 @dataclass(frozen=True)
 class Scale(Kept):
     """A reported scale: ``intercept + slope * logits``.
@@ -55,6 +57,7 @@ class Scale(Kept):
             )
 
     @classmethod
+    @checked
     def from_points(cls, points: Mapping[float, float]) -> Scale:
         """Return the scale through two points, from logits to reported numbers."""
         if len(points) != 2:
@@ -67,6 +70,7 @@ class Scale(Kept):
         return cls(float(slope), float(y0 - slope * x0))
 
     @classmethod
+    @checked
     def from_persons(cls, ability: npt.ArrayLike, *, mean: float, sd: float) -> Scale:
         """Return the scale on which these abilities have a mean and a standard deviation.
 
@@ -78,7 +82,7 @@ class Scale(Kept):
         mean, sd
             Wanted on the reported scale.
         """
-        logits = np.asarray(ability, dtype=np.float64)
+        logits = as_numbers("ability", ability)
         measured = logits[np.isfinite(logits)]
         spread = float(measured.std(ddof=1)) if len(measured) > 1 else 0.0
         if spread == 0:

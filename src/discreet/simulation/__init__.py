@@ -154,11 +154,6 @@ def simulate(
     if design not in DESIGNS:
         raise BadUsage(f"there is no design {design!r}; choose one of {', '.join(DESIGNS)}")
     each = _items_each(answered, m, design)
-    if not isinstance(rng, np.random.Generator | None):
-        raise BadUsage(
-            f"rng must be a numpy Generator, found {type(rng).__name__}; "
-            "use numpy.random.default_rng(seed)"
-        )
     rng = rng or np.random.default_rng()
     item_set = _items(m, difficulty, steps, thresholds, model, rng)
     theta = _parameters("ability", ability, n, rng)

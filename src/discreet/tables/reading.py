@@ -193,6 +193,7 @@ class Reading:
         check_choice("layout", self.layout, (None, *get_args(TableLayout)))
         check_choice("repeats", self.repeats, REPEATS)
         check_choice("one_means", self.one_means, ("right", "wrong"))
+        check_choice("header", self.header, (True, False))
         check_choice("invalid", self.invalid, get_args(Invalid))
         if not isinstance(self.skip_rows, int) or self.skip_rows < 0:
             raise BadUsage(
@@ -401,7 +402,7 @@ def _name_row(row: int | str) -> int | str:
     return int(word) if word.isdigit() else word
 
 
-def check_choice(name: str, value: str | None, choices: Sequence[str | None]) -> None:
+def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     """Refuse a word that an option does not know."""
     if value not in choices:
         allowed = " or ".join(repr(choice) for choice in choices)
@@ -521,8 +522,6 @@ def join_words(words: Mapping[str, Any]) -> Reading:
     """
     options = dict(words)
     whole = options.pop("reading", None)
-    if whole is not None and not isinstance(whole, Reading):
-        raise BadUsage(f"reading= must be a discreet.Reading; found {type(whole).__name__}.")
     if whole is None:
         return Reading(**options)
     assumed = tuple(one for one in whole.assumed if one.option not in options)

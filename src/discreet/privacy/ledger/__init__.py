@@ -23,6 +23,7 @@ from typing import Any
 
 from discreet.answers.protocol import Contributions
 from discreet.atomic import StagedFolder
+from discreet.checking import checked
 from discreet.errors import LOG, BadUsage, LedgerError
 from discreet.privacy.accounting import Budget, Neighbours, as_neighbours
 from discreet.privacy.accounting.spend import Spend
@@ -120,6 +121,7 @@ class Ledger:
     key: bytes = field(default=b"", repr=False)
 
     @classmethod
+    @checked
     def create(
         cls,
         path: str | PathLike[str],
@@ -177,6 +179,7 @@ class Ledger:
         return cls.open(path)
 
     @classmethod
+    @checked
     def open(cls, path: str | PathLike[str], *, timeout: float = BUSY_SECONDS) -> Ledger:
         """Open a ledger and check it whole; a damaged one is refused, never repaired."""
         path = Path(path)
@@ -308,6 +311,7 @@ class Ledger:
         """Return who approved a release, or refuse it; no answer is needed for that."""
         return self.board().check_release(request)
 
+    @checked
     def declare(
         self,
         name: str,
@@ -487,6 +491,7 @@ class Ledger:
         charge = {"release": entry.number, "head": entry.head, "values": entry.digest}
         return {"account": history.describe_account(entry), "charge": charge}
 
+    @checked
     def find(self, release: int | str) -> LedgerEntry:
         """Return the entry with this number, or whose reservation begins so."""
         entries, name = self.releases(), str(release)
