@@ -201,10 +201,10 @@ def _any_of(kinds: tuple[Any, ...]) -> Rule:
                 return rule(value)
             except _Wrong as wrong:
                 refusals.append(wrong)
-        for wrong in refusals:
-            if wrong.place:  # of the kind that was given one entry is wrong
-                raise wrong
-        raise _Wrong(value, " or ".join(dict.fromkeys(wrong.wanted for wrong in refusals)))
+        # Of the kind that was given, one entry may be wrong: that is what to say.
+        inside = [refusal for refusal in refusals if refusal.place]
+        wanted = dict.fromkeys(refusal.wanted for refusal in refusals)
+        raise inside[0] if inside else _Wrong(value, " or ".join(wanted))
 
     return take
 

@@ -310,7 +310,6 @@ class Rasch(AnswerEstimator):
             raise BadUsage("score needs answers, and X has none: every cell is missing")
         return sum(value for value, _ in parts) / answers
 
-    @checked
     def predict_proba(
         self, X: Any, pairs: Iterable[tuple[int, int | str]] | None = None
     ) -> npt.NDArray[np.float64]:

@@ -290,7 +290,7 @@ def test_persons_may_be_a_list_of_ids(answers):
 
 @pytest.mark.parametrize("wrong", ["1000", 1000.5])
 def test_a_number_of_persons_that_is_none_is_refused(answers, wrong):
-    with pytest.raises(BadUsage, match="persons=.* whole number or a list"):
+    with pytest.raises(BadUsage, match=r"persons=.* whole number or a list"):
         publish(answers, persons=wrong)
 
 
@@ -383,7 +383,7 @@ def test_a_listed_item_that_the_data_spells_otherwise_is_refused(answers):
 def test_unknown_mechanisms_are_refused(answers):
     with pytest.raises(BadUsage, match="no mechanism called 'magic'"):
         publish(answers, "magic")
-    with pytest.raises(BadUsage, match="items=.* a list"):
+    with pytest.raises(BadUsage, match=r"items=.* a list"):
         publish(answers, items="Item1")
 
 

@@ -176,5 +176,5 @@ def test_a_reading_that_is_no_mapping_of_keywords_is_refused(tmp_path):
     proposal = discreet.inspect_table(path).proposal
     ledger = discreet.Ledger.create(tmp_path / "spent.db", epsilon=1.0)
     for reading in (proposal, ["missing"], "missing=9"):
-        with pytest.raises(BadUsage, match="reading=.*a mapping"):
+        with pytest.raises(BadUsage, match=r"reading=.*a mapping"):
             discreet.propose(epsilon=0.5, items=["q1", "q2"], ledger=ledger, reading=reading)

@@ -60,7 +60,7 @@ def test_no_item_and_all_items_are_defined():
 
 @pytest.mark.parametrize("top", [-1, 4, 2.5, "2"])
 def test_a_number_of_items_that_means_nothing_is_refused(top):
-    with pytest.raises(BadUsage, match="^top.* must"):
+    with pytest.raises(BadUsage, match=r"^top.* must"):
         discreet.rank(make([1.0, 0.0, np.nan, -1.0]), top)
 
 
