@@ -68,22 +68,24 @@ COMMANDS = [
     "fit steps.csv --out stepped",
     "fit letters.csv --key key.csv --out keyed --ignore id",
     "ledger create ledger.db --epsilon 50",
-    "key ada.key",
+    "steward key ada.key",
     "ledger create signed.db --epsilon 50 --approvals 1",
     "ledger approver signed.db Ada --public-key ada.key.pub",
     "ledger population signed.db north",
-    "counts long.csv --out counts.npz --ignore sex",
-    "counts long.csv --out folds.npz --ignore sex --folds 8",
+    "table counts long.csv --out counts.npz --ignore sex",
+    "table counts long.csv --out folds.npz --ignore sex --folds 8",
     "bank create bank.csv fitted --scale s",
     "release long.csv --items items.txt --max-answers 4 --epsilon 1 --ledger ledger.db --out bundle"
     " --ignore sex --about about.toml",
     "compare release votes.csv --items objects.txt --max-comparisons 2 --epsilon 1"
     " --ledger ledger.db --out votes-bundle",
-    "propose --items items.txt --epsilon 0.5 --persons 30 --ledger signed.db --about about.toml"
+    "steward propose --items items.txt --epsilon 0.5 --persons 30 --ledger signed.db"
+    " --about about.toml"
     " --population north --ignore sex --out request.json",
-    "propose --items items.txt --epsilon 0.5 --persons 30 --ledger signed.db --about about.toml"
+    "steward propose --items items.txt --epsilon 0.5 --persons 30 --ledger signed.db"
+    " --about about.toml"
     " --population north --ignore sex --out signed.json",
-    "approve signed.json --signing-key ada.key",
+    "steward approve signed.json --signing-key ada.key",
     "compare propose --items objects.txt --epsilon 0.5 --judges 30 --max-comparisons 2"
     " --ledger signed.db --about about.toml --out votes.json",
 ]

@@ -153,10 +153,12 @@ def test_every_command_keeps_what_is_confidential_private(tmp_path, table):
             assert discreet("score", table, *reading, "--with", out, "--out", out).code == 0
             linked = out / "linked"
             assert discreet("link", out, out, "--out", linked).code == 0
-            assert discreet("report", table, *reading, "--out", out / "report").code == 0
-            assert discreet("counts", table, *reading, "--out", out / "counts.npz").code == 0
+            assert discreet("result", "report", table, *reading, "--out", out / "report").code == 0
+            assert (
+                discreet("table", "counts", table, *reading, "--out", out / "counts.npz").code == 0
+            )
             merged = out / "merged.npz"
-            assert discreet("merge", out / "counts.npz", "--out", merged).code == 0
+            assert discreet("table", "merge", out / "counts.npz", "--out", merged).code == 0
             bank = out / "bank.csv"
             assert discreet("bank", "create", bank, out, "--scale", "s").code == 0
             again = discreet("fit", table, *reading, "--out", out, "--force")

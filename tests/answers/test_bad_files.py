@@ -266,8 +266,14 @@ TABLE = "person,x,y\na,1,0\nb,0,1\nc,1,1\n"
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["counts", "--engine", "duckdb", "--memory", "1e308", "--out", "c.npz"], "--memory"),
-        (["counts", "--engine", "duckdb", "--memory", "1e200", "--out", "c.npz"], "memory must be"),
+        (
+            ["table", "counts", "--engine", "duckdb", "--memory", "1e308", "--out", "c.npz"],
+            "--memory",
+        ),
+        (
+            ["table", "counts", "--engine", "duckdb", "--memory", "1e200", "--out", "c.npz"],
+            "memory must be",
+        ),
         (["fit", "--threads", "2147483648"], "--threads"),
         (["fit", "--anchors", "anchors.csv"], "logits"),
         (["score", "--with", "far.json"], "logits"),
@@ -288,7 +294,8 @@ def test_numbers_beyond_all_measure_are_wrong_usage(tmp_path, monkeypatch, words
     document = {"format": "discreet-calibration", "version": 1, "items": items, **rest}
     (tmp_path / "far.json").write_text(json.dumps(document))
     file = [] if words[0] == "simulate" else ["answers.csv"]
-    ended = discreet(words[0], *file, *words[1:])
+    command, options = (words[:2], words[2:]) if words[0] == "table" else (words[:1], words[1:])
+    ended = discreet(*command, *file, *options)
     assert ended.code == 2, ended.err
     assert said in ended.err
     assert "inside discreet" not in ended.err
@@ -328,7 +335,7 @@ def test_a_file_that_cannot_grow_is_named(tmp_path):
     code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100));"
     code += "from discreet.cli import main; raise SystemExit(main())"
     for words in (
-        "counts answers.csv --out some.npz",
+        "table counts answers.csv --out some.npz",
         "simulate --persons 99 --items 9 --out a.csv",
     ):
         done = subprocess.run(

@@ -135,12 +135,14 @@ def test_a_server_that_is_not_there_is_reported_without_the_password():
     assert not holds_password("".join(traceback.format_exception(found.value)))
 
 
-@pytest.mark.parametrize("name", ["counts", "fit", "score", "top", "report", "release", "dif"])
+@pytest.mark.parametrize(
+    "name", ["table counts", "fit", "score", "top", "result report", "release", "dif"]
+)
 def test_no_command_prints_the_password(tmp_path, name, monkeypatch):
     monkeypatch.setenv("DISCREET_DEBUG", "1")
     (tmp_path / "items").write_text("q1\n")
     more = {
-        "counts": ["--out", tmp_path / "counts.npz"],
+        "table counts": ["--out", tmp_path / "counts.npz"],
         "release": ["--items", tmp_path / "items", "--epsilon", 1, "--out", tmp_path / "out",
                     "--ledger", tmp_path / "ledger.json"],
         "dif": ["--group", "g"],
@@ -149,7 +151,7 @@ def test_no_command_prints_the_password(tmp_path, name, monkeypatch):
     if name == "release":
         discreet("ledger", "create", tmp_path / "ledger.json", "--epsilon", 5, "--delta", 1e-5)
     for source in (DEAD, DEAD.replace("//", "/"), f"{DEAD} nonsense"):
-        ended = discreet(name, source, *more.get(name, []))
+        ended = discreet(*name.split(), source, *more.get(name, []))
         assert ended.code == 2
         assert not holds_password(ended.out + ended.err)
 
@@ -530,7 +532,7 @@ def test_a_server_that_goes_away_in_the_middle_is_reported(server, monkeypatch):
 
 def test_ctrl_c_stops_a_query_that_takes_long(server, tmp_path):
     query = "SELECT 1 AS person, 1 AS item, 1 AS response FROM pg_sleep(3600)"
-    command = ["counts", server.address(query), "--out", str(tmp_path / "counts.npz")]
+    command = ["table", "counts", server.address(query), "--out", str(tmp_path / "counts.npz")]
     running = subprocess.Popen(
         [sys.executable, "-m", "discreet", *command], stderr=subprocess.PIPE, text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
@@ -594,7 +596,7 @@ def test_rows_are_read_as_they_arrive(server):
 def test_commands_read_a_server(server, tmp_path):
     grow(server)
     source, out = server.address("growing"), tmp_path / "counts.npz"
-    ended = discreet("counts", source, "--out", out, "--json")
+    ended = discreet("table", "counts", source, "--out", out, "--json")
     assert (ended.code, ended.document["persons"]) == (0, 50)
     query = server.address("SELECT person AS who, item, response FROM growing ORDER BY person")
     # A report needs the answers in memory, where another method would be chosen.

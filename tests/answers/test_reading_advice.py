@@ -137,8 +137,8 @@ def test_a_letter_that_many_cells_hold_is_an_option(tmp_path):
 
 
 def test_release_offers_no_option_that_it_can_only_refuse():
-    for command in ("release", "propose"):
-        text = typed(command, "--help").out
+    for command in ("release", "steward propose"):
+        text = typed(*command.split(), "--help").out
         assert "--steps" not in text
         assert "--merge" not in text
         assert "where no 0 occurs" not in text

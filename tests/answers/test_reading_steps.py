@@ -295,8 +295,8 @@ def test_words_about_steps_are_typed_too(tmp_path, codes):
     path = write(tmp_path, "csv", codes)
     counts = tmp_path / "counts.npz"
     options = ("--steps", "q4:2,4", "--reverse", "q0,q3", "--merge", "q1:2+3", "--lowest", "0")
-    assert typed("counts", path, "--out", counts, *options).code == 0
+    assert typed("table", "counts", path, "--out", counts, *options).code == 0
     assert discreet.PairCounts.load(counts).steps == (4, 3, 4, 4, 2, 4)
-    ended = typed("counts", path, "--out", tmp_path / "x.npz", "--merge", "2+3")
+    ended = typed("table", "counts", path, "--out", tmp_path / "x.npz", "--merge", "2+3")
     assert ended.code == 2
     assert "for which item" in ended.err

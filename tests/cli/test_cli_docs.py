@@ -82,24 +82,6 @@ def test_a_group_of_options_is_whole_in_every_command_that_has_it(group, names):
         assert wanted <= {one.name for one in COMMANDS[name].params}
 
 
-FORMER = {
-    **{name: f"steward {name}" for name in ("propose", "approve", "correct", "withdraw")},
-    **{"key": "steward key", "translate": "steward translate", "report": "result report"},
-    **{"counts": "table counts", "merge": "table merge", "mislabelled": "table mislabelled"},
-    **{"compare-items": "result compare", "testlets": "table testlets"},
-}
-
-
-@pytest.mark.parametrize("former", FORMER)
-def test_a_former_spelling_is_the_same_command_and_is_not_listed(former):
-    root = get_command(app)
-    assert root.commands[former].hidden
-    names = [[one.name for one in root.commands[former].params]]
-    names += [[one.name for one in COMMANDS[FORMER[former]].params]]
-    assert names[0] == names[1]
-    assert not re.search(rf"^  {former}\b", discreet("--help").out, re.M)
-
-
 TOP = "demo fit check top score dif link drift plan release verify audit ledger studio simulate"
 
 

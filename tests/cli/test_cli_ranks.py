@@ -68,12 +68,14 @@ def test_options_for_answers_are_refused_with_a_release(desk):
 
 
 def test_two_items_of_a_release_are_compared(desk):
-    ended = discreet("compare-items", desk / "release", "Item3", "Item1")
+    ended = discreet("result", "compare", desk / "release", "Item3", "Item1")
     assert ended.code == 0, ended.err
     assert "Item3 less Item1: +" in ended.out
     assert "is the harder one, for this pair alone: over 99.9%" in ended.out
     assert "can be told apart at 95%" in ended.out
-    found = json.loads(discreet("compare-items", desk / "release", "Item3", "Item1", "--json").out)
+    found = json.loads(
+        discreet("result", "compare", desk / "release", "Item3", "Item1", "--json").out
+    )
     own = library.compare_items(library.read_release(desk / "release"), "Item3", "Item1")
     assert found["difference"] == own.difference
     every = library.compare_items(
@@ -84,13 +86,13 @@ def test_two_items_of_a_release_are_compared(desk):
 
 
 def test_close_items_cannot_be_told_apart(desk):
-    ended = discreet("compare-items", desk / "release", "Item2", "Item4", "--level", "0.99")
+    ended = discreet("result", "compare", desk / "release", "Item2", "Item4", "--level", "0.99")
     assert "99% from" in ended.out
     assert "cannot be told apart at 99%" in ended.out
 
 
 def test_two_objects_of_a_ranking_are_compared(desk):
-    ended = discreet("compare-items", desk / "ranking", "object 0", "object 5")
+    ended = discreet("result", "compare", desk / "ranking", "object 0", "object 5")
     assert ended.code == 0, ended.err
     assert "is the stronger one" in ended.out
     assert "Among all objects" in ended.out
@@ -106,6 +108,6 @@ def test_two_objects_of_a_ranking_are_compared(desk):
     ],
 )
 def test_what_cannot_be_compared_is_refused(desk, place, items, words):
-    ended = discreet("compare-items", desk / place, *items)
+    ended = discreet("result", "compare", desk / place, *items)
     assert ended.code == 2
     assert words in ended.err

@@ -72,7 +72,7 @@ OUT_OF_CORE = ("--engine", "duckdb", "--memory", "0.017", "--spill", "spill")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.posix
 def test_a_count_that_is_ended_leaves_no_rows_behind(tmp_path, shuffled, number):
-    process = start(tmp_path, "counts", shuffled, "--out", "counts.npz", *OUT_OF_CORE)
+    process = start(tmp_path, "table", "counts", shuffled, "--out", "counts.npz", *OUT_OF_CORE)
     wait_for(tmp_path / "ready", process)
     assert list(tmp_path.glob("spill/*/rows/bucket-*.arrows"))
     process.send_signal(number)
@@ -104,7 +104,7 @@ def test_a_release_that_is_ended_leaves_no_rows_behind(tmp_path, shuffled):
 @pytest.mark.posix
 def test_a_program_that_was_started_to_outlive_its_terminal_does(tmp_path, shuffled):
     ignoring = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"
-    arguments = ("counts", shuffled, "--out", "counts.npz", *OUT_OF_CORE)
+    arguments = ("table", "counts", shuffled, "--out", "counts.npz", *OUT_OF_CORE)
     process = start(tmp_path, *arguments, before=ignoring)
     wait_for(tmp_path / "ready", process)
     process.send_signal(signal.SIGHUP)

@@ -106,21 +106,21 @@ LINES = {
     "check": ["check", "plain.csv"],
     "top": ["top", "plain.csv", "-k", "2"],
     "top of a release": ["top", "1", "-k", "2"],
-    "mislabelled": ["mislabelled", "plain.csv"],
+    "mislabelled": ["table", "mislabelled", "plain.csv"],
     "score": ["score", "plain.csv", "--with", "a"],
     "dif": ["dif", "wide.csv", "--group", "group\x1b[2J"],
     "link": ["link", "a", "b"],
     "drift": ["drift", "a", "b"],
-    "compare-items": ["compare-items", "1", NAMES[0], NAMES[1]],
+    "compare-items": ["result", "compare", "1", NAMES[0], NAMES[1]],
     "compare rank": ["compare", "rank", "votes.csv"],
     "ledger show": ["ledger", "show", "spent.db"],
     "ledger show with a policy": ["ledger", "show", "ruled.db"],
     "ledger report": ["ledger", "report", "spent.db"],
     "verify": ["verify", "1"],
-    "withdraw": ["withdraw", "1", "--because", f"It {ESCAPE}"],
-    "correct": ["correct", "1", "--by", "2"],
+    "withdraw": ["steward", "withdraw", "1", "--because", f"It {ESCAPE}"],
+    "correct": ["steward", "correct", "1", "--by", "2"],
     "population": ["ledger", "population", "spent.db", "south"],
-    "merge": ["merge", "c.npz", "--out", "m.npz", "--force"],
+    "merge": ["table", "merge", "c.npz", "--out", "m.npz", "--force"],
 }
 WITH_JSON = ["fit", "check", "top", "mislabelled", "score", "dif", "link", "drift", "ledger show",
              "ledger report", "compare-items", "compare rank"]  # fmt: skip
@@ -128,7 +128,7 @@ WITH_JSON = ["fit", "check", "top", "mislabelled", "score", "dif", "link", "drif
 
 def run_line(desk, monkeypatch, name, *more):
     monkeypatch.chdir(desk)
-    run("counts", "plain.csv", "--out", "c.npz", "--force")
+    run("table", "counts", "plain.csv", "--out", "c.npz", "--force")
     return run(*LINES[name], *more)
 
 
@@ -154,7 +154,7 @@ MISTAKES = {
     "an option": ["fit", "plain.csv", "--x\x1b[2J"],
     "a value": ["fit", "plain.csv", "--method", "\x1b[2J"],
     "an answer": ["fit", "bad.csv"],
-    "an item": ["compare-items", "1", NAMES[0], "no\x1b[2J"],
+    "an item": ["result", "compare", "1", NAMES[0], "no\x1b[2J"],
     "a group": ["dif", "plain.csv", "--group", "no\x1b[2J"],
     "a list": ["release", "plain.csv", "--items", "one.csv", "--epsilon", "0.1", "--ledger",
                "spent.db", "--out", "o"],
@@ -175,7 +175,7 @@ def test_no_error_sends_what_it_repeats_to_the_terminal(desk, monkeypatch, name)
 
 def test_a_message_about_an_endless_name_ends(desk, monkeypatch):
     monkeypatch.chdir(desk)
-    ended = run("compare-items", "1", NAMES[0], "x" * 300_000)
+    ended = run("result", "compare", "1", NAMES[0], "x" * 300_000)
     assert ended.code == 2
     assert len(ended.err) < 5_000
     assert "characters left out" in ended.err
@@ -295,7 +295,7 @@ def request_for(items, **more):
 
 
 def test_an_approver_reads_the_epsilon_that_is_signed_whatever_items_are_called(desk):
-    ended = run("approve", forged(desk))
+    ended = run("steward", "approve", forged(desk))
     fields = fields_on_screen(ended.out)
     assert [value for name, value in fields if name == "epsilon"] == ["0.9"]
     assert not steering(ended.out)
@@ -373,7 +373,7 @@ def test_all_items_are_shown_and_two_lists_never_look_alike():
 def board(tmp_path):
     """A ledger with approvals, a key, and a request."""
     pytest.importorskip("cryptography", reason="the extra approvals is not installed")
-    assert run("key", tmp_path / "ada.key").code == 0
+    assert run("steward", "key", tmp_path / "ada.key").code == 0
     Ledger.create(tmp_path / "spent.db", 2.0)
     forged(tmp_path, ["a", "b", "c"])
     return tmp_path
@@ -390,7 +390,7 @@ def signatures(board):
 
 
 def sign(board):
-    return run("approve", board / "request.json", "--signing-key", board / "ada.key")
+    return run("steward", "approve", board / "request.json", "--signing-key", board / "ada.key")
 
 
 UNSHOWABLE = {
@@ -422,7 +422,7 @@ def test_a_title_that_looks_like_a_picture_is_shown_as_it_is():
 
 @pytest.mark.parametrize("end", ["full", "closed"])
 def test_a_request_that_did_not_reach_the_screen_is_not_signed(board, end):
-    command = [sys.executable, "-m", "discreet", "approve", board / "request.json"]
+    command = [sys.executable, "-m", "discreet", "steward", "approve", board / "request.json"]
     command += ["--signing-key", board / "ada.key"]
     if end == "full":
         writer = os.open("/dev/full", os.O_WRONLY)

@@ -171,10 +171,10 @@ def days(tmp_path, monkeypatch):
 @pytest.mark.parametrize("engine", ["memory", "duckdb", "auto"])
 def test_nightly_counts_are_saved_and_merged(days, engine):
     for day in ("monday", "tuesday"):
-        ended = discreet("counts", f"{day}.csv", "--out", f"{day}.npz", "--engine", engine)
+        ended = discreet("table", "counts", f"{day}.csv", "--out", f"{day}.npz", "--engine", engine)
         assert ended.code == 0, ended.err
         assert "confidential" in ended.err
-    ended = discreet("merge", "monday.npz", "tuesday.npz", "--out", "all.npz", "--json")
+    ended = discreet("table", "merge", "monday.npz", "tuesday.npz", "--out", "all.npz", "--json")
     assert ended.document == {
         "persons": 3, "items": 3, "answers": 6, "pairs": 3, "folds": 0, "repeated": 0,
         "out": "all.npz",
@@ -188,7 +188,7 @@ def test_nightly_counts_are_saved_and_merged(days, engine):
 
 def test_counts_from_a_query_and_with_a_checkpoint(days):
     query = "SELECT person, item, response FROM 'monday.csv'"
-    ended = discreet("counts", query, "--out", "counts.npz", "--checkpoint", "kept")
+    ended = discreet("table", "counts", query, "--out", "counts.npz", "--checkpoint", "kept")
     assert ended.code == 0, ended.err
     assert same(PairCounts.load("counts.npz"), count_pairs(days / "monday.csv"))
     assert not (days / "kept").exists()
@@ -197,13 +197,21 @@ def test_counts_from_a_query_and_with_a_checkpoint(days):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["counts", "nothing.csv", "--out", "x.npz"], 2, "nothing.csv"),
-        (["counts", "monday.csv", "--out", "x.npz", "--engine", "abacus"], 2, "no engine 'abacus'"),
-        (["counts", "monday.csv", "--out", "monday.csv"], 2, "exists already"),
-        (["counts", "SELECT nonsense", "--out", "x.npz"], 2, "DuckDB cannot run"),
-        (["merge", "monday.csv", "--out", "x.npz"], 2, "cannot be read as a file of pair counts"),
-        (["merge", "a.npz", "a.npz", "--out", "x.npz"], 2, "named twice"),
-        (["merge", "a.npz", "--out", "x.npz"], 2, "There is no file 'a.npz'"),
+        (["table", "counts", "nothing.csv", "--out", "x.npz"], 2, "nothing.csv"),
+        (
+            ["table", "counts", "monday.csv", "--out", "x.npz", "--engine", "abacus"],
+            2,
+            "no engine 'abacus'",
+        ),
+        (["table", "counts", "monday.csv", "--out", "monday.csv"], 2, "exists already"),
+        (["table", "counts", "SELECT nonsense", "--out", "x.npz"], 2, "DuckDB cannot run"),
+        (
+            ["table", "merge", "monday.csv", "--out", "x.npz"],
+            2,
+            "cannot be read as a file of pair counts",
+        ),
+        (["table", "merge", "a.npz", "a.npz", "--out", "x.npz"], 2, "named twice"),
+        (["table", "merge", "a.npz", "--out", "x.npz"], 2, "There is no file 'a.npz'"),
     ],
 )
 def test_mistakes_end_with_a_sentence(days, arguments, code, words):

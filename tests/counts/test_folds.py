@@ -456,10 +456,10 @@ def test_the_command_line_counts_merges_and_fits(tmp_path):
     responses = draw(persons=600)
     for name, rows in (("mon", slice(0, 300)), ("tue", slice(300, None))):
         path = write(tmp_path / f"{name}.parquet", take(responses, rows))
-        done = command("counts", path, "--folds", "32", "--out", tmp_path / f"{name}.npz")
+        done = command("table", "counts", path, "--folds", "32", "--out", tmp_path / f"{name}.npz")
         assert "in 32 folds" in done.out
     days = [tmp_path / "mon.npz", tmp_path / "tue.npz"]
-    command("merge", *days, "--out", tmp_path / "week.npz")
+    command("table", "merge", *days, "--out", tmp_path / "week.npz")
     found = command("fit", tmp_path / "week.npz", "--json", "--out", tmp_path / "out").document
     expected = fit(responses, method="refined")
     by_name = {row["item"]: row for row in found["items"]}
@@ -475,9 +475,9 @@ def test_the_command_line_counts_merges_and_fits(tmp_path):
 def test_the_command_line_says_that_persons_are_in_both_files(tmp_path):
     for name, seed in (("mon", 1), ("tue", 2)):
         path = write(tmp_path / f"{name}.parquet", draw(seed=seed))
-        command("counts", path, "--out", tmp_path / f"{name}.npz")
+        command("table", "counts", path, "--out", tmp_path / f"{name}.npz")
     days = [tmp_path / "mon.npz", tmp_path / "tue.npz"]
-    done = command("merge", *days, "--out", tmp_path / "week.npz")
+    done = command("table", "merge", *days, "--out", tmp_path / "week.npz")
     assert "About 400 persons are in more than one of the counts" in done.out
     assert "Warning: some persons" in done.err
 

@@ -345,10 +345,10 @@ def test_counts_with_other_weights_are_not_added():
 def test_the_commands_count_and_merge_sparse_counts(many, answer_file, monkeypatch):
     monkeypatch.chdir(answer_file.parent)
     for name, engine in (("one.npz", "memory"), ("two.npz", "duckdb")):
-        ended = discreet("counts", "answers.csv", "--out", name, "--engine", engine)
+        ended = discreet("table", "counts", "answers.csv", "--out", name, "--engine", engine)
         assert ended.code == 0, ended.err
     assert identical(PairCounts.load("two.npz"), PairCounts.load("one.npz"))
-    ended = discreet("merge", "one.npz", "two.npz", "--out", "both.npz", "--json")
+    ended = discreet("table", "merge", "one.npz", "two.npz", "--out", "both.npz", "--json")
     assert ended.document["persons"] == 120
     assert PairCounts.load("both.npz").is_sparse
 

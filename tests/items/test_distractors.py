@@ -197,7 +197,7 @@ def test_the_report_can_be_made_again_without_the_answers(calibrated):
     stored = read_document(calibrated / "calibration.confidential.json")
     assert stored.read_diagnostics().distractors.flagged
     (calibrated / "report.confidential.html").unlink()
-    ended = discreet("report", calibrated)
+    ended = discreet("result", "report", calibrated)
     assert "- 1 wrong option attracts abler persons" in ended.out
     assert "What was chosen" in (calibrated / "report.confidential.html").read_text()
 

@@ -125,10 +125,12 @@ def test_the_command_prints_both_reliabilities(tmp_path):
     path.write_text("\n".join(lines))
     testlets = tmp_path / "testlets.csv"
     testlets.write_text("item,testlet\n" + "".join(f"{i},{i[:2]}\n" for i in answers.items))
-    result = run("testlets", path, "--testlets", testlets, "--json").document
+    result = run("table", "testlets", path, "--testlets", testlets, "--json").document
     assert result["overstated"] > 0
     assert [row["items"] for row in result["rows"]] == [12, 4]
-    assert "overstate the reliability by" in run("testlets", path, "--testlets", testlets).out
+    assert (
+        "overstate the reliability by" in run("table", "testlets", path, "--testlets", testlets).out
+    )
 
 
 # --- Martin-Löf's test ---------------------------------------------------------------------------

@@ -379,11 +379,11 @@ def test_a_key_on_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch, faili
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "open", full)
-        ended = run("key", tmp_path / "my.key")
+        ended = run("steward", "key", tmp_path / "my.key")
     assert ended.code == 1
     assert "the disk is full" in ended.err
     assert list(tmp_path.iterdir()) == []
-    assert run("key", tmp_path / "my.key").code == 0
+    assert run("steward", "key", tmp_path / "my.key").code == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["my.key", "my.key.pub"]
 
 
@@ -507,14 +507,14 @@ def office(desk):
     lines = [",".join(LSAT_ITEMS), *(",".join(map(str, row)) for row in rows)]
     (desk / "answers.csv").write_text("\n".join(lines))
     asked = ["--items", desk / "items.txt", "--epsilon", 0.5, "--ledger", desk / "spent.db"]
-    made = run("propose", *asked, "--title", "A test", "--out", desk / "request.json")
+    made = run("steward", "propose", *asked, "--title", "A test", "--out", desk / "request.json")
     assert made.code == 0, made.err
     return desk
 
 
 def test_the_command_line_proposes_approves_and_releases(office):
     request = office / "request.json"
-    shown = run("approve", request)
+    shown = run("steward", "approve", request)
     assert shown.code == 0
     assert "epsilon      0.5" in shown.out
     assert "Nothing was signed" in shown.out
@@ -522,8 +522,8 @@ def test_the_command_line_proposes_approves_and_releases(office):
     assert early.code == 2
     assert "0 signed this request" in early.err
     for name in ("ada", "bob"):
-        assert run("approve", request, "--signing-key", office / f"{name}.key").code == 0
-    again = run("approve", request, "--signing-key", office / "bob.key")
+        assert run("steward", "approve", request, "--signing-key", office / f"{name}.key").code == 0
+    again = run("steward", "approve", request, "--signing-key", office / "bob.key")
     assert again.code == 2
     done = run("release", office / "answers.csv", "--request", request, "--out", office / "out")
     assert done.code == 0, done.err
@@ -582,10 +582,10 @@ def scores(desk):
 def proposed(desk, *reading):
     request = desk / "reading.json"
     asked = ["--items", desk / "items.txt", "--epsilon", 1, "--ledger", desk / "spent.db"]
-    made = run("propose", *asked, *reading, "--out", request)
+    made = run("steward", "propose", *asked, *reading, "--out", request)
     assert made.code == 0, made.err
     for name in ("ada", "bob"):
-        assert run("approve", request, "--signing-key", desk / f"{name}.key").code == 0
+        assert run("steward", "approve", request, "--signing-key", desk / f"{name}.key").code == 0
     return request, made.out
 
 
@@ -658,7 +658,7 @@ def test_a_request_holds_the_key_and_not_the_file_that_held_it(scores, monkeypat
 )
 def test_a_reading_that_no_release_could_have_is_not_proposed(scores, reading, why):
     asked = ["--items", scores / "items.txt", "--epsilon", 1, "--ledger", scores / "spent.db"]
-    ended = run("propose", *asked, *reading, "--out", scores / "reading.json")
+    ended = run("steward", "propose", *asked, *reading, "--out", scores / "reading.json")
     assert ended.code == 2
     assert why in ended.err
     assert not (scores / "reading.json").exists()
@@ -677,7 +677,7 @@ def test_comparisons_are_read_as_approved(desk, monkeypatch):
     lines = ["reading      judge: who", "left: one", "right: two", "outcome: best", "ties: drop"]
     assert f"\n{' ' * 13}".join(lines) in made.out
     for name in ("ada", "bob"):
-        run("approve", request, "--signing-key", desk / f"{name}.key")
+        run("steward", "approve", request, "--signing-key", desk / f"{name}.key")
     asked = [desk / "votes.csv", "--request", request, "--out", desk / "out"]
     ended = run("compare", "release", *asked, "--winner", "two")
     assert ended.code == 2
@@ -710,7 +710,7 @@ def test_the_command_line_refuses_a_release_without_a_request_before_the_file_is
 def test_a_request_is_for_its_own_command_and_is_not_overwritten(office):
     request = office / "request.json"
     asked = ["--items", office / "items.txt", "--epsilon", 0.5, "--ledger", office / "spent.db"]
-    again = run("propose", *asked, "--out", request)
+    again = run("steward", "propose", *asked, "--out", request)
     assert again.code == 2
     assert "never overwritten" in again.err
     votes = run("compare", "release", "nowhere.csv", "--request", request, "--out", office / "out")
@@ -727,10 +727,10 @@ def test_a_key_with_a_passphrase_signs_with_it_alone(office):
     for name, word in (("secret", "correct horse"), ("wrong", "a donkey"), ("empty", "")):
         (office / name).write_text(f"{word}\nsecond line\n")
     given, key = ["--passphrase-file"], office / "cy.key"
-    assert run("key", key, *given, office / "empty").code == 2
-    assert run("key", key, *given, office / "secret").code == 0
+    assert run("steward", "key", key, *given, office / "empty").code == 2
+    assert run("steward", "key", key, *given, office / "secret").code == 0
     assert b"ENCRYPTED" in key.read_bytes()
-    asked = ["approve", office / "request.json", "--signing-key"]
+    asked = ["steward", "approve", office / "request.json", "--signing-key"]
     refused = {"empty": "has a passphrase", "wrong": "not the passphrase", "none": "none"}
     for name, why in refused.items():
         ended = run(*asked, key, *given, office / name)
@@ -740,17 +740,17 @@ def test_a_key_with_a_passphrase_signs_with_it_alone(office):
     (office / "picture").write_bytes(b"\xff\xfe")
     assert "holds no passphrase" in run(*asked, key, *given, office / "picture").err
     assert run(*asked, key, *given, office / "secret").code == 0
-    shown = run("key", key, "--show", *given, office / "secret").out.split()[-1]
-    assert f"signed by    {shown}" in run("approve", office / "request.json").out
+    shown = run("steward", "key", key, "--show", *given, office / "secret").out.split()[-1]
+    assert f"signed by    {shown}" in run("steward", "approve", office / "request.json").out
     assert run(*asked, office / "ada.key", *given, office / "secret").code == 0
 
 
 def test_keys_are_made_entered_and_retired_on_the_command_line(office):
-    made = run("key", office / "cy.key")
+    made = run("steward", "key", office / "cy.key")
     assert made.code == 0
     key, fingerprint, _ = made.out.splitlines()
-    assert run("key", office / "cy.key", "--show").out == f"{key}\n{fingerprint}\n"
-    assert run("key", office / "cy.key").code == 2
+    assert run("steward", "key", office / "cy.key", "--show").out == f"{key}\n{fingerprint}\n"
+    assert run("steward", "key", office / "cy.key").code == 2
     ledger, change = office / "spent.db", office / "change.json"
     enter = ["ledger", "approver", ledger, "cy", "--public-key", key]
     alone = run(*enter)
@@ -759,7 +759,7 @@ def test_keys_are_made_entered_and_retired_on_the_command_line(office):
     enter[-1] = office / "cy.key.pub"
     assert run(*enter, "--propose", change).code == 0
     for name in ("ada", "bob"):
-        run("approve", change, "--signing-key", office / f"{name}.key")
+        run("steward", "approve", change, "--signing-key", office / f"{name}.key")
     done = run("ledger", "approver", ledger, "--request", change)
     assert done.code == 0, done.err
     assert f"Entered cy, key {fingerprint.split()[1]}." in done.out
@@ -767,7 +767,7 @@ def test_keys_are_made_entered_and_retired_on_the_command_line(office):
     leave = office / "leave.json"
     assert run("ledger", "approver", ledger, "cy", "--retire", "--propose", leave).code == 0
     for name in ("ada", "cy"):
-        run("approve", leave, "--signing-key", office / f"{name}.key")
+        run("steward", "approve", leave, "--signing-key", office / f"{name}.key")
     assert "Retired cy" in run("ledger", "approver", ledger, "--request", leave).out
     for wrong in ([], ["cy"], ["cy", "--request", leave], ["cy", "--public-key", "ada"]):
         assert run("ledger", "approver", ledger, *wrong).code == 2

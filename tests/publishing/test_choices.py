@@ -184,7 +184,7 @@ def test_the_command_line_says_that_somebody_looked(board, tmp_path):
     assert json.loads((tmp_path / "out" / "privacy.json").read_text())["looked"] is True
     # In a request it is signed, and beside one it cannot be said.
     paid = ["--ledger", board / "board.db", "--out", tmp_path / "request.json", "--looked"]
-    assert discreet("propose", *told, *paid).code == 0
+    assert discreet("steward", "propose", *told, *paid).code == 0
     library.approve(tmp_path / "request.json", board / "ada.key")
     typed = ["release", tmp_path / "answers.csv", "--request", tmp_path / "request.json"]
     refused = discreet(*typed, "--out", tmp_path / "approved", "--looked")

@@ -239,7 +239,14 @@ def test_a_notice_as_a_page_says_what_the_text_says_and_shows_words_as_words(boo
 
 def test_a_notice_is_a_text_or_a_page(book, tmp_path):
     publish(book, FIRST, tmp_path / "one")
-    asked = ["withdraw", tmp_path / "one", "--because", "The sample was another.", "--out"]
+    asked = [
+        "steward",
+        "withdraw",
+        tmp_path / "one",
+        "--because",
+        "The sample was another.",
+        "--out",
+    ]
     assert typed(*asked, tmp_path / "notice.html").code == 0
     assert (tmp_path / "notice.html").read_text().startswith("<!doctype html>")
     wrong = typed(*asked, tmp_path / "notice.pdf")
@@ -266,10 +273,12 @@ def test_the_life_of_a_release_as_typed(tmp_path):
         *("--because", "A wrong key.", "--out", tmp_path / "two"),
     )
     assert run.code == 0, run.err
-    run = typed("correct", tmp_path / "one", "--by", tmp_path / "two", "--out", tmp_path / "n.md")
+    run = typed(
+        "steward", "correct", tmp_path / "one", "--by", tmp_path / "two", "--out", tmp_path / "n.md"
+    )
     assert run.code == 0, run.err
     assert "A wrong key." in (tmp_path / "n.md").read_text()
-    run = typed("withdraw", tmp_path / "two", "--because", "Nobody asked for it.")
+    run = typed("steward", "withdraw", tmp_path / "two", "--because", "Nobody asked for it.")
     assert "# Withdrawn: LSAT, version 2" in run.out
     assert typed("release", answers, *terms, "--because", "x", "--out", tmp_path / "z").code == 2
 

@@ -424,7 +424,7 @@ def test_nothing_in_a_bundle_with_noise_for_tests_claims_privacy(answers, tmp_pa
     assert "<h1>Item difficulties, not private" in page
     registry = (tmp_path / "bundle" / "registry.yaml").read_text(encoding="utf-8")
     assert "\nstatus: 'NOT PRIVATE: not to be registered'\n" in registry
-    ended = commandline("report", tmp_path / "bundle")
+    ended = commandline("result", "report", tmp_path / "bundle")
     assert ended.code == 0
     assert "(not private: noise for tests only)" in ended.out
 

@@ -197,7 +197,7 @@ def test_a_ranking_has_the_same_page_in_its_own_words(bundles, tmp_path):
     assert "comparisons per judge" in written
     for word in ("difficult", "per person", "Rasch", "harder", "All items"):
         assert word not in written, word
-    ended = discreet("report", bundles / "comparisons", "--out", tmp_path)
+    ended = discreet("result", "report", bundles / "comparisons", "--out", tmp_path)
     assert ended.code == 0, ended.err
     assert (tmp_path / "report.html").read_text() == written
 
@@ -214,7 +214,10 @@ def test_report_and_score_refuse_a_bundle_that_was_changed(bundles, tmp_path):
     table = bundle / "difficulties.csv"
     table.write_text(table.read_text().replace("0.", "1.", 1))
     (tmp_path / "new.csv").write_text("Item1,Item2\n1,0\n")
-    for command in (["report", bundle], ["score", tmp_path / "new.csv", "--with", bundle]):
+    for command in (
+        ["result", "report", bundle],
+        ["score", tmp_path / "new.csv", "--with", bundle],
+    ):
         ended = discreet(*command)
         assert ended.code == 3
         assert "difficulties.csv was changed" in ended.err
@@ -223,12 +226,12 @@ def test_report_and_score_refuse_a_bundle_that_was_changed(bundles, tmp_path):
 def test_a_report_written_into_a_bundle_leaves_it_whole(bundles, tmp_path, monkeypatch):
     bundle = shutil.copytree(bundles / "answers", tmp_path / "answers")
     before = {path.name: path.read_bytes() for path in bundle.iterdir()}
-    assert discreet("report", bundle).code == 0
+    assert discreet("result", "report", bundle).code == 0
     assert {path.name: path.read_bytes() for path in bundle.iterdir()} == before
     real = "discreet.report.public.write_public_page"
     from discreet.report.public import write_public_page
 
     monkeypatch.setattr(real, lambda *given: write_public_page(*given) + "<!-- later -->\n")
-    assert discreet("report", bundle).code == 0
+    assert discreet("result", "report", bundle).code == 0
     assert "later" in (bundle / "report.html").read_text()
     library.verify(bundle)

@@ -281,7 +281,7 @@ def test_approvers_sign_the_logo_and_the_words_too(tmp_path):
     assert typed("ledger", "create", tmp_path / "spent.db", "--epsilon", 3).code == 0
     asked = ["--items", tmp_path / "items.txt", "--epsilon", 1, "--ledger", tmp_path / "spent.db"]
     about = ["--about", tmp_path / "release.toml", "--out", tmp_path / "request.json"]
-    shown = typed("propose", *asked, *about)
+    shown = typed("steward", "propose", *asked, *about)
     assert shown.code == 0
     assert "logo: image/png, SHA-256 " in shown.out
     assert "Was wir <b>versprechen</b>" in shown.out

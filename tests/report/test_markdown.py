@@ -54,9 +54,15 @@ def written(tmp_path_factory):
     about = {"version": "3", "supersedes": ABOUT["version"], "reason": "R"}
     discreet.release(odd, Budget(0.5), items=[*renamed], about=about, out=folder / "three")
     for name, arguments in {
-        "correction.md": ["correct", folder / "one", "--by", folder / "two"],
-        "renamed.md": ["correct", folder / "one", "--by", folder / "three"],
-        "withdrawal.md": ["withdraw", folder / "one", "--because", f"W {HTML}\n\n# {IMAGE}"],
+        "correction.md": ["steward", "correct", folder / "one", "--by", folder / "two"],
+        "renamed.md": ["steward", "correct", folder / "one", "--by", folder / "three"],
+        "withdrawal.md": [
+            "steward",
+            "withdraw",
+            folder / "one",
+            "--because",
+            f"W {HTML}\n\n# {IMAGE}",
+        ],
         "spent.md": ["ledger", "report", folder / "spent.db"],
         "spent.de.md": ["ledger", "report", folder / "spent.db", "--language", "de"],
     }.items():

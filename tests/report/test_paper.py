@@ -205,11 +205,11 @@ def test_the_command_writes_tables_and_sheets(tmp_path):
     path.write_text("a,b,c,d,e\n" + "\n".join(",".join(map(str, row)) for row in rows))
     out = tmp_path / "out"
     assert discreet("fit", path, "--out", out).code == 0
-    ended = discreet("report", out, "--tables", "word", "--item-sheets")
+    ended = discreet("result", "report", out, "--tables", "word", "--item-sheets")
     assert ended.code == 0
     names = {"tables.confidential.docx", "item_sheets.confidential.html"}
     assert names <= {file.name for file in out.iterdir()}
     assert all(name in ended.out for name in names)
-    assert discreet("report", out, "--tables", "markdown").code == 0
+    assert discreet("result", "report", out, "--tables", "markdown").code == 0
     assert (out / "tables.confidential.md").read_text().startswith("> Confidential")
-    assert discreet("report", out, "--tables", "markdown").code == 2  # it exists
+    assert discreet("result", "report", out, "--tables", "markdown").code == 2  # it exists

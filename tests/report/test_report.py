@@ -369,7 +369,7 @@ def test_a_method_of_another_maker_is_named_and_its_errors_are_called_unknown(br
 
 
 def test_a_report_is_made_from_answers(answers, tmp_path):
-    ended = run("report", answers, "--out", tmp_path / "out")
+    ended = run("result", "report", answers, "--out", tmp_path / "out")
     assert ended.code == 0, ended.err
     path = tmp_path / "out" / "report.confidential.html"
     assert f"Wrote {path} (confidential)" in ended.out
@@ -380,7 +380,7 @@ def test_the_report_of_a_folder_is_the_one_that_fit_wrote(answers, tmp_path):
     out = tmp_path / "out"
     assert run("fit", answers, "--out", out).code == 0
     first = (out / "report.confidential.html").read_text()
-    ended = run("report", out)
+    ended = run("result", "report", out)
     assert ended.code == 0, ended.err
     second = (out / "report.confidential.html").read_text()
     assert second == first
@@ -391,11 +391,11 @@ def test_the_headline_can_be_chosen_and_stays_with_the_calibration(answers, tmp_
     assert run("fit", answers, "--out", out, "--title", "Spring & autumn").code == 0
     page = out / "report.confidential.html"
     assert "<h1>Spring &amp; autumn</h1>" in page.read_text()
-    assert run("report", out).code == 0
+    assert run("result", "report", out).code == 0
     assert "<title>Confidential: Spring &amp; autumn</title>" in page.read_text()
-    assert run("report", out, "--title", "Another").code == 0
+    assert run("result", "report", out, "--title", "Another").code == 0
     assert "<h1>Another</h1>" in page.read_text()
-    ended = run("report", answers, "--out", tmp_path / "other", "--title", "From answers")
+    ended = run("result", "report", answers, "--out", tmp_path / "other", "--title", "From answers")
     assert ended.code == 0, ended.err
     assert "<h1>From answers</h1>" in (tmp_path / "other" / page.name).read_text()
 
@@ -413,7 +413,7 @@ def test_a_calibration_that_has_no_headline_is_called_by_its_folder(answers, tmp
     older = json.loads(file.read_text())
     del older["title"], older["about"]
     file.write_text(json.dumps(older))
-    assert run("report", out).code == 0
+    assert run("result", "report", out).code == 0
     assert "<h1>Calibration of spring</h1>" in (out / "report.confidential.html").read_text()
 
 
@@ -427,7 +427,7 @@ def test_a_linked_report_says_what_was_linked_to_what_and_by_how_much(answers, t
     assert "<h1>Calibration of autumn on the scale of spring</h1>" in page
     assert "put on the scale of spring through 12 common items: +0.000 logits" in page
     assert "mean zero" not in page.split('id="methods-text">')[1]
-    assert run("report", out).code == 0
+    assert run("result", "report", out).code == 0
     assert (out / "report.confidential.html").read_text() == page
     again = run(
         *("link", tmp_path / "spring", tmp_path / "autumn", "--out", out),
@@ -447,7 +447,7 @@ def test_the_report_of_a_folder_tells_the_warnings_of_the_fit_once(tmp_path):
     first = (out / "report.confidential.html").read_text()
     assert "1 item always answered right" in first
     assert "The estimation says" not in first
-    assert run("report", out).code == 0
+    assert run("result", "report", out).code == 0
     second = (out / "report.confidential.html").read_text()
     assert second == first
     file = out / "calibration.confidential.json"
@@ -456,7 +456,7 @@ def test_the_report_of_a_folder_tells_the_warnings_of_the_fit_once(tmp_path):
     warnings = [warning["FitWarning"][1] for warning in kept["warnings"]]
     older |= {"version": 2, "solution": kept["solution"]["Solution"], "warnings": warnings}
     file.write_text(json.dumps(older))
-    ended = run("report", out)
+    ended = run("result", "report", out)
     assert ended.code == 0, ended.err
     assert "The estimation says" in (out / "report.confidential.html").read_text()
 
@@ -472,7 +472,7 @@ def test_a_release_gets_its_public_page_again(answers, tmp_path):
     assert made.code == 0, made.err
     page = tmp_path / "release" / "report.html"
     before = page.read_text()
-    ended = run("report", tmp_path / "release")
+    ended = run("result", "report", tmp_path / "release")
     assert ended.code == 0, ended.err
     assert "may be published" in ended.out
     assert "onfidential" not in page.read_text()
@@ -485,10 +485,10 @@ def test_somebody_elses_file_is_not_overwritten(answers, tmp_path):
     run("fit", answers, "--out", out)
     mine = out / "report.confidential.html"
     mine.write_text("my notes")
-    assert run("report", out).code == 2
+    assert run("result", "report", out).code == 2
     assert mine.read_text() == "my notes"
-    assert run("report", answers, "--out", out).code == 2
-    assert run("report", out, "--force").code == 0
+    assert run("result", "report", answers, "--out", out).code == 2
+    assert run("result", "report", out, "--force").code == 0
 
 
 def test_a_report_needs_no_matplotlib(broken, monkeypatch):
@@ -498,7 +498,7 @@ def test_a_report_needs_no_matplotlib(broken, monkeypatch):
 
 
 def test_a_missing_file_is_wrong_usage(tmp_path):
-    ended = run("report", tmp_path / "nothing.csv")
+    ended = run("result", "report", tmp_path / "nothing.csv")
     assert ended.code == 2
     assert "nothing.csv" in ended.err
 
@@ -510,7 +510,7 @@ def test_a_calibration_without_diagnostics_still_gets_a_report(answers, tmp_path
     document = json.loads(file.read_text())
     document["diagnostics"] = None
     file.write_text(json.dumps(document))
-    ended = run("report", out)
+    ended = run("result", "report", out)
     assert ended.code == 0, ended.err
     assert "without the answers" in ended.err
 
@@ -744,7 +744,7 @@ def test_everything_has_a_name_for_a_screen_reader(page, tmp_path):
 @needs_browser
 @pytest.mark.skipif(not TIMSS.exists(), reason="the TIMSS answers are not on this machine")
 def test_the_report_of_a_large_test_is_small_and_opens(tmp_path):
-    ended = run("report", TIMSS, "--out", tmp_path)
+    ended = run("result", "report", TIMSS, "--out", tmp_path)
     assert ended.code == 0, ended.err
     path = tmp_path / "report.confidential.html"
     assert path.stat().st_size < 3_000_000

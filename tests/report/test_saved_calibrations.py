@@ -44,7 +44,7 @@ def test_a_calibration_of_the_first_edition_is_still_read(tmp_path):
     assert (found.method, found.choice, found.model) == ("refined", "", "rasch")
     assert found.difficulty[:2].tolist() == [-1.27, 0.477]
     assert found.covariance is None
-    assert discreet("report", path).code == 0
+    assert discreet("result", "report", path).code == 0
     answers = tmp_path / "answers.csv"
     answers.write_text("person,Item1,Item2\na,1,0\nb,1,1\n")
     assert discreet("score", answers, "--with", path).code == 0
@@ -119,7 +119,7 @@ def test_a_calibration_of_an_unknown_model_or_without_thresholds_is_refused(
     document["model"] = model
     path = tmp_path / CALIBRATION_FILE
     path.write_text(json.dumps(document))
-    ended = discreet("report", path)
+    ended = discreet("result", "report", path)
     assert ended.code == code
     assert words in ended.err
 

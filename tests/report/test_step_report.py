@@ -286,7 +286,7 @@ def test_a_calibration_keeps_thresholds_and_is_read_again(made, folder):
 
 def test_a_report_is_made_again_from_the_calibration_alone(folder, tmp_path):
     first = (folder / "report.confidential.html").read_text()
-    assert run("report", folder, "--out", tmp_path).code == 0
+    assert run("result", "report", folder, "--out", tmp_path).code == 0
     again = (tmp_path / "report.confidential.html").read_text()
     assert again == first
 
@@ -383,7 +383,7 @@ def test_fit_prints_locations_and_thresholds(survey):
 
 
 def test_a_report_of_answers_takes_the_model_that_was_named(survey, tmp_path):
-    assert run("report", survey, "--model", "rating-scale", "--out", tmp_path).code == 0
+    assert run("result", "report", survey, "--model", "rating-scale", "--out", tmp_path).code == 0
     assert "rating scale model" in (tmp_path / "report.confidential.html").read_text()
 
 

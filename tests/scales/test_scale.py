@@ -127,10 +127,13 @@ def test_the_report_says_which_scale(answers, tmp_path):
     assert discreet("fit", answers, "--scale", "0=500,1=600", "--out", tmp_path).code == 0
     page = (tmp_path / "report.confidential.html").read_text()
     assert "100 x logits + 500" in page
-    assert discreet("report", tmp_path, "--scale", "0=50,1=60").code == 0
+    assert discreet("result", "report", tmp_path, "--scale", "0=50,1=60").code == 0
     assert "10 x logits + 50" in (tmp_path / "report.confidential.html").read_text()
-    assert discreet("report", tmp_path, "--scale", "500,100").code == 0
-    assert discreet("report", answers, "--scale", "500,100", "--out", tmp_path / "two").code == 0
+    assert discreet("result", "report", tmp_path, "--scale", "500,100").code == 0
+    assert (
+        discreet("result", "report", answers, "--scale", "500,100", "--out", tmp_path / "two").code
+        == 0
+    )
     first, second = (
         (place / "report.confidential.html").read_text() for place in (tmp_path, tmp_path / "two")
     )
@@ -149,6 +152,6 @@ def test_a_bad_scale_is_refused_before_anything_is_read():
 def test_the_page_of_a_release_stays_in_logits(tmp_path):
     answers = library.datasets.lsat()
     library.release(answers, library.Budget(1.0), items=LSAT_ITEMS).save(tmp_path / "release")
-    ended = discreet("report", tmp_path / "release", "--scale", "0=500,1=600")
+    ended = discreet("result", "report", tmp_path / "release", "--scale", "0=500,1=600")
     assert ended.code == 2
     assert "release" in ended.err

@@ -185,7 +185,9 @@ def test_names_are_part_of_the_file(tmp_path):
 def test_the_engine_for_any_size_reads_them_alike(tmp_path):
     path = write(tmp_path)
     there, here = (
-        discreet("counts", path, "--out", tmp_path / engine, "--engine", engine, "--json").document
+        discreet(
+            "table", "counts", path, "--out", tmp_path / engine, "--engine", engine, "--json"
+        ).document
         for engine in ("disk", "memory")
     )
     assert {**there, "out": ""} == {**here, "out": ""}

@@ -53,7 +53,7 @@ def test_an_edited_calibration_is_refused_with_the_field(fitted, place, value, w
         inner = inner[step]
     inner[place[-1]] = value
     fitted.write_text(json.dumps(document))
-    ended = discreet("report", "fitted", "--force")
+    ended = discreet("result", "report", "fitted", "--force")
     assert ended.code == 3
     assert "is damaged" in ended.err
     assert words in ended.err
@@ -106,7 +106,7 @@ def test_a_name_that_is_not_utf_8_and_a_loop_of_links(tmp_path, monkeypatch):
     Path(name).write_text(ANSWERS)
     assert discreet("fit", name, "--out", "fitted").code == 0
     Path("loop").symlink_to("loop")
-    for words in (["fit", "loop"], ["fit", name, "--out", "loop"], ["report", "loop"]):
+    for words in (["fit", "loop"], ["fit", name, "--out", "loop"], ["result", "report", "loop"]):
         ended = discreet(*words)
         assert ended.code == 2
         assert "inside discreet" not in ended.err

@@ -365,7 +365,9 @@ def test_the_command_line_orders_by_a_column_too(tmp_path):
     path = tmp_path / "answers.csv"
     pd.DataFrame({**TRIES, "time": times("dates")}).to_csv(path, index=False)
     out = tmp_path / "counts.npz"
-    done = run_command("counts", path, "--repeats", "last", "--order-by", "time", "--out", out)
+    done = run_command(
+        "table", "counts", path, "--repeats", "last", "--order-by", "time", "--out", out
+    )
     assert done.code == 0, done.err
     assert discreet.PairCounts.load(out).right.tolist() == [2, 1]
 

@@ -204,7 +204,7 @@ def test_a_bundle_in_another_language_has_no_english_sentence(language, tmp_path
     assert typed("release", lsat, *asked, *about).code == 0
     assert typed("verify", out).code == 0
     spending = typed("ledger", "report", ledger, "--language", language).out
-    notice = typed("withdraw", out, "--because", "REASON.").out
+    notice = typed("steward", "withdraw", out, "--because", "REASON.").out
     assert f'<html lang="{language}">' in (out / "report.html").read_text("utf-8")
     entries = read_catalogue(language)
     texts = [(out / name).read_text("utf-8") for name in ("report.html", "statement.md")]
@@ -233,7 +233,9 @@ def test_a_sentence_that_was_left_in_english_is_found(monkeypatch, releases):
 def test_a_release_is_translated_without_changing_its_numbers(tmp_path, releases):
     first = releases["folder"] / "first"
     for language in ("de", "es"):
-        done = typed("translate", first, "--language", language, "--out", tmp_path / language)
+        done = typed(
+            "steward", "translate", first, "--language", language, "--out", tmp_path / language
+        )
         assert (done.code, done.err) == (0, f"Wrote {tmp_path / language} (may be published)\n")
         assert typed("verify", tmp_path / language).code == 0
         for same in ("difficulties.csv", "registry.yaml", "noisy.npz"):
@@ -241,7 +243,9 @@ def test_a_release_is_translated_without_changing_its_numbers(tmp_path, releases
         reference = tmp_path / language / "statement.en.md"
         assert reference.read_bytes() == (first / "statement.md").read_bytes()
     back = tmp_path / "back"
-    assert typed("translate", tmp_path / "de", "--language", "en", "--out", back).code == 0
+    assert (
+        typed("steward", "translate", tmp_path / "de", "--language", "en", "--out", back).code == 0
+    )
     assert sorted(path.name for path in back.iterdir()) == sorted(p.name for p in first.iterdir())
     assert all((back / p.name).read_bytes() == p.read_bytes() for p in first.iterdir())
 
@@ -256,8 +260,11 @@ def test_a_notice_speaks_the_language_that_is_asked_for(releases):
     first, later = releases["folder"] / "first", releases["folder"] / "later"
     assert "# Retirada: TITLE" in withdrawal_notice(first, "REASON.", language="es")
     assert "Berichtigt: TITLE, Version V" in correction_notice(first, later, language="de")
-    assert "# Corrected: TITLE" in typed("correct", first, "--by", later).out
-    assert "# Corregida: TITLE" in typed("correct", first, "--by", later, "--language", "es").out
+    assert "# Corrected: TITLE" in typed("steward", "correct", first, "--by", later).out
+    assert (
+        "# Corregida: TITLE"
+        in typed("steward", "correct", first, "--by", later, "--language", "es").out
+    )
 
 
 @pytest.mark.parametrize("given", [{"language": "tlh"}, {"language": "DE"}])

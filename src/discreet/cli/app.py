@@ -160,9 +160,6 @@ for path, command in GROUPED.items():
     family, name = path.split()
     explained = EXPLAINED.get(command, "")
     register(families[family], command, name, mechanisms=explained)
-    if family in ("steward", "table", "result"):  # their spelling before, which still works
-        former = "compare-items" if command is linking.compare_items else name
-        register(app, command, former, mechanisms=explained, hidden=True)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

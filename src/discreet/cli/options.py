@@ -242,7 +242,6 @@ def register(
     *,
     mechanisms: str = "",
     panel: str | None = None,
-    hidden: bool = False,
 ) -> None:
     """Make a function a command.
 
@@ -252,16 +251,10 @@ def register(
         The kinds of which its help shall explain the mechanisms.
     panel
         The panel of the family's help that names it.
-    hidden
-        Whether it is only another spelling, which the help does not name.
     """
     epilog = _explain_mechanisms(mechanisms.split()) if mechanisms else None
     command = app.command(
-        name or function.__name__,
-        cls=PanelCommand,
-        epilog=epilog,
-        rich_help_panel=panel,
-        hidden=hidden,
+        name or function.__name__, cls=PanelCommand, epilog=epilog, rich_help_panel=panel
     )
     command(spread(function))
 
