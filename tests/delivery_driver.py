@@ -25,8 +25,11 @@ from typing import Any
 import discreet
 import discreet.publishing.delivery
 from discreet.cli import main
-from discreet.privacy.ledger import file as ledger_file
+from discreet.privacy.accounting import Neighbours
+from discreet.privacy.accounting.additive_noise import pure_spend
+from discreet.privacy.ledger import values as ledger_values
 from discreet.privacy.wall import pack_release
+from discreet.secure import SeededSource
 
 ITEMS = [f"q{number}" for number in range(4)]
 ROWS = ["1,0,1,0", "0,0,1,1", "1,1,1,0", "0,1,0,0", "1,0,0,1"] * 8
@@ -186,6 +189,65 @@ def kill_at_every_step(folder: str, stride: str) -> dict[str, object]:
         step += int(stride)
 
 
+def no_cipher(_: bytes, parts: list[bytes]) -> list[bytes]:
+    return parts
+
+
+def last_counts(ledger: Path, name: str, path: Path, key: bytes, parts: list[bytes]) -> list[bytes]:
+    ledger_values._write_key(path, key)
+    return parts
+
+
+#: Faults of a safeguard, which must be found: by module, name, and what stands there instead.
+FAULTS = {
+    "no cipher": (ledger_values, "_encipher", no_cipher),
+    "the last draw counts": (discreet.privacy.ledger, "settle_draw", last_counts),
+    "none": (ledger_values, "KEY_BYTES", ledger_values.KEY_BYTES),
+}
+
+
+def can_read(ledger: discreet.Ledger, draw: bytes) -> bool:
+    """Say whether somebody who reads all files, and knows this program, finds a draw."""
+    parts = [draw[start : start + 50] for start in range(100, len(draw), len(draw) // 7)]
+    files = [path.read_bytes() for path in ledger.path.parent.rglob("*") if path.is_file()]
+    in_plain = any(part in content for part in parts for content in files)
+    return in_plain or ledger_values.read_draw(ledger.path, "mine") is not None
+
+
+def peek(folder: str, size: str, inside: str, fault: str) -> dict[str, object]:
+    """Kill a store at each of its steps: a draw that can be read then is the one that counts."""
+    ledger_values.INSIDE_BYTES = int(inside)
+    home, name, replacement = FAULTS[fault]
+    setattr(home, name, replacement)
+    spend = pure_spend(0.1, Neighbours.REPLACE_ONE, mechanism="any")
+    first, second = (SeededSource(n).words(int(size) // 8).tobytes() for n in (1, 2))
+    troubles, step, seen = [], 0, 0
+    while True:
+        desk = Path(folder) / str(step)
+        desk.mkdir()
+        ledger = discreet.Ledger.create(desk / "spent.db", 1.0, 1e-6)
+        ledger.reserve(spend, fingerprint="f", description="", reservation="mine")
+
+        def dying(ledger: discreet.Ledger = ledger, step: int = step) -> int:
+            die_at(step)
+            return len(ledger.store("mine", [first])) == 0
+
+        code = wait(child(dying))
+        was_readable, is_committed = can_read(ledger, first), ledger.releases()[0].stored_at
+        seen += was_readable and not is_committed
+        expected = first if was_readable or is_committed else second
+        try:
+            found = ledger.store("mine", [second])
+        except discreet.errors.LedgerError:
+            found = b"void"
+        if found != expected:
+            troubles.append(f"step {step}: two draws for one charge, or none")
+        shutil.rmtree(desk)
+        if code == 0 or (troubles and fault != "none"):
+            return {"troubles": troubles, "steps": step, "readable before the commit": seen}
+        step += 1
+
+
 def kill_at_random(folder: str, kills: str) -> dict[str, object]:
     """Kill a process at random moments of its releases."""
     rng, troubles, charged = random.Random(11), [], 0
@@ -255,7 +317,7 @@ class Round:
 
         def prepared() -> int:
             if self.beside:  # as if the values were large
-                ledger_file.INSIDE_BYTES = 10
+                ledger_values.INSIDE_BYTES = 10
             die_at(step, end)
             return action()
 
@@ -395,7 +457,7 @@ def find_uncommitted(one: Round) -> list[str]:
 
 def digest_draw(bundle: Path) -> str:
     parts = pack_release(discreet.read_release(bundle).noisy)
-    return ledger_file.describe_values(parts)["sha256"]
+    return ledger_values.describe_values(parts)["sha256"]
 
 
 def play(one: Round) -> list[str]:
@@ -478,6 +540,6 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     actions = {
         one.__name__: one
-        for one in (kill_at_every_step, kill_at_random, compete, lack_room, rounds)
+        for one in (kill_at_every_step, peek, kill_at_random, compete, lack_room, rounds)
     }
     print(json.dumps(actions[sys.argv[1]](*sys.argv[2:])))

@@ -18,7 +18,7 @@ from commandline import LSAT_ITEMS, discreet, environment
 from discreet import atomic
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage, DiscreetError, LedgerError
-from discreet.privacy.ledger import file as ledger_file
+from discreet.privacy.ledger import values as ledger_values
 from discreet.privacy.mechanisms import mechanisms_for
 from discreet.privacy.mechanisms.margins import Margins
 from discreet.privacy.mechanisms.pairs import DensePairs, SparsePairs
@@ -116,7 +116,7 @@ def test_stored_values_are_private_and_go_when_the_bundle_is_on_disk(
     answers, ledger, tmp_path, monkeypatch, inside
 ):
     if not inside:  # as if they were large
-        monkeypatch.setattr(ledger_file, "INSIDE_BYTES", 10)
+        monkeypatch.setattr(ledger_values, "INSIDE_BYTES", 10)
     old = os.umask(0)
     try:
         made = publish(answers, ledger)
@@ -174,7 +174,7 @@ def test_one_name_is_charged_once_and_its_values_stay_as_they_are(answers, ledge
 def test_a_release_whose_values_are_lost_is_void_and_never_drawn_again(
     answers, ledger, monkeypatch, inside, harm
 ):
-    monkeypatch.setattr(ledger_file, "INSIDE_BYTES", 10**6 if inside else 10)
+    monkeypatch.setattr(ledger_values, "INSIDE_BYTES", 10**6 if inside else 10)
     with monkeypatch.context() as patch:
         patch.setattr(Delivery, "deliver", cut)
         with pytest.raises(PowerCut):
@@ -383,7 +383,7 @@ def test_a_reservation_is_a_name_and_no_path(answers, ledger, tmp_path, name):
 def test_a_draw_that_came_after_the_delivery_is_dropped(
     answers, ledger, tmp_path, monkeypatch, inside
 ):
-    monkeypatch.setattr(ledger_file, "INSIDE_BYTES", 10**6 if inside else 10)
+    monkeypatch.setattr(ledger_values, "INSIDE_BYTES", 10**6 if inside else 10)
 
     def resume():
         library.resume_release(ledger, 1, answers, out=tmp_path / "fast")
@@ -395,22 +395,78 @@ def test_a_draw_that_came_after_the_delivery_is_dropped(
     assert [one.state for one in ledger.releases()] == ["completed"]
 
 
-def test_a_large_draw_that_was_never_committed_goes_with_the_next_commit(
-    answers, ledger, tmp_path, monkeypatch
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_draw_that_never_counted_goes_with_the_next_commit(
+    answers, ledger, tmp_path, monkeypatch, inside
 ):
-    monkeypatch.setattr(ledger_file, "INSIDE_BYTES", 10)
+    monkeypatch.setattr(ledger_values, "INSIDE_BYTES", 10**6 if inside else 10)
+    with monkeypatch.context() as patch:
+        patch.setattr("discreet.privacy.ledger.settle_draw", cut)
+        with pytest.raises(PowerCut):
+            publish(answers, ledger)
+    (left,) = (tmp_path / "spent.db.values").iterdir()
+    assert not any(left.read_bytes()[: ledger_values.KEY_BYTES])
+    assert [one.state for one in ledger.releases()] == ["charged"]
+    made = library.resume_release(ledger, 1, answers)
+    assert not left.exists()
+    assert (tmp_path / "spent.db.values").exists() != inside
+    same_values(library.resume_release(ledger, 1), made)
+    made.save(tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "spent.db"]
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_draw_that_could_be_read_is_the_one_that_counts(
+    answers, ledger, tmp_path, monkeypatch, inside
+):
+    """Died between the key and the commit: the ledger knows of no values, and the draw counts."""
+    monkeypatch.setattr(ledger_values, "INSIDE_BYTES", 10**6 if inside else 10)
     with monkeypatch.context() as patch:
         patch.setattr("discreet.privacy.ledger.write_inside", cut)
         with pytest.raises(PowerCut):
             publish(answers, ledger)
-    (left,) = (tmp_path / "spent.db.values").iterdir()
-    assert [one.state for one in ledger.releases()] == ["charged"]
-    made = library.resume_release(ledger, 1, answers)
-    (kept,) = (tmp_path / "spent.db.values").iterdir()
-    assert kept != left
-    assert kept.read_bytes() == b"".join(pack_release(made.noisy))
-    made.save(tmp_path / "out")
+    (entry,) = ledger.releases()
+    assert entry.state == "charged"
+    read = ledger_values.read_draw(ledger.path, entry.reservation)
+    made = library.resume_release(ledger, 1, answers, out=tmp_path / "out")
+    assert b"".join(pack_release(made.noisy)) == read
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "spent.db"]
+
+
+@pytest.mark.parametrize("size", [0, 1, 1 << 20, (5 << 20) + 3])
+def test_a_draw_is_read_back_as_it_was_and_only_with_its_key(ledger, monkeypatch, size):
+    monkeypatch.setattr(ledger_values, "INSIDE_BYTES", 10)
+    values = SeededSource(1).words(size // 8 + 1).tobytes()[:size]
+    parts = [values[:7], values[7:], b""]
+    path, key = ledger_values.write_draw(ledger.path, "mine", parts)
+    assert path.stat().st_size == ledger_values.KEY_BYTES + size
+    assert ledger_values.read_draw(ledger.path, "mine") is None
+    other, _ = ledger_values.write_draw(ledger.path, "mine", [b"another draw"])
+    assert ledger_values.settle_draw(ledger.path, "mine", path, key, parts) is parts
+    assert ledger_values.settle_draw(ledger.path, "mine", other, key, [b"late"]) == [values]
+    content = bytearray(path.read_bytes())
+    for place in (0, ledger_values.KEY_BYTES, len(content) - 1):  # a flipped bit anywhere
+        if place < len(content):
+            path.write_bytes(bytes([*content[:place], content[place] ^ 1, *content[place + 1 :]]))
+            assert ledger_values.read_draw(ledger.path, "mine") is None
+    path.write_bytes(content)
+    assert ledger_values.read_draw(ledger.path, "mine") == values
+    ledger_values.remove_beside(ledger.path, "mine", keep_readable=True)
+    assert list(path.parent.iterdir()) == [path]
+    handle = path.open("rb")  # as if somebody could still read what was removed
+    ledger_values.remove_beside(ledger.path, "mine")
+    assert not any(handle.read(ledger_values.KEY_BYTES))
+    handle.close()
+    assert not path.parent.exists()
+
+
+def test_two_draws_of_the_same_values_look_unlike_and_unlike_the_values(ledger):
+    values = bytes(100_000)  # all zero, so that the files show the keystream itself
+    files = [ledger_values.write_draw(ledger.path, "mine", [values])[0] for _ in range(2)]
+    one, other = (np.frombuffer(path.read_bytes(), np.uint8)[32:] for path in files)
+    assert len({path.name for path in files}) == 2
+    for bits in (one, other, one ^ other):  # 800,000 fair coins: within five standard errors
+        assert abs(np.unpackbits(bits).mean() - 0.5) < 5 * 0.5 / np.sqrt(8 * bits.size)
 
 
 def test_delivered_values_are_overwritten_in_the_ledger(answers, ledger, tmp_path):
@@ -655,7 +711,7 @@ def test_room_for_the_values_is_taken_in_the_ledger_before_the_charge(ledger):
 def test_large_values_are_refused_before_the_charge_where_the_disk_has_no_room(
     answers, ledger, monkeypatch
 ):
-    monkeypatch.setattr(ledger_file, "INSIDE_BYTES", 10)
+    monkeypatch.setattr(ledger_values, "INSIDE_BYTES", 10)
     full = shutil.disk_usage(ledger.path.parent)._replace(free=100)
     monkeypatch.setattr("shutil.disk_usage", lambda _: full)
     with pytest.raises(OSError, match="No space left"):
@@ -877,6 +933,22 @@ def test_kills_deletions_and_copies_at_random_moments_give_no_second_draw(tmp_pa
     found = drive("rounds", tmp_path, 4)
     assert found["troubles"] == []
     assert found["bundles"] >= 2
+
+
+#: Values in the ledger, in a file beside it, and so many that SQLite writes them before its commit.
+SIZES = [(8_000, 10**6), (8_000, 10), pytest.param(8_000_000, 10**8, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize(("size", "inside"), SIZES)
+def test_a_draw_that_can_be_read_at_any_kill_is_the_one_that_counts(tmp_path, size, inside):
+    found = drive("peek", tmp_path, size, inside, "none")
+    assert found["troubles"] == []
+    assert found["readable before the commit"] >= 3
+
+
+@pytest.mark.parametrize("fault", ["no cipher", "the last draw counts"])
+def test_a_lost_safeguard_of_the_draw_is_found(tmp_path, fault):
+    assert drive("peek", tmp_path, 8_000, 10, fault)["troubles"]
 
 
 @pytest.mark.slow

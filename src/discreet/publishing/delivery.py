@@ -9,8 +9,8 @@ and for comparisons, each of them safe to die after:
 4. the ledger notes that it is delivered, and that note is read back;
 5. the bundle appears, made from the committed values, which then go.
 
-Until the commit of step 3 nobody has seen a value, and the release can be made from the order in
-the ledger and the answers. After it the committed values are the only ones: noise is drawn once.
+Until step 3 nobody can read a value, and the release can be made from the order in the ledger and
+the answers. After it the committed values are the only ones: noise is drawn once.
 :func:`resume_release` does both.
 
 The data is read as the release was told, and only its listed part (:func:`open_listed`): what the
@@ -41,8 +41,9 @@ from discreet.privacy.accounting import Neighbours
 from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.ledger import AnyLedger, Ledger, LedgerSafe, as_ledger
 from discreet.privacy.ledger.balance import History, LedgerEntry
-from discreet.privacy.ledger.file import believe, check_reservation
+from discreet.privacy.ledger.file import believe
 from discreet.privacy.ledger.request import Asked, Request, make_request
+from discreet.privacy.ledger.values import check_reservation
 from discreet.privacy.mechanisms import MECHANISMS, choose_mechanism, make_order, remake_mechanism
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.protocol import Order, Public, settle_persons

@@ -26,7 +26,7 @@ from discreet.models.noisy.released import SIMULATED, count_raised, estimate_rel
 from discreet.names import read_names
 from discreet.privacy.accounting import Guarantee, Neighbours
 from discreet.privacy.ledger import AnyLedger, LedgerEntry, as_ledger
-from discreet.privacy.ledger.file import describe_values
+from discreet.privacy.ledger.values import describe_values
 from discreet.privacy.wall import Release, pack_release
 from discreet.publishing.bundle import (
     NOISY_FILE,

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from discreet.atomic import PRIVACY_FILE, PRIVATE_FOLDER, hold_lock, make_folder, write_text
 from discreet.datasets import lsat
 from discreet.errors import BadUsage
-from discreet.privacy.ledger.file import check_reservation
+from discreet.privacy.ledger.values import check_reservation
 from discreet.studio.forms import plain_name
 from discreet.studio.language import refuse
 from discreet.words import mark

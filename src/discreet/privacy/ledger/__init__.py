@@ -46,21 +46,13 @@ from discreet.privacy.ledger.file import (
     add_declaration,
     add_event,
     believe,
-    check_reservation,
     check_whole,
     create_file,
     damaged,
-    describe_values,
-    make_room,
     open_ledger_file,
     random_bytes,
-    read_values,
-    remove_beside,
-    remove_inside,
     tell_time,
     transaction,
-    write_beside,
-    write_inside,
 )
 from discreet.privacy.ledger.policy import (
     Approver,
@@ -80,6 +72,17 @@ from discreet.privacy.ledger.populations import (
     read_declarations,
 )
 from discreet.privacy.ledger.request import Asked, Request
+from discreet.privacy.ledger.values import (
+    check_reservation,
+    describe_values,
+    make_room,
+    read_values,
+    remove_beside,
+    remove_inside,
+    settle_draw,
+    write_draw,
+    write_inside,
+)
 from discreet.types import Composition, Relation
 
 __all__ = ["EVERYONE", "Ledger", "LedgerEntry", "MissingLedger", "as_ledger"]
@@ -415,19 +418,20 @@ class Ledger:
     def store(self, reservation: str, parts: Sequence[bytes]) -> bytes:
         """Commit the noisy values of a charged release, and return those that are committed.
 
-        One draw counts for one charge: the first that is committed. Where another was faster, this
+        One draw counts for one charge: the first that can be read. Where another was faster, this
         one is dropped and the committed values are returned. They are read back from the file.
         """
-        facts = describe_values(parts)
-        write_beside(self.path, reservation, facts, parts)
+        path, key = write_draw(self.path, reservation, parts)
         with self._change() as (connection, history):
             entry = history.find(reservation)
-            is_first = entry.state == CHARGED
-            if is_first:
-                write_inside(connection, reservation, facts, parts)
+            facts = entry.stored
+            if entry.state == CHARGED:
+                settled = settle_draw(self.path, reservation, path, key, parts)
+                facts = describe_values(settled)
+                write_inside(connection, reservation, facts, settled)
                 event = {"at": tell_time(), **facts}
                 add_event(connection, self.key, STORED, reservation, event)
-        remove_beside(self.path, reservation, but=facts if is_first else entry.stored or None)
+        remove_beside(self.path, reservation, keep_readable=not facts["inside"])
         committed = self.fetch(reservation)
         if committed is None:
             raise LedgerError(

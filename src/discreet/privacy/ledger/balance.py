@@ -39,8 +39,6 @@ from discreet.privacy.ledger.file import (
     Event,
     believe,
     damaged,
-    is_kept,
-    list_inside,
     read_events,
     read_said,
     seal,
@@ -52,6 +50,7 @@ from discreet.privacy.ledger.populations import (
     Populations,
     read_declarations,
 )
+from discreet.privacy.ledger.values import is_kept, list_inside
 
 
 @dataclass(frozen=True)

@@ -9,23 +9,19 @@ nor against an old copy of the file put back in its place.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
-import os
-import re
-import shutil
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from discreet.atomic import appearing, create_private, make_folder, naming, sync_file, sync_folder
+from discreet.atomic import appearing
 from discreet.errors import BadUsage, LedgerError
 from discreet.secure import SystemSource
 
@@ -366,152 +362,3 @@ def _explain(error: sqlite3.Error, path: Path, timeout: float) -> LedgerError:
     if code == sqlite3.SQLITE_NOTADB:
         return LedgerError(f"{path} is not a ledger of this library, or it is damaged ({error}).")
     return damaged(path, str(error))
-
-
-# --- noisy values on their way to a bundle: in the ledger, or beside it where they are large ------
-
-#: Values up to this size are kept in the ledger itself, larger ones in a file of their own.
-INSIDE_BYTES = 64 << 20
-
-_RESERVATION = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_-]{0,63}")
-
-Facts = Mapping[str, Any]  # of values: ``sha256``, ``size``, whether they are ``inside``
-
-
-def check_reservation(name: object) -> str:
-    """Return the name of a charge, or refuse one that could be taken for a path or an option."""
-    if not isinstance(name, str) or not _RESERVATION.fullmatch(name):
-        raise BadUsage(
-            "a reservation is named with 1 to 64 letters, digits, underscores and hyphens, and "
-            f"does not begin with a hyphen; found {name!r}. Take one from "
-            "Ledger.name_reservation()."
-        )
-    return name
-
-
-def make_room(connection: sqlite3.Connection, ledger: Path, size: int) -> None:
-    """Make sure that the disk has room for values, before anything is charged.
-
-    What is written and removed again, in two transactions, stays part of the ledger's file: free
-    pages, which the values fill later.
-    """
-    if size > INSIDE_BYTES:
-        if shutil.disk_usage(ledger.parent).free < size:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(_folder(ledger)))
-        return
-    room = "room for values"  # in the place of a reservation, of which none has a blank
-    with transaction(connection, ledger, "IMMEDIATE"):
-        connection.execute("INSERT OR REPLACE INTO noisy VALUES (?, zeroblob(?))", (room, size))
-    with transaction(connection, ledger, "IMMEDIATE"):
-        remove_inside(connection, room)
-
-
-def describe_values(parts: Sequence[bytes]) -> dict[str, Any]:
-    """Return the digest and the size of values, and whether the ledger itself holds them."""
-    digest, size = hashlib.sha256(), sum(map(len, parts))
-    for part in parts:
-        digest.update(part)
-    return {"sha256": digest.hexdigest(), "size": size, "inside": size <= INSIDE_BYTES}
-
-
-def _folder(ledger: Path) -> Path:
-    return ledger.with_name(f"{ledger.name}.values")
-
-
-def _mark(reservation: str) -> str:
-    """Return how the files of a reservation begin, on disks that do not tell a from A too."""
-    return hashlib.sha256(reservation.encode()).hexdigest()[:32]
-
-
-def _find_file(ledger: Path, reservation: str, facts: Facts) -> Path:
-    return _folder(ledger) / f"{_mark(reservation)}.{facts['sha256']}"
-
-
-def write_beside(ledger: Path, reservation: str, facts: Facts, parts: Sequence[bytes]) -> None:
-    """Write large values to a private file that survives a power cut when this returns."""
-    path = _find_file(ledger, reservation, facts)
-    if facts["inside"] or _check_content(_read_file(path), facts) is not None:
-        return
-    _create_file(path)
-    try:
-        with naming(path), path.open("wb") as file:
-            file.writelines(parts)
-            file.flush()
-            sync_file(file.fileno())
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
-    with suppress(FileNotFoundError):  # another draw was committed and delivered meanwhile
-        sync_folder(path.parent)
-
-
-def _create_file(path: Path) -> None:
-    """Make an empty private file in place of one that a process which died left behind."""
-    while True:
-        make_folder(path.parent)
-        # Another release that arrives may remove the folder between our two steps.
-        with suppress(FileNotFoundError):
-            path.unlink(missing_ok=True)
-            create_private(path)
-            return
-
-
-def write_inside(
-    connection: sqlite3.Connection, reservation: str, facts: Facts, parts: Sequence[bytes]
-) -> None:
-    """Put other values into the ledger, in the transaction that adds their event."""
-    if facts["inside"]:
-        row = reservation, b"".join(parts)
-        connection.execute("INSERT OR REPLACE INTO noisy VALUES (?, ?)", row)
-
-
-def read_values(
-    connection: sqlite3.Connection, ledger: Path, reservation: str, facts: Facts
-) -> bytes | None:
-    """Return committed values; None where they are gone, or are others than the event says."""
-    if not facts["inside"]:
-        return _check_content(_read_file(_find_file(ledger, reservation, facts)), facts)
-    question = "SELECT content FROM noisy WHERE reservation = ?"
-    row = connection.execute(question, (reservation,)).fetchone()
-    return None if row is None else _check_content(bytes(row[0]), facts)
-
-
-def _read_file(path: Path) -> bytes | None:
-    with suppress(FileNotFoundError, NotADirectoryError):
-        return path.read_bytes()
-    return None
-
-
-def _check_content(content: bytes | None, facts: Facts) -> bytes | None:
-    """Return values if they are those of the digest."""
-    is_whole = content is not None and hashlib.sha256(content).hexdigest() == facts["sha256"]
-    return content if is_whole else None
-
-
-def is_kept(inside: frozenset[str], ledger: Path, reservation: str, facts: Facts) -> bool:
-    """Say whether values wait; ``inside`` are the reservations with values in the ledger."""
-    file = _find_file(ledger, reservation, facts)
-    return reservation in inside if facts["inside"] else file.is_file()
-
-
-def list_inside(connection: sqlite3.Connection) -> frozenset[str]:
-    """Return the reservations whose values are in the ledger itself."""
-    return frozenset(name for (name,) in connection.execute("SELECT reservation FROM noisy"))
-
-
-def remove_inside(connection: sqlite3.Connection, reservation: str) -> None:
-    """Remove values from the ledger, in the transaction that notes why."""
-    connection.execute("DELETE FROM noisy WHERE reservation = ?", (reservation,))
-
-
-def remove_beside(ledger: Path, reservation: str, *, but: Facts | None = None) -> None:
-    """Remove the files of a release, also of draws that were never committed.
-
-    Those that ``but`` describes, the committed values, stay.
-    """
-    committed = None if but is None else _find_file(ledger, reservation, but)
-    for path in _folder(ledger).glob(f"{_mark(reservation)}.*"):
-        if path != committed:
-            path.unlink(missing_ok=True)
-    with suppress(OSError):  # others wait there
-        _folder(ledger).rmdir()
