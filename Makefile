@@ -11,7 +11,7 @@ TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 .PHONY: help demo studio test check doctest fix slow bench figures pictures docs site windows clean
 
 help:
-	@echo "make demo     calibrate and privately release the bundled LSAT answers"
+	@echo "make demo     calibrate and privately release a bundled questionnaire, and say what to open"
 	@echo "make studio   the whole workflow in a browser, on this machine"
 	@echo "make test     style, types, doctests, the fast tests, a short run on a second Python (what CI runs)"
 	@echo "make check    style and types alone"

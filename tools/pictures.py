@@ -24,6 +24,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import chdir, redirect_stderr, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,40 +39,17 @@ import discreet
 from discreet import analysis, figures
 from discreet.cli import main as run_command
 from discreet.secure import SeededSource, SystemSource
+from tools import first_page
+from tools.first_page import Drawing, Numbers, list_difficulties
 
-__all__ = [
-    "DRAWN",
-    "PICTURE",
-    "SHOTS",
-    "describe",
-    "draw",
-    "list_numbers",
-    "list_old",
-    "numbers_of",
-]
+__all__ = ["DRAWN", "SHOTS", "draw", "list_numbers", "list_old", "numbers_of"]
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 IMAGES = DOCS / "images"
-PICTURE = IMAGES / "lsat.png"
 BLOCK = re.compile(r"^```(?P<language>python|console)\n(?P<code>.*?)^```$", re.M | re.S)
 CHROMIUM = "chromium"
 SWITCHES = "--headless --no-sandbox --disable-gpu --hide-scrollbars --disable-background-networking"
-
-Numbers = dict[str, list[float]]
-Drawing = tuple[Figure, Numbers]
-
-
-def describe(estimate: discreet.Estimate) -> Numbers:
-    """Return what a picture shows: difficulty and standard error of every item."""
-    rows = zip(estimate.items, estimate.difficulty, estimate.se, strict=True)
-    return {item: [round(float(b), 3), round(float(se), 3)] for item, b, se in rows}
-
-
-def draw_lsat() -> Drawing:
-    """Draw the difficulties of the bundled answers, as the README fits them."""
-    estimate = discreet.fit(discreet.datasets.lsat())
-    return whole(figures.difficulty_plot(estimate)), describe(estimate)
 
 
 def whole(axes: Any) -> Figure:
@@ -84,9 +62,9 @@ def draw_wright() -> Drawing:
     """Draw persons and items of the LSAT on one scale."""
     answers = discreet.datasets.lsat()
     estimate = discreet.fit(answers)
-    return whole(figures.wright_plot(estimate, discreet.score(answers, estimate))), describe(
-        estimate
-    )
+    return whole(
+        figures.wright_plot(estimate, discreet.score(answers, estimate))
+    ), list_difficulties(estimate)
 
 
 def draw_curves() -> Drawing:
@@ -95,7 +73,7 @@ def draw_curves() -> Drawing:
     estimate = discreet.fit(answers)
     scores = discreet.score(answers, estimate)
     axes = figures.curve_plot(estimate, ["Item1", "Item3"], responses=answers, scores=scores)
-    return whole(axes), describe(estimate)
+    return whole(axes), list_difficulties(estimate)
 
 
 def draw_dif() -> Drawing:
@@ -114,7 +92,7 @@ def draw_fit() -> Drawing:
     sim = discreet.simulate(persons=500, items=20, answered=0.7, rng=np.random.default_rng(1))
     estimate = discreet.fit(sim.responses)
     axes = figures.fit_plot(estimate, analysis.measure_fit(sim.responses, estimate))
-    return whole(axes), describe(estimate)
+    return whole(axes), list_difficulties(estimate)
 
 
 def draw_items() -> Drawing:
@@ -125,7 +103,7 @@ def draw_items() -> Drawing:
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     figures.difficulty_plot(estimate, ax=left)
     figures.wright_plot(estimate, discreet.score(answers, estimate), ax=right)
-    return figure, describe(estimate)
+    return figure, list_difficulties(estimate)
 
 
 def draw_categories() -> Drawing:
@@ -140,11 +118,13 @@ def draw_categories() -> Drawing:
 def draw_thresholds() -> Drawing:
     """Draw all thresholds of the bundled questionnaire."""
     estimate = discreet.fit(discreet.datasets.wellbeing())
-    return whole(figures.threshold_plot(estimate)), describe(estimate)
+    return whole(figures.threshold_plot(estimate)), list_difficulties(estimate)
 
 
 DRAWN: dict[str, Callable[[], Drawing]] = {
-    "lsat": draw_lsat,
+    "wellbeing": first_page.draw_wellbeing,
+    "wellbeing-private": first_page.draw_private,
+    **{name: partial(first_page.draw_figure_one, name) for name in first_page.PANELS},
     "wright": draw_wright,
     "curves": draw_curves,
     "dif": draw_dif,
@@ -189,10 +169,12 @@ WIDTH, COLOURS = 1100, 64
 """What a picture of an experiment is reduced to."""
 
 
-def draw(path: Path, name: str = "lsat") -> None:
+def draw(path: Path, name: str) -> None:
     """Draw a picture with its numbers in it."""
     figure, numbers = DRAWN[name]()
-    figure.savefig(path, dpi=110, metadata={"Description": json.dumps(numbers)})
+    # On the first page two pictures stand side by side, or on a phone one below the other.
+    dpi = 200 if figure.get_figwidth() < 5 else 110
+    figure.savefig(path, dpi=dpi, metadata={"Description": json.dumps(numbers)})
     plt.close(figure)
 
 

@@ -15,7 +15,7 @@ from io import BytesIO
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageOps
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
@@ -36,8 +36,11 @@ SHOWN = {
     "release-2": 760,
     "release-3": 900,
     "plan": 760,
+    "wellbeing": 660,
 }
 """Pages that the documents show, and how much of them, in pixels from the top."""
+NARROW = {"wellbeing"}
+"""What the README shows: in a narrow window, so that it can be read on a phone too."""
 READ = "cells missing|not clear|cannot be read"
 
 
@@ -72,15 +75,17 @@ def _take_all(driver: webdriver.Chrome, name: str, folder: Path) -> None:
 
 def _take_shown(driver: webdriver.Chrome, name: str) -> None:
     if name in SHOWN:
-        see_as(driver, 1200)
-        shot = _shoot(driver, 1200).crop((0, 0, 1200, SHOWN[name]))
-        small = shot.convert("P", palette=Image.Palette.ADAPTIVE, colors=64)
+        width, scale = (600, 2) if name in NARROW else (1200, 1)
+        see_as(driver, width)
+        shot = _shoot(driver, width, scale).crop((0, 0, scale * width, scale * SHOWN[name]))
+        framed = ImageOps.expand(shot, 2, "lightgrey") if name in NARROW else shot
+        small = framed.convert("P", palette=Image.Palette.ADAPTIVE, colors=64)
         small.save(PICTURES / f"studio-{name}.png", optimize=True)
 
 
-def _shoot(driver: webdriver.Chrome, width: int) -> Image.Image:
+def _shoot(driver: webdriver.Chrome, width: int, scale: int = 1) -> Image.Image:
     height = driver.execute_script("return document.documentElement.scrollHeight")
-    clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+    clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": scale}
     asked = {"captureBeyondViewport": True, "clip": clip}
     driver.execute_cdp_cmd("Page.captureScreenshot", asked)  # the first may miss what is unpainted
     taken = driver.execute_cdp_cmd("Page.captureScreenshot", asked)
@@ -134,6 +139,8 @@ def _compare(driver: webdriver.Chrome, address: str) -> Iterator[str]:
         Select(driver.find_element(By.NAME, "model")).select_by_value(model)
         press(driver, "Start the calibration")
         await_words(driver, "reliability")
+        if not model:
+            yield "wellbeing"
     press(driver, "Calibrate")
     press(driver, "Compare")
     yield "compare"

@@ -28,7 +28,7 @@ nb_execution_in_temp = True
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600
 
-myst_enable_extensions = ["deflist", "dollarmath"]
+myst_enable_extensions = ["deflist", "dollarmath", "html_image"]
 myst_heading_anchors = 4
 suppress_warnings = ["misc.highlighting_failure", "ref.python", "mystnb.unknown_mime_type"]
 

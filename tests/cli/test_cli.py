@@ -5,6 +5,7 @@ import errno
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import discreet as library
 from commandline import LSAT_ITEMS, Ended, discreet, environment, program
 from discreet.cli import output
 from discreet.cli.options import THREAD_VARIABLES
-from discreet.datasets import lsat
+from discreet.datasets import WELLBEING_TEXTS, lsat
 
 
 @pytest.fixture(scope="module")
@@ -375,18 +376,30 @@ def test_simulate_never_overwrites_unless_forced(tmp_path):
 
 
 @pytest.mark.everywhere
-def test_the_demo_prints_the_table_and_says_where_the_files_are(tmp_path, monkeypatch):
+def test_the_demo_prints_the_tables_and_says_which_files_to_open(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ended = discreet("demo")
     assert ended.code == 0
-    for item in LSAT_ITEMS:
-        assert item in ended.out
-    assert "demo/items.confidential.csv" in ended.out
-    assert (tmp_path / "demo" / "items.confidential.csv").exists()
-    assert "demo/release/difficulties.csv" in ended.out
-    assert (tmp_path / "demo" / "release" / "difficulties.csv").exists()
+    assert ended.out.startswith("wellbeing")
+    exact, private = ended.out.split("2. With privacy")
+    for item in WELLBEING_TEXTS:
+        assert f"\n{item} " in exact
+        assert f"\n{item} " in private
+    assert "Wrote demo/items.confidential.csv" in exact
+    assert "Wrote demo/release/difficulties.csv" in private
+    opened = re.findall(r"^Open (\S+)", ended.out, re.M)
+    assert opened == ["demo/report.confidential.html", "demo/release/report.html"]
+    assert all((tmp_path / page).exists() for page in opened)
     assert discreet("demo").code == 2
     assert discreet("demo", "--force").code == 0
+
+
+def test_the_report_of_the_demo_is_worth_opening(tmp_path):
+    assert discreet("demo", "--out", tmp_path / "demo").code == 0
+    page = (tmp_path / "demo" / "report.confidential.html").read_text("utf-8")
+    assert "exercised (1.00 logits easier for below 40)" in page
+    assert re.search(r"person reliability</dt>\s*<dd>0\.90", page)
+    assert "Wright map" in page
 
 
 def test_the_demo_never_touches_a_ledger_of_another_name(tmp_path):

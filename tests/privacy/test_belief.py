@@ -1,5 +1,6 @@
 """How sure somebody can become: the sentences that a release publishes are true by brute force."""
 
+import html
 import math
 import re
 from dataclasses import replace
@@ -21,9 +22,12 @@ from discreet.privacy.accounting.additive_noise import (
 )
 from discreet.privacy.accounting.spend import GaussianBound, largest_mu, tail_probability
 from discreet.privacy.mechanisms.response import RandomizedResponse
+from discreet.privacy.noise import ExactNoise
+from discreet.report.public import write_public_page
 from discreet.report.statement import explain_belief, write_statement
+from discreet.secure import SeededSource
 from discreet.text import show_chance, show_probability_bound
-from discreet.words import KINDS
+from discreet.words import KINDS, speak
 
 ROOT = Path(__file__).parents[2]
 PLANNING = (ROOT / "docs" / "planning.md").read_text(encoding="utf-8")
@@ -255,6 +259,37 @@ def test_noise_for_tests_promises_nothing():
     assert "NOT PRIVATE" in text
     assert "differential privacy" not in text
     assert "sure of it" not in text
+
+
+FIRST = {
+    "en": "Nobody's answers are on this page",
+    "de": "Auf dieser Seite stehen niemandes Antworten",
+    "es": "En esta página no están las respuestas de nadie",
+}
+
+
+@pytest.mark.parametrize("language", FIRST)
+@pytest.mark.parametrize("relation", list(Neighbours))
+def test_a_page_opens_in_everyday_words_and_the_exact_statement_follows(language, relation):
+    budget = Budget(1.0, 1e-6, relation)
+    made = discreet.release(discreet.datasets.lsat(), budget, items=ITEMS, mechanism="pairs")
+    record = {**made.record, "identity": {"language": language}}
+    page = write_public_page(made.estimate, record)
+    body = html.unescape(page).partition("<h1>")[2]
+    paragraphs = re.findall(r"<p[^>]*>(.*?)</p>", body, re.S)
+    assert paragraphs[0].startswith(FIRST[language])
+    ratio = math.exp(1.0 if relation is REPLACE else 2.0)
+    assert re.findall(r"\d+", paragraphs[0]) == ["50", f"{100 * ratio / (1 + ratio):.0f}"]
+    exact = explain_belief(made.guarantee, KINDS["answers"], speak(record))
+    assert paragraphs[1] == exact
+
+
+def test_a_page_with_noise_for_tests_does_not_say_that_persons_are_protected():
+    noise = ExactNoise(SeededSource(1))
+    made = discreet.release(discreet.datasets.lsat(), Budget(1.0), items=ITEMS, noise=noise)
+    page = write_public_page(made.estimate, made.record)
+    assert "Nobody" not in page
+    assert "can be drawn again" in page
 
 
 def test_the_calibrated_exception_is_what_the_guarantee_carries():

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tools import pictures
 from tools.prose import measure_prose
 from tools.reference import PAGES, group_names
 
@@ -228,28 +229,13 @@ def test_the_readme_shows_the_output_that_its_example_prints(tmp_path):
     assert done.stdout == shown, done.stderr
 
 
-def test_the_picture_of_the_readme_shows_the_numbers_that_its_example_prints():
-    from tools import pictures
-
-    (shown,) = blocks(ROOT / "README.md", "text")
-    printed = re.findall(r"^(Item\d) (\S+) ± (\S+)$", shown, re.M)
-    drawn = pictures.numbers_of(pictures.PICTURE)
-    assert drawn == {item: [float(b), float(se)] for item, b, se in printed}, (
-        "draw it anew: python -m tools.pictures"
-    )
-
-
-@pytest.mark.parametrize("name", ["lsat", "wright", "curves", "dif", "fit", "items"])
+@pytest.mark.parametrize("name", pictures.DRAWN)
 def test_a_drawn_picture_shows_the_numbers_of_today(name):
-    from tools import pictures
-
     drawn = pictures.numbers_of(pictures.IMAGES / f"{name}.png")
     assert drawn == pictures.list_numbers(name), "draw it anew: make pictures"
 
 
 def test_no_picture_of_an_experiment_is_older_than_what_it_shows():
-    from tools import pictures
-
     drawn = {path.stem for path in pictures.IMAGES.glob("*.png")}
     made = {f"results-{name}" for name in pictures.RESULTS} | {
         f"theory-{n}" for n in pictures.THEORY
@@ -259,8 +245,6 @@ def test_no_picture_of_an_experiment_is_older_than_what_it_shows():
 
 
 def test_a_picture_that_is_older_than_its_table_is_named_with_its_command(monkeypatch, tmp_path):
-    from tools import pictures
-
     tables = (ROOT / "experiments" / "tables.md").read_text("utf-8")
     (tmp_path / "experiments").mkdir()
     changed = tables.replace("| published Gauss | 4.01 |", "| published Gauss | 4.02 |")

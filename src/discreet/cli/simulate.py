@@ -1,6 +1,6 @@
 """Commands that need no data: ``discreet simulate``, ``demo``, ``plan`` and ``audit``.
 
-``simulate`` draws answers from known parameters, ``demo`` calibrates and releases printed ones. A
+``simulate`` draws answers from known parameters, ``demo`` calibrates and releases bundled ones. A
 plan says what privacy would cost, before there is any data; an audit attacks data of its own, to
 see whether the promise of a mechanism holds.
 """
@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from itertools import chain
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from discreet.atomic import CALIBRATION_FILES, check_place, staged
+from discreet.atomic import CALIBRATION_FILES, REPORT_FILE, check_place, staged
 from discreet.cli.calibrations import print_calibration, write_calibration
 from discreet.cli.options import (
     EPSILON,
@@ -211,61 +211,60 @@ LEDGER_FILE = "demo-ledger.db"
 
 DEMO_BUDGET = 1.0, 1e-6
 
-# The public item list: from the test, not from the answers.
-ITEMS = ("Item1", "Item2", "Item3", "Item4", "Item5")
-
-# With as few as five items this one has the smallest error.
-MECHANISM: Final = "pairs"
-
 
 def demo(
     *,
     out: Annotated[Path, option("DIR", "Where the files go.")] = Path("demo"),
     force: Force = False,
 ) -> None:
-    """Calibrate and privately release the bundled LSAT answers. Takes a few seconds."""
+    """Calibrate and privately release a bundled questionnaire. Takes a few seconds."""
     bundle = out / "release"
     check_writable(out, (*CALIBRATION_FILES, LEDGER_FILE), force=force)
     check_place(bundle, force=force)
-    _calibrate(out)
+    report = _calibrate(out)
     say()
-    # The answers were printed in 1970, so nothing is lost with the ledger of an earlier demo.
+    # The answers are simulated, so nothing is lost with the ledger of an earlier demo.
     (out / LEDGER_FILE).unlink(missing_ok=True)
     _release(out / LEDGER_FILE, bundle)
+    say()
+    say(f"Open {report} in a browser: the report on the questionnaire")
+    say(f"Open {bundle / 'report.html'} after it: the page that readers of the release get")
 
 
-def _calibrate(out: Path) -> None:
-    from discreet.datasets import citation, lsat
+def _calibrate(out: Path) -> Path:
+    """Calibrate, and return the place of the report."""
+    from discreet.datasets import citation, wellbeing
     from discreet.models.calibrate import fit
 
-    answers = lsat()
+    answers = wellbeing()
     estimate = fit(answers)
-    say("LSAT, section 6: 5 items answered by 1,000 persons")
-    say(citation("lsat"))
+    say(f"wellbeing: a questionnaire of {answers.n_items} items, {answers.n_persons} persons")
+    say(citation("wellbeing"))
     say()
     say("1. Without privacy, for the steward only")
     say()
     print_calibration(estimate)
     conclude(estimate.warnings, choice=estimate.choice)
     say()
-    for path in write_calibration(out, estimate, answers, title="Calibration of LSAT, section 6"):
+    for path in write_calibration(out, estimate, answers, title="wellbeing, a questionnaire"):
         say(f"Wrote {path} (confidential)")
+    return out / REPORT_FILE
 
 
 def _release(ledger: Path, bundle: Path) -> None:
-    from discreet.datasets import lsat
+    from discreet.datasets import WELLBEING_ANSWERS, WELLBEING_TEXTS, wellbeing
     from discreet.privacy.accounting import Budget
     from discreet.privacy.ledger import Ledger
     from discreet.publishing.release import release
 
-    responses = lsat()
     book = Ledger.create(ledger, *DEMO_BUDGET)
     with working("Releasing"):
         released = release(
-            responses,
+            wellbeing(),
             Budget(*DEMO_BUDGET),
-            items=ITEMS,
-            mechanism=MECHANISM,
+            # From the questionnaire, not from the answers.
+            items=dict.fromkeys(WELLBEING_TEXTS, len(WELLBEING_ANSWERS) - 1),
+            design="random",
             ledger=book,
             out=bundle,
             force=True,

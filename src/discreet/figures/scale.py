@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: Up to this many items the Wright map writes names; more are drawn as dots.
-LABELLED = 45
+LABELLED = 50
 #: Distance of two items and room for all of them, in widths of the persons' half.
 DOT_STEP, ITEMS_WIDTH = 0.05, 1.35
 #: Height of a line of small text.

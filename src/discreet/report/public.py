@@ -44,6 +44,8 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
             "own": {
                 name: identity.get(name, "") for name in ("logo", "body", "introduction", "footer")
             },
+            "plainly": statement.explain_plainly(record),
+            "exactly": statement.explain_promise(record),
             "summary": _summarise(estimate, record, standing),
             "boxes": _public_facts(record),
             "kind": kind,
@@ -161,9 +163,7 @@ def _summarise(estimate: Estimate, record: Mapping[str, Any], standing: ItemOrde
     kind, tell = find_kind(record), speak(record)
     count = tell.of(kind, "{count} {items}.", count=len(estimate.items))
     if not statement.has_errors(record):
-        return " ".join(
-            [count, *statement.explain_floor(record), statement.explain_promise(record)]
-        )
+        return " ".join([count, *statement.explain_floor(record)])
     if standing is None:
         return tell.of(kind, "The noise leaves nothing to say about these {items}.")
     typical = f"{summarise_items(estimate).typical_se:.2f}"
@@ -172,7 +172,6 @@ def _summarise(estimate: Estimate, record: Mapping[str, Any], standing: ItemOrde
             count,
             say_extremes(standing.ranges, kind, tell),
             tell("The typical standard error is {se} logits.", se=typical),
-            statement.explain_promise(record),
         ]
     )
 

@@ -43,6 +43,12 @@ RELATION = {
     ),
 }
 
+PLAINLY = mark_of(
+    "Nobody's {answers} are on this page, and random noise was added to protect each {person}. "
+    "Suppose somebody knows everybody else's {answers}, and can only toss a coin about something "
+    "in one {person}'s {answers}. Without this page they are right in 50% of cases, with it in "
+    "{right}."
+)
 GUESSED = mark_of(
     "Somebody who knows everybody else's {answers}, and for whom a fact about one {person}'s "
     "{answers} is as likely as not, guesses it right with a probability of {right} after reading "
@@ -224,6 +230,15 @@ def explain_belief(guarantee: Guarantee, kind: ReleaseKind, tell: Language = ENG
     if not guarantee.tail:
         return tell.of(kind, BELIEVED, sure=sure)
     return tell.of(kind, MOSTLY_BELIEVED, sure=sure, beyond=show_chance(guarantee.tail))
+
+
+def explain_plainly(record: Mapping[str, Any]) -> str:
+    """Say in everyday words what a page gives away about one person; nothing without a promise."""
+    guarantee, tell = Guarantee.from_dict(record["guarantee"]), speak(record)
+    if not guarantee.is_private:
+        return ""
+    right = best_guess(guarantee.epsilon, guarantee.delta, guarantee.neighbours)
+    return tell.of(find_kind(record), PLAINLY, right=show_probability_bound(right, tell))
 
 
 def _compare(record: Mapping[str, Any]) -> list[str]:
