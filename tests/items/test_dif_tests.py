@@ -15,6 +15,7 @@ from discreet.errors import BadUsage
 from discreet.items.group_differences import find_largest_error
 from discreet.items.mantel_haenszel import compare_all, compare_two, match_scores
 from discreet.results.estimate import two_sided_quantile
+from sizes import is_chance, is_chance_by_study
 from stepped import chances
 
 UNEQUAL = np.array(
@@ -253,15 +254,18 @@ def test_wald_of_all_groups_is_the_chi_squared_of_equal_locations():
     )
 
 
-def test_sound_items_are_seldom_flagged():
-    flagged = []
-    for seed in range(12):
-        rows, labels = draw_groups(200, (1,) * 10, 100 + seed, impact=0.5)
-        flagged += [
-            discreet.find_dif(rows, labels, test=test).flagged.mean()
-            for test in ("mantel-haenszel", "likelihood-ratio")
-        ]
-    assert np.mean(flagged) < 0.09  # 5% is expected, 240 tests
+@pytest.mark.parametrize(
+    ("test", "studies", "size"), [("likelihood-ratio", 60, 0.05), ("mantel-haenszel", 250, 0.035)]
+)
+def test_sound_items_are_flagged_as_often_as_the_level_says(test, studies, size):
+    """The continuity correction of Mantel-Haenszel makes it cautious: 3 to 4% instead of 5%."""
+    shares = [
+        discreet.find_dif(
+            *draw_groups(200, (1,) * 10, 100 + seed, impact=0.5), test=test
+        ).flagged.mean()
+        for seed in range(studies)
+    ]
+    assert is_chance_by_study(shares, size)
 
 
 def test_missing_answers_and_unlabelled_persons_are_allowed():
@@ -288,12 +292,12 @@ def test_an_item_that_one_group_always_gets_right_is_not_compared_by_its_thresho
 
 def test_intervals_hold_for_all_items_together_where_anchors_are_stated():
     covered = []
-    for seed in range(40):
+    for seed in range(200):
         rows, labels = draw_groups(200, (1,) * 8, 200 + seed)
         table = discreet.find_dif(rows, labels, anchors=["0", "1", "6", "7"])
         covered.append(bool(((table.lower <= 0) & (table.upper >= 0)).all()))
         assert table.largest == np.maximum(-table.lower, table.upper).max()
-    assert np.mean(covered) >= 0.85  # 95% is expected
+    assert is_chance(200 - sum(covered), 200)
 
 
 def test_the_width_lies_between_one_interval_and_bonferroni():
