@@ -17,8 +17,13 @@ from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems, WarningKind
 from discreet.privacy.noise import ExactNoise
 from discreet.results.estimate import Estimate, Solution, Status
-from discreet.scales.bank import create_bank, grow_bank, read_bank, write_bank
-from discreet.scales.linking import link_calibrations
+from discreet.scales.bank import create_bank, grow_bank, read_bank, shrink, write_bank
+from discreet.scales.linking import (
+    _compare_spread,
+    _doubt_correlation,
+    _doubt_spread,
+    link_calibrations,
+)
 from discreet.secure import SeededSource
 from discreet.simulation import simulate
 from sizes import is_chance, is_chance_by_study
@@ -825,3 +830,89 @@ def test_a_correlation_just_below_the_limit_is_not_written_as_the_limit():
     items = tuple(f"i{number}" for number in range(40))
     link = link_calibrations(*(calibration(items, one, 0.1) for one in (first, second)))
     assert any("correlate by 0.94 only" in str(one) for one in link.warnings)
+
+
+# --- numbers of a link --------------------------------------------------------------------------
+
+
+def test_exactly_known_items_drift_infinitely_or_not_at_all():
+    base = calibration("abcde", [0.0, 1.0, 2.0, 3.0, 4.0], se=0.0)
+    new = calibration("abcde", [-0.5, 0.5, 1.5, 2.5, 3.6], se=0.0)
+    link = link_calibrations(base, new)
+    assert link.shift == pytest.approx(0.5)
+    assert link.flagged_items == ("e",)
+    assert link.z[:4].tolist() == [0.0] * 4
+    assert link.z[4] == -np.inf
+    assert link.drift[4] == pytest.approx(-0.1)
+
+
+@pytest.mark.parametrize("error", [[0.0, 0.0], [0.3, 0.1]])
+def test_spreads_are_compared_without_what_is_error_in_them(error):
+    first = np.array([-1.0, 0.2, 0.5, 1.9])
+    second = np.array([-0.7, 0.4, 0.1, 1.1])
+    correlation, ratio = _compare_spread(first, second, error)
+    own = [np.var(side) - part for side, part in zip((first, second), error, strict=True)]
+    together = np.cov(first, second, bias=True)[0, 1]
+    assert correlation == pytest.approx(min(together / np.sqrt(own[0] * own[1]), 1.0))
+    assert ratio == pytest.approx(np.sqrt(own[1] / own[0]))
+    assert np.isnan(_compare_spread(first, second, [np.var(first), 0.0])).all()
+    assert np.isnan(_compare_spread(first[:2], second[:2], [0.0, 0.0])).all()
+
+
+@pytest.mark.parametrize(
+    ("correlation", "ratio", "chance", "warned"),
+    [
+        (0.95, 0.9, 0.049, ""),
+        (0.949, 1.1, 0.049, "correlate by 0.94 only"),
+        (0.949, 0.899, 0.05, ""),
+        (0.96, 0.899, 0.049, "spread 0.90 times"),
+        (0.96, 1.101, 0.049, "spread 1.10 times"),
+        (float("nan"), float("nan"), 0.0, ""),
+    ],
+)
+def test_doubts_about_a_link_begin_beyond_their_limits(correlation, ratio, chance, warned):
+    said = [
+        *_doubt_correlation(correlation, chance=chance, by="items"),
+        *_doubt_spread(ratio, chance=chance, by="items"),
+    ]
+    assert [warned in str(one) for one in said] == [True] * bool(warned)
+
+
+@pytest.mark.parametrize("away", [0.4, 0.5, 0.62, 0.9])
+def test_flags_agree_with_the_centre_of_the_items_that_are_left(away):
+    """Ten items; the last is off. The scatter is at least that of all items, robustly."""
+    moved = 0.1 * np.array([1, -1, 1.5, -1.2, 0.8, -0.7, 1, -1, 1, 0.0])
+    moved[9] = away
+    first_se, second_se = np.linspace(0.05, 0.15, 10), np.linspace(0.12, 0.06, 10)
+    spread = np.linspace(-1, 1, 10)
+    link = link_calibrations(
+        replace(calibration(NAMES[:10], spread + moved), se=first_se),
+        replace(calibration(NAMES[:10], spread), se=second_se),
+    )
+    variance = first_se**2 + second_se**2
+    deviation = np.median(np.abs(moved - np.median(moved))) * 1.4826 * 10 / 9.2
+    least = max(deviation**2 - np.median(variance), 0.0)
+    kept = ~link.flagged
+    weight, own = 1 / variance[kept], moved[kept]
+    mean = weight @ own / weight.sum()
+    excess = weight @ (own - mean) ** 2 - (kept.sum() - 1)
+    scatter = max(excess / (weight.sum() - (weight**2).sum() / weight.sum()), least)
+    weight = 1 / (variance[kept] + scatter)
+    shift = weight @ own / weight.sum()
+    z = (moved - shift) / np.sqrt(variance + scatter)
+    assert (link.shift, link.scatter) == pytest.approx((shift, scatter**0.5))
+    assert link.z == pytest.approx(z)
+    assert link.flagged.tolist() == (np.abs(z) > 2.576).tolist()
+    assert bool(link.flagged[9]) is (away > 0.55)
+
+
+def test_difficulties_are_shrunk_by_their_own_reliability():
+    difficulty, se = np.array([-1.0, 0.3, 0.4, 1.9]), np.array([0.1, 0.5, 0.2, 0.9])
+    bank = replace(calibration("abcd", difficulty), se=se)
+    spread = np.var(difficulty) - np.mean(se**2)
+    assert spread > 0.5
+    mean = difficulty.mean()
+    expected = mean + spread / (spread + se**2) * (difficulty - mean)
+    assert list(shrink(bank).values()) == pytest.approx(expected.tolist())
+    flat = replace(calibration("abcd", difficulty), se=np.full(4, 2.0))
+    assert list(shrink(flat).values()) == pytest.approx([mean] * 4)

@@ -155,3 +155,14 @@ def test_the_page_of_a_release_stays_in_logits(tmp_path):
     ended = discreet("result", "report", tmp_path / "release", "--scale", "0=500,1=600")
     assert ended.code == 2
     assert "release" in ended.err
+
+
+@pytest.mark.parametrize("ability", [[], [0.3], [0.3, np.nan], [0.3, 0.3]])
+def test_a_mean_and_sd_need_two_persons_who_differ(ability):
+    with pytest.raises(BadUsage, match="two different abilities or more"):
+        library.Scale.from_persons(np.array(ability, dtype=float), mean=500, sd=100)
+
+
+def test_two_persons_are_enough_for_a_scale():
+    scale = library.Scale.from_persons(np.array([-1.0, np.nan, 1.0]), mean=500, sd=100)
+    assert (scale.slope, scale.intercept) == pytest.approx((100 / np.sqrt(2), 500))
