@@ -306,7 +306,9 @@ FORGERIES = {
     "the end of a line": {"population": f"x{'.' * 66}epsilon      0.1"},
     "wide letters": {"population": "\u4e00" * 33 + "epsilon      0.1"},
     "blanks": {"population": f"x{' ' * 66}epsilon      0.1"},
-    "a reading": {"reading": {"person": "p\nepsilon      0.1", "missing": ["9", "\x1b[2J"]}},
+    "a reading": {
+        "reading": {"person": "p\nepsilon      0.1", "missing": {"\x1b[2J": ["\x1b[2J"]}}
+    },
     "a title": {"about": {"identity": {"title": "A\x1b[2J", "note": "\nepsilon      0.1"}}},
     "a file": {"ledger_file": "spent.db\repsilon      0.1"},
 }

@@ -1,5 +1,6 @@
 """Two pairs of eyes: what approvers signed is released, exactly that, once, and nothing else."""
 
+import inspect
 import json
 import sqlite3
 import stat
@@ -15,6 +16,7 @@ import pytest
 import discreet
 from commandline import LSAT_ITEMS
 from commandline import discreet as run
+from discreet.cli.approvals import describe_request
 from discreet.datasets import lsat
 from discreet.errors import BadResponses, BadUsage, LedgerError, MissingExtra, NotAllowed
 from discreet.privacy.accounting import Budget
@@ -22,6 +24,7 @@ from discreet.privacy.accounting.additive_noise import calibrate_counts
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.policy import Approver, propose_change
 from discreet.privacy.ledger.request import (
+    READING,
     Request,
     Signature,
     check_public,
@@ -39,6 +42,7 @@ from discreet.publishing.bundle import seal_record
 from discreet.publishing.delivery import resume_release
 from discreet.publishing.notices import withdrawal_notice
 from discreet.publishing.spec import make_spec
+from discreet.tables.reading import ListedWords
 
 pytest.importorskip("cryptography", reason="the extra approvals is not installed")
 
@@ -603,7 +607,7 @@ def exact_counts(monkeypatch):
 
 def test_answers_are_read_as_approved_and_not_as_whoever_releases_likes(scores, monkeypatch):
     request, shown = proposed(scores, "--at-least", 3, "--missing", "9,2:4", "--person", "person")
-    lines = ["reading      person: person", "at_least: 3", 'missing: {"*": [9], 2: [4]}']
+    lines = ['reading      person: "person"', "at_least: 3", 'missing: {"*": ["9"], 2: ["4"]}']
     assert f"\n{' ' * 13}".join(lines) in shown
     asked = ["--request", request, "--out", scores / "out"]
     for other in (["--at-least", 1], ["--missing", ""], ["--key", "43210"], ["--ignore", "4"]):
@@ -674,7 +678,8 @@ def test_comparisons_are_read_as_approved(desk, monkeypatch):
     made = run("compare", "propose", *asked, "--max-comparisons", 1, *told, "--ties", "drop",
                "--out", request)  # fmt: skip
     assert made.code == 0, made.err
-    lines = ["reading      judge: who", "left: one", "right: two", "outcome: best", "ties: drop"]
+    columns = ['reading      judge: "who"', 'left: "one"', 'right: "two"', 'outcome: "best"']
+    lines = [*columns, 'ties: "drop"']
     assert f"\n{' ' * 13}".join(lines) in made.out
     for name in ("ada", "bob"):
         run("steward", "approve", request, "--signing-key", desk / f"{name}.key")
@@ -695,6 +700,46 @@ def test_a_request_that_says_otherwise_how_it_is_read_is_none(desk):
     body = ask(desk).body
     with pytest.raises(BadUsage, match=r"its reading\.key is 'ABC', not an object"):
         Request({**body, "reading": {"key": "ABC"}})
+
+
+#: What a reader would take for something else than an approver sees, or has two forms.
+MISREAD = [
+    ("answers", {"header": "False"}, r"reading\.header is 'False', not true or false"),
+    ("answers", {"header": 0}, r"reading\.header is 0, not true or false"),
+    ("answers", {"skip_rows": True}, r"reading\.skip_rows is true, not a whole number"),
+    ("answers", {"skip_rows": "1"}, r"reading\.skip_rows is '1', not a whole number"),
+    ("answers", {"at_least": "3"}, r"reading\.at_least is '3', which does not belong there"),
+    ("answers", {"person": 7}, r"reading\.person is 7, not a text"),
+    ("answers", {"reverse": "Q1"}, r"reading\.reverse is 'Q1', not a list"),
+    ("answers", {"missing": {"*": [9]}}, r"reading\.missing\['\*'\]\[0\] is 9, not a text"),
+    ("answers", {"repeats": None}, r"reading\.repeats is null, not one of"),
+    ("answers", {"invalid": "no"}, r"reading\.invalid is 'no', not one of"),
+    ("answers", {"ties": "drop"}, r"field 'ties', which does not belong there"),
+    ("comparisons", {"header": "False"}, r"reading\.header is 'False', not true or false"),
+    ("comparisons", {"ties": True}, r"reading\.ties is true, not one of"),
+    ("comparisons", {"at_least": 3}, r"field 'at_least', which does not belong there"),
+]
+
+
+@pytest.mark.parametrize(("kind", "reading", "words"), MISREAD)
+def test_how_a_table_is_read_has_the_declared_types(desk, kind, reading, words):
+    body = ask(desk).body
+    with pytest.raises(BadUsage, match=words):
+        Request({**body, "kind": kind, "reading": reading})
+
+
+def test_a_text_is_shown_in_quotes_and_a_value_is_not(desk):
+    words = {"header": False, "person": "False", "at_least": 2.5, "ignore": "3", "filter": "null"}
+    shown = describe_request(ask(desk, reading=words))["reading"]
+    expected = ['person: "False"', 'ignore: ["3"]', "at_least: 2.5", "header: false"]
+    assert shown == [*expected, 'filter: "null"']
+
+
+def test_every_keyword_of_a_reader_has_a_type_in_requests():
+    """A new keyword cannot be signed before somebody says what form it has."""
+    votes = inspect.signature(discreet.read_comparisons).parameters
+    assert READING["answers"].keys() == ListedWords.__annotations__.keys()
+    assert READING["comparisons"].keys() == votes.keys() - {"path"}
 
 
 def test_the_command_line_refuses_a_release_without_a_request_before_the_file_is_opened(office):

@@ -95,28 +95,26 @@ def _show_field(name: str, body: Mapping[str, Any]) -> list[str]:
     if name == "forms":
         return [", ".join(map(_quote, form)) for form in value]
     if name == "reading":
-        return _list_lines(value)
+        return [f"{_quote(word)}: {_show_inside(one)}" for word, one in value.items()]
     if name == "about":
-        return [
-            line
-            for part, values in value.items()
-            for line in _list_lines(values, "" if part == "identity" else f"{_quote(part)} ")
-        ]
+        audit = value.get("audit", {}).items()
+        told = [f"audit {_quote(word)}: {_show_inside(one)}" for word, one in audit]
+        return [*_list_texts(value.get("identity", {})), *told]
     return ["counted in the data" if value is None else str(value)]
 
 
-def _list_lines(values: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Return lines for every name of a mapping; those that continue a text begin with a bar."""
+def _list_texts(texts: Mapping[str, Any]) -> list[str]:
+    """Return lines for what a release says about itself; those that continue a text have a bar."""
     lines = []
-    for name, value in values.items():
+    for name, value in texts.items():
         text = value if isinstance(value, str) else _show_inside(value)
         first, *continuation = (_digest_logo(value) if name == "logo" else text).split("\n")
-        lines += [f"{prefix}{_quote(name)}: {first}", *(f"| {line}" for line in continuation)]
+        lines += [f"{_quote(name)}: {first}", *(f"| {line}" for line in continuation)]
     return lines
 
 
 def _show_inside(value: Any) -> str:
-    """Return any value in one line, so that its parts can be told apart."""
+    """Return any value in one line: a text in quotes, so that it is taken for nothing else."""
     if isinstance(value, Mapping):
         if value.keys() == {"decimal"}:
             return str(value["decimal"])
@@ -124,7 +122,7 @@ def _show_inside(value: Any) -> str:
         return f"{{{', '.join(held)}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(_show_inside, value))}]"
-    return _quote(value) if isinstance(value, str) else str(value)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _quote(name: Any) -> str:

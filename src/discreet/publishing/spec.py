@@ -43,7 +43,7 @@ from discreet.publishing.identity import (
 )
 from discreet.schema import read_as
 from discreet.tables.columns import RATED
-from discreet.tables.lists import Key, make_key, read_form_list, read_items, read_list
+from discreet.tables.lists import Key, read_form_list, read_items, read_list
 from discreet.tables.reading import DESIGN_WORDS, READING_DEFAULTS, Reading
 from discreet.tables.scales import list_scale
 from discreet.types import MODELS, Design, Estimator, ScaleModel
@@ -401,16 +401,15 @@ def _pack_reading(public: Public, words: Words) -> dict[str, Any]:
     """Return the keywords as they stand in a request."""
     kind = public.kind
     _check_names(kind, words)
-    keywords = {
-        name: value
-        for name, value in words.items()
-        if value not in (None, "", [], {}, (), _DEFAULTS[kind][name])
-    }
-    if kind == "answers":
-        reading = restrict_reading(public, Reading(**keywords))
-        keywords |= {"missing": reading.codes} if "missing" in keywords else {}
-        keywords |= {"key": vars(make_key(keywords["key"]))} if "key" in keywords else {}
-    return dict(pack(keywords))
+    unsaid: tuple[Any, ...] = (None, "", [], {}, ())
+    said = {name: value for name, value in words.items() if value not in unsaid}
+    if kind == "comparisons":
+        defaults = _DEFAULTS[kind]
+        return dict(pack({name: one for name, one in said.items() if one != defaults[name]}))
+    reading = Reading(**said)
+    restrict_reading(public, reading)
+    stated = reading.stated
+    return dict(pack(stated | ({"key": vars(stated["key"])} if "key" in stated else {})))
 
 
 def _check_names(kind: str, words: Words) -> None:

@@ -37,7 +37,7 @@ from discreet.schema import (
     read_as,
     read_fields,
 )
-from discreet.types import Estimator
+from discreet.types import Estimator, OneMeans, Repeats, TableLayout, Ties
 
 PREFIX = "ed25519:"
 _PUBLIC = re.compile(rf"{PREFIX}[0-9a-f]{{64}}")
@@ -230,8 +230,6 @@ TERMS: dict[str, dict[str, Any]] = {
     },
     "approver": {"name": str, "public_key": str, "retires": bool},
 }
-#: A keyword of a reader: a value, several, or several for each column.
-ReadingTerm = Packed | tuple[Packed, ...] | Mapping[str, tuple[Packed, ...]]
 
 
 @dataclass(frozen=True)
@@ -240,6 +238,29 @@ class RightAnswers:
 
     by_item: Mapping[str, tuple[str, ...]]
     in_order: tuple[tuple[str, ...], ...]
+
+
+_TABLE = {"repeats": Repeats, "sheet": str | tuple[str, ...], "delimiter": str, "header": bool}
+#: Keywords of the reader of each kind, as a request holds them: each has one form.
+READING: dict[str, dict[str, Any]] = {
+    "answers": {
+        **_TABLE,
+        **dict.fromkeys(("person", "item", "response", "order_by", "filter"), str),
+        **dict.fromkeys(("ignore", "group", "reverse"), tuple[str, ...]),
+        "layout": TableLayout,
+        "one_means": OneMeans,
+        "at_least": int | Mapping[Literal["decimal"], Number],
+        "missing": Mapping[str, tuple[str, ...]],
+        "key": RightAnswers,
+        "skip_rows": Count,
+        "invalid": Literal["error", "missing"],
+    },
+    "comparisons": {
+        **_TABLE,
+        **dict.fromkeys(("judge", "winner", "loser", "left", "right", "outcome"), str),
+        "ties": Ties,
+    },
+}
 
 
 #: What a release's order in the ledger says in the same words.
@@ -462,8 +483,9 @@ def _check_body(body: Mapping[str, Any]) -> None:
     _check_plain(body)
     try:
         read_fields({**COMMON, **terms}, body, "its body")
-        for name, value in body.get("reading", {}).items():
-            read_as(RightAnswers if name == "key" else ReadingTerm, value, f"its reading.{name}")
+        if "reading" in body:
+            words = READING[body["kind"]]
+            read_fields(words, body["reading"], "its reading", optional=tuple(words))
     except SchemaError as error:
         raise BadUsage(str(error)) from None
 
