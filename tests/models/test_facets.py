@@ -332,6 +332,10 @@ def test_the_item_effect_is_not_tested_with_fewer_than_five_persons_for_a_differ
     rng = np.random.default_rng(0)
     stages = [MadeStage(rng.normal(size=3), rng.normal(size=(14, 3))) for _ in range(2)]
     assert compare_stages(*stages, np.arange(3), 14) is None
+    alone = [MadeStage(rng.normal(size=3), rng.normal(size=(1, 3))) for _ in range(2)]
+    for stage in alone:
+        stage.batches = stage.batches[:1]
+    assert compare_stages(*alone, np.arange(3), 1) is None
     # A number that no person moves is no difference.
     stages[0].batches = [MadePairs(pairs.moves * [1, 1, 0]) for pairs in stages[0].batches]
     stages[1].batches = [MadePairs(pairs.moves * [1, 1, 0]) for pairs in stages[1].batches]

@@ -268,6 +268,8 @@ def test_with_hardly_any_noise_the_fit_is_given_the_exact_statistics(neighbours,
         mine = free & ~outside[number]
         free &= ~mine
         exact = measure(codes[mine][:, list(shape.columns)], number)
+        noises = ("category_noise", "moment_noise", "contributing_noise", "takers_noise")
+        assert all(np.all(getattr(exact, name) == 0) for name in (*noises, "persons_noise"))
         for name in ("category", "moment", "contributing", "takers"):
             assert getattr(form, name) == pytest.approx(getattr(exact, name), abs=0.5), name
         assert form.persons == pytest.approx(mine.sum() if "persons" in made.values else 300, abs=1)

@@ -10,6 +10,7 @@ from discreet.items.dimensionality import Dimensionality
 from discreet.items.distractors import Distractors
 from discreet.items.raters import BiasTable, LevelFit, RatedPersons, RatingStudy
 from discreet.items.summary import Diagnostics
+from discreet.report.diagnosis import list_tests
 from discreet.report.findings import find_limits, find_problems, fit_remarks, remarks_on_items
 from discreet.report.model_findings import Severity, list_disordered, say_reliability, say_test
 from discreet.report.raters import find_rater_problems
@@ -529,3 +530,71 @@ def test_combinations_differ_up_to_five_percent_after_correction(adjusted, found
     assert len(findings) == found
     assert all("1 combination of rater and item" in one.title for one in findings)
     assert all("Ann on a: +0.4 logits" in one.found for one in findings)
+
+
+# -- verdicts ----------------------------------------------------------------------------------
+
+
+def verdicts(estimate=None, **changes):
+    estimate = make_estimate() if estimate is None else estimate
+    return {test.name: test for test in list_tests(estimate, make_diagnostics(**changes))}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "verdict"),
+    [
+        ("Andersen", {}, "not tested"),
+        ("Andersen", {"andersen": (10.0, 9, 0.01)}, "holds"),
+        ("Andersen", {"andersen": (10.0, 9, 0.0099)}, "worth a look"),
+        ("Martin-Löf", {"martin_loef": (10.0, 9, 0.01)}, "holds"),
+        ("Martin-Löf", {"martin_loef": (10.0, 9, 0.0099)}, "worth a look"),
+        ("dimensionality", dimensions(1.5, 1.0, 1.5), "holds"),
+        ("dimensionality", dimensions(4.0, 1.0, 1.5), "alarm"),
+        ("dependence", {}, "holds"),
+        ("dependence", {"dependent": None}, "not tested"),
+        ("item fit", {"infit": at(2, 1.15)}, "holds"),
+        ("item fit", {"infit": at(2, 1.501)}, "serious"),
+        ("person fit", {"misfitting": 0}, "holds"),
+        ("person fit", {"misfitting": 1}, "worth a look"),
+        ("ability errors", {"ability_errors": (2.0, 0.01, 1.0)}, "holds"),
+        ("ability errors", {"ability_errors": (2.0, 0.0099, 1.2)}, "serious"),
+        ("groups", {"differing": ()}, "holds"),
+        ("groups", {"differing": (("a", "sex", "f", "m", 0.5, "B"),)}, "worth a look"),
+        ("Andersen", {"andersen": (10.0, 9, 0.5), "measured": 29}, "too few persons"),
+        ("Andersen", {"andersen": (10.0, 9, 0.5), "measured": 30}, "holds"),
+        ("direction", {"point_measure": at(4, -0.101, 0.5)}, "serious"),
+    ],
+)
+def test_verdicts_are_those_of_the_findings(name, changes, verdict):
+    assert verdicts(**changes)[name].verdict == verdict
+
+
+def test_verdicts_tell_the_numbers_that_they_rest_on():
+    found = verdicts(
+        andersen=(10.5, 9, 0.3), martin_loef=(20.5, 24, 0.6), misfitting=8, replications=0,
+        ability_errors=(1.5, 0.13, 1.07), infit=at(2, 1.31), outfit=at(3, 0.71),
+        dependent=(("a", "b", 0.31, 400),), differing=(("a", "sex", "f", "m", 0.5, "B"),),
+    )  # fmt: skip
+    numbers = {name: (test.statistic, test.degrees, test.p_value) for name, test in found.items()}
+    assert numbers["Andersen"] == (10.5, 9, 0.3)
+    assert numbers["Martin-Löf"] == (20.5, 24, 0.6)
+    assert numbers["person fit"] == (0.02, None, None)
+    assert numbers["ability errors"] == (1.5, None, 0.13)
+    assert numbers["item fit"] == (1.31, None, None)
+    assert numbers["dependence"] == (0.31, None, None)
+    assert numbers["groups"] == (1.0, None, None)
+    assert "8 persons of 400 (2.0%)" in found["person fit"].found
+    assert "infit from 1.00 to 1.31, outfit from 0.71 to 1.00" in found["item fit"].found
+
+
+@pytest.mark.parametrize(
+    ("model", "p", "verdict"),
+    [
+        ("partial-credit", 0.01, "holds"),
+        ("partial-credit", 0.0099, "partial credit needed"),
+        ("rating-scale", 0.0099, "worth a look"),
+    ],
+)
+def test_steps_need_partial_credit_below_one_percent(model, p, verdict):
+    estimate = make_steps([-0.5, 0.5], model)
+    assert verdicts(estimate, step_models=(40.0, 9, p))["steps"].verdict == verdict
