@@ -19,6 +19,7 @@ FIGURES = (
     "three_grades",
     "uci",
     "films",
+    "ten_items",
     "edge_probability",
     "time_complexity",
     "private_entrywise",

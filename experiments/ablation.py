@@ -11,6 +11,13 @@ On every panel of Figures 1 to 3, with all answers and with half of them missing
 (d) the noise-aware fit of the same noisy values: the library's `pairs`;
 (e) `margins`.
 
+And the same for the sparse graph of pairs:
+
+(as) as published;
+(cs) the leak closed and (epsilon, delta) kept exactly: `sparse-pairs` with the estimator
+    ``spectral``;
+(ds) the noise-aware fit of the same noisy values: the library's `sparse-pairs`.
+
 Beside every point stands the epsilon that its noise has at delta = 0.0001, exactly; pictures are
 drawn against it. Nobody's number of answers is capped, as in the paper. On real data the error
 is the distance to the non-private spectral estimate; the distance to the refined one is in the
@@ -33,13 +40,14 @@ from matplotlib.figure import Figure
 
 from discreet.privacy.accounting import Budget
 from discreet.privacy.accounting.additive_noise import SMALLEST_SIGMA, counts_delta
+from discreet.privacy.accounting.amplification import graph_epsilon
 from discreet.privacy.mechanisms.margins import Margins
-from discreet.privacy.mechanisms.pairs import DensePairs
+from discreet.privacy.mechanisms.pairs import DensePairs, SparsePairs, graph_sensitivity
 from discreet.privacy.protocol import Public
 from discreet.secure import SeededSource
 from experiments import education, films, published, synthetic
 from experiments.curves import DELTA, Scene, Setting, count_moved, refined_estimate
-from experiments.panels import Maker, Panel, describe_trials, run_panels, summarise
+from experiments.panels import REFERENCES, Maker, Panel, describe_trials, run_panels, summarise
 from experiments.pictures import LABELS, STYLES
 from experiments.results import (
     Options,
@@ -60,8 +68,14 @@ VARIANTS = {
     "c3": "exact chain",
     "d": "pairs",
     "e": "margins",
+    "as": "published sparse",
+    "cs": "exact sparse chain",
+    "ds": "sparse-pairs",
 }
 """Curves by the letters of the table."""
+
+LINES = {letter: VARIANTS[letter] for letter in ("a", "b", "c3", "d", "e", "cs", "ds")}
+"""Those of the picture."""
 
 EPSILONS = (0.1, 0.2, 0.4, 1.0, 2.0, 5.0)
 QUICK_EPSILONS = (1.0, 5.0)
@@ -107,7 +121,7 @@ def make_panels(options: Options) -> list[Panel]:
     else:
         print("no film ratings: their panels are skipped. Pass a copy with --ratings PATH.")
     epsilons = QUICK_EPSILONS if options.quick else EPSILONS
-    curves = (*VARIANTS.values(), "all zero")
+    curves = (*VARIANTS.values(), *REFERENCES)
     return [
         replace(panel, name=panel.name + word, title=panel.title + word,
                 make=Taken(panel.make, is_real, answered), curves=curves, epsilons=epsilons,
@@ -131,6 +145,12 @@ def find_epsilon(curve: str, m: int, setting: Setting, epsilon: float) -> float:
     if curve in ("exact delta", "exact chain", "pairs"):
         laws = DensePairs().calibrate(_public(m), Budget(epsilon, DELTA), SeededSource(0)).laws
         return counts_epsilon(count_moved(m), laws["right_wrong"].scale)
+    if curve in ("exact sparse chain", "sparse-pairs"):
+        mechanism = SparsePairs(setting.edge_probability(m))
+        public, budget = _public(m), Budget(epsilon, DELTA)
+        sigma = mechanism.calibrate(public, budget, SeededSource(0)).laws["right_wrong"].scale
+        average = graph_sensitivity(public, setting.edge_probability(m))
+        return graph_epsilon(average, sigma, DELTA)
     if curve == "margins":
         spend = Margins().calibrate(_public(m), Budget(epsilon, DELTA), SeededSource(0)).spend
         return _least_epsilon(spend.bound.delta)
@@ -180,14 +200,14 @@ def _least_epsilon(delta_at: Callable[[float], float]) -> float:
 
 
 def add_epsilons(rows: Sequence[dict[str, Any]], panels: Sequence[Panel]) -> list[dict[str, Any]]:
-    """Put the exact epsilon beside every point."""
+    """Put the exact epsilon and the root mean square error of an item beside every point."""
     panel = {one.name: one for one in panels}
     lines = []
     for row in rows:
         m = _count_items(panel[row["panel"]])
         exact = find_epsilon(row["curve"], m, panel[row["panel"]].setting, row["epsilon"])
-        line = {"to_refined": math.nan, **row, "exact_epsilon": exact}
-        lines.append(line)
+        shares = {"per_item": row["error"] / math.sqrt(m), "exact_epsilon": exact}
+        lines.append({"to_refined": math.nan, **row, **shares})
     return lines
 
 
@@ -204,7 +224,7 @@ def tabulate(rows: Sequence[dict[str, Any]], epsilon: float, field: str) -> list
         line = {"panel": panel}
         for letter, curve in VARIANTS.items():
             line[letter] = _cell(found.get(curve), field)
-        line["all zero"] = _cell(found.get("all zero"), field)
+        line |= {name: _cell(found.get(name), field) for name in REFERENCES}
         lines.append(line)
     return lines
 
@@ -234,8 +254,8 @@ def draw(panels: Sequence[Panel], rows: Sequence[dict[str, Any]]) -> Figure:
 
 def _draw_panel(axes: Any, panel: Panel, rows: Sequence[dict[str, Any]]) -> None:
     zero = max(row["error"] for row in rows if row["curve"] == "all zero")
-    letters = {curve: letter for letter, curve in VARIANTS.items()}
-    for curve in panel.curves:
+    letters = {curve: letter for letter, curve in LINES.items()}
+    for curve in (*LINES.values(), "all zero"):
         line = sorted((r for r in rows if r["curve"] == curve), key=lambda r: r["epsilon"])
         x = [r["epsilon"] if math.isnan(r["exact_epsilon"]) else r["exact_epsilon"] for r in line]
         look = {"linewidth": 1.4, "markersize": 4, **STYLES[curve]}
@@ -245,7 +265,7 @@ def _draw_panel(axes: Any, panel: Panel, rows: Sequence[dict[str, Any]]) -> None
     axes.set_xscale("log")
     axes.set_yscale("log")
     steps = [base * 10.0**power for power in (-2, -1, 0, 1) for base in (1, 2, 5)]
-    least = min(row["error"] for row in rows)
+    least = min(row["error"] for row in rows if row["curve"] in LINES.values())
     plain_ticks(axes.xaxis, (0.1, 0.3, 1.0, 3.0))
     plain_ticks(axes.yaxis, [step for step in steps if least / 1.3 < step < 1.6 * zero])
     axes.set_ylim(least / 1.3, 1.6 * zero)
@@ -256,8 +276,9 @@ def main() -> None:
     options = read_options(__doc__ or "", trials=40, quick_trials=2)
     panels = make_panels(options)
     rows = add_epsilons(summarise(run_panels(NAME, panels, options), panels), panels)
-    headings = {name: name for name in ("panel", *VARIANTS, "all zero")}
+    headings = {name: name for name in ("panel", *VARIANTS, *REFERENCES)}
     for field, what in (("error", "error"), ("exact_epsilon", "exact epsilon"),
+                        ("per_item", "root mean square error of an item"),
                         ("to_refined", "distance to the refined estimate")):  # fmt: skip
         table = tabulate(rows, 1.0, field)
         table = [line for line in table if any(line[letter] for letter in VARIANTS)]

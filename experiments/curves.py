@@ -265,7 +265,7 @@ def exact_delta(
     draws: Draws,
 ) -> FloatArray:
     """As before, with the least sigma that keeps (epsilon, delta)."""
-    return published.estimate_floored(_noisy_pairs(scene, epsilon, draws).noisy)
+    return published.estimate_floored(_noisy_pairs(scene, DensePairs(), epsilon, draws).noisy)
 
 
 def exact_chain(
@@ -275,13 +275,19 @@ def exact_chain(
     draws: Draws,
 ) -> FloatArray:
     """Return the library's private spectral estimate: elimination, lambda = 0, floor kept."""
-    return fit_spectral(_noisy_pairs(scene, epsilon, draws)).difficulty
+    return fit_spectral(_noisy_pairs(scene, DensePairs(), epsilon, draws)).difficulty
 
 
-def _noisy_pairs(scene: Scene, epsilon: float, draws: Draws) -> PairMatrix:
-    mechanism = DensePairs()
-    noisy = release_values(scene.responses, mechanism, epsilon, draws.source)
-    return read_pair_matrix(noisy)
+def exact_sparse_chain(scene: Scene, setting: Setting, epsilon: float, draws: Draws) -> FloatArray:
+    """As before, on a random graph: the paper's sparse variant with its leak closed."""
+    mechanism = SparsePairs(setting.edge_probability(len(scene.reference)))
+    return fit_spectral(_noisy_pairs(scene, mechanism, epsilon, draws)).difficulty
+
+
+def _noisy_pairs(
+    scene: Scene, mechanism: DensePairs | SparsePairs, epsilon: float, draws: Draws
+) -> PairMatrix:
+    return read_pair_matrix(release_values(scene.responses, mechanism, epsilon, draws.source))
 
 
 def count_moved(m: int) -> int:
@@ -306,16 +312,21 @@ CURVES: dict[str, Curve] = {
     "exact sensitivity": exact_sensitivity,
     "exact delta": exact_delta,
     "exact chain": exact_chain,
+    "exact sparse chain": exact_sparse_chain,
 }
 """Every curve by the name that the CSV files give it."""
 
 SPARSE_CURVES = ("published sparse", "sparse-pairs")
 
-BETWEEN = ("leak closed", "exact sensitivity", "exact delta", "exact chain")
+BETWEEN = ("leak closed", "exact sensitivity", "exact delta", "exact chain", "exact sparse chain")
 """From the published mechanism to the library's, one change at a time."""
 
 ANSWER_CURVES = tuple(name for name in CURVES if name not in BETWEEN)
 """Those of the figures of answers; other figures add curves of their own."""
 
-SHARED_NOISE = {"exact delta": "pairs", "exact chain": "pairs"}
+SHARED_NOISE = {
+    "exact delta": "pairs",
+    "exact chain": "pairs",
+    "exact sparse chain": "sparse-pairs",
+}
 """Curves that take the same noisy values as another one."""

@@ -29,7 +29,8 @@ STYLES: dict[str, dict[str, Any]] = {
     "leak closed": {"color": "0.35", "ls": "-", "marker": "x"},
     "exact sensitivity": {"color": PINK, "ls": "-", "marker": "D"},
     "exact delta": {"color": YELLOW, "ls": "-", "marker": "v"},
-    "exact chain": {"color": GREEN, "ls": "-", "marker": "^"},
+    "exact chain": {"color": YELLOW, "ls": "-.", "marker": "v"},
+    "exact sparse chain": {"color": GREEN, "ls": "-.", "marker": "^", "mfc": "white"},
 }
 """Dashed and hollow: as published. Solid: the library. One colour for one idea."""
 
@@ -50,6 +51,7 @@ LABELS = {
     "exact sensitivity": "exact sensitivity",
     "exact delta": "exact delta(epsilon)",
     "exact chain": "exact chain: estimator spectral",
+    "exact sparse chain": "the same on a sparse graph",
 }
 
 NOTE = (

@@ -1,9 +1,9 @@
 """The supplement's remark on time: Gaussian noise costs O(m^2), randomized response O(n m).
 
 Timed is what each mechanism adds to the non-private estimate: the noise on all pair counts, or
-the flips of all answers, both exact and from the operating system's randomness. Counting the
-pairs comes on top for both. Times are of the processor, which other programs on the machine
-disturb less than the clock.
+the flips of all answers, both exact and from the operating system's randomness. Beside it the
+non-private estimate itself: counting the pairs, and the printed power iteration. Times are of the
+processor, which other programs on the machine disturb less than the clock.
 
     python -m experiments.time_complexity [--quick] [--trials N]
 """
@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 from discreet.privacy.mechanisms.response import randomize_answers
 from discreet.privacy.noise import discrete_gaussian
 from discreet.secure import SystemSource
+from experiments import published
 from experiments.results import (
     COLOURS,
     MARKERS,
@@ -37,7 +38,11 @@ NAME = "time_complexity"
 PERSONS = (10_000, 20_000, 40_000, 80_000, 160_000)
 ITEMS = (100, 200, 400, 800, 1600)
 FIXED_ITEMS, FIXED_PERSONS = 200, 10_000
-LABELS = {"gauss": "noise on all pair counts", "response": "flipping all answers"}
+LABELS = {
+    "gauss": "noise on all pair counts",
+    "response": "flipping all answers",
+    "spectral": "non-private estimate",
+}
 
 
 def best_time(task: Callable[[], object], trials: int) -> float:
@@ -58,6 +63,7 @@ def time_cell(n: int, m: int, trials: int, rng: np.random.Generator) -> dict[str
     tasks = {
         "gauss": lambda: discrete_gaussian(sigma, m * (m - 1), source),
         "response": lambda: randomize_answers(rows, share, source),
+        "spectral": lambda: published.spectral(published.count(rows)),
     }
     return {"persons": n, "items": m, **{k: best_time(task, trials) for k, task in tasks.items()}}
 

@@ -18,8 +18,9 @@ from experiments.steps import draw_answers, estimate
 from experiments.synthetic import Simulated
 
 from discreet import Responses, fit
+from discreet.datasets import FilmRatings
 from discreet.secure import SeededSource
-from experiments import ablation, published, random_pairing
+from experiments import ablation, films, published, random_pairing
 
 ROOT = Path(__file__).parents[2]
 
@@ -128,7 +129,10 @@ def test_every_step_has_its_exact_epsilon_and_what_leaks_has_none(ablated):
         exact = pick(ablated, panel, field="exact_epsilon")
         assert np.isnan(exact["published Gauss"])
         assert exact["exact sensitivity"] == pytest.approx(0.714, abs=0.003)
-        for curve in ("exact delta", "exact chain", "pairs", "margins"):
+        assert np.isnan(exact["published sparse"])
+        kept = ("exact delta", "exact chain", "pairs", "margins", "exact sparse chain",
+                "sparse-pairs")  # fmt: skip
+        for curve in kept:
             assert 0.998 < exact[curve] <= 1.00001
     # m (m - 1) pairs on real data are twice what one person moves, m (m - 1) / 2 about as many.
     assert pick(ablated, "lsat", field="exact_epsilon")["leak closed"] == pytest.approx(0.536, 0.01)
@@ -143,6 +147,20 @@ def test_the_fit_brings_most_on_complete_answers_and_margins_where_they_are_miss
         assert error["exact chain"] == pytest.approx(error["exact delta"], rel=0.1)
     error = pick(ablated, "m=25, n=1000, half missing")
     assert error["margins"] < 0.8 * error["pairs"]
+
+
+def test_the_sparse_variant_is_compared_at_the_same_exact_epsilon(ablated):
+    for panel in ("m=25, n=1000", "m=25, n=1000, half missing"):
+        error = pick(ablated, panel)
+        assert error["sparse-pairs"] < 0.9 * error["exact sparse chain"]
+        # With few items a sparse graph loses more than it saves.
+        assert error["exact chain"] < 0.9 * error["exact sparse chain"]
+
+
+def test_the_error_of_an_item_is_that_of_all_over_the_root_of_their_number(ablated):
+    for row in ablated:
+        items = 25 if row["panel"].startswith("m=25") else 5 if "lsat" in row["panel"] else 4
+        assert row["per_item"] == pytest.approx(row["error"] / items**0.5, rel=1e-12)
 
 
 def test_the_distance_to_the_refined_estimate_is_there_on_real_data_only(ablated):
@@ -167,6 +185,20 @@ def test_three_steps_take_the_same_noisy_values():
     # The noise of all three is the same, so they differ by far less than it moves them.
     other = CURVES["pairs"](scene, setting, 0.3, Draws(np.random.default_rng(5), SeededSource(5)))
     assert np.abs(found[0] - found[1]).max() < 0.25 * np.abs(found[2] - other).max()
+
+
+def test_two_sparse_steps_take_the_same_graph_and_noise():
+    scene = Simulated(8, 300_000)(np.random.default_rng(1))
+    setting = Setting(published.Pairs.UNORDERED, edge_factor=1.2)
+
+    def estimate_with(name, seed):
+        draws = Draws(np.random.default_rng(seed), SeededSource(seed))
+        return CURVES[name](scene, setting, 0.05, draws)
+
+    assert CURVE_NOISE["exact sparse chain"] == "sparse-pairs"
+    chain, fitted = (estimate_with(name, 4) for name in ("exact sparse chain", "sparse-pairs"))
+    other = estimate_with("sparse-pairs", 5)
+    assert np.abs(chain - fitted).max() < 0.5 * np.abs(fitted - other).max()
 
 
 @pytest.mark.parametrize(("moved", "sigma"), [(4, 2.0), (12, 2.5), (12, 4.0)])
@@ -200,7 +232,40 @@ def test_a_single_figure_is_drawn_by_its_name(tmp_path):
     with (tmp_path / "ablation.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {row["panel"] for row in rows} == {"lsat", "lsat, half missing"}
-    assert len(rows) == 2 * 2 * 8
+    assert len(rows) == 2 * 2 * (len(ablation.VARIANTS) + 2)
+
+
+# --- answers from ratings -------------------------------------------------------------------------
+
+
+def test_no_coefficient_is_negative_and_none_could_be_better():
+    rng = np.random.default_rng(5)
+    left, table = rng.random((30, 6)), rng.normal(size=(30, 40))
+    gram, moments = left.T @ left, left.T @ table
+    found = films.solve_nonnegative(gram, moments)
+    slope = gram @ found - moments
+    assert found.min() == 0
+    assert slope.min() > -1e-9
+    assert np.abs(slope * found).max() < 1e-9
+
+
+def test_factors_give_a_non_negative_table_of_low_rank_back():
+    rng = np.random.default_rng(6)
+    table = 20 * rng.random((60, 3)) @ rng.random((3, 80))
+    scores = films.estimate_scores(table, 3, np.random.default_rng(0))
+    assert np.linalg.norm(scores - table) < 0.02 * np.linalg.norm(table)
+
+
+def test_a_film_gets_a_one_where_its_score_is_not_above_the_persons_mean():
+    rng = np.random.default_rng(7)
+    person, item = np.divmod(np.arange(60 * 80), 80)
+    stars = 20 * (rng.random((60, 40)) @ rng.random((40, 80))).ravel()
+    ratings = FilmRatings(tuple(map(str, range(60))), tuple(map(str, range(80))), person, item,
+                          stars)  # fmt: skip
+    answers = films.binarise(ratings)
+    below = stars.reshape(60, 80) <= stars.reshape(60, 80).mean(axis=1, keepdims=True)
+    assert np.mean(answers == below) > 0.9
+    assert (answers == films.binarise(ratings)).all()
 
 
 # --- what came after ------------------------------------------------------------------------------

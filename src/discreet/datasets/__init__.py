@@ -274,10 +274,8 @@ def wellbeing() -> Responses:
 #: The file of ratings in ml-latest-small and in ml-100k.
 MEMBERS = ("ratings.csv", "u.data")
 
-#: Of the matrix estimate. The paper gives none. Of 1, 2, 5, 10 to 16, 20 and 50 this one was chosen
-#: because it came nearest to the printed figure. The authors' script takes 30 sparse non-negative
-#: factors.
-RANK = 11
+#: Of the matrix estimate: as many as the factors of the authors' script. The paper gives none.
+RANK = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,7 +355,8 @@ def binarise_ratings(ratings: FilmRatings, *, rank: int = RANK, rounds: int = 1)
 
     A matrix of the given rank estimates how each person would rate each item. A person's scores
     below the person's own mean score become 1 and the others 0, so that difficulty is
-    popularity.
+    popularity. The paper gives no method for the estimate. Here it is the matrix of least squares;
+    the authors' script takes sparse non-negative factors.
 
     Parameters
     ----------
@@ -366,7 +365,7 @@ def binarise_ratings(ratings: FilmRatings, *, rank: int = RANK, rounds: int = 1)
     rank
         Of the estimated matrix.
     rounds
-        1: the best approximation of the matrix in which missing ratings are 0, as in our figures.
+        1: the best approximation of the matrix in which missing ratings are 0.
         More: put the estimates in place of the missing ratings and repeat, which tends to a
         completion that fits the given ratings only.
 
@@ -398,7 +397,7 @@ def binarise_ratings(ratings: FilmRatings, *, rank: int = RANK, rounds: int = 1)
 def prepare_ratings(
     ratings: FilmRatings, items: int, *, rng: np.random.Generator, rank: int = RANK, rounds: int = 1
 ) -> Responses:
-    """Prepare ratings as the paper does: estimate, split at the mean, draw items.
+    """Prepare ratings in the steps of the paper: estimate, split at the mean, draw items.
 
     Parameters
     ----------
