@@ -531,6 +531,8 @@ def lack_room(folder: str, what: str, *kilobytes: str) -> dict[str, object]:
             refused += code != 0
             if code == 0 and not is_whole(out):
                 troubles.append(f"{free} kB: done without a bundle")
+            if code and entries:
+                troubles.append(f"{free} kB: charged, and not delivered")
             found = fetch_all(desk, ledger, [out])
             troubles += [f"{free} kB: {trouble}" for trouble in found]
     return {"troubles": troubles, "charged": charged, "refused": refused}

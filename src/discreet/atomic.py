@@ -328,14 +328,14 @@ class StagedFolder:
 
     def make_room(self, size: int) -> None:
         """Set so many more bytes aside."""
-        with (self.stage / "room").open("ab") as file:
+        with naming(self.target), (self.stage / "room").open("ab") as file:
             fill_with_zeros(file.fileno(), size)
 
     def fill(self, files: Mapping[str, str | bytes]) -> None:
         """Write the files and move them into place, an earlier release out of the way."""
         (self.stage / "room").unlink()
         for name, content in files.items():
-            with (self.stage / name).open("wb") as file:
+            with naming(self.target), (self.stage / name).open("wb") as file:
                 file.write(as_bytes(content))
                 file.flush()
                 sync_file(file.fileno())

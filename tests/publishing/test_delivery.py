@@ -925,7 +925,7 @@ def test_a_few_releases_at_once_are_all_delivered_or_refused(tmp_path):
 def test_a_nearly_full_disk_costs_nothing_or_delivers(tmp_path):
     if not can_mount(tmp_path):
         pytest.skip("a small disk can be mounted by root only")
-    found = drive("lack_room", tmp_path, "both", 4, 20, 400)
+    found = drive("lack_room", tmp_path, "both", 4, 72, 400)
     assert found == {"troubles": [], "charged": 1, "refused": 2}
 
 
@@ -985,9 +985,9 @@ def test_50_concurrent_releases_are_all_delivered_or_refused(tmp_path, places):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["both", "ledger", "bundle"])
-def test_every_kilobyte_of_a_full_disk_costs_nothing_or_delivers(tmp_path, what):
+def test_every_third_kilobyte_of_a_full_disk_costs_nothing_or_delivers(tmp_path, what):
     if not can_mount(tmp_path):
         pytest.skip("a small disk can be mounted by root only")
-    found = drive("lack_room", tmp_path, what, *range(65))
+    found = drive("lack_room", tmp_path, what, *range(0, 220, 3))
     assert found["troubles"] == []
     assert found["refused"] >= 1

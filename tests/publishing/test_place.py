@@ -200,3 +200,14 @@ def test_force_does_not_replace_the_folder_where_one_stands(tmp_path, monkeypatc
         with pytest.raises(BadUsage, match="where you are"):
             check_place(here, force=True)
     assert names(tmp_path / "out") == sorted(TEXTS)
+
+
+def test_a_full_disk_names_the_folder_that_was_asked_for(tmp_path, monkeypatch):
+    def write(handle, content):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.write", write)
+    with pytest.raises(OSError, match="No space left") as caught:
+        fill(tmp_path / "out", room=5000)
+    assert caught.value.filename == str(tmp_path / "out")
+    assert names(tmp_path) == []

@@ -16,9 +16,11 @@ from discreet.items.tables import tabulate_items
 from discreet.report.calibration import read_document
 from discreet.report.diagnosis import diagnose_test
 from discreet.report.formats import write_workbook
+from discreet.report.paper import write_word_tables
 from discreet.tabular import AnalysisTable
 
 DATA = Path(__file__).parents[1] / "data"
+FULL = Path("/dev/full")
 STEPS = {"thresholds", "categories"}
 ALWAYS = {*TABLE_FILES} - {"groups", "persons_sample", "options"} - STEPS
 
@@ -233,6 +235,24 @@ def test_a_workbook_runs_nothing_and_keeps_names_that_look_like_numbers(tmp_path
                 assert "<f>" not in text
                 assert "<hyperlink" not in text
         assert 'quotePrefix="1"' in parts.read("xl/styles.xml").decode()
+
+
+def write_book(path):
+    pytest.importorskip("xlsxwriter")
+    write_workbook(path, [AnalysisTable("items", "Items", "", {"item": ["a"]})], warning="")
+
+
+def write_word(path):
+    pytest.importorskip("docx")
+    write_word_tables(path, diagnose_test(library.fit(library.datasets.lsat())))
+
+
+@pytest.mark.posix
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no device that is always full")
+@pytest.mark.parametrize("write", [write_book, write_word])
+def test_a_full_disk_is_that_and_no_error_of_the_package_that_writes(write):
+    with pytest.raises(OSError, match="No space left on device"):
+        write(FULL)
 
 
 def test_an_estimate_without_answers_has_the_tables_that_it_can_have(folder):

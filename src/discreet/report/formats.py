@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from importlib.util import find_spec
+from io import BytesIO
 from math import isfinite, isnan
 from os import PathLike
 from pathlib import Path
@@ -105,8 +106,10 @@ def write_workbook(path: Path, tables: Sequence[AnalysisTable], *, warning: str)
         raise MissingExtra("writing a workbook", "files")
     import xlsxwriter
 
-    # In memory: otherwise parts of it would pass through the folder for temporary files.
-    with xlsxwriter.Workbook(str(path), {"in_memory": True}) as book:
+    # In memory: otherwise parts of it would pass through the folder for temporary files, and a full
+    # disk would be an error of that package.
+    content = BytesIO()
+    with xlsxwriter.Workbook(content, {"in_memory": True}) as book:
         book.set_properties({"comments": warning})
         heading = book.add_format({"bold": True, "bottom": 1})
         # Excel's own sign for "this is text", which stays when the cell is edited.
@@ -114,6 +117,7 @@ def write_workbook(path: Path, tables: Sequence[AnalysisTable], *, warning: str)
         _write_sheet(book.add_worksheet("about"), _describe(tables, warning), heading, guarded)
         for table in tables:
             _write_sheet(book.add_worksheet(table.name[:31]), table, heading, guarded)
+    path.write_bytes(content.getvalue())
 
 
 def _describe(tables: Sequence[AnalysisTable], warning: str) -> AnalysisTable:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from io import BytesIO
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -225,7 +226,9 @@ def write_word_tables(path: Path, test: Diagnosis, about: str = "") -> None:
         note = document.add_paragraph()
         note.add_run("Note. ").italic = True
         note.add_run(table.note)
-    document.save(str(path))
+    content = BytesIO()  # a full disk would leave that package's archive open
+    document.save(content)
+    path.write_bytes(content.getvalue())
 
 
 #: Heads of columns that are read as text, at the left.

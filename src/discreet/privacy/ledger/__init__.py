@@ -410,10 +410,10 @@ class Ledger:
         """Return a random name for a reservation to come."""
         return random_bytes(16).hex()
 
-    def make_room(self, size: int) -> None:
-        """Make sure that so many bytes of values can be stored, before anything is charged."""
+    def make_room(self, size: int, charge: int = 0) -> None:
+        """Make sure of room for a charge and its values, in bytes, before anything is charged."""
         with open_ledger_file(self.path, self.timeout) as connection:
-            make_room(connection, self.path, size)
+            make_room(connection, self.path, size, charge)
 
     def store(self, reservation: str, parts: Sequence[bytes]) -> bytes:
         """Commit the noisy values of a charged release, and return those that are committed.
@@ -574,7 +574,7 @@ class LedgerSafe:
             self.folder.make_room(size + self.room)
         if self.book is None:
             return
-        self.book.make_room(size)
+        self.book.make_room(size, 0 if self.charge is None else _measure_charge(self.charge))
         if self.charge is not None:
             self.book.reserve(**self.charge, reservation=self.reservation)
             LOG.info("release: charged to the ledger")
@@ -582,6 +582,13 @@ class LedgerSafe:
     def keep(self, parts: Sequence[bytes]) -> bytes | None:
         """Commit the values, and return those that count; None without a ledger."""
         return None if self.book is None else self.book.store(self.reservation, parts)
+
+
+def _measure_charge(charge: Mapping[str, Any]) -> int:
+    """Return how many bytes of a charge depend on the items, the request and the persons."""
+    request: Request | None = charge["request"]
+    asked = [charge["order"], None if request is None else request.to_dict()]
+    return len(json.dumps(asked)) + len(charge["ids"] or b"")
 
 
 #: A ledger, or its file.

@@ -30,6 +30,8 @@ from discreet.privacy.ledger.file import random_bytes, transaction
 
 #: Values up to this size are kept in the ledger itself, larger ones in a file of their own.
 INSIDE_BYTES = 64 << 20
+#: The events of a release without what was asked for: three, on pages of 4 kB with their indexes.
+EVENT_BYTES = 64 << 10
 #: Room for a key, which comes before the values, and for what is enciphered at once.
 KEY_BYTES, BLOCK = 32, 1 << 20
 
@@ -49,20 +51,20 @@ def check_reservation(name: object) -> str:
     return name
 
 
-def make_room(connection: sqlite3.Connection, ledger: Path, size: int) -> None:
-    """Make sure that the disk has room for values, before anything is charged.
+def make_room(connection: sqlite3.Connection, ledger: Path, size: int, charge: int = 0) -> None:
+    """Make sure that the disk has room for a charge and its values, before anything is charged.
 
     What is written and removed again, in two transactions, stays part of the ledger's file: free
-    pages, which the values fill later.
+    pages, which events and values fill later. The rest stays free: for the draw, and for the pages
+    that SQLite keeps a copy of until a transaction ends.
     """
-    if size <= INSIDE_BYTES:
-        room = "room for values"  # in the place of a reservation, of which none has a blank
-        with transaction(connection, ledger, "IMMEDIATE"):
-            row = room, size
-            connection.execute("INSERT OR REPLACE INTO noisy VALUES (?, zeroblob(?))", row)
-        with transaction(connection, ledger, "IMMEDIATE"):
-            remove_inside(connection, room)
-    if shutil.disk_usage(ledger.parent).free < size + KEY_BYTES:
+    room = "room for values"  # in the place of a reservation, of which none has a blank
+    taken = EVENT_BYTES + charge + (size if size <= INSIDE_BYTES else 0)
+    with transaction(connection, ledger, "IMMEDIATE"):
+        connection.execute("INSERT OR REPLACE INTO noisy VALUES (?, zeroblob(?))", (room, taken))
+    with transaction(connection, ledger, "IMMEDIATE"):
+        remove_inside(connection, room)
+    if shutil.disk_usage(ledger.parent).free < EVENT_BYTES + KEY_BYTES + size:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(_folder(ledger)))
 
 
