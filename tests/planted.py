@@ -67,7 +67,10 @@ NEAR = {
     "scales/": ("tests/scales",),
     "report/": ("tests/report", "tests/figures"),
     "answers/survey.py": ("tests/models/test_weights.py",),
-    "models/facets/": ("tests/models/test_facets.py", "tests/items/test_raters.py"),
+    "models/facets/": (
+        *("tests/models/test_facet_definitions.py", "tests/models/test_facets.py"),
+        "tests/items/test_raters.py",
+    ),
     "models/noisy/totals/": (
         *("tests/models/test_totals_fit.py", "tests/publishing/test_step_release.py"),
         "tests/privacy/test_totals.py",
