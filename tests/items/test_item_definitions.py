@@ -27,6 +27,13 @@ from discreet.items.groups import split_groups
 from discreet.items.mantel_haenszel import match_scores
 from discreet.items.martin_loef import _score_terms
 from discreet.items.raters import _compare_raters, _Scores
+from discreet.items.residuals import (
+    describe_persons,
+    log_likelihood,
+    predict_categories,
+    smooth_categories,
+)
+from discreet.persons.measures import NormalPrior
 from stepped import chances
 
 STEPS = (1, 2, 3, 1, 2)
@@ -279,6 +286,19 @@ def test_purification_begins_with_the_half_nearest_to_the_median_and_ends_where_
     assert kept.anchor.sum() == 5
 
 
+def test_purification_goes_on_while_a_fourth_of_the_items_is_left():
+    """Eleven items: two are a fourth, rounded down. Two stay here, and are enough."""
+    rng = np.random.default_rng(0)
+    value, variance = rng.normal(0, 1, 11), np.exp(rng.normal(-5, 1.5, 11))
+    groups = (
+        Points("x", np.zeros(11), 1e-6 * np.eye(11), ("estimated",) * 11),
+        Points("y", value, np.diag(variance), ("estimated",) * 11),
+    )
+    found, _ = purify(*groups, 0.05)
+    assert found.anchor.sum() == 2
+    assert (found.p_value >= 0.05).tolist() == found.anchor.tolist()
+
+
 def test_wald_tests_are_the_differences_over_their_errors():
     answers, _, about = make_answers(False, missing=0.0)
     groups = np.where(about["g"] == "a", "x", "y")
@@ -475,3 +495,40 @@ def test_an_unknown_group_is_named_beside_those_there_are():
     answers, _, _ = make_answers()
     with pytest.raises(BadUsage, match="no group 'z'; choose among a, b, c"):
         find_group_means(answers, KNOWN, "g").compare("a", "z")
+
+
+# -- predictions -------------------------------------------------------------------------------
+
+
+def test_answers_are_predicted_from_the_other_answers_of_the_person():
+    """By integration over abilities; an item without thresholds has its shares."""
+    thresholds = np.array([[-0.8, np.nan], [-0.6, 0.9], [np.nan, np.nan], [0.2, 1.3]])
+    codes = np.array([[1, 2, 0, -1], [0, -1, 1, 1], [-1, -1, -1, -1]], dtype=np.int8)
+    share = np.tile([0.5, 0.3, 0.2], (4, 1))
+    prior = NormalPrior(0.4, 1.3)
+    found = predict_categories(codes, thresholds, prior, share)
+    grid = np.linspace(-12, 12, 4801)
+    tables = [chances(grid, own[np.isfinite(own)]) for own in thresholds]
+    for person, row in enumerate(codes):
+        for item in (0, 1, 3):
+            density = stats.norm.pdf(grid, prior.mean, prior.sd)
+            for other in (0, 1, 3):
+                if other != item and row[other] >= 0:
+                    density = density * tables[other][:, row[other]]
+            expected = density @ tables[item] / density.sum()
+            assert found[person, item, : len(expected)] == pytest.approx(expected, abs=1e-3)
+        assert found[person, 2].tolist() == share[2].tolist()
+    total, answers = log_likelihood(codes, found)
+    cells = [(p, i) for p, i in np.ndindex(codes.shape) if codes[p, i] >= 0]
+    assert answers == len(cells)
+    assert total == pytest.approx(sum(np.log(found[p, i, codes[p, i]]) for p, i in cells))
+
+
+def test_without_answers_abilities_are_standard_normal_and_shares_equal():
+    answers = discreet.Responses.from_array(np.full((3, 2), np.nan))
+    assert describe_persons(answers, np.array([0.0, 1.0])) == NormalPrior(0.0, 1.0)
+    found = smooth_categories(np.array([[3, 0, 1], [5, 2, 0]]), [2, 1])
+    assert found == pytest.approx(
+        np.array([[3.5 / 5.5, 0.5 / 5.5, 1.5 / 5.5], [5.5 / 8, 2.5 / 8, 0]])
+    )
+    assert smooth_categories(None, [2, 1]) == pytest.approx(np.array([[1 / 3] * 3, [0.5, 0.5, 0]]))
