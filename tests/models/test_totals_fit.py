@@ -12,7 +12,14 @@ from discreet.errors import BadUsage
 from discreet.models.noisy.totals.bootstrap import Shared
 from discreet.models.noisy.totals.fit import assume_thresholds, fit_totals, forecast_totals
 from discreet.models.noisy.totals.moments import count_takers, describe_items, elementary_sums
-from discreet.models.noisy.totals.solve import linearise, pose_problem, settle, start_state
+from discreet.models.noisy.totals.solve import (
+    SHAPE_SPREAD,
+    linearise,
+    pose_problem,
+    prior_of_shapes,
+    settle,
+    start_state,
+)
 from discreet.models.noisy.totals.takers import Shifts, Slope
 from totals_statistics import (
     add_noise,
@@ -134,6 +141,21 @@ def test_sums_over_all_sets_of_items_are_those_of_the_definition():
     sums = elementary_sums(values, 4)
     for r, ways in enumerate((7, 21, 35, 35), start=1):
         np.testing.assert_allclose(sums[r] / ways, means[:, r - 1], atol=1e-12)
+
+
+def test_shapes_of_forms_are_alike_a_priori_but_not_the_same():
+    """Scale, skewness and kurtosis of each form: what all share, and a quarter of it apart."""
+    tightness = np.array([1.0, 0.5])
+    precision = prior_of_shapes(2, tightness)
+    covariance = np.zeros((6, 6))
+    for (f, i), (g, j) in itertools.product(itertools.product(range(2), range(3)), repeat=2):
+        spread = [SHAPE_SPREAD[k] * (tightness[h] if k else 1.0) for h, k in ((f, i), (g, j))]
+        covariance[3 * f + i, 3 * g + j] = (
+            (i == j) * spread[0] * spread[1] * (1.25 if f == g else 1)
+        )
+    np.testing.assert_allclose(precision @ covariance, np.eye(6), atol=1e-9)
+    alone = prior_of_shapes(1, np.ones(1))
+    np.testing.assert_allclose(alone, np.diag(SHAPE_SPREAD**-2.0))
 
 
 def test_slopes_are_the_derivatives_of_what_is_expected():

@@ -19,6 +19,7 @@ from discreet.privacy.noise import ExactNoise
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.scales.bank import create_bank, grow_bank, read_bank, shrink, write_bank
 from discreet.scales.linking import (
+    _centre,
     _compare_spread,
     _doubt_correlation,
     _doubt_spread,
@@ -904,6 +905,16 @@ def test_flags_agree_with_the_centre_of_the_items_that_are_left(away):
     assert link.z == pytest.approx(z)
     assert link.flagged.tolist() == (np.abs(z) > 2.576).tolist()
     assert bool(link.flagged[9]) is (away > 0.55)
+
+
+def test_a_single_difference_shows_no_scatter_and_two_show_theirs():
+    alone = _centre(np.array([0.3]), np.array([0.04]))
+    assert (alone.shift, alone.se, alone.scatter) == pytest.approx((0.3, 0.2, 0.0))
+    assert _centre(np.array([0.3]), np.array([0.04]), 0.5).scatter == pytest.approx(0.5)
+    # DerSimonian and Laird of two equally sure ones: half the squared distance, less the variance.
+    two = _centre(np.array([0.0, 1.0]), np.array([0.04, 0.04]))
+    assert (two.shift, two.scatter) == pytest.approx((0.5, np.sqrt(0.5 - 0.04)))
+    assert two.se == pytest.approx(np.sqrt(0.5 / 2))
 
 
 def test_difficulties_are_shrunk_by_their_own_reliability():
