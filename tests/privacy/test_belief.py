@@ -5,6 +5,8 @@ import math
 import re
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
+from math import exp
 from pathlib import Path
 
 import mpmath
@@ -14,7 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.privacy.accounting import Budget, Guarantee, Neighbours, best_guess, surest_belief
+from discreet.privacy.accounting import (
+    Budget,
+    Guarantee,
+    Neighbours,
+    best_guess,
+    bound_group,
+    surest_belief,
+)
 from discreet.privacy.accounting.additive_noise import (
     bound_sensitivity,
     calibrate_counts,
@@ -255,7 +264,8 @@ def test_a_record_of_an_earlier_version_claims_no_tail():
 def test_noise_for_tests_promises_nothing():
     guarantee = Guarantee(1.0, 1e-6, None, REPLACE, "pairs", is_private=False, tail=1e-5)
     record = {"guarantee": guarantee.to_dict(), "items": ["a"], "mechanism": "pairs"}
-    text = write_statement({**record, "max_answers": 2, "persons": 3})
+    record |= {"max_answers": 2, "persons": 3, "looked": False, "reading": {}}
+    text = write_statement(record)
     assert "NOT PRIVATE" in text
     assert "differential privacy" not in text
     assert "sure of it" not in text
@@ -343,3 +353,59 @@ def test_a_small_probability_is_never_shown_smaller(chance):
 def test_shares_near_one_are_not_rounded_to_certainty():
     assert show_probability_bound(0.9995) == "more than 99.9%"
     assert show_probability_bound(surest_belief(3.0, REPLACE)) == "at most about 95%"
+
+
+# --- groups -----------------------------------------------------------------------------------
+
+
+def hockey_stick(first, second, epsilon):
+    """Return the least delta of two laws on few outcomes: max over events, exactly."""
+    return sum(
+        max(one - exp(epsilon) * other, 0.0) for one, other in zip(first, second, strict=True)
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(0, 50), min_size=4, max_size=4), min_size=3, max_size=6),
+    st.floats(0.05, 3.0),
+)
+def test_a_chain_of_neighbours_keeps_the_bound_of_a_group(counts, epsilon):
+    """Any laws, one for each data set of a chain; delta is what their steps need."""
+    laws = [[(one + 1) / (sum(row) + 4) for one in row] for row in counts]
+    delta = max(hockey_stick(one, other, epsilon) for one, other in pairwise(laws))
+    for members in range(1, len(laws)):
+        group, bound = bound_group(epsilon, delta, members)
+        assert group == pytest.approx(members * epsilon)
+        for start in range(len(laws) - members):
+            assert hockey_stick(laws[start], laws[start + members], group) <= bound + 1e-12
+
+
+@pytest.mark.parametrize("members", [1, 2, 3, 5, 10])
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0])
+def test_the_bound_of_a_group_is_attained_and_k_times_delta_is_not_enough(members, epsilon):
+    """An event that each step makes as much likelier as it may, from probability 0 on."""
+    delta, chances = 1e-7, [0.0]
+    for _ in range(members):
+        chances.append(exp(epsilon) * chances[-1] + delta)
+    laws = [[chance, 1 - chance] for chance in reversed(chances)]
+    for one, other in pairwise(laws):  # both ways, as neighbours are
+        assert hockey_stick(one, other, epsilon) <= delta * (1 + 1e-6)
+        assert hockey_stick(other, one, epsilon) <= delta
+    reached = hockey_stick(laws[0], laws[-1], members * epsilon)
+    assert reached == pytest.approx(bound_group(epsilon, delta, members)[1], rel=1e-6)
+    if members > 1:
+        assert reached > members * delta * (1 + 1e-3)
+
+
+def test_the_bound_of_a_group_holds_for_exact_noise_and_never_exceeds_one():
+    """Discrete Laplace counts of several persons: pure, so k epsilon and nothing else."""
+    counts = np.arange(-400, 401)
+    laws = [np.exp(-np.abs(counts - moved) / 2.0) for moved in range(4)]
+    laws = [law / law.sum() for law in laws]
+    for members in (1, 2, 3):
+        epsilon, delta = bound_group(0.5, 0.0, members)
+        assert (epsilon, delta) == (0.5 * members, 0.0)
+        assert hockey_stick(laws[0], laws[members], epsilon) < 1e-12
+    assert bound_group(800.0, 1e-6, 2) == (1600.0, 1.0)
+    assert bound_group(5.0, 1e-6, 10) == (50.0, 1.0)

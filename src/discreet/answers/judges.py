@@ -234,6 +234,11 @@ class Comparisons:
         return self._keep_rows(random_ranks(source, self.starts) < limit)
 
     @property
+    def has_ids(self) -> bool:
+        """Whether judges have ids; otherwise they are numbered."""
+        return not self.is_numbered
+
+    @property
     def _ids(self) -> list[str] | None:
         """Ids of the judges; None where they are numbered."""
         return None if self.is_numbered else list(self.judges)

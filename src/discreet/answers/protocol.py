@@ -344,6 +344,11 @@ class Contributions(Protocol):
         """Number of persons, those without any answer included."""
         ...
 
+    @property
+    def has_ids(self) -> bool:
+        """Whether a person is an id, and not a row; a table's columns decide it, never its rows."""
+        ...
+
     def select(self, items: Sequence[str], /) -> Self:
         """Return exactly these items in this order; an unknown name is an unanswered column."""
         ...

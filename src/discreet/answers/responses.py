@@ -264,6 +264,11 @@ class Responses(Answers):
         return cast(Texts, self._persons_made)
 
     @property
+    def has_ids(self) -> bool:
+        """Whether persons have ids; otherwise rows are numbered."""
+        return self._persons is not None
+
+    @property
     def person_ids(self) -> pa.Array | None:
         """Ids as Arrow strings; None where persons have none and are numbered."""
         return None if self._persons is None else self._persons.cast("string")

@@ -61,7 +61,7 @@ from discreet.publishing.bundle import (
     bundle_files,
     describe_release,
 )
-from discreet.publishing.spec import ReleaseSpec, restrict_reading
+from discreet.publishing.spec import ReleaseSpec, Words, describe_reading, restrict_reading
 from discreet.resources import Progress, Resources
 from discreet.results.ranks import PAIRED_ITEMS
 from discreet.tables.columns import refuse_misspelt
@@ -86,12 +86,15 @@ class DataSource:
         Answers or comparisons, or where they are.
     engine, resources, progress
         Where answers are counted, what that may use, and who is told how far it is.
+    words
+        How answers were read that were read already; None where nobody knows.
     """
 
     data: Any
     engine: str = "auto"
     resources: Resources | None = None
     progress: Callable[[Progress], None] | None = None
+    words: Words | None = None
 
 
 @contextmanager
@@ -236,6 +239,7 @@ def release_spec(source: DataSource, spec: ReleaseSpec, terms: DeliveryTerms) ->
     about = {**spec.identity.describe(), **check_allowed(spec, book, terms.request)}
     words, looked = cast(ListedWords, spec.reading), spec.identity.looked
     with OPENERS[spec.public.kind](source, words, spec.public) as data:
+        about |= _describe_data(source, spec, data)
         public = settle_persons(data, spec.public)
         order = make_order(public, spec.budget, terms.noise.source, about, looked=looked)
         spec.identity.check_audit(order.name)
@@ -252,6 +256,14 @@ def release_spec(source: DataSource, spec: ReleaseSpec, terms: DeliveryTerms) ->
         charge = None if book is None else _describe_charge(data, order, book, terms, spec)
         with open_delivery(order, book, terms, charge) as delivery:
             return delivery.draw(data, terms.noise)
+
+
+def _describe_data(source: DataSource, spec: ReleaseSpec, data: Contributions) -> dict[str, Any]:
+    """Return what a release says of its data: how it was read, and what stands for a person."""
+    is_read = isinstance(source.data, Answers | Comparisons)
+    words = source.words if is_read else spec.reading
+    reading = None if words is None else describe_reading(spec.public, words)
+    return {"reading": reading, "person_is": "id" if data.has_ids else "row"}
 
 
 def check_allowed(

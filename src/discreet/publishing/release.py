@@ -40,6 +40,7 @@ from discreet.publishing.spec import (
     Items,
     ReleaseSpec,
     Words,
+    describe_reading,
     make_budget,
     make_spec,
     read_request,
@@ -405,7 +406,8 @@ class Preview:
     order
         What is asked for: public parameters, the mechanism, its noise.
     record
-        What ``privacy.json`` will hold, but for what the noise decides.
+        What ``privacy.json`` will hold, but for what the noise decides, and for whether there is
+        a column of ids where none is stated.
     left
         The epsilon that is left for the population after it.
     """
@@ -433,7 +435,10 @@ def preview_release(spec: ReleaseSpec, book: Ledger | None, people: int) -> Prev
     check_allowed(spec, book)
     is_counted = spec.budget.neighbours is Neighbours.REPLACE_ONE
     public, identity = replace(spec.public, persons=people if is_counted else None), spec.identity
-    source, about, population = ExactNoise().source, identity.describe(), identity.population
+    source, population = ExactNoise().source, identity.population
+    reading = describe_reading(public, spec.reading)
+    person_is = "id" if reading.keys() & {"person", "judge"} else None
+    about = {**identity.describe(), "reading": reading, "person_is": person_is}
     order = make_order(public, spec.budget, source, about, looked=identity.looked)
     history, spend = book.history(), order.calibration.spend
     # The fingerprint of the answers is nobody's yet, so only the limit and the relation count.

@@ -397,19 +397,33 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 }
 
 
+#: All that is published of a key: it would tell the right answers of a test that is used again.
+SCORED = "scored with a key"
+
+
+def describe_reading(public: Public, words: Words) -> dict[str, Any]:
+    """Return how the data is read, as everybody may know it."""
+    stated = _state_reading(public, words)
+    return stated | ({"key": SCORED} if "key" in stated else {})
+
+
 def _pack_reading(public: Public, words: Words) -> dict[str, Any]:
     """Return the keywords as they stand in a request."""
-    kind = public.kind
-    _check_names(kind, words)
+    _check_names(public.kind, words)
+    stated = _state_reading(public, words)
+    return dict(pack(stated | ({"key": vars(stated["key"])} if "key" in stated else {})))
+
+
+def _state_reading(public: Public, words: Words) -> dict[str, Any]:
+    """Return the keywords that differ from their defaults, each in its one form."""
     unsaid: tuple[Any, ...] = (None, "", [], {}, ())
     said = {name: value for name, value in words.items() if value not in unsaid}
-    if kind == "comparisons":
-        defaults = _DEFAULTS[kind]
-        return dict(pack({name: one for name, one in said.items() if one != defaults[name]}))
+    if public.kind == "comparisons":
+        defaults = _DEFAULTS[public.kind]
+        return {name: one for name, one in said.items() if one != defaults[name]}
     reading = Reading(**said)
     restrict_reading(public, reading)
-    stated = reading.stated
-    return dict(pack(stated | ({"key": vars(stated["key"])} if "key" in stated else {})))
+    return reading.stated
 
 
 def _check_names(kind: str, words: Words) -> None:

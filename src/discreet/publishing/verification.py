@@ -26,6 +26,7 @@ from discreet.models.noisy.released import SIMULATED, count_raised, estimate_rel
 from discreet.names import read_names
 from discreet.privacy.accounting import Guarantee, Neighbours
 from discreet.privacy.ledger import AnyLedger, LedgerEntry, as_ledger
+from discreet.privacy.ledger.request import READING
 from discreet.privacy.ledger.values import describe_values
 from discreet.privacy.wall import Release, pack_release
 from discreet.publishing.bundle import (
@@ -52,6 +53,7 @@ from discreet.schema import (
     SchemaError,
     Within,
     read_as,
+    read_fields,
     show_value,
 )
 from discreet.text import spreadsheet_cell
@@ -313,6 +315,7 @@ def _read(folder: Path) -> tuple[Estimate, dict[str, Any], Release | None]:
         kinds |= {"floor": Floor} if record.get("estimator") == "spectral" else {}
         _check_values(PRIVACY_FILE, {**LEFT_OUT, **record}, kinds)
         _check_values("its guarantee", record["guarantee"], GUARANTEE)
+        _check_reading(record)
         if (record["guarantee"]["ledger"] is None) != (record["charge"] is None):
             raise ValueError(f"{PRIVACY_FILE} names a ledger without a charge, or the reverse")
         estimate = _read_table(folder, record)
@@ -452,7 +455,12 @@ FACTS: Kinds = {
     "audit": AuditFacts | None,
     "approval": Approval | None,
     "charge": Charge | None,
+    "person_is": Literal["id", "row"],
+    "reading": Mapping[str, Any] | None,
 }
+
+#: What a record says of a reading otherwise than a request does.
+TOLD = {"at_least": float, "key": Literal["scored with a key"]}
 
 #: What a record of answers says about items besides their names.
 STEPS: Kinds = {
@@ -475,6 +483,12 @@ def _check_values(source: str, values: Mapping[str, Any], kinds: Kinds) -> None:
             raise ValueError(
                 f"{source} has the {name} {text}, which no release has ({error})"
             ) from None
+
+
+def _check_reading(record: Mapping[str, Any]) -> None:
+    """Refuse words that no reader has, and a key, which no bundle shows."""
+    kinds = {name: TOLD.get(name, kind) for name, kind in READING[record["kind"]].items()}
+    read_fields(kinds, record["reading"] or {}, "its reading", optional=tuple(kinds))
 
 
 def _read_table(folder: Path, record: Mapping[str, Any]) -> Estimate:

@@ -306,14 +306,16 @@ def _describe_loss(record: Mapping[str, Any]) -> dict[str, Any]:
     relation = METRICS[Neighbours(guarantee["neighbours"])].format_map(vars(kind))
     return {
         "privacy_unit": f"{kind.person.capitalize()}-level",
-        "privacy_unit_details": f"{guarantee['unit']}; {relation}; the distance is at most 1",
+        "privacy_unit_details": f"{guarantee['unit']}; {relation}; the distance is at most 1. "
+        f"{' '.join(statement.explain_unit(record))}".rstrip(),
         "privacy_parameters": {
             name: guarantee[name]
             for name in ("epsilon", "delta", "rho")
             if guarantee[name] is not None
         },
-        "privacy_parameters_details": " ".join(guarantee["conditions"])
-        or "Holds as stated, without further conditions.",
+        "privacy_parameters_details": " ".join(
+            [*guarantee["conditions"], statement.explain_choices(record)]
+        ),
     }
 
 
@@ -340,8 +342,9 @@ def _describe_implementation(record: Mapping[str, Any]) -> dict[str, str]:
     audit = f"Audit: {_find_point(record, 'Audit')}" if record.get("audit") else ""
     return {
         "preprocessing_and_hyperparameter_tuning": f"At most {record[kind.cap]} {kind.answers} of "
-        f"a {kind.person} are counted; of more, as many are drawn at random. {BLANK}: what else "
-        "was done with the data before the release, and whether that was accounted for",
+        f"a {kind.person} are counted; of more, as many are drawn at random. "
+        f"{statement.explain_reading(record)} {BLANK}: what else was done with the data before the "
+        "release, and whether that was accounted for",
         "mechanisms": " ".join(filter(None, [mechanism, *more, audit])),
         "justification": f"Mechanism: {record['choice']}. {BLANK}: who chose epsilon, delta, the "
         f"cap and the {kind.items}, when and why",

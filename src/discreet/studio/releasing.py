@@ -294,7 +294,8 @@ def make(
         progress.commit()
         progress.begin(mark("Charging the ledger, drawing the noise, writing the release"))
         delivery = DeliveryTerms(ledger, out=out, reservation=reservation)
-        release_spec(DataSource(answers), replace(spec, reading={}), delivery)
+        data = DataSource(answers, words=spec.reading)
+        release_spec(data, replace(spec, reading={}), delivery)
     return out.name
 
 

@@ -245,6 +245,11 @@ class SparkAnswers(Answers):
             return self
         return self._derive(tasks.CapAnswers(tasks.draw_cap(limit, source)), self.items)
 
+    @property
+    def has_ids(self) -> bool:
+        """Whether persons have ids; otherwise rows are persons."""
+        return self._rows.has_ids
+
     def digest(self, key: bytes) -> tuple[int, int]:
         """Return the sum of the persons' keyed digests, and how many were added.
 

@@ -193,6 +193,11 @@ class StreamedAnswers(Answers):
         return self._source.totals.persons
 
     @property
+    def has_ids(self) -> bool:
+        """Whether persons have ids; otherwise rows are numbered."""
+        return self._source.passes.has_ids
+
+    @property
     def n_items(self) -> int:
         """Number of items."""
         return len(self.items)

@@ -127,6 +127,11 @@ class Passes:
         """What the data decided about how it is read, as far as it was read."""
         return join_detected([self._detected, self.reading.detected])
 
+    @property
+    def has_ids(self) -> bool:
+        """Whether a column has the ids of persons."""
+        return self._plan()[0].person is not None
+
     def close(self) -> None:
         """Delete what was copied; without it that happens when nobody needs the passes."""
         self._remove()

@@ -234,3 +234,24 @@ def best_guess(epsilon: float, delta: float, neighbours: Neighbours) -> float:
     # Divided by e^(steps epsilon), so that nothing overflows.
     shares = delta * sum(math.exp(-step * epsilon) for step in range(1, steps + 1))
     return min(1.0, (1 + shares) / (1 + math.exp(-steps * epsilon)))
+
+
+def bound_group(epsilon: float, delta: float, members: int) -> tuple[float, float]:
+    """Return epsilon and delta of a guarantee for so many persons together, delta rounded up.
+
+    One person after the other is replaced: k epsilon, and delta times the sum of e^(i epsilon) for
+    i from 0 to k - 1 (docs/privacy.md, "Groups"). It holds for every (epsilon, delta) guarantee.
+
+    Examples
+    --------
+    >>> epsilon, delta = bound_group(1.0, 1e-6, 2)
+    >>> epsilon, round(delta, 8)
+    (2.0, 3.72e-06)
+    """
+    if not delta:
+        return members * epsilon, 0.0
+    try:
+        total = math.fsum(math.exp(step * epsilon) for step in range(members))
+    except OverflowError:
+        total = math.inf
+    return members * epsilon, min(1.0, delta * total * (1 + 1e-9))
