@@ -15,7 +15,7 @@ from unicodedata import normalize
 from discreet.html import HtmlColumn, write_page
 from discreet.items.curves import threshold_rows
 from discreet.privacy.accounting import Neighbours
-from discreet.report import statement
+from discreet.report import conditions, statement
 from discreet.report.drawings import draw_difficulties, draw_thresholds
 from discreet.report.pictures import difficulty_rows, summarise_items
 from discreet.results.estimate import Estimate
@@ -219,7 +219,7 @@ MODELS = {
 
 def _name_model(record: Mapping[str, Any]) -> str:
     tell = speak(record)
-    if statement.has_step_items(record):
+    if conditions.has_step_items(record):
         return tell.term(MODELS[record["model"]])
     return tell.of(find_kind(record), "{model}")
 
@@ -246,7 +246,7 @@ def write_registry_entry(record: Mapping[str, Any]) -> str:
     a status that the registry refuses.
     """
     record = translate_record(record, "en")
-    is_private, has_steps = record["guarantee"]["is_private"], statement.has_step_items(record)
+    is_private, has_steps = record["guarantee"]["is_private"], conditions.has_step_items(record)
     entry = {
         "url_slug": _make_slug(record.get("identity", {})),
         "status": "Draft" if is_private else "NOT PRIVATE: not to be registered",
@@ -307,14 +307,14 @@ def _describe_loss(record: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "privacy_unit": f"{kind.person.capitalize()}-level",
         "privacy_unit_details": f"{guarantee['unit']}; {relation}; the distance is at most 1. "
-        f"{' '.join(statement.explain_unit(record))}".rstrip(),
+        f"{' '.join(conditions.explain_unit(record))}".rstrip(),
         "privacy_parameters": {
             name: guarantee[name]
             for name in ("epsilon", "delta", "rho")
             if guarantee[name] is not None
         },
         "privacy_parameters_details": " ".join(
-            [*guarantee["conditions"], statement.explain_choices(record)]
+            [*guarantee["conditions"], conditions.explain_choices(record)]
         ),
     }
 
@@ -343,8 +343,8 @@ def _describe_implementation(record: Mapping[str, Any]) -> dict[str, str]:
     return {
         "preprocessing_and_hyperparameter_tuning": f"At most {record[kind.cap]} {kind.answers} of "
         f"a {kind.person} are counted; of more, as many are drawn at random. "
-        f"{statement.explain_reading(record)} {BLANK}: what else was done with the data before the "
-        "release, and whether that was accounted for",
+        f"{conditions.explain_reading(record)} {BLANK}: what else was done with the data before "
+        "the release, and whether that was accounted for",
         "mechanisms": " ".join(filter(None, [mechanism, *more, audit])),
         "justification": f"Mechanism: {record['choice']}. {BLANK}: who chose epsilon, delta, the "
         f"cap and the {kind.items}, when and why",
@@ -371,7 +371,7 @@ STEPPED = "Answers of persons to listed items in ordered categories, or missing"
 
 
 def _name_use(record: Mapping[str, Any]) -> str:
-    if not statement.has_step_items(record):
+    if not conditions.has_step_items(record):
         return find_kind(record).use
     return f"Thresholds and locations of items by the {record['model'].replace('-', ' ')} model"
 
@@ -406,7 +406,7 @@ def _name_numbers(record: Mapping[str, Any]) -> str:
     numbers = f"the {find_kind(record).numbers}"
     return (
         f"the thresholds of all steps and {numbers} (their means)"
-        * statement.has_step_items(record)
+        * conditions.has_step_items(record)
         or numbers
     )
 

@@ -390,6 +390,7 @@ def placeholders(text: str) -> set[str]:
 FIXED = (
     "report/statement_points.py",
     "report/spending.py",
+    "report/conditions.py",
     "report/statement.py",
     "privacy/",
     "publishing/",
