@@ -127,7 +127,6 @@ def write_page(
     *,
     styles: Sequence[str] = ("style.css",),
     scripts: Sequence[str] = ("table.js",),
-    images: bool = False,
 ) -> str:
     """Return a whole page that needs no network: its content policy forbids one.
 
@@ -139,8 +138,6 @@ def write_page(
         What it shows: text, numbers, columns, pictures; ``tell``, where it is not in English.
     styles, scripts
         Files beside the template; the page runs these and no others.
-    images
-        Whether it shows images, which stand in the page themselves.
     """
     from markupsafe import Markup
 
@@ -148,7 +145,7 @@ def write_page(
         "".join((TEMPLATES / name).read_text("utf-8") for name in names)
         for names in (styles, scripts)
     )
-    parts = {"style": look, "script": run, "policy": content_policy(look, run, images=images)}
+    parts = {"style": look, "script": run, "policy": content_policy(look, run)}
     ours = {name: Markup(text) for name, text in parts.items()}  # noqa: S704 - no data in them
     return render(template, {**values, **ours})
 
@@ -158,7 +155,7 @@ def render(template: str, values: Mapping[str, Any]) -> str:
     return _templates().get_template(template).render({**values, "version": __version__})
 
 
-def content_policy(style: str, script: str, *, images: bool = False) -> str:
+def content_policy(style: str, script: str) -> str:
     """Return the policy of a page that holds this style and this script and runs no other.
 
     Names and numbers come from data: should one ever be written unescaped, it still cannot run.
@@ -167,7 +164,7 @@ def content_policy(style: str, script: str, *, images: bool = False) -> str:
     def name(text: str) -> str:
         return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
-    rules = f"style-src {name(style)}; script-src {name(script)}" + "; img-src data:" * images
+    rules = f"style-src {name(style)}; script-src {name(script)}"
     return f"default-src 'none'; {rules}; base-uri 'none'; form-action 'none'"
 
 

@@ -401,8 +401,6 @@ UNSHOWABLE = {
     "fewer steps than items": {"steps": [1, 1]},
     "steps that are words": {"steps": ["1", "1", "1"]},
     "a form without items": {"forms": [["a", "b"], 3]},
-    "a picture that is none": {"about": {"identity": {"logo": "data:image/png;base64,!"}}},
-    "a title for a picture": {"about": {"identity": {"logo": "x"}}},
     "part of it no mapping": {"about": {"audit": "passed"}},
 }
 

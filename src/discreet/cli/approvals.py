@@ -8,9 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from base64 import b64decode
 from collections.abc import Mapping
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -108,7 +106,7 @@ def _list_texts(texts: Mapping[str, Any]) -> list[str]:
     lines = []
     for name, value in texts.items():
         text = value if isinstance(value, str) else _show_inside(value)
-        first, *continuation = (_digest_logo(value) if name == "logo" else text).split("\n")
+        first, *continuation = text.split("\n")
         lines += [f"{_quote(name)}: {first}", *(f"| {line}" for line in continuation)]
     return lines
 
@@ -137,15 +135,6 @@ def _quote(name: Any) -> str:
         raise TypeError(f"{name!r} is no name")
     is_plain = all(_PLAIN.fullmatch(word) for word in name.split(" "))
     return name if is_plain else json.dumps(name, ensure_ascii=False)
-
-
-def _digest_logo(address: Any) -> str:
-    """Return a picture by its kind and its digest."""
-    from discreet.publishing.identity import check_logo
-
-    check_logo(address)
-    kind, _, content = address.removeprefix("data:").partition(";base64,")
-    return f"{kind}, SHA-256 {sha256(b64decode(content)).hexdigest()}"
 
 
 def approve(

@@ -139,9 +139,9 @@ def release(
         default, contains every population.
     about
         Who the release is: a mapping with ``title``, ``version``, ``date``, ``body``, ``contact``,
-        ``supersedes`` and ``reason``, ``note``, ``introduction``, ``footer``, ``logo`` and
-        ``words`` (files), ``language`` (of page and statement: ``"en"``, ``"de"`` or ``"es"``), or
-        the path of a TOML file with them.
+        ``supersedes`` and ``reason``, ``note``, ``introduction``, ``footer``, ``language``
+        (of page and statement: ``"en"``, ``"de"`` or ``"es"``), or the path of a TOML file with
+        them.
     audit
         A file with what ``discreet audit --json`` found of this mechanism, to be published.
     looked

@@ -249,7 +249,7 @@ def _read_spec_file(path: Path, kind: str) -> dict[str, Any]:
         if isinstance(words.get(name), str):
             words[name] = path.parent / words[name]
     if isinstance(words.get("about"), dict):
-        words["about"] = make_identity(words["about"], folder=path.parent)
+        words["about"] = make_identity(words["about"])
     return words
 
 

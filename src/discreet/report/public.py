@@ -41,9 +41,7 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
             "access": statement.name_access(record) if "title" in identity else "",
             "points": statement.list_nist_points(record),
             "warning": statement.warn(record),
-            "own": {
-                name: identity.get(name, "") for name in ("logo", "body", "introduction", "footer")
-            },
+            "own": {name: identity.get(name, "") for name in ("introduction", "footer")},
             "plainly": statement.explain_plainly(record),
             "exactly": statement.explain_promise(record),
             "summary": _summarise(estimate, record, standing),
@@ -59,7 +57,6 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
         },
         styles=["style.css", *(["steps.css"] if estimate.has_steps else [])],
         scripts=["table.js", "compare.js"],
-        images="logo" in identity,
     )
 
 

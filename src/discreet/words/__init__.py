@@ -8,19 +8,13 @@ finds its words (:func:`speak`). ``words.pot`` lists every sentence with the fil
 Sentences differ where persons answer items and where judges compare objects. English puts the nouns
 into one sentence; other languages bend them, so that they have a whole sentence for each kind.
 Whatever differs between the two kinds is a word, and every such word is in :data:`KINDS`.
-
-An agency may put its sentences in the place of the library's, but for those of the promise. Which
-are fixed is told by the files that say them: what the statement says, NIST's points, notices, the
-spending report, and whatever the guarantee itself says. They are the same for every release, so
-that readers and lawyers who know one know all, and so that nobody weakens a warning or strengthens
-a promise.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import zip_longest
 from pathlib import Path
@@ -164,8 +158,6 @@ SOURCE = FOLDER / "words.pot"
 LANGUAGES = {"en": "English", "de": "Deutsch", "es": "Español"}
 #: What a sentence with nouns of its kind is about: it is translated once for each.
 CONTEXTS = tuple(KINDS)
-#: What a kind has words for; whole sentences in other languages need none of them.
-NOUNS = frozenset(KINDS["answers"].nouns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,14 +221,8 @@ def load_words(language: str) -> Language:
 
 
 def speak(record: Mapping[str, Any]) -> Language:
-    """Return the words in which a release speaks of itself; an agency's own come first."""
-    identity = record.get("identity", {})
-    standard_words = load_words(identity.get("language", "en"))
-    agency_words = identity.get("words", "")
-    if not agency_words or read_language(agency_words, "own words") != standard_words.language:
-        return standard_words
-    texts = list_texts(read_entries(agency_words, "own words"))
-    return Language(standard_words.language, {**standard_words.catalogue, **texts})
+    """Return the words in which a release speaks of itself."""
+    return load_words(record.get("identity", {}).get("language", "en"))
 
 
 def translate_record(record: Mapping[str, Any], language: str) -> dict[str, Any]:
@@ -382,88 +368,3 @@ def placeholders(text: str) -> set[str]:
     if any(form or conversion for _, _, form, conversion in parts):
         raise BadUsage(f"{text[:40]!r} has more than a name in braces")
     return {name for _, name, _, _ in parts if name is not None}
-
-
-# --- an agency's own wording ----------------------------------------------------------------------
-
-#: Where the sentences of the promise are said.
-FIXED = (
-    "report/statement_points.py",
-    "report/spending.py",
-    "report/conditions.py",
-    "report/statement.py",
-    "privacy/",
-    "publishing/",
-)
-#: Longest catalogue of an agency.
-OWN_LETTERS = 300_000
-
-
-#: What the studio alone says, and nobody publishes.
-UNPUBLISHED = ("studio/", "templates/studio/")
-
-
-@cache
-def _list_sentences() -> dict[tuple[str, str], CatalogueEntry]:
-    entries = read_entries(SOURCE.read_text("utf-8"), SOURCE.name)
-    return {one.key: one for one in entries if is_published(one)}
-
-
-def is_published(entry: CatalogueEntry) -> bool:
-    """Say whether a sentence stands in anything that is published."""
-    return not all(place.startswith(UNPUBLISHED) for place in entry.places)
-
-
-def is_fixed(entry: CatalogueEntry) -> bool:
-    """Say whether a sentence belongs to the promise."""
-    return any(place.startswith(FIXED) for place in entry.places)
-
-
-def check_own(text: str, language: str, source_name: str = "the own words of a release") -> str:
-    """Return an agency's catalogue as it is kept, or say what is wrong with it."""
-    if len(text) > OWN_LETTERS:
-        raise BadUsage(f"{source_name}: a catalogue has at most {OWN_LETTERS:,} letters")
-    stated_language = read_language(text, source_name) or language
-    if stated_language != language:
-        raise BadUsage(
-            f"{source_name}: these words are in the language {stated_language!r}, and the "
-            f"release speaks {language!r}"
-        )
-    entries = [one for one in read_entries(text, source_name) if any(one.said)]
-    for entry in entries:
-        _check_entry(entry, source_name)
-    return write_entries([replace(one, places=(), is_fuzzy=False) for one in entries], language)
-
-
-def _check_entry(entry: CatalogueEntry, source_name: str) -> None:
-    source, excerpt = _list_sentences().get(entry.key), entry.sentence[:60]
-    if source is None:
-        raise BadUsage(
-            f"{source_name}: no page says {excerpt!r}"
-            + (f" about {entry.context}" if entry.context else "")
-            + "; copy msgctxt and msgid from words.pot as they stand there"
-        )
-    if is_fixed(source):
-        raise BadUsage(
-            f"{source_name}: {excerpt!r} is part of the promise, which has the same words in every "
-            "release; say what you want to add as note, introduction or footer"
-        )
-    forms = 2 if source.plural else 1
-    if entry.plural != source.plural or len(entry.said) != forms or not all(entry.said):
-        raise BadUsage(f"{source_name}: {excerpt!r} needs {forms} forms, none of them empty")
-    if entry.is_fuzzy:
-        raise BadUsage(
-            f"{source_name}: {excerpt!r} is a guess of some program (fuzzy); confirm or remove it"
-        )
-    _check_names(entry, source, source_name)
-
-
-def _check_names(entry: CatalogueEntry, source: CatalogueEntry, source_name: str) -> None:
-    """Refuse names in braces that the sentence has not, and the loss of a value that it has."""
-    allowed = placeholders(source.sentence) | placeholders(source.plural)
-    needed = allowed - NOUNS if source.context else allowed
-    for text in entry.said:
-        names_in_text = placeholders(text)
-        if not needed <= names_in_text <= allowed:
-            names = ", ".join(f"{{{name}}}" for name in sorted(allowed)) or "none"
-            raise BadUsage(f"{source_name}: {text[:60]!r} has other names in braces than {names}")
