@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from discreet.models.noisy.totals.fit import assume_thresholds, fit_totals, fore
 from discreet.models.noisy.totals.moments import count_takers, describe_items, elementary_sums
 from discreet.models.noisy.totals.solve import (
     SHAPE_SPREAD,
+    _take_step,
     linearise,
     pose_problem,
     prior_of_shapes,
@@ -156,6 +158,36 @@ def test_shapes_of_forms_are_alike_a_priori_but_not_the_same():
     np.testing.assert_allclose(precision @ covariance, np.eye(6), atol=1e-9)
     alone = prior_of_shapes(1, np.ones(1))
     np.testing.assert_allclose(alone, np.diag(SHAPE_SPREAD**-2.0))
+
+
+def test_a_step_leaves_the_distances_of_items_and_abilities_and_centres_the_items():
+    """Items with unequal steps move by 0.25 on average, abilities by 0.4; both then go back."""
+    rng = np.random.default_rng(4)
+    steps = [1, 3, 2]
+    form = blank_form(range(3), 3, 3)
+    problem = pose_problem([form], steps, "partial-credit")
+    state = start_state(problem)
+    step = np.where(problem.ladders.open, 0.25 + rng.normal(0, 0.1, (3, 3)), 0.0)
+    coefficients = len(state.pattern)
+    inner = SimpleNamespace(
+        step=step, by_outer=np.zeros((3, 3, 3)), common_by_outer=np.zeros((1 + coefficients, 3)),
+        common_step=np.concatenate([[0.4], rng.normal(0, 0.1, coefficients)]),
+    )  # fmt: skip
+    outer = SimpleNamespace(step=np.array([0.1, -0.2, 0.05]))
+    found = _take_step(problem, state, inner, outer)
+    moved = state.thresholds + step
+    shift = np.mean([moved[i, :own].mean() for i, own in enumerate(steps)])
+    assert abs(shift) > 0.1
+    expected = np.where(problem.ladders.open, moved - shift, 0.0)
+    np.testing.assert_allclose(found.thresholds, expected)
+    np.testing.assert_allclose(found.shapes[0], [0.4 - shift, 0.1, -0.2, 0.05])
+    np.testing.assert_allclose(found.pattern, state.pattern + inner.common_step[1:])
+    # A step is shortened as a whole: no threshold moves by more than a logit, no shape by a half.
+    far = SimpleNamespace(**{**vars(inner), "step": step * [[1.0], [1.0], [30.0]]})
+    part = 1 / np.abs(problem.ladders.centre(far.step)[0]).max()
+    shorter = _take_step(problem, state, far, SimpleNamespace(step=np.array([0.0, 2.0, 0.0])))
+    np.testing.assert_allclose(shorter.pattern - state.pattern, part * inner.common_step[1:])
+    np.testing.assert_allclose(shorter.shapes[0, 2], part * 0.5)
 
 
 def test_slopes_are_the_derivatives_of_what_is_expected():

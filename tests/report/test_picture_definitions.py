@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from discreet.report import pictures
+from discreet.report.page import _average_answers
 from discreet.report.pictures import (
     ItemRows,
     contrast_map,
@@ -182,3 +183,10 @@ def test_rows_without_a_kind_have_none_after_a_choice():
     rows = make_rows(3).take(np.array([2, 0]))
     assert (rows.items, rows.kind) == (("q2", "q0"), ())
     assert pictures.PICTURE_ITEMS == 60
+
+
+def test_answers_are_averaged_as_percent_right_or_as_a_mean_score():
+    right = _average_answers({"right": [3, 0, 0], "answers": [4, 5, 0]})
+    assert (right.title, list(right.values)) == ("% right", [75.0, 0.0, None])
+    score = _average_answers({"score": [6, 1], "answers": [4, 5]})
+    assert (score.title, list(score.values)) == ("mean score", [1.5, 0.2])
