@@ -2,8 +2,6 @@
 
 import random
 
-import pytest
-
 import planted
 
 SOURCE = '''"""Not 1 + 1 in a docstring."""
@@ -64,11 +62,3 @@ def test_equivalent_faults_are_named_and_replaced():
     assert len(chosen) == planted.FAULTS
     assert not any(row["why"].startswith("equivalent") for row in chosen)
     assert all(len(row["why"]) > 40 for row in rows if row["why"])
-
-
-@pytest.mark.parametrize("column", ["before", "after"])
-def test_every_fault_was_tried(column):
-    results = [row[column] for row in planted.choose(planted.read_list())]
-    assert set(results) <= {"caught", "survived", "gone"}
-    if column == "after":
-        assert results.count("survived") <= 3
