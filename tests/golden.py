@@ -139,7 +139,7 @@ DIF_TESTS: tuple[Any, ...] = ("wald", "mantel-haenszel", "likelihood-ratio")
 #: Numbers that are kept of each column of a result, evenly spaced.
 SHOWN = 12
 #: Parts of results that are other results.
-OTHERS = frozenset(["linked", "ratings", "guarantee", "solution", "ladder", "record"])
+OTHERS = frozenset(["linked", "ratings", "guarantee", "solution", "ladder", "record", "reading"])
 
 
 def pick(result: Any) -> Any:

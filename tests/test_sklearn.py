@@ -37,7 +37,6 @@ EXPECTED_FAILURES = dict.fromkeys(
         "check_estimator_sparse_matrix",
         "check_estimator_sparse_tag",
         "check_estimators_pickle",
-        "check_methods_subset_invariance",
         "check_pipeline_consistency",
         "check_positive_only_tag_during_fit",
         "check_transformer_data_not_an_array",

@@ -32,6 +32,7 @@ from typing import (
 )
 
 from discreet.errors import BadUsage, hide_passwords
+from discreet.names import name_id
 
 if TYPE_CHECKING:
     from discreet.types import FloatArray
@@ -317,7 +318,7 @@ def _take_number(value: Any) -> Any:
 
 def _take_text(value: Any) -> str:
     if isinstance(value, Integral) and not isinstance(value, bool):
-        return str(int(value))
+        return name_id(value)
     if not isinstance(value, str):
         raise _Wrong(value, "a text")
     if not value.isascii() and any("\ud800" <= sign <= "\udfff" for sign in value):

@@ -22,7 +22,7 @@ from discreet.atomic import CALIBRATION_FILE, ESTIMATE_FILE, write_text
 from discreet.checking import checked
 from discreet.errors import BadResponses, BadUsage
 from discreet.names import NumberName, name_id
-from discreet.schema import SchemaError, read_as
+from discreet.schema import SchemaError, make_checked, read_as
 
 if TYPE_CHECKING:  # results load NumPy; the command line, which shows help, does not
     import numpy as np
@@ -255,6 +255,8 @@ def _write_parts(value: Any) -> Any:
     """Return what a value of this library is made of."""
     if isinstance(value, Enum):
         return value.value
+    if hasattr(value, "stated"):  # a reading is what is stated of it
+        return {name: write_value(part) for name, part in value.stated.items()}
     if is_dataclass(value):
         derived = getattr(value, "derived_parts", ())
         return {
@@ -293,7 +295,9 @@ def _read(stored: Any) -> Any:
 def _make(name: str, parts: Any) -> Any:
     kind = find_saved_kind(name)
     if isinstance(parts, dict):
-        return read_as(kind, {key: _read(one) for key, one in parts.items()}, name)
+        values = {key: _read(one) for key, one in parts.items()}
+        make = make_checked if hasattr(kind, "stated") else read_as
+        return make(kind, values, name)
     return kind(*(_read(parts) if isinstance(parts, list) else [parts]))
 
 

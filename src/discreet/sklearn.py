@@ -497,7 +497,7 @@ class PrivateRasch(AnswerEstimator):
             return super()._store(answers, items, reset)
         scale = list_scale(dict(zip(names, steps, strict=True)), self.lowest)
         store, read = store_array(answers, names, (), None, scale)
-        return Responses.from_store(store, names, scale=read)
+        return Responses.from_store(store, names, reading=Reading(scale=read))
 
     @property
     def score(self) -> NoReturn:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -22,8 +23,10 @@ from discreet.counts import PairCounts, holds_counts
 from discreet.counts.folds import PersonWeight, Tally, explain_folds
 from discreet.counts.pairs import Weighting
 from discreet.errors import LOG, BadUsage, OutOfReach, log_answers, name_source
+from discreet.tables.carrying import carry_reading, check_alike, find_reading
 from discreet.tables.columns import RATED
 from discreet.tables.reading import (
+    VALUE_FIELDS,
     FitWords,
     ListedWords,
     Reading,
@@ -230,7 +233,7 @@ def open_memory(source: Any, reading: Reading | None = None) -> Responses:
         rules = reading or Reading()
         matrix, names = keep_listed(matrix, rules)
         store, scale = store_array(matrix, names, rules.codes, rules.asked, rules.scale)
-        return Responses.from_store(store, names, scale=scale)
+        return Responses.from_store(store, names, reading=replace(rules, scale=scale))
     return read_frame(source, reading or Reading())
 
 
@@ -257,7 +260,11 @@ def is_matrix(source: Any) -> bool:
 
 
 def load_answers(
-    source: Any, words: ReadingWords | None = None, *, group: str | Sequence[str] = ()
+    source: Any,
+    words: ReadingWords | None = None,
+    *,
+    group: str | Sequence[str] = (),
+    like: Any = None,
 ) -> Responses:
     """Return answers in memory, where single persons can be looked at.
 
@@ -269,12 +276,16 @@ def load_answers(
         How to read it.
     group
         Columns that are needed as groups where the words name none.
+    like
+        A calibration: a table is read as its answers were, and answers that were read must agree.
     """
     from discreet.answers.responses import Responses
 
     options: ReadingWords = {**(words or {})}
+    known = find_reading(like)
     if isinstance(source, Responses):
         plan_words(source, options)
+        check_alike(known, source.reading, source.items)
         return source
     if isinstance(source, Answers):
         raise OutOfReach(
@@ -289,10 +300,13 @@ def load_answers(
             "show persons. Give the answers"
         )
     LOG.info("reading answers of %s", name_source(source))
-    return log_answers(open_memory(source, plan_words(source, options, is_inspected=True)))
+    plan = plan_words(source, options, is_inspected=True, known=known)
+    return log_answers(open_memory(source, plan))
 
 
-def weigh_answers(source: Any, design: DesignWords, words: ReadingWords) -> Responses:
+def weigh_answers(
+    source: Any, design: DesignWords, words: ReadingWords, like: Any = None
+) -> Responses:
     """Return answers in memory with the weights and the sampling design of their persons.
 
     Parameters
@@ -301,8 +315,8 @@ def weigh_answers(source: Any, design: DesignWords, words: ReadingWords) -> Resp
         As for :func:`load_answers`.
     design
         Columns of weights, strata, clusters and replicate weights.
-    words
-        How to read it.
+    words, like
+        How to read it, and as the answers of which calibration.
     """
     from discreet.answers.responses import Responses
 
@@ -312,23 +326,30 @@ def weigh_answers(source: Any, design: DesignWords, words: ReadingWords) -> Resp
             f"{words_stated} needs the column of the weights too; say weight= (--weight)"
         )
     if isinstance(source, Responses):
-        return load_answers(source, words).weigh(**design)
+        return load_answers(source, words, like=like).weigh(**design)
     columns = [column for word, column in design.items() if word != "replication"]
     listed: list[Any] = [column for column in (words.get("group"), *columns) if column is not None]
     names = [[column] if isinstance(column, str) else list(column) for column in listed]
     options: ReadingWords = {**words, "group": list(dict.fromkeys(chain.from_iterable(names)))}
-    return load_answers(source, options).weigh(**design)
+    return load_answers(source, options, like=like).weigh(**design)
 
 
 def plan_words(
-    source: Any, words: ListedWords | None, *, is_inspected: bool = False
+    source: Any,
+    words: ListedWords | None,
+    *,
+    is_inspected: bool = False,
+    known: Reading | None = None,
 ) -> Reading | None:
     """Return how to read a source; refuse words about columns of what has none.
 
-    ``is_inspected`` looks at a file for what is not stated; a release states all.
+    ``is_inspected`` looks at a file for what is not stated; a release states all. ``known`` is how
+    the answers of a calibration were read.
     """
+    words = words or {}
+    fields = MATRIX_WORDS if is_matrix(source) else VALUE_FIELDS
     if not words:
-        return _inspect(source, {}) if is_inspected else None
+        return _inspect(source, carry_reading(known, {}, fields)) if is_inspected else None
     check_words(words)
     keywords = ", ".join(f"{word}=" for word in words)
     if isinstance(source, Answers | PairCounts):
@@ -341,7 +362,8 @@ def plan_words(
             f"{keywords} speaks of columns with names, and a matrix has none: its columns are the "
             "items. Give a data frame, or leave it out."
         )
-    return _inspect(source, words) if is_inspected else join_words(words)
+    carried = carry_reading(known, words, fields)
+    return _inspect(source, carried) if is_inspected else join_words(carried)
 
 
 def _inspect(source: Any, words: Mapping[str, Any]) -> Reading | None:

@@ -24,6 +24,7 @@ from discreet.answers.survey import SurveyDesign
 from discreet.counts.planes import AnswerStore, BitPlanes, join_sparse
 from discreet.errors import BadUsage, OutOfReach
 from discreet.secure import RandomSource
+from discreet.tables.reading import PLAIN, Reading
 from discreet.tables.remedies import Detected
 from discreet.types import BoolArray, IndexArray, Int8Array, Int64Array, UInt64Array
 
@@ -394,9 +395,14 @@ class Answers(Contributions):
     in_memory = False
 
     @property
+    def reading(self) -> Reading:
+        """How values became answers; the columns of their table are no part of it."""
+        return PLAIN
+
+    @property
     def lowest(self) -> int:
         """The value that category 0 had where the answers were read."""
-        return 0
+        return self.reading.lowest or 0
 
     @property
     def n_answers(self) -> int:

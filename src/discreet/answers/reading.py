@@ -409,7 +409,7 @@ def _name_answers(table: RawTable, reading: Reading, read: Read) -> Responses:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # all of it was said when the answers were read
             choices = read(partial(take_choices, reading, table), reading)
-    about = choices, reading.lowest_category, join_detected([table.detected, reading.detected])
+    about = choices, reading.about_values, join_detected([table.detected, reading.detected])
     return Responses(table.items, table.persons, table.store, table.groups, *about)
 
 

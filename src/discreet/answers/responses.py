@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
@@ -24,9 +25,8 @@ from discreet.errors import BadResponses
 from discreet.names import name_id
 from discreet.secure import RandomSource
 from discreet.tables.ids import check_codes, check_groups, check_items, check_person_ids, make_ids
-from discreet.tables.reading import Reading, ReadingWords, StepWords
+from discreet.tables.reading import PLAIN, Reading, ReadingWords, StepWords
 from discreet.tables.remedies import Detected
-from discreet.tables.scales import CategoryScale
 from discreet.tables.values import Codes
 from discreet.types import Int8Array, Layout, Texts
 
@@ -58,8 +58,8 @@ class Responses(Answers):
         Further facts, one text per person ("" where unknown), by column name.
     choices
         What was chosen, where a key turned it into right and wrong.
-    lowest
-        The value that category 0 had where the answers were read.
+    reading
+        How values became answers: what was stated, and where scales were found to begin and end.
     detected
         What the data decided about how they were read.
     sample
@@ -86,7 +86,7 @@ class Responses(Answers):
 
     in_memory = True
     __slots__ = (
-        *("items", "store", "groups", "choices", "lowest", "detected", "sample"),
+        *("items", "store", "groups", "choices", "reading", "detected", "sample"),
         *("n_persons", "n_items", "n_answers", "steps", "_persons", "_persons_made"),
     )
 
@@ -94,7 +94,7 @@ class Responses(Answers):
     store: AnswerStore
     groups: Mapping[str, Texts]
     choices: Choices | None
-    lowest: int
+    reading: Reading
     detected: tuple[Detected, ...]
     sample: SurveyDesign | None
     n_persons: int
@@ -111,7 +111,7 @@ class Responses(Answers):
         store: AnswerStore,
         groups: Mapping[str, npt.ArrayLike] | None = None,
         choices: Choices | None = None,
-        lowest: int = 0,
+        reading: Reading = PLAIN,
         detected: Sequence[Detected] = (),
         sample: SurveyDesign | None = None,
     ) -> None:
@@ -119,7 +119,7 @@ class Responses(Answers):
         names, facts = check_items(items, store.n_items), check_groups(groups or {}, n_persons)
         ids = None if persons is None else check_person_ids(persons, n_persons)
         values = (
-            *(names, store, facts, choices, lowest, tuple(detected), sample),
+            *(names, store, facts, choices, reading, tuple(detected), sample),
             *(n_persons, store.n_items, store.n_answers, store.steps, ids, None),
         )
         for slot, value in zip(self.__slots__, values, strict=True):
@@ -132,12 +132,12 @@ class Responses(Answers):
         self.__setattr__(name, None)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        about = (dict(self.groups), self.choices, self.lowest, self.detected, self.sample)
+        about = (dict(self.groups), self.choices, self.reading, self.detected, self.sample)
         return Responses, (self.items, self._persons, self.store, *about)
 
     def _derive(self, **changes: Any) -> Responses:
         """Return other answers of the same persons."""
-        parts = ("items", "store", "groups", "choices", "lowest", "detected", "sample")
+        parts = ("items", "store", "groups", "choices", "reading", "detected", "sample")
         kept_parts = {name: getattr(self, name) for name in parts if name not in changes}
         return Responses(persons=self._persons, **kept_parts, **changes)
 
@@ -173,11 +173,11 @@ class Responses(Answers):
             ``model=``, ``steps=``, ``lowest=``, ``reverse=``, ``merge=``; see `read_responses`.
         """
         from discreet.answers.matrices import store_array
-        from discreet.tables.scales import make_asked
 
         names = None if items is None else tuple(map(name_id, items))
-        store, scale = store_array(X, names, missing, make_asked(**steps))
-        return cls.from_store(store, names, persons, scale)
+        rules = Reading(missing=missing, **steps)
+        store, scale = store_array(X, names, rules.codes, rules.asked)
+        return cls.from_store(store, names, persons, replace(rules, scale=scale))
 
     @classmethod
     def from_store(
@@ -185,12 +185,12 @@ class Responses(Answers):
         store: AnswerStore,
         items: Sequence[object] | None = None,
         persons: Sequence[object] | None = None,
-        scale: CategoryScale | None = None,
+        reading: Reading = PLAIN,
     ) -> Responses:
         """Name the answers of a store; items and persons default to "0", "1", ..."""
         names = map(str, range(store.n_items)) if items is None else map(name_id, items)
-        read = scale or CategoryScale({}, {})
-        return cls(tuple(names), persons, store, lowest=read.lowest, detected=read.detected)
+        about = reading.about_values
+        return cls(tuple(names), persons, store, reading=about, detected=reading.detected)
 
     @classmethod
     def from_long(

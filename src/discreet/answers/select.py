@@ -27,6 +27,8 @@ from discreet.errors import BadResponses, BadUsage
 from discreet.jit import worth_compiling
 from discreet.names import restore_ids
 from discreet.secure import RandomSource
+from discreet.tables.carrying import check_alike, join_readings
+from discreet.tables.reading import PLAIN
 from discreet.tables.remedies import join_detected
 from discreet.tabular import make_frame
 from discreet.text import name_some
@@ -236,7 +238,7 @@ def select_person_rows(responses: Responses, rows: Any) -> Responses:
     groups = {name: texts[at] for name, texts in responses.groups.items()}
     choices = None if chosen is None else replace(chosen, chosen=chosen.chosen[at])
     design = None if sample is None else sample.take(at)
-    about = (groups, choices, responses.lowest, responses.detected, design)
+    about = (groups, choices, responses.reading, responses.detected, design)
     store = take_store(responses.store, at)
     return Responses(responses.items, responses.persons[at], store, *about)
 
@@ -258,6 +260,8 @@ def join_responses(parts: Sequence[Responses]) -> Responses:
     for part in parts:
         for item, n_steps in zip(part.items, part.steps, strict=True):
             steps[item] = max(n_steps, steps.get(item, 1))
+    for part in parts:
+        check_alike(parts[0].reading, part.reading, part.items)
     lowest = {part.lowest for part in parts}
     if len(lowest) > 1:
         raise BadResponses(
@@ -276,7 +280,8 @@ def join_responses(parts: Sequence[Responses]) -> Responses:
     }
     choices = join_choices([(part.choices, part.n_persons) for part in parts])
     detected = join_detected(part.detected for part in parts)
-    about = (groups, choices, min(lowest), detected)
+    reading = join_readings([part.reading for part in parts])
+    about = (groups, choices, reading or PLAIN, detected)
     return Responses(tuple(steps), join_persons(parts), join_stores(parts, steps), *about)
 
 

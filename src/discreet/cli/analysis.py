@@ -127,13 +127,17 @@ def score(
     weights: WeightOptions,
     reading: ReadingOptions,
 ) -> None:
-    """Estimate abilities with known difficulties. The results are about persons: confidential."""
+    """Estimate abilities with known difficulties. The results are about persons: confidential.
+
+    FILE is read as the answers of the calibration were (--reverse, --merge, --missing, ...).
+    """
     target = read_wanted(scale)
     output.check(ABILITIES_FILE, TABLE_FILE, REGRESSION_FILE, MEANS_FILE)
     item_parameters = read_calibration(calibration)
     columns = split_names(regress)
     groups = list(dict.fromkeys([*(reading.group or []), *columns, *([means] if means else [])]))
-    responses = read_weighted(file, replace(reading, group=groups or None), weights)
+    grouped = replace(reading, group=groups or None)
+    responses = read_weighted(file, grouped, weights, like=item_parameters)
     import numpy as np
 
     from discreet.persons.scoring import score as estimate_abilities

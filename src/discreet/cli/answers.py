@@ -239,11 +239,12 @@ def plan_reading(reading: ReleaseReading) -> Reading:
     return Reading(**list_words(reading))
 
 
-def decide_plan(source: str, reading: ReleaseReading) -> Reading:
-    """Return how to read a file: as the options state, and as an inspection is sure of."""
+def decide_plan(source: str, reading: ReleaseReading, like: Any = None) -> Reading:
+    """Return how to read a file: as stated, as a calibration was, as an inspection is sure."""
+    from discreet.tables.carrying import carry_reading, find_reading
     from discreet.tables.inspection import decide_reading
 
-    return decide_reading(source, list_stated(reading))
+    return decide_reading(source, carry_reading(find_reading(like), list_stated(reading)))
 
 
 def inspect_answers(source: str, reading: ReadingOptions) -> Inspection:
@@ -349,11 +350,12 @@ def open_answers(
     limits: Limits,
     label: str,
     settle: Callable[[Reading], Reading] | None = None,
+    like: Any = None,
 ) -> Iterator[Answers]:
     """Give answers, large ones where they are, and show progress while they are used.
 
     A file of counts is given as the counts: what needs the answers themselves says so. ``settle``
-    may change how answers are read.
+    may change how answers are read; ``like`` is a calibration, as whose answers they are read.
     """
     from discreet.counts import PairCounts, holds_counts
 
@@ -361,7 +363,7 @@ def open_answers(
         counts: Any = PairCounts.load(source)
         yield counts
         return
-    plan = decide_plan(source, reading) if settle is None else settle(plan_reading(reading))
+    plan = decide_plan(source, reading, like) if settle is None else settle(plan_reading(reading))
     if not goes_out_of_core(source, limits, plan):
         answers = _read_planned(source, plan)
         with working(label):
@@ -387,19 +389,21 @@ def name_answers(source: str) -> str:
     return "answers" if looks_like_address(source) else Path(source).name
 
 
-def read_answers(source: str, reading: ReadingOptions) -> Responses:
-    """Return the answers in a file, folder or pattern, in a database, or of a query."""
-    return _read_planned(source, decide_plan(source, reading))
+def read_answers(source: str, reading: ReadingOptions, like: Any = None) -> Responses:
+    """Return the answers in a file, a database or of a query, read as those of a calibration."""
+    return _read_planned(source, decide_plan(source, reading, like))
 
 
-def read_weighted(source: str, reading: ReadingOptions, weights: WeightOptions) -> Responses:
+def read_weighted(
+    source: str, reading: ReadingOptions, weights: WeightOptions, like: Any = None
+) -> Responses:
     """Return answers with the sampling design that is stated, if any."""
     if not weights.stated:
-        return read_answers(source, reading)
+        return read_answers(source, reading, like)
     if weights.weight is None:
         raise BadUsage("a sampling design needs weights; say --weight COL.")
     groups = list(dict.fromkeys([*(reading.group or []), *weights.columns]))
-    answers = read_answers(source, replace(reading, group=groups))
+    answers = read_answers(source, replace(reading, group=groups), like)
     return answers.weigh(**cast("DesignWords", weights.stated))
 
 

@@ -143,7 +143,8 @@ def fit(
     if has_design:
         reading = replace(reading, group=[*(reading.group or []), *weights.columns])
     limits = Limits() if alone else Limits(engine="memory")
-    with open_answers(file, reading, limits, "Estimating difficulties") as answers:
+    held = None if anchors is None else read_anchors(anchors)
+    with open_answers(file, reading, limits, "Estimating difficulties", like=held) as answers:
         from discreet.counts import PairCounts
         from discreet.models.calibrate import fit as calibrate
         from discreet.report.formats import list_calibration
@@ -154,7 +155,7 @@ def fit(
             method=check_method(method),
             model=reading.model,
             regularisation=regularisation,
-            anchors=None if anchors is None else read_anchors(anchors),
+            anchors=held,
             keep_categories=keep_categories,
             **vars(weights),
         )
@@ -170,8 +171,8 @@ def fit(
                 output.out, estimate, full_responses, title=title, scale=turned
             )
     if output.as_json:
-        held = {} if anchors is None else {"anchors": list_rows(estimate.anchors_to_dict())}
-        print_json(list_calibration(estimate, turned) | held)
+        more = {} if anchors is None else {"anchors": list_rows(estimate.anchors_to_dict())}
+        print_json(list_calibration(estimate, turned) | more)
     else:
         _print(estimate, turned)
     conclude(estimate.warnings, written, choice=estimate.choice)

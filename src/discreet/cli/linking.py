@@ -292,8 +292,8 @@ def link(
         from discreet.persons.scoring import score
 
         pair = (
-            score(read_answers(answers_a, reading), first),
-            score(read_answers(answers_b, reading), second),
+            score(read_answers(answers_a, reading, first), first),
+            score(read_answers(answers_b, reading, second), second),
         )
     linkage = link_calibrations(*pair, flag_at=flag_at)
     written = []

@@ -131,7 +131,7 @@ def analyse_distractors(
     >>> found.option, found.chosen
     (('A', 'B', 'C', 'D'), (3, 1, 3, 1))
     """
-    source = load_answers(responses, reading)
+    source = load_answers(responses, reading, like=estimate)
     choices = source.choices
     if choices is None:
         raise BadUsage(

@@ -107,12 +107,16 @@ def split_groups(responses: Responses, groups: Any) -> Split:
 
 
 def load_grouped(
-    responses: Any, groups: Any, words: ReadingWords | FitWords, model: str = "auto"
+    responses: Any,
+    groups: Any,
+    words: ReadingWords | FitWords,
+    model: str = "auto",
+    like: Any = None,
 ) -> Responses:
-    """Return answers in memory, with the group column that is asked for."""
+    """Return answers in memory, with the group column that is asked for, read as a calibration."""
     is_column = isinstance(groups, str) and groups not in SCORE_SPLITS
     named = name_model(responses, model, words)
-    return load_answers(responses, named, group=groups if is_column else ())
+    return load_answers(responses, named, group=groups if is_column else (), like=like)
 
 
 def _label_persons(responses: Responses, groups: Any) -> Texts:
@@ -199,8 +203,8 @@ def take_group(responses: Responses, chosen: BoolArray) -> Responses:
     positions = np.flatnonzero(chosen)
     store = responses.store.pick(positions)
     sample = None if responses.sample is None else responses.sample.take(positions)
-    persons, lowest = responses.persons[chosen], responses.lowest
-    return Responses(responses.items, persons, store, lowest=lowest, sample=sample)
+    persons, reading = responses.persons[chosen], responses.reading
+    return Responses(responses.items, persons, store, reading=reading, sample=sample)
 
 
 ADJUSTMENTS: tuple[str, ...] = get_args(Adjustment)
@@ -352,7 +356,7 @@ def find_group_means(
     >>> means.persons.tolist()
     [500, 500]
     """
-    source = load_grouped(responses, groups, reading)
+    source = load_grouped(responses, groups, reading, like=calibration)
     split = split_groups(source, groups)
     ability = score(source, calibration, method="warm").ability
     sample = source.sample or SurveyDesign.simple(source.n_persons)

@@ -146,7 +146,7 @@ def find_mislabelled(
     """
     if not 0 < level < 1:
         raise BadUsage(f"level must lie between 0 and 1, found {level}; use 0.05 for 5%")
-    source = load_answers(responses, reading)
+    source = load_answers(responses, reading, like=calibration)
     refuse_steps("the search for mislabelled items", source.steps)
     sample = _thin_out(source)
     scores = score(sample, calibration)

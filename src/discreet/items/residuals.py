@@ -135,7 +135,7 @@ def prepare(
 
     With weights, these are the persons of the domain.
     """
-    source = load_answers(responses, words)
+    source = load_answers(responses, words, like=calibration)
     if source.sample is not None:
         source = source.select_persons(source.sample.in_domain)
     scores = score(source, calibration, method=method)

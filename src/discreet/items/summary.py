@@ -258,7 +258,9 @@ def diagnose(responses: Any, estimate: Estimate, **reading: Unpack[ReadingWords]
     BadUsage
         If no person has both right and wrong answers to items with a difficulty.
     """
-    return summarise_evidence(gather_evidence(load_answers(responses, reading), estimate))
+    return summarise_evidence(
+        gather_evidence(load_answers(responses, reading, like=estimate), estimate)
+    )
 
 
 def study_answers(

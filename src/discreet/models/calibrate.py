@@ -228,7 +228,7 @@ def fit(
     request = choose_keeping(request, anchors is not None) if keep_categories else request
     LOG.info("fitting items of %s, method %s", name_source(data), method)
     if design:
-        data = weigh_answers(data, design, name_model(data, model, reading))
+        data = weigh_answers(data, design, name_model(data, model, reading), like=anchors)
         reading = FitWords()
     if anchors is not None:
         data, request, reading = _hold(data, anchors, request, reading)
@@ -267,7 +267,7 @@ def _hold(
             "anchors need the answers themselves, found pair counts; fit the answers with anchors, "
             "or fit the counts and link them to the known scale (link_calibrations)"
         )
-    answers = load_answers(data, name_model(data, request.model, reading))
+    answers = load_answers(data, name_model(data, request.model, reading), like=anchors)
     has_steps = max(answers.steps, default=1) > 1
     held = accept_anchors(anchors, answers.items, has_steps=has_steps)
     return held.match(answers), replace(request, anchors=held), FitWords()
@@ -299,7 +299,7 @@ def _fit(data: Any, request: FitRequest, engine: Engine, reading: FitWords) -> E
         way = _fit_pairs if answers.lasts else _fit_once
         estimate = (_fit_answers if request.method in ANSWER_METHODS else way)(answers, request)
         warn_of_missing_errors(estimate.warnings)
-        return call_categories(estimate, answers.steps, answers.lowest)
+        return call_categories(estimate, answers)
 
 
 def _decide(request: FitRequest, data: Answers | PairCounts) -> FitRequest:

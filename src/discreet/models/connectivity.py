@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.protocol import Answers
 from discreet.counts import PairCounts
 from discreet.counts.matrix import Recoding
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, WarningKind
@@ -375,15 +376,13 @@ def check_rating_scale(counts: PairCounts) -> None:
         )
 
 
-def call_categories(estimate: Estimate, steps: Sequence[int], lowest: int) -> Estimate:
-    """Return an estimate that calls categories what the data call them, from ``lowest`` on.
-
-    ``steps`` are those of the answers, before unused categories were left out.
-    """
+def call_categories(estimate: Estimate, answers: Answers) -> Estimate:
+    """Return an estimate that knows how its answers were read, and calls categories as they do."""
+    estimate, lowest = replace(estimate, reading=answers.reading), answers.lowest
     if not estimate.has_steps or not lowest:
         return estimate
     unused_warnings = tell_unused(
-        estimate.items, Recoding(tuple(steps), estimate.ladder.kept), lowest
+        estimate.items, Recoding(answers.steps, estimate.ladder.kept), lowest
     )
     others = (
         warning for warning in estimate.warnings if warning.kind is not WarningKind.UNUSED_CATEGORY

@@ -135,7 +135,7 @@ def match_known(responses: Responses, categories_of: Mapping[str, tuple[int, ...
         responses.person_ids,
         store,
         responses.groups,
-        lowest=responses.lowest,
+        reading=responses.reading,
         sample=responses.sample,
     )
 

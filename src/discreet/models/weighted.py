@@ -150,7 +150,7 @@ def fit_weighted(answers: Responses, request: FitRequest, *, displaces: bool = T
     estimate = replace(estimate, se_method=tell_design(weights), design_effect=effect)
     if displaces and plan.anchored.size:
         estimate = _displace_anchors(answers, replace(request, method=method), plan, estimate)
-    named = call_categories(estimate, answers.steps, answers.lowest)
+    named = call_categories(estimate, answers)
     return DesignFit(named, weights, location, threshold)
 
 

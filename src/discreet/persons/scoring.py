@@ -228,7 +228,8 @@ def score(
     if latent:
         _check_latent(method, prior, plausible)
     _refuse_swapped(responses)
-    source = load_answers(responses, reading, group=() if isinstance(regress, Mapping) else regress)
+    group = () if isinstance(regress, Mapping) else regress
+    source = load_answers(responses, reading, group=group, like=calibration)
     columns = take_columns(source.groups, regress)
     _check_draws(plausible, source.n_persons)
     calibrated = known_thresholds(calibration)

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from math import ceil, exp, log, log10, sqrt
-from numbers import Real
 from statistics import NormalDist
 from typing import Any
 
@@ -367,13 +366,11 @@ def plan(
     assumed = Assumptions(difficulty_spread, ability_spread, ability_mean)
     target = _target(target_rmse, target_overlap, items, difficulty_spread)
     quantities: dict[str, float | None] = {
-        "persons": _whole("persons", persons),
-        "items": _whole("items", items),
+        "persons": persons,
+        "items": items,
         "epsilon": epsilon,
         "target": target,
     }
-    _whole("answers", answers)
-    _whole("steps", steps)
     missing = _find_missing(quantities, answers)
     relation = as_neighbours(neighbours)
 
@@ -487,15 +484,6 @@ def _target(
         middle = sqrt(low * high)
         low, high = (middle, high) if top_overlap(middle, share, spread) > goal else (low, middle)
     return low
-
-
-def _whole(name: str, value: float | None) -> float | None:
-    if value is not None and not isinstance(value, Real):
-        kind = type(value).__name__
-        raise BadUsage(f"{name} must be a whole number, found {kind}; a plan uses no data")
-    if value is not None and (isinstance(value, bool) or value % 1 != 0):
-        raise BadUsage(f"{name} must be a whole number, found {value!r}")
-    return value
 
 
 def _find_missing(quantities: Mapping[str, float | None], answers: int | None) -> str:

@@ -189,7 +189,7 @@ def check_model(
     >>> [(test.name, test.verdict) for test in found.tests][:2]
     [('Andersen', 'holds'), ('Martin-Löf', 'holds')]
     """
-    source = load_answers(responses, reading)
+    source = load_answers(responses, reading, like=estimate)
     calibration = fit(source) if estimate is None else as_estimate(estimate, "a check of the model")
     diagnostics = diagnose(source, calibration)
     return ModelCheck(calibration, diagnostics, list_tests(calibration, diagnostics))

@@ -20,6 +20,7 @@ from discreet.privacy.accounting import Guarantee
 from discreet.results.facets import FacetLevels, ItemEffectTest, find_reliability
 from discreet.results.thresholds import Thresholds, category_chances, make_one_step
 from discreet.schema import Along, Count, Distinct, Within
+from discreet.tables.reading import Reading
 from discreet.tabular import Tabular, make_frame, make_table
 from discreet.text import count_of
 from discreet.types import FloatArray, Int64Array
@@ -114,6 +115,9 @@ class Estimate(Tabular):
     design_effect
         Per item, where persons had weights: the variance of its difficulty over what it would be
         if as many persons were a simple random sample. None without weights.
+    reading
+        How values became answers, where the answers were read: which items were reversed, what was
+        merged or missing, where scales begin and end. New answers are read so. None where unknown.
     has_steps
         Whether the model is one of answers with steps, not of right and wrong answers.
     estimated
@@ -148,6 +152,7 @@ class Estimate(Tabular):
     facets: Mapping[str, FacetLevels] = field(default_factory=dict)
     item_effect: ItemEffectTest | None = None
     design_effect: Annotated[FloatArray | None, Along("items")] = None
+    reading: Reading | None = None
     has_steps: bool = field(init=False)
     estimated: npt.NDArray[np.bool_] = field(init=False)
     thresholds: FloatArray = field(init=False)

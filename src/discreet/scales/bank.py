@@ -33,9 +33,12 @@ from discreet.results.thresholds import (
     make_one_step,
     pad_steps,
 )
+from discreet.saving import read_value, write_value
 from discreet.scales.linking import FLAG_AT, Link, link_calibrations
-from discreet.schema import LARGEST_LOGIT
+from discreet.schema import LARGEST_LOGIT, SchemaError, read_as
+from discreet.tables.carrying import join_readings
 from discreet.tables.paths import explain_read_errors, open_bytes, read_text
+from discreet.tables.reading import Reading
 from discreet.tabular import Tabular, list_field_columns
 from discreet.text import read_cell, spreadsheet_cell
 from discreet.types import FloatArray
@@ -71,6 +74,8 @@ class Bank(Tabular):
     ladder
         The thresholds, where some item has more than one step; then ``difficulty`` is an item's
         location. Else None.
+    reading
+        How the answers behind the difficulties were read; None where that is not known.
 
     Examples
     --------
@@ -91,6 +96,7 @@ class Bank(Tabular):
     status: tuple[str, ...]
     guarantee: Guarantee | None = None
     ladder: Thresholds | None = None
+    reading: Reading | None = None
 
     def __post_init__(self) -> None:
         self.difficulty.setflags(write=False)
@@ -163,6 +169,7 @@ def create_bank(calibration: Any, *, scale: str, source: str) -> Bank:
         status=(ACTIVE,) * len(use),
         guarantee=estimate.guarantee,
         ladder=estimate.ladder.select(use) if estimate.has_steps else None,
+        reading=estimate.reading,
     )
 
 
@@ -225,6 +232,7 @@ def grow_bank(
         status=(*status, *(ACTIVE for _ in new)),
         guarantee=added.guarantee,
         ladder=_add_ladder(bank, added, new),
+        reading=join_readings([bank.reading, added.reading]),
     )
     return grown, link
 
@@ -260,6 +268,8 @@ def write_bank(path: str | PathLike[str], bank: Bank) -> None:
     head |= {"scale": bank.scale, "access": bank.access}
     if bank.guarantee is not None:
         head["guarantee"] = bank.guarantee.to_dict()
+    if bank.reading is not None:
+        head["reading"] = write_value(bank.reading)
     text = io.StringIO()
     text.write(f"# {json.dumps(head, ensure_ascii=False)}\n")
     # Names in quotes, so that any sign may be part of one.
@@ -322,7 +332,16 @@ def read_bank(path: str | PathLike[str]) -> Bank:
         status=tuple(row["status"] for row in rows),
         guarantee=_read_guarantee(bank_path, head.get("guarantee")),
         ladder=_read_ladder(bank_path, rows) if head["version"] == WITH_STEPS else None,
+        reading=_read_reading(bank_path, head.get("reading")),
     )
+
+
+def _read_reading(path: Path, stored: Any) -> Reading | None:
+    try:
+        reading = read_value(stored)
+        return None if reading is None else read_as(Reading, reading, "the reading")
+    except SchemaError as error:
+        raise BadResponses(f"{path}: the bank's reading is damaged: {error}") from error
 
 
 def _read_ladder(path: Path, rows: list[dict[str, str]]) -> Thresholds:

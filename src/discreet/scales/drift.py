@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from os import PathLike
 from typing import Any, TypeVar, Unpack
 
@@ -51,6 +52,7 @@ from discreet.privacy.accounting.spend import compose_guarantees
 from discreet.results.calibrated import read_calibration
 from discreet.scales.linking import FEWEST, differ_in_steps, find_guarantee, tell_other_steps
 from discreet.scales.placing import align_medians, compare_periods, find_usable, gather_periods
+from discreet.tables.carrying import check_alike, find_reading
 from discreet.tables.reading import ReadingWords
 from discreet.tables.sources import as_arrow, is_data_frame
 from discreet.tabular import Tabular, list_field_columns
@@ -365,7 +367,7 @@ def _gather_answers(parts: list[Responses]) -> tuple[tuple[str, ...], GroupAnswe
 
     Persons count as different ones in every period.
     """
-    unnamed = [Responses(part.items, None, part.store, lowest=part.lowest) for part in parts]
+    unnamed = [Responses(part.items, None, part.store, reading=part.reading) for part in parts]
     pooled = leave_unused(Responses.concat(unnamed))
     codes = pooled.to_array()
     lowest = np.where(codes < 0, np.iinfo(codes.dtype).max, codes).min(axis=0, initial=127)
@@ -452,6 +454,8 @@ def _compare_calibrations(calibrations: list[Any], names: tuple[str, ...]) -> _C
     """Test every item for drift from calibrations of the periods."""
     recoded = differ_in_steps(calibrations)
     table = gather_periods(calibrations, names, recoded)
+    for pair in combinations(map(find_reading, calibrations), 2):
+        check_alike(*pair, table.items)
     _check_links(table.has, names)
     usable = find_usable(table.difficulty, table.variance)
     placed, p = _settle(usable, table.has, lambda usable: compare_periods(table, usable))

@@ -29,6 +29,7 @@ from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
 from discreet.results.calibrated import read_calibration
 from discreet.results.estimate import Estimate
+from discreet.tables.carrying import check_alike, find_reading
 from discreet.tabular import Tabular, list_field_columns
 from discreet.text import name_some
 from discreet.types import BoolArray, FloatArray
@@ -262,6 +263,8 @@ def _common(
     first, second = usable(base, "first"), usable(new, "second")
     recoded = differ_in_steps([base, new]) if by == ITEMS else ()
     items = tuple(name for name in first if name in second and name not in recoded)
+    if by == ITEMS:
+        check_alike(find_reading(base), find_reading(new), items)
     if len(items) < FEWEST:
         raise DisconnectedItems(
             f"the two calibrations have {len(items)} {by} with a {noun} in common"

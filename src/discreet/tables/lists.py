@@ -182,6 +182,8 @@ def settle_key(reading: Reading, items: Sequence[str] | None, location: str) -> 
 
 def check_named_items(reading: Reading, items: Sequence[str]) -> None:
     """Refuse a key or codes that fit none of the items; say which of them fit nothing."""
+    if reading.carried:
+        return
     item_names = reading.listed.union(items)
     unknown = [name for name in reading.codes if name not in item_names | {EVERYWHERE}]
     if unknown:

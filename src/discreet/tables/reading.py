@@ -149,6 +149,8 @@ class Reading:
         Not a keyword: whether values are looked at before anything is decided about them.
     listed
         Not a keyword: the public item list of a release; everything else in the table is ignored.
+    carried
+        Not a keyword: whether a calibration was read so, whose items need not all be here.
 
     Examples
     --------
@@ -188,6 +190,7 @@ class Reading:
     scale: CategoryScale | None = None
     looking: bool = False
     listed: frozenset[str] = frozenset()
+    carried: bool = False
 
     def __post_init__(self) -> None:
         check_choice("layout", self.layout, (None, *get_args(TableLayout)))
@@ -220,8 +223,9 @@ class Reading:
     def _settle_values(self) -> None:
         """Check what values mean, and write it in one way."""
         asked = make_asked(
-            self.model, self.steps, self.lowest, self.reverse, self.merge, self.categories
-        )
+            self.model, self.steps, self.lowest, self.reverse, self.merge, self.categories,
+            carried=self.carried,
+        )  # fmt: skip
         self._set(**vars(asked))
         everywhere, by_column = split_missing(
             self.missing, self.at_least, any_code=bool(asked.lowest)
@@ -272,6 +276,20 @@ class Reading:
         plain = Reading()
         values = {name: getattr(self, name) for name in READING_DEFAULTS}
         return {name: value for name, value in values.items() if value != getattr(plain, name)}
+
+    @cached_property
+    def about_values(self) -> Reading:
+        """What is stated about values, and what was found of them: where scales begin and end."""
+        stated = {name: value for name, value in self.stated.items() if name in VALUE_FIELDS}
+        if self.scale is None:
+            return Reading(**{n: v for n, v in stated.items() if n in SCORING_FIELDS})
+        if not self.scale.is_binary:
+            stated.setdefault("model", "partial-credit")
+        if not self.categories:
+            codes_by_item = self.scale.codes.items()
+            stated["steps"] = {item: len(codes) - 1 for item, codes in codes_by_item}
+            stated["lowest"] = self.scale.lowest
+        return Reading(**stated)
 
     @property
     def form(self) -> Form:
@@ -378,6 +396,10 @@ class Reading:
         )
         return drop_ignored(codes, items, self.ignores) if self.listed else codes
 
+
+#: Fields about values, which mean the same in every table of a questionnaire; then those of steps.
+SCORING_FIELDS = ("missing", "at_least", "one_means", "key")
+VALUE_FIELDS = (*SCORING_FIELDS, "lowest", "reverse", "merge", "categories", "steps", "model")
 
 #: What every field is if nobody states it.
 READING_DEFAULTS: Mapping[str, Any] = {
@@ -526,3 +548,7 @@ def join_words(words: Mapping[str, Any]) -> Reading:
         return Reading(**options)
     assumed = tuple(one for one in whole.assumed if one.option not in options)
     return Reading(**{**whole.stated, **options}, assumed=assumed)
+
+
+#: A reading that states nothing.
+PLAIN = Reading()

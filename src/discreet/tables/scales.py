@@ -55,6 +55,8 @@ class AskedSteps:
         By item, sets of values that are one category; "*" for all items.
     categories
         Lists of texts, each from the lowest category to the highest.
+    carried
+        Whether a calibration says so: its items need not all be here, nor all their categories.
     """
 
     model: str | None = None
@@ -63,6 +65,7 @@ class AskedSteps:
     reverse: tuple[str, ...] = ()
     merge: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
     categories: tuple[tuple[str, ...], ...] = ()
+    carried: bool = False
 
     @property
     def is_binary(self) -> bool:
@@ -133,6 +136,8 @@ def make_asked(
     reverse: str | Sequence[str] = (),
     merge: Any = None,
     categories: Any = (),
+    *,
+    carried: bool = False,
 ) -> AskedSteps:
     """Check what was said about categories.
 
@@ -153,6 +158,7 @@ def make_asked(
         (reverse,) if isinstance(reverse, str) else tuple(str(name) for name in reverse),
         _check_merge(merge),
         _check_categories(categories),
+        carried,
     )
     if options.is_binary and (options.steps or options.reverse or options.merge or options.lowest):
         raise BadUsage(
@@ -189,6 +195,20 @@ def _check_merge(merge: Any) -> dict[str, tuple[tuple[int, ...], ...]]:
         groups = [sets] if is_one else sets.split(",") if isinstance(sets, str) else sets
         by_item[str(item)] = tuple(map(_split_merge, groups))
     return by_item
+
+
+def write_merge(merge: Any) -> dict[str, str]:
+    """Return what is merged, in any form, as people write it.
+
+    Examples
+    --------
+    >>> write_merge({"Q1": ((1, 2), (4, 5))})
+    {'Q1': '1+2,4+5'}
+    """
+    return {
+        item: ",".join("+".join(map(str, group)) for group in groups)
+        for item, groups in _check_merge(merge).items()
+    }
 
 
 def _check_categories(categories: Any) -> tuple[tuple[str, ...], ...]:
@@ -240,7 +260,7 @@ def find_scale(tally: Tally, options: AskedSteps, fewest: int = 3) -> CategorySc
     highest = max(used)
     if lowest is None or highest - lowest >= MOST_CATEGORIES:
         return None
-    if not used.issuperset(range(lowest + 1, highest)):
+    if not (options.steps or used.issuperset(range(lowest + 1, highest))):
         return None  # a gap
     if lowest and highest - lowest < 2 and not options.is_said:
         return None  # 1 and 2: which of them is right, nobody knows
@@ -434,7 +454,7 @@ def _check_named(tallies: Mapping[str, Any], options: AskedSteps) -> None:
         ("reverse", options.reverse), ("merge", options.merge), ("steps", options.steps)
     ):  # fmt: skip
         unknown = [name for name in names if name != EVERYWHERE and name not in tallies]
-        if unknown:
+        if unknown and not options.carried:
             raise BadUsage(
                 f"{option}= (--{option}) names {name_some(unknown)}, but the items with steps are "
                 f"{name_some(list(tallies))}. Write items as the table does."
@@ -487,12 +507,12 @@ def _find_most(
     if n_steps is not None:
         if max(value_counts) > lowest + n_steps:
             reason = (
-                f"item '{item}' has the answer {max(value_counts)}, but was said to have {n_steps} "
-                f"steps (steps=, --steps), from {lowest} to {lowest + n_steps}"
+                f"item '{item}' has the answer {max(value_counts)}, but "
+                f"{'the calibration knows' if step_options.carried else 'was said to have'} "
+                f"{n_steps} steps (steps=, --steps), from {lowest} to {lowest + n_steps}"
             )
-            advice = Remedy(
-                "say more steps, or name codes for missing answers with missing= (--missing)"
-            )
+            more = "calibrate anew with these answers" if step_options.carried else "say more steps"
+            advice = Remedy(f"{more}, or name codes for missing answers with missing= (--missing)")
             cells = {item: {value for value in value_counts if value > lowest + n_steps}}
             raise BadScale(reason, "steps", cells, advice)
         return lowest + n_steps

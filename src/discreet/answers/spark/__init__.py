@@ -86,9 +86,9 @@ class SparkAnswers(Answers):
         return self._rows.layout.reading.steps_of(self.items)
 
     @property
-    def lowest(self) -> int:
-        """The value that category 0 has in the data."""
-        return self._rows.layout.reading.lowest_category
+    def reading(self) -> Reading:
+        """How values become answers."""
+        return self._rows.layout.reading.about_values
 
     @property
     def detected(self) -> tuple[Detected, ...]:

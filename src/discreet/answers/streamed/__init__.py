@@ -177,9 +177,9 @@ class StreamedAnswers(Answers):
         return self._source.passes.reading.steps_of(self.items)
 
     @property
-    def lowest(self) -> int:
-        """The value that category 0 has in the data."""
-        return self._source.passes.reading.lowest_category
+    def reading(self) -> Reading:
+        """How values become answers."""
+        return self._source.passes.reading.about_values
 
     @property
     def detected(self) -> tuple[Detected, ...]:

@@ -52,6 +52,7 @@ from discreet.tables.remedies import (
     merge_options,
     spell_command,
 )
+from discreet.tables.scales import write_merge
 from discreet.tables.vocabulary import Column, name_columns, name_words, plain
 
 #: Columns of answers that make a table a wide one.
@@ -218,6 +219,8 @@ def simplify(stated: Mapping[str, Any]) -> dict[str, Any]:
     codes = options.get("missing")
     if isinstance(codes, Mapping) and codes.keys() == {"*"}:
         options["missing"] = [int(c) if c.lstrip("-").isdigit() else c for c in codes["*"]]
+    if "merge" in options:
+        options["merge"] = write_merge(options["merge"])
     if "categories" in options:
         options["categories"] = [list(texts) for texts in options["categories"]]
     key = options.get("key")
@@ -246,8 +249,13 @@ def inspect_table(source: Any, **words: Unpack[ReadingWords]) -> Inspection:
     {'person': 'Name'}
     """
     check_words(words)
+    return look_at(source, words)
+
+
+def look_at(source: Any, words: Mapping[str, Any]) -> Inspection:
+    """Return what :func:`inspect_table` does; the words were checked."""
     reading = join_words(words)
-    stated = {**reading.stated, **{name: words[name] for name in words if name != "reading"}}  # type: ignore[literal-required]
+    stated = {**reading.stated, **{name: words[name] for name in words if name != "reading"}}
     name = fspath(source) if isinstance(source, str | PathLike) else "The data frame"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -285,7 +293,7 @@ def decide_reading(source: Any, words: Mapping[str, Any]) -> Reading:
     reading = join_words(words)
     if "reading" in words or not is_inspected(source):
         return reading
-    inspection = inspect_table(source, **words)
+    inspection = look_at(source, words)
     fields = [finding.field for finding in inspection.questions]
     if fields and not (len(fields) == 1 and fields[0] in _REFUSED_BY_READER):
         raise inspection.refuse()

@@ -315,7 +315,8 @@ def _judge_numbers(
     if halves or find_unit([*map(Decimal, numbers)]) != 1:
         _list_points(tally, findings)
         return
-    words = {name: findings.stated.get(name) for name in ("model", "steps", "lowest", "merge")}
+    fields = ("model", "steps", "lowest", "merge", "carried")
+    words = {name: findings.stated.get(name) for name in fields}
     asked = make_asked(**{name: value for name, value in words.items() if value is not None})
     for _ in range(2):  # without codes for missing answers there may be another doubt
         clean = {

@@ -1,0 +1,267 @@
+"""A calibration keeps how its answers were read; new answers are read so, or refused."""
+
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import discreet
+from commandline import discreet as type_line
+from discreet import Responses, analysis, read_responses
+from discreet.errors import AssumedReading, BadResponses, BadUsage
+from discreet.tables.carrying import join_readings
+from discreet.tables.reading import Reading
+
+ITEMS = [f"A{number}" for number in range(1, 6)]
+REVERSED = {"reverse": ["A1"]}
+MERGED = {"merge": dict.fromkeys(ITEMS, "2+3")}
+TYPED = {
+    "reverse": ["--reverse", "A1"],
+    "merge": [word for item in ITEMS for word in ("--merge", f"{item}:2+3")],
+}
+
+
+def make_table() -> pd.DataFrame:
+    """A questionnaire answered from 1 to 6, whose item A1 is worded the other way round."""
+    rng = np.random.default_rng(5)
+    codes = discreet.simulate(500, 5, steps=5, rng=rng).responses.to_array() + 1
+    codes[:, 0] = 7 - codes[:, 0]
+    table = pd.DataFrame(codes, columns=ITEMS)
+    table.insert(0, "id", [f"p{number}" for number in range(len(table))])
+    return table
+
+
+TABLE = make_table()
+USED = TABLE[ITEMS]
+CASES = {
+    "reverse forgotten": (REVERSED, TABLE.iloc[:40], {}),
+    "merge forgotten": (REVERSED | MERGED, TABLE[(USED != 6).all(axis=1)].iloc[:30], {}),
+    "reverse typed, nobody in the top category": (
+        REVERSED,
+        TABLE[(USED != 6).all(axis=1)],
+        {"reverse": ["A1"]},
+    ),
+    "nobody in the lowest category": (REVERSED, TABLE[(USED != 1).all(axis=1)], {}),
+    "one person": (REVERSED | MERGED, TABLE.iloc[[3]], {}),
+    "missing code": ({"missing": 6, **REVERSED}, TABLE.iloc[:40], {}),
+}
+"""How the calibration was read; new answers of the same persons; what is stated about them."""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    TABLE.to_csv("first.csv", index=False)
+    return tmp_path
+
+
+def abilities(scores):
+    return dict(zip(scores.persons, scores.ability.tolist(), strict=True))
+
+
+def calibrate(words):
+    """A calibration, and the abilities of its persons from answers that are read as they were."""
+    answers = read_responses("first.csv", **words)
+    estimate = discreet.fit("first.csv", **words)
+    return estimate, abilities(discreet.score(answers, estimate))
+
+
+def assert_same(scores, known):
+    """Everybody has the ability that the calibration's own answers give, to the last digit."""
+    found = abilities(scores)
+    assert found
+    assert {person: known[person] for person in found} == pytest.approx(found, abs=0, nan_ok=True)
+
+
+@pytest.mark.filterwarnings("ignore::discreet.errors.AssumedReading")
+@pytest.mark.parametrize("case", CASES)
+def test_new_answers_are_read_as_those_of_the_calibration(folder, case):
+    words, new, stated = CASES[case]
+    estimate, known = calibrate(words)
+    new.to_csv("new.csv", index=False)
+    estimate.save("estimate.json")
+    for calibration in (estimate, discreet.load("estimate.json")):
+        for source in ("new.csv", new.reset_index(drop=True)):
+            assert_same(discreet.score(source, calibration, **stated), known)
+    read = read_responses("new.csv", person="id", **estimate.reading.stated)
+    assert_same(discreet.score(read, estimate), known)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_command_line_reads_new_answers_as_those_of_the_calibration(folder, case):
+    words, new, stated = CASES[case]
+    known = calibrate(words)[1]
+    new.to_csv("new.csv", index=False)
+    typed = [word for name in words if name in TYPED for word in TYPED[name]]
+    typed += ["--missing", "6"] if "missing" in words else []
+    assert type_line("fit", "first.csv", *typed, "--out", "fitted").code == 0
+    options = [word for name in stated for word in TYPED[name]]
+    ended = type_line("score", "new.csv", "--with", "fitted", *options, "--json")
+    assert ended.code == 0, ended.err
+    rows = {row["person"]: row["ability"] for row in ended.document["persons"]}
+    assert rows == pytest.approx({person: known[person] for person in rows}, abs=0)
+    assert len(rows) == len(new)
+    (line,) = [one for one in ended.err.splitlines() if "as those of the calibration" in one]
+    assert ("reverse=A1" in line) == ("reverse" in words and "reverse" not in stated)
+    assert ("merge=" in line) == ("merge" in words)
+
+
+def test_it_is_said_in_one_line_unless_it_is_stated(folder):
+    estimate = discreet.fit("first.csv", reverse="A1", missing=6)
+    with pytest.warns(AssumedReading) as told:
+        discreet.score("first.csv", estimate)
+    assert [str(one.message) for one in told] == [
+        "The answers are read as those of the calibration were: missing=6; lowest=1; reverse=A1. "
+        "Stating it ends this message."
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        discreet.score("first.csv", estimate, reverse="A1", missing=6, lowest=1)
+
+
+@pytest.mark.filterwarnings("ignore::discreet.errors.AssumedReading")
+@pytest.mark.parametrize(
+    ("stated", "named"),
+    [
+        ({"reverse": ["A2"]}, "reverse=.*False.*'A1'.*True"),
+        ({"reverse": []}, "reverse=.*False.*'A1'.*True"),
+        ({"merge": {"A2": "1+2"}}, r"merge=.*\(1, 2\).*'A2'.*\[\]"),
+        ({"lowest": 2}, "lowest=.* 2 .* 1"),
+        ({"steps": 6}, "steps=.* 6 .* 5"),
+    ],
+)
+def test_what_contradicts_the_calibration_is_refused_with_both(folder, stated, named):
+    estimate = discreet.fit("first.csv", reverse="A1")
+    for act in (
+        lambda: discreet.score("first.csv", estimate, **stated),
+        lambda: discreet.score(TABLE, estimate, **stated),
+        lambda: discreet.fit("first.csv", anchors=estimate, **stated),
+        lambda: analysis.measure_fit(TABLE, estimate, **stated),
+    ):
+        with pytest.raises(BadUsage, match=named):
+            act()
+
+
+def test_a_key_is_carried_and_never_repeated(folder):
+    chosen = np.random.default_rng(2).choice(list("ABC"), (60, 3))
+    letters = pd.DataFrame(chosen, columns=["Q1", "Q2", "Q3"])
+    estimate = discreet.fit(letters, key={"Q1": "A", "Q2": "B", "Q3": "C"})
+    with pytest.warns(AssumedReading, match="were: a key") as told:
+        scores = discreet.score(letters.iloc[:3], estimate)
+    assert "B" not in str(told[0].message)
+    assert scores.score.tolist() == (chosen[:3] == ["A", "B", "C"]).sum(axis=1).tolist()
+    with pytest.raises(BadUsage, match="key="):
+        discreet.score(letters, estimate, key={"Q1": "B", "Q2": "B", "Q3": "C"})
+    scored = Responses.from_array(np.array([[1, 0, 1]]), items=["Q1", "Q2", "Q3"])
+    assert discreet.score(scored, estimate).score.tolist() == [2]  # scored elsewhere, by its key
+
+
+def test_answers_that_were_read_are_compared_and_never_recoded(folder):
+    estimate = discreet.fit("first.csv", reverse="A1")
+    plain = read_responses("first.csv", reverse=[])
+    low = read_responses(TABLE[(USED != 6).all(axis=1)].pipe(write), reverse="A1")
+    for answers in (plain, low):
+        for act in (
+            lambda answers=answers: discreet.score(answers, estimate),
+            lambda answers=answers: discreet.fit(answers, anchors=estimate),
+            lambda answers=answers: analysis.measure_fit(answers, estimate),
+        ):
+            with pytest.raises(BadUsage, match="'A1' were read with"):
+                act()
+    stated = read_responses("low.csv", reverse="A1", steps=5)
+    assert_same(discreet.score(stated, estimate), calibrate(REVERSED)[1])
+    # A table of thresholds says nothing about how answers were read.
+    table = estimate.thresholds_to_dataframe()
+    assert discreet.score(plain, table).ability[0] != discreet.score(stated, estimate).ability[0]
+
+
+def write(table):
+    table.to_csv("low.csv", index=False)
+    return "low.csv"
+
+
+def test_a_value_that_the_calibration_does_not_know_is_refused(folder):
+    estimate = discreet.fit(write(TABLE[(USED != 6).all(axis=1)]), reverse="A1")
+    with pytest.raises(BadResponses, match="answer 6, but the calibration knows 4 steps"):
+        discreet.score("first.csv", estimate, reverse="A1", lowest=1)
+
+
+@pytest.mark.filterwarnings("ignore::discreet.errors.AssumedReading")
+def test_anchors_apply_the_reading_of_their_calibration(folder):
+    estimate = discreet.fit("first.csv", **REVERSED)
+    held = discreet.fit(TABLE.iloc[:200], anchors=estimate)
+    stated = discreet.fit(TABLE.iloc[:200], anchors=estimate.thresholds_to_dataframe(), **REVERSED)
+    np.testing.assert_array_equal(held.displacement, stated.displacement)
+    assert held.reading == estimate.reading
+    estimate.save("estimate.json")
+    ended = type_line("fit", "first.csv", "--anchors", "estimate.json", "--json")
+    assert ended.code == 0
+    moved = [row["displacement"] for row in ended.document["anchors"]]
+    assert np.abs(moved).max() < 0.3
+
+
+def test_links_and_drift_refuse_calibrations_that_were_read_differently(folder):
+    turned, plain = discreet.fit("first.csv", **REVERSED), discreet.fit("first.csv", reverse=[])
+    other = discreet.fit("first.csv", reverse="A1", merge=dict.fromkeys(ITEMS, "4+5"))
+    merged = discreet.fit("first.csv", reverse="A1", **MERGED)
+    for pair in ((turned, plain), (merged, other)):
+        for compare in (discreet.link_calibrations, discreet.find_drift):
+            with pytest.raises(BadUsage, match="were read with"):
+                compare(*pair)
+    with pytest.raises(BadUsage, match="'A1' were read with"):
+        discreet.find_drift(read_responses("first.csv", **REVERSED), read_responses("first.csv"))
+    assert discreet.link_calibrations(turned, turned).shift == 0
+
+
+@pytest.mark.filterwarnings("ignore::discreet.errors.AssumedReading")
+def test_a_link_by_persons_reads_each_side_as_its_calibration(folder):
+    for name in ("a", "b"):
+        discreet.fit("first.csv", **REVERSED).save(f"{name}.json")
+    both = ("--answers-a", "first.csv", "--answers-b", "first.csv")
+    ended = type_line("link", "a.json", "b.json", *both, "--json")
+    assert ended.code == 0, ended.err
+    assert ended.document["shift"] == 0
+
+
+@pytest.mark.filterwarnings("ignore::discreet.errors.AssumedReading")
+def test_a_bank_keeps_how_its_answers_were_read(folder):
+    estimate, known = calibrate(REVERSED | MERGED)
+    bank = discreet.create_bank(estimate, scale="s", source="one")
+    discreet.write_bank("bank.csv", bank)
+    again = discreet.read_bank("bank.csv")
+    assert again.reading == bank.reading == estimate.reading
+    assert_same(discreet.score(TABLE.iloc[:30], again), known)
+    more = TABLE.rename(columns={"A5": "B5"})
+    other = discreet.fit(more, reverse="A1", merge=dict.fromkeys(ITEMS[:4], "4+5"))
+    with pytest.raises(BadUsage, match="merge="):
+        discreet.grow_bank(again, other, source="two")
+    other = discreet.fit(
+        more, reverse=["A1", "B5"], merge=dict.fromkeys(ITEMS[:4], "2+3") | {"B5": "1+2"}
+    )
+    grown = discreet.grow_bank(again, other, source="two")[0]
+    assert grown.reading.reverse == ("A1", "B5")
+    assert grown.reading.merge["B5"] == ((1, 2),)
+    first, rows = (folder / "bank.csv").read_text().split("\n", 1)
+    head = json.loads(first.removeprefix("# "))
+    head["reading"] = {"Reading": {"reverse": {"float": "nan"}}}
+    (folder / "bank.csv").write_text(f"# {json.dumps(head)}\n{rows}")
+    with pytest.raises(BadResponses, match="reading"):
+        discreet.read_bank("bank.csv")
+
+
+def test_readings_are_joined_by_item():
+    one = Reading(reverse="a", steps={"a": 2}, lowest=1, missing=9)
+    two = Reading(reverse="b", steps={"b": 3}, lowest=1, missing=8)
+    assert join_readings([one, two]).stated == {
+        "steps": {"b": 3, "a": 2},
+        "lowest": 1,
+        "reverse": ("a", "b"),
+    }
+    assert join_readings([one, None]) is None
+
+
+def test_a_release_does_not_say_how_answers_were_read_beyond_what_it_is_told(folder):
+    answers = Responses.from_array(USED.to_numpy() >= 4, items=ITEMS)
+    assert discreet.release(answers, epsilon=1.0, items=ITEMS).estimate.reading is None
