@@ -17,9 +17,9 @@ import warnings
 
 import numpy as np
 
+from discreet.api.calibrating import fit
 from discreet.counts import PairCounts
 from discreet.errors import DisconnectedItems
-from discreet.models.calibrate import fit
 
 DESIGNS = [(10_000, 100, 0.1), (5000, 100, 0.1), (1000, 50, 0.5), (2000, 30, 1.0), (300, 60, 0.3)]
 PUBLISHED = {

@@ -11,7 +11,7 @@ import argparse
 
 import numpy as np
 
-from discreet.items.dif import find_dif
+from discreet.analysis import find_dif
 from discreet.items.groups import ADJUSTMENTS, adjust
 
 ITEMS, SIZE, MOVED, EFFECT = 30, 500, 3, 0.6

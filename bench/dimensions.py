@@ -13,7 +13,7 @@ import argparse
 import numpy as np
 
 from discreet import Responses, fit
-from discreet.items.dimensionality import find_dimensions
+from discreet.analysis import find_dimensions
 
 PERSONS, ITEMS, SETS = 500, 30, 19
 

@@ -21,8 +21,8 @@ import numpy as np
 
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
-from discreet.models.calibrate import fit
-from discreet.scales.drift import find_drift
+from discreet.api.calibrating import fit
+from discreet.api.drift import find_drift
 
 EASIER = 0.5
 TESTS = ("before", "answers", "fits", "folds")

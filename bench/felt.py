@@ -102,7 +102,7 @@ def run_task(task, folder, cpu):
     answers = discreet.Responses.from_array(cells)
     del cells
     if task == "measure_fit":
-        from discreet.items.fit import measure_fit
+        from discreet.analysis import measure_fit
 
         estimate = discreet.fit(answers, standard_errors=False)
         return measure(partial(measure_fit, answers, estimate), 2, cpu=cpu)

@@ -19,8 +19,8 @@ import numpy as np
 from bench.intervals import DESIGNS, simulate
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
+from discreet.api.calibrating import fit
 from discreet.counts import PairCounts
-from discreet.models.calibrate import fit
 from discreet.models.connectivity import build_chain
 from discreet.models.methods import PAIR_METHODS
 

@@ -16,9 +16,9 @@ import time
 
 import numpy as np
 
+from discreet.api.calibrating import fit
+from discreet.api.ranks import rank
 from discreet.errors import DisconnectedItems
-from discreet.models.calibrate import fit
-from discreet.results.ranking import rank
 
 BOOKLETS = 7
 DESIGNS = [

@@ -21,8 +21,9 @@ import sys
 import numpy as np
 
 from discreet import Responses, fit
+from discreet.api.scales import link_calibrations
 from discreet.errors import DisconnectedItems
-from discreet.scales.linking import CORRELATION, SPREAD, link_calibrations
+from discreet.scales.linking import CORRELATION, SPREAD
 
 ERROR = 0.1
 THRESHOLDS = (2.0, 2.326, 2.576, 2.7, 3.0)

@@ -31,8 +31,8 @@ import numpy as np
 import discreet
 from bench import conditional
 from discreet.answers.responses import Responses
+from discreet.api.calibrating import fit
 from discreet.jit import load_kernels
-from discreet.models.calibrate import fit
 
 GOALS = {
     ("int8", "raschpy"): 40,

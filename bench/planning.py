@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.models.calibrate import fit
+from discreet.api.calibrating import fit
 from discreet.planning.forecast import (
     THIN_ITEMS,
     predict_rmse,

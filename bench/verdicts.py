@@ -25,11 +25,10 @@ from types import SimpleNamespace
 import numpy as np
 
 from discreet import Responses, fit, score
+from discreet.analysis import measure_fit as measure_items
+from discreet.analysis import run_andersen, run_martin_loef
 from discreet.errors import BadUsage, DisconnectedItems, WarningKind
-from discreet.items.fit import measure_fit as measure_items
 from discreet.items.groups import LOW_HIGH, SCORE_SPLITS
-from discreet.items.likelihood_ratios import run_andersen
-from discreet.items.martin_loef import run_martin_loef
 from discreet.items.tables import FIT_COLUMNS
 from discreet.report.findings import ITEM_CHECKS
 from discreet.report.model_findings import Severity

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.responses import Responses
-from discreet.models.calibrate import fit
+from discreet.api.calibrating import fit
 from discreet.models.noisy.observations import PairMatrix
 from discreet.models.noisy.released import estimate_release, fit_spectral, read_pair_matrix
 from discreet.privacy.accounting import Budget, Neighbours

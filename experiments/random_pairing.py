@@ -23,7 +23,7 @@ import numpy.typing as npt
 from matplotlib.figure import Figure
 
 from discreet.answers.responses import Responses
-from discreet.models.calibrate import fit
+from discreet.api.calibrating import fit
 from discreet.models.connectivity import is_strongly_connected
 from discreet.models.refined import solve_refined
 from experiments.results import (

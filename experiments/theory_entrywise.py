@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from discreet.models.calibrate import fit
+from discreet.api.calibrating import fit
 from discreet.simulation import simulate
 from experiments.results import (
     COLOURS,

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from scipy.optimize import curve_fit
 from scipy.special import expit
 
-from discreet.models.calibrate import fit
+from discreet.api.calibrating import fit
 from discreet.simulation import simulate
 from experiments.results import (
     COLOURS,

@@ -13,9 +13,9 @@ import discreet
 from discreet import adaptive
 from discreet.adaptive import Exposure, Rules, item_information, next_item, shrink, start
 from discreet.answers.pack import store_codes
+from discreet.api.scales import create_bank
 from discreet.errors import BadUsage
 from discreet.persons.measures import NormalPrior
-from discreet.scales.bank import create_bank
 
 LADDER = {f"q{k}": b for k, b in enumerate(np.linspace(-3, 3, 61))}
 

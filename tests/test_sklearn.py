@@ -20,9 +20,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import discreet
 from discreet.answers.pack import store_codes
+from discreet.api.calibrating import fit
 from discreet.datasets import lsat
 from discreet.errors import BadResponses, BadUsage, BudgetExceeded
-from discreet.models.calibrate import fit
 from discreet.persons.measures import abilities
 from discreet.simulation import simulate
 from discreet.sklearn import PrivateRasch, Rasch

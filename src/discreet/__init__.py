@@ -14,16 +14,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from discreet import adaptive, datasets, errors
     from discreet.adaptive import item_information, next_item
+    from discreet.analysis import find_dif
     from discreet.answers.judges import Comparisons, read_comparisons
     from discreet.answers.opening import count_pairs
     from discreet.answers.ratings import Ratings, read_ratings
     from discreet.answers.reading import read_responses
     from discreet.answers.responses import Responses
+    from discreet.api.calibrating import fit
+    from discreet.api.drift import find_drift
+    from discreet.api.persons import score
+    from discreet.api.ranks import compare_items, rank, rank_ranges
+    from discreet.api.scales import create_bank, grow_bank, link_calibrations
     from discreet.counts import PairCounts
-    from discreet.items.dif import DifTable, find_dif
-    from discreet.models.calibrate import fit
+    from discreet.items.dif import DifTable
     from discreet.models.compared import count_comparisons, rank_comparisons
-    from discreet.persons.scoring import PersonScores, score
+    from discreet.persons.scoring import PersonScores
     from discreet.planning.plan import Plan, plan
     from discreet.privacy.accounting import Budget, Guarantee
     from discreet.privacy.ledger import Ledger
@@ -40,12 +45,12 @@ if TYPE_CHECKING:
         verify,
     )
     from discreet.results.estimate import Estimate
-    from discreet.results.ranking import Ranking, Strengths, rank
-    from discreet.results.ranks import ItemComparison, RankRanges, compare_items, rank_ranges
+    from discreet.results.ranking import Ranking, Strengths
+    from discreet.results.ranks import ItemComparison, RankRanges
     from discreet.saving import load
-    from discreet.scales.bank import Bank, create_bank, grow_bank, read_bank, write_bank
-    from discreet.scales.drift import Drift, find_drift
-    from discreet.scales.linking import Link, link_calibrations
+    from discreet.scales.bank import Bank, read_bank, write_bank
+    from discreet.scales.drift import Drift
+    from discreet.scales.linking import Link
     from discreet.scales.reported import Scale
     from discreet.simulation import simulate, simulate_comparisons, simulate_ratings
     from discreet.sklearn import PrivateRasch, Rasch
@@ -57,10 +62,14 @@ __version__ = "0.2.0"
 #: Modules and the public names that each holds.
 _NAMES = {
     "adaptive": "item_information next_item",
-    "scales.bank": "Bank create_bank grow_bank read_bank write_bank",
-    "scales.drift": "Drift find_drift",
-    "scales.linking": "Link link_calibrations",
-    "persons.scoring": "PersonScores score",
+    "api.drift": "find_drift",
+    "api.persons": "score",
+    "api.ranks": "compare_items rank rank_ranges",
+    "api.scales": "create_bank grow_bank link_calibrations",
+    "scales.bank": "Bank read_bank write_bank",
+    "scales.drift": "Drift",
+    "scales.linking": "Link",
+    "persons.scoring": "PersonScores",
     "planning.plan": "Plan plan",
     "scales.reported": "Scale",
     "answers.judges": "Comparisons read_comparisons",
@@ -69,8 +78,9 @@ _NAMES = {
     "answers.reading": "read_responses",
     "answers.responses": "Responses",
     "counts": "PairCounts",
-    "items.dif": "DifTable find_dif",
-    "models.calibrate": "fit",
+    "analysis": "find_dif",
+    "items.dif": "DifTable",
+    "api.calibrating": "fit",
     "models.compared": "count_comparisons rank_comparisons",
     "privacy.accounting": "Budget Guarantee",
     "privacy.ledger": "Ledger",
@@ -81,8 +91,8 @@ _NAMES = {
     "publishing.release": "propose release release_comparisons release_request",
     "publishing.verification": "check_ledger read_release read_released_ranking refit verify",
     "results.estimate": "Estimate",
-    "results.ranks": "ItemComparison RankRanges compare_items rank_ranges",
-    "results.ranking": "Ranking Strengths rank",
+    "results.ranks": "ItemComparison RankRanges",
+    "results.ranking": "Ranking Strengths",
     "saving": "load",
     "simulation": "simulate_comparisons simulate simulate_ratings",
     "sklearn": "PrivateRasch Rasch",

@@ -32,7 +32,7 @@ from discreet.errors import BadUsage
 from discreet.models.item_parameters import KnownItems, known_thresholds
 from discreet.persons.measures import NormalPrior
 from discreet.persons.scoring import score_answers
-from discreet.results.calibrated import read_calibration
+from discreet.results.calibrated import Calibration
 from discreet.results.thresholds import score_variances
 from discreet.scales.bank import Bank, shrink
 from discreet.tabular import Tabular
@@ -52,7 +52,7 @@ __all__ = [
 REACHED, LONG_ENOUGH, NOTHING_LEFT = "standard error reached", "number of items", "no item left"
 
 
-def item_information(calibration: Any, ability: npt.ArrayLike) -> FloatArray:
+def item_information(calibration: Calibration, ability: npt.ArrayLike) -> FloatArray:
     """Return the information that an answer to each item would give about an ability.
 
     Parameters
@@ -74,12 +74,11 @@ def item_information(calibration: Any, ability: npt.ArrayLike) -> FloatArray:
     >>> item_information({"easy": -2.0, "right": 0.0, "hard": 2.0}, 0.0).round(3).tolist()
     [0.105, 0.25, 0.105]
     """
-    calibration = read_calibration(calibration)
     bank = known_thresholds(calibration)
     theta = as_numbers("ability", ability)
     if theta.ndim > 1 or not np.isfinite(theta).all():
         raise BadUsage("ability must be a finite number, or a list of them")
-    source = getattr(calibration, "estimate", calibration)
+    source: Any = getattr(calibration, "estimate", calibration)
     names = list(source) if isinstance(source, Mapping) else source.items
     column_of = {name: column for column, name in enumerate(map(str, names))}
     information = np.full((*theta.shape, len(column_of)), np.nan)
@@ -204,7 +203,7 @@ class Rules:
 
 
 def next_item(
-    calibration: Any,
+    calibration: Calibration,
     ability: float,
     *,
     used: Collection[str] = (),
@@ -243,7 +242,7 @@ def next_item(
     return _choose(bank.items, bank.thresholds, float(ability), used, rules or Rules(), rng)
 
 
-def _askable(calibration: Any) -> KnownItems:
+def _askable(calibration: Calibration) -> KnownItems:
     return known_thresholds(calibration.active() if isinstance(calibration, Bank) else calibration)
 
 
@@ -405,7 +404,7 @@ def _name_values(bank: KnownItems) -> dict[str, float | tuple[float, ...]]:
 
 
 def start(
-    calibration: Any,
+    calibration: Calibration,
     *,
     target_se: float | None = None,
     max_items: int | None = None,

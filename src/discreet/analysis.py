@@ -5,47 +5,36 @@ it is computed from the answers without any protection, and stays with the data 
 plans, which never see data, and links between releases may be shown.
 """
 
+from discreet.api.opening import opens
 from discreet.checking import check_exports
-from discreet.items.cutoffs import FitCutoffs, simulate_cutoffs
-from discreet.items.dif import DifTable, OmnibusDif, find_dif
-from discreet.items.dimensionality import (
-    Alpha,
-    Contrast,
-    Dimensionality,
-    ReliabilityByTestlet,
-    combine_testlets,
-    find_dimensions,
-    measure_alpha,
-    measure_testlets,
+from discreet.items import (
+    cutoffs,
+    dif,
+    dimensionality,
+    distractors,
+    fit,
+    group_differences,
+    groups,
+    likelihood_ratios,
+    martin_loef,
+    mislabelled,
+    residuals,
 )
-from discreet.items.distractors import Distractors, analyse_distractors
-from discreet.items.fit import (
-    CategoryFit,
-    FitStatistics,
-    ItemFit,
-    PersonFit,
-    Reliability,
-    measure_fit,
-)
-from discreet.items.group_differences import WaldTest, run_wald
-from discreet.items.groups import ADJUSTMENTS, GroupMeans, adjust, find_group_means
-from discreet.items.likelihood_ratios import (
-    AndersenTest,
-    StepModelTest,
-    compare_step_models,
-    run_andersen,
-)
-from discreet.items.martin_loef import MartinLoefTest, run_martin_loef
-from discreet.items.mislabelled import Mislabelled, find_mislabelled
+from discreet.items.cutoffs import FitCutoffs
+from discreet.items.dif import DifTable, OmnibusDif
+from discreet.items.dimensionality import Alpha, Contrast, Dimensionality, ReliabilityByTestlet
+from discreet.items.distractors import Distractors
+from discreet.items.fit import CategoryFit, FitStatistics, ItemFit, PersonFit, Reliability
+from discreet.items.group_differences import WaldTest
+from discreet.items.groups import ADJUSTMENTS, GroupMeans, adjust
+from discreet.items.likelihood_ratios import AndersenTest, StepModelTest
+from discreet.items.martin_loef import MartinLoefTest
+from discreet.items.mislabelled import Mislabelled
 from discreet.items.raters import BiasTable, LevelFit, RatedPersons, study_ratings
-from discreet.items.residuals import (
-    InformationCurve,
-    ResidualCorrelations,
-    correlate_residuals,
-    trace_information,
-)
+from discreet.items.residuals import InformationCurve, ResidualCorrelations
 from discreet.persons.plausible import LatentRegression
-from discreet.report.diagnosis import FitChange, ModelCheck, ModelTest, check_model, compare_fit
+from discreet.report import diagnosis
+from discreet.report.diagnosis import FitChange, ModelCheck, ModelTest, compare_fit
 
 __all__ = [
     "ADJUSTMENTS", "Alpha", "AndersenTest", "BiasTable", "CategoryFit", "Contrast", "DifTable",
@@ -59,5 +48,24 @@ __all__ = [
     "run_andersen", "run_martin_loef", "run_wald", "simulate_cutoffs",
     "study_ratings", "trace_information",
 ]  # fmt: skip
+
+#: Functions of the engine, which open what they are given first.
+simulate_cutoffs = opens(cutoffs.simulate_cutoffs)
+find_dif = opens(dif.find_dif)
+combine_testlets = opens(dimensionality.combine_testlets)
+find_dimensions = opens(dimensionality.find_dimensions)
+measure_alpha = opens(dimensionality.measure_alpha)
+measure_testlets = opens(dimensionality.measure_testlets)
+analyse_distractors = opens(distractors.analyse_distractors)
+measure_fit = opens(fit.measure_fit)
+run_wald = opens(group_differences.run_wald)
+find_group_means = opens(groups.find_group_means)
+compare_step_models = opens(likelihood_ratios.compare_step_models)
+run_andersen = opens(likelihood_ratios.run_andersen)
+run_martin_loef = opens(martin_loef.run_martin_loef)
+find_mislabelled = opens(mislabelled.find_mislabelled)
+correlate_residuals = opens(residuals.correlate_residuals)
+trace_information = opens(residuals.trace_information)
+check_model = opens(diagnosis.check_model)
 
 check_exports(globals(), __all__)

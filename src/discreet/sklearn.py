@@ -19,6 +19,7 @@ from scipy.sparse import csr_array, issparse
 
 from discreet.answers.matrices import store_array
 from discreet.answers.responses import Responses
+from discreet.api.calibrating import fit
 from discreet.checking import checked
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.items.residuals import (
@@ -27,7 +28,6 @@ from discreet.items.residuals import (
     predict_categories,
     smooth_categories,
 )
-from discreet.models.calibrate import fit
 from discreet.models.item_parameters import match_categories
 from discreet.persons.measures import NormalPrior, abilities
 from discreet.privacy.accounting import Budget

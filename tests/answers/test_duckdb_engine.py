@@ -582,7 +582,7 @@ def test_real_data_give_the_same_counts(name, most_items, tmp_path, monkeypatch)
 @pytest.mark.parametrize("order", ["sorted", "shuffled"])
 @pytest.mark.parametrize("method", ["refined", "spectral", "conditional"])
 def test_fit_out_of_core_finds_what_fit_in_memory_finds(small, tmp_path, order, method):
-    from discreet.models.calibrate import fit
+    from discreet.api.calibrating import fit
     from discreet.simulation import simulate
 
     rng = np.random.default_rng(4)

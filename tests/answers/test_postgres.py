@@ -28,8 +28,8 @@ from discreet.answers.responses import Responses
 from discreet.answers.streamed import counting as checkpoint
 from discreet.answers.streamed.counting import count_source, count_stream
 from discreet.answers.streamed.passes import stream_responses
+from discreet.api.calibrating import fit
 from discreet.errors import BadResponses, BadUsage, DiscreetError, MissingExtra
-from discreet.models.calibrate import fit
 from discreet.publishing.release import release
 from discreet.resources import Resources
 from discreet.simulation import simulate

@@ -17,6 +17,7 @@ from discreet.answers.opening import count_pairs, open_answers
 from discreet.answers.responses import Responses
 from discreet.answers.streamed import batches, counting
 from discreet.answers.streamed.counting import count_source
+from discreet.api.calibrating import fit
 from discreet.counts import PairCounts, folds, merge_counts
 from discreet.counts.folds import (
     PersonWeight,
@@ -28,7 +29,6 @@ from discreet.counts.folds import (
     sketch_persons,
 )
 from discreet.errors import BadResponses, BadUsage, WarningKind
-from discreet.models.calibrate import fit
 from discreet.models.connectivity import build_chain
 from discreet.models.methods import PAIR_METHODS
 from discreet.tables.reading import Reading

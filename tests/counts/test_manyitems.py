@@ -17,13 +17,13 @@ from discreet.answers.pack import build_rows
 from discreet.answers.protocol import fold_blocks
 from discreet.answers.responses import Responses
 from discreet.answers.streamed.counting import Accumulator, count_source
+from discreet.api.calibrating import fit
 from discreet.counts import PairCounts, matrix, merge_counts
 from discreet.counts import pairs as compressed
 from discreet.counts.folds import PersonWeight
 from discreet.counts.matrix import prefers_sparse
 from discreet.errors import BadResponses, BadUsage, NoStandardErrors, NotConverged
 from discreet.models import laplacian as hierarchy
-from discreet.models.calibrate import fit
 from discreet.models.laplacian import build_laplacian
 from discreet.models.refined import solve_refined
 from discreet.models.standard_errors import random_signs as columns

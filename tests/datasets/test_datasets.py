@@ -9,8 +9,8 @@ import pytest
 from tools import wellbeing
 
 from discreet import datasets
+from discreet.api.calibrating import fit
 from discreet.errors import BadResponses, BadUsage
-from discreet.models.calibrate import fit
 
 SHAPES = {"lsat": (1000, 5), "three_grades": (649, 3), "uci_student": (131, 4)}
 

@@ -8,8 +8,12 @@ import pytest
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
+from discreet.analysis import find_dif, measure_fit
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
+from discreet.api.calibrating import fit
+from discreet.api.persons import score
+from discreet.api.ranks import rank
 from discreet.datasets import lsat
 from discreet.errors import BadUsage, MissingExtra
 from discreet.figures import (
@@ -26,14 +30,9 @@ from discreet.figures import (
 from discreet.figures.items import LONGEST_NAME, new_axes
 from discreet.figures.scale import _name_points
 from discreet.items.curves import BIN, bin_abilities, bin_answers
-from discreet.items.dif import find_dif
-from discreet.items.fit import measure_fit
-from discreet.models.calibrate import fit
-from discreet.persons.scoring import score
 from discreet.report.drawings import draw_wright
 from discreet.report.pictures import CONTEXT, fit_map, wright_map
 from discreet.results.estimate import Estimate, Solution, Status
-from discreet.results.ranking import rank
 from discreet.simulation import simulate
 
 

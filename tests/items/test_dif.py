@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 import discreet
+from discreet.analysis import find_dif, run_wald
 from discreet.answers.pack import store_codes
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.items.dif import find_dif
-from discreet.items.group_differences import run_wald
 from discreet.items.groups import adjust
 from sizes import is_chance_by_study
 

@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 import discreet
+from discreet.analysis import (
+    correlate_residuals,
+    measure_fit,
+    run_andersen,
+    run_wald,
+    trace_information,
+)
+from discreet.api.persons import score
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.items.fit import measure_fit
-from discreet.items.group_differences import run_wald
-from discreet.items.likelihood_ratios import run_andersen
-from discreet.items.residuals import correlate_residuals, trace_information
-from discreet.persons.scoring import score
 from sizes import is_chance
 
 DATA = Path(__file__).parents[1] / "data"

@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 import discreet
+from discreet.api.persons import score
 from discreet.items.summary import _dependent, _differing, _matching
 from discreet.items.tables import flag_persons, tabulate_misfits, tabulate_persons
-from discreet.persons.scoring import score
 
 ITEMS = ("a", "b", "c", "d")
 

@@ -7,10 +7,9 @@ import pytest
 
 import discreet
 from discreet import datasets
+from discreet.analysis import find_dif, run_wald
 from discreet.answers.opening import count_pairs
 from discreet.errors import BadUsage, NotConverged
-from discreet.items.dif import find_dif
-from discreet.items.group_differences import run_wald
 from discreet.models.conditional import GroupPatterns
 from discreet.models.conditional import estimator as automatic
 from discreet.simulation import simulate

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import discreet
+from discreet.analysis import measure_fit
 from discreet.answers.responses import Responses
 from discreet.counts.planes import BitPlanes, SparseRows
-from discreet.items.fit import measure_fit
 from discreet.persons import large
 from stepped import hold
 

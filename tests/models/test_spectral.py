@@ -3,8 +3,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from discreet.api.calibrating import fit
 from discreet.models import paper
-from discreet.models.calibrate import fit
 from discreet.models.spectral import SpectralScoring, balance, solve_stationary
 
 

@@ -13,7 +13,9 @@ import pytest
 import discreet
 from browser import add_script, needs_browser, visit
 from commandline import discreet as run
+from discreet.analysis import correlate_residuals
 from discreet.answers.responses import Responses
+from discreet.api.calibrating import fit
 from discreet.datasets import lsat
 from discreet.errors import FitWarning, WarningKind
 from discreet.html import (
@@ -24,9 +26,7 @@ from discreet.html import (
     shorten_label,
     text_width,
 )
-from discreet.items.residuals import correlate_residuals
 from discreet.items.summary import diagnose, read_diagnostics
-from discreet.models.calibrate import fit
 from discreet.models.methods import METHOD_WORDS, METHODS
 from discreet.report.diagnosis import diagnose_test
 from discreet.report.findings import find_problems, remarks_on_items

@@ -8,11 +8,10 @@ import pytest
 
 import discreet as library
 from commandline import discreet
+from discreet.analysis import find_dif, measure_fit
 from discreet.atomic import CALIBRATION_FILE
 from discreet.cli.calibrations import read_calibration
 from discreet.datasets import lsat
-from discreet.items.dif import find_dif
-from discreet.items.fit import measure_fit
 from discreet.items.summary import diagnose
 from discreet.report.calibration import analyse_calibration
 from discreet.simulation import simulate

@@ -11,15 +11,15 @@ import pytest
 import discreet
 from browser import needs_browser, visit
 from commandline import discreet as run
+from discreet.analysis import check_model, measure_alpha
 from discreet.answers.pack import store_codes
+from discreet.api.calibrating import fit
 from discreet.atomic import CALIBRATION_FILE
 from discreet.cli.calibrations import read_calibration, write_calibration
 from discreet.errors import BadResponses, BadUsage
 from discreet.items.curves import threshold_rows
-from discreet.items.dimensionality import measure_alpha
 from discreet.items.summary import diagnose, read_diagnostics
-from discreet.models.calibrate import fit
-from discreet.report.diagnosis import check_model, compare_fit, diagnose_test
+from discreet.report.diagnosis import compare_fit, diagnose_test
 from discreet.report.findings import STEP_CHECKS, find_problems
 from discreet.report.formats import list_calibration
 from discreet.report.model_findings import Severity

@@ -9,14 +9,11 @@ import pytest
 
 import discreet
 from commandline import discreet as run
-from discreet.analysis import check_model
+from discreet.analysis import check_model, find_dimensions, measure_fit, run_andersen, run_wald
 from discreet.answers.pack import store_codes
-from discreet.items.dimensionality import find_dimensions
+from discreet.api.scales import link_calibrations
 from discreet.items.evidence import gather_evidence
-from discreet.items.fit import measure_fit
-from discreet.items.group_differences import run_wald
 from discreet.items.groups import split_groups
-from discreet.items.likelihood_ratios import run_andersen
 from discreet.items.summary import diagnose, read_diagnostics
 from discreet.items.tables import list_evidence_tables
 from discreet.persons import measures
@@ -25,7 +22,6 @@ from discreet.report.findings import find_limits, find_problems, remarks_on_item
 from discreet.report.model_findings import Severity
 from discreet.report.page import judge, write_diagnosis
 from discreet.report.paper import write_methods
-from discreet.scales.linking import link_calibrations
 from stepped import chances
 
 SKEWED = Path(__file__).parents[1] / "data" / "skewed_400x5.csv"

@@ -4,11 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
+from discreet.api.calibrating import fit
+from discreet.api.ranks import rank
 from discreet.errors import BadUsage
-from discreet.models.calibrate import fit
 from discreet.results import ranking as differences
 from discreet.results.estimate import Estimate, Solution, Status
-from discreet.results.ranking import rank
 
 
 def make(difficulty, se=0.1, covariance=None):

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import chi2, f, norm, t
 from test_drift import draw_cohorts, draw_steps
 
+from discreet.api.calibrating import fit
 from discreet.errors import DisconnectedItems
-from discreet.models.calibrate import fit
 from discreet.scales.placing import (
     CUT,
     CUT_SQUARE,

@@ -5,8 +5,8 @@ import pytest
 
 import discreet
 from discreet.answers.pack import store_codes
+from discreet.api.scales import create_bank
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
-from discreet.scales.bank import create_bank
 
 STEPS = (1, 2, 3, 3, 2, 4, 3, 3)
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.api.calibrating import fit
 from discreet.counts.planes import BitPlanes, SparseRows
 from discreet.errors import BadUsage
-from discreet.models.calibrate import fit
 from discreet.simulation import BLOCK_PERSONS, simulate
 from discreet.simulation.designs import DESIGNS
 

@@ -21,9 +21,9 @@ from starlette.testclient import TestClient
 
 import studio_tasks
 from commandline import discreet, environment
+from discreet.api.calibrating import fit
 from discreet.datasets import lsat
 from discreet.errors import BadUsage
-from discreet.models.calibrate import fit
 from discreet.studio.forms import plain_name
 from discreet.studio.jobs import JobState, JobTable
 from discreet.studio.kept_files import PREFIX, VARIABLE, Recent, private_folder, remove_left_behind

@@ -16,16 +16,17 @@ from test_studio import ORIGIN, enter
 
 import studio_tasks
 from commandline import discreet
+from discreet.api.calibrating import fit
+from discreet.api.scales import create_bank
 from discreet.datasets import lsat, wellbeing
 from discreet.errors import BadUsage
-from discreet.models.calibrate import fit
 from discreet.privacy.accounting import Budget
 from discreet.privacy.accounting.additive_noise import calibrate_counts
 from discreet.privacy.ledger import Ledger
 from discreet.publishing.release import release
 from discreet.publishing.verification import read_release
 from discreet.report.statement import write_statement
-from discreet.scales.bank import create_bank, write_bank
+from discreet.scales.bank import write_bank
 from discreet.studio import pages
 from discreet.studio.jobs import JobState, TaskProgress
 from discreet.studio.kept_files import EXAMPLES, Home, Recent

@@ -18,6 +18,8 @@ from discreet.adaptive import Exposure
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
 from discreet.answers.survey import SurveyDesign, apply_rao_scott
+from discreet.api.ranks import rank
+from discreet.api.scales import link_calibrations
 from discreet.counts.folds import FoldCounts
 from discreet.items import mislabelled
 from discreet.items.dif import LARGE, NEGLIGIBLE, _classify
@@ -32,10 +34,9 @@ from discreet.models.standard_errors.sandwich import match_abilities
 from discreet.persons import plausible
 from discreet.planning.forecast import _scatter
 from discreet.results.estimate import Estimate, Solution, Status, draw_errors
-from discreet.results.ranking import rank
 from discreet.results.ranks import find_probability
 from discreet.scales.drift import _compare_latest
-from discreet.scales.linking import _test_agreement, link_calibrations
+from discreet.scales.linking import _test_agreement
 
 
 def make_estimate(difficulty, se, covariance=None):

@@ -13,8 +13,7 @@ import pytest
 
 import discreet as library
 from commandline import discreet
-from discreet.analysis import measure_alpha
-from discreet.items.fit import measure_fit
+from discreet.analysis import measure_alpha, measure_fit
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "coming-from.md").read_text()

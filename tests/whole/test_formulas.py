@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet.api.ranks import rank
 from discreet.privacy import noise
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting import additive_noise as moves
@@ -36,7 +37,6 @@ from discreet.privacy.mechanisms.margins import Margins, _upper_hull
 from discreet.privacy.mechanisms.pairs import cut_bound
 from discreet.privacy.protocol import ComparedPublic, NoiseLaw, Public
 from discreet.results.estimate import Estimate, Solution, Status, two_sided_quantile
-from discreet.results.ranking import rank
 from discreet.scales.linking import _robust_centre
 from discreet.secure import SeededSource
 from reference_accounting import bound_rounded_move, shuffled_epsilon_closed_form

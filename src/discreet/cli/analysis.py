@@ -66,8 +66,8 @@ def mislabelled(
     check_method(method)
     output.check(LABELS_FILE)
     responses = read_answers(file, reading)
+    from discreet.api.calibrating import fit
     from discreet.items.mislabelled import find_mislabelled
-    from discreet.models.calibrate import fit
 
     with working("Looking for mislabelled items"):
         estimate = fit(

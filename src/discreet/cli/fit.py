@@ -145,8 +145,8 @@ def fit(
     limits = Limits() if alone else Limits(engine="memory")
     held = None if anchors is None else read_anchors(anchors)
     with open_answers(file, reading, limits, "Estimating difficulties", like=held) as answers:
+        from discreet.api.calibrating import fit as calibrate
         from discreet.counts import PairCounts
-        from discreet.models.calibrate import fit as calibrate
         from discreet.report.formats import list_calibration
 
         responses: Any = answers
@@ -206,8 +206,8 @@ def fit_ratings(
     """Fit ratings, print severities, write tables and the report."""
     output.check(*CALIBRATION_FILES)
     from discreet.answers.ratings import USEFUL_WORDS, read_ratings
+    from discreet.api.calibrating import fit
     from discreet.items.raters import study_ratings
-    from discreet.models.calibrate import fit
     from discreet.report.formats import list_calibration
     from discreet.tables.reading import READING_DEFAULTS
 
@@ -330,7 +330,7 @@ def _run_check(file: str, method: str, reading: ReadingOptions) -> ModelCheck:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=AssumedReading)  # it was printed above
         responses = read_answers(file, reading)
-    from discreet.models.calibrate import fit
+    from discreet.api.calibrating import fit
     from discreet.report.diagnosis import check_model
 
     with working("Testing the model"):
@@ -507,8 +507,8 @@ def _test_answers(
 ) -> tuple[Diagnosis, Scale | None]:
     """Calibrate answers; return their test, and the scale that was asked for."""
     responses = read_answers(source, reading)
+    from discreet.api.calibrating import fit
     from discreet.items.summary import diagnose
-    from discreet.models.calibrate import fit
     from discreet.report.diagnosis import diagnose_test
 
     diagnostics: Diagnostics | None = None

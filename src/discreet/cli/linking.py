@@ -101,7 +101,7 @@ def find_words(calibration: Any) -> ReleaseKind:
 
 def _fit(file: str, method: str, regularisation: float, reading: ReadingOptions) -> Estimate:
     responses = read_answers(file, reading)
-    from discreet.models.calibrate import fit
+    from discreet.api.calibrating import fit
 
     with working("Estimating difficulties"):
         return fit(
@@ -343,7 +343,7 @@ def drift(
     names = tuple(name_calibration(file) for file in files)
     if len(set(names)) < len(names):
         names = tuple(map(str, files))
-    from discreet.scales.drift import find_drift
+    from discreet.api.drift import find_drift
 
     sources = [_read_period(file, reading) for file in files]
     with working("Comparing"):

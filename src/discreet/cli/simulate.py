@@ -233,8 +233,8 @@ def demo(
 
 def _calibrate(out: Path) -> Path:
     """Calibrate, and return the place of the report."""
+    from discreet.api.calibrating import fit
     from discreet.datasets import citation, wellbeing
-    from discreet.models.calibrate import fit
 
     answers = wellbeing()
     estimate = fit(answers)

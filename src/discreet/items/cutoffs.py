@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,8 +43,8 @@ from discreet.models.conditional.maximise import conditional_work, plan_batches
 from discreet.models.conditional.moments import evaluate_conditional
 from discreet.models.item_parameters import RATING_SCALE
 from discreet.models.structure import rating_basis
+from discreet.results.calibrated import Calibration
 from discreet.results.estimate import Status
-from discreet.tables.reading import ReadingWords
 from discreet.tabular import Tabular
 from discreet.types import BoolArray, FloatArray, IndexArray, Int8Array, Int64Array
 
@@ -114,12 +114,11 @@ class FitCutoffs(Tabular):
 
 
 def simulate_cutoffs(
-    responses: Any,
-    calibration: Any,
+    responses: Responses,
+    calibration: Calibration,
     *,
     replications: int | None = None,
     rng: np.random.Generator | None = None,
-    **reading: Unpack[ReadingWords],
 ) -> FitCutoffs:
     """Find where fit statistics lie when the model holds, by simulation. Confidential.
 
@@ -152,7 +151,7 @@ def simulate_cutoffs(
     >>> cutoffs.infit[0].round(2).tolist()  # of a short test: below 1 although the model holds
     [0.74, 0.93]
     """
-    prepared = prepare(responses, calibration, "ml", reading)
+    prepared = prepare(responses, calibration, "ml")
     sets = _choose_number(prepared) if replications is None else replications
     if sets < 19:
         raise BadUsage(f"cut-offs need 19 replications or more, found {sets}; 199 are usual")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field, replace
-from typing import Any, Unpack, get_args
+from typing import Any, get_args
 
 import numpy as np
 from scipy.special import stdtr
@@ -30,20 +30,12 @@ from discreet.items.group_differences import (
     purify,
     request_groups,
 )
-from discreet.items.groups import (
-    Split,
-    adjust,
-    load_grouped,
-    split_groups,
-    take_group,
-    warn_of_small_groups,
-)
+from discreet.items.groups import Split, adjust, split_groups, take_group, warn_of_small_groups
 from discreet.items.likelihood_ratios import ItemSplit, split_item
 from discreet.items.mantel_haenszel import match_scores
 from discreet.models.item_parameters import RATING_SCALE, choose_model, leave_unused
 from discreet.models.methods import FitRequest
 from discreet.results.estimate import two_sided_quantile
-from discreet.tables.reading import FitWords
 from discreet.tabular import Tabular, list_field_columns
 from discreet.types import Adjustment, BoolArray, DifTest, FloatArray, Int64Array, Method, Model
 
@@ -205,7 +197,7 @@ class DifTable(Tabular):
 
 
 def find_dif(
-    responses: Any,
+    responses: Responses,
     groups: Any,
     *,
     test: DifTest = "wald",
@@ -217,7 +209,6 @@ def find_dif(
     model: Model = "auto",
     by_step: bool = False,
     keep_categories: bool = False,
-    **reading: Unpack[FitWords],
 ) -> DifTable:
     """Find items that are harder for one group than its ability explains. Confidential.
 
@@ -295,16 +286,15 @@ def find_dif(
         raise BadUsage(f"single steps are compared by test 'wald' only, found {test!r}")
     adjust([], adjustment)
     request = request_groups(method, model, keep_categories)
-    source = load_grouped(responses, groups, reading, model)
-    split = split_groups(source, groups)
+    split = split_groups(responses, groups)
     base = _find_reference(split, reference)
-    anchor = _find_anchors(source.items, anchors)
+    anchor = _find_anchors(responses.items, anchors)
     if test == "wald":
         fits = calibrate_groups(split, request)
         places, points = list_compared_points(fits, split, by_step)
         chosen = None if anchor is None else anchor[places.item]
         compared = _compare_points(points, base, chosen, level)
-        items = tuple(source.items[i] for i in places.item)
+        items = tuple(responses.items[i] for i in places.item)
         table = _tabulate(items, split, base, compared, adjustment, level)
         return replace(
             table,
@@ -313,8 +303,8 @@ def find_dif(
             step=places.step * (len(split.labels) - 1),
         )
     compare = _compare_scores if test == "mantel-haenszel" else _compare_likelihoods
-    compared = compare(source, split, base, anchor, request)
-    table = _tabulate(source.items, split, base, compared, adjustment, level)
+    compared = compare(responses, split, base, anchor, request)
+    table = _tabulate(responses.items, split, base, compared, adjustment, level)
     return replace(table, test=test, method="conditional" if test == DIF_TESTS[2] else "")
 
 

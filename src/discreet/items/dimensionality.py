@@ -13,25 +13,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Unpack
+from typing import Annotated, Any
 
 import numpy as np
 
-from discreet.answers.opening import load_answers
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, FitWarning, WarningKind
 from discreet.items.cutoffs import ScoreDraws
 from discreet.items.fit import compare_spread, measure_fit
 from discreet.items.residuals import Prepared, prepare
-from discreet.models.calibrate import fit
+from discreet.models.calibrate import calibrate
 from discreet.models.item_parameters import weigh_categories
 from discreet.persons.scoring import score
+from discreet.results.calibrated import Calibration
 from discreet.results.estimate import Estimate
 from discreet.results.thresholds import score_moments
 from discreet.schema import Along, AtLeast, Count, Finite, Logit, Proportion
-from discreet.tables.opener import read_columns
-from discreet.tables.reading import ReadingWords
 from discreet.tabular import Tabular, list_field_columns
 from discreet.text import count_of
 from discreet.types import BoolArray, FloatArray, Int8Array
@@ -155,12 +153,11 @@ class Contrast(Tabular):
 
 
 def find_dimensions(
-    responses: Any,
-    calibration: Any,
+    responses: Responses,
+    calibration: Calibration,
     *,
     simulations: int | None = None,
     rng: np.random.Generator | None = None,
-    **reading: Unpack[ReadingWords],
 ) -> Dimensionality:
     """Compare what residuals have in common with what chance makes of it. Confidential.
 
@@ -195,7 +192,7 @@ def find_dimensions(
     """
     if simulations is not None and simulations < 1:
         raise BadUsage(f"simulations must be 1 or more, found {simulations}; 99 are usual")
-    prepared = prepare(responses, calibration, "ml", reading)
+    prepared = prepare(responses, calibration, "ml")
     prepared.refuse_weights("a test of dimensionality")
     design = _lay_out(prepared)
     sets = _choose_number(design.answered.size) if simulations is None else simulations
@@ -374,9 +371,7 @@ class ReliabilityByTestlet(Tabular):
         return {"of": ["single items", "testlets"], **columns}
 
 
-def combine_testlets(
-    responses: Any, testlet: Testlets, **reading: Unpack[ReadingWords]
-) -> Responses:
+def combine_testlets(responses: Responses, testlet: Testlets) -> Responses:
     """Return answers in which every testlet is one item, the sum of its items. Confidential.
 
     Parameters
@@ -404,13 +399,10 @@ def combine_testlets(
     >>> combine_testlets(answers, {"Item1": "text", "Item2": "text"}).items
     ('text', 'Item3', 'Item4', 'Item5')
     """
-    mapping = _read_testlets(responses, testlet, reading)
-    return _combine(load_answers(responses, reading), mapping)[0]
+    return _combine(responses, name_testlets(testlet))[0]
 
 
-def measure_testlets(
-    responses: Any, testlet: Testlets, **reading: Unpack[ReadingWords]
-) -> ReliabilityByTestlet:
+def measure_testlets(responses: Responses, testlet: Testlets) -> ReliabilityByTestlet:
     """Say how much the reliability is overstated by items that belong together. Confidential.
 
     Parameters
@@ -425,11 +417,9 @@ def measure_testlets(
     >>> found.items
     (5, 4)
     """
-    mapping = _read_testlets(responses, testlet, reading)
-    single = load_answers(responses, reading)
-    combined, lost = _combine(single, mapping)
-    estimate = fit(combined)
-    calibrated = [(single, fit(single)), (combined, estimate)]
+    combined, lost = _combine(responses, name_testlets(testlet))
+    estimate = calibrate(combined)
+    calibrated = [(responses, calibrate(responses)), (combined, estimate)]
     reliability = [measure_fit(*pair).person_reliability.reliability for pair in calibrated]
     warnings: tuple[FitWarning, ...] = ()
     if lost:
@@ -438,33 +428,22 @@ def measure_testlets(
         )
         warnings = (FitWarning(WarningKind.INCOMPLETE, sentence),)
     return ReliabilityByTestlet(
-        items=(single.n_items, combined.n_items),
+        items=(responses.n_items, combined.n_items),
         reliability=(reliability[0], reliability[1]),
-        alpha=(measure_alpha(single).alpha, measure_alpha(combined).alpha),
+        alpha=(measure_alpha(responses).alpha, measure_alpha(combined).alpha),
         estimate=estimate,
         warnings=warnings,
     )
 
 
-def _read_testlets(responses: Any, testlet: Testlets, words: ReadingWords) -> dict[str, str]:
-    """Return the testlet of each item that has one."""
+def name_testlets(testlet: Testlets) -> dict[str, str]:
+    """Return the testlet of each item that has one; answers hold no column that says it."""
     if isinstance(testlet, Mapping):
         return {str(item): str(label) for item, label in testlet.items()}
-    if isinstance(responses, Responses):
-        raise BadUsage(
-            f"answers that were read do not have the column {testlet!r} any more; give the table "
-            "itself, or a mapping from item to testlet"
-        )
-    item = str(words.get("item") or "item").lower()
-    rows = zip(*read_columns(responses, (item, testlet.lower()), "testlets"), strict=True)
-    label_of: dict[str, str] = {}
-    for name, label in rows:
-        if label is not None and label_of.setdefault(str(name), str(label)) != str(label):
-            raise BadUsage(
-                f"item {str(name)!r} belongs to two testlets, {label_of[str(name)]!r} and "
-                f"{str(label)!r}; every item has one"
-            )
-    return label_of
+    raise BadUsage(
+        f"answers that were read do not have the column {testlet!r} any more; give the table "
+        "itself, or a mapping from item to testlet"
+    )
 
 
 def _combine(source: Responses, label_of: Mapping[str, str]) -> tuple[Responses, int]:
@@ -517,7 +496,7 @@ class Alpha(Tabular):
         return {"alpha": self.alpha, "persons": self.persons, "items": self.items}
 
 
-def measure_alpha(responses: Any, **reading: Unpack[ReadingWords]) -> Alpha:
+def measure_alpha(responses: Responses) -> Alpha:
     """Return Cronbach's alpha of the raw score, KR-20 of right and wrong answers. Confidential.
 
     Examples
@@ -526,13 +505,14 @@ def measure_alpha(responses: Any, **reading: Unpack[ReadingWords]) -> Alpha:
     >>> round(measure_alpha(discreet.datasets.lsat()).alpha, 3)
     0.295
     """
-    source = load_answers(responses, reading)
-    answered, score = source.store.person_totals()
-    weight = (answered == source.n_items) * (source.sample.weight if source.sample else 1.0)
-    n, k = int(np.count_nonzero(weight)), source.n_items
+    answered, score = responses.store.person_totals()
+    weight = (answered == responses.n_items) * (
+        responses.sample.weight if responses.sample else 1.0
+    )
+    n, k = int(np.count_nonzero(weight)), responses.n_items
     if n < 2 or k < 2 or np.ptp(score[weight > 0]) == 0:
         return Alpha(float("nan"), n, k)
-    share = weigh_categories(source.store, weight) / weight.sum()
+    share = weigh_categories(responses.store, weight) / weight.sum()
     category = np.arange(share.shape[1])
     inside = float((share @ category**2 - (share @ category) ** 2).sum())
     spread = np.average((score - np.average(score, weights=weight)) ** 2, weights=weight)

@@ -8,19 +8,17 @@ otherwise is the usual sign of a wrong key or of two right answers. Confidential
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Unpack
+from typing import Annotated, Any
 
 import numpy as np
 
 from discreet.answers.choices import Choices
-from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
-from discreet.models.calibrate import fit
+from discreet.models.calibrate import calibrate
 from discreet.persons.scoring import score
 from discreet.results.estimate import Estimate
 from discreet.schema import Along, Count, Logit, Proportion
-from discreet.tables.reading import ReadingWords
 from discreet.tabular import Tabular, list_field_columns
 from discreet.text import name_some
 from discreet.types import FloatArray
@@ -102,9 +100,7 @@ class Distractors(Tabular):
         )
 
 
-def analyse_distractors(
-    responses: Any, estimate: Estimate | None = None, **reading: Unpack[ReadingWords]
-) -> Distractors:
+def analyse_distractors(responses: Responses, estimate: Estimate | None = None) -> Distractors:
     """Tell for every option who chose it. Confidential.
 
     Parameters
@@ -131,19 +127,18 @@ def analyse_distractors(
     >>> found.option, found.chosen
     (('A', 'B', 'C', 'D'), (3, 1, 3, 1))
     """
-    source = load_answers(responses, reading, like=estimate)
-    choices = source.choices
+    choices = responses.choices
     if choices is None:
         raise BadUsage(
             "these answers were read without a key, so what was chosen is not known; read them "
             "with key= (--key), from a file or a data frame that holds the chosen options"
         )
-    calibration = estimate or fit(source)
-    ability = score(source, calibration).ability
-    information = _inform(source, calibration, ability)
+    calibration = estimate or calibrate(responses)
+    ability = score(responses, calibration).ability
+    information = _inform(responses, calibration, ability)
     rows = []
     for number, item in enumerate(choices.items):
-        others = _leave_out(source, calibration, item, ability, information)
+        others = _leave_out(responses, calibration, item, ability, information)
         rows += _tell(choices, number, ability, others)
     return Distractors(*zip(*rows, strict=True))
 

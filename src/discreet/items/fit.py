@@ -28,18 +28,19 @@ values then take the variance of a mean square from the sampling design, by line
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
+from discreet.answers.responses import Responses
 from discreet.errors import FitWarning
 from discreet.items.residuals import Prepared, ResidualChunk, add_persons, prepare
 from discreet.models.item_parameters import category_totals, known_difficulties, weigh_categories
 from discreet.persons.large import is_many, sum_many
 from discreet.persons.scoring import PersonScores
+from discreet.results.calibrated import Calibration
 from discreet.results.limits import FIT_BOUND
 from discreet.results.thresholds import category_chances, count_item_steps, slope_terms
-from discreet.tables.reading import ReadingWords
 from discreet.tabular import Tabular, list_field_columns
 from discreet.types import FloatArray, Int64Array, ScoreMethod
 
@@ -200,7 +201,7 @@ class FitStatistics(Tabular):
 
 
 def measure_fit(
-    responses: Any, calibration: Any, *, method: ScoreMethod = "ml", **reading: Unpack[ReadingWords]
+    responses: Responses, calibration: Calibration, *, method: ScoreMethod = "ml"
 ) -> FitStatistics:
     """Measure how well items and persons fit the model. Confidential.
 
@@ -220,7 +221,7 @@ def measure_fit(
     >>> fit.items.infit.round(3).tolist()
     [0.828, 0.968, 0.973, 0.954, 0.895]
     """
-    prepared = prepare(responses, calibration, method, reading)
+    prepared = prepare(responses, calibration, method)
     sums, persons = _add_up(prepared)
     used = prepared.used
     ability, se = prepared.scores.ability[used], prepared.scores.se[used]

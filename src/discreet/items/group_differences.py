@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy.special import chdtrc, ndtr, stdtr
@@ -17,17 +17,10 @@ from scipy.special import chdtrc, ndtr, stdtr
 from discreet.answers.responses import Responses
 from discreet.answers.survey import apply_rao_scott
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, saying_it_otherwise
-from discreet.items.groups import (
-    FEW_PERSONS,
-    Split,
-    load_grouped,
-    split_groups,
-    warn_of_small_groups,
-)
-from discreet.models.calibrate import fit
+from discreet.items.groups import FEW_PERSONS, Split, split_groups, warn_of_small_groups
+from discreet.models.calibrate import calibrate
 from discreet.models.methods import FitRequest, choose_keeping
 from discreet.results.estimate import Estimate, Status, draw_errors
-from discreet.tables.reading import FitWords
 from discreet.tabular import Tabular, list_field_columns
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array, Method, Model
 
@@ -73,7 +66,7 @@ def fit_group(part: Responses, request: FitRequest) -> GroupCalibration:
     if part.sample is None:
         method, model = cast("Method", request.method), cast("Model", request.model)
         return GroupCalibration(
-            fit(part, method=method, model=model, keep_categories=request.keep_categories)
+            calibrate(part, method=method, model=model, keep_categories=request.keep_categories)
         )
     from discreet.models.weighted import fit_weighted  # loads SciPy
 
@@ -436,7 +429,7 @@ def list_steps(step: tuple[int, ...]) -> dict[str, list[int]]:
 
 
 def run_wald(
-    responses: Any,
+    responses: Responses,
     groups: Any = "mean score",
     *,
     items: Sequence[str] | None = None,
@@ -444,7 +437,6 @@ def run_wald(
     model: Model = "auto",
     by_step: bool = False,
     keep_categories: bool = False,
-    **reading: Unpack[FitWords],
 ) -> WaldTest:
     """Test every item for equal difficulty in two groups. Confidential.
 
@@ -470,10 +462,9 @@ def run_wald(
     >>> test.z.round(1).tolist()
     [0.2, 0.1, 0.2, -0.1, -0.3]
     """
-    source = load_grouped(responses, groups, reading, model)
-    split = split_groups(source, groups)
+    split = split_groups(responses, groups)
     if items is not None:
-        split, source = split.select(items), source.select(items)
+        split, responses = split.select(items), responses.select(items)
     if len(split.labels) != 2:
         raise BadUsage(
             f"Wald tests compare two groups, found {len(split.labels)} "
@@ -487,7 +478,7 @@ def run_wald(
     return WaldTest(
         groups=(split.labels[0], split.labels[1]),
         persons=(split.parts[0].n_persons, split.parts[1].n_persons),
-        items=tuple(source.items[i] for i in places.item),
+        items=tuple(responses.items[i] for i in places.item),
         difficulty=np.stack([group_points.value for group_points in points]),
         z=contrasts.z,
         p_value=contrasts.p_value,

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Unpack, get_args
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.opening import load_answers, name_model
 from discreet.answers.responses import Responses
 from discreet.answers.survey import DesignTest, SurveyDesign, apply_rao_scott
 from discreet.errors import BadResponses, BadUsage, FitWarning, WarningKind
 from discreet.persons.scoring import score
+from discreet.results.calibrated import Calibration
 from discreet.results.estimate import two_sided_quantile
-from discreet.tables.reading import FitWords, ReadingWords
 from discreet.tabular import Tabular, list_field_columns
 from discreet.types import Adjustment, BoolArray, FloatArray, IndexArray, Int64Array, Texts
 
@@ -104,19 +103,6 @@ def split_groups(responses: Responses, groups: Any) -> Split:
         number[responses.sample.weight == 0] = -1  # outside the domain
     parts = tuple(take_group(responses, number == position) for position in range(len(names)))
     return Split(names, parts, missing, warnings, number)
-
-
-def load_grouped(
-    responses: Any,
-    groups: Any,
-    words: ReadingWords | FitWords,
-    model: str = "auto",
-    like: Any = None,
-) -> Responses:
-    """Return answers in memory, with the group column that is asked for, read as a calibration."""
-    is_column = isinstance(groups, str) and groups not in SCORE_SPLITS
-    named = name_model(responses, model, words)
-    return load_answers(responses, named, group=groups if is_column else (), like=like)
 
 
 def _label_persons(responses: Responses, groups: Any) -> Texts:
@@ -331,9 +317,7 @@ class GroupMeans(Tabular):
         return difference, se, float(2 * stdtr(self.degrees, -abs(difference / se)))
 
 
-def find_group_means(
-    responses: Any, calibration: Any, groups: Any, **reading: Unpack[ReadingWords]
-) -> GroupMeans:
+def find_group_means(responses: Responses, calibration: Calibration, groups: Any) -> GroupMeans:
     """Estimate the mean ability of every group. Confidential.
 
     Abilities are weighted likelihood estimates (Warm 1989), nearly unbiased for every person, and
@@ -356,10 +340,9 @@ def find_group_means(
     >>> means.persons.tolist()
     [500, 500]
     """
-    source = load_grouped(responses, groups, reading, like=calibration)
-    split = split_groups(source, groups)
-    ability = score(source, calibration, method="warm").ability
-    sample = source.sample or SurveyDesign.simple(source.n_persons)
+    split = split_groups(responses, groups)
+    ability = score(responses, calibration, method="warm").ability
+    sample = responses.sample or SurveyDesign.simple(responses.n_persons)
     number = np.where(np.isfinite(ability), split.number, -1)
     inside = number[:, None] == np.arange(len(split.labels))
     persons = inside.sum(axis=0)

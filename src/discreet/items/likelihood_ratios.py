@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag
 
-from discreet.answers.opening import load_answers
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
 from discreet.answers.survey import DesignTest, apply_rao_scott
@@ -28,7 +27,7 @@ from discreet.errors import (
     WarningKind,
     warn_of_dropped,
 )
-from discreet.items.groups import Split, chi_squared_tail, load_grouped, split_groups, take_group
+from discreet.items.groups import Split, chi_squared_tail, split_groups, take_group
 from discreet.models.conditional.estimator import find_maximum
 from discreet.models.conditional.maximise import ConditionalFit
 from discreet.models.connectivity import classify
@@ -40,7 +39,6 @@ from discreet.models.item_parameters import (
     choose_model,
     leave_unused,
 )
-from discreet.tables.reading import FitWords, ReadingWords
 from discreet.tabular import Tabular
 from discreet.text import count_of, name_some
 from discreet.types import BoolArray, FloatArray, IndexArray, Model
@@ -99,12 +97,11 @@ class AndersenTest(Tabular):
 
 
 def run_andersen(
-    responses: Any,
+    responses: Responses,
     groups: Any = "mean score",
     *,
     model: Model = "auto",
     keep_categories: bool = False,
-    **reading: Unpack[FitWords],
 ) -> AndersenTest:
     """Test whether the items have the same difficulties in all groups. Confidential.
 
@@ -137,18 +134,17 @@ def run_andersen(
     >>> round(test.statistic, 4), test.degrees
     (0.1681, 4)
     """
-    source = load_grouped(responses, groups, reading, model)
-    chosen = choose_model(model, source.steps)
-    source = source if chosen == RATING_SCALE else leave_unused(source, keep_categories)
-    split = split_groups(source, groups)
-    items = _comparable_items(split, source, chosen)
+    chosen = choose_model(model, responses.steps)
+    responses = responses if chosen == RATING_SCALE else leave_unused(responses, keep_categories)
+    split = split_groups(responses, groups)
+    items = _comparable_items(split, responses, chosen)
     answers = split.select(items)
-    if source.sample is None:
-        everybody = take_group(source.select(items), split.number >= 0)
+    if responses.sample is None:
+        everybody = take_group(responses.select(items), split.number >= 0)
         parts = _compare_likelihoods(everybody, answers, chosen, keep_categories)
     else:
         parts = _compare_thresholds(answers, chosen, keep_categories)
-    excluded = list_excluded(source, items)
+    excluded = list_excluded(responses, items)
     warnings = (*split.warnings, *_tell_not_compared(excluded, chosen))
     warn_of_dropped(warnings)
     return AndersenTest(
@@ -446,7 +442,7 @@ class StepModelTest(Tabular):
         }
 
 
-def compare_step_models(responses: Any, **reading: Unpack[ReadingWords]) -> StepModelTest:
+def compare_step_models(responses: Responses) -> StepModelTest:
     """Test whether a rating scale describes answers as well as partial credit. Confidential.
 
     In a rating scale the distances between the steps are the same for all items. Items with a
@@ -479,22 +475,21 @@ def compare_step_models(responses: Any, **reading: Unpack[ReadingWords]) -> Step
     >>> test.degrees == test.free[0] - test.free[1]
     True
     """
-    source = load_answers(responses, reading)
-    if source.sample is not None:
-        source = source.select_persons(source.sample.in_domain)
-    if max(source.steps) == 1:
+    if responses.sample is not None:
+        responses = responses.select_persons(responses.sample.in_domain)
+    if max(responses.steps) == 1:
         raise BadUsage(
             "partial credit and rating scale are models of answers with steps; of right and wrong "
             "answers both are the Rasch model"
         )
-    items = list_full(source, PARTIAL_CREDIT)
+    items = list_full(responses, PARTIAL_CREDIT)
     if len(items) < 2:
         raise DisconnectedItems(
             f"partial credit and rating scale are compared on items with answers in all of their "
-            f"categories, found {len(items)} of {source.n_items}; merge rare categories"
+            f"categories, found {len(items)} of {responses.n_items}; merge rare categories"
         )
-    chosen = source.select(items)
-    excluded = list_excluded(source, items)
+    chosen = responses.select(items)
+    excluded = list_excluded(responses, items)
     models = (PARTIAL_CREDIT, RATING_SCALE)
     if chosen.sample is not None and len(set(chosen.steps)) == 1:
         parts = _compare_step_distances(chosen)

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.answers.opening import load_answers, name_model
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, WarningKind, warn_of_dropped
 from discreet.items.groups import take_group
@@ -25,7 +24,6 @@ from discreet.models.item_parameters import (
     leave_unused,
     weigh_categories,
 )
-from discreet.tables.reading import FitWords
 from discreet.tabular import Tabular, list_field_columns
 from discreet.text import name_some
 from discreet.types import FloatArray, Int64Array, Model
@@ -87,11 +85,10 @@ class MartinLoefTest(Tabular):
 
 
 def run_martin_loef(
-    responses: Any,
+    responses: Responses,
     split: str | Sequence[str] | Mapping[str, str] = MEDIAN,
     *,
     model: Model = "auto",
-    **reading: Unpack[FitWords],
 ) -> MartinLoefTest:
     """Test whether parts of a test measure the same. Confidential.
 
@@ -129,18 +126,19 @@ def run_martin_loef(
     >>> test.degrees, test.persons
     (5, 1000)
     """
-    source = load_answers(responses, name_model(responses, model, reading))
-    if source.sample is not None:
-        source = source.select_persons(source.sample.in_domain)
-    usable = list_full(source, RATING_SCALE)
-    parts = _choose_parts(source, usable, split)
-    chosen = choose_model(model, source.steps)
-    complete = _keep_complete(source, [item for items in parts.values() for item in items], chosen)
+    if responses.sample is not None:
+        responses = responses.select_persons(responses.sample.in_domain)
+    usable = list_full(responses, RATING_SCALE)
+    parts = _choose_parts(responses, usable, split)
+    chosen = choose_model(model, responses.steps)
+    complete = _keep_complete(
+        responses, [item for items in parts.values() for item in items], chosen
+    )
     answers = [complete.select(items) for items in parts.values()]
     compare = _compare_likelihoods if complete.sample is None else _compare_by_design
     result = compare(answers, complete, chosen)
-    excluded = list_excluded(source, complete.items)
-    warnings = _warn(source, complete, result["degrees"], excluded)
+    excluded = list_excluded(responses, complete.items)
+    warnings = _warn(responses, complete, result["degrees"], excluded)
     warn_of_dropped(warnings)
     return MartinLoefTest(
         **result,

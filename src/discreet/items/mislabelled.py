@@ -15,19 +15,18 @@ those without the item itself, which would otherwise look steeper than it is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit
 
-from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.items.groups import take_group
 from discreet.models.item_parameters import refuse_steps
 from discreet.persons.scoring import PersonScores, score
+from discreet.results.calibrated import Calibration
 from discreet.schema import ItemName
-from discreet.tables.reading import ReadingWords
 from discreet.tabular import Tabular, list_field_columns
 from discreet.types import BoolArray, FloatArray, Int64Array
 
@@ -123,7 +122,7 @@ class Mislabelled(Tabular):
 
 
 def find_mislabelled(
-    responses: Any, calibration: Any, *, level: float = LEVEL, **reading: Unpack[ReadingWords]
+    responses: Responses, calibration: Calibration, *, level: float = LEVEL
 ) -> Mislabelled:
     """Find items that abler persons get wrong more often than less able ones. Confidential.
 
@@ -146,9 +145,8 @@ def find_mislabelled(
     """
     if not 0 < level < 1:
         raise BadUsage(f"level must lie between 0 and 1, found {level}; use 0.05 for 5%")
-    source = load_answers(responses, reading, like=calibration)
-    refuse_steps("the search for mislabelled items", source.steps)
-    sample = _thin_out(source)
+    refuse_steps("the search for mislabelled items", responses.steps)
+    sample = _thin_out(responses)
     scores = score(sample, calibration)
     grouped = _group_answers(sample.select(scores.items), scores, calibration)
     weight, share = _weigh_slopes(_likelihoods(grouped))

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.answers.survey import SurveyDesign
 from discreet.checking import as_numbers
@@ -25,8 +24,8 @@ from discreet.models.item_parameters import KnownItems, category_totals, known_t
 from discreet.models.structure import FAR_APART
 from discreet.persons.measures import GRID, NormalPrior, estimate_prior
 from discreet.persons.scoring import PersonScores, PersonStatus, score
+from discreet.results.calibrated import Calibration
 from discreet.results.thresholds import category_chances, log_totals, score_moments
-from discreet.tables.reading import ReadingWords
 from discreet.tabular import Tabular, list_field_columns
 from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array, ScoreMethod
 
@@ -128,14 +127,12 @@ class Prepared:
             yield ResidualChunk(span, answered, code, residual, variance, item.fourth)
 
 
-def prepare(
-    responses: Any, calibration: Any, method: ScoreMethod, words: ReadingWords | None = None
-) -> Prepared:
+def prepare(responses: Responses, calibration: Calibration, method: ScoreMethod) -> Prepared:
     """Match items, score persons, and refuse answers that nothing can be said about.
 
     With weights, these are the persons of the domain.
     """
-    source = load_answers(responses, words, like=calibration)
+    source = responses
     if source.sample is not None:
         source = source.select_persons(source.sample.in_domain)
     scores = score(source, calibration, method=method)
@@ -206,7 +203,7 @@ class ResidualCorrelations(Tabular):
 
 
 def correlate_residuals(
-    responses: Any, calibration: Any, *, method: ScoreMethod = "ml", **reading: Unpack[ReadingWords]
+    responses: Responses, calibration: Calibration, *, method: ScoreMethod = "ml"
 ) -> ResidualCorrelations:
     """Correlate what the model leaves unexplained, for every pair of items. Confidential.
 
@@ -233,7 +230,7 @@ def correlate_residuals(
     >>> round(correlations.mean, 2)
     -0.24
     """
-    prepared = prepare(responses, calibration, method, reading)
+    prepared = prepare(responses, calibration, method)
     m = len(prepared.item_parameters.items)
     if m > ITEM_LIMIT:
         raise BadUsage(f"residual correlations stop at {ITEM_LIMIT} items, found {m}")
@@ -295,7 +292,9 @@ class InformationCurve(Tabular):
         return list_field_columns(self, "ability", "information", "se", "expected_score")
 
 
-def trace_information(calibration: Any, ability: npt.ArrayLike | None = None) -> InformationCurve:
+def trace_information(
+    calibration: Calibration, ability: npt.ArrayLike | None = None
+) -> InformationCurve:
     """Test information, standard error and expected score along the ability scale.
 
     Parameters

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field
-from typing import Annotated, Any, Unpack
+from typing import Annotated, Any
 
 import numpy as np
 
-from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.items.curves import (
     CHUNK_CELLS,
@@ -58,7 +57,6 @@ from discreet.schema import (
     Proportion,
     read_as,
 )
-from discreet.tables.reading import ReadingWords
 from discreet.tabular import AnalysisTable
 from discreet.types import FloatArray, Int64Array
 
@@ -250,7 +248,7 @@ def read_diagnostics(plain: Any, items: Sequence[str]) -> Diagnostics:
     return diagnostics
 
 
-def diagnose(responses: Any, estimate: Estimate, **reading: Unpack[ReadingWords]) -> Diagnostics:
+def diagnose(responses: Responses, estimate: Estimate) -> Diagnostics:
     """Run all analyses and keep what the report shows.
 
     Raises
@@ -258,9 +256,7 @@ def diagnose(responses: Any, estimate: Estimate, **reading: Unpack[ReadingWords]
     BadUsage
         If no person has both right and wrong answers to items with a difficulty.
     """
-    return summarise_evidence(
-        gather_evidence(load_answers(responses, reading, like=estimate), estimate)
-    )
+    return summarise_evidence(gather_evidence(responses, estimate))
 
 
 def study_answers(

@@ -1,6 +1,6 @@
 """Anchors: items whose thresholds are known and held, and how far the answers would move them.
 
-In: a mapping, a table, a calibration, a release or a bank; then a fit beside the anchors. Out: what
+In: a mapping, a calibration, a release or a bank; then a fit beside the anchors. Out: what
 is known of the items that the answers have, checked; and the displacement of every anchor, which is
 what it would be if only this one were free, minus its value. Confidential.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import isfinite
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -19,11 +18,8 @@ from discreet.errors import BadUsage, FitWarning, WarningKind
 from discreet.models.connectivity import Chain, find_tied
 from discreet.models.item_parameters import KnownItems, check_logits, known_thresholds
 from discreet.models.structure import StepPlan, Structure
-from discreet.results.calibrated import is_series, read_calibration, read_ladders
 from discreet.results.estimate import Estimate, Status
-from discreet.tables.opener import read_columns
-from discreet.tables.sources import is_data_frame
-from discreet.text import name_some, read_cell
+from discreet.text import name_some
 from discreet.types import FloatArray, Int64Array
 
 #: Logits beyond which a displacement is worth a warning, as Winsteps users know it.
@@ -35,29 +31,17 @@ STEP_TOL = 1e-9
 CHORD_ROUNDS = 40
 
 
-def _read_pairs(table: Any) -> list[tuple[str, Any]]:
-    """Return the items and difficulties of a table (a file, a data frame); blanks are left out."""
-    columns = read_columns(table, ("item", "difficulty"), "anchors", numbers=("difficulty",))
-    rows = zip(*columns, strict=True)
-    # NaN, which differs from itself, is how data frames leave a cell blank.
-    filled = [(item, value) for item, value in rows if value not in (None, "") and value == value]
-    return [(read_cell(item) if isinstance(item, str) else item, value) for item, value in filled]
-
-
-def accept_anchors(anchors: Any, items: tuple[str, ...], *, has_steps: bool) -> KnownItems:
+def accept_anchors(anchors: Any, items: tuple[str, ...]) -> KnownItems:
     """Return the anchors, or explain why they cannot be used. All thresholds of an item are held.
 
     Parameters
     ----------
     anchors
-        A mapping from item to difficulty (with steps, to a list of thresholds), an iterable of such
-        pairs, a table with the columns item and difficulty (with steps item, step and threshold), a
-        file or a data frame; or a calibration (an estimate, a release, a bank), of which only the
-        items in ``items`` are used, and of a bank only those that did not drift.
+        A mapping from item to difficulty (with steps, to a list of thresholds), or an iterable of
+        such pairs; or a calibration (an estimate, a release, a bank), of which only the items in
+        ``items`` are used, and of a bank only those that did not drift.
     items
         The items of the answers.
-    has_steps
-        Whether some answers have several steps.
 
     Raises
     ------
@@ -65,10 +49,6 @@ def accept_anchors(anchors: Any, items: tuple[str, ...], *, has_steps: bool) -> 
         If an anchor is not finite, is for an item that the answers do not have, contradicts
         another anchor of the same item, or if there is none.
     """
-    if is_series(anchors):
-        anchors = read_calibration(anchors)
-    elif isinstance(anchors, str | PathLike) or is_data_frame(anchors):
-        anchors = _read_steps(anchors) if has_steps else _read_pairs(anchors)
     if isinstance(anchors, Mapping) or (
         isinstance(anchors, Iterable) and not hasattr(anchors, "difficulty")
     ):
@@ -100,19 +80,6 @@ def _refuse_none(values: Any) -> None:
             "there is no anchor for any item of the answers, so nothing ties the new difficulties "
             "to the known scale; give at least one, or fit without anchors"
         )
-
-
-def _read_steps(table: Any) -> dict[str, list[float]]:
-    """Return the thresholds of a table with a row for every step, steps in any order."""
-    read = read_ladders(table, "anchors")
-    thresholds = {name: [own[0] for own in steps] for name, steps in read.items()}
-    blank = [name for name, own in thresholds.items() if not np.isfinite(own).all()]
-    if blank:
-        raise BadUsage(
-            f"the anchors of item '{blank[0]}' lack a threshold; all thresholds of an anchored "
-            "item are held. Leave the item out to have it estimated"
-        )
-    return thresholds
 
 
 def _collect(pairs: list[Any]) -> dict[str, Any]:

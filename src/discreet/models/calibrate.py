@@ -8,27 +8,22 @@ persons.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Unpack, cast
+from typing import Any
 
 import numpy as np
 
-from discreet.answers.opening import load_answers, name_model, opened, plan_words, weigh_answers
 from discreet.answers.protocol import Answers, Job
-from discreet.answers.ratings import Ratings, StoredRatings
 from discreet.answers.responses import Responses
-from discreet.answers.survey import state_design
-from discreet.counts import PairCounts, holds_counts, name_weighting
+from discreet.counts import PairCounts, name_weighting
 from discreet.counts.folds import FoldCounts, PersonWeight, Tally, explain_folds
-from discreet.counts.matrix import DENSE_FITTING, FITTING, NoRoom, Recoding, planning
+from discreet.counts.matrix import DENSE_FITTING, FITTING, Recoding, planning
 from discreet.errors import (
     LOG,
     BadUsage,
     FitWarning,
     OutOfReach,
     WarningKind,
-    name_source,
     warn_of_dropped,
     warn_of_missing_errors,
 )
@@ -63,9 +58,8 @@ from discreet.models.standard_errors.sandwich import (
 )
 from discreet.models.structure import StepPlan, Structure, plan_steps
 from discreet.results.estimate import Estimate, Solution
-from discreet.tables.reading import FitWords, ReadingWords
 from discreet.text import count_of
-from discreet.types import Ability, Engine, FloatArray, Method, Model, Within
+from discreet.types import Ability, FloatArray, Method, Model
 
 #: Items up to which the answer methods may build a matrix between all items (3.2 GB).
 MATRIX_ITEMS = 20_000
@@ -90,187 +84,58 @@ NO_FOLDS_LEFT = (
 )
 
 
-def fit(
-    data: Any,
+def calibrate(
+    data: Answers | PairCounts,
     *,
     method: Method = "auto",
     model: Model = "auto",
-    engine: Engine = "auto",
     standard_errors: bool = True,
     regularisation: float = 0.0,
     ability: Ability = "normal",
     anchors: Any = None,
-    facets: str | Sequence[str] = (),
-    structure: str | None = None,
-    within: Within = "auto",
-    features: Mapping[str, Any] | None = None,
-    refits: int = 0,
-    weight: str | None = None,
-    strata: str | None = None,
-    cluster: str | None = None,
-    replicates: str | Sequence[str] | None = None,
-    replication: str | None = None,
     keep_categories: bool = False,
-    **reading: Unpack[FitWords],
 ) -> Estimate:
-    """Estimate the difficulty of every item.
+    """Estimate the difficulty of every item, of answers or counts that are open.
 
-    Parameters
-    ----------
-    data
-        Answers (:class:`Responses`, a data frame of any kind, an array ``[person, item]`` with
-        NaN or -1 for missing, a path, a query; see :func:`discreet.count_pairs`), or
-        :class:`PairCounts` (or the path of a file of them), which give standard errors where
-        they have folds.
-    method
-        ``"auto"``: ``"conditional"`` (exact conditional likelihood, which other programs report)
-        for answers in memory that are less than about two seconds of work, else ``"refined"``
-        (pairwise conditional likelihood: about as precise, for any size); the estimate's
-        ``choice`` says which and why. Or ``"spectral"`` (the paper's Algorithm 1), or
-        ``"marginal"`` (for adaptive and routed tests, where the others are biased).
-    model
-        ``"rasch"`` for right and wrong answers; for answers with steps ``"partial-credit"``
-        (every step has a threshold of its own) or ``"rating-scale"`` (thresholds are an item's
-        location plus a distance that is the same for all items). ``"auto"`` takes rasch for
-        right and wrong answers and partial credit otherwise.
-    engine
-        Which engine counts the pairs; the numbers of a method do not depend on it.
-    standard_errors
-        Whether to make the second pass over persons that standard errors of the pair methods
-        need; without it they are NaN. It also looks for signs that the test was routed by the
-        answers, and warns. Conditional and marginal likelihood need no such pass: their standard
-        errors are there either way.
-    regularisation
-        Added to both directions of every compared pair, in persons. The default, none, leaves
-        items without a number where the answers do not determine one. Pair methods only.
-    ability
-        What ``"marginal"`` assumes about the abilities: ``"normal"`` or ``"empirical"``.
-    by
-        A column whose values divide the rows, the month for example: then every group is fitted
-        by itself, and the result is a mapping from each value to its estimate, with one table.
-    anchors
-        Items whose difficulties are known and held; the others are estimated on their scale. A
-        mapping from item to difficulty (with steps, to the list of its thresholds), or a table with
-        these columns (item and difficulty; with steps item, step and threshold), whose items must
-        all occur in the answers; or a calibration, a release or a bank, of which the items that
-        occur are used. The answers are read into memory.
-    facets
-        Of ratings, a long table with one row per score: the columns of raters, tasks and other
-        facets. The estimate's ``facets`` then hold their measures (docs/raters.md).
-    structure
-        Of ratings: what a threshold is the sum of, by default ``"item:step + rater"``;
-        ``"item + step + rater"`` is a rating scale, ``+ rater:time`` lets severities change.
-    within
-        Of ratings: ``"item"`` compares ratings of the same person on the same item only, None all
-        ratings of a person. ``"auto"`` takes the first where it links everything.
-    features
-        Of ratings: a table with the column ``item`` and features of items, whose weights take the
-        place of item locations (the linear logistic test model).
-    refits
-        Of ratings: how many refits to drawn scores measure and remove the bias that very many
-        raters of few ratings each cause (2 or 3 suffice).
-    weight
-        The column of sampling weights; zero means outside the domain. The estimate is then that of
-        the whole population, and ``design_effect`` says what the design costs.
-    strata, cluster
-        With weights: the columns of strata and of primary sampling units (schools, say), for
-        linearised standard errors. Without ``cluster`` every person is a unit.
-    replicates, replication
-        With weights: the columns of replicate weights (``"repwt*"``), and how they were made:
-        ``"jk1"``, ``"jk2"``, ``"brr"`` or ``"fay:0.5"``.
-    keep_categories
-        With steps: whether a category between others stays although nobody is in it (Winsteps'
-        STKEEP). Of the steps around it only the sum is estimated. Conditional likelihood only.
-    reading
-        ``person=``, ``item=``, ``response=`` and the other keywords of
-        :func:`discreet.read_responses`, for sources that have columns.
-
-    Returns
-    -------
-    Estimate
-        Difficulties in logits with mean zero (with anchors: on their scale), standard errors, a
-        status for every item, and warnings about every item that was left out. With anchors
-        ``displacement`` says how far each would move if only it were free; standard errors take
-        the anchors as exactly known.
-
-    Raises
-    ------
-    DisconnectedItems
-        If fewer than two items are linked by the answers. That includes a single item: a
-        difficulty is relative to other items.
-    NotConverged
-        If a solver cannot vouch for its answer.
+    What can be asked for is said at :func:`discreet.fit`. Answers with a sampling design are
+    weighted.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> answers = np.array([[1, 0], [1, 0], [0, 1], [1, 1]])
-    >>> estimate = fit(answers)
+    >>> from discreet.answers.responses import Responses
+    >>> answers = Responses.from_array(np.array([[1, 0], [1, 0], [0, 1], [1, 1]]))
+    >>> estimate = calibrate(answers)
     >>> float(np.round(estimate.difficulty[1] - estimate.difficulty[0], 6))
     0.693147
-    >>> anchored = fit(answers, anchors={"0": 2.0})
-    >>> float(np.round(anchored.difficulty[1], 6)), anchored.status[0].value
-    (2.693147, 'anchored')
     """
-    design = state_design(weight, strata, cluster, replicates, replication)
-    if facets or isinstance(data, Ratings | StoredRatings):
-        from discreet.models.facets.fit import FacetRequest, fit_facets  # loads SciPy and numba
-
-        if anchors is not None or design:
-            word = "anchors" if anchors is not None else "weight"
-            raise BadUsage(f"{word}= belongs to answers; with facets= leave {word}= out")
-        question = FacetRequest(
-            facets, structure, features, model, method, within, standard_errors, refits
-        )
-        return fit_facets(data, question, engine=engine, reading=reading)
     check_method_name(method, ability)
     request = FitRequest(method, standard_errors, regularisation, ability, model)
     request = choose_keeping(request, anchors is not None) if keep_categories else request
-    LOG.info("fitting items of %s, method %s", name_source(data), method)
-    if design:
-        data = weigh_answers(data, design, name_model(data, model, reading), like=anchors)
-        reading = FitWords()
     if anchors is not None:
-        data, request, reading = _hold(data, anchors, request, reading)
-    try:
-        estimate = _fit(data, request, engine, reading)
-    except NoRoom as refusal:
-        sparse = _fit_sparsely(data, request, engine, reading)
-        if sparse is None:
-            raise OutOfReach(str(refusal)) from None
-        return sparse
+        data, request = _hold(data, anchors, request)
+    estimate = _fit(data, request)
     numbers = int(estimate.estimated.sum()), len(estimate.items), estimate.persons
     LOG.info("fitted %d of %d items, %d persons, method %s", *numbers, estimate.method)
     warn_of_dropped(estimate.warnings)
     return estimate if model != "auto" else replace(estimate, choice=_tell_model(estimate))
 
 
-def _fit_sparsely(
-    data: Any, request: FitRequest, engine: Engine, reading: FitWords
-) -> Estimate | None:
-    """Fit a long table by pairs of answers that occur; None if it is none, or asks for more."""
-    from discreet.models.facets.fit import FacetRequest, fit_long_table  # loads SciPy and numba
-
-    is_plain = request.anchors is None and not request.regularisation
-    if not is_plain or request.method != AUTO or isinstance(data, Answers):
-        return None
-    question = FacetRequest(model=request.model, standard_errors=request.standard_errors)
-    return fit_long_table(data, question, engine=engine, reading=reading)
-
-
 def _hold(
-    data: Any, anchors: Any, request: FitRequest, reading: FitWords
-) -> tuple[Responses, FitRequest, FitWords]:
+    data: Answers | PairCounts, anchors: Any, request: FitRequest
+) -> tuple[Responses, FitRequest]:
     """Return answers in the categories of the anchors, and a request with the anchors."""
-    if isinstance(data, PairCounts) or holds_counts(data):
+    if isinstance(data, PairCounts):
         raise BadUsage(
             "anchors need the answers themselves, found pair counts; fit the answers with anchors, "
             "or fit the counts and link them to the known scale (link_calibrations)"
         )
-    answers = load_answers(data, name_model(data, request.model, reading), like=anchors)
-    has_steps = max(answers.steps, default=1) > 1
-    held = accept_anchors(anchors, answers.items, has_steps=has_steps)
-    return held.match(answers), replace(request, anchors=held), FitWords()
+    if not isinstance(data, Responses):
+        raise OutOfReach(
+            "anchors look at single persons and need the answers in memory; give the file, frame "
+            "or query that they come from, or a part of it"
+        )
+    held = accept_anchors(anchors, data.items)
+    return held.match(data), replace(request, anchors=held)
 
 
 def _tell_model(estimate: Estimate) -> str:
@@ -281,25 +146,20 @@ def _tell_model(estimate: Estimate) -> str:
     return f"The model is {estimate.model}: answers have up to {steps}. {estimate.choice}".rstrip()
 
 
-def _fit(data: Any, request: FitRequest, engine: Engine, reading: FitWords) -> Estimate:
+def _fit(data: Answers | PairCounts, request: FitRequest) -> Estimate:
     """Fit counts, or answers wherever they are."""
-    use = DENSE_FITTING if request.model == RATING_SCALE else FITTING
-    if isinstance(data, PairCounts) or holds_counts(data):
-        counts = data if isinstance(data, PairCounts) else PairCounts.load(data)
-        plan_words(counts, cast(ReadingWords, reading))
-        with planning(use):
-            return _fit_counts(counts, _decide(request, counts))
-    words = name_model(data, request.model, reading)
-    with planning(use), opened(data, engine, words) as answers:
-        if isinstance(answers, Responses) and answers.sample is not None:
+    with planning(DENSE_FITTING if request.model == RATING_SCALE else FITTING):
+        if isinstance(data, PairCounts):
+            return _fit_counts(data, _decide(request, data))
+        if isinstance(data, Responses) and data.sample is not None:
             from discreet.models.weighted import fit_weighted  # loads SciPy
 
-            return fit_weighted(answers, request).estimate
-        request = _decide(request, answers)
-        way = _fit_pairs if answers.lasts else _fit_once
-        estimate = (_fit_answers if request.method in ANSWER_METHODS else way)(answers, request)
+            return fit_weighted(data, request).estimate
+        request = _decide(request, data)
+        way = _fit_pairs if data.lasts else _fit_once
+        estimate = (_fit_answers if request.method in ANSWER_METHODS else way)(data, request)
         warn_of_missing_errors(estimate.warnings)
-        return call_categories(estimate, answers)
+        return call_categories(estimate, data)
 
 
 def _decide(request: FitRequest, data: Answers | PairCounts) -> FitRequest:

@@ -19,7 +19,7 @@ from discreet.counts.matrix import Recoding, keep_used
 from discreet.counts.planes import AnswerStore, StepStore
 from discreet.errors import BadResponses, BadUsage
 from discreet.hints import check_choice_name
-from discreet.results.calibrated import read_calibration
+from discreet.results.calibrated import Calibration
 from discreet.results.thresholds import pad_steps
 from discreet.text import count_of
 from discreet.types import MODELS, FloatArray, Int64Array
@@ -192,29 +192,26 @@ def _check_categories(
 FAR = 50.0
 
 
-def known_difficulties(calibration: Any) -> tuple[tuple[str, ...], FloatArray]:
+def known_difficulties(calibration: Calibration) -> tuple[tuple[str, ...], FloatArray]:
     """Return the items that have a difficulty, and their difficulties.
 
     Parameters
     ----------
     calibration
         An :class:`~discreet.Estimate`, anything with ``items`` and ``difficulty``, a published
-        release (its ``estimate`` is used), a mapping (or a pandas Series) from item to
-        difficulty, or a data frame with the columns item and difficulty, with steps item, step
-        and threshold. The difficulty of an item with steps is its location, the mean of its
-        thresholds.
+        release (its ``estimate`` is used), or a mapping from item to difficulty. The difficulty of
+        an item with steps is its location, the mean of its thresholds.
 
     Raises
     ------
     BadUsage
         If it is none of these, or no item has a difficulty.
     """
-    calibration = read_calibration(calibration)
     if isinstance(calibration, Mapping):
         names = tuple(map(str, calibration))
-        values = [_locate(item, value) for item, value in calibration.items()]
+        values: Any = [_locate(item, value) for item, value in calibration.items()]
     else:
-        source = getattr(calibration, "estimate", calibration)
+        source: Any = getattr(calibration, "estimate", calibration)
         if not (hasattr(source, "items") and hasattr(source, "difficulty")):
             raise BadUsage(
                 f"a calibration has items and a difficulty for each, found "
@@ -271,7 +268,7 @@ class KnownItems:
         return match_known(responses, dict(zip(self.items, self.kept, strict=True)))
 
 
-def known_thresholds(calibration: Any) -> KnownItems:
+def known_thresholds(calibration: Calibration) -> KnownItems:
     """Return the items that have numbers, and their thresholds.
 
     Parameters
@@ -279,9 +276,8 @@ def known_thresholds(calibration: Any) -> KnownItems:
     calibration
         As for :func:`known_difficulties`; a mapping may hold a list of thresholds for an item.
     """
-    calibration = read_calibration(calibration)
     names, b = known_difficulties(calibration)
-    source = getattr(calibration, "estimate", calibration)
+    source: Any = getattr(calibration, "estimate", calibration)
     ladder = None if isinstance(source, Mapping) else getattr(source, "ladder", None)
     if ladder is not None:
         row_of = {name: row for row, name in enumerate(source.items)}

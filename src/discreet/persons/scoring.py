@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Unpack, get_args
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.answers.survey import SurveyDesign
 from discreet.counts.planes import AnswerStore
@@ -33,8 +32,8 @@ from discreet.persons.measures import (
     solve_entries,
 )
 from discreet.persons.plausible import LatentRegression, code_columns, fit_posterior, take_columns
+from discreet.results.calibrated import Calibration
 from discreet.results.thresholds import as_thresholds, count_item_steps
-from discreet.tables.reading import ReadingWords
 from discreet.tabular import Tabular, brief_repr, list_field_columns
 from discreet.text import name_some
 from discreet.types import FloatArray, Int64Array, ScoreMethod, Texts
@@ -161,15 +160,14 @@ class ScoreTable(Tabular):
 
 
 def score(
-    responses: Any,
-    calibration: Any,
+    responses: Responses,
+    calibration: Calibration,
     *,
     method: ScoreMethod | None = None,
     prior: NormalPrior | None = None,
     plausible: int = 0,
     regress: str | Sequence[str] | Mapping[str, Sequence[Any]] = (),
     rng: np.random.Generator | None = None,
-    **reading: Unpack[ReadingWords],
 ) -> PersonScores:
     """Estimate the ability of every person, with the item difficulties held fixed.
 
@@ -227,29 +225,26 @@ def score(
     _check_method(method, prior)
     if latent:
         _check_latent(method, prior, plausible)
-    _refuse_swapped(responses)
-    group = () if isinstance(regress, Mapping) else regress
-    source = load_answers(responses, reading, group=group, like=calibration)
-    columns = take_columns(source.groups, regress)
-    _check_draws(plausible, source.n_persons)
+    columns = take_columns(responses.groups, regress)
+    _check_draws(plausible, responses.n_persons)
     calibrated = known_thresholds(calibration)
-    warnings = _compare_items(source, calibrated.items)
+    warnings = _compare_items(responses, calibrated.items)
     warn_of_dropped(warnings)
-    calibrated = calibrated.select(set(source.items))
-    b, chosen = calibrated.thresholds, calibrated.match(source.select(calibrated.items))
+    calibrated = calibrated.select(set(responses.items))
+    b, chosen = calibrated.thresholds, calibrated.match(responses.select(calibrated.items))
     if method != "posterior" and is_many(chosen.store, b) and is_varied(chosen.store):
         measures = _solve_each(chosen.store, b, method)
     else:
         patterns = group_patterns(chosen.store, np.arange(len(b)))
         measures = _describe_entries(patterns, b)
         if latent:
-            measures |= _solve_latent(patterns, b, columns, plausible, rng, source.sample)
+            measures |= _solve_latent(patterns, b, columns, plausible, rng, responses.sample)
         else:
             measures |= _solve_grouped(patterns, b, method, prior)
-    LOG.info("scored %d persons on %d items, method %s", source.n_persons, len(b), method)
+    LOG.info("scored %d persons on %d items, method %s", responses.n_persons, len(b), method)
     halves = _test_halves(chosen, calibrated, measures, is_mean=method == "posterior")
     return PersonScores(
-        persons=source.persons,
+        persons=responses.persons,
         method=method,
         items=calibrated.items,
         warnings=(*warnings, *_doubt_errors(halves)),
@@ -364,7 +359,7 @@ def _solve_latent(
 
 
 def tabulate_scores(
-    calibration: Any, *, method: ScoreMethod = "warm", prior: NormalPrior | None = None
+    calibration: Calibration, *, method: ScoreMethod = "warm", prior: NormalPrior | None = None
 ) -> ScoreTable:
     """Ability and standard error for every raw score on all items of a calibration.
 
@@ -413,14 +408,6 @@ def _complete(items: int, scores: Int64Array) -> Patterns:
         entry=np.arange(n),
         n_items=items,
     )
-
-
-def _refuse_swapped(responses: Any) -> None:
-    if hasattr(responses, "difficulty") and not isinstance(responses, Responses):
-        raise BadUsage(
-            "score takes the answers first and the calibration second; found a calibration "
-            f"({type(responses).__name__}) first. Call score(answers, calibration)."
-        )
 
 
 def _check_method(method: str, prior: NormalPrior | None) -> None:

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
-from discreet.answers.opening import load_answers
+from discreet.answers.responses import Responses
 from discreet.atomic import staged, write_text
 from discreet.errors import BadUsage
 from discreet.items.curves import ItemCurve, ThresholdRows, threshold_rows, worst_curves
@@ -29,7 +29,7 @@ from discreet.items.tables import (
     tabulate_raw_scores,
     tabulate_thresholds,
 )
-from discreet.models.calibrate import fit
+from discreet.models.calibrate import calibrate
 from discreet.report import model_findings as model
 from discreet.report import pictures
 from discreet.report.findings import (
@@ -41,10 +41,9 @@ from discreet.report.findings import (
     say_pair_limit,
     tell_few,
 )
-from discreet.results.calibrated import as_estimate
+from discreet.results.calibrated import Calibration, as_estimate
 from discreet.results.estimate import Estimate
 from discreet.results.limits import ANDERSEN_LEVEL
-from discreet.tables.reading import ReadingWords
 from discreet.tabular import AnalysisTable, Tabular
 from discreet.text import count_of
 from discreet.types import BoolArray
@@ -163,9 +162,7 @@ class ModelCheck(Tabular):
         write_text(Path(path), write_item_sheets(diagnose_test(self.estimate, self.diagnostics)))
 
 
-def check_model(
-    responses: Any, estimate: Any = None, **reading: Unpack[ReadingWords]
-) -> ModelCheck:
+def check_model(responses: Responses, estimate: Calibration | None = None) -> ModelCheck:
     """Test whether the model holds for these answers. Confidential.
 
     Parameters
@@ -189,9 +186,10 @@ def check_model(
     >>> [(test.name, test.verdict) for test in found.tests][:2]
     [('Andersen', 'holds'), ('Martin-Löf', 'holds')]
     """
-    source = load_answers(responses, reading, like=estimate)
-    calibration = fit(source) if estimate is None else as_estimate(estimate, "a check of the model")
-    diagnostics = diagnose(source, calibration)
+    calibration = (
+        calibrate(responses) if estimate is None else as_estimate(estimate, "a check of the model")
+    )
+    diagnostics = diagnose(responses, calibration)
     return ModelCheck(calibration, diagnostics, list_tests(calibration, diagnostics))
 
 

@@ -1,41 +1,52 @@
-"""What is accepted as a calibration: an estimate, what holds one, a bank, a data frame.
+"""What the engine accepts as a calibration: an estimate, what holds one, a bank, a mapping.
 
-In: whatever a caller has. Out: an :class:`~discreet.Estimate`. A frame is one that
-:meth:`~discreet.Estimate.to_dataframe` made, or any other with the columns item and difficulty, or
-with a row for every step and the columns item, step and threshold.
+In: whatever a caller has. Out: an :class:`~discreet.Estimate`. Data frames are read by
+:mod:`discreet.readers.calibrations`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
-from itertools import count
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from discreet.errors import BadUsage
 from discreet.results.estimate import Estimate, Solution, Status
-from discreet.results.thresholds import CATEGORIES, Thresholds, pad_steps
 from discreet.tables.ids import check_items
-from discreet.tables.opener import read_columns
-from discreet.tables.sources import as_arrow, is_data_frame
-from discreet.text import read_cell
 from discreet.types import FloatArray
 
-#: Columns that say what was answered; a calibration need not have them.
-TOTALS = ("answers", "right")
+
+class Calibrated(Protocol):
+    """Anything with items and a difficulty for each, a bank for example."""
+
+    @property
+    def items(self) -> tuple[str, ...]: ...
+
+    @property
+    def difficulty(self) -> FloatArray: ...
 
 
-def as_estimate(calibration: Any, purpose: str) -> Estimate:
+class HoldsEstimate(Protocol):
+    """Anything with an estimate, a release for example."""
+
+    @property
+    def estimate(self) -> Estimate: ...
+
+
+#: Where the difficulties of items come from; a mapping may hold a list of thresholds for an item.
+Calibration: TypeAlias = Estimate | Calibrated | HoldsEstimate | Mapping[str, Any]
+
+
+def as_estimate(calibration: Calibration, purpose: str) -> Estimate:
     """Return a calibration as an estimate, or say what is needed for the purpose."""
-    source = read_calibration(getattr(calibration, "estimate", calibration))
+    source: Any = getattr(calibration, "estimate", calibration)
     if isinstance(source, Estimate):
         return source
     if isinstance(source, Mapping) and source:
-        return _make(source.keys(), list(source.values()), [None] * len(source))
+        return make_estimate(source.keys(), list(source.values()), [None] * len(source))
     if all(hasattr(source, name) for name in ("items", "difficulty", "se")):
-        return _make(source.items, source.difficulty, source.se)
+        return make_estimate(source.items, source.difficulty, source.se)
     raise BadUsage(
         f"{purpose} needs a calibration: the result of fit, a release, a bank, or a data frame "
         f"with the columns item, difficulty and se; found {type(calibration).__name__}. Fit "
@@ -43,136 +54,22 @@ def as_estimate(calibration: Any, purpose: str) -> Estimate:
     )
 
 
-def read_calibration(source: Any) -> Any:
-    """Return a data frame of items and difficulties as an estimate; others stay as they are."""
-    if isinstance(source, Estimate):
-        return source
-    if is_series(source):
-        return dict(zip(source.index.tolist(), source.tolist(), strict=True))
-    if not is_data_frame(source):
-        return source
-    table = as_arrow(source)
-    columns = {name.strip().lower() for name in table.column_names}
-    if {"step", "threshold"} <= columns:
-        return _stack(table, has_errors="se" in columns)
-    names = ("item", "difficulty", "se") if "se" in columns else ("item", "difficulty")
-    items, difficulty, *errors = read_columns(table, names, "calibrations", numbers=names[1:])
-    estimate = _make(items, difficulty, errors[0] if errors else [None] * len(items))
-    if set(TOTALS) <= columns:
-        estimate = _add_totals(estimate, table)
-    return _widen(estimate, table, columns) if "threshold_1" in columns else estimate
-
-
-def _add_totals(estimate: Estimate, table: Any) -> Estimate:
-    """Add how many persons answered each item, and how many right, where all are numbers."""
-    cells = read_columns(table, TOTALS, "calibrations", numbers=TOTALS)
-    totals = [_read_numbers(own, name) for own, name in zip(cells, TOTALS, strict=True)]
-    if not np.isfinite(totals).all():
-        return estimate
-    answers, right = (own.astype(np.int64) for own in totals)
-    return replace(estimate, answers=answers, right=right)
-
-
-def is_series(source: Any) -> bool:
-    """Say whether something is a Series of pandas, which may go from items to difficulties."""
-    return hasattr(source, "iloc") and hasattr(source, "index") and not hasattr(source, "columns")
-
-
-def read_ladders(
-    table: Any, row_name: str, *, has_errors: bool = False
-) -> dict[str, list[list[float]]]:
-    """Return ``[threshold, se]`` of every step of every item, from a table with a row for each.
-
-    Steps stand in any order; ``row_name`` is what messages call the rows. A blank is NaN.
-    """
-    names = ("item", "step", "threshold", "se")[: 4 if has_errors else 3]
-    rows = zip(*read_columns(table, names, row_name, numbers=names[1:]), strict=True)
-    ladders: dict[str, dict[float, list[float]]] = {}
-    for item, *cells in rows:
-        name = read_cell(item) if isinstance(item, str) else str(item)
-        ladder = ladders.setdefault(name, {})
-        step, *values = _read_row(cells, f"the {row_name} of item '{name}'")
-        if step in ladder:
-            raise BadUsage(
-                f"the {row_name} have step {step:g} of item '{name}' twice; keep one row"
-            )
-        ladder[step] = values
-    for name, ladder in ladders.items():
-        if sorted(ladder) != list(range(1, len(ladder) + 1)):
-            listed = ", ".join(f"{step:g}" for step in sorted(ladder))
-            raise BadUsage(
-                f"the {row_name} of item '{name}' have the steps {listed}; all of its steps from 1 "
-                "on are needed"
-            )
-    return {name: [ladder[step] for step in sorted(ladder)] for name, ladder in ladders.items()}
-
-
-def _read_row(cells: Sequence[Any], subject: str) -> list[float]:
-    try:
-        return list(map(float, _read_numbers(cells, "threshold")))
-    except BadUsage:
-        raise BadUsage(
-            f"{subject} have the step {cells[0]!r} and the threshold {cells[1]!r}; both must be "
-            "numbers. Leave the item out where it has none"
-        ) from None
-
-
-def _stack(table: Any, *, has_errors: bool) -> Estimate:
-    """Return the estimate of a table with a row for every step."""
-    ladders = read_ladders(table, "calibrations", has_errors=has_errors)
-    values = [[step[0] for step in own] for own in ladders.values()]
-    errors = [[step[1] if has_errors else np.nan for step in own] for own in ladders.values()]
-    estimate = _make(ladders, [np.mean(own) for own in values], [None] * len(ladders))
-    categories = [tuple(range(len(own) + 1)) for own in values]
-    return _add_ladder(estimate, pad_steps(values), pad_steps(errors), categories)
-
-
-def _widen(estimate: Estimate, table: Any, columns: Container[str]) -> Estimate:
-    """Add the columns of thresholds, as :meth:`Thresholds.to_columns` names them."""
-    most_steps = next(step for step in count(1) if f"threshold_{step + 1}" not in columns)
-    names = [f"threshold_{step}{kind}" for kind in ("", "_se") for step in range(1, most_steps + 1)]
-    categories, *cells = read_columns(table, (CATEGORIES, *names), "calibrations", numbers=names)
-    numbers = [_read_numbers(own, name) for own, name in zip(cells, names, strict=True)]
-    value, error = np.stack(numbers[:most_steps], axis=1), np.stack(numbers[most_steps:], axis=1)
-    try:
-        kept_categories = [tuple(map(int, own.split())) for own in categories]
-    except (AttributeError, ValueError):
-        raise BadUsage(
-            f"the column '{CATEGORIES}' of a calibration must hold the categories of an item that "
-            "its steps lie between, as in '0 1 2'"
-        ) from None
-    return _add_ladder(estimate, value, error, kept_categories)
-
-
-def _add_ladder(
-    estimate: Estimate, value: FloatArray, error: FloatArray, categories: Sequence[tuple[int, ...]]
-) -> Estimate:
-    """Return the estimate with thresholds; an item that lacks one has no difficulty."""
-    steps = [len(own) - 1 for own in categories]
-    status = [
-        tuple(Status.NO_ANSWERS if np.isnan(one) else Status.ESTIMATED for one in own[:most])
-        for own, most in zip(value, steps, strict=True)
-    ]
-    if all(most == 1 for most in steps):
-        return estimate
-    ladder = Thresholds(value, error, tuple(status), kept=tuple(categories))
-    return replace(estimate, steps=tuple(steps), model="partial-credit", ladder=ladder)
-
-
-def _make(items: Any, difficulty: Any, se: Any) -> Estimate:
+def make_estimate(items: Any, difficulty: Any, se: Any) -> Estimate:
+    """Return the estimate of difficulties that somebody gave; what is None has no number."""
     names = check_items(list(items), len(items))
-    values = _read_numbers(difficulty, "difficulty")
+    values = list_numbers(difficulty, "difficulty")
     return Estimate(
         items=names,
         difficulty=values,
-        se=_read_numbers(se, "se"),
+        se=list_numbers(se, "se"),
         status=tuple(Status.NO_ANSWERS if np.isnan(one) else Status.ESTIMATED for one in values),
         method="given",
         solution=Solution(solver="given by the caller", iterations=0, residual=0.0),
     )
 
 
-def _read_numbers(cells: Any, column: str) -> FloatArray:
+def list_numbers(cells: Any, column: str) -> FloatArray:
+    """Return cells as numbers, NaN where one is blank."""
     blank = [None if isinstance(cell, str) and not cell.strip() else cell for cell in cells]
     try:
         return np.array([np.nan if cell is None else float(cell) for cell in blank])

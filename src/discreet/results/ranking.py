@@ -22,7 +22,7 @@ import numpy as np
 from discreet.errors import BadUsage, FitWarning, WarningKind
 from discreet.html import HtmlColumn, preview_table
 from discreet.privacy.accounting import Guarantee
-from discreet.results.calibrated import as_estimate
+from discreet.results.calibrated import Calibration, as_estimate
 from discreet.results.estimate import (
     ERROR_DRAWS,
     Estimate,
@@ -383,7 +383,7 @@ class Ranking(Tabular):
 
 
 def rank(
-    estimate: Any,
+    estimate: Calibration,
     top: int,
     *,
     easiest: bool = False,
@@ -412,7 +412,7 @@ def rank(
     Examples
     --------
     >>> import numpy as np
-    >>> from discreet.models.calibrate import fit
+    >>> from discreet.api.calibrating import fit
     >>> answers = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 1], [1, 0, 1], [0, 0, 1]] * 40)
     >>> rank(fit(answers), top=1).top
     ('1',)

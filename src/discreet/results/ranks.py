@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import BadUsage
-from discreet.results.calibrated import as_estimate
+from discreet.results.calibrated import Calibration, as_estimate
 from discreet.results.estimate import Estimate, check_level, two_sided_quantile
 from discreet.results.ranking import (
     Bars,
@@ -109,7 +109,7 @@ class RankRanges(Tabular):
 
 
 def rank_ranges(
-    estimate: Any,
+    estimate: Calibration,
     *,
     level: float = 0.95,
     easiest: bool = False,
@@ -131,7 +131,7 @@ def rank_ranges(
     Examples
     --------
     >>> import numpy as np
-    >>> from discreet.models.calibrate import fit
+    >>> from discreet.api.calibrating import fit
     >>> answers = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 1], [1, 0, 1], [1, 0, 0]] * 40)
     >>> found = rank_ranges(fit(answers))
     >>> [*zip(found.items, found.first.tolist(), found.last.tolist())]
@@ -215,7 +215,12 @@ class ItemComparison(Tabular):
 
 
 def compare_items(
-    estimate: Any, first: str, second: str, *, level: float = 0.95, simultaneous: bool = False
+    estimate: Calibration,
+    first: str,
+    second: str,
+    *,
+    level: float = 0.95,
+    simultaneous: bool = False,
 ) -> ItemComparison:
     """Compare two items: the difference, its interval, and the probability of the order.
 

@@ -25,7 +25,7 @@ from discreet.atomic import write_text
 from discreet.errors import BadBudget, BadResponses, BadUsage
 from discreet.names import read_names
 from discreet.privacy.accounting import Guarantee
-from discreet.results.calibrated import as_estimate
+from discreet.results.calibrated import Calibration, as_estimate
 from discreet.results.thresholds import (
     CATEGORIES,
     Thresholds,
@@ -131,7 +131,7 @@ class Bank(Tabular):
         return {"item": list(self.items), **list_field_columns(self, *COLUMNS[1:]), **steps}
 
 
-def create_bank(calibration: Any, *, scale: str, source: str) -> Bank:
+def create_bank(calibration: Calibration, *, scale: str, source: str) -> Bank:
     """Start a bank with the items of a calibration that have a difficulty.
 
     Parameters
@@ -174,7 +174,7 @@ def create_bank(calibration: Any, *, scale: str, source: str) -> Bank:
 
 
 def grow_bank(
-    bank: Bank, calibration: Any, *, source: str, flag_at: float = FLAG_AT
+    bank: Bank, calibration: Calibration, *, source: str, flag_at: float = FLAG_AT
 ) -> tuple[Bank, Link]:
     """Link a calibration to the bank and add the items that are new.
 

@@ -23,18 +23,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from os import PathLike
-from typing import Any, TypeVar, Unpack
+from typing import Any, TypeVar
 
 import numpy as np
 
-from discreet.answers.opening import is_matrix, load_answers
-from discreet.answers.protocol import Answers
 from discreet.answers.responses import Responses
-from discreet.counts import PairCounts, holds_counts
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, WarningKind, warn_of_dropped
 from discreet.items.groups import adjust
-from discreet.models.calibrate import fit
 from discreet.models.item_parameters import leave_unused
 from discreet.models.slopes import (
     LEAST,
@@ -49,12 +44,10 @@ from discreet.models.slopes import (
 )
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
-from discreet.results.calibrated import read_calibration
+from discreet.results.calibrated import Calibration
 from discreet.scales.linking import FEWEST, differ_in_steps, find_guarantee, tell_other_steps
 from discreet.scales.placing import align_medians, compare_periods, find_usable, gather_periods
 from discreet.tables.carrying import check_alike, find_reading
-from discreet.tables.reading import ReadingWords
-from discreet.tables.sources import as_arrow, is_data_frame
 from discreet.tabular import Tabular, list_field_columns
 from discreet.text import count_of, name_some
 from discreet.types import BoolArray, FloatArray, IndexArray
@@ -159,47 +152,34 @@ class Drift(Tabular):
         return table | dict(zip(self.periods, self.difficulty.tolist(), strict=True))
 
 
-def find_drift(
-    *sources: Any,
+def detect_drift(
+    parts: Sequence[Responses] | Sequence[Calibration],
+    *,
     periods: Sequence[str] | None = None,
     level: float = 0.05,
-    **reading: Unpack[ReadingWords],
 ) -> Drift:
-    """Find the items that drift between periods, given in the order of time.
+    """Test which items change between periods, of answers or of calibrations.
 
-    Parameters
-    ----------
-    sources
-        Two or more periods with different persons, one after the other or as one list: the
-        answers (:class:`Responses`, data frames, arrays, paths), or calibrations (estimates,
-        counts with folds, releases, banks). Answers give the better test. Items are matched by
-        name.
-    periods
-        Their names; by default "1", "2", ...
-    level
-        Largest rate of false alarms when no item drifts.
-    reading
-        ``person=``, ``item=``, ``response=`` and the other keywords of
-        :func:`discreet.read_responses`, for answers that have columns.
-
-    Raises
-    ------
-    DisconnectedItems
-        If a period has fewer than two items in common with the others.
-
-    Examples
-    --------
-    >>> import numpy as np, discreet
-    >>> rng = np.random.default_rng(0)
-    >>> monday, tuesday = (discreet.simulate(persons=500, items=8, rng=rng, difficulty=np.arange(8))
-    ...                    for _ in range(2))
-    >>> find_drift(monday.responses, tuesday.responses).moved_items
-    ()
-    >>> find_drift([discreet.fit(monday.responses), discreet.fit(tuesday.responses)]).moved_items
-    ()
+    What can be asked for is said at :func:`discreet.find_drift`.
     """
-    parts = sources[0] if len(sources) == 1 and isinstance(sources[0], list | tuple) else sources
-    # The names of the periods; refuse what cannot be compared.
+    names = _name_periods(parts, periods, level)
+    answers = [part for part in parts if isinstance(part, Responses)]
+    if len(answers) == len(parts):
+        compared = _compare_answers(answers, names)
+    else:
+        compared = _compare_calibrations(list(parts), names)
+    adjusted = adjust(compared.p_value, "holm")
+    moved = adjusted < level
+    warnings = (*compared.warnings, *_warn(compared, moved))
+    warn_of_dropped(warnings)
+    about = {**vars(compared), "warnings": warnings}
+    return Drift(periods=names, level=level, p_adjusted=adjusted, moved=moved, **about)
+
+
+def _name_periods(
+    parts: Sequence[object], periods: Sequence[str] | None, level: float
+) -> tuple[str, ...]:
+    """Return the names of the periods; refuse what cannot be compared."""
     if not 0 < level < 1:
         raise BadUsage(f"level must lie between 0 and 1, found {level}; use 0.05 for 5%")
     if len(parts) < 2:
@@ -212,16 +192,7 @@ def find_drift(
         raise BadUsage(
             f"{len(parts)} periods need as many different names, found {name_some(list(names))}"
         )
-    if _hold_answers(parts, names):
-        compared = _compare_answers([load_answers(part, reading) for part in parts], names)
-    else:
-        compared = _compare_calibrations([_read_period(part) for part in parts], names)
-    adjusted = adjust(compared.p_value, "holm")
-    moved = adjusted < level
-    warnings = (*compared.warnings, *_warn(compared, moved))
-    warn_of_dropped(warnings)
-    about = {**vars(compared), "warnings": warnings}
-    return Drift(periods=names, level=level, p_adjusted=adjusted, moved=moved, **about)
+    return names
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,35 +211,6 @@ class _Comparison:
     tau: float | None = None
     warnings: tuple[FitWarning, ...] = ()
     guarantee: Guarantee | None = None
-
-
-def _hold_answers(sources: Sequence[Any], names: tuple[str, ...]) -> bool:
-    """Say whether these are answers; refuse answers beside calibrations."""
-    answers = [_is_answers(source) for source in sources]
-    if any(answers) and not all(answers):
-        lacking = answers.index(False)
-        raise BadUsage(
-            f"period {names[answers.index(True)]} holds answers, but period {names[lacking]} "
-            f"does not ({type(sources[lacking]).__name__}). Compare answers with answers or "
-            "calibrations with calibrations: fit(answers) makes one"
-        )
-    return all(answers)
-
-
-def _is_answers(source: Any) -> bool:
-    if isinstance(source, str | PathLike):
-        return not holds_counts(source)
-    if is_data_frame(source) and hasattr(source, "columns"):
-        columns = {name.strip().lower() for name in as_arrow(source).column_names}
-        return not columns & {"difficulty", "threshold"}
-    return isinstance(source, Answers) or is_matrix(source)
-
-
-def _read_period(source: Any) -> Any:
-    """Return a calibration; counts are fitted."""
-    if isinstance(source, PairCounts) or holds_counts(source):
-        return fit(source)
-    return read_calibration(source)
 
 
 def _settle(

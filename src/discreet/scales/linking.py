@@ -27,7 +27,7 @@ from discreet.items.groups import chi_squared_tail
 from discreet.persons.scoring import PersonScores, PersonStatus
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
-from discreet.results.calibrated import read_calibration
+from discreet.results.calibrated import Calibration
 from discreet.results.estimate import Estimate
 from discreet.tables.carrying import check_alike, find_reading
 from discreet.tabular import Tabular, list_field_columns
@@ -160,7 +160,7 @@ class _Centre:
     scatter: float
 
 
-def link_calibrations(base: Any, new: Any, *, flag_at: float = FLAG_AT) -> Link:
+def link_calibrations(base: Calibration, new: Calibration, *, flag_at: float = FLAG_AT) -> Link:
     """Find the shift that puts ``new`` on the scale of ``base``, and check it.
 
     Parameters
@@ -193,7 +193,6 @@ def link_calibrations(base: Any, new: Any, *, flag_at: float = FLAG_AT) -> Link:
     """
     if not (np.isfinite(flag_at) and flag_at > 0):
         raise BadUsage(f"flag_at must be a positive number of standard deviations, found {flag_at}")
-    base, new = read_calibration(base), read_calibration(new)
     by = _link_by(base, new)
     items, first, second, recoded = _common(base, new, by)
     difference = first[0] - second[0]

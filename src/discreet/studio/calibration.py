@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.answers.responses import Responses
-from discreet.models.calibrate import fit
+from discreet.api.calibrating import fit
 from discreet.persons.scoring import score
 from discreet.report.calibration import analyse_calibration
 from discreet.report.diagnosis import Diagnosis

@@ -11,17 +11,16 @@ and Patz et al. 2002 describe the effect). Item locations always come from all p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.linalg as linalg
 
-from discreet.answers.ratings import Ratings, RatingSource, open_ratings
+from discreet.answers.ratings import Ratings, RatingSource
 from discreet.errors import (
     LOG,
-    BadResponses,
     BadUsage,
     DisconnectedItems,
     FitWarning,
@@ -61,7 +60,7 @@ FEW_PERSONS = 5
 class FacetRequest:
     """What the caller asked for; see :func:`discreet.fit`."""
 
-    facets: str | Sequence[str] = ()
+    facets: tuple[str, ...] = ()
     structure: str | None = None
     features: Mapping[str, Any] | None = None
     model: str = "auto"
@@ -88,50 +87,26 @@ class FacetNumbers:
     item_effect: ItemEffectTest | None = None
 
 
-def fit_facets(
-    data: Any,
-    request: FacetRequest,
-    *,
-    engine: str = "auto",
-    reading: Mapping[str, Any] | None = None,
-) -> Estimate:
+def fit_facets(ratings: RatingSource, request: FacetRequest) -> Estimate:
     """Fit a facets model; see :func:`discreet.fit` for what can be asked."""
     _check_request(request)
-    facets, features = request.facets, request.features
-    names = (facets,) if isinstance(facets, str) else tuple(facets)
-    names = names or tuple(getattr(data, "facets", ()))
+    names, features = tuple(request.facets or ratings.facets), request.features
     feature_names = [name for name in features or () if name != "item"]
     description = describe_structure(
         request.structure, names, model=request.model, features=feature_names
     )
-    with open_ratings(data, names, reading or {}, engine) as ratings:
-        design = plan_design(ratings.batches(), description, features)
-        design, within, choice = _link(design, ratings, request)
-        LOG.info("fitting %s by pairs within %s", description, within or "persons")
-        if request.method == "conditional":
-            numbers = _solve_conditional(design, ratings)
-        else:
-            design, numbers = _solve_bounded(design, ratings, within, request)
-        estimate = _assemble(design, ratings, numbers)
+    design = plan_design(ratings.batches(), description, features)
+    design, within, choice = _link(design, ratings, request)
+    LOG.info("fitting %s by pairs within %s", description, within or "persons")
+    if request.method == "conditional":
+        numbers = _solve_conditional(design, ratings)
+    else:
+        design, numbers = _solve_bounded(design, ratings, within, request)
+    estimate = _assemble(design, ratings, numbers)
     method = "conditional" if request.method == "conditional" else "refined"
     warnings = (*_warn_categories(design), *_warn_levels(estimate))
     warn_of_dropped(warnings)
     return replace(estimate, method=method, choice=choice, warnings=warnings)
-
-
-def fit_long_table(
-    data: Any, request: FacetRequest, *, engine: str, reading: Mapping[str, Any]
-) -> Estimate | None:
-    """Fit a long table of answers without facets; None if it is none, or scored otherwise."""
-    try:
-        estimate = fit_facets(data, request, engine=engine, reading=reading)
-    except (BadUsage, BadResponses):
-        return None
-    choice = (
-        f"Refined, with the sparse solver for ratings: the pairs of all {len(estimate.items):,} "
-        "items would not fit into memory. Repeated answers all count."
-    )
-    return replace(estimate, choice=choice)
 
 
 def _check_request(request: FacetRequest) -> None:

@@ -1,0 +1,210 @@
+"""Fit: from whatever holds answers, ratings or counts to an estimate of every item's difficulty.
+
+In: a path, a frame, an array, answers, counts, ratings. Out: an :class:`~discreet.Estimate`. The
+estimate is confidential: nothing here protects the persons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Unpack, cast
+
+from discreet.answers.opening import load_answers, name_model, opened, plan_words, weigh_answers
+from discreet.answers.protocol import Answers
+from discreet.answers.ratings import Ratings, StoredRatings, open_ratings
+from discreet.answers.survey import state_design
+from discreet.counts import PairCounts, holds_counts
+from discreet.counts.matrix import NoRoom
+from discreet.errors import LOG, BadResponses, BadUsage, OutOfReach, name_source
+from discreet.models.calibrate import calibrate
+from discreet.models.methods import AUTO
+from discreet.readers.calibrations import read_anchors
+from discreet.results.estimate import Estimate
+from discreet.tables.reading import FitWords, ReadingWords
+from discreet.types import Ability, Engine, Method, Model, Within
+
+
+def fit(
+    data: Any,
+    *,
+    method: Method = "auto",
+    model: Model = "auto",
+    engine: Engine = "auto",
+    standard_errors: bool = True,
+    regularisation: float = 0.0,
+    ability: Ability = "normal",
+    anchors: Any = None,
+    facets: str | Sequence[str] = (),
+    structure: str | None = None,
+    within: Within = "auto",
+    features: Mapping[str, Any] | None = None,
+    refits: int = 0,
+    weight: str | None = None,
+    strata: str | None = None,
+    cluster: str | None = None,
+    replicates: str | Sequence[str] | None = None,
+    replication: str | None = None,
+    keep_categories: bool = False,
+    **reading: Unpack[FitWords],
+) -> Estimate:
+    """Estimate the difficulty of every item.
+
+    Parameters
+    ----------
+    data
+        Answers (:class:`Responses`, a data frame of any kind, an array ``[person, item]`` with
+        NaN or -1 for missing, a path, a query; see :func:`discreet.count_pairs`), or
+        :class:`PairCounts` (or the path of a file of them), which give standard errors where
+        they have folds.
+    method
+        ``"auto"``: ``"conditional"`` (exact conditional likelihood, which other programs report)
+        for answers in memory that are less than about two seconds of work, else ``"refined"``
+        (pairwise conditional likelihood: about as precise, for any size); the estimate's
+        ``choice`` says which and why. Or ``"spectral"`` (the paper's Algorithm 1), or
+        ``"marginal"`` (for adaptive and routed tests, where the others are biased).
+    model
+        ``"rasch"`` for right and wrong answers; for answers with steps ``"partial-credit"``
+        (every step has a threshold of its own) or ``"rating-scale"`` (thresholds are an item's
+        location plus a distance that is the same for all items). ``"auto"`` takes rasch for
+        right and wrong answers and partial credit otherwise.
+    engine
+        Which engine counts the pairs; the numbers of a method do not depend on it.
+    standard_errors
+        Whether to make the second pass over persons that standard errors of the pair methods
+        need; without it they are NaN. It also looks for signs that the test was routed by the
+        answers, and warns. Conditional and marginal likelihood need no such pass: their standard
+        errors are there either way.
+    regularisation
+        Added to both directions of every compared pair, in persons. The default, none, leaves
+        items without a number where the answers do not determine one. Pair methods only.
+    ability
+        What ``"marginal"`` assumes about the abilities: ``"normal"`` or ``"empirical"``.
+    anchors
+        Items whose difficulties are known and held; the others are estimated on their scale. A
+        mapping from item to difficulty (with steps, to the list of its thresholds), or a table with
+        these columns (item and difficulty; with steps item, step and threshold), whose items must
+        all occur in the answers; or a calibration, a release or a bank, of which the items that
+        occur are used. The answers are read into memory.
+    facets
+        Of ratings, a long table with one row per score: the columns of raters, tasks and other
+        facets. The estimate's ``facets`` then hold their measures (docs/raters.md).
+    structure
+        Of ratings: what a threshold is the sum of, by default ``"item:step + rater"``;
+        ``"item + step + rater"`` is a rating scale, ``+ rater:time`` lets severities change.
+    within
+        Of ratings: ``"item"`` compares ratings of the same person on the same item only, None all
+        ratings of a person. ``"auto"`` takes the first where it links everything.
+    features
+        Of ratings: a table with the column ``item`` and features of items, whose weights take the
+        place of item locations (the linear logistic test model).
+    refits
+        Of ratings: how many refits to drawn scores measure and remove the bias that very many
+        raters of few ratings each cause (2 or 3 suffice).
+    weight
+        The column of sampling weights; zero means outside the domain. The estimate is then that of
+        the whole population, and ``design_effect`` says what the design costs.
+    strata, cluster
+        With weights: the columns of strata and of primary sampling units (schools, say), for
+        linearised standard errors. Without ``cluster`` every person is a unit.
+    replicates, replication
+        With weights: the columns of replicate weights (``"repwt*"``), and how they were made:
+        ``"jk1"``, ``"jk2"``, ``"brr"`` or ``"fay:0.5"``.
+    keep_categories
+        With steps: whether a category between others stays although nobody is in it (Winsteps'
+        STKEEP). Of the steps around it only the sum is estimated. Conditional likelihood only.
+    reading
+        ``person=``, ``item=``, ``response=`` and the other keywords of
+        :func:`discreet.read_responses`, for sources that have columns.
+
+    Returns
+    -------
+    Estimate
+        Difficulties in logits with mean zero (with anchors: on their scale), standard errors, a
+        status for every item, and warnings about every item that was left out. With anchors
+        ``displacement`` says how far each would move if only it were free; standard errors take
+        the anchors as exactly known.
+
+    Raises
+    ------
+    DisconnectedItems
+        If fewer than two items are linked by the answers. That includes a single item: a
+        difficulty is relative to other items.
+    NotConverged
+        If a solver cannot vouch for its answer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> answers = np.array([[1, 0], [1, 0], [0, 1], [1, 1]])
+    >>> estimate = fit(answers)
+    >>> float(np.round(estimate.difficulty[1] - estimate.difficulty[0], 6))
+    0.693147
+    >>> anchored = fit(answers, anchors={"0": 2.0})
+    >>> float(np.round(anchored.difficulty[1], 6)), anchored.status[0].value
+    (2.693147, 'anchored')
+    """
+    design = state_design(weight, strata, cluster, replicates, replication)
+    if facets or isinstance(data, Ratings | StoredRatings):
+        if anchors is not None or design:
+            word = "anchors" if anchors is not None else "weight"
+            raise BadUsage(f"{word}= belongs to answers; with facets= leave {word}= out")
+        asked: dict[str, Any] = {"method": method, "model": model}
+        asked |= {"standard_errors": standard_errors}
+        asked |= {"structure": structure, "within": within, "features": features, "refits": refits}
+        return _fit_ratings(data, facets, engine, reading, asked)
+    LOG.info("fitting items of %s, method %s", name_source(data), method)
+    options: dict[str, Any] = {"method": method, "model": model, "ability": ability}
+    options |= {"standard_errors": standard_errors, "regularisation": regularisation}
+    options["keep_categories"] = keep_categories
+    words = name_model(data, model, reading)
+    if design:
+        data, words = weigh_answers(data, design, words, like=anchors), ReadingWords()
+    if isinstance(data, PairCounts) or holds_counts(data):
+        counts = data if isinstance(data, PairCounts) else PairCounts.load(data)
+        plan_words(counts, cast(ReadingWords, reading))
+        return calibrate(counts, anchors=anchors, **options)
+    if anchors is not None:
+        answers = load_answers(data, words, like=anchors)
+        known = read_anchors(anchors, has_steps=max(answers.steps, default=1) > 1)
+        return calibrate(answers, anchors=known, **options)
+    try:
+        with opened(data, engine, words) as answers_anywhere:
+            return calibrate(answers_anywhere, **options)
+    except NoRoom as refusal:
+        is_plain = method == AUTO and not regularisation and not isinstance(data, Answers)
+        asked = {"model": model, "standard_errors": standard_errors}
+        sparse = _fit_sparsely(data, engine, reading, asked) if is_plain else None
+        if sparse is None:
+            raise OutOfReach(str(refusal)) from None
+        return sparse
+
+
+def _fit_ratings(
+    data: Any,
+    facets: str | Sequence[str],
+    engine: Engine,
+    reading: Mapping[str, Any],
+    asked: Mapping[str, Any],
+) -> Estimate:
+    """Open ratings and fit them."""
+    from discreet.models.facets.fit import FacetRequest, fit_facets  # loads SciPy and numba
+
+    names = (facets,) if isinstance(facets, str) else tuple(facets)
+    with open_ratings(data, names, reading, engine) as ratings:
+        return fit_facets(ratings, FacetRequest(names, **asked))
+
+
+def _fit_sparsely(
+    data: Any, engine: Engine, reading: Mapping[str, Any], asked: Mapping[str, Any]
+) -> Estimate | None:
+    """Fit a long table by the pairs of answers that occur; None if it is none."""
+    try:
+        estimate = _fit_ratings(data, (), engine, reading, asked)
+    except (BadUsage, BadResponses):
+        return None
+    choice = (
+        f"Refined, with the sparse solver for ratings: the pairs of all {len(estimate.items):,} "
+        "items would not fit into memory. Repeated answers all count."
+    )
+    return replace(estimate, choice=choice)

@@ -1,0 +1,97 @@
+"""How public functions open what they are given.
+
+In: a function of the engine, whose arguments are declared as :class:`Responses` and calibrations.
+Out: the function for users. Where the engine takes answers, it takes anything that
+:func:`discreet.read_responses` reads, with its keywords; where the engine takes a calibration, also
+a data frame of items and difficulties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Any, Protocol, TypeVar, Unpack, cast
+
+from discreet.answers.opening import load_answers, name_model
+from discreet.answers.protocol import Answers
+from discreet.errors import BadUsage
+from discreet.items.groups import SCORE_SPLITS
+from discreet.readers.calibrations import read_calibration
+from discreet.readers.testlets import read_testlets
+from discreet.tables.reading import FitWords, ReadingWords
+
+Result = TypeVar("Result", covariant=True)
+
+
+class Opening(Protocol[Result]):
+    """A function that opens its first argument, or reads a table with the keywords of reading."""
+
+    __name__: str
+
+    def __call__(self, responses: Any, /, *arguments: Any, **keywords: Any) -> Result: ...
+
+
+def opens(function: Callable[..., Result]) -> Opening[Result]:
+    """Return a function of answers or calibrations in memory as one that opens them first.
+
+    ``groups`` and ``regress`` may name columns, which are then read as groups; ``testlet`` may name
+    a column of a long table.
+    """
+    declared = signature(function)
+    own = declared.parameters
+    calibrations = [name for name in own if str(own[name].annotation).startswith("Calibration")]
+    takes_answers = "responses" in own
+    words = FitWords if "model" in own else ReadingWords
+
+    @wraps(function)
+    def call(*arguments: Any, **keywords: Any) -> Result:
+        reading = {name: value for name, value in keywords.items() if name not in own}
+        options = {name: value for name, value in keywords.items() if name in own}
+        bound = declared.bind(*arguments, **options, **({} if takes_answers else reading))
+        given = bound.arguments
+        if takes_answers:
+            _open_answers(given, reading, function.__name__)
+        for name in calibrations:
+            given[name] = read_calibration(given.get(name))
+        return function(*bound.args, **bound.kwargs)
+
+    call.__signature__ = _declare(declared, words if takes_answers else None)  # type: ignore[attr-defined]
+    return call
+
+
+def _open_answers(given: dict[str, Any], reading: dict[str, Any], name: str) -> None:
+    """Put answers in memory in the place of what holds them, and testlets of their column."""
+    source = given["responses"]
+    if hasattr(source, "difficulty") and not isinstance(source, Answers):
+        raise BadUsage(
+            f"{name} takes the answers first and the calibration second; found a calibration "
+            f"({type(source).__name__}) first. Call {name}(answers, calibration)."
+        )
+    if isinstance(given.get("testlet"), str) and not isinstance(source, Answers):
+        item = str(reading.get("item") or "item")
+        given["testlet"] = read_testlets(source, given["testlet"], item)
+    words = name_model(source, given.get("model", "auto"), cast(FitWords, reading))
+    like = given.get("calibration", given.get("estimate"))
+    given["responses"] = load_answers(source, words, group=_name_columns(given), like=like)
+
+
+def _declare(declared: Signature, words: type | None) -> Signature:
+    """Return a signature that takes anything as answers or calibrations, and words of reading."""
+    kinds = ("Responses", "Calibration")
+    parameters = [
+        one.replace(annotation=Any) if str(one.annotation).startswith(kinds) else one
+        for one in declared.parameters.values()
+    ]
+    if words is not None:
+        kind = Unpack[words]
+        parameters.append(Parameter("reading", Parameter.VAR_KEYWORD, annotation=kind))
+    return declared.replace(parameters=parameters)
+
+
+def _name_columns(given: Mapping[str, Any]) -> list[str]:
+    """Return the columns that arguments name; labels of persons name none."""
+    groups, regress = given.get("groups"), given.get("regress", ())
+    is_column = isinstance(groups, str) and groups not in SCORE_SPLITS
+    terms = [regress] if isinstance(regress, str) else regress
+    return [*([groups] if is_column else []), *(() if isinstance(terms, Mapping) else terms)]
