@@ -32,7 +32,9 @@ from discreet.items.martin_loef import MartinLoefTest
 from discreet.items.mislabelled import Mislabelled
 from discreet.items.raters import BiasTable, LevelFit, RatedPersons, study_ratings
 from discreet.items.residuals import InformationCurve, ResidualCorrelations
+from discreet.persons import scoring
 from discreet.persons.plausible import LatentRegression
+from discreet.persons.scoring import ScoreTable
 from discreet.report import diagnosis
 from discreet.report.diagnosis import FitChange, ModelCheck, ModelTest, compare_fit
 
@@ -41,12 +43,12 @@ __all__ = [
     "Dimensionality", "Distractors", "FitChange", "FitCutoffs", "FitStatistics", "GroupMeans",
     "InformationCurve", "ItemFit", "LatentRegression", "LevelFit", "MartinLoefTest",
     "Mislabelled", "ModelCheck", "ModelTest", "OmnibusDif", "PersonFit", "RatedPersons",
-    "Reliability", "ReliabilityByTestlet", "ResidualCorrelations", "StepModelTest",
+    "Reliability", "ReliabilityByTestlet", "ResidualCorrelations", "ScoreTable", "StepModelTest",
     "WaldTest", "adjust", "analyse_distractors", "check_model", "combine_testlets", "compare_fit",
     "compare_step_models", "correlate_residuals", "find_dif", "find_dimensions",
     "find_group_means", "find_mislabelled", "measure_alpha", "measure_fit", "measure_testlets",
     "run_andersen", "run_martin_loef", "run_wald", "simulate_cutoffs",
-    "study_ratings", "trace_information",
+    "study_ratings", "tabulate_scores", "trace_information",
 ]  # fmt: skip
 
 #: Functions of the engine, which open what they are given first.
@@ -66,6 +68,7 @@ run_martin_loef = opens(martin_loef.run_martin_loef)
 find_mislabelled = opens(mislabelled.find_mislabelled)
 correlate_residuals = opens(residuals.correlate_residuals)
 trace_information = opens(residuals.trace_information)
+tabulate_scores = opens(scoring.tabulate_scores)
 check_model = opens(diagnosis.check_model)
 
 check_exports(globals(), __all__)

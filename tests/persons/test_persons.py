@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 import discreet
+from discreet.analysis import tabulate_scores
 from discreet.api.persons import score
 from discreet.errors import BadResponses, BadUsage
 from discreet.persons.measures import NormalPrior, abilities
-from discreet.persons.scoring import tabulate_scores
 
 DATA = Path(__file__).parents[1] / "data"
 SIMULATED = DATA / "simulated_300x12.csv"

@@ -7,14 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.analysis import trace_information
+from discreet.analysis import tabulate_scores, trace_information
 from discreet.answers.pack import store_codes
 from discreet.api.persons import score
 from discreet.api.scales import create_bank
 from discreet.errors import BadResponses, BadUsage
 from discreet.models.item_parameters import known_thresholds
 from discreet.persons.measures import NormalPrior, abilities
-from discreet.persons.scoring import tabulate_scores
 from discreet.results.calibrated import as_estimate
 from stepped import (
     SETS,

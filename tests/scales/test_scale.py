@@ -8,8 +8,8 @@ import pytest
 
 import discreet as library
 from commandline import LSAT_ITEMS, discreet
+from discreet.analysis import tabulate_scores
 from discreet.errors import BadUsage
-from discreet.persons.scoring import tabulate_scores
 from discreet.scales.reported import ScaleTarget, parse_scale
 
 
