@@ -215,8 +215,8 @@ def score(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> scores = score(np.array([[1, 0], [1, 1]]), {"0": -0.5, "1": 0.5})
+    >>> import discreet
+    >>> scores = discreet.score([[1, 0], [1, 1]], {"0": -0.5, "1": 0.5})
     >>> [str(status) for status in scores.status]
     ['measured', 'all_right']
     """
@@ -381,7 +381,8 @@ def tabulate_scores(
         prior = NormalPrior(0.0, 1.0)
     patterns = _complete(len(b), np.arange(int(count_item_steps(b).sum()) + 1))
     ability, se = solve_entries(patterns, b, method, prior)
-    return ScoreTable(patterns.score, ability, se, tuple(_statuses(patterns, b)), method)
+    status = tuple(map(PersonStatus, _statuses(patterns, b)))
+    return ScoreTable(patterns.score, ability, se, status, method)
 
 
 def score_answers(

@@ -423,9 +423,11 @@ def compare_fit(before: ModelCheck, after: ModelCheck) -> FitChange:
     Examples
     --------
     >>> import numpy as np, discreet
+    >>> from discreet import analysis
     >>> simulation = discreet.simulate(200, 4, steps=3, rng=np.random.default_rng(0))
     >>> codes = simulation.responses.to_array().astype(float)
-    >>> before, after = check_model(codes), check_model(codes, merge={"0": [[2, 3]]})
+    >>> before = analysis.check_model(codes)
+    >>> after = analysis.check_model(codes, merge={"0": [[2, 3]]})
     >>> compare_fit(before, after).name[:3]
     ('infit of 0', 'outfit of 0', 'person reliability')
     """
