@@ -51,7 +51,7 @@ def test_the_engine_agrees_with_the_printed_algorithm_on_any_answers(persons, it
 def test_each_step_of_the_printed_algorithm_is_the_same():
     X = answers(9, given=0.7)
     Y, d = paper.count_differential_measurements(X), paper.bound_row_sums(X)
-    M = paper.build_chain(Y, d)
+    M = paper.build_markov_chain(Y, d)
     assert M.min() >= 0
     assert M.sum(axis=1) == pytest.approx(np.ones(5))
     difficulty, _ = solve_stationary(Y)

@@ -38,7 +38,7 @@ def bound_row_sums(X: FloatArray) -> float:
     return float(B.sum(axis=1).max())
 
 
-def build_chain(Y: FloatArray, d: float) -> FloatArray:
+def build_markov_chain(Y: FloatArray, d: float) -> FloatArray:
     """Equation 3: ``M[i, j] = Y[i, j] / d``, and the rest of each row on the diagonal."""
     M = Y / d
     np.fill_diagonal(M, 0)
@@ -78,7 +78,7 @@ def estimate(X: FloatArray, rounds: int = ROUNDS, tolerance: float = TOLERANCE) 
     array([-0.44, -0.04,  0.48])
     """
     d = bound_row_sums(X)
-    M = build_chain(count_differential_measurements(X), d)
+    M = build_markov_chain(count_differential_measurements(X), d)
     return normalise(iterate(M, rounds, tolerance), d)
 
 
@@ -92,4 +92,4 @@ def estimate_privately(Y: FloatArray, noise: FloatArray, graph: BoolArray) -> Fl
     compared = graph & ~np.eye(len(Y), dtype=bool)
     private = np.where(compared, np.maximum(Y + noise, 1), 0)
     d = float(private.sum(axis=1).max()) + 1
-    return normalise(iterate(build_chain(private, d)), d)
+    return normalise(iterate(build_markov_chain(private, d)), d)
