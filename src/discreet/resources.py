@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from discreet.atomic import make_temporary
-from discreet.errors import BadUsage
-from discreet.jit import can_start_threads
+from discreet.errors import BadUsage, OutOfReach
+from discreet.jit import can_start_threads, thread_count
 from discreet.names import spell_path
 
 GIBIBYTE = 1 << 30
@@ -222,6 +222,40 @@ def _left_of_container() -> int:
         cached = [int(line.split()[1]) for line in lines if line.startswith("inactive_file ")]
         return limit - current + sum(cached)
     return MOST_MEMORY
+
+
+#: Address space of a buffer for each thread, in NumPy's linear algebra and in SciPy's.
+BUFFER_BYTES = 32 << 20
+#: What a process with a limit of its own (``ulimit -v``) keeps for whatever is loaded on the way.
+SPARE_BYTES = 128 << 20
+#: A matrix that is large enough for all threads.
+BLAS_ITEMS = 512
+
+
+def secure_memory(needed: int) -> None:
+    """Refuse a release that would not fit into memory, before it is paid for."""
+    if _left_of_process() < MOST_MEMORY:
+        needed += SPARE_BYTES
+    if needed > (free := available_memory()):
+        raise OutOfReach(
+            f"a release needs about {needed / 1e6:,.0f} MB of memory here, and only "
+            f"{free / 1e6:,.0f} MB are left: it could stop after it was paid for. Nothing was "
+            "charged. Raise the limit (ulimit -v, the memory of the batch job), or use fewer "
+            "threads (--threads 1)."
+        )
+
+
+def take_buffers() -> None:
+    """Let linear algebra take its buffers while there is room for them.
+
+    OpenBLAS asks for ever for a buffer that it does not get, and the process cannot even be ended.
+    """
+    import numpy as np
+    from scipy.linalg import cho_factor
+
+    secure_memory(2 * BUFFER_BYTES * thread_count())
+    square = np.eye(BLAS_ITEMS)
+    cho_factor(square @ square)
 
 
 Step = TypeVar("Step")

@@ -922,6 +922,50 @@ def test_a_few_releases_at_once_are_all_delivered_or_refused(tmp_path):
     assert found == {"troubles": [], "charged": 1, "codes": [0, 2]}
 
 
+WITH_LITTLE_MEMORY = """
+import resource, sys
+import numba, scipy.linalg, scipy.stats
+import discreet, discreet.publishing.release
+answers = discreet.datasets.lsat()
+ledger = discreet.Ledger.open("spent.db")
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[1]) * 1_000_000,) * 2)
+try:
+    discreet.release(answers, epsilon=0.1, items=list(answers.items), ledger=ledger)
+except discreet.errors.OutOfReach as error:
+    print(error)
+"""
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize(("megabytes", "count"), [(20, 0), (50, 0), (120, 0), (900, 1)])
+def test_a_process_with_little_memory_is_refused_before_the_charge_or_delivers(
+    tmp_path, megabytes, count
+):
+    ledger = library.Ledger.create(tmp_path / "spent.db", 1.0)
+    done = subprocess.run(
+        [sys.executable, "-c", WITH_LITTLE_MEMORY, str(megabytes)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert ("Nothing was charged. Raise the limit (ulimit -v" in done.stdout) == (count == 0)
+    assert [entry.state for entry in ledger.releases()] == ["completed"] * count
+
+
+def test_a_release_that_needs_more_memory_than_there_is_costs_nothing(ledger, monkeypatch):
+    names = [f"item{number}" for number in range(400)]
+    cells = np.random.default_rng(0).integers(0, 2, (50, 400))
+    monkeypatch.setattr("discreet.resources.available_memory", lambda: 200 << 20)
+    monkeypatch.setattr("discreet.publishing.delivery.SQUARE_BYTES", 2000)
+    with pytest.raises(BadUsage, match="needs about 320 MB of memory here, and only 210 MB"):
+        publish(Responses.from_array(cells, items=names), ledger, "margins", items=names)
+    assert ledger.releases() == ()
+
+
 def test_a_nearly_full_disk_costs_nothing_or_delivers(tmp_path):
     if not can_mount(tmp_path):
         pytest.skip("a small disk can be mounted by root only")

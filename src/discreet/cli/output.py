@@ -514,7 +514,7 @@ def describe(error: DiscreetError | OSError | MemoryError) -> tuple[int, str]:
         advice = " and run the command again" if is_undone else ""
         return 1, f"{file}: the disk is full. Nothing was left half-written; make room{advice}."
     drop_output()
-    return 1, f"{file}: {error.strerror or error}"
+    return 1, f"{file}: {error.strerror}" if error.strerror else str(error)
 
 
 def drop_output() -> None:
