@@ -17,7 +17,7 @@ from functools import cache, wraps
 from inspect import Parameter, signature, unwrap
 from numbers import Integral, Number
 from os import PathLike, fspath
-from typing import (
+from typing import (  # fmt: skip
     TYPE_CHECKING,
     Annotated,
     Any,
@@ -43,11 +43,8 @@ Rule = Callable[[Any], Any] | None
 
 #: Characters of a wrong value that a message repeats.
 SHOWN = 60
-#: What numpy calls its truth values, which are not Python's.
-_NUMPYS = ("numpy.bool", "numpy.bool_")
 #: What a message repeats; of other values it says the type.
 _SHOWN = (str, bytes, Number, types.NoneType, list, tuple, dict)
-_ROWS = (list, tuple)
 _LISTS = (list, tuple, Sequence, Collection, Iterable)
 
 
@@ -166,8 +163,8 @@ def _find_rule(kind: Any) -> Rule:
         return _find_rule(inner[0])
     if origin in (Union, types.UnionType):
         return _any_of(inner)
-    if origin is Literal:
-        return _one_of(inner)
+    if origin is Literal:  # of a text the function knows what other programs mean by it
+        return _one(f"one of {', '.join(map(repr, inner))}", lambda value: isinstance(value, str))
     if origin in (Mapping, dict):
         return _mapping_of(*map(_find_rule, inner))
     if origin is tuple and inner[-1] is not Ellipsis:
@@ -175,12 +172,30 @@ def _find_rule(kind: Any) -> Rule:
     if origin in _LISTS:
         return _list_of(_find_rule(inner[0]))
     if origin is PathLike:
-        return _instance_of(PathLike, "a path")
-    is_protocol = getattr(kind, "_is_protocol", False)
-    is_open = is_protocol and not getattr(kind, "_is_runtime_protocol", False)
+        return _one("a path", lambda value: isinstance(value, PathLike))
+    is_open = getattr(kind, "_is_protocol", False) and not getattr(kind, "_is_runtime_protocol", 0)
     if origin is not None or not isinstance(kind, type) or is_open:
         return None
-    return _generator_of(kind) if kind.__module__.startswith("numpy.random") else _instance_of(kind)
+    if kind.__module__.startswith("numpy.random"):
+        return _one(
+            "a numpy.random.Generator or a seed, a whole number from 0",
+            lambda value: isinstance(value, kind) or (_is_integer(value) and value >= 0),
+            lambda value: value if isinstance(value, kind) else _make_generator(value),
+        )
+    return _one(f"of the type {kind.__name__}", lambda value: isinstance(value, kind))
+
+
+def _one(
+    wanted: str, fits: Callable[[Any], bool], make: Callable[[Any], Any] = lambda value: value
+) -> Callable[[Any], Any]:
+    """Return the rule of a single value."""
+
+    def take(value: Any) -> Any:
+        if not fits(value):
+            raise _Wrong(value, wanted)
+        return make(value)
+
+    return take
 
 
 def _any_of(kinds: tuple[Any, ...]) -> Rule:
@@ -189,7 +204,8 @@ def _any_of(kinds: tuple[Any, ...]) -> Rule:
     if str in kinds and others != kinds:
         kinds = tuple(PathLike if kind is str else kind for kind in others)
     is_optional = types.NoneType in kinds
-    rules = [_find_rule(kind) for kind in sorted(kinds, key=_try_last)]
+    last = (str, types.NoneType)
+    rules = [_find_rule(kind) for kind in sorted(kinds, key=lambda kind: kind in last)]
     if None in rules:
         return None
 
@@ -210,21 +226,6 @@ def _any_of(kinds: tuple[Any, ...]) -> Rule:
     return take
 
 
-def _try_last(kind: Any) -> int:
-    return (str, types.NoneType).index(kind) + 1 if kind in (str, types.NoneType) else 0
-
-
-def _one_of(words: tuple[Any, ...]) -> Rule:
-    """Return the rule of a choice; of a text the function knows what other programs mean by it."""
-
-    def take(value: Any) -> Any:
-        if isinstance(value, str):
-            return value
-        raise _Wrong(value, f"one of {', '.join(map(repr, words))}")
-
-    return take
-
-
 def _mapping_of(key: Rule, entry: Rule) -> Rule:
     def take(value: Any) -> Any:
         if not isinstance(value, Mapping):
@@ -241,9 +242,7 @@ def _list_of(entry: Rule) -> Rule:
     def take(value: Any) -> Any:
         if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
             raise _Wrong(value, "a list")
-        if entry is None or (
-            entry is _take_text and isinstance(value, _ROWS) and _are_plain(value)
-        ):
+        if entry is None:
             return value
         taken = [_enter(entry, one, f"[{place}]") for place, one in enumerate(value)]
         return tuple(taken) if isinstance(value, tuple) else taken
@@ -251,17 +250,12 @@ def _list_of(entry: Rule) -> Rule:
     return take
 
 
-def _are_plain(values: Sequence[Any]) -> bool:
-    """Say whether all entries are texts that need no look at their characters: most lists are."""
-    return all(type(one) is str and one.isascii() for one in values)
-
-
 def _row_of(entries: list[Rule]) -> Rule:
     def take(value: Any) -> Any:
-        if not isinstance(value, _ROWS) or len(value) != len(entries):
+        if not isinstance(value, list | tuple) or len(value) != len(entries):
             raise _Wrong(value, f"a list of {len(entries)} entries")
-        pairs = zip(entries, value, strict=True)
-        return tuple(_enter(rule, one, f"[{place}]") for place, (rule, one) in enumerate(pairs))
+        pairs = enumerate(zip(entries, value, strict=True))
+        return tuple(_enter(rule, one, f"[{place}]") for place, (rule, one) in pairs)
 
     return take
 
@@ -274,77 +268,48 @@ def _enter(rule: Rule, value: Any, place: str) -> Any:
         raise _Wrong(wrong.value, wrong.wanted, place + wrong.place) from None
 
 
-def _instance_of(kind: type, called: str = "") -> Rule:
-    def take(value: Any) -> Any:
-        if isinstance(value, kind):
-            return value
-        raise _Wrong(value, called or f"of the type {kind.__name__}")
-
-    return take
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def _generator_of(kind: type) -> Rule:
-    def take(value: Any) -> Any:
-        if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0:
-            import numpy as np
-
-            return np.random.default_rng(int(value))
-        if isinstance(value, kind):
-            return value
-        raise _Wrong(value, "a numpy.random.Generator or a seed, a whole number from 0")
-
-    return take
+def _is_whole(value: Any) -> bool:
+    return _is_integer(value) or (isinstance(value, float) and value.is_integer())
 
 
-def _take_truth(value: Any) -> bool:
-    if isinstance(value, bool) or f"{type(value).__module__}.{type(value).__name__}" in _NUMPYS:
-        return bool(value)
-    raise _Wrong(value, "True or False (Python takes a text or a number for true)")
+def _is_truth(value: Any) -> bool:
+    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")  # numpy's own
 
 
-def _take_whole(value: Any) -> Any:
-    if isinstance(value, Integral) and not isinstance(value, bool):
-        return int(value)
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    raise _Wrong(value, "a whole number")
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Number) and hasattr(value, "__float__") and not isinstance(value, bool)
 
 
-def _take_number(value: Any) -> Any:
-    if isinstance(value, Number) and hasattr(value, "__float__") and not isinstance(value, bool):
-        return value
-    raise _Wrong(value, "a number")
-
-
-def _take_text(value: Any) -> str:
-    if isinstance(value, Integral) and not isinstance(value, bool):
-        return name_id(value)
+def _is_text(value: Any) -> bool:
     if not isinstance(value, str):
-        raise _Wrong(value, "a text")
-    if not value.isascii() and any("\ud800" <= sign <= "\udfff" for sign in value):
-        raise _Wrong(value, "a text of whole characters (this one is damaged)")
-    return value
+        return _is_integer(value)
+    return value.isascii() or not any("\ud800" <= sign <= "\udfff" for sign in value)
 
 
-def _take_path(value: Any) -> Any:
-    if not isinstance(value, str | PathLike) or "\0" in str(fspath(value)):
-        raise _Wrong(value, "a path (without the character NUL)")
-    return value
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str | PathLike) and "\0" not in str(fspath(value))
 
 
-def _take_none(value: Any) -> None:
-    if value is not None:
-        raise _Wrong(value, "None")
+def _make_generator(seed: Any) -> Any:
+    import numpy as np
+
+    return np.random.default_rng(int(seed))
 
 
+_WHOLE = _one("a whole number", _is_whole, int)
 _PLAIN: dict[Any, Rule] = {
-    bool: _take_truth,
-    int: _take_whole,
-    SupportsIndex: _take_whole,
-    float: _take_number,
-    str: _take_text,
-    PathLike: _take_path,
-    types.NoneType: _take_none,
+    bool: _one("True or False (Python takes a text or a number for true)", _is_truth, bool),
+    int: _WHOLE,
+    SupportsIndex: _WHOLE,
+    float: _one("a number", _is_number),
+    str: _one("a text of whole characters", _is_text,
+              lambda value: value if isinstance(value, str) else name_id(value)),
+    PathLike: _one("a path (without the character NUL)", _is_path),
+    types.NoneType: _one("None", lambda value: value is None),
     object: None,
     Any: None,
-}
+}  # fmt: skip

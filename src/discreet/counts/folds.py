@@ -75,8 +75,7 @@ class Tally:
     weighting: Callable[[Int64Array, Int64Array], Int64Array] | None = PersonWeight()
 
     def __post_init__(self) -> None:
-        is_integer = isinstance(self.folds, int | np.integer)
-        if not is_integer or (self.folds and not FEWEST_FOLDS <= self.folds <= MOST_FOLDS):
+        if self.folds and not FEWEST_FOLDS <= self.folds <= MOST_FOLDS:
             raise BadUsage(
                 f"the number of folds must be from {FEWEST_FOLDS} to {MOST_FOLDS} (or 0 for none), "
                 f"found {self.folds!r}; with few folds standard errors say next to nothing. Use 32"

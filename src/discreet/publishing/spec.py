@@ -344,11 +344,6 @@ RATING_WORDS = frozenset({"facets", "rater"})
 
 def refuse_reading(words: Words) -> None:
     """Refuse keywords about weights and raters, of which no release can be made."""
-    if not isinstance(words, Mapping):
-        raise BadUsage(
-            "how a table is read is stated in keywords of read_responses, such as "
-            f"{{'missing': 9}}; found {type(words).__name__}"
-        )
     if DESIGN_WORDS.intersection(words):
         raise BadUsage(f"a release is refused where persons have weights: {RAKED}")
     if RATING_WORDS.intersection(words):

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, SupportsIndex, TypeAlias
@@ -233,10 +232,7 @@ def _rows(draw: Draw, n: int, m: int) -> Nodes:
 
 
 def _count(name: str, value: SupportsIndex) -> int:
-    count = 0
-    with suppress(TypeError):
-        count = operator.index(value)
-    if count < 1 or isinstance(value, bool):
+    if (count := operator.index(value)) < 1:
         raise BadUsage(f"{name} must be a whole number of at least 1, found {value!r}")
     return count
 

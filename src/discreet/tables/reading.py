@@ -470,7 +470,7 @@ class ListedWords(TypedDict, total=False):
     layout: TableLayout | None
     person: str | None
     item: str | None
-    response: str | None
+    response: str | Mapping[str, str] | None
     ignore: str | Sequence[str]
     group: str | Sequence[str] | None
     repeats: Repeats
