@@ -733,6 +733,103 @@ def test_the_person_column_is_asked_and_other_columns_are_left_out(session, brow
     assert str(path) in session.recent.paths()
 
 
+@pytest.fixture
+def looked_at(session, browser, tmp_path):
+    """A file that a release reads by none of its fixed rules, after somebody looked at it."""
+    make_ledger(browser)
+    path = tmp_path / "survey.csv"
+    rows = "".join(f"p{n};{n % 2};{(n // 2) % 2};{9 if n % 7 == 0 else n % 2}\n" for n in range(90))
+    path.write_text(f"Survey of spring;;;\npupil;M1;M2;M3\n{rows}")
+    session.__dict__["jobs"] = InPlace(session.folder)
+    post(browser, "/open", path=str(path))
+    browser.get("/data/work-1")
+    return browser
+
+
+def list_values(page):
+    """Return what stands in each field of a form, and what was found beside it."""
+    fields = re.findall(r'<div class="field">(.*?)</div>', page, re.S)
+    values = {}
+    for one in fields:
+        name = re.search(r'name="(\w+)"', one)[1]
+        value = re.search(r'value="([^"]*)"', one) if "<input" in one else None
+        chosen = re.search(r'<option value="([^"]*)" selected', one)
+        found = re.search(r"<strong>Found: (.*?)\. State it only if", one)
+        given = value[1] if value else (chosen[1] if chosen else "")
+        values[name] = given, found and found[1]
+    return values
+
+
+def test_what_was_found_stands_beside_empty_fields(looked_at):
+    values = list_values(unescape(looked_at.get("/release/work-1").text))
+    found = {name: beside for name, (_, beside) in values.items() if beside is not None}
+    assert found["delimiter"] == ";"
+    assert found["skip_rows"] == "1"
+    assert found["person"] == "pupil"
+    assert found["missing"].startswith("9")
+    assert {values[name][0] for name in found} == {""}
+
+
+def test_a_form_that_is_sent_as_it_came_states_nothing(session, looked_at):
+    """What a program found in the data is no statement of the steward."""
+    values = list_values(unescape(looked_at.get("/release/work-1").text))
+    shown = {name: given for name, (given, _) in values.items() if given}
+    ticket = get_ticket(looked_at, **{**shown, **TERMS}, items="M1\nM2\nM3")
+    assert session.tickets[ticket.rpartition("/")[2]].terms.spec.reading == {}
+    confirm(looked_at, ticket)
+    page = unescape(fetch(looked_at, ticket).text)
+    assert "Nothing was spent" in page
+    assert not list_spent(session)
+
+
+#: All that a release can be told about its reading, as it is typed; by sort of the answers.
+TYPED = {
+    "right": {
+        "person": "who", "key": "ABC", "missing": "98,99", "one_means": "", "layout": "wide",
+        "sheet": "7a", "delimiter": ";", "header": "no", "skip_rows": "2", "repeats": "last",
+        "order_by": "when",
+    },
+    "points": {"at_least": "2.5", "item": "which", "response": "what", "layout": "long"},
+    "mistakes": {"one_means": "wrong"},
+    "steps": {"reverse": "M1,M3", "lowest": "1"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sort", TYPED)
+def test_the_review_lists_all_that_will_be_used_to_read_the_answers(session, looked_at, sort):
+    typed = TYPED[sort]
+    steps = {"items": "item,steps\nM1,4\nM2,4\nM3,4\n", "name": "steps.csv", "kind": "steps"}
+    more = steps if sort == "steps" else {"items": "M1\nM2\nM3"}
+    ticket = get_ticket(looked_at, **more, **typed)
+    terms = session.tickets[ticket.rpartition("/")[2]].terms
+    stated = {name for name, text in typed.items() if text}
+    assert {*terms.spec.reading, *({"lowest"} if sort == "steps" else ())} == stated
+    listed = re.search(
+        r'<dl class="about" id="reading">(.*?)</dl>', looked_at.get(ticket).text, re.S
+    )
+    shown = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", unescape(listed[1])))
+    assert len(shown) == len(stated)
+    for name in stated - {"repeats", "layout", "header", "one_means"}:  # those have words
+        assert typed[name] in shown.values()
+    if sort == "right":
+        assert {"the last counts", "wide", "holds answers already"} <= set(shown.values())
+
+
+def test_without_a_statement_the_review_says_that_fixed_rules_hold(looked_at):
+    page = looked_at.get(get_ticket(looked_at, items="M1\nM2\nM3")).text
+    assert "fixed rules hold" in page
+
+
+def test_what_was_answered_on_the_data_page_does_not_come_along(session, looked_at):
+    answered = {"at_least": 3, "ignore": ["M3"], "repeats": "last", "key": {"M1": "A"}}
+    session.change("work-1", lambda _: {"options": answered, "reading": None})
+    values = list_values(unescape(looked_at.get("/release/work-1").text))
+    assert values["at_least"] == ("", "3")
+    assert values["repeats"] == ("", "the last counts")
+    ticket = get_ticket(looked_at, items="M1\nM2\nM3")
+    assert session.tickets[ticket.rpartition("/")[2]].terms.spec.reading == {}
+
+
 def test_a_refused_form_is_still_there(session, asked):
     refused = ask(asked, items="", title="My title", epsilon="many", person="who")
     assert refused.status_code == 400

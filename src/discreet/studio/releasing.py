@@ -35,7 +35,15 @@ from discreet.publishing.delivery import (
 from discreet.publishing.release import Preview, preview_release
 from discreet.publishing.spec import ItemList, ReleaseSpec, make_spec, restrict_reading
 from discreet.scales.bank import CONFIDENTIAL, is_bank, read_bank
-from discreet.studio.forms import NUMBER, WHOLE, FieldKind, check_needed, load_fields, read_fields
+from discreet.studio.forms import (
+    LIST,
+    NUMBER,
+    WHOLE,
+    FieldKind,
+    check_needed,
+    load_fields,
+    read_fields,
+)
 from discreet.studio.inspecting import FIELDS as READING
 from discreet.studio.inspecting import counting
 from discreet.studio.jobs import TaskProgress
@@ -123,8 +131,8 @@ PROTECTION = load_fields(
 (PERSON_FIELD,) = load_fields("person")
 #: How the file is written, from its code book: nothing is found out by looking.
 WRITTEN = (
-    *(part for part in READING if part.name in ("key", "missing", "delimiter", "sheet")),
-    *load_fields("written", skip_rows=WHOLE),
+    *(part for part in READING if part.name not in ("categories", "model")),
+    *load_fields("written", skip_rows=WHOLE, reverse=LIST),
 )
 FILE = (PERSON_FIELD, *WRITTEN)
 
@@ -155,15 +163,24 @@ NOT_RELEASED = {"model", "lowest", "keep", "steps", "categories", "merge"}
 
 
 def list_words(options: Mapping[str, Any], sent: Mapping[str, str]) -> dict[str, Any]:
-    """Return how the answers are read for a release: as stated before, and as the form says."""
+    """Return how the answers are read for a release: as the form says, whatever was found."""
     if options.get("drop_rows") or options.get("key_row") is not None:
         raise refuse(
             "A release reads every row of the file. Take the rows that are no persons (totals, "
             "the key, blank rows) out of the file, and open it again."
         )
-    form = {part.name for part in FILE if part.name in sent} | {"drop_rows", "key_row"}
-    stated = {k: v for k, v in options.items() if k not in NOT_RELEASED | form}
-    return stated | read_fields(FILE, sent)
+    return read_fields(FILE, sent)
+
+
+def show_words(words: Mapping[str, Any]) -> dict[str, str]:
+    """Return keywords of a reading as they would stand in the form, by their fields."""
+    stated = {part.name: part for part in (*FILE, *STUDY) if part.name in words}
+    shown = {name: part.write(words[name]) for name, part in stated.items()}
+    return {
+        name: tell.term(stated[name].choices.get(text, text))
+        for name, text in shown.items()
+        if text
+    }
 
 
 def read_form(

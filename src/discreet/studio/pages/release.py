@@ -70,6 +70,7 @@ from discreet.studio.releasing import (
     make,
     read_form,
     read_listed,
+    show_words,
     write_form,
 )
 from discreet.studio.session import StudioSession, Ticket, Work
@@ -98,6 +99,8 @@ def show_form(
     ledgers = list_ledgers(session)
     accounts = _list_accounts(ledgers)
     changed = form_values or _say_before(session, work, request.query_params)
+    view = find_look(work)
+    found = show_words(view.shown if view else work.options)
     values = {
         "problem": problem,
         "seen": session.find_seen(work),
@@ -105,6 +108,7 @@ def show_form(
         "first": (KIND, EDITION),
         "person": PERSON_FIELD,
         "written": WRITTEN,
+        "found": dict.fromkeys((one.name for one in (*FIELDS, *FILE)), "") | found,
         "sections": SECTIONS,
         "marks": {name: kind for kind, names in ASKED.items() for name in names},
         "account": replace(ACCOUNT, choices={name: one[2] for name, one in accounts.items()}),
@@ -135,10 +139,8 @@ def _say_before(session: StudioSession, work: Work, query: Mapping[str, str]) ->
     """Return what the form begins with: a ticket to be changed, a draft, or what a plan says."""
     ticket = session.tickets.get(query.get("from", ""))
     if ticket is None or ticket.terms is None:
-        view = find_look(work)
-        read = write_fields(FILE, view.shown if view else work.options)
         planned = {part.name: query[part.name] for part in FIELDS if part.name in query}
-        return {**USUAL, **read, **session.drafts.get(work.name, {}), **planned}
+        return {**USUAL, **session.drafts.get(work.name, {}), **planned}
     terms = ticket.terms
     return {
         **write_form(terms),
@@ -282,11 +284,20 @@ def _review(terms: ReleaseForm) -> dict[str, Any]:
         "preview": preview,
         "account": f"{terms.ledger.stem}, {name_population(population, tell)}",
         "names": name_some(names, 12, tell),
+        "reading": _list_reading(terms),
         "alike": _list_alike(terms, preview.order),
         "statement": make_statement(preview.record),
         "language": speak(preview.record).language,
         "points": list_nist_points(preview.record),
     }
+
+
+def _list_reading(terms: ReleaseForm) -> dict[str, str]:
+    """Return all that will be used to read the answers, by the labels of the form."""
+    public = terms.spec.public
+    lowest = {"lowest": public.lowest} if public.has_steps else {}
+    shown = show_words({**terms.spec.reading, **lowest})
+    return {one.label: shown[one.name] for one in (*FILE, *FIELDS) if one.name in shown}
 
 
 #: By these a release of an earlier day is recognised: public parameters, and never the answers.
