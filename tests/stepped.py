@@ -1,10 +1,6 @@
 """Answers with steps, drawn from the partial credit or the rating scale model."""
 
-import csv
-from pathlib import Path
-
 import numpy as np
-import pytest
 
 import discreet
 from discreet.answers.pack import store_codes
@@ -51,25 +47,3 @@ def hold(seed, persons, steps, *, missing=0.0, common=False):
     thresholds = draw_thresholds(rng, steps, common=common)
     codes = draw_answers(rng, persons, thresholds, missing=missing)
     return discreet.Responses.from_store(store_codes(codes, steps)), thresholds
-
-
-SHARED = Path(__file__).parents[1].parent / "shared" / "data" / "polytomous"
-SETS = ("verbal_aggression", "pcmdat", "pcmdat2", "rsmdat")
-
-
-def load_set(name):
-    """Return the answers of a set that was also calibrated by other programs."""
-    if not (SHARED / f"{name}.csv").exists():
-        pytest.skip("the polytomous sets are not beside this repository (../shared/data)")
-    with (SHARED / f"{name}.csv").open(newline="") as file:
-        header, *rows = csv.reader(file)
-    codes = np.array([[-1 if cell == "" else int(cell) for cell in row[1:]] for row in rows])
-    store = store_codes(codes, codes.max(axis=0).tolist())
-    return discreet.Responses.from_store(store, header[1:])
-
-
-def load_reference(name):
-    """Return the columns of a table of reference values, texts as they are."""
-    with (SHARED / "ref" / f"{name}.csv").open(newline="") as file:
-        header, *rows = csv.reader(file)
-    return dict(zip(header, zip(*rows, strict=True), strict=True))

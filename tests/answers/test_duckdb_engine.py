@@ -32,8 +32,7 @@ from discreet.resources import Progress, Resources
 from discreet.secure import SeededSource
 from discreet.tables import dataset
 from discreet.tables.reading import Reading
-
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
+from references import find_log, find_timss, simulate_booklets
 
 
 @pytest.fixture(params=["NumPy", "compiled"])
@@ -544,18 +543,17 @@ def test_auto_takes_memory_for_small_files_and_disk_for_large_ones(tmp_path, mon
 # -- real data -------------------------------------------------------------------------------
 
 
-REAL = [
-    ("timss2011_aut_math_long", 1000),
-    ("assist2009_long", 400),
-    pytest.param("assist2009_long", 100_000, marks=pytest.mark.slow),  # a matrix of 2 GB
+FILES = [
+    (simulate_booklets, 1000),
+    (find_timss, 1000),
+    (find_log, 400),
+    pytest.param(find_log, 100_000, marks=pytest.mark.slow),  # a matrix of 2 GB
 ]
 
 
-@pytest.mark.parametrize(("name", "most_items"), REAL)
-def test_real_data_give_the_same_counts(name, most_items, tmp_path, monkeypatch):
-    file = DATA / f"{name}.csv.gz"
-    if not file.exists():
-        pytest.skip(f"{file.name} is not here")
+@pytest.mark.parametrize(("source", "most_items"), FILES)
+def test_large_files_give_the_same_counts(source, most_items, tmp_path, monkeypatch):
+    file = source(tmp_path)
     make_small(monkeypatch)
     monkeypatch.setattr(buckets, "SLAB_ROWS", 1 << 16)
     monkeypatch.setattr(batches, "TARGET_ROWS", 1 << 14)

@@ -39,7 +39,6 @@ SCORES = (
     "If answers are scores, say from which score on they count as right with at_least=SCORE "
     "(--at-least SCORE)."
 )
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 
 
 @pytest.fixture
@@ -279,22 +278,6 @@ def test_progress_tells_the_bytes_read(write):
     assert seen == sorted(seen)
     assert seen[-1] == Path(path).stat().st_size
     assert len(seen) > 2
-
-
-@pytest.mark.parametrize(
-    ("name", "shape"),
-    [
-        ("assist2009_long.csv.gz", (4150, 16_891, 270_449)),
-        ("timss2011_aut_math_long.csv.gz", (4668, 174, 115_983)),
-        ("ml_latest_small_long.csv.gz", (610, 9724, 100_836)),
-    ],
-)
-def test_the_data_sets_at_hand_are_read(name, shape):
-    if not (DATA / name).exists():
-        pytest.skip(f"{name} is not beside the repository")
-    answers = read_responses(DATA / name)
-    assert (answers.n_persons, answers.n_items, answers.n_answers) == shape
-    assert answers.nbytes <= 10 * answers.n_answers
 
 
 @pytest.mark.parametrize("text", [LONG + "a,x,1\n", "id,q1\na,1\n"])

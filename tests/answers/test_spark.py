@@ -51,9 +51,9 @@ from discreet.secure import SeededSource, SystemSource
 from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.ids import encode_ids
 from discreet.tables.reading import Reading
+from references import need
 from stepped import draw_codes
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 HAS_PYSPARK = importlib.util.find_spec("pyspark") is not None
 
 # Narrow on purpose: this one sentence of PySpark 4.3, nothing else.
@@ -764,9 +764,7 @@ weigh = make_weighting()
     ("name", "most"), [("timss2011_aut_math_long", 10_000), ("assist2009_long", 300)]
 )
 def test_real_data_is_counted_as_in_memory(spark, name, most):
-    path = DATA / f"{name}.csv.gz"
-    if not path.exists():
-        pytest.skip("the shared data is not there")
+    (path,) = need(f"{name}.csv.gz")
     memory = discreet.read_responses(path)
     answers, _ = memory.store.item_totals()
     kept = [memory.items[j] for j in np.sort(np.argsort(-answers, kind="stable")[:most])]

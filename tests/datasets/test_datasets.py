@@ -2,7 +2,6 @@
 
 import gzip
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -233,12 +232,3 @@ def test_preparation_refuses_a_rank_or_a_number_of_items_that_is_not_there():
         datasets.prepare_ratings(ratings, 13, rng=rng, rank=3)
     with pytest.raises(BadUsage, match="rounds must be at least 1"):
         datasets.prepare_ratings(ratings, 5, rng=rng, rank=3, rounds=0)
-
-
-COPY = Path(__file__).parents[2].parent / "shared" / "data" / "ml_latest_small_long.csv.gz"
-
-
-@pytest.mark.skipif(not COPY.exists(), reason="needs a copy of MovieLens latest-small")
-def test_the_real_ratings_have_their_published_size():
-    ratings = datasets.movielens(COPY)
-    assert (len(ratings.persons), len(ratings.items), len(ratings.rating)) == (610, 9724, 100836)

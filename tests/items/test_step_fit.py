@@ -22,31 +22,9 @@ from discreet.items.evidence import gather_evidence
 from discreet.items.residuals import prepare
 from discreet.items.tables import list_evidence_tables, tabulate_categories
 from discreet.results.thresholds import category_chances, score_moments, slope_terms
-from stepped import SETS, draw_answers, draw_thresholds, hold, load_reference, load_set
+from stepped import draw_answers, draw_thresholds, hold
 
 STEPS = (1, 3, 2, 4)
-
-
-@pytest.mark.parametrize("name", SETS)
-def test_mean_squares_are_those_of_an_independent_program(name):
-    answers = load_set(name)
-    fit = measure_fit(answers, discreet.fit(answers, method="conditional"))
-    reference = load_reference(f"{name}_itemfit_pcm_own")
-    assert fit.items.items == reference["item"]
-    assert fit.items.answers.tolist() == [int(value) for value in reference["n"]]
-    for ours, theirs in (("infit", "infit_msq"), ("outfit", "outfit_msq")):
-        wanted = [float(value) for value in reference[theirs]]
-        np.testing.assert_allclose(getattr(fit.items, ours), wanted, atol=2e-4)
-        standardised = [float(value) for value in reference[f"{ours}_t"]]
-        np.testing.assert_allclose(getattr(fit.items, f"{ours}_t"), standardised, atol=2e-3)
-
-
-@pytest.mark.parametrize("name", SETS)
-def test_persons_are_as_reliably_told_apart_as_another_program_says(name):
-    answers = load_set(name)
-    fit = measure_fit(answers, discreet.fit(answers, method="conditional"))
-    wanted = float(load_reference(f"{name}_lrtest_pcm")["LR"][-1])
-    assert fit.person_reliability.reliability == pytest.approx(wanted, abs=2e-3)
 
 
 @pytest.fixture(scope="module")
@@ -197,20 +175,6 @@ def test_one_dimension_is_within_chance_and_two_are_not():
     assert found.correlation < 0.4
 
 
-@pytest.mark.parametrize("split", ["median", "mean"])
-@pytest.mark.parametrize("name", ["pcmdat2", "verbal_aggression"])
-def test_andersen_is_that_of_another_program(name, split):
-    answers = load_set(name)
-    reference = load_reference(f"{name}_lrtest_pcm")
-    row = reference["split"].index(split)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        test = run_andersen(answers, f"{split} score")
-    assert test.statistic == pytest.approx(float(reference["LR"][row]), abs=1e-3)
-    assert test.degrees == int(reference["df"][row])
-    assert test.excluded == (() if name == "pcmdat2" else ("S3DoShout",))
-
-
 def test_andersen_leaves_out_items_that_lack_a_category_in_one_group():
     answers, _ = hold(20, 400, (2, 2, 2, 2))
     group = np.arange(400) % 2
@@ -260,25 +224,6 @@ def test_andersen_has_its_law_where_the_model_holds():
         assert abs(np.mean(found) - 0.5) < 4 * np.sqrt(1 / 12 / 60)
     degrees = run_andersen(answers, model="rating-scale").degrees
     assert degrees == 5  # four locations and one distance
-
-
-def test_groups_that_do_not_determine_the_steps_are_named():
-    answers = load_set("rsmdat")
-    with (
-        warnings.catch_warnings(action="ignore"),
-        pytest.raises(DisconnectedItems, match=r"in the group 'low score' \(\d+ persons\)"),
-    ):
-        run_andersen(answers)
-
-
-@pytest.mark.parametrize("name", ["pcmdat2", "verbal_aggression", "rsmdat"])
-def test_models_of_steps_have_the_likelihoods_of_another_program(name):
-    test = compare_step_models(load_set(name))
-    reference = load_reference(f"{name}_fits")
-    for model, value, free in zip(("PCM", "RSM"), test.log_likelihoods, test.free, strict=True):
-        row = next(i for i, one in enumerate(reference["model"]) if one == model)
-        assert value == pytest.approx(float(reference["loglik"][row]), abs=1e-5)
-        assert free == int(reference["npar"][row])
 
 
 def test_models_of_steps_differ_by_more_than_chance_only_where_they_do():

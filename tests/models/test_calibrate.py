@@ -21,7 +21,6 @@ from discreet.models.standard_errors import sandwich as sandwich
 from sizes import is_chance
 
 HERE = Path(__file__).parents[1]
-SHARED = HERE.parents[1] / "shared" / "data"
 METHODS = ["refined", "spectral"]
 
 
@@ -58,36 +57,6 @@ def test_lsat_agrees_with_conditional_maximum_likelihood(method, within):
 def test_lsat_standard_errors_are_within_five_percent_of_conditional_ones():
     known = np.array([float(row["se"]) for row in reference("reference_lsat6.csv")])
     assert fit(datasets.lsat(), method="refined").se == pytest.approx(known, rel=0.05)
-
-
-def test_refined_on_timss_agrees_with_conditional_maximum_likelihood():
-    path = SHARED / "timss2011_aut_math_long.csv.gz"
-    if not path.exists():
-        pytest.skip("the TIMSS file is not beside this repository (../shared/data)")
-    with (SHARED / "reference_timss2011_aut_math.csv").open() as file:
-        known = {row["item"]: row for row in csv.DictReader(file)}
-    estimate = fit(path, method="refined")
-    b = np.array([float(known[item]["cml_difficulty_centered"]) for item in estimate.items])
-    se = np.array([float(known[item]["se"]) for item in estimate.items])
-    error = estimate.difficulty - b
-    assert np.abs(error).max() < 0.25
-    assert np.sqrt(np.mean((error / se) ** 2)) < 0.45
-    assert np.corrcoef(estimate.difficulty, b)[0, 1] > 0.999
-    distance = np.abs(error / se)
-    page = (Path(__file__).parents[2] / "docs" / "rasch-analysis.md").read_text()
-    assert f"| {np.median(distance):.2f}, {distance.max():.2f} |" in page
-    assert (distance < 1).sum() == 170
-
-
-@pytest.mark.slow
-def test_a_very_sparse_log_is_estimated_on_its_connected_part():
-    path = SHARED / "assist2009_long.csv.gz"
-    if not path.exists():
-        pytest.skip("the ASSISTments file is not beside this repository (../shared/data)")
-    estimate = fit(path, standard_errors=False)
-    assert len(estimate.items) == 16_891
-    assert int(estimate.estimated.sum()) == 12_299
-    assert len(estimate.warnings) == 3
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -12,11 +12,8 @@ import discreet
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.models.conditional import group_patterns
 from discreet.models.conditional.estimator import find_maximum
-from discreet.models.conditional.maximise import plan_batches
-from discreet.models.conditional.moments import evaluate_conditional
 
 DATA = Path(__file__).parents[1] / "data"
-SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 
 
 def table(path):
@@ -94,36 +91,6 @@ def test_a_simulated_set_equals_erm():
     for item, b, se in zip(estimate.items, estimate.difficulty, estimate.se, strict=True):
         assert b == pytest.approx(float(reference[item]["difficulty"]), abs=1e-4)
         assert se == pytest.approx(float(reference[item]["se"]), abs=1e-4)
-
-
-def test_timss_equals_the_reference():
-    path = SHARED / "timss2011_aut_math_long.csv.gz"
-    if not path.exists():
-        pytest.skip("TIMSS 2011 is not at hand; it may not be distributed")
-    reference = table(SHARED / "reference_timss2011_aut_math.csv")
-    responses = discreet.read_responses(path)
-    estimate = discreet.fit(responses, method="conditional")
-    b = np.array([float(reference[item]["cml_difficulty_centered"]) for item in estimate.items])
-    se = np.array([float(reference[item]["se"]) for item in estimate.items])
-    away = np.abs(estimate.difficulty - b)
-    # In the reference one item stopped 1.8e-4 before the maximum: it has the same answers and
-    # right answers, from the same persons, as M031009, but another difficulty.
-    assert {estimate.items[i] for i in np.flatnonzero(away > 1e-4)} <= {"M031004"}
-    assert away.max() < 2e-4
-    assert np.abs(estimate.se - se).max() < 1e-4
-    patterns = group_patterns(responses.store, np.arange(len(b)))
-    all_right = patterns.score == patterns.lengths[patterns.pattern]
-    observed = estimate.right - patterns.item_sums(all_right & (patterns.score > 0))
-
-    def look(where):
-        where = where[:, None]
-        return evaluate_conditional(plan_batches(patterns, where), where, information=False)
-
-    def value(where):
-        return -(observed @ where) - look(where).log_norm
-
-    assert value(estimate.difficulty) > value(b)
-    assert np.abs(look(estimate.difficulty).expected[:, 0] - observed).max() < 1e-8
 
 
 def test_missing_answers_give_the_maximum_of_the_definition():

@@ -1,8 +1,6 @@
 """Partial credit and rating scale by conditional likelihood: definition, other programs, limits."""
 
-import csv
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,15 +10,12 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import discreet
-from discreet.answers.pack import store_codes
 from discreet.counts.matrix import Locations
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.models.conditional.estimator import find_maximum, maximise_conditional
 from discreet.models.conditional.maximise import plan_batches
 from discreet.models.conditional.moments import evaluate_conditional
 
-DATA = Path(__file__).parents[1] / "data"
-SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "polytomous"
 MODELS = ["partial-credit", "rating-scale"]
 
 
@@ -235,61 +230,6 @@ def test_one_person_decides_whether_second_steps_are_tied_to_first_ones():
     # Symmetric items; of 21 persons with the score 2 one is in the middle: exp(d2 - d1) = 1 / 10.
     assert found.threshold == pytest.approx(np.array([[1, -1], [1, -1]]) * np.log(10) / 2, abs=1e-9)
     assert np.isfinite(found.se).all()
-
-
-# --- other programs -----------------------------------------------------------------------------
-
-
-def reference(name):
-    with (DATA / name).open() as file:
-        return list(csv.DictReader(file))
-
-
-def shared_table(name):
-    path = SHARED / f"{name}.csv"
-    if not path.exists():
-        pytest.skip(f"the table {name} is not at hand; it may not be distributed")
-    with path.open() as file:
-        header, *rows = csv.reader(file)
-    codes = np.array([[int(cell) if cell else -1 for cell in row[1:]] for row in rows])
-    return header[1:], codes
-
-
-@pytest.mark.parametrize("program", ["psychotools", "own"])
-@pytest.mark.parametrize(
-    ("table", "model"),
-    [(name, "partial-credit") for name in ("verbal_aggression", "pcmdat", "pcmdat2", "rsmdat")]
-    + [(name, "rating-scale") for name in ("verbal_aggression", "pcmdat2", "rsmdat")],
-)
-def test_thresholds_and_errors_equal_other_programs(table, model, program):
-    items, codes = shared_table(table)
-    answers = discreet.Responses.from_store(store_codes(codes, codes.max(axis=0).tolist()))
-    found = discreet.fit(answers, method="conditional", model=model)
-    # Elsewhere the mean of all thresholds is zero, here that of the locations: where items differ
-    # in their steps the errors differ too, and turning them needs the whole covariance.
-    there = np.argwhere(~np.isnan(found.thresholds))
-    centring = np.eye(len(there)) - 1 / len(there)
-    value = centring @ found.thresholds[tuple(there.T)]
-    error = np.sqrt((centring @ found.threshold_covariance @ centring).diagonal())
-    here = {(items[i], k + 1): pair for (i, k), *pair in zip(there, value, error, strict=True)}
-    rows = [
-        row
-        for row in reference("steps_reference.csv")
-        if (row["set"], row["model"], row["program"]) == (table, model, program)
-    ]
-    assert len(rows) == len(here)
-    for row in rows:
-        value, error = here[row["item"], int(row["step"])]
-        assert value == pytest.approx(float(row["threshold"]), abs=1e-6)
-        assert error == pytest.approx(float(row["se"]), abs=1e-6)
-
-
-def test_log_likelihoods_equal_psychotools():
-    for row in reference("steps_reference_fits.csv"):
-        _, codes = shared_table(row["set"])
-        found = fit_steps(collect_steps(codes), row["model"])
-        assert found.log_likelihood == pytest.approx(float(row["log_likelihood"]), abs=1e-6)
-        assert found.free == int(row["free"])
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,8 +17,6 @@ from discreet.models.facets.standard_errors import compare_stages, redraw_rating
 from discreet.models.facets.structure import PairedBatches, describe_structure, plan_design
 from discreet.report.raters import find_rater_problems
 from sizes import is_chance
-
-REFERENCES = Path(__file__).parents[2].parent / "shared" / "data" / "raters"
 
 
 def simulate_ratings(seed, persons=60, items=3, raters=5, marks=2, steps=3, effect=0.0):
@@ -131,50 +128,6 @@ def test_conditional_likelihood_is_that_of_all_ratings_with_the_same_total():
         total += exponent(seen) - math.log(sum(math.exp(exponent(s)) for s in others))
     assert solution.likelihood == pytest.approx(total, rel=1e-10)
     assert solution.gradient < 1e-8
-
-
-SETS = {"guilford": "rsm", "ratings1": "pcm", "ratings2": "pcm", "cqc03": "pcm", "cqc04": "pcm"}
-
-
-@pytest.mark.parametrize("name", SETS)
-@pytest.mark.parametrize(("method", "column"), [("refined", "pair_winv"), ("conditional", "cml")])
-def test_published_data_have_the_reference_values(name, method, column):
-    path = REFERENCES / f"{name}.csv"
-    if not path.exists():
-        pytest.skip("the ratings of sirt and TAM are not part of the project")
-    model = "rating-scale" if SETS[name] == "rsm" else "partial-credit"
-    words = {"method": method, "within": None, "model": model}
-    estimate = discreet.fit(path, facets=["rater"], response="score", **words)
-    lines = (REFERENCES / f"{name}_mfrm_{SETS[name]}_ref.csv").read_text().splitlines()
-    header = lines[0].split(",")
-    facet = estimate.facets["rater"]
-    measures = {("rater", level): v for level, v in zip(facet.levels, facet.measure, strict=True)}
-    for item, place, steps in zip(
-        estimate.items, estimate.difficulty, estimate.thresholds, strict=True
-    ):
-        measures["item", item] = place
-        measures |= {("itemstep", f"{item}:{k + 1}"): value for k, value in enumerate(steps)}
-    checked = 0
-    for line in lines[1:]:
-        row = dict(zip(header, line.split(","), strict=True))
-        if row["facet"] != "step":
-            value = measures[row["facet"], row["level"]]
-            assert value == pytest.approx(float(row[column]), abs=1e-4)
-            checked += 1
-    assert checked >= 8
-
-
-def test_conditional_standard_errors_of_guilford_are_the_reference_values():
-    # Guilford's ratings (printed widely), conditional likelihood; ../data/README.md.
-    path = REFERENCES / "guilford.csv"
-    if not path.exists():
-        pytest.skip("the reference data are not part of the project")
-    estimate = discreet.fit(
-        path, facets=["rater"], model="rating-scale", method="conditional", response="score"
-    )
-    np.testing.assert_allclose(
-        estimate.se, [0.1339607, 0.1303744, 0.1333677, 0.1348031, 0.1498829], atol=1e-6
-    )
 
 
 def test_raters_at_the_ends_and_subsets_are_named_and_have_no_number():

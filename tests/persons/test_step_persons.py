@@ -15,16 +15,7 @@ from discreet.errors import BadResponses, BadUsage
 from discreet.models.item_parameters import known_thresholds
 from discreet.persons.measures import NormalPrior, abilities
 from discreet.results.calibrated import as_estimate
-from stepped import (
-    SETS,
-    chances,
-    draw_answers,
-    draw_codes,
-    draw_thresholds,
-    hold,
-    load_reference,
-    load_set,
-)
+from stepped import chances, draw_answers, draw_codes, draw_thresholds, hold
 
 STEPS = (1, 3, 2, 4)
 METHODS = ("warm", "ml", "posterior")
@@ -34,19 +25,6 @@ def listed(thresholds):
     """Return thresholds as a mapping from item to list."""
     rows = ([value for value in row if not np.isnan(value)] for row in thresholds.tolist())
     return {str(item): row for item, row in enumerate(rows)}
-
-
-@pytest.mark.parametrize("name", SETS)
-def test_scores_have_the_abilities_of_an_independent_program(name):
-    estimate = discreet.fit(load_set(name), method="conditional")
-    ours = estimate.thresholds
-    reference = load_reference(f"{name}_persons_pcm_own")
-    for method, column, error in (("ml", "ml", "ml_se"), ("warm", "wle", "wle_se_info")):
-        table = tabulate_scores(estimate, method=method)
-        assert table.score.tolist() == [int(value) for value in reference["score"]]
-        for found, told in ((table.ability - np.nanmean(ours), column), (table.se, error)):
-            wanted = np.array([float(value or "nan") for value in reference[told]])
-            np.testing.assert_allclose(found, wanted, atol=1e-4, equal_nan=True)
 
 
 def log_likelihood(theta, thresholds, codes):

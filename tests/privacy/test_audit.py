@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from math import ceil, inf
 from types import SimpleNamespace
 from typing import get_args
@@ -373,11 +374,13 @@ def test_both_promises_about_graphs_hold_and_too_little_noise_refutes_them(noise
 # --- what is honest -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("relation", list(Neighbours))
-@pytest.mark.parametrize("name", sorted(MECHANISMS))
+# Randomized response promises nothing about who answered.
+SILENT = ("randomized-response", Neighbours.ADD_REMOVE)
+PROMISES = [pair for pair in product(sorted(MECHANISMS), Neighbours) if pair != SILENT]
+
+
+@pytest.mark.parametrize(("name", "relation"), PROMISES)
 def test_an_honest_mechanism_is_not_refuted_and_the_bound_comes_close(name, relation):
-    if name == "randomized-response" and relation is Neighbours.ADD_REMOVE:
-        pytest.skip("it promises nothing about who answered")
     report = run(name, relation=relation)
     assert report.verdict is Verdict.INCONCLUSIVE  # too few runs for a factor of 1.1
     assert 0.3 < report.lower_bound <= report.claimed_epsilon

@@ -5,7 +5,6 @@ import re
 import sys
 from dataclasses import replace
 from html import escape
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,8 +34,7 @@ from discreet.report.page import write_diagnosis
 from discreet.results.estimate import Status
 from discreet.simulation import simulate
 from discreet.text import name_some
-
-TIMSS = Path(__file__).parents[2].parent / "shared" / "data" / "timss2011_aut_math_long.csv.gz"
+from references import find_timss, simulate_booklets
 
 ROWS = "[...document.querySelectorAll('#items tbody tr')].filter(r => !r.hidden)"
 
@@ -742,9 +740,9 @@ def test_everything_has_a_name_for_a_screen_reader(page, tmp_path):
 
 
 @needs_browser
-@pytest.mark.skipif(not TIMSS.exists(), reason="the TIMSS answers are not on this machine")
-def test_the_report_of_a_large_test_is_small_and_opens(tmp_path):
-    ended = run("result", "report", TIMSS, "--out", tmp_path)
+@pytest.mark.parametrize("source", [simulate_booklets, find_timss])
+def test_the_report_of_a_large_test_is_small_and_opens(source, tmp_path):
+    ended = run("result", "report", source(tmp_path), "--out", tmp_path)
     assert ended.code == 0, ended.err
     path = tmp_path / "report.confidential.html"
     assert path.stat().st_size < 3_000_000

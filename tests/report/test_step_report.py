@@ -1,9 +1,7 @@
 """Findings, tables, report and files of items with steps."""
 
-import csv
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,8 +24,6 @@ from discreet.report.model_findings import Severity
 from discreet.report.page import write_diagnosis
 from discreet.results.limits import FEW_IN_CATEGORY
 from stepped import chances, draw_codes, hold
-
-VERBAL = Path(__file__).parents[2].parent / "shared/data/polytomous/verbal_aggression.csv"
 
 
 def hold_codes(codes, steps):
@@ -248,19 +244,6 @@ def test_the_page_fits_a_phone_and_has_no_errors(made, tmp_path):
         assert console == ""
     number, _, _ = visit(path, tmp_path, "return document.querySelectorAll('.node').length")
     assert int(number) == sum(made[1].steps)
-
-
-@pytest.mark.skipif(not VERBAL.exists(), reason="verbal aggression data not at hand")
-def test_verbal_aggression_has_the_findings_that_its_answers_ask_for():
-    rows = list(csv.reader(VERBAL.read_text().splitlines()))
-    codes = np.array([[int(value) for value in row[1:]] for row in rows[1:]])
-    responses = discreet.Responses.from_store(store_codes(codes, [2] * 24), rows[0][1:])
-    found = titles(responses)
-    assert (
-        "category 2 of S3DoShout (4 answers)"
-        in found["1 category with fewer than 10 answers"].found
-    )
-    assert "category 1 of S2DoShout" in found["1 item with thresholds in the wrong order"].found
 
 
 # ---- files
