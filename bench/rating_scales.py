@@ -2,8 +2,8 @@
 
 Run ``python -m bench.rating_scales [PART ...] [--reps 200]`` with one BLAS thread. Parts:
 
-- ``references``: distances from psychotools, eRm and an independent solver on real tables, which
-  are not distributed (``--tables FOLDER``);
+- ``references``: distances from psychotools, eRm, survey and an independent solver on the bundled
+  tables of ``tests/data/r``: steps, raters, booklets, weights;
 - ``chain``: the stationary vector of expected counts against the thresholds behind them;
 - ``accuracy``: simulated under the model; error and coverage with their Monte Carlo errors;
 - ``engines``: the same answers in memory, from disk and on Spark;
@@ -18,7 +18,6 @@ Without a part: all but the last two.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import math
 import os
@@ -33,7 +32,7 @@ from pathlib import Path
 import numpy as np
 
 import discreet
-from bench import conditional
+from bench import conditional, references
 from discreet.answers.pack import store_codes
 from discreet.models.methods import PAIR_METHODS
 
@@ -117,105 +116,12 @@ def report_design(design, goal, methods, rows):
 
 # -- other programs --------------------------------------------------------------------------
 
-TABLES = {
-    "verbal_aggression": ("PCM", "RSM"),
-    "pcmdat": ("PCM",),
-    "pcmdat2": ("PCM", "RSM"),
-    "rsmdat": ("PCM", "RSM"),
-}
-"""Which models are compared on which table; the items of pcmdat differ in their steps."""
-MODELS = {"PCM": "partial-credit", "RSM": "rating-scale"}
 
-
-def read_rows(path):
-    with path.open() as file:
-        return list(csv.DictReader(file))
-
-
-def read_table(path):
-    """Return the answers of a wide table of scores from 0, blank where missing."""
-    with path.open() as file:
-        (_, *items), *rows = csv.reader(file)
-    codes = np.array([[int(cell) if cell else -1 for cell in row[1:]] for row in rows])
-    store = store_codes(codes, codes.max(axis=0).tolist())
-    return discreet.Responses.from_store(store, items=items)
-
-
-def centre_all(estimate):
-    """Return thresholds and errors by (item, step) on the scale where all thresholds average 0."""
-    there = np.argwhere(~np.isnan(estimate.thresholds))
-    centring = np.eye(len(there)) - 1 / len(there)
-    value = centring @ estimate.thresholds[tuple(there.T)]
-    error = np.sqrt((centring @ estimate.threshold_covariance @ centring).diagonal())
-    names = [(estimate.items[i], str(k + 1)) for i, k in there]
-    return dict(zip(names, zip(value, error, strict=True), strict=True))
-
-
-def compare_thresholds(name, estimate, model, folder):
-    here = centre_all(estimate)
-    rows = read_rows(folder / f"{name}_thresholds.csv") + read_rows(folder / f"{name}_own.csv")
-    for program in ("psychotools", "own", "eRm"):
-        theirs = [r for r in rows if (r["model"], r["program"]) == (model, program)]
-        pairs = [(here[r["item"], r["step"]], (r["threshold"], r["se"])) for r in theirs]
-        away = np.abs([np.subtract(ours, np.array(other, float)) for ours, other in pairs])
-        value, error = away.max(axis=0)
-        found, met = f"{value:.1e}, errors {error:.1e}", value <= 1e-5 and error <= 1e-4
-        if program == "eRm":
-            print(f"  {name}, {model}: thresholds from eRm, which stops early: {found}")
-        else:
-            say(f"{name}, {model}: thresholds from {program}", found, "1e-5, 1e-4", met)
-
-
-def compare_fit(name, answers, estimate, folder):
-    from discreet.analysis import measure_fit
-
-    found = measure_fit(answers, estimate, method="ml")
-    rows = {row["item"]: row for row in read_rows(folder / f"{name}_itemfit_pcm_own.csv")}
-    for words, ours in (("infit", found.items.infit), ("outfit", found.items.outfit)):
-        theirs = [float(rows[item][f"{words}_msq"]) for item in estimate.items]
-        away = np.abs(ours - theirs).max()
-        say(f"{name}, PCM: {words} from own", f"{away:.1e}", "2e-4", away <= 2e-4)
-
-
-def compare_persons(name, estimate, folder):
-    from discreet.persons.scoring import tabulate_scores
-
-    rows = read_rows(folder / f"{name}_persons_pcm_own.csv")
-    for method, column in (("ml", "ml"), ("warm", "wle")):
-        found = tabulate_scores(estimate, method=method)
-        theirs = np.array([float(row[column] or "nan") for row in rows])
-        # The references centre all thresholds, we the locations.
-        shift = np.nanmean(estimate.thresholds)
-        away = np.nanmax(np.abs(found.ability - shift - theirs))
-        say(f"{name}, PCM: persons by score, {column}", f"{away:.1e}", "1e-4", away <= 1e-4)
-
-
-def compare_andersen(answers, folder):
-    from discreet.analysis import run_andersen
-
-    for row in read_rows(folder / "pcmdat2_lrtest_pcm.csv")[:2]:
-        found = run_andersen(answers, f"{row['split']} score")
-        away = abs(found.statistic - float(row["LR"]))
-        met = away <= 1e-3 and found.degrees == int(row["df"])
-        say(f"pcmdat2, PCM: Andersen, {row['split']}, from eRm", f"{away:.1e}", "1e-3", met)
-
-
-def measure_references(options):
-    print("references: largest distances from other programs")
-    folder = options.tables / "ref"
-    if not folder.exists():
-        print(f"  no tables in {options.tables}: see bench/README.md")
-        return
-    for name, models in TABLES.items():
-        answers = read_table(options.tables / f"{name}.csv")
-        for model in models:
-            estimate = discreet.fit(answers, method="conditional", model=MODELS[model])
-            compare_thresholds(name, estimate, model, folder)
-            if model == "PCM":
-                compare_fit(name, answers, estimate, folder)
-                compare_persons(name, estimate, folder)
-                if name == "pcmdat2":
-                    compare_andersen(answers, folder)
+def measure_references(_):
+    print("references: largest distances from other programs, on bundled tables")
+    for one in references.compare_bundled():
+        words = f"{one.what}, {one.program}"
+        say(words, f"{one.found:.1e}", f"{one.goal:.0e}", one.found <= one.goal)
 
 
 # -- the chain, and the engines --------------------------------------------------------------
@@ -474,8 +380,6 @@ def main():
     parser.add_argument("part", nargs="*", choices=[[], *PARTS], default=[])
     parser.add_argument("--reps", type=int, default=200)
     parser.add_argument("--seed", type=int, default=16)
-    shared = Path(__file__).parents[1].parent / "shared" / "data" / "polytomous"
-    parser.add_argument("--tables", type=Path, default=shared, help="tables and references")
     parser.add_argument("--peer-limit", type=int, default=300, help="seconds for a package of R")
     parser.add_argument("--before", type=Path, help="a checkout of an earlier version")
     parser.add_argument("--turns", type=int, default=5, help="rounds of each kind")

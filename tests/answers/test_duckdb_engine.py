@@ -32,7 +32,7 @@ from discreet.resources import Progress, Resources
 from discreet.secure import SeededSource
 from discreet.tables import dataset
 from discreet.tables.reading import Reading
-from references import find_log, find_timss, simulate_booklets
+from real_data import find_log, find_timss, simulate_booklets
 
 
 @pytest.fixture(params=["NumPy", "compiled"])

@@ -38,7 +38,7 @@ from discreet.tables.formats import postgres
 from discreet.tables.formats.postgres import parse_address
 from discreet.tables.reading import Reading
 from postgres_server import ENCODED, PASSWORD, running_server
-from references import find_timss, simulate_booklets
+from real_data import find_timss, simulate_booklets
 
 DEAD = f"postgresql://ann:{ENCODED}@127.0.0.1:1/school::answers"
 

@@ -51,7 +51,7 @@ from discreet.secure import SeededSource, SystemSource
 from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.ids import encode_ids
 from discreet.tables.reading import Reading
-from references import need
+from real_data import need
 from stepped import draw_codes
 
 HAS_PYSPARK = importlib.util.find_spec("pyspark") is not None

@@ -34,7 +34,7 @@ from discreet.report.page import write_diagnosis
 from discreet.results.estimate import Status
 from discreet.simulation import simulate
 from discreet.text import name_some
-from references import find_timss, simulate_booklets
+from real_data import find_timss, simulate_booklets
 
 ROWS = "[...document.querySelectorAll('#items tbody tr')].filter(r => !r.hidden)"
 

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from bench.references import compare_ratings, compare_steps, load_table, read_rows
 
 import discreet
 from discreet.analysis import run_andersen
@@ -16,20 +17,7 @@ from discreet.models.conditional import group_patterns
 from discreet.models.conditional.maximise import plan_batches
 from discreet.models.conditional.moments import evaluate_conditional
 from discreet.report.findings import find_problems
-from references import (
-    REAL_RATINGS,
-    REAL_SETS,
-    TIMSS,
-    check_andersen,
-    check_fit,
-    check_likelihoods,
-    check_persons,
-    check_ratings,
-    check_thresholds,
-    load_set,
-    need,
-    read_rows,
-)
+from real_data import TIMSS, need
 
 SIZES = {
     "assist2009_long.csv.gz": (4150, 16_891, 270_449),
@@ -38,17 +26,19 @@ SIZES = {
 }
 
 
+STEPS = ("verbal_aggression", "pcmdat", "pcmdat2", "rsmdat")
+RATINGS = ("ratings1", "ratings2", "cqc03", "cqc04")
+
+
 def test_items_with_steps_have_the_numbers_of_other_programs():
-    need("polytomous")
-    for name in REAL_SETS:
-        for check in (check_thresholds, check_likelihoods, check_fit, check_persons):
-            check(name)
-    check_andersen("pcmdat2")
-    check_andersen("verbal_aggression")
+    (folder,) = need("polytomous")
+    distances = [one for name in STEPS for one in compare_steps(folder, name)]
+    assert [one for one in distances if not one.found <= one.goal] == []
+    assert sum("Andersen" in one.what for one in distances) == 5
     named = r"in the group 'low score' \(\d+ persons\)"
     with warnings.catch_warnings(action="ignore"), pytest.raises(DisconnectedItems, match=named):
-        run_andersen(load_set("rsmdat"))
-    check_findings(load_set("verbal_aggression"))
+        run_andersen(load_table(folder, "rsmdat"))
+    check_findings(load_table(folder, "verbal_aggression"))
 
 
 def check_findings(answers):
@@ -62,9 +52,9 @@ def check_findings(answers):
 
 def test_ratings_have_the_numbers_of_other_programs():
     (folder,) = need("raters")
-    for name in REAL_RATINGS:
-        reference = folder / f"{name}_mfrm_pcm_ref.csv"
-        check_ratings(folder / f"{name}.csv", reference, "pcm", within=1e-4)
+    pairs = [(folder / f"{name}.csv", folder / f"{name}_mfrm_pcm_ref.csv") for name in RATINGS]
+    distances = [one for pair in pairs for one in compare_ratings(*pair)]
+    assert [one for one in distances if not one.found <= one.goal] == []
 
 
 def test_rotated_booklets_have_the_numbers_of_other_programs():

@@ -158,7 +158,7 @@ describe_fit <- function(name, x, steps, thresholds) {
     test <- LRtest(PCM(x), splitcr = split)
     data.frame(split = split, LR = test$LR, df = test$df)
   }))
-  save(rbind(tests, data.frame(split = "reliability", LR = reliability, df = NA)),
+  save(rbind(tests, data.frame(split = "reliability", LR = SepRel(erm)$sep.rel, df = NA)),
        paste0("ref/", name, "_lrtest_pcm"))
 }
 
@@ -173,8 +173,8 @@ theirs <- itempar(raschmodel(x, reltol = 0, maxit = 1000))
 agree(mine$value, theirs, 1e-5, "booklets, psychotools")
 agree(mine$se, sqrt(diag(vcov(theirs))), 1e-5, "booklets, errors, psychotools")
 agree(mine$value, -RM(x)$betapar, 1e-3, "booklets, eRm")
-save(data.frame(item = colnames(x), cml_difficulty_centered = mine$value, se = mine$se),
-     "ref/booklets")
+save(data.frame(item = colnames(x), value = mine$value, se = mine$se),
+     "ref/booklets_difficulties")
 
 # --- raters ---------------------------------------------------------------------------------------
 
@@ -229,7 +229,7 @@ compare_raters <- function(name, model) {
   }
   save(data.frame(rbind(names, data.frame(facet = "rater", level = raters)), cml = found$value,
                   cml_se = found$se, pair_winv = drop(blocks %*% reduced %*% pairs)),
-       paste0("ref/", name, "_", model))
+       paste0("ref/", name, "_mfrm_", model, "_ref"))
 }
 
 # Comparisons of steps: of two answers of a person, one passed this step and the other failed that
@@ -275,7 +275,7 @@ schools <- as.svrepdesign(svydesign(~school, weights = ~weight, data = table), t
                          mse = TRUE)
 jackknife <- SE(withReplicates(schools, refit))
 save(data.frame(item = colnames(x), transform_by(fit, turn, linear), jackknife_se = jackknife),
-     "ref/weighted")
+     "ref/weighted_difficulties")
 
 cat(R.version.string, "eRm", format(packageVersion("eRm")), "psychotools",
     format(packageVersion("psychotools")), "survey", format(packageVersion("survey")), "\n")
