@@ -1,9 +1,10 @@
 """What people wait for: fits with standard errors, fit statistics and first calls.
 
-Run ``python -m bench.felt [--scale 0.1] [--cpu]`` with two cores. Every line is the time of a
-process of its own, and its ratio to the time in which pandas reads the same answers from a wide CSV
-file. Warm times are the smallest of a few repeats. A first call includes all imports but NumPy's;
-"no folder" decides as where compiled loops cannot be kept, "ever" compiles all that it needs.
+Run ``python -m bench.felt [--scale 0.1] [--cpu] [--only WORDS]`` with two cores. Every line is the
+time of a process of its own, and its ratio to the time in which pandas reads the same answers from
+a wide CSV file. Warm times are the smallest of a few repeats. A first call includes all imports but
+NumPy's; "no folder" decides as where compiled loops cannot be kept, "ever" compiles all that it
+needs.
 ``--cpu`` runs everything in one thread and takes processor seconds, for a busy machine. "all
 persons" is the refined fit with the scores of everybody, and how far standard errors from a sample
 are from its (root mean square, relative).
@@ -161,18 +162,26 @@ def show(case, task, found, reading):
     print(line, flush=True)
 
 
+def list_tasks(case, persons, only):
+    """Return the tasks of a case whose line has the wanted words."""
+    tasks = [f"fit {method}{how}" for method in METHODS for how in ("", " without errors")]
+    if persons > 60:
+        tasks += ["measure_fit", "all persons"]
+    tasks += ["first call", "first call, no folder", "first call ever"]
+    return [task for task in tasks if only in f"{case}: {task}"]
+
+
 def compare(case, shape, options):
     persons, items, given = shape
+    tasks = list_tasks(case, persons, options.only)
+    if not tasks:
+        return
     persons = max(60, int(persons * options.scale)) if persons > 60 else persons
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write(folder, simulate(persons, items, given))
         reading = ask("pandas", folder, options)
         print(f"{case}: {persons:,} persons; pandas reads them in {reading['seconds']:.2f} s")
-        tasks = [f"fit {method}{how}" for method in METHODS for how in ("", " without errors")]
-        if persons > 60:
-            tasks += ["measure_fit", "all persons"]
-        tasks += ["first call", "first call, no folder", "first call ever"]
         for task in tasks:
             show(case, task, ask(task, folder, options), reading["seconds"])
 
@@ -181,6 +190,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scale", type=float, default=1.0, help="part of the persons")
     parser.add_argument("--cpu", action="store_true", help="processor seconds of one thread")
+    parser.add_argument("--only", default="", help='lines with these words: "complete: fit auto"')
     parser.add_argument("--task", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -8,7 +8,7 @@ thread. Parts:
 - ``spread``: the same with abilities 1.5 times as wide, and with skewed ones, and the settings of
   ``normal``. `totals` learns the distribution; the alternatives have to believe theirs.
 - ``verbal``: distance to the conditional estimate on 316 persons and 24 items of verbal
-  aggression, which are not distributed (``--tables FOLDER``). Settings are those that come nearest
+  aggression, which are not distributed (``--verbal FILE``). Settings are those that come nearest
   to it on this very table.
 - ``draw``: the picture, from the numbers that ``normal`` left in ``--out``.
 - ``tune``: chooses the alternatives' settings and keeps them in `bench/totals_alternatives.json`.
@@ -36,7 +36,8 @@ from matplotlib.figure import Figure
 
 import discreet
 from bench._alternatives import Gradients, Responses, Shares
-from bench.rating_scales import draw_thresholds, read_table
+from bench.rating_scales import draw_thresholds
+from bench.references import load_table
 from discreet.models.noisy.released import fit_released_totals
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.totals import Totals
@@ -248,11 +249,10 @@ def measure_spread(options):
 
 
 def measure_verbal(options):
-    path = options.tables / "verbal_aggression.csv"
-    if not path.exists():
-        print(f"verbal: left out, there is no {path}")
+    if options.verbal is None:
+        print("verbal: left out, --verbal FILE names no table (it may not be distributed)")
         return
-    answers = read_table(path)
+    answers = load_table(options.verbal.parent, options.verbal.stem)
     codes = answers.to_array().astype(np.int64)
     reference = discreet.fit(answers, method="conditional").thresholds
     data = (reference, answers, codes)
@@ -327,8 +327,7 @@ def main():
     parser.add_argument("--ways", default=",".join(GRIDS), help="which are tuned")
     parser.add_argument("--tuning", type=int, default=16, help="data sets for choosing settings")
     parser.add_argument("--out", type=Path, default=Path("results"))
-    shared = Path(__file__).parents[1].parent / "shared" / "data" / "polytomous"
-    parser.add_argument("--tables", type=Path, default=shared)
+    parser.add_argument("--verbal", type=Path, help="psychotools' VerbalAggression as a table")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     for part in options.part or [name for name in PARTS if name != "tune"]:

@@ -59,6 +59,25 @@ def test_lsat_standard_errors_are_within_five_percent_of_conditional_ones():
     assert fit(datasets.lsat(), method="refined").se == pytest.approx(known, rel=0.05)
 
 
+@pytest.mark.parametrize(
+    ("row", "load"),
+    [
+        ("LSAT section 6", datasets.lsat),
+        ("UCI students", datasets.uci_student),
+        ("Three Grades", datasets.three_grades),
+    ],
+)
+def test_the_page_on_analysis_has_the_differences_of_two_methods(row, load):
+    page = (HERE.parent / "docs" / "rasch-analysis.md").read_text("utf-8")
+    by_pairs, exact = (fit(load(), method=method) for method in ("refined", "conditional"))
+    distance = np.abs(by_pairs.difficulty - exact.difficulty) / exact.se
+    cells = [", ".join(f"{b:.3f}" for b in one.difficulty) for one in (by_pairs, exact)]
+    cells = [cell.replace("-", "\N{MINUS SIGN}") for cell in cells]
+    cells += [f"{np.median(distance):.2f}, {distance.max():.2f}"]
+    (line,) = [one for one in page.splitlines() if one.startswith(f"| {row} |")]
+    assert line.endswith(f"| {' | '.join(cells)} |")
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_two_items_have_the_log_of_the_ratio_of_their_counts(method):
     X = np.array([[1, 0]] * 30 + [[0, 1]] * 10 + [[1, 1]] * 5)
