@@ -240,7 +240,7 @@ def write_anew(path: Path, text: str, number: int) -> None:
 def list_tests(file: str) -> list[str]:
     """List the tests near a file: those of all formulas, its package's, its own examples."""
     near = next(tests for beginning, tests in NEAR.items() if file.startswith(beginning))
-    return [*WHOLE[:2], f"src/discreet/{file}", *near, WHOLE[2]]
+    return [*WHOLE, f"src/discreet/{file}", *near]
 
 
 def try_fault(folder: Path, row: dict[str, str]) -> str:
