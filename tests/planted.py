@@ -62,10 +62,16 @@ WHOLE = (
     "tests/whole/test_golden.py",
 )
 NEAR = {
-    "items/": ("tests/items",),
-    "persons/": ("tests/persons",),
-    "scales/": ("tests/scales",),
-    "report/": ("tests/report", "tests/figures"),
+    "items/": (
+        *("tests/items/test_item_definitions.py", "tests/items/test_limits_of_summaries.py"),
+        "tests/items",
+    ),
+    "persons/": ("tests/persons/test_person_definitions.py", "tests/persons"),
+    "scales/": ("tests/scales/test_placing.py", "tests/scales"),
+    "report/": (
+        *("tests/report/test_limits_of_findings.py", "tests/report/test_picture_definitions.py"),
+        *("tests/report", "tests/figures"),
+    ),
     "answers/survey.py": ("tests/models/test_weights.py",),
     "models/facets/": (
         *("tests/models/test_facet_definitions.py", "tests/models/test_facets.py"),
