@@ -48,26 +48,32 @@ def carry_reading(
         return dict(words)
     typed = join_words(words)
     stated = {name for name in fields if name in words or name in typed.stated}
-    compared = stated & {*rules, "reverse", "merge"} - {"missing", "model"}
-    items = [*known.asked.steps, *known.right] or [EVERYWHERE]
-    if found := find_difference(known, typed, sorted(compared), items):
-        name, item, ours, theirs = found
-        raise BadUsage(
-            f"{name}= (--{name.replace('_', '-')}) states {theirs} for item {item!r}, and the "
-            f"answers of the calibration were read with {ours}. One number would then mean two "
-            "answers, and abilities would be wrong. Leave it out: answers are read as those of the "
-            "calibration were"
-        )
-    for code_of in [typed.codes] if "missing" in rules else []:
-        columns = dict.fromkeys([*known.codes, *code_of])
+    _refuse_contradiction(known, typed, stated & {*rules, "reverse", "merge"})
+    if "missing" in rules:
+        columns = known.codes | typed.codes
         rules["missing"] = {
-            name: (*known.codes.get(name, ()), *code_of.get(name, ())) for name in columns
+            name: (*known.codes.get(name, ()), *typed.codes.get(name, ())) for name in columns
         }
     untold = {name: value for name, value in rules.items() if name not in stated and value != 0}
     _tell({name: value for name, value in untold.items() if name not in ("steps", "model")})
     turned = {"reverse": ()} if known.asked.steps else {}
     model = {"model": typed.model} if typed.model else {}
     return {**words, **turned, **rules, **model, "carried": True}
+
+
+def _refuse_contradiction(known: Reading, typed: Reading, names: Collection[str]) -> None:
+    """Refuse what is stated otherwise than a calibration has it; further codes are none of it."""
+    items = [*known.asked.steps, *known.right] or [EVERYWHERE]
+    compared = sorted({*names} - {"missing", "model"})
+    if found := find_difference(known, typed, compared, items):
+        name, item, ours, theirs = found
+        where = "all items" if item == EVERYWHERE else f"item {item!r}"
+        raise BadUsage(
+            f"{name}= (--{name.replace('_', '-')}) states {theirs} for {where}, and the answers of "
+            f"the calibration were read with {ours}. One number would then mean two answers, and "
+            "abilities would be wrong. Leave it out: answers are read as those of the calibration "
+            "were"
+        )
 
 
 def _tell(untold: Mapping[str, Any]) -> None:
