@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from discreet import adaptive, datasets, errors
-    from discreet.adaptive import item_information, next_item
+    from discreet.api.adaptive import item_information, next_item
     from discreet.analysis import find_dif
     from discreet.answers.judges import Comparisons, read_comparisons
     from discreet.answers.opening import count_pairs
@@ -61,7 +61,7 @@ __version__ = "0.2.0"
 
 #: Modules and the public names that each holds.
 _NAMES = {
-    "adaptive": "item_information next_item",
+    "api.adaptive": "item_information next_item",
     "api.drift": "find_drift",
     "api.persons": "score",
     "api.ranks": "compare_items rank rank_ranges",
