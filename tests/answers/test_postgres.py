@@ -38,6 +38,7 @@ from discreet.tables.formats import postgres
 from discreet.tables.formats.postgres import parse_address
 from discreet.tables.reading import Reading
 from postgres_server import ENCODED, PASSWORD, running_server
+from source_kinds import ANSWERED, TYPED, Kind, check_whole, compare, make_arrow
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 DEAD = f"postgresql://ann:{ENCODED}@127.0.0.1:1/school::answers"
@@ -635,3 +636,29 @@ def test_real_data_give_the_same_counts(server, order):
     found = count_pairs(source)
     assert expected.persons > 1000
     assert same(found.select(expected.items), expected)
+
+
+# -- one id's rows -------------------------------------------------------------------------------
+
+
+def compare_rows(server, number, folder):
+    def write(folder, table, lines):
+        server.load("someone", make_arrow(folder, table, lines))
+        return server.address("someone")
+
+    kind = Kind(write, ANSWERED, TYPED)
+    check_whole(kind, folder)
+    ended = compare(kind, "postgresql", number, folder)
+    print(f"PostgreSQL: {dict(ended)}")
+    assert ended["compared"] >= 0.35 * number
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_rows_of_one_id_on_a_server_change_nobody_elses_answers(server, tmp_path):
+    compare_rows(server, 30, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_many_rows_of_one_id_on_a_server_change_nobody_elses_answers(server, tmp_path):
+    compare_rows(server, 500, tmp_path)

@@ -19,7 +19,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import IO, Any, AnyStr
 
@@ -54,6 +54,12 @@ _HEAD = 1 << 22
 LONGEST_LINE = 1 << 26
 #: How much answers shrink under gzip, roughly.
 _GZIP_FACTOR = 6
+#: What stands in the folder of a table that has versions, whose it is, and how it is read.
+_VERSIONED = {
+    "_delta_log": ("delta", "DeltaTable('{0}').to_pyarrow_table(), delta_scan('{0}') in SQL, or "),
+    "metadata/*.metadata.json": ("iceberg", "PyIceberg, iceberg_scan('{0}') in SQL, or "),
+    ".hoodie": ("hudi", ""),
+}
 #: With one slash: that is what becomes of two in a ``pathlib.Path``.
 _SERVER = re.compile(r"\s*postgres(ql)?:/", re.IGNORECASE)
 
@@ -83,6 +89,7 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
     location = Path(text)
     with explain_read_errors(location):
         if location.is_dir():
+            refuse_versioned(location)
             return _files_of_folder(location)
         if location.exists() and not location.is_file():
             raise BadUsage(
@@ -98,6 +105,18 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
     if not files:
         raise BadUsage(f"No file matches '{text}'. Check the pattern and the folder you are in.")
     return files
+
+
+def refuse_versioned(path: Path) -> None:
+    """Refuse the folder, or a file in it, of a table that keeps rows which were removed."""
+    above = (path, *path.absolute().parents)
+    for folder, (mark, (kind, call)) in product(above, _VERSIONED.items()):
+        if next(folder.glob(mark), None) is not None:
+            raise BadUsage(
+                f"'{folder}' is a table of {kind.title()}. Its folder keeps rows that were "
+                "replaced or deleted, and they would be read again. Read the table with "
+                f"{call.format(folder)}spark.read.format('{kind}').load('{folder}')."
+            )
 
 
 def settle_path(path: str | os.PathLike[str]) -> Path:
@@ -413,6 +432,6 @@ def _agree(lines: Sequence[str], delimiter: str) -> bool:
 
 
 def is_sep_line(record: Sequence[str]) -> bool:
-    """Say whether a record is the line that tells Excel about the delimiter."""
-    first = record[0].strip() if record else ""
-    return first.lower() == "sep=" or bool(_SEP_LINE.fullmatch(first))
+    """Say whether a record is the line that tells Excel about the delimiter, and nothing else."""
+    cells = [cell.strip().lower() for cell in record]
+    return cells == ["sep=", ""] or (len(cells) == 1 and bool(_SEP_LINE.fullmatch(cells[0])))
