@@ -56,7 +56,8 @@ TEXTS = (
     *("=1+1", "id", "item", "q1", "q2", "response", "KEY", "Total", "left", "tie", "ash", "elm"),
 )
 """What a cell of text may hold."""
-LINES = ("a\nb", "\n", "1\n", 'a"\n"b', "\r\n", "x\r\ny")
+CONTROL = "\nNI=2\nITEM1=5\nNAME1=1\nNAMLEN=3\nCODES=01\n&END\nq1\nq2\nEND NAMES\na   10\n"
+LINES = ("a\nb", "\n", "1\n", 'a"\n"b', "\r\n", "x\r\ny", CONTROL, '\n{"doc_id": 1}\n', "\n# x\n")
 """Texts that go on in the next line."""
 NUMBERS = (
     *(0, 1, 2, 3, 4, 5, 9, -1, 10, 99, 1.0, 0.0, 2.5, 0.5, -1.0, -0.0, 1e16, 1e300),

@@ -252,6 +252,23 @@ def test_answers_that_were_read_before_keep_that_a_row_had_several_lines(text, t
     assert len(read_listed(path)) == 3
 
 
+def test_a_cell_that_reads_like_a_control_file_makes_none_of_the_table(tmp_path):
+    """The format is public: what stands in front decides on it, never one person's text."""
+    path = tmp_path / "answers.csv"
+    control = "NI=2\nITEM1=5\nNAME1=1\nNAMLEN=3\nCODES=01\n&END\nq1\nq2\nEND NAMES\na   10\n"
+    for quote, names in (
+        ('"', "id,q1,q2,note\n"),
+        ("", "id,q1,q2,note\n"),
+        ('"', "=,q1,q2,note\n"),
+    ):
+        path.write_text(f"{names}a,1,0,x\nb,1,1,{quote}x\n{control}{quote}\nc,1,1,y\nd,0,0,z\n")
+        with pytest.raises(BadResponses, match=f"{RULE}.*line 3|found 1 field"):
+            read_listed(path)
+    for head in ("&INST\n", "; a test\n\n", "TITLE='A test'\n", ""):
+        (tmp_path / "test.con").write_text(f"{head}{control}b   11\n")
+        assert read_listed(tmp_path / "test.con") == {"a": (1, 0), "b": (1, 1)}
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_lines_are_counted_whatever_ends_them(encoding, end, tmp_path):

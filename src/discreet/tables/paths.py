@@ -46,8 +46,10 @@ _ZIP, _OLE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 _INSPECT = re.compile(rb'\s*\{\s*"version":\s*\d+,\s*"status":\s*"')
 #: First bytes of logs of evaluations of language models.
 _HARNESS = re.compile(rb'\s*\{\s*"doc_id":')
-#: A control file of Winsteps.
-_CONTROL = re.compile(rb"(?im)^\s*&?\s*(?:NI|ITEM1)\s*=.*^\s*&END", re.DOTALL)
+#: A control file of Winsteps, which no table is by what stands in one of its cells.
+_CONTROL = re.compile(
+    rb"(?ims)\A(?=\s*(?:[;&]|[A-Z]\w*\s*=)).*?^\s*&?\s*(?:NI|ITEM1)\s*=.*^\s*&END"
+)
 #: Bytes looked at to find names and encoding: 4 MB hold the names of 100,000 columns.
 _HEAD = 1 << 22
 #: 64 MB: a row of several million columns.
@@ -259,7 +261,7 @@ def sniff(path: Path, head: bytes) -> str:
         return "harness"
     if name.endswith((".jsonl", ".ndjson")) or head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return "jsonl"
-    return "winsteps" if _CONTROL.search(head[:20_000]) else "text"
+    return "winsteps" if _CONTROL.match(head[:20_000]) else "text"
 
 
 def _refuse_other(path: Path, name: str, head: bytes) -> None:

@@ -424,7 +424,7 @@ def _columns_to_arrow(columns: Mapping[Any, Any]) -> Any:
 
 def _take_column(cells: Any) -> Any:
     """Return a column in its own type where it has one; otherwise each cell becomes text."""
-    has_type = isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf"
+    has_type = isinstance(cells, np.ndarray) and cells.dtype.kind in "biufmM"
     return pa.array(cells) if has_type else make_column([*cells])
 
 
