@@ -39,6 +39,7 @@ from discreet.tables.formats.postgres import parse_address
 from discreet.tables.reading import Reading
 from postgres_server import ENCODED, PASSWORD, running_server
 from real_data import find_timss, simulate_booklets
+from source_kinds import ANSWERED, TYPED, Kind, check_whole, compare, make_arrow
 
 DEAD = f"postgresql://ann:{ENCODED}@127.0.0.1:1/school::answers"
 
@@ -634,3 +635,29 @@ def test_large_tables_give_the_same_counts_in_any_order(server, source, tmp_path
         assert same(found.select(expected.items), expected)
     found = count_pairs(server.address("booklets"))
     assert same(found.select(expected.items), expected)
+
+
+# -- one id's rows -------------------------------------------------------------------------------
+
+
+def compare_rows(server, number, folder):
+    def write(folder, table, lines):
+        server.load("someone", make_arrow(folder, table, lines))
+        return server.address("someone")
+
+    kind = Kind(write, ANSWERED, TYPED)
+    check_whole(kind, folder)
+    ended = compare(kind, "postgresql", number, folder)
+    print(f"PostgreSQL: {dict(ended)}")
+    assert ended["compared"] >= 0.35 * number
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_rows_of_one_id_on_a_server_change_nobody_elses_answers(server, tmp_path):
+    compare_rows(server, 30, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_many_rows_of_one_id_on_a_server_change_nobody_elses_answers(server, tmp_path):
+    compare_rows(server, 500, tmp_path)

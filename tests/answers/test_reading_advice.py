@@ -239,5 +239,5 @@ def test_a_quotation_mark_that_is_not_closed_is_refused(tmp_path):
         read_responses(path, ignore="note")
     path.write_text('id,q1,q2,note\na,1,0,x\nb,0,1,"two\nlines"\nc,1,1,y\n')
     assert read_responses(path, ignore="note").n_persons == 3
-    with pytest.raises(BadResponses, match="In a release every row stands in one line"):
+    with pytest.raises(BadResponses, match=r"line 3: .* Write every row in one line"):
         release(path, Budget(1.0), items=["q1", "q2"])

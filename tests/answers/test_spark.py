@@ -52,6 +52,7 @@ from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.ids import encode_ids
 from discreet.tables.reading import Reading
 from real_data import need
+from source_kinds import COUNTED, TYPED, Kind, compare, count_and_check, make_arrow
 from stepped import draw_codes
 
 HAS_PYSPARK = importlib.util.find_spec("pyspark") is not None
@@ -1033,3 +1034,24 @@ def test_spark_connect_gives_the_same(tmp_path):
     assert report["se"] < 1e-9
     assert report["epsilon"] == 1.0
     assert "more than once" in report["refused"]
+
+
+# -- one id's rows -------------------------------------------------------------------------------
+
+
+def compare_rows(spark, number, folder):
+    def write(folder, table, lines):
+        return spark.createDataFrame(make_arrow(folder, table, lines))
+
+    ended = compare(Kind(write, COUNTED, TYPED), "spark", number, folder, count_and_check)
+    print(f"Spark: {dict(ended)}")
+    assert ended["compared"] >= 0.35 * number
+
+
+def test_rows_of_one_id_in_a_frame_change_nobody_elses_answers(spark, tmp_path):
+    compare_rows(spark, 12, tmp_path)
+
+
+@pytest.mark.slow
+def test_many_rows_of_one_id_in_a_frame_change_nobody_elses_answers(spark, tmp_path):
+    compare_rows(spark, 150, tmp_path)

@@ -15,7 +15,6 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
@@ -24,12 +23,13 @@ import discreet
 from discreet import Budget, Responses, read_responses, release
 from discreet.answers.streamed import open_stream
 from discreet.errors import BadResponses, BadUsage
-from discreet.privacy.mechanisms.pairs import DensePairs
+from discreet.privacy.protocol import settle_persons
 from discreet.publishing.delivery import DataSource, open_listed
 from discreet.publishing.spec import make_spec
 from discreet.tables import ids, remedies, scales, sources
 from discreet.tables.formats import jsonl, labelled, workbook
 from discreet.tables.remedies import READING_FIELDS
+from source_kinds import HeldPairs
 from spreadsheet_files import write_xlsx
 
 PERSON = "b"
@@ -701,6 +701,9 @@ def test_a_line_of_a_control_file_changes_nobody_elses_answers(tmp_path, end, ap
             return None
 
     tables = [read(row) for row in CONTROL_ROWS]
+    if not (end or apart):  # the first person's line could read like the end of the names
+        assert tables == [None] * len(tables)
+        return
     assert sum(one is not None for one in tables) >= 5
     assert tables[4] is None, "an encoding that was detected is released"
     for table in tables:
@@ -742,11 +745,17 @@ def test_titles_above_the_names_are_not_released(tmp_path):
         assert [one.option for one in read_responses(path).detected] == ["header"]
 
 
-def test_blank_rows_at_the_end_of_a_sheet_are_not_released_where_rows_are_persons(tmp_path):
+@pytest.mark.parametrize("last", [["", ""], [1, 1]])
+def test_rows_of_a_sheet_without_ids_are_not_released_unless_their_number_is_stated(tmp_path, last):
     """Whether the last person left everything out would decide on the number of persons."""
-    path = write_xlsx(tmp_path / "answers.xlsx", {"7a": [["q1", "q2"], [1, 0], [0, 1], ["", ""]]})
-    check_refused(path, "Delete the blank rows")
-    assert [one.option for one in read_responses(path).detected] == ["person"]
+    path = write_xlsx(tmp_path / "answers.xlsx", {"7a": [["q1", "q2"], [1, 0], [0, 1], last]})
+    check_refused(path, "persons= (--persons)")
+    assert [one.option for one in read_responses(path).detected] == ["persons"]
+    check_refused(read_responses(path), "(person=, --person)")
+    for source in (path, read_responses(path)):
+        stated = tell(["q1", "q2"], persons=3)
+        with open_listed(DataSource(source), {}, stated) as answers:
+            assert settle_persons(answers, stated).persons == 3
     named = [["id", "q1", "q2"], ["a", 1, 0], ["b", None, 1], ["", "", ""]]
     path = write_xlsx(tmp_path / "named.xlsx", {"7a": named})
     assert read_listed(path).persons == 2
@@ -819,18 +828,6 @@ def test_answers_keep_what_was_detected_whatever_becomes_of_them(tmp_path):
 # -- what is published ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Fixed(DensePairs):
-    """Pairs whose values are always the same: whatever else differs came from the data."""
-
-    def prepare(self, answers, public, calibration):
-        made = super().prepare(answers, public, calibration)
-        fixed = {
-            name: np.arange(np.prod(shape)).reshape(shape) for name, shape in made.shapes.items()
-        }
-        return replace(made, draw=lambda noise: fixed)
-
-
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("layout", CASES)
 def test_every_published_field_is_the_same(layout, tmp_path):
@@ -845,7 +842,12 @@ def test_every_published_field_is_the_same(layout, tmp_path):
             for own in [case.rows[PERSON], *list(case.replacements())[1::29]]:
                 path = case.write(tmp_path, {**case.rows, PERSON: own})
                 out = tmp_path / f"{layout}-{option}-{number}-{len(bundles)}"
-                asked = {"items": [*case.items], "mechanism": Fixed(), "about": about, "out": out}
+                asked = {
+                    "items": [*case.items],
+                    "mechanism": HeldPairs(),
+                    "about": about,
+                    "out": out,
+                }
                 try:
                     release(path, BUDGET, **asked, **case.words)
                 except (BadResponses, BadUsage):
@@ -958,7 +960,11 @@ FAULTS = {
     ),
     "blank rows that are not marked": (
         *(workbook.WorkbookSource, "detect", nothing),
-        test_blank_rows_at_the_end_of_a_sheet_are_not_released_where_rows_are_persons,
+        lambda folder: (
+            test_rows_of_a_sheet_without_ids_are_not_released_unless_their_number_is_stated(
+                folder, ["", ""]
+            )
+        ),
     ),
     "codes and labels of a file that are not marked": (
         *(labelled.LabelledSource, "detect", nothing),
@@ -974,7 +980,7 @@ FAULTS = {
     ),
     "times that are rounded": (ids, "_split_texts", nothing, check_option("order_by", "long")),
     "a quotation mark that is not closed": (
-        *(sources.DelimitedSource, "_check_quotes", nothing),
+        *(sources.DelimitedSource, "_check_lines", nothing),
         check_option("layout"),
     ),
 }

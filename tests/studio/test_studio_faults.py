@@ -285,3 +285,28 @@ def write_survey():
         return path
 
     return write
+
+
+def test_settings_under_which_reading_failed_are_not_kept(session, browser, tmp_path, monkeypatch):
+    """A fault while a file is read as stated would come back with the file for ever."""
+    path = tmp_path / "class.csv"
+    path.write_text("id,a,b\np1,1,0\np2,0,1\np3,1,1\n")
+    page = open_file(browser, path)
+    look = re.search(r'name="look" value="([^"]+)"', page.text)[1]
+
+    def state(options):
+        monkeypatch.setattr("discreet.studio.pages.data.state_reading", lambda *_: options)
+        return browser.post("/data/work-1", data={"look": look}, headers=ORIGIN)
+
+    good, bad = {"ignore": ["b"]}, {"categories": 5}
+    assert state(good).status_code == 303
+    assert "2 items" not in browser.get("/data/work-1").text
+    assert session.recent.recall(str(path))["options"] == good
+    look = session.works["work-1"].reading.name
+    assert state(bad).status_code == 303
+    assert "Something went wrong inside discreet" in browser.get("/data/work-1").text
+    assert session.recent.recall(str(path))["options"] == good
+    assert session.open(path).options == good
+    assert browser.post("/data/work-1/again", headers=ORIGIN).status_code == 303
+    assert "2 items" in browser.get("/data/work-1").text
+    assert session.works["work-1"].options == {}

@@ -314,7 +314,7 @@ def test_a_metric_for_each_task_of_a_folder_of_the_harness():
     assert inspection.is_sure
 
 
-def test_a_failed_run_of_inspect_is_skipped_with_a_note(tmp_path):
+def test_a_failed_run_of_inspect_is_a_person_without_answers(tmp_path):
     for number, status in enumerate(["success", "success", "success", "error"]):
         scores = [{"scorer": {"value": "CI"[(number + n) % 2]}} for n in range(6)]
         samples = [{"id": n, "epoch": 1, "scores": score} for n, score in enumerate(scores)]
@@ -326,8 +326,10 @@ def test_a_failed_run_of_inspect_is_skipped_with_a_note(tmp_path):
         }
         (tmp_path / f"2026-01-0{number + 1}_math.json").write_text(json.dumps(log))
     assert inspect_table(tmp_path).is_sure
-    with pytest.warns(UserWarning, match=r"2026-01-04_math.json holds no samples and is skipped"):
-        assert read_responses(tmp_path).n_persons == 3
+    with pytest.warns(UserWarning, match=r"2026-01-04_math.json holds no samples"):
+        answers = read_responses(tmp_path)
+    assert answers.persons.tolist() == [f"lab/m{number}" for number in range(4)]
+    assert (answers.to_array()[3] == -1).all()
 
 
 def test_the_key_of_a_winsteps_control_file_is_applied(tmp_path):

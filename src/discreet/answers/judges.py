@@ -454,7 +454,6 @@ class _Table:
             columns = _find_columns(source.names, self._columns, source.name)
             names = [source.names[number] for number in columns]
             self._rows.begin(source)
-            self._detected = join_detected([self._detected, source.detect(columns, has_ids=True)])
             roles = (self.judges, "judge"), (self.items, "object"), (self.items, "object")
             for batch in source.batches(columns):
                 ids = []
@@ -466,6 +465,7 @@ class _Table:
                     outcome = self._read_outcomes(batch[3], ids, names)
                 self._outcomes.append(outcome)
                 self._rows.n_rows += len(outcome)
+            self._detected += source.detect(columns, has_ids=True)
         return self.finish()
 
     def _read_outcomes(self, column: Any, ids: Sequence[Any], names: Sequence[str]) -> Int8Array:
@@ -527,7 +527,7 @@ class _Table:
         data = Comparisons.from_codes(
             judge[rows], winner, loser, items=items, judges=judges, repeats=self._repeats
         )
-        return data.derive(detected=self._detected) if self._detected else data
+        return data.derive(detected=join_detected([self._detected]))
 
 
 def _find_columns(

@@ -22,15 +22,15 @@ from discreet.tables.reading import Reading
 from discreet.tables.remedies import join_remedies
 from discreet.tables.scales import AskedSteps, BadScale, CategoryScale, Tally, find_scale
 from discreet.tables.values import (
+    ANSWERS,
     BAD,
     MISSING,
     MISSING_WORDS,
     Codes,
-    ValueScoring,
     as_number,
     drop_codes,
-    score_value,
     spell,
+    write_cell,
 )
 from discreet.tables.vocabulary import Column
 from discreet.types import BoolArray, Int8Array, Vector
@@ -54,7 +54,7 @@ def store_array(
 ) -> tuple[AnswerStore, CategoryScale | None]:
     """Return the answers of a matrix in the form that takes less memory, and the scale of steps.
 
-    Where the scale is known, nothing is looked for.
+    Where the scale is known, nothing is looked for, and every entry must be a number.
     """
     if missing not in ((), [], {}):
         X = drop_codes(X if hasattr(X, "tocoo") else check_shape(np.ma.asarray(X)), items, missing)
@@ -125,7 +125,13 @@ def _store_categories(
     if small_numbers is not None:
         return _store_columns(small_numbers, items, options, scale)
     person, item, values, (n_persons, n_items) = _list_entries(X)
-    if values.dtype.kind not in "buif":
+    is_number = values.dtype.kind in "buif"
+    texts = np.flatnonzero(~np.isfinite(values)) if is_number else values[:0]
+    if len(texts) and scale is not None:
+        row, column = int(person[texts[0]]), int(item[texts[0]])
+        cell = values[texts[0]] if hasattr(X, "tocoo") else X[row, column]
+        raise BadResponses(explain_cell(row, column, cell, items))
+    if len(texts) or not is_number:
         return None
     names = items or tuple(map(str, range(n_items)))
     ends = np.cumsum(np.bincount(item, minlength=n_items))
@@ -223,18 +229,19 @@ def _list_entries(X: Any) -> tuple[Any, Any, Any, tuple[int, int]]:
 
 
 def _read_numbers(cells: Vector) -> Vector:
-    """Return objects and texts as numbers, NaN where missing; as they are where one is none."""
+    """Return objects and texts as numbers: NaN where missing, infinite where one is none."""
     numbers = [_read_number(cell) for cell in cells.ravel().tolist()]
-    return cells if None in numbers else np.array(numbers, np.float64).reshape(cells.shape)
+    return np.array(numbers, np.float64).reshape(cells.shape)
 
 
-def _read_number(cell: object) -> float | None:
-    is_text = isinstance(cell, str)
-    if cell is None or (is_text and spell(cell).lower() in MISSING_WORDS):
+def _read_number(cell: object) -> float:
+    word = spell(write_cell(cell) or "").lower()
+    if word in MISSING_WORDS:
         return np.nan
-    number = as_number(cell)
+    number = ANSWERS.get(word, as_number(word))
     # A text "-1" is refused, as in files; a number -1 is missing, as in arrays.
-    return None if number is None or (is_text and number == MISSING) else float(number)
+    is_refused = number is None or (isinstance(cell, str | bytes) and number == MISSING)
+    return np.inf if is_refused else float(number)  # type: ignore[arg-type]
 
 
 def _tally(values: Vector) -> dict[str, int]:
@@ -266,15 +273,7 @@ def check_shape(cells: Matrix, kind: str = "an array") -> Matrix:
 def _as_int8(cells: Vector, mask: BoolArray | None) -> Vector:
     """Return 1, 0 and -1; what is none of these stays visible as BAD for the caller."""
     if cells.dtype.kind in "OUST":
-        plain = ValueScoring()
-        # A number -1 is missing, as in arrays of numbers; a text "-1" is not.
-        scores = [
-            MISSING
-            if isinstance(value, int | float) and value == MISSING
-            else score_value(value, plain)
-            for value in cells.ravel().tolist()
-        ]
-        codes = np.array(scores, dtype=np.int8).reshape(cells.shape)
+        codes = _score_numbers(_read_numbers(cells))
     elif cells.dtype.kind in "buif":
         codes = _score_numbers(cells)
     else:

@@ -43,6 +43,7 @@ from discreet.tables.ids import (
     OrderKeys,
     encode_ids,
     find_numbers,
+    find_rounded,
     plain_column,
     read_ids,
 )
@@ -159,8 +160,7 @@ class WideTable:
     def add_source(self, source: Source, plan: WidePlan) -> None:
         """Take in all rows of a source."""
         self._rows.begin(source)
-        detected = opener.detect_reading(source, plan, self._reading)
-        self._detected = join_detected([self._detected, detected])
+        opener.detect_reading(source, plan, self._reading)
         if self._segments and (plan.person is None) != self._numbered:
             raise refuse_numbering(source.name, not self._numbered)
         self._numbered = plan.person is None
@@ -183,6 +183,7 @@ class WideTable:
             for number, column in zip(plan.order, order, strict=True):
                 self._order.add(column, source.names[number], self._rows)
             self._add_answers(batch[len(facts) :], items)
+        self._detected += opener.detect_reading(source, plan, self._reading)
 
     def _add_answers(self, columns: Sequence[Any], items: tuple[str, ...]) -> None:
         n_rows = len(columns[0])
@@ -525,7 +526,8 @@ def _pack_whole(source: FrameSource, plan: WidePlan, reading: Reading) -> RawTab
             ids = encode_ids(column)
         except BadIds:
             return None
-        if ids.indices.null_count or len(ids.dictionary) != len(ids):
+        is_odd = ids.indices.null_count or find_rounded(column, ids) is not None
+        if is_odd or len(ids.dictionary) != len(ids):
             return None
         persons = find_numbers(ids.dictionary_decode(), column.type)
     items = tuple(source.names[number] for number in plan.items)

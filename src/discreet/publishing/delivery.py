@@ -117,7 +117,7 @@ def open_listed(
     ) as answers:
         if isinstance(answers, Responses):
             refuse_weights(answers.sample, "a release", RAKED)
-        refuse_detected(answers.detected)
+        refuse_detected(answers.detected, is_counted=public.persons is not None)
         check_lowest(public, answers)
         _check_item_names(public, answers.items)
         yield answers.select(public.items)

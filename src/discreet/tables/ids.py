@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from discreet.errors import BadResponses, BadUsage
 from discreet.names import NumberName, are_numbers, name_id, settle_names
-from discreet.tables.values import MISSING_WORDS, read_integers, show
+from discreet.tables.values import MISSING_WORDS, read_integers, show, write_cell
 from discreet.types import FloatArray, Int64Array, Texts
 
 if TYPE_CHECKING:
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 #: Distinct ids that may wait for unification: about 20 MB. Past that, work is done at once.
 _ENTRIES = 1 << 20
 
-#: Up to here every whole number has its own float64, so "7.0" can safely become "7".
-_EXACT_FLOAT = float(1 << 53)
+#: Up to here every whole number has its own float, so "7.0" can safely become "7".
+_EXACT_UP_TO = {pa.float16(): 2.0**11, pa.float32(): 2.0**24, pa.float64(): 2.0**53}
+#: How programs write larger ones into text files.
+_ROUNDED = r"(?i)^-?[0-9](\.[0-9]+)?e\+[0-9]{2,}$"
 
 _TEXT = pa.string()
 #: Texts that are one-to-one with whole numbers: no leading zeros, no plus sign.
@@ -100,11 +102,15 @@ def encode_ids(column: Any) -> Any:
 
 
 def _as_text(words: Any) -> Any:
+    if pa.types.is_decimal(words.type):  # 7.00 is 7, however many digits the column declares
+        return pa.array(map(write_cell, words.to_pylist()), pa.string())
     if not pa.types.is_floating(words.type):
         return words.cast(pa.string())
     # Value by value, so that an id reads the same whatever else its batch holds.
     numbers = pc.if_else(pc.is_nan(words), None, words.cast(pa.float64()))
-    exact = pc.and_(pc.equal(pc.floor(numbers), numbers), pc.less(pc.abs(numbers), _EXACT_FLOAT))
+    exact = pc.and_(
+        pc.equal(pc.floor(numbers), numbers), pc.less(pc.abs(numbers), _EXACT_UP_TO[pa.float64()])
+    )
     integers = pc.if_else(exact, numbers, None).cast(pa.int64())
     return pc.coalesce(integers.cast(pa.string()), numbers.cast(pa.string()))
 
@@ -118,6 +124,13 @@ def read_ids(column: Any, name: str, role: str, rows: RowPlaces) -> Any:
             f"{rows.place(rows.n_rows + bad.row)}, column '{name}': found {show(bad.value)}, which "
             f"cannot be the {role} id: ids are text (UTF-8) or numbers. Write the column as text."
         ) from None
+    rounded = None if role == "group" else find_rounded(column, ids)
+    if rounded is not None:
+        raise BadResponses(
+            f"{rows.place(rows.n_rows + rounded)}, column '{name}': found {column[rounded]}, so "
+            f"large that it was rounded: several {role}s may have become one. Cast ids to whole "
+            "numbers before the merge that made floats of them, or read ids as text."
+        )
     if ids.indices.null_count == 0 or role == "group":
         return ids
     row = int(np.flatnonzero(ids.indices.is_null().to_numpy(zero_copy_only=False))[0])
@@ -125,6 +138,16 @@ def read_ids(column: Any, name: str, role: str, rows: RowPlaces) -> Any:
         f"{rows.place(rows.n_rows + row)}, column '{name}': the {role} id is missing. Without it "
         f"the row belongs to no {role}. Fill it in, or remove the row."
     )
+
+
+def find_rounded(column: Any, ids: Any) -> int | None:
+    """Return the first row with an id that was a float beyond the last exact whole number."""
+    is_rounded = pc.take(pc.match_substring_regex(ids.dictionary, _ROUNDED), ids.indices)
+    if column.type in _EXACT_UP_TO:
+        numbers = pc.abs(column.cast(pa.float64()))
+        is_rounded = pc.greater_equal(numbers, _EXACT_UP_TO[column.type])
+    # Only where needed: a scalar of pyarrow imports pandas.
+    return pc.index(is_rounded, True).as_py() if pc.any(is_rounded).as_py() else None
 
 
 def spell_ids(ids: Any) -> list[str]:

@@ -25,11 +25,11 @@ import pyarrow as pa
 from discreet.errors import BadResponses, BadUsage, DiscreetWarning
 from discreet.tables.columns import LongPlan, WidePlan, plan_columns, refuse_answers_as_names
 from discreet.tables.formats.jsonl import LOGS, EvaluationSource, JsonLinesSource, name_score
-from discreet.tables.ids import IdCodes, OrderKeys, plain_column, read_ids, spell_ids
+from discreet.tables.ids import IdCodes, OrderKeys, encode_ids, plain_column, read_ids, spell_ids
 from discreet.tables.lists import Key, split_key_cell
 from discreet.tables.paths import find_files, read_head, sniff, warn_encoding
 from discreet.tables.reading import Form, Reading
-from discreet.tables.remedies import Detected, join_detected, refuse_detected
+from discreet.tables.remedies import Detected, refuse_detected
 from discreet.tables.sources import DelimitedSource, FrameSource, NotUtf8, ParquetSource, as_arrow
 from discreet.tables.values import BAD, MISSING_WORDS, label_columns, match_cells, spell, write_cell
 from discreet.types import BoolArray, FloatArray, Int8Array, Int32Array, Int64Array, Texts
@@ -57,7 +57,7 @@ class Source(Protocol):
         ...
 
     def detect(self, columns: Sequence[int], *, has_ids: bool) -> tuple[Detected, ...]:
-        """Return what was detected in the data to read these columns of answers.
+        """Return what was detected in the data so far to read these columns of answers.
 
         ``has_ids`` says whether another column holds the ids of persons.
         """
@@ -144,7 +144,7 @@ def _open_files(
     form: Form | None,
     progress: Progress | None,
 ) -> Iterator[Source]:
-    done = 0
+    done, silent = 0, list[str]()
     for file in files:
         shifted = None if progress is None else lambda read, done=done: progress(done + read)
         source = open_table_file(
@@ -152,9 +152,12 @@ def _open_files(
         )
         if isinstance(source, JsonLinesSource):
             source.check_alone(len(files))
-        if isinstance(source, EvaluationSource) and source.is_empty and len(files) > 1:
+        if isinstance(source, EvaluationSource):
+            silent += source.silent
+            source.silent = silent  # and those of the logs behind it
+        if isinstance(source, EvaluationSource) and source.is_empty:
             warnings.warn(
-                f"{file} holds no samples and is skipped: the run failed or was stopped.",
+                f"{file} holds no samples (a failed run): its model is a person without answers.",
                 DiscreetWarning,
                 stacklevel=2,
             )
@@ -202,7 +205,7 @@ def open_table_file(
         _open_workbook(file, table_form, progress)
         if kind == "workbook"
         else DelimitedSource(
-            file, head, encoding, progress, table_form, one_line=bool(reading and reading.listed),
+            file, head, encoding, progress, table_form,
             skips_short=bool(reading and SHORT in reading.rows_aside),
         )
     )  # fmt: skip
@@ -328,11 +331,15 @@ def plan_source(source: Source, reading: Reading) -> LongPlan | WidePlan:
 def detect_reading(
     source: Source, plan: LongPlan | WidePlan, reading: Reading
 ) -> tuple[Detected, ...]:
-    """Return what was detected in a source about how to read its answers; a release refuses it."""
+    """Return what was detected in a source about how to read its answers; a release refuses it.
+
+    Some of it is known once all rows were read. Whether the number of persons is stated is known
+    to the release.
+    """
     columns = (plan.response,) if isinstance(plan, LongPlan) else plan.items
     detected = source.detect(columns, has_ids=plan.person is not None)
     if reading.listed:
-        refuse_detected(detected)
+        refuse_detected(detected, is_counted=True)
     return detected
 
 
@@ -364,6 +371,7 @@ class LongTable:
         self._groups: dict[str, IdCodes] = {}
         self._order = OrderKeys()
         self._values: list[Int8Array] = []
+        self._silent: list[str] = []
         self._detected: tuple[Detected, ...] = ()
 
     @property
@@ -374,13 +382,14 @@ class LongTable:
     def add_source(self, source: Source, plan: LongPlan) -> None:
         """Take in all rows of a source."""
         self._rows.begin(source)
-        detected = detect_reading(source, plan, self._reading)
-        self._detected = join_detected([self._detected, detected])
+        detect_reading(source, plan, self._reading)
         self._groups = name_groups(self._groups, source, plan)
         columns = (plan.person, plan.item, plan.response, *plan.groups, *plan.order)
         names = [source.names[number] for number in columns]
         for batch in source.batches(columns):
             self.add(batch, names)
+        self._silent = getattr(source, "silent", self._silent)
+        self._detected += detect_reading(source, plan, self._reading)
 
     def add(self, batch: Sequence[Any], names: Sequence[str]) -> None:
         """Take in a batch: person, item and answer column, then group columns and the order."""
@@ -407,6 +416,8 @@ class LongTable:
 
     def finish(self) -> CodedRows:
         """Return the answers that were given; afterwards the table is empty."""
+        if self._silent:
+            self._persons.add(encode_ids(pa.array(self._silent))[:0])
         names, items = self._persons.ids(), tuple(spell_ids(self._items.ids()))
         person, item = self._persons.take_codes(), self._items.take_codes()
         empty = np.zeros(0, dtype=np.int8)

@@ -19,7 +19,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import IO, Any, AnyStr
 
@@ -46,14 +46,22 @@ _ZIP, _OLE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 _INSPECT = re.compile(rb'\s*\{\s*"version":\s*\d+,\s*"status":\s*"')
 #: First bytes of logs of evaluations of language models.
 _HARNESS = re.compile(rb'\s*\{\s*"doc_id":')
-#: A control file of Winsteps.
-_CONTROL = re.compile(rb"(?im)^\s*&?\s*(?:NI|ITEM1)\s*=.*^\s*&END", re.DOTALL)
+#: A control file of Winsteps, which no table is by what stands in one of its cells.
+_CONTROL = re.compile(
+    rb"(?ims)\A(?=\s*(?:[;&]|[A-Z]\w*\s*=)).*?^\s*&?\s*(?:NI|ITEM1)\s*=.*^\s*&END"
+)
 #: Bytes looked at to find names and encoding: 4 MB hold the names of 100,000 columns.
 _HEAD = 1 << 22
 #: 64 MB: a row of several million columns.
 LONGEST_LINE = 1 << 26
 #: How much answers shrink under gzip, roughly.
 _GZIP_FACTOR = 6
+#: What stands in the folder of a table that has versions, whose it is, and how it is read.
+_VERSIONED = {
+    "_delta_log": ("delta", "DeltaTable('{0}').to_pyarrow_table(), delta_scan('{0}') in SQL, or "),
+    "metadata/*.metadata.json": ("iceberg", "PyIceberg, iceberg_scan('{0}') in SQL, or "),
+    ".hoodie": ("hudi", ""),
+}
 #: With one slash: that is what becomes of two in a ``pathlib.Path``.
 _SERVER = re.compile(r"\s*postgres(ql)?:/", re.IGNORECASE)
 
@@ -83,6 +91,7 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
     location = Path(text)
     with explain_read_errors(location):
         if location.is_dir():
+            refuse_versioned(location)
             return _files_of_folder(location)
         if location.exists() and not location.is_file():
             raise BadUsage(
@@ -98,6 +107,18 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
     if not files:
         raise BadUsage(f"No file matches '{text}'. Check the pattern and the folder you are in.")
     return files
+
+
+def refuse_versioned(path: Path) -> None:
+    """Refuse the folder, or a file in it, of a table that keeps rows which were removed."""
+    above = (path, *path.absolute().parents)
+    for folder, (mark, (kind, call)) in product(above, _VERSIONED.items()):
+        if next(folder.glob(mark), None) is not None:
+            raise BadUsage(
+                f"'{folder}' is a table of {kind.title()}. Its folder keeps rows that were "
+                "replaced or deleted, and they would be read again. Read the table with "
+                f"{call.format(folder)}spark.read.format('{kind}').load('{folder}')."
+            )
 
 
 def settle_path(path: str | os.PathLike[str]) -> Path:
@@ -240,7 +261,7 @@ def sniff(path: Path, head: bytes) -> str:
         return "harness"
     if name.endswith((".jsonl", ".ndjson")) or head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return "jsonl"
-    return "winsteps" if _CONTROL.search(head[:20_000]) else "text"
+    return "winsteps" if _CONTROL.match(head[:20_000]) else "text"
 
 
 def _refuse_other(path: Path, name: str, head: bytes) -> None:
@@ -413,6 +434,6 @@ def _agree(lines: Sequence[str], delimiter: str) -> bool:
 
 
 def is_sep_line(record: Sequence[str]) -> bool:
-    """Say whether a record is the line that tells Excel about the delimiter."""
-    first = record[0].strip() if record else ""
-    return first.lower() == "sep=" or bool(_SEP_LINE.fullmatch(first))
+    """Say whether a record is the line that tells Excel about the delimiter, and nothing else."""
+    cells = [cell.strip().lower() for cell in record]
+    return cells == ["sep=", ""] or (len(cells) == 1 and bool(_SEP_LINE.fullmatch(cells[0])))

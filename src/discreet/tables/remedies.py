@@ -214,6 +214,13 @@ def detect_encoding(path: object, encoding: str) -> list[Detected]:
     return [Detected("encoding", sentence, Remedy("save the file as UTF-8"))]
 
 
+def miscount(name: object, why: str) -> Detected:
+    """Return that whether somebody left all blank may decide how many persons there are."""
+    sentence = f"{name}: {why}, so one person's answers can decide how many persons there are."
+    words = "give every person an id (person=, --person), or state persons= (--persons)"
+    return Detected("persons", sentence, Remedy(words))
+
+
 def join_detected(parts: Iterable[Sequence[Detected]]) -> tuple[Detected, ...]:
     """Return what was detected in any of several tables, each once."""
     joined: list[Detected] = []
@@ -223,15 +230,19 @@ def join_detected(parts: Iterable[Sequence[Detected]]) -> tuple[Detected, ...]:
     return tuple(joined)
 
 
-def refuse_detected(detected: Sequence[Detected]) -> None:
-    """Refuse to release answers whose reading was detected in the data."""
-    if detected:
-        advice = " ".join(f"{entry.sentence} {join_remedies([entry.remedy])}" for entry in detected)
+def refuse_detected(detected: Sequence[Detected], *, is_counted: bool = False) -> None:
+    """Refuse to release answers whose reading was detected in the data.
+
+    ``is_counted`` says that rows need not tell how many persons there are.
+    """
+    unstated = [entry for entry in detected if not (is_counted and entry.option == "persons")]
+    if unstated:
+        advice = " ".join(f"{entry.sentence} {join_remedies([entry.remedy])}" for entry in unstated)
         raise BadResponses(
             "A release reads answers by stated rules, and here the data decided how they were "
             "read. One person's rows could change that, and with it everybody's answers. "
             f"{advice}"
-        ).offering(*(entry.remedy for entry in detected))
+        ).offering(*(entry.remedy for entry in unstated))
 
 
 def join_remedies(remedies: Iterable[Remedy]) -> str:

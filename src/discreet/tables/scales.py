@@ -391,8 +391,7 @@ def _read_numbers(words: Mapping[str, int]) -> dict[int, int] | None:
     """Return how often every number occurs; None where something is no whole number."""
     counts: dict[int, int] = {}
     for word, times in words.items():
-        is_plain = word.isascii() and word.isdecimal() and len(word) < 20
-        number = int(word) if is_plain else as_number({"true": "1", "false": "0"}.get(word, word))
+        number = as_number({"true": "1", "false": "0"}.get(word, word))
         if number is None or not -LARGEST <= number <= LARGEST or number != int(number):
             return None
         counts[int(number)] = counts.get(int(number), 0) + times

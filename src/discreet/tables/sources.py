@@ -11,6 +11,7 @@ own types, frames through the Arrow C stream where they can.
 from __future__ import annotations
 
 import csv
+import io
 import os
 import shutil
 import tempfile
@@ -24,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from discreet.errors import BadResponses, BadUsage, OutOfReach
+from discreet.errors import BadResponses, BadUsage, OutOfReach, Remedy
 from discreet.names import NumberName, name_id
 from discreet.tables.columns import has_row_names
 from discreet.tables.ids import plain_column
@@ -41,6 +42,7 @@ from discreet.tables.paths import (
     name_delimiter,
     open_bytes,
     open_text,
+    refuse_versioned,
 )
 from discreet.tables.reading import Form
 from discreet.tables.remedies import (
@@ -48,9 +50,10 @@ from discreet.tables.remedies import (
     DeclaredSource,
     Detected,
     detect_encoding,
+    miscount,
     state_option,
 )
-from discreet.tables.values import write_cell
+from discreet.tables.values import make_column
 from discreet.tabular import Tabular
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -89,9 +92,6 @@ class DelimitedSource:
         Called with the bytes of the file read so far.
     form
         What the user said about delimiter and header.
-    one_line
-        Whether every row must stand in one line, as in a release: a quoted text that goes on in
-        the next line could take in other persons' rows.
     skips_short
         Whether rows with fewer fields than names, such as notes, are left out.
 
@@ -109,23 +109,23 @@ class DelimitedSource:
         progress: Callable[[int], None] | None = None,
         form: Form | None = None,
         *,
-        one_line: bool = False,
         skips_short: bool = False,
     ) -> None:
         self.path = path
         self.name = str(path)
-        self._one_line, self._skips_short = one_line, skips_short
+        self._skips_short = skips_short
+        self._has_long_rows = self._has_blank_lines = False
         self._encoding = encoding or find_encoding(path, head)
         self._progress = progress
         shape = form or Form()
         text = decode(path, head, self._encoding)
-        rows = "".join(text.splitlines(keepends=True)[shape.skip_rows :])
+        rows = "".join(islice(io.StringIO(text, newline=""), shape.skip_rows, None))
         self._delimiter = shape.delimiter or find_delimiter(rows, path)
         self._is_declared = self._delimiter in (shape.delimiter, declared_delimiter(text, path))
         self.decimal_comma = self._delimiter != ","
         with explain_read_errors(path), open_text(path, self._encoding) as lines:
             skipped = sum(1 for _ in islice(lines, shape.skip_rows))
-            header, self._header_lines = _read_header(lines, self._delimiter, path)
+            header, self._header_lines = _read_header(lines, self._delimiter, path, shape.header)
             self._header_lines += skipped
         if shape.header:
             self.names = [name.strip() for name in header]
@@ -137,8 +137,8 @@ class DelimitedSource:
             self.names = [str(number) for number in range(1, len(header) + 1)]
 
     def detect(self, columns: Sequence[int], *, has_ids: bool) -> tuple[Detected, ...]:
-        """Return whether rows decided on the delimiter or on the encoding of the file."""
-        del columns, has_ids
+        """Return whether rows decided on delimiter, encoding, or what a row is, as far as read."""
+        del columns
         detected = []
         if not self._is_declared:
             sentence = (
@@ -147,6 +147,13 @@ class DelimitedSource:
             )
             options = {"delimiter": DELIMITER_WORDS.get(self._delimiter, self._delimiter)}
             detected.append(state_option("delimiter", sentence, options))
+        if self._has_long_rows:
+            long = (line for fields, line in self._records() if any("\n" in one for one in fields))
+            sentence = f"{self.path}, line {next(long, '?')}: the row and its line differ."
+            remedy = Remedy("write every row in one line: take line ends out of cells")
+            detected.append(Detected("lines", sentence, remedy))
+        if self._has_blank_lines and len(self.names) > 1 and not has_ids:
+            detected.append(miscount(self.name, "it has blank lines"))
         return (*detected, *detect_encoding(self.path, self._encoding))
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
@@ -154,12 +161,14 @@ class DelimitedSource:
         names = [str(number) for number in columns]
         with explain_read_errors(self.path), open_arrow(self.path) as raw:
             stream = pa.CompressedInputStream(raw, "gzip") if is_gzip(self.path) else raw
+            n_rows = 0
             try:
                 for batch in self._open(stream, names):
                     yield [batch.column(name) for name in names]
+                    n_rows += batch.num_rows
                     if self._progress is not None:
                         self._progress(raw.tell())
-                self._check_quotes()
+                self._check_lines(n_rows)
             except pa.ArrowInvalid as error:
                 self._explain(error)
             except UnicodeDecodeError:
@@ -222,34 +231,34 @@ class DelimitedSource:
                 ) from None
         raise BadResponses(f"{self.path} cannot be read as a table: {text}.") from None
 
-    def _check_quotes(self) -> None:
-        """Refuse a quotation mark that is never closed: the rows behind it would be lost."""
-        quotes = 0
-        with open_bytes(self.path) as stream:
+    def _check_lines(self, n_rows: int) -> None:
+        """Refuse a quotation mark that is never closed; note whether each line is one row."""
+        quotes, last = 0, ""
+        with open_text(self.path, self._encoding) as stream:
             while chunk := stream.read(1 << 22):
-                quotes += chunk.count(b'"')
-        if quotes and (self._one_line or quotes % 2):
-            with open_text(self.path, self._encoding) as text:
-                self._check_lines(text)
+                text, quotes = last + chunk, quotes + chunk.count('"')
+                n_returns = text.count("\r") - text.endswith("\r")
+                self._has_long_rows |= n_returns > text.count("\r\n")
+                self._has_blank_lines |= "\n\n" in text or "\n\r\n" in text
+                last = text[-2:]
+        if quotes % 2:
+            self._check_quotes()
+        if quotes and not self._skips_short:
+            self._has_long_rows |= n_rows < self._count_lines()
 
-    def _check_lines(self, text: Any) -> None:
-        reader, line = csv.reader(chain(text, [_END]), delimiter=self._delimiter), 1
-        try:
-            for fields in reader:
-                is_open = bool(fields) and _END in fields[-1] and fields != [_END]
-                if is_open or (self._one_line and reader.line_num > line):
-                    raise self._refuse_quote(line)
-                line = reader.line_num + 1
-        except csv.Error:  # a field beyond all measure
-            raise self._refuse_quote(line) from None
+    def _count_lines(self) -> int:
+        """Return how many lines below the header may be rows."""
+        blank = ("\n", "\r\n") if len(self.names) > 1 else ()
+        with open_text(self.path, self._encoding) as text:
+            return sum(line not in blank for line in islice(text, self._header_lines, None))
 
-    def _refuse_quote(self, line: int) -> BadResponses:
-        why = " In a release every row stands in one line, or one person's text could take in the "
-        return BadResponses(
-            f"{self.path}, line {line}: a quotation mark is not closed in its line, so that the "
-            f"rows below it may be lost.{why + 'rows of others.' if self._one_line else ''} Close "
-            "it, or remove it."
-        )
+    def _check_quotes(self) -> None:
+        for fields, line in self._records([_END]):
+            if fields and (fields == ["\n"] or (_END in fields[-1] and fields != [_END])):
+                raise BadResponses(
+                    f"{self.path}, line {line}: a quotation mark is not closed in its line, so "
+                    "that the rows below it may be lost. Close it, or remove it."
+                )
 
     def place(self, row: int) -> str:
         """Return file and line of a row, counted as an editor counts lines."""
@@ -281,10 +290,11 @@ class DelimitedSource:
                 last = chunk[-2:]
         return True
 
-    def _records(self) -> Iterator[tuple[list[str], int]]:
+    def _records(self, end: Sequence[str] = ()) -> Iterator[tuple[list[str], int]]:
         """Yield the fields of each record after the header and the line it begins on."""
         with open_text(self.path, self._encoding) as text:
-            reader = csv.reader(limit_lines(self.path, text), delimiter=self._delimiter)
+            lines = chain(limit_lines(self.path, text), end)
+            reader = csv.reader(lines, delimiter=self._delimiter)
             line = 1
             try:
                 for fields in reader:
@@ -295,11 +305,14 @@ class DelimitedSource:
                 yield ["\n"], line
 
 
-def _read_header(lines: Any, delimiter: str, path: Path) -> tuple[list[str], int]:
-    """Return the fields of the first record and the number of lines up to its end."""
+def _read_header(lines: Any, delimiter: str, path: Path, has_names: bool) -> tuple[list[str], int]:
+    """Return the fields of the first record and the number of lines up to its end.
+
+    Without names the first record is a row, whatever it holds.
+    """
     reader = csv.reader(limit_lines(path, lines), delimiter=delimiter)
     try:
-        first = next(record for record in reader if record and not is_sep_line(record))
+        first = next(one for one in reader if one and not (has_names and is_sep_line(one)))
         return first, reader.line_num
     except csv.Error as error:
         raise BadResponses(
@@ -357,6 +370,8 @@ def as_arrow(frame: Any) -> Any:
         return _columns_to_arrow(frame)
     if hasattr(frame, "iloc") and hasattr(frame, "index"):
         return _pandas_to_arrow(frame if hasattr(frame, "columns") else _unfold_series(frame))
+    if any(str(column.dtype) == "Object" for column in getattr(frame, "get_columns", list)()):
+        return _columns_to_arrow(frame.to_dict(as_series=False))  # of polars: Arrow has pointers
     if not hasattr(frame, "__arrow_c_stream__"):
         frame = _through_narwhals(frame)
     try:
@@ -398,7 +413,7 @@ def _records_to_arrow(records: Sequence[Mapping[Any, Any]]) -> Any:
 def _columns_to_arrow(columns: Mapping[Any, Any]) -> Any:
     """Return named columns of cells as an Arrow table."""
     try:
-        arrays = [_infer_column([*cells]) for cells in columns.values()]
+        arrays = [_take_column(cells) for cells in columns.values()]
         return pa.Table.from_arrays(arrays, names=[str(name) for name in columns])
     except (TypeError, pa.ArrowInvalid):
         raise BadUsage(
@@ -407,13 +422,10 @@ def _columns_to_arrow(columns: Mapping[Any, Any]) -> Any:
         ) from None
 
 
-def _infer_column(cells: Sequence[Any]) -> Any:
-    """Return cells as an Arrow column, text where they are of several kinds."""
-    try:
-        return pa.array(cells, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        # One cell of another kind must not change how the others are spelt: 7.0 stays 7.
-        return pa.array([write_cell(cell) for cell in cells], type=pa.string())
+def _take_column(cells: Any) -> Any:
+    """Return a column in its own type where it has one; otherwise each cell becomes text."""
+    has_type = isinstance(cells, np.ndarray) and cells.dtype.kind in "biufmM"
+    return pa.array(cells) if has_type else make_column([*cells])
 
 
 def _unfold_series(series: Any) -> Any:
@@ -483,12 +495,12 @@ def _pandas_column(column: Any) -> Any:
     if is_number and not (dtype.kind == "f" and dtype.itemsize < 4):
         # NaN stays NaN, which is missing all the same; finding it would cost a copy.
         return pa.array(column.to_numpy(), from_pandas=False)
+    if object in (dtype, getattr(getattr(dtype, "categories", None), "dtype", None)):
+        return make_column([*column])
     try:
         return pa.array(column, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        # Mixed types: as text, so that the one value that is no answer can be named.
-        empty = column.isna()
-        return _infer_column([None if e else v for v, e in zip(column, empty, strict=True)])
+    except (pa.ArrowTypeError, pa.ArrowNotImplementedError):  # a type that only pandas has
+        return make_column([*column])
 
 
 def open_arrow(path: Path) -> Any:
@@ -502,6 +514,7 @@ class ParquetSource(DeclaredSource):
     def __init__(self, path: Path, progress: Callable[[int], None] | None = None) -> None:
         import pyarrow.parquet as pq  # only here: it takes a while
 
+        refuse_versioned(path)
         self.path = path
         self.name = str(path)
         self._progress = progress

@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
-from math import inf
+from functools import lru_cache
+from math import ceil
 from sys import float_info
 from typing import Any
 
@@ -32,12 +34,14 @@ MISSING_WORDS = frozenset({"", "na", "nan", ".", "null"})
 
 ANSWERS = {"true": 1, "false": 0}
 _TRUTH = {word: str(answer) for word, answer in ANSWERS.items()}
-#: How 0 and 1 are spelt. Nothing is rounded: 0.99999999999999999 is not 1.
-_ANSWER = re.compile(r"[01](\.0+)?")
+#: What is right and wrong. Nothing is rounded: 0.99999999999999999 is not 1.
+_SCORES = {"0": 0, "1": 1}
 
 # ASCII digits only, and exponents that Decimal can hold; float() would also take "1_0" and "nan".
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,6})?", re.IGNORECASE)
-WHOLE = re.compile(r"(-?[0-9]+)\.0+")
+#: Digits before or behind the point up to which a number has one spelling, and bits of a number
+#: up to which Python writes it in digits.
+_DIGITS, _MOST_BITS = 60, 10_000
 #: A decimal comma. With three digits behind it, it could as well part the thousands.
 _COMMA = re.compile(r"[+-]?[0-9]+,([0-9]{1,2}|[0-9]{4,})")
 
@@ -79,11 +83,6 @@ class ValueScoring:
     right: frozenset[str] | None = None
     codes: Mapping[str, int] | None = None
     otherwise: int = BAD
-
-    @property
-    def threshold(self) -> Decimal | None:
-        """``at_least`` as it was written, to compare with decimals exactly."""
-        return None if self.at_least is None else Decimal(repr(self.at_least))
 
 
 #: One code for a missing answer, or several; or codes by column, with "*" for all columns.
@@ -144,17 +143,35 @@ def _spell_codes(missing: Any, *, scored: bool) -> tuple[str, ...]:
 
 
 def spell(value: object) -> str:
-    """Return a code as text, so that 9, 9.0, "9,0" and " 9" are one.
+    """Return a value as it is compared: numbers in one spelling, texts without blanks around them.
 
     Examples
     --------
-    >>> [spell(value) for value in (9.0, "9,0", "2,5", "1,000", " B ")]
-    ['9', '9', '2.5', '1,000', 'B']
+    >>> [spell(value) for value in (9.0, "9,0", "+9", "0.50", ".5", "5e-1", "1,000", " B ")]
+    ['9', '9', '9', '0.5', '0.5', '0.5', '1,000', 'B']
     """
-    word = str(value).strip()
+    return _settle(str(value).strip())
+
+
+@lru_cache(maxsize=4096)
+def _settle(word: str) -> str:
     if _COMMA.fullmatch(word):
         word = word.replace(",", ".")
-    return WHOLE.sub(r"\1", word) if WHOLE.fullmatch(word) else word
+    return spell_number(Decimal(word)) or word if _NUMBER.fullmatch(word) else word
+
+
+def spell_number(number: Decimal) -> str:
+    """Return the one spelling of a number; nothing where it would have too many digits.
+
+    Examples
+    --------
+    >>> [spell_number(Decimal(word)) for word in ("7.0", "-0", "0.50", "1E+2", "1E+900000")]
+    ['7', '0', '0.5', '100', '']
+    """
+    if not number.is_finite() or abs(number.adjusted()) > _DIGITS:
+        return ""
+    is_whole = number == number.to_integral_value()
+    return str(int(number)) if is_whole else f"{number:f}".rstrip("0")
 
 
 def score_value(value: object, scoring: ValueScoring) -> int:
@@ -164,47 +181,22 @@ def score_value(value: object, scoring: ValueScoring) -> int:
     --------
     >>> texts = ("1", " FALSE", "0.0", "NA", "2", "+1", "1e0")
     >>> [score_value(text, ValueScoring()) for text in texts]
-    [1, 0, 0, -1, -2, -2, -2]
+    [1, 0, 0, -1, -2, 1, 1]
     >>> [score_value(text, ValueScoring(3, ("9",))) for text in ("2", "3,5", "true", "9.0")]
     [0, 1, -2, -1]
     >>> [score_value(text, ValueScoring(right=frozenset({"b"}))) for text in ("A", "b ", "", "1")]
     [0, 1, -1, 0]
     """
-    if value is None or type(value).__name__ in _MISSING_TYPES:
-        return MISSING
-    if isinstance(value, bytes):
-        value = value.decode(errors="replace")
-    word = spell(value).lower()
+    word = spell(write_cell(value) or "").lower()
     if word in MISSING_WORDS or word in scoring.missing:
         return MISSING
     if scoring.right is not None:
         return int(word in scoring.right)
-    if scoring.codes is not None:
-        code = scoring.codes.get(word)
-        return (
-            scoring.codes.get(_TRUTH.get(word, word), scoring.otherwise) if code is None else code
-        )
-    if isinstance(value, str):
-        return _score_text(word, scoring)
-    if isinstance(value, (bool, np.bool_)):
-        return scoring.otherwise if scoring.at_least is not None else int(value)
-    number = as_number(value)
-    return scoring.otherwise if number is None else _score_number(number, scoring)
-
-
-def _score_text(word: str, scoring: ValueScoring) -> int:
     if scoring.at_least is None:
-        return int(word[0]) if _ANSWER.fullmatch(word) else ANSWERS.get(word, scoring.otherwise)
-    return _score_number(Decimal(word), scoring) if _NUMBER.fullmatch(word) else scoring.otherwise
-
-
-def _score_number(number: float | Decimal, scoring: ValueScoring) -> int:
-    if scoring.at_least is None:
-        return int(number) if number in (0, 1) else scoring.otherwise
-    if number in (inf, -inf):
-        return scoring.otherwise
-    exact = isinstance(number, Decimal)
-    return int(number >= (scoring.threshold if exact else scoring.at_least))  # type: ignore[operator]
+        codes = _SCORES if scoring.codes is None else scoring.codes
+        return codes.get(word, codes.get(_TRUTH.get(word, word), scoring.otherwise))
+    is_number = _NUMBER.fullmatch(word) is not None
+    return int(Decimal(word) >= Decimal(repr(scoring.at_least))) if is_number else scoring.otherwise
 
 
 def score_array(array: Any, scoring: ValueScoring) -> Int8Array:
@@ -323,7 +315,8 @@ def _score_numbers(array: Any, at_least: float | None) -> Int8Array:
     if at_least is None:
         codes = np.where(numbers == 1, 1, np.where(numbers == 0, 0, BAD))
     else:
-        codes = np.where(np.isfinite(numbers), numbers >= at_least, BAD)
+        least = at_least if numbers.dtype.kind == "f" else ceil(at_least)  # exact for large numbers
+        codes = np.where(np.isfinite(numbers), numbers >= least, BAD)
     return np.where(empty, MISSING, codes).astype(np.int8)
 
 
@@ -375,17 +368,10 @@ def show(value: object) -> str:
     return _SHORT.repr(value)
 
 
-def as_number(value: object) -> float | Decimal | None:
+def as_number(value: object) -> Decimal | None:
     """Return the number that a value is or spells; None where it is none, or not finite."""
-    if isinstance(value, str):
-        text = spell(value)
-        return Decimal(text) if _NUMBER.fullmatch(text) else None
-    if isinstance(value, Decimal):
-        return value
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return None
+    text = spell(value)
+    return Decimal(text) if _NUMBER.fullmatch(text) else None
 
 
 #: Up to here every whole number has its own float64, so that 7.0 can safely become "7".
@@ -393,17 +379,27 @@ _EXACT = float(1 << 53)
 
 
 def make_column(cells: Sequence[Any]) -> Any:
-    """Return cells as an Arrow column.
+    """Return cells of no declared type as a column: numbers of one type, or texts.
+
+    Each cell is written by itself: what a text says is never decided by the cells beside it, and a
+    column of numbers is read as their texts would be.
 
     Examples
     --------
     >>> make_column([1.0, None, 0.0]).to_pylist(), make_column(["a", 7.0, True]).to_pylist()
     ([1.0, None, 0.0], ['a', '7', 'true'])
     """
-    try:
-        return pa.array(cells, type=pa.float64())
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array([write_cell(cell) for cell in cells], type=pa.string())
+    kinds = {*map(type, cells)} - {type(None)}
+    if len(kinds) == 1 and (kind := _TYPES.get(*kinds)) is not None:
+        with suppress(OverflowError, UnicodeEncodeError):
+            return pa.array(cells, kind)
+    words = [write_cell(cell) for cell in cells]
+    return pa.array(
+        [w and w.encode(errors="backslashreplace").decode() for w in words], pa.string()
+    )
+
+
+_TYPES = {int: pa.int64(), float: pa.float64(), str: pa.string()}
 
 
 def write_cell(cell: Any) -> str | None:
@@ -413,19 +409,40 @@ def write_cell(cell: Any) -> str | None:
     --------
     >>> [write_cell(cell) for cell in (7.0, 0.5, False, date(2024, 5, 1), "x", None)]
     ['7', '0.5', 'false', '2024-05-01', 'x', None]
+    >>> [write_cell(cell) for cell in (Decimal("7.50"), np.float32(0.1), np.datetime64("NaT"))]
+    ['7.5', '0.1', None]
     """
-    if cell is None or isinstance(cell, str):
-        return cell
-    if isinstance(cell, bool):
-        return str(cell).lower()
-    if isinstance(cell, float):
-        if cell.is_integer() and abs(cell) < _EXACT:
-            return str(int(cell))
-        # As a column of numbers would be spelt: one text beside it changes no other cell.
-        return str(pa.array([cell]).cast(pa.string())[0].as_py())
-    if isinstance(cell, (datetime, date, time)):
-        return cell.isoformat()
-    return str(cell)
+    kind = type(cell)
+    if kind.__name__ in _MISSING_TYPES:
+        return None
+    return next(_WRITERS[base] for base in kind.__mro__ if base in _WRITERS)(cell)
+
+
+def _write_float(cell: float) -> str | None:
+    if cell.is_integer() and abs(cell) < _EXACT:
+        return str(int(cell))
+    # As a column of numbers would be spelt, which is how Python spells most numbers.
+    is_short = 1e-4 <= abs(cell) < 1e9
+    return str(cell) if is_short else str(pa.array([cell]).cast(pa.string())[0].as_py())
+
+
+#: How cells are written, by their type or the next one that it is made of.
+_WRITERS: Mapping[type, Callable[[Any], str | None]] = {
+    type(None): lambda _: None,
+    str: str,
+    bool: lambda cell: str(cell).lower(),
+    int: lambda cell: str(cell) if cell.bit_length() < _MOST_BITS else hex(cell),
+    float: _write_float,
+    complex: lambda cell: str(cell) if cell.imag else write_cell(cell.real),
+    Decimal: lambda cell: spell_number(cell) or str(cell),
+    bytes: lambda cell: cell.decode(errors="backslashreplace"),
+    date: date.isoformat,
+    datetime: datetime.isoformat,
+    time: time.isoformat,
+    np.floating: lambda cell: _write_float(float(str(cell))),
+    np.generic: lambda cell: write_cell(cell.item()),
+    object: str,
+}
 
 
 def clean_cell(cell: Any) -> Any:

@@ -107,7 +107,7 @@ class Passes:
         self.dataset = self._open()
         self._identity = _identify(self.dataset)
         self._plans: Any = None
-        self._detected: tuple[Detected, ...] = ()
+        self._detected: list[Detected] = []
         self._again: Callable[[], Iterator[PersonBatch]] | None = None
         self._folder: Path | None = None
         self._remove: Callable[[], Any] = lambda: None
@@ -220,6 +220,7 @@ class Passes:
         self, position: BatchPosition, items: Sequence[str], keep: Path | None, report: Reporter
     ) -> Iterator[PersonBatch | Restart]:
         rows = self._rows(position, items)
+        self._detected = rows.detected  # which grows as rows are read
         is_ordered = position.phase == "ordered"
         if is_ordered and not position.row and isinstance(rows, WideRows):
             rows.check_order(self._resources)
@@ -243,7 +244,7 @@ class Passes:
 
     def _plan(self) -> Any:
         if self._plans is None:
-            self._plans, self._detected = plan_shards(self.dataset.shards, self.reading)
+            self._plans = plan_shards(self.dataset.shards, self.reading)
         return self._plans
 
     def _spread(

@@ -34,7 +34,7 @@ from discreet.tables.ids import OrderKeys, encode_ids, find_numbers, no_order, r
 from discreet.tables.inspection.refusals import refuse_long
 from discreet.tables.opener import RowPlaces, Source, detect_reading, plan_source
 from discreet.tables.reading import Reading
-from discreet.tables.remedies import DeclaredSource, Detected, join_detected
+from discreet.tables.remedies import DeclaredSource, Detected
 from discreet.tables.values import BAD, MISSING, read_integers, score_value
 from discreet.types import FloatArray, Int8Array, Int32Array
 
@@ -141,23 +141,17 @@ class Block:
     when: FloatArray
 
 
-def plan_shards(
-    shards: Sequence[Shard], reading: Reading
-) -> tuple[list[LongPlan] | list[WidePlan], tuple[Detected, ...]]:
-    """Find the columns of every shard; long and wide shards together are refused.
-
-    Beside the plans stands what the data decided about how the shards are read.
-    """
+def plan_shards(shards: Sequence[Shard], reading: Reading) -> list[LongPlan] | list[WidePlan]:
+    """Find the columns of every shard; long and wide shards together are refused."""
     plans: list[Any] = []
-    detected: tuple[Detected, ...] = ()
     for shard in shards:
         source = shard.open()
         plan = plan_source(source, reading)
         if plans and type(plan) is not type(plans[0]):
             raise refuse_mixture(shard.name, shards[0].name, plan)
         plans.append(plan)
-        detected = join_detected([detected, detect_reading(source, plan, reading)])
-    return plans, detected
+        detect_reading(source, plan, reading)
+    return plans
 
 
 def list_column_numbers(plan: LongPlan | WidePlan) -> list[int]:
@@ -256,6 +250,7 @@ class LongRows:
         self._order = OrderKeys()
         self._codes = AnswerCodes(reading)
         self._ignored = np.zeros(0, dtype=np.bool_)
+        self.detected: list[Detected] = []
 
     def blocks(self, skip: int = 0, finished: Sequence[int] = ()) -> Iterator[Block]:
         """Yield all rows from number ``skip`` on.
@@ -280,6 +275,7 @@ class LongRows:
             done.append(self.places.n_rows - before)
             if not done[-1]:
                 raise no_rows(shard)
+            self.detected += detect_reading(source, plan, self.reading)
 
     def _read_batch(
         self, batch: Sequence[Any], names: Sequence[str], finished: tuple[int, ...]
@@ -393,6 +389,7 @@ class WideRows:
         # The rows that `blocks` yields have turned right and wrong around where that was asked for.
         self.reading = replace(reading, one_means="right")
         self.width = max(len(plan.items) for plan in plans)
+        self.detected: list[Detected] = []
         for shard, plan in zip(shards, plans, strict=True):
             names = shard.open().names
             items.encode([names[number] for number in plan.items])
@@ -479,6 +476,7 @@ class WideRows:
             done.append(at - first)
             if at == first:
                 raise no_rows(shard)
+            self.detected += detect_reading(source, plan, self.reading)
 
     def _pack(self, source: Source, plan: WidePlan, batch: list[list[Any]], at: int) -> Responses:
         columns = list_column_numbers(plan)

@@ -182,6 +182,8 @@ def show_data(
     values = {**show_job(job), "view": None, "problem": problem, "sent": sent or {}}
     if job.state is JobState.DONE:
         values |= _describe(work, job)
+        if work.options:
+            session_of(request).keep(work)
     return show("data.html", values, Secrecy.CONFIDENTIAL, work)
 
 
@@ -279,7 +281,8 @@ def change_reading(request: Request, sent: dict[str, str]) -> Response:
             return JSONResponse({"problem": str(error)})
         raise
     work = session.change(work.name, lambda now: _start_again(now, options))
-    session.keep(work)
+    if not options:  # others are kept once the file was read by them
+        session.keep(work)
     if is_live:
         return JSONResponse({"job": begin_reading(session, work)[1].name})
     return go(f"/data/{work.name}")
@@ -296,9 +299,11 @@ def _start_again(work: Work, options: dict[str, Any]) -> dict[str, Any]:
 
 
 async def read_again(request: Request) -> Response:
-    """Read a file again after it was cancelled."""
+    """Read a file again after it was cancelled; after a failure as if nothing were stated."""
     work = work_of(request)
-    session_of(request).change(work.name, lambda _: {"reading": None})
+    failed = work.reading is not None and work.reading.state is JobState.FAILED
+    changed = {"reading": None, "options": {} if failed else work.options}
+    session_of(request).change(work.name, lambda _: changed)
     return go(f"/data/{work.name}")
 
 

@@ -31,7 +31,7 @@ from discreet.tables.columns import LongPlan, find_role_names, list_column_names
 from discreet.tables.paths import explain_read_errors, limit_lines, open_bytes, settle_path
 from discreet.tables.reading import Reading
 from discreet.tables.remedies import DeclaredSource, Detected, make_remedy
-from discreet.tables.values import BAD, MISSING_WORDS, score_value
+from discreet.tables.values import BAD, MISSING_WORDS, score_value, spell
 
 Record = dict[str, Any]
 Progress = Callable[[int], None] | None
@@ -355,8 +355,8 @@ def _text(value: object) -> str | None:
 
 def _whole(number: str) -> str:
     """Return an id spelt with a point or an exponent: 7.0 is 7."""
-    value = float(number)
-    return name_id(int(value)) if value.is_integer() else str(value)
+    text = spell(number)
+    return name_id(int(text)) if text.removeprefix("-").isdecimal() else text
 
 
 # -- logs of evaluations ---------------------------------------------------------------------
@@ -414,6 +414,8 @@ class EvaluationSource(DeclaredSource):
             raise _refuse_scores(path, task, self._scores, reading.response)
         self._filter = reading.filter if reading.filter in self.list_filters() else None
         self._has_models = reading.person in (None, "model")
+        # Models whose logs have no samples: persons without answers.
+        self.silent = [_load_inspect(path)[0]] if self.is_empty and self._has_models else []
         score_names = ["score" if name == chosen else name for name in self._scores]
         self.names = ["model", "question", *self._about, *score_names]
 
@@ -519,7 +521,8 @@ def _read_harness(path: Path, progress: Progress) -> Iterator[Sample]:
 # -- Inspect --------------------------------------------------------------------------------
 
 
-def _read_inspect(path: Path, progress: Progress) -> Iterator[Sample]:
+def _load_inspect(path: Path) -> tuple[str, list[Sample]]:
+    """Return the model of a log, and its samples."""
     try:
         with explain_read_errors(path):
             if zipfile.is_zipfile(path):
@@ -529,13 +532,17 @@ def _read_inspect(path: Path, progress: Progress) -> Iterator[Sample]:
                     log = json.load(stream)
                 header, samples = log["eval"], log.get("samples") or []
         model, task = str(header["model"]), str(header["task"])
-        parsed = [_make_sample(model, task, sample) for sample in samples]
+        return model, [_make_sample(model, task, sample) for sample in samples]
     except (KeyError, TypeError, AttributeError, ValueError, zipfile.BadZipFile) as error:
         raise BadResponses(
             f"{path} is a damaged log of Inspect, or of a version that is not known here "
             f"({type(error).__name__}: {error}). Convert it with `inspect log convert --to json`, "
             "or write the answers as a table."
         ) from None
+
+
+def _read_inspect(path: Path, progress: Progress) -> Iterator[Sample]:
+    _, parsed = _load_inspect(path)
     names = list(dict.fromkeys(name for entry in parsed for name in entry.scores))
     if progress is not None:
         progress(path.stat().st_size)

@@ -25,7 +25,7 @@ import pyarrow as pa
 from discreet.errors import BadResponses, DiscreetWarning, MissingExtra, Remedy
 from discreet.tables.paths import explain_read_errors, is_gzip, open_bytes, read_encoded
 from discreet.tables.reading import Reading
-from discreet.tables.remedies import Detected, detect_encoding
+from discreet.tables.remedies import Detected, detect_encoding, miscount
 from discreet.tables.values import (
     BAD,
     MISSING,
@@ -379,13 +379,18 @@ class WinstepsSource:
         self._settings = settings = {m[1].upper(): m[2].strip().strip("\"'") for m in matches}
         self._refuse_unknown()
         n_items = self._number("NI")
-        labels, rows = _split_names(path, body.partition("\n")[2], n_items)
+        lines = _split_lines(body.partition("\n")[2])
+        labels, rows = _split_names(path, lines, n_items)
+        is_marked = len(labels) + len(rows) < len(lines)
+        self._doubt = "" if is_marked else "no END NAMES parts its data from the names of items"
         if "DATA" in settings:
             self.path = path.parent / settings["DATA"].strip("\"'")
             text, encoding = read_encoded(self.path)
             self._detected += detect_encoding(self.path, encoding)
-            rows = [line for line in text.splitlines() if line.strip()]
-        self._rows = rows
+            rows, self._doubt = _split_lines(text), ""
+        self._rows = [line for line in rows if line.strip()]
+        if len(self._rows) < len(rows):
+            self._doubt = "it has blank lines"
         items = [labels[n] if n < len(labels) else f"I{n + 1}" for n in range(n_items)]
         repeated = {name for name in items if items.count(name) > 1}
         unique = [f"{n + 1} {name}" if name in repeated else name for n, name in enumerate(items)]
@@ -425,12 +430,13 @@ class WinstepsSource:
         return key
 
     def detect(self, columns: Sequence[int], *, has_ids: bool) -> tuple[Detected, ...]:
-        """Return whether the file says which answers are right, or its letters the encoding."""
-        del columns, has_ids
+        """Return whether the file says which answers are right, and its lines how many persons."""
+        del columns
         remedy = Remedy("give the release a table of scored answers")
         sentence = f"{self.name}: KEY1= says which answers are right."
         key = [Detected("key", sentence, remedy)] if self.key else []
-        return (*key, *self._detected)
+        doubt = self._doubt or ("" if has_ids else "its lines are read without ids")
+        return (*key, *([miscount(self.name, doubt)] if doubt else []), *self._detected)
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns as text."""
@@ -456,12 +462,16 @@ class WinstepsSource:
         return f"{self.path}, row {row + 1} of the data"
 
 
-def _split_names(path: Path, body: str, n_items: int) -> tuple[list[str], list[str]]:
+def _split_lines(text: str) -> list[str]:
+    """Return the lines of a file: nothing but a line feed ends one."""
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+
+
+def _split_names(path: Path, lines: list[str], n_items: int) -> tuple[list[str], list[str]]:
     """Return the names of items and the lines of data behind them.
 
     A line of data that reads like the end of the names is refused: it would move everybody's.
     """
-    lines = body.splitlines()
     ends = [number for number, line in enumerate(lines) if line.strip().upper() in _ENDS]
     last = ends[0] if ends else min(n_items, len(lines))
     if last > n_items:
@@ -470,7 +480,7 @@ def _split_names(path: Path, body: str, n_items: int) -> tuple[list[str], list[s
             f"are {n_items:,} items. Correct NI=, or write the control file again."
         )
     labels = [line.partition(";")[0].strip() for line in lines[:last]]
-    return labels, [line for line in lines[last + bool(ends) :] if line.strip()]
+    return labels, lines[last + bool(ends) :]
 
 
 def _cut(text: str, width: int) -> list[str]:

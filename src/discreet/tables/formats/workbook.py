@@ -37,7 +37,7 @@ from discreet.errors import (
 )
 from discreet.tables.paths import explain_read_errors, open_bytes
 from discreet.tables.reading import SHEET
-from discreet.tables.remedies import DeclaredSource, Detected, join_detected, make_remedy
+from discreet.tables.remedies import DeclaredSource, Detected, join_detected, make_remedy, miscount
 from discreet.tables.values import letter_column, make_column, write_cell
 from discreet.text import name_some
 
@@ -63,7 +63,8 @@ class WorkbookSource:
     sheet
         Its name; None takes the only one that holds anything.
     header
-        Whether the first row holds names; without them columns are called "1", "2", ...
+        Whether the first row holds names; without them columns are called "1", "2", ... from
+        column A of the sheet on, whatever it holds.
     skip_rows
         Rows above the row of names that are left out; without them titles are found.
     progress
@@ -83,7 +84,7 @@ class WorkbookSource:
         with explain_read_errors(path), _explain_damage(path):
             table = _choose(path, sheet)
             self.sheet = str(table.name)
-            rows = [[None if cell == "" else cell for cell in row] for row in table.iter_rows()]
+            rows = _list_rows(table)
             merged = table.merged_cell_ranges or []
         self.name = f"{path}, sheet '{self.sheet}'"
         first = skip_rows + _first_filled(rows[skip_rows:])
@@ -94,15 +95,14 @@ class WorkbookSource:
         last = max((n for n, row in enumerate(rows) if _filled(row)), default=-1)
         self._rows = rows[self._first_row : last + 1]
         self._has_titles = not skip_rows and first > _first_filled(rows)
-        self._has_blank_ends = len(self._rows) < len(rows) - self._first_row
-        self._has_blank_ends |= not header and first > 0
-        width = len(rows[first])
-        while all(row[width - 1] is None for row in rows[first:]):
-            width -= 1
+        columns = enumerate(zip(*rows[first:], strict=True))
+        used = [number for number, cells in columns if _filled(cells)]
+        # Columns with names begin where the table does, numbered ones in column A.
+        self._left = used[0] if header else 0
         self.names = (
-            [(write_cell(cell) or "").strip() for cell in rows[first][:width]]
+            [(write_cell(cell) or "").strip() for cell in rows[first][self._left : used[-1] + 1]]
             if header
-            else [str(number) for number in range(1, width + 1)]
+            else [str(number) for number in range(1, used[-1] + 2)]
         )
         if progress is not None:
             progress(path.stat().st_size)
@@ -120,15 +120,14 @@ class WorkbookSource:
             sentence = f"{self.name}: row {self._first_row} was read as the names of the columns."
             remedy = Remedy("delete the rows above the names")
             detected.append(Detected("header", sentence, remedy))
-        if self._has_blank_ends and not has_ids:
-            sentence = f"{self.name}: every row is a person; blank rows at the end were dropped."
-            remedy = Remedy("delete the blank rows, or give every person an id and state person=")
-            detected.append(Detected("person", sentence, remedy))
+        if not has_ids:
+            detected.append(miscount(self.name, "a sheet does not show blank rows at its end"))
         return tuple(detected)
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns of numbers, or of text."""
-        sheet_columns = [make_column([row[number] for row in self._rows]) for number in columns]
+        places = [self._left + number for number in columns]
+        sheet_columns = [make_column([row[place] for row in self._rows]) for place in places]
         for start in range(0, len(self._rows), _ROWS):
             yield [column.slice(start, _ROWS) for column in sheet_columns]
 
@@ -209,7 +208,13 @@ class JoinedSheets(DeclaredSource):
         return join_detected(sheet.detect(columns, has_ids=has_ids) for sheet in self._sheets)
 
 
-def _filled(row: Row) -> int:
+def _list_rows(table: Any) -> list[Row]:
+    """Return the rows of a sheet, from row 1 and from column A on."""
+    left = [None] * table.start[1]
+    return [[*left, *(None if cell == "" else cell for cell in row)] for row in table.iter_rows()]
+
+
+def _filled(row: Sequence[Any]) -> int:
     return sum(cell is not None for cell in row)
 
 
@@ -337,7 +342,7 @@ def list_sheets(path: Path, names: Sequence[str] | None = None) -> list[tuple[st
     """Return the rows of these sheets, or of all that are not hidden and hold something."""
     with explain_read_errors(path), _explain_damage(path):
         tables, _ = _open_sheets(path, names)
-        return [(str(table.name), [list(row) for row in table.iter_rows()]) for table in tables]
+        return [(str(table.name), _list_rows(table)) for table in tables]
 
 
 # -- how far cells reach -----------------------------------------------------------------------

@@ -42,7 +42,6 @@ from discreet.tables.values import (
     ANSWERS,
     BAD,
     MISSING_WORDS,
-    WHOLE,
     ValueScoring,
     as_number,
     match_cells,
@@ -231,9 +230,9 @@ def refuse_cell(cell: RefusedCell, why: str, remedies: Sequence[Remedy]) -> BadA
 
 def list_scale_remedies(cell: RefusedCell, codes: Iterable[str]) -> list[Remedy]:
     """Return what to do about a value outside the categories of an item."""
-    scale = [int(word) for word in codes if as_number(word) is not None]
-    if not cell.is_listed or not scale:
+    if not cell.is_listed:
         return [_correct(cell), *_leave_out(cell)]
+    scale = list(map(int, codes))  # a list of items has whole numbers alone
     lowest = _find_lowest(cell, min(scale), max(scale))
     if lowest is not None:
         before = f"if the scale of the questionnaire begins at {lowest}, state"
@@ -356,7 +355,7 @@ def _may_be_missing(cell: RefusedCell) -> bool:
 def _missing_code(value: object) -> int | str | None:
     """Return a value that can be a code for a missing answer, as a number where it is one."""
     word = spell(value)
-    is_whole = WHOLE.fullmatch(f"{word}.0") is not None
+    is_whole = word.isascii() and word.removeprefix("-").isdecimal()
     is_text = isinstance(value, str) and as_number(word) is None and word.lower() not in ANSWERS
     if not (is_whole or is_text) or len(word) > _LONGEST_CODE or "," in word or ":" in word:
         return None

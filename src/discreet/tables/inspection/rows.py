@@ -217,14 +217,10 @@ def find_names(grid: CellGrid, findings: Findings) -> Table:
         where = f"Names are in row {header + 1}; above them stands {quoted or 'nothing'}."
         findings.note("skip_rows", header, where, [f"rows 1 to {header}"])
     below = [row for row in rows[header + 1 :] if row or len(first) > 1]
-    is_book = grid.kind == "workbook"
-    while (
-        is_book
-        and first
-        and not first[-1]
-        and all(len(row) < len(first) or not row[-1] for row in below)
-    ):
-        first, below = first[:-1], [row[: len(first) - 1] for row in below]
+    if grid.kind == "workbook":
+        used = [n for n, cells in enumerate(zip(first, *below, strict=True)) if any(cells)]
+        left, right = (used[0], used[-1] + 1) if used else (0, 0)
+        first, below = first[left:right], [row[left:right] for row in below]
     if has_row_names(first, [[cell or "" for cell in row] for row in below[:5]]):
         first = ["", *first]
     return Table(_tell_names_apart(first, findings), below, rows[:header])
