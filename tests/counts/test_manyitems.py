@@ -539,4 +539,4 @@ def test_batches_of_persons_give_the_standard_errors_of_all(many, monkeypatch):
 
     one, two = measure([whole.store]), measure(parts)
     assert two.se == pytest.approx(one.se, rel=1e-9)
-    assert one.note == two.note
+    assert one.notes == two.notes

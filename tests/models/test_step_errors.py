@@ -233,7 +233,7 @@ def test_batches_of_persons_give_the_errors_of_all(monkeypatch, limit):
             results.append(job.finish(total))
         one, other = results
         assert one.se == pytest.approx(other.se, rel=1e-9)
-        assert one.location_se == pytest.approx(other.location_se, rel=1e-9)
+        assert one.locations.se == pytest.approx(other.locations.se, rel=1e-9)
 
 
 @pytest.mark.parametrize("persons", [10**6, 10])

@@ -68,7 +68,7 @@ from discreet.tables.reading import FitWords, ReadingWords
 from discreet.text import count_of
 from discreet.types import Ability, Engine, FloatArray, Method, Model, Within
 
-OF_LINKING = "Persons who hold weak links are not in them: the model says how they vary."
+OF_LINKING = "Where few persons link parts of the items, the model says how their answers vary."
 
 #: Items up to which the answer methods may build a matrix between all items (3.2 GB).
 MATRIX_ITEMS = 20_000
@@ -127,9 +127,9 @@ def fit(
         they have folds.
     method
         ``"auto"``: ``"conditional"`` (exact conditional likelihood, which other programs report)
-        for answers in memory that are less than about two seconds of work, else ``"refined"``
-        (pairwise conditional likelihood: about as precise, for any size); the estimate's
-        ``choice`` says which and why. Or ``"spectral"`` (the paper's Algorithm 1), or
+        where that is less than about two seconds of work, wherever the answers are, else
+        ``"refined"`` (pairwise conditional likelihood: about as precise, for any size); the
+        estimate's ``choice`` says which and why. Or ``"spectral"`` (the paper's Algorithm 1), or
         ``"marginal"`` (for adaptive and routed tests, where the others are biased).
     model
         ``"rasch"`` for right and wrong answers; for answers with steps ``"partial-credit"``

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 #: A link that fewer persons hold is weak.
 FEWEST = 10
+#: With a larger share of the items hanging in the air, the mean of all is not known either, from
+#: which every difficulty is measured.
+MANY_LOST = 0.05
 #: Compared pairs that are drawn where there are more: parts show in these as well.
 PAIRS_PER_ITEM = 100
 #: Up to here all pairs are looked at first: most often they show that there is no weak link.
@@ -172,7 +175,7 @@ def suggest_parts(rates: Any, item: IndexArray, pair: float, whole: float) -> Bo
         How much one person can add to a pair of nodes, and to all pairs of one item.
     """
     n = int(item.max()) + 1
-    if len(item) <= FEW_NODES:
+    if isinstance(rates, np.ndarray) and len(item) <= FEW_NODES:
         pairs = (rates + rates.T).astype(np.float64)
         np.fill_diagonal(pairs, np.inf)
         # Between g and n - g items are g (n - g) pairs, n / 2 times the smaller number or more.

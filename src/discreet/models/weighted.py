@@ -36,7 +36,7 @@ from discreet.models.methods import PAIR_METHODS, FitRequest, Method
 from discreet.models.standard_errors import ScorePlan, score_persons
 from discreet.models.standard_errors.sandwich import COVARIANCE_LIMIT
 from discreet.models.structure import StepPlan, Structure, plan_steps
-from discreet.models.weak_links import FEWEST, WeakLinks, find_weak_links
+from discreet.models.weak_links import FEWEST, MANY_LOST, WeakLinks, find_weak_links
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.text import count_of
 from discreet.types import FloatArray, IndexArray
@@ -45,8 +45,6 @@ from discreet.types import FloatArray, IndexArray
 PERSONS_AT_ONCE = 1 << 14
 #: Warn where persons are so many times as many as the effective sample size.
 UNEQUAL = 10
-#: With a larger share of the items linked by few, nothing is known of the mean of all.
-MANY_LOST = 0.05
 #: Logarithms kept at a time while expectations given the score are found: 16 MB.
 TABLE_CELLS = 1 << 21
 
@@ -162,8 +160,10 @@ def fit_weighted(answers: Responses, request: FitRequest, *, displaces: bool = T
     items, location, threshold = _locate(plan, task.nodes, fitted.moves)
     effect = _find_design_effect(estimate, weights, items, location)
     estimate = replace(estimate, se_method=tell_design(weights), design_effect=effect)
-    if task.links is not None or weights.effective < FEWEST:
-        estimate = _withhold_errors(estimate, task.links)
+    # Marginal likelihood also links by the distribution of abilities that all persons share.
+    links = None if method == "marginal" else task.links
+    if links is not None or weights.effective < FEWEST:
+        estimate = _withhold_errors(estimate, links)
     if displaces and plan.anchored.size:
         estimate = _displace_anchors(answers, replace(request, method=method), plan, estimate)
     named = call_categories(estimate, answers.steps, answers.lowest)
@@ -195,8 +195,7 @@ def _withhold_errors(estimate: Estimate, links: WeakLinks | None) -> Estimate:
     ladder = estimate.ladder
     steps = replace(ladder, se=np.where(lost[:, None], np.nan, ladder.se), covariance=None)
     se = np.where(lost, np.nan, estimate.se)
-    notices = estimate.warnings if links is None else (*estimate.warnings, links.warning)
-    return replace(estimate, se=se, covariance=None, ladder=steps, warnings=notices)
+    return replace(estimate, se=se, covariance=None, ladder=steps)
 
 
 def _displace_anchors(
@@ -280,7 +279,9 @@ def _prepare(
         )
     method, choice, task = _choose_task(domain, counts, plan, request)
     links = find_weak_links(domain, plan, count_among(counts.as_nodes(), task.nodes))
-    return weights, plan, (method, choice, replace(task, links=links))
+    if links is not None:
+        task = replace(task, warnings=(*task.warnings, links.warning), links=links)
+    return weights, plan, (method, choice, task)
 
 
 def tell_design(sample: SurveyDesign) -> str:

@@ -53,7 +53,7 @@ from discreet.models.standard_errors import (
 )
 from discreet.models.standard_errors.random_signs import LinearSystem, ManyPlan, ScoreRows
 from discreet.models.structure import StepPlan, Structure
-from discreet.models.weak_links import WeakLinks
+from discreet.models.weak_links import MANY_LOST, WeakLinks
 from discreet.text import count_of, name_some
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 
@@ -338,7 +338,8 @@ def leave_folds_out(
         moves = _find_moves(folds, chain, method, difficulty, weight, structure)
     share = folds.persons / max(int(folds.persons.sum()), 1)
     scaled = moves * np.sqrt(1 - share)[:, None]
-    thin = _is_thin(folds, chain) | ~np.isfinite(scaled).all(axis=0)
+    lost = ~np.isfinite(scaled).all(axis=0)
+    thin = _is_thin(folds, chain) | lost | (lost.mean() > MANY_LOST)
     degrees = int((folds.persons > 0).sum()) - 1
     note = (
         f"standard errors by leaving out one of {folds.number} folds of persons at a time "
