@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from discreet import adaptive, datasets, errors
-    from discreet.api.adaptive import item_information, next_item
     from discreet.analysis import find_dif
     from discreet.answers.judges import Comparisons, read_comparisons
     from discreet.answers.opening import count_pairs
     from discreet.answers.ratings import Ratings, read_ratings
     from discreet.answers.reading import read_responses
     from discreet.answers.responses import Responses
+    from discreet.api.adaptive import item_information, next_item
     from discreet.api.calibrating import fit
     from discreet.api.drift import find_drift
     from discreet.api.persons import score

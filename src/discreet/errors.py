@@ -337,6 +337,7 @@ class WarningKind(StrEnum):
     ROUGH = "rough"  # a p-value from a law that holds for more persons
     UNDERSTATED_ERRORS = "understated_errors"  # standard errors of abilities that are too small
     DISTORTED_SCALE = "distorted_scale"  # easier and harder items disagree on abilities
+    UNEQUAL_WEIGHTS = "unequal_weights"  # sampling weights of few persons outweigh the others
     SAMPLED = "sampled"  # some persons only, because there are very many
     UNKNOWN = "unknown"  # read from a file that does not say
 

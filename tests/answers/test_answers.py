@@ -150,14 +150,14 @@ def test_a_fit_with_standard_errors_and_missing_answers_reads_its_source_twice(
     tmp_path, small, reads, order
 ):
     path = write(tmp_path / "a.parquet", draw(), order=order)
-    estimate = discreet.fit(path, engine="disk")
+    estimate = discreet.fit(path, engine="disk", method="refined")
     assert np.isfinite(estimate.se).all()
     assert list(reads.values()) == [2]
 
 
 def test_a_fit_without_standard_errors_and_a_count_read_their_source_once(tmp_path, small, reads):
     path = write(tmp_path / "a.parquet", draw())
-    discreet.fit(path, engine="disk", standard_errors=False)
+    discreet.fit(path, engine="disk", method="refined", standard_errors=False)
     assert list(reads.values()) == [1]
     count_pairs(path, engine="duckdb")
     assert list(reads.values()) == [2]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import discreet
 from commandline import discreet as command
+from discreet.answers import streamed
 from discreet.answers.opening import count_pairs, open_answers
 from discreet.answers.responses import Responses
 from discreet.answers.streamed import batches, counting
@@ -336,7 +337,8 @@ def test_an_item_that_one_fold_alone_links_has_no_standard_error(monkeypatch):
     assert np.isnan(estimate.se).tolist() == [False] * 7 + [True]
 
 
-def test_a_query_that_comes_once_has_standard_errors(tmp_path):
+def test_a_query_that_comes_once_has_standard_errors(tmp_path, monkeypatch):
+    monkeypatch.setattr(streamed, "COPIED_ROWS", 0)
     path = write(tmp_path / "a.parquet", draw())
     query = f"SELECT * FROM '{path}'"  # noqa: S608 - a path of our own
     ours, theirs = fit(query), fit(path, engine="memory", method="refined")

@@ -2,12 +2,16 @@
 
 from pathlib import Path
 
+import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet as pq
 
 import discreet
 from discreet import datasets
 from discreet.analysis import find_dif, run_wald
+from discreet.answers import streamed
 from discreet.answers.opening import count_pairs
 from discreet.errors import BadUsage, NotConverged
 from discreet.models.conditional import GroupPatterns
@@ -100,13 +104,45 @@ def test_counts_are_fitted_by_pairs(scattered):
     assert "counts of pairs" in found.choice
 
 
-def test_answers_that_are_not_in_memory_are_fitted_by_pairs(tmp_path):
-    path = tmp_path / "answers.csv"
-    path.write_text("a,b,c\n1,0,1\n0,1,1\n1,1,0\n1,0,0\n0,1,0\n")
-    found = discreet.fit(path, engine="disk")
+@pytest.fixture
+def places(scattered, tmp_path):
+    """One long table in memory and wherever else answers can be."""
+    cells = scattered.to_array()
+    person, item = np.nonzero(cells >= 0)
+    table = pa.table({"person": person, "item": item, "response": cells[person, item]})
+    file, database = tmp_path / "answers.parquet", tmp_path / "answers.duckdb"
+    pq.write_table(table, file)
+    with duckdb.connect(str(database)) as connection:
+        connection.execute(f"CREATE TABLE answers AS SELECT * FROM '{file}'")  # noqa: S608
+        connection.execute("CREATE VIEW seen AS SELECT * FROM answers")
+    query = f"SELECT * FROM '{file}'"  # noqa: S608
+    return [table, file, f"{database}::answers", f"{database}::seen", query]
+
+
+def test_one_table_has_one_answer_wherever_it_lies(places):
+    first, *others = [discreet.fit(place) for place in places]
+    others.append(discreet.fit(places[1], engine="disk"))
+    for estimate in others:
+        order = [estimate.items.index(item) for item in first.items]
+        assert estimate.choice == first.choice == automatic.TOOK_CONDITIONAL
+        assert estimate.difficulty[order] == pytest.approx(first.difficulty, abs=1e-9)
+        assert estimate.se[order] == pytest.approx(first.se, abs=1e-9)
+
+
+def test_very_many_answers_that_are_not_in_memory_are_fitted_by_pairs(places, monkeypatch):
+    monkeypatch.setattr(automatic, "FEWEST_SAMPLED", 100)
+    monkeypatch.setattr(automatic, "SAMPLE_CELLS", 0)
+    found = discreet.fit(places[1], engine="disk")
     assert found.method == "refined"
-    assert "not in memory" in found.choice
-    assert discreet.fit(path).method == "conditional"
+    assert "more than 100 persons that are not in memory" in found.choice
+    assert discreet.fit(places[1]).method == "conditional"
+
+
+def test_many_rows_that_come_once_are_fitted_by_pairs(places, monkeypatch):
+    monkeypatch.setattr(streamed, "COPIED_ROWS", 100)
+    found = discreet.fit(places[-1])
+    assert found.method == "refined"
+    assert "only once" in found.choice
 
 
 def test_regularisation_is_for_pairs(scattered):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import discreet
+from discreet.answers import streamed
 from discreet.answers.pack import store_codes
 from discreet.answers.protocol import fold_blocks
 from discreet.answers.responses import Responses
@@ -130,7 +131,7 @@ def test_answers_on_disk_have_the_standard_errors_of_memory(tmp_path, limit):
     memory = discreet.fit(str(path), method="refined")
     for persons in (10**6, 10):
         limit(8, persons)
-        disk = discreet.fit(str(path), engine="disk")
+        disk = discreet.fit(str(path), engine="disk", method="refined")
         order = [disk.items.index(item) for item in memory.items]
         assert disk.se[order] == pytest.approx(memory.se, rel=5e-3)
         cells = np.ix_(order, order)
@@ -156,7 +157,8 @@ def arrow(columns):
     return pa.table({name: np.asarray(values, dtype=np.int64) for name, values in columns.items()})
 
 
-def test_a_query_and_counts_have_standard_errors_from_folds(tmp_path, limit):
+def test_a_query_and_counts_have_standard_errors_from_folds(tmp_path, limit, monkeypatch):
+    monkeypatch.setattr(streamed, "COPIED_ROWS", 0)
     codes = draw_answers(np.random.default_rng(5), 900, draw_steps(), missing=0.3)
     path = write_long(tmp_path / "answers.parquet", codes)
     query = f"SELECT person, item, answer AS response FROM '{path}'"  # noqa: S608
@@ -198,6 +200,7 @@ def test_folds_of_a_query_that_do_not_fit_are_missed_with_advice(tmp_path, monke
         tmp_path / "answers.parquet", draw_answers(np.random.default_rng(5), 300, draw_steps())
     )
     monkeypatch.setattr(fold_counts, "FOLD_BYTES", 8)
+    monkeypatch.setattr(streamed, "COPIED_ROWS", 0)
     query = f"SELECT person, item, answer AS response FROM '{path}'"  # noqa: S608
     with pytest.warns(NoStandardErrors, match=r"13 steps of items.*Write the rows to a file"):
         estimate = discreet.fit(query)
@@ -230,7 +233,7 @@ def test_batches_of_persons_give_the_errors_of_all(monkeypatch, limit):
             results.append(job.finish(total))
         one, other = results
         assert one.se == pytest.approx(other.se, rel=1e-9)
-        assert one.location_se == pytest.approx(other.location_se, rel=1e-9)
+        assert one.locations.se == pytest.approx(other.locations.se, rel=1e-9)
 
 
 @pytest.mark.parametrize("persons", [10**6, 10])

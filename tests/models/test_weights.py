@@ -22,7 +22,7 @@ from discreet.analysis import (
 )
 from discreet.answers.responses import Responses
 from discreet.answers.survey import Replication
-from discreet.errors import BadResponses, BadUsage
+from discreet.errors import BadResponses, BadUsage, NotConverged, WarningKind
 from discreet.items.fit import MEAN_SQUARES, SLOPES
 from discreet.secure import SystemSource
 
@@ -771,3 +771,59 @@ def test_mean_squares_have_the_numbers_of_the_survey_package():
         np.testing.assert_allclose(getattr(found, name), value, rtol=1e-8)
         t = (np.cbrt(value) - 1) * 3 / se + se / 3
         np.testing.assert_allclose(getattr(found, f"{name}_t"), t, atol=1e-6)
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+@pytest.mark.parametrize("method", METHODS)
+def test_the_unit_of_the_weights_does_not_matter(method, steps):
+    cells = draw_answers(steps=steps)
+    weight = np.random.default_rng(2).uniform(0.5, 3, len(cells))
+    first = discreet.fit(make_table(cells, w=weight), weight="w", method=method)
+    for unit in (1e-300, 1e-20, 1e-10, 1e-8, 1e12, 1e300):
+        other = discreet.fit(make_table(cells, w=weight * unit), weight="w", method=method)
+        assert other.thresholds == pytest.approx(first.thresholds, abs=1e-9, nan_ok=True)
+        assert other.se == pytest.approx(first.se, rel=1e-7)
+        assert not other.warnings
+    equal = make_table(cells, w=np.ones(len(cells)))
+    smallest = make_table(cells, w=np.full(len(cells), 1e-320))
+    one, two = (discreet.fit(table, weight="w", method=method) for table in (equal, smallest))
+    assert two.thresholds == pytest.approx(one.thresholds, abs=1e-9, nan_ok=True)
+
+
+@pytest.mark.parametrize("largest", [1e12, 1e300])
+@pytest.mark.parametrize("method", METHODS)
+def test_one_person_with_nearly_all_of_the_weight_is_told_with_the_number(method, largest):
+    cells, weight = draw_answers(), np.ones(120)
+    weight[3] = largest
+    try:
+        estimate = discreet.fit(make_table(cells, w=weight), weight="w", method=method)
+    except NotConverged as error:
+        found = str(error)
+    else:
+        (found,) = estimate.warnings
+        assert found.kind is WarningKind.UNEQUAL_WEIGHTS
+        assert np.isnan(estimate.se).all()
+    assert "effective sample size (Kish 1965) is 1.0" in found
+    assert "120 times their mean" in found
+
+
+def test_moderately_unequal_weights_are_no_reason_for_a_warning():
+    cells, weight = draw_answers(), np.random.default_rng(0).lognormal(0, 1, 120)
+    estimate = discreet.fit(make_table(cells, w=weight), weight="w")
+    assert not estimate.warnings
+    assert np.isfinite(estimate.se).all()
+
+
+@pytest.mark.parametrize("method", METHODS[:3])
+def test_items_that_few_link_have_no_standard_errors_with_weights(method):
+    cells, weight = draw_answers(persons=600, items=30, missing=0), np.ones(600)
+    cells[5:, 29] = None
+    rare = discreet.fit(make_table(cells, w=weight), weight="w", method=method)
+    assert np.flatnonzero(np.isnan(rare.se)).tolist() == [29]
+    (found,) = (one for one in rare.warnings if one.kind is WarningKind.WEAK_LINK)
+    assert found.items == ("q29",)
+    cells[3:300, 15:] = None
+    cells[300:, :15] = None
+    halves = discreet.fit(make_table(cells, w=weight), weight="w", method=method)
+    assert np.isnan(halves.se).all()
+    assert halves.covariance is None

@@ -14,7 +14,7 @@ from discreet.errors import FitWarning, ItemsLeftOut, WarningKind
 
 
 def test_a_fit_says_which_items_it_left_out_and_why():
-    answers = np.array([[1, 0, 1, -1], [0, 1, 1, -1], [1, 0, 1, -1]])
+    answers = np.array([[1, 0, 1, -1], [0, 1, 1, -1], [1, 0, 1, -1]] * 4)
     found = {one.kind: one for one in discreet.fit(answers).warnings}
     assert set(found) == {WarningKind.LEFT_OUT}
     every = [item for one in discreet.fit(answers).warnings for item in one.items]
@@ -22,8 +22,8 @@ def test_a_fit_says_which_items_it_left_out_and_why():
 
 
 def test_items_that_nothing_links_have_a_kind_of_their_own():
-    left = [[1, 0, -1, -1], [0, 1, -1, -1]] * 3
-    right = [[-1, -1, 1, 0], [-1, -1, 0, 1]]
+    left = [[1, 0, -1, -1], [0, 1, -1, -1]] * 7
+    right = [[-1, -1, 1, 0], [-1, -1, 0, 1]] * 5
     kinds = {one.kind for one in discreet.fit(np.array(left + right)).warnings}
     assert kinds == {WarningKind.NOT_LINKED, WarningKind.SEVERAL_SETS}
 

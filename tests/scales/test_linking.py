@@ -224,7 +224,7 @@ def test_anchors_tie_items_together_that_the_answers_do_not_link():
 
 
 def test_items_that_nothing_ties_to_the_anchors_say_why():
-    answers = np.array([[1, 0, 1, 0, np.nan], [0, 1, 1, 0, np.nan], [1, 0, 1, 0, np.nan]])
+    answers = np.array([[1, 0, 1, 0, np.nan], [0, 1, 1, 0, np.nan], [1, 0, 1, 0, np.nan]] * 4)
     responses = discreet.Responses.from_array(answers, items=["x", "a", "easy", "hard", "new"])
     held = discreet.fit(responses, anchors={"x": 0.0})
     assert [str(one) for one in held.status] == [

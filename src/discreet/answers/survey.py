@@ -92,7 +92,8 @@ class SurveyDesign:
     Attributes
     ----------
     weight
-        Per person; zero for persons outside the domain that is estimated.
+        Per person, divided by a power of two so that the mean is from 0.5 to 1; zero for persons
+        outside the domain that is estimated.
     unit
         Per person, the number of its primary sampling unit (PSU).
     stratum_of
@@ -130,6 +131,11 @@ class SurveyDesign:
         if self.replicates is None or self.replication is None:
             return len(self.stratum_of) - len(np.unique(self.stratum_of))
         return int(self.replicates.shape[1]) - (self.replication.name == "jk1")
+
+    @property
+    def effective(self) -> float:
+        """Effective sample size (Kish 1965): how many equal weights are worth as much."""
+        return float(self.weight.sum() ** 2 / (self.weight**2).sum())
 
     @property
     def in_domain(self) -> IndexArray:
@@ -316,9 +322,11 @@ def make_sample(
         raise BadResponses(f"column '{weight}': all weights are zero, so nobody is in the domain.")
     units = _number_units(groups, persons, strata, cluster)
     copies = [read_weights(groups, name, persons) for name in names]
-    replicate_weights = np.stack(copies, axis=1) if copies else None
+    # The power of two above their mean: dividing by it rounds nothing.
+    exponent = np.frexp((weights / np.count_nonzero(weights)).sum())[1]
+    replicate_weights = np.ldexp(np.stack(copies, axis=1), -exponent) if copies else None
     columns = frozenset({weight, strata or weight, cluster or weight, *names})
-    return SurveyDesign(weights, *units, replicate_weights, method, columns)
+    return SurveyDesign(np.ldexp(weights, -exponent), *units, replicate_weights, method, columns)
 
 
 def find_columns(

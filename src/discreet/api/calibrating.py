@@ -59,9 +59,9 @@ def fit(
         they have folds.
     method
         ``"auto"``: ``"conditional"`` (exact conditional likelihood, which other programs report)
-        for answers in memory that are less than about two seconds of work, else ``"refined"``
-        (pairwise conditional likelihood: about as precise, for any size); the estimate's
-        ``choice`` says which and why. Or ``"spectral"`` (the paper's Algorithm 1), or
+        where that is less than about two seconds of work, wherever the answers are, else
+        ``"refined"`` (pairwise conditional likelihood: about as precise, for any size); the
+        estimate's ``choice`` says which and why. Or ``"spectral"`` (the paper's Algorithm 1), or
         ``"marginal"`` (for adaptive and routed tests, where the others are biased).
     model
         ``"rasch"`` for right and wrong answers; for answers with steps ``"partial-credit"``

@@ -367,6 +367,19 @@ def join_rows(parts: Sequence[SparseRows]) -> SparseRows:
     )
 
 
+def restrict_rows(
+    store: SparseRows, columns: IndexArray
+) -> tuple[Int64Array, IndexArray, BoolArray]:
+    """Rows with the kept items only, renumbered."""
+    position = np.full(store.n_items, -1, dtype=np.intp)
+    position[columns] = np.arange(len(columns))
+    item = position[store.item]
+    inside = item >= 0
+    running = np.concatenate([[0], np.cumsum(inside)])
+    indptr = running[store.indptr].astype(np.int64)
+    return indptr, item[inside], store.right[inside]
+
+
 def row_starts(person: Vector, n_persons: int) -> Int64Array:
     """Return where each person's answers start, and the end, of answers in person order."""
     starts = np.zeros(n_persons + 1, dtype=np.int64)

@@ -48,18 +48,21 @@ from discreet.models.methods import (
     fit_by_likelihood,
 )
 from discreet.models.methods import Method as PairEstimator
+from discreet.models.standard_errors import Uncertainty
 from discreet.models.standard_errors.sandwich import (
     COVARIANCE_LIMIT,
     Sandwich,
-    Uncertainty,
     leave_folds_out,
     plan_sandwich,
     simulate_uncertainty,
 )
 from discreet.models.structure import StepPlan, Structure, plan_steps
+from discreet.models.weak_links import find_weak_links
 from discreet.results.estimate import Estimate, Solution
 from discreet.text import count_of
 from discreet.types import Ability, FloatArray, Method, Model
+
+OF_LINKING = "Where few persons link parts of the items, the model says how their answers vary."
 
 #: Items up to which the answer methods may build a matrix between all items (3.2 GB).
 MATRIX_ITEMS = 20_000
@@ -191,10 +194,11 @@ def _fit_pairs(answers: Answers, request: FitRequest) -> Estimate:
     del counts, nodes  # with many items the pairs are most of the memory, and the chain has them
     structure = plan.build_structure(chain.linked)
     difficulty, solution = method.find_solution(chain.rates, structure)
+    links = find_weak_links(answers, plan, chain, weighting)
     if request.undecided:
         from discreet.models.conditional.estimator import attempt_conditional
 
-        exact, choice = attempt_conditional(answers, plan, chain, difficulty)
+        exact, choice = attempt_conditional(answers, plan, chain, difficulty, links)
         request = replace(request, choice=choice)
         if exact is not None:
             return _finish_answers(answers, exact, request)
@@ -211,10 +215,15 @@ def _fit_pairs(answers: Answers, request: FitRequest) -> Estimate:
             n_persons=facts.persons,
             structure=structure,
             locations=plan.locate(chain.linked),
+            links=links,
             is_complete=plan.is_complete,
         )
         sandwich = replace(sandwich, job=plan.wrap(sandwich.job))
         uncertainty, routing = _go_through(answers, plan, sandwich, chain, difficulty)
+    if links is not None:
+        routing = (links.warning, *routing)
+        if uncertainty.se_method:
+            uncertainty = replace(uncertainty, se_method=f"{uncertainty.se_method} {OF_LINKING}")
     estimate = _assemble(facts, chain, request, difficulty, solution, uncertainty, routing)
     estimate = plan.fold(estimate, uncertainty.locations)
     if plan.held is None:

@@ -27,10 +27,12 @@ from discreet.hints import check_choice_name
 from discreet.models.connectivity import Chain, build_chain
 from discreet.models.laplacian import Laplacian, invert
 from discreet.models.methods import PAIR_METHODS, Method
-from discreet.models.standard_errors.sandwich import COVARIANCE_LIMIT, Uncertainty
+from discreet.models.standard_errors import Uncertainty
+from discreet.models.standard_errors.sandwich import COVARIANCE_LIMIT
+from discreet.models.weak_links import FEWEST, suggest_parts, warn_of_links
 from discreet.results.estimate import Estimate, Solution
 from discreet.results.ranking import STATUS_WORDS, Strengths, explain_left_out
-from discreet.types import FloatArray, PairMethod
+from discreet.types import BoolArray, FloatArray, IndexArray, PairMethod
 
 #: A judge without whom an object would hang in the air has leverage one; the correction for
 #: small samples stops here.
@@ -140,6 +142,7 @@ def _judge_errors(
     A comparison adds its residual to the loser's score and takes it from the winner's. As for
     persons (:mod:`discreet.models.standard_errors.sandwich`), a judge's score is divided by one
     minus the judge's leverage, because residuals at the estimate are smaller than at the truth.
+    Comparisons of judges who hold weak links count as independent, with the model's variance.
     """
     from scipy.sparse import csr_array
 
@@ -153,17 +156,37 @@ def _judge_errors(
     winner, loser, judge = winner[inside], loser[inside], data.judge[inside]
     scoring = method.scoring(strength)
     residual = scoring.residual(strength[loser], strength[winner])
+    turned = scoring.residual(strength[winner], strength[loser])
     inverse = invert(laplacian)
     spread = inverse.diagonal()
     apart = spread[winner] + spread[loser] - 2 * inverse[winner, loser]
     curvature = scoring.curvature(strength[loser], strength[winner])
     leverage = np.bincount(judge, weights=curvature * apart, minlength=data.n_judges)
     value = residual / (1 - np.minimum(leverage, LARGEST_LEVERAGE))[judge]
+    few, warnings = _find_few(chain, judge, winner, loser)
+    value = np.where(few, np.sqrt(curvature * (residual + turned)), value)
+    row = np.where(few, data.n_judges + np.arange(len(judge)), judge)
     entries = np.concatenate([-value, value])
-    cells = np.concatenate([judge, judge]), np.concatenate([winner, loser])
-    scores = csr_array((entries, cells), shape=(data.n_judges, m))
+    cells = np.concatenate([row, row]), np.concatenate([winner, loser])
+    scores = csr_array((entries, cells), shape=(data.n_judges + len(judge), m))
     products = np.asarray((scores.T @ scores).toarray())
-    return _covariance(inverse @ products @ inverse)
+    return _covariance(inverse @ products @ inverse, *warnings)
+
+
+def _find_few(
+    chain: Chain, judge: IndexArray, winner: IndexArray, loser: IndexArray
+) -> tuple[BoolArray, tuple[FitWarning, ...]]:
+    """Say which comparisons are by judges who hold a weak link, and warn of it."""
+    m = len(chain.linked)
+    parts = suggest_parts(chain.rates, np.arange(m), 1, m)  # a judge compares two objects once
+    holders = [np.unique(judge[part[winner] != part[loser]]) for part in parts]
+    weak = [number for number, some in enumerate(holders) if len(some) < FEWEST]
+    if not weak:
+        return np.zeros(len(judge), dtype=np.bool_), ()
+    names = [chain.items[i] for i in chain.linked[parts[weak].any(axis=0)]]
+    few = [holders[number] for number in weak]
+    warning = warn_of_links(names, [len(some) for some in few], "object", "judge")
+    return np.isin(judge, np.concatenate(few)), (warning,)
 
 
 def _independent_errors(

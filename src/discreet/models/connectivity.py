@@ -110,6 +110,11 @@ def build_chain(counts: PairTable, *, regularisation: float = 0.0) -> Chain:
     return Chain(counts.items, linked, _as_floats(rates), status, warnings)
 
 
+def count_among(counts: PairTable, nodes: IndexArray) -> Chain:
+    """Return the counts among some items, whether or not the answers link these."""
+    return Chain(counts.items, nodes, _restrict(counts.right_wrong, nodes), (), ())
+
+
 def classify(counts: PairTable) -> tuple[tuple[Status, ...], IndexArray, tuple[FitWarning, ...]]:
     """Return a status per item, the positions of the largest linked set, and warnings.
 

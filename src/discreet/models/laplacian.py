@@ -95,7 +95,7 @@ class Laplacian:
 def build_laplacian(weights: Any) -> Laplacian:
     """Make the Laplacian of weights: symmetric and dense, or a CSR upper triangle."""
     dense = isinstance(weights, np.ndarray)
-    return Laplacian(weights, weights.sum(axis=1) if dense else _sum_weights(weights))
+    return Laplacian(weights, weights.sum(axis=1) if dense else sum_weights(weights))
 
 
 def factorise(laplacian: Laplacian) -> Solve:
@@ -279,17 +279,17 @@ class Hierarchy:
     """
 
     def __init__(self, weights: Any) -> None:
-        self._diagonals = [_sum_weights(weights)]
+        self._diagonals = [sum_weights(weights)]
         self._labels: list[LabelArray] = []
         self._gathers: list[Any] = []
         while weights.shape[0] > COARSEST:
-            count, label = _join_strongest(weights, self._diagonals[-1])
+            count, label = join_strongest(weights, self._diagonals[-1])
             if not 1 < count < weights.shape[0]:
                 break
-            weights = _join_weights(weights, label, count)
+            weights = join_weights(weights, label, count)
             self._labels.append(label)
             self._gathers.append(_gather_groups(label, count))
-            self._diagonals.append(_sum_weights(weights))
+            self._diagonals.append(sum_weights(weights))
         self._last = None if weights.shape[0] > DIRECT_LIMIT else _factorise(weights)
 
     @property
@@ -345,7 +345,8 @@ def _gather_groups(label: LabelArray, count: int) -> Any:
     )
 
 
-def _sum_weights(weights: Any) -> FloatArray:
+def sum_weights(weights: Any) -> FloatArray:
+    """Add up the weights of every item, from their upper triangle."""
     sums = weights.sum(axis=1) + weights.sum(axis=0)
     return np.asarray(sums).ravel()
 
@@ -354,7 +355,7 @@ def _rows(weights: Any) -> LabelArray:
     return np.repeat(np.arange(weights.shape[0], dtype=np.int32), np.diff(weights.indptr))
 
 
-def _join_strongest(weights: Any, diagonal: FloatArray) -> tuple[int, LabelArray]:
+def join_strongest(weights: Any, diagonal: FloatArray) -> tuple[int, LabelArray]:
     """Join every item to the one that it shares the largest part of its weight with."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
@@ -374,7 +375,7 @@ def _join_strongest(weights: Any, diagonal: FloatArray) -> tuple[int, LabelArray
     return int(count), label
 
 
-def _join_weights(weights: Any, label: LabelArray, count: int) -> Any:
+def join_weights(weights: Any, label: LabelArray, count: int) -> Any:
     """Add up the weights between groups, again as an upper triangle."""
     from scipy.sparse import csr_array
 

@@ -29,10 +29,9 @@ from scipy.special import expit
 
 from discreet.answers.protocol import Answers, Job
 from discreet.counts.matrix import Recoding
-from discreet.counts.planes import AnswerStore, SparseRows, StepStore
+from discreet.counts.planes import AnswerStore, SparseRows, StepStore, restrict_rows
 from discreet.errors import FitWarning, WarningKind
 from discreet.models.item_parameters import Recoded
-from discreet.models.standard_errors import restrict_rows
 from discreet.results.thresholds import as_thresholds, category_chances
 from discreet.types import FloatArray, IndexArray
 

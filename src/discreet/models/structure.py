@@ -60,7 +60,7 @@ from discreet.text import count_of
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 
 if TYPE_CHECKING:
-    from discreet.models.standard_errors.sandwich import Uncertainty
+    from discreet.models.standard_errors import Uncertainty
 
 
 @dataclass(frozen=True, eq=False)

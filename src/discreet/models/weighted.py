@@ -19,7 +19,7 @@ from discreet.answers.responses import Responses
 from discreet.answers.survey import SurveyDesign
 from discreet.counts import PairCounts
 from discreet.counts.planes import AnswerStore
-from discreet.errors import BadUsage, DisconnectedItems, FitWarning
+from discreet.errors import BadUsage, DisconnectedItems, FitWarning, NotConverged, WarningKind
 from discreet.models.anchors import add_displacements
 from discreet.models.conditional import Patterns
 from discreet.models.conditional.estimator import (
@@ -29,19 +29,22 @@ from discreet.models.conditional.estimator import (
     find_patterns,
     take_refined,
 )
-from discreet.models.connectivity import Chain, call_categories
+from discreet.models.connectivity import Chain, call_categories, count_among
 from discreet.models.item_parameters import recode_store, weigh_categories
 from discreet.models.marginal.estimator import MarginalTask, check_patterns
 from discreet.models.methods import PAIR_METHODS, FitRequest, Method
 from discreet.models.standard_errors import ScorePlan, score_persons
 from discreet.models.standard_errors.sandwich import COVARIANCE_LIMIT
 from discreet.models.structure import StepPlan, Structure, plan_steps
+from discreet.models.weak_links import FEWEST, MANY_LOST, WeakLinks, find_weak_links
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.text import count_of
 from discreet.types import FloatArray, IndexArray
 
 #: Persons whose answers are looked at together.
 PERSONS_AT_ONCE = 1 << 14
+#: Warn where persons are so many times as many as the effective sample size.
+UNEQUAL = 10
 #: Logarithms kept at a time while expectations given the score are found: 16 MB.
 TABLE_CELLS = 1 << 21
 
@@ -86,12 +89,15 @@ class WeightedTask:
         One status per node, and what was left out.
     fit
         Fits with a weight per person.
+    links
+        Parts that few persons link to the others.
     """
 
     nodes: IndexArray
     status: tuple[Status, ...]
     warnings: tuple[FitWarning, ...]
     fit: Callable[[FloatArray], WeightedFit]
+    links: WeakLinks | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +135,13 @@ def fit_weighted(answers: Responses, request: FitRequest, *, displaces: bool = T
         Whether the displacements of anchors are wanted too: another fit for each of them.
     """
     weights, plan, (method, choice, task) = _prepare(answers, request)
-    fitted = task.fit(weights.weight)
+    unequal = _warn_of_weights(weights)
+    try:
+        fitted = task.fit(weights.weight)
+    except (DisconnectedItems, NotConverged, np.linalg.LinAlgError) as error:
+        if not unequal:
+            raise
+        raise NotConverged(f"{unequal[0]}. Nothing is estimated: {error}") from error
     if weights.replicates is None:
         covariance = weights.linearise(fitted.moves)
     else:
@@ -139,7 +151,7 @@ def fit_weighted(answers: Responses, request: FitRequest, *, displaces: bool = T
         fitted.value,
         covariance,
         status=task.status,
-        warnings=task.warnings,
+        warnings=(*task.warnings, *unequal),
         method=method,
         solution=fitted.solution,
         choice=choice,
@@ -148,10 +160,42 @@ def fit_weighted(answers: Responses, request: FitRequest, *, displaces: bool = T
     items, location, threshold = _locate(plan, task.nodes, fitted.moves)
     effect = _find_design_effect(estimate, weights, items, location)
     estimate = replace(estimate, se_method=tell_design(weights), design_effect=effect)
+    # Marginal likelihood also links by the distribution of abilities that all persons share.
+    links = None if method == "marginal" else task.links
+    if links is not None or weights.effective < FEWEST:
+        estimate = _withhold_errors(estimate, links)
     if displaces and plan.anchored.size:
         estimate = _displace_anchors(answers, replace(request, method=method), plan, estimate)
     named = call_categories(estimate, answers)
     return DesignFit(named, weights, location, threshold)
+
+
+def _warn_of_weights(weights: SurveyDesign) -> tuple[FitWarning, ...]:
+    """Warn where the weights of few persons outweigh those of all others."""
+    persons, largest = len(weights.weight), weights.weight.max() / weights.weight.mean()
+    if weights.effective * UNEQUAL >= persons:
+        return ()
+    sentence = (
+        f"the weights of {persons:,} persons are very unequal: the effective sample size (Kish "
+        f"1965) is {weights.effective:,.1f}, and the largest weight is {largest:,.0f} times their "
+        "mean. Check the column of weights"
+    )
+    return (FitWarning(WarningKind.UNEQUAL_WEIGHTS, sentence),)
+
+
+def _withhold_errors(estimate: Estimate, links: WeakLinks | None) -> Estimate:
+    """Return the estimate without standard errors that rest on few persons.
+
+    Those of the items that few persons link; where these items are many, or few persons have
+    nearly all of the weight, all of them, since the mean of all items is then little known too.
+    """
+    lost = np.isin(estimate.items, () if links is None else links.warning.items)
+    if links is None or lost.mean() > MANY_LOST:
+        lost[:] = True
+    ladder = estimate.ladder
+    steps = replace(ladder, se=np.where(lost[:, None], np.nan, ladder.se), covariance=None)
+    se = np.where(lost, np.nan, estimate.se)
+    return replace(estimate, se=se, covariance=None, ladder=steps)
 
 
 def _displace_anchors(
@@ -233,7 +277,11 @@ def _prepare(
             f"fits with weights keep the covariance of all thresholds and stop at "
             f"{COVARIANCE_LIMIT:,}, found {len(plan.item_of):,}; fit a part of the items"
         )
-    return weights, plan, _choose_task(domain, counts, plan, request)
+    method, choice, task = _choose_task(domain, counts, plan, request)
+    links = find_weak_links(domain, plan, count_among(counts.as_nodes(), task.nodes))
+    if links is not None:
+        task = replace(task, warnings=(*task.warnings, links.warning), links=links)
+    return weights, plan, (method, choice, task)
 
 
 def tell_design(sample: SurveyDesign) -> str:

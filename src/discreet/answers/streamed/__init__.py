@@ -33,6 +33,9 @@ from discreet.tables.remedies import Detected
 
 T = TypeVar("T")
 
+#: Rows of a query that are copied, so that persons can be gone through again.
+COPIED_ROWS = 1_000_000
+
 
 def open_stream(
     source: str | PathLike[str],
@@ -106,6 +109,12 @@ class _Source:
         self._totals: counting.StreamedItemTotals | None = None
 
     @property
+    def lasts(self) -> bool:
+        """Whether it gives the same rows again, or so few that they are copied."""
+        dataset = self.passes.dataset
+        return dataset.steady or dataset.rows <= COPIED_ROWS
+
+    @property
     def totals(self) -> counting.StreamedItemTotals:
         """Items, their totals and the number of persons: learnt by a pass if need be."""
         if self._totals is None:
@@ -114,7 +123,7 @@ class _Source:
 
     def count(self, weighting: Weighting | None, tally: Tally | None) -> PairCounts:
         """Count pairs in one pass, and learn the totals."""
-        if self._totals is None and not self.passes.dataset.steady:
+        if self._totals is None and not self.lasts:
             # A query that nobody has asked before is counted as it comes, without a copy.
             return counting.count_passes(self.passes, weighting, tally)
         sums = self.passes.fold(
@@ -163,8 +172,8 @@ class StreamedAnswers(Answers):
 
     @property
     def lasts(self) -> bool:  # type: ignore[override]
-        """Whether the source gives the same rows again; a query need not."""
-        return self._source.passes.dataset.steady
+        """Whether persons can be gone through again; the many rows of a query come once."""
+        return self._source.lasts
 
     @property
     def items(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from discreet.answers.protocol import Answers
 from discreet.counts import PairCounts
-from discreet.errors import BadUsage, DisconnectedItems, FitWarning, NotConverged
+from discreet.errors import BadUsage, DisconnectedItems, FitWarning, NotConverged, OutOfReach
 from discreet.models.anchors import Released, add_displacements, explain_untied
 from discreet.models.conditional import Patterns
 from discreet.models.conditional.maximise import (
@@ -31,10 +31,11 @@ from discreet.models.conditional.maximise import (
     maximise,
     plan_batches,
 )
-from discreet.models.connectivity import Chain
+from discreet.models.connectivity import Chain, count_among
 from discreet.models.item_parameters import KnownItems
 from discreet.models.methods import PAIR_METHODS
 from discreet.models.structure import StepPlan, Structure, plan_steps
+from discreet.models.weak_links import WeakLinks, find_weak_links
 from discreet.results.estimate import Estimate, Status
 from discreet.text import name_some
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
@@ -230,11 +231,14 @@ class ConditionalTask:
         determined: it exists under weaker conditions.
     start
         Thresholds of the linked nodes; None to start from frequencies.
+    links
+        Parts that few persons link to the others.
     """
 
     plan: StepPlan
     chain: Chain | None = None
     start: FloatArray | None = None
+    links: WeakLinks | None = None
 
     @cached_property
     def items(self) -> IndexArray:
@@ -255,8 +259,9 @@ class ConditionalTask:
 
     @property
     def warnings(self) -> tuple[FitWarning, ...]:
-        """What the links leave out."""
-        return () if self.chain is None else self.chain.warnings
+        """What the links leave out, and which are weak."""
+        weak = () if self.links is None else (self.links.warning,)
+        return weak if self.chain is None else (*self.chain.warnings, *weak)
 
     def collect(self, answers: Answers, sample: int | None = None) -> Patterns:
         """Group persons by which of the items they answered and their score on them."""
@@ -367,11 +372,12 @@ def _choose_task(
 ) -> ConditionalTask:
     counts, plan = plan_steps(answers.count(), model_name, anchors, keep_categories)
     if not plan.needs_links:
-        return ConditionalTask(plan)
+        every = count_among(counts.as_nodes(), np.arange(len(plan.item_of)))
+        return ConditionalTask(plan, links=find_weak_links(answers, plan, every))
     chain = plan.link(counts)
     structure = plan.build_structure(chain.linked)
     start, _ = PAIR_METHODS["refined"].find_solution(chain.rates, structure)
-    return ConditionalTask(plan, chain, start)
+    return ConditionalTask(plan, chain, start, find_weak_links(answers, plan, chain))
 
 
 # The method that is taken where none is named: conditional likelihood where it costs little.
@@ -407,11 +413,11 @@ def find_obstacle(data: Answers | PairCounts, regularisation: float) -> str:
         return "counts of pairs do not say which answers belong to the same person"
     if regularisation != 0:
         return "regularisation is added to pairs of items"
-    return "" if data.in_memory else "these answers are not in memory"
+    return "" if data.lasts else "these answers can be gone through only once"
 
 
 def attempt_conditional(
-    answers: Answers, plan: StepPlan, chain: Chain, start: FloatArray
+    answers: Answers, plan: StepPlan, chain: Chain, start: FloatArray, links: WeakLinks | None
 ) -> tuple[Estimate | None, str]:
     """Estimate by conditional likelihood if that is little work; say what was decided, and why.
 
@@ -425,15 +431,19 @@ def attempt_conditional(
         Which nodes are linked.
     start
         The refined estimate of the linked nodes.
+    links
+        Parts that few persons link to the others.
     """
-    task = ConditionalTask(plan, chain, start) if plan.needs_links else ConditionalTask(plan)
-    patterns = find_patterns(answers, task)
-    if patterns is None:
-        return None, take_refined(TOO_MUCH_WORK)
+    task = ConditionalTask(plan, links=links)
+    if plan.needs_links:
+        task = ConditionalTask(plan, chain, start, links)
     try:
+        patterns = find_patterns(answers, task)
+        if patterns is None:
+            return None, take_refined(TOO_MUCH_WORK)
         return task.assemble(task.maximise(patterns), patterns), TOOK_CONDITIONAL
-    except (NotConverged, DisconnectedItems) as error:
-        return None, take_refined(f"conditional found no maximum ({error})")
+    except (NotConverged, DisconnectedItems, OutOfReach) as error:
+        return None, take_refined(f"conditional found no estimate ({error})")
 
 
 def find_patterns(answers: Answers, task: ConditionalTask) -> Patterns | None:
@@ -442,6 +452,8 @@ def find_patterns(answers: Answers, task: ConditionalTask) -> Patterns | None:
     if SOLVE_SECONDS * (len(columns) * steps) ** 3 > WORK_SECONDS:
         return None
     sample = max(FEWEST_SAMPLED, SAMPLE_CELLS // len(columns))
+    if answers.n_persons > sample and not answers.in_memory:
+        raise OutOfReach(f"answers of more than {sample:,} persons that are not in memory")
     complete = answers.n_answers == answers.n_persons * len(answers.items)
     # Very many persons need not all be looked at to see that their patterns are too many.
     samples_first = answers.n_persons > sample and not complete

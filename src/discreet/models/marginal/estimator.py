@@ -23,12 +23,13 @@ from discreet.counts import PairCounts
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, NotConverged, WarningKind
 from discreet.models.anchors import add_displacements
 from discreet.models.conditional import Patterns
-from discreet.models.connectivity import build_chain, classify, find_statuses
+from discreet.models.connectivity import build_chain, classify, count_among, find_statuses
 from discreet.models.item_parameters import KnownItems
 from discreet.models.marginal import MarginalFit
 from discreet.models.marginal.maximise import SMALL_SD, maximise_marginal
 from discreet.models.refined import solve_refined, solve_within
 from discreet.models.structure import StepPlan, Structure, plan_steps
+from discreet.models.weak_links import find_weak_links
 from discreet.results.estimate import Estimate, Status
 from discreet.text import name_some
 from discreet.types import FloatArray, IndexArray, Int64Array
@@ -76,7 +77,11 @@ def fit_marginal(
         if anchors is None and not plan.shares_steps:
             build_chain(task.counts)  # says so where the answers link nothing: then that is why
         raise
-    return task.assemble(marginal_fit)
+    estimate = task.assemble(marginal_fit)
+    links = find_weak_links(answers, plan, count_among(task.counts, task.nodes))
+    if links is None:
+        return estimate
+    return replace(estimate, warnings=(*estimate.warnings, links.warning))
 
 
 @dataclass(frozen=True, eq=False)

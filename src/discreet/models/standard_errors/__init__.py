@@ -9,7 +9,7 @@ person and item, corrected for leverage. Confidential side: it reads every perso
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, cast
 
@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.protocol import stand_for
-from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows
+from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows, restrict_rows
+from discreet.models.weak_links import WeakLinks, find_linking
 from discreet.types import FloatArray, IndexArray, Int64Array, UInt64Array
 
 #: Cells of a chunk of persons: the few arrays of 0.5 MB stay in cache.
@@ -46,6 +47,25 @@ SMALL_LEVERAGE = 3e-4
 SINGLE_LEVERAGE = 1e-3
 #: A person who is nearly the only link of an item would otherwise get an unbounded factor.
 MAX_LEVERAGE = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """Standard errors of the kept items, their covariance where it is small enough, notes.
+
+    ``degrees`` of freedom of the standard errors; None where they count as known.
+    ``se_method`` says in a sentence how they were computed. ``locations`` is the same for the
+    locations of items with steps, where the covariance of their nodes is not there to find it
+    from. ``products`` are the sums over persons of products of two scores, with few items.
+    """
+
+    se: FloatArray
+    covariance: FloatArray | None
+    notes: tuple[str, ...] = ()
+    degrees: int | None = None
+    se_method: str = ""
+    locations: Uncertainty | None = None
+    products: FloatArray | None = None
 
 
 #: Two matrices whose product is a table of all pairs.
@@ -169,6 +189,9 @@ class ScorePlan:
         Whether single precision is enough.
     leverage
         About the largest leverage of a person.
+    links
+        The persons who hold weak links: not scored, the model speaks for them
+        (:func:`model_links`).
     """
 
     difficulty: FloatArray
@@ -181,6 +204,7 @@ class ScorePlan:
     is_complete: bool = False
     is_coarse: bool = False
     leverage: float = 1.0
+    links: WeakLinks | None = None
 
     @property
     def has_leverage(self) -> bool:
@@ -203,7 +227,37 @@ def weigh_scores(store: AnswerStore, plan: ScorePlan) -> FloatArray:
         weights[0] = plan.weighting(*store.person_totals())
     if plan.every is not None:
         np.sqrt(stand_for(store, plan.every), out=weights[1])
+    if plan.links is not None:
+        weights[0, find_linking(store, plan.columns, plan.links.parts)[0]] = 0.0
     return weights
+
+
+def model_links(plan: ScorePlan, links: WeakLinks) -> Any:
+    """Return what stands for the scores of persons who hold weak links: rows, ``[pair, node]``.
+
+    The sum of the rows' products is what the model says of that of the scores. A pair's residual
+    has the variance ``curvature * (residual + residual the other way round)``. If all k items a
+    person answered are equally difficult, the variance of the sum over the person's pairs is k / 2
+    times the sum of variances, since pairs depend on each other; else it is smaller.
+    """
+    from scipy.sparse import csr_array
+
+    store, b, scoring = links.store, plan.difficulty, plan.scoring
+    weight, answered = (
+        weigh_scores(store, replace(plan, links=None, draw=None))[0],
+        store.person_totals()[0],
+    )
+    cells = store.nodes.rows(0, store.n_persons)[:, plan.columns]
+    rights = csr_array((cells == 1).T * (weight**2 * answered / 2))
+    pairs = (rights @ csr_array((cells == 0).astype(np.float64))).tocoo()
+    first, second = pairs.coords
+    both = scoring.residual(b[first], b[second]) + scoring.residual(b[second], b[first])
+    variance = pairs.data * scoring.curvature(b[first], b[second]) * both
+    if plan.item_of is not None:
+        variance[plan.item_of[first] == plan.item_of[second]] = 0.0
+    root, row = np.sqrt(variance), np.tile(np.arange(len(first)), 2)
+    values = np.append(root, -root), (row, np.append(first, second))
+    return csr_array(values, shape=(len(first), len(b)))
 
 
 def score_persons(store: AnswerStore, plan: ScorePlan, weights: FloatArray) -> Any:
@@ -470,19 +524,6 @@ def _score_group(
     trace = np.where(is_free, 0.0, pull.sum(axis=(1, 2)))
     correction = _correction(weight * trace, answered)
     return np.asarray(scores * (weight * stands * correction)[:, None])
-
-
-def restrict_rows(
-    store: SparseRows, columns: IndexArray
-) -> tuple[Int64Array, IndexArray, npt.NDArray[np.bool_]]:
-    """Rows with the kept items only, renumbered."""
-    position = np.full(store.n_items, -1, dtype=np.intp)
-    position[columns] = np.arange(len(columns))
-    item = position[store.item]
-    inside = item >= 0
-    running = np.concatenate([[0], np.cumsum(inside)])
-    indptr = running[store.indptr].astype(np.int64)
-    return indptr, item[inside], store.right[inside]
 
 
 def _correction(trace: FloatArray, answered: FloatArray) -> FloatArray:

@@ -28,6 +28,8 @@ from discreet.models.laplacian import (
 )
 from discreet.models.standard_errors import (
     ScorePlan,
+    Uncertainty,
+    model_links,
     multiply_columns,
     score_chunks,
     score_persons,
@@ -174,26 +176,6 @@ class LinearSystem:
 
 
 @dataclass(frozen=True, eq=False)
-class ManyErrors:
-    """Standard errors of many items.
-
-    Attributes
-    ----------
-    se
-        Of every item; with steps, of every threshold from the mean of all locations.
-    note
-        How they were found, or why there are none.
-    location_se, location_covariance
-        With steps, of the locations; the covariance where it was asked for.
-    """
-
-    se: FloatArray
-    note: str
-    location_se: FloatArray | None = None
-    location_covariance: FloatArray | None = None
-
-
-@dataclass(frozen=True, eq=False)
 class ManyPlan:
     """What is needed for standard errors of many items.
 
@@ -217,7 +199,9 @@ class ManyPlan:
     def choose_job(self, n_persons: int) -> ManyItems:
         """Return what is summed over so many persons."""
         m = self.system.size
-        few_persons = n_persons <= (EXACT_PERSONS if m <= FACTOR_ITEMS else m // ITERATIVE_SHARE)
+        few_persons = self.scores.links is None and n_persons <= (
+            EXACT_PERSONS if m <= FACTOR_ITEMS else m // ITERATIVE_SHARE
+        )
         return GatherScores(self) if few_persons else MixScores(self)
 
 
@@ -247,16 +231,17 @@ class ManyItems(Job[Any]):
     def __init__(self, plan: ManyPlan) -> None:
         self.plan = plan
 
-    def finish(self, total: Any) -> ManyErrors:
+    def finish(self, total: Any) -> Uncertainty:
         """Return standard errors and how they were found; NaN where no solver vouches for them."""
         try:
             return self._finish(total)
         except NotConverged as error:
             sentence = f"no standard errors: {error}"
             missing = np.full(self.plan.system.size, np.nan)
-            return ManyErrors(missing, FitWarning(WarningKind.NO_STANDARD_ERRORS, sentence))
+            notice = FitWarning(WarningKind.NO_STANDARD_ERRORS, sentence)
+            return Uncertainty(missing, None, (notice,))
 
-    def _finish(self, total: Any) -> ManyErrors:
+    def _finish(self, total: Any) -> Uncertainty:
         raise NotImplementedError
 
 
@@ -271,7 +256,7 @@ class GatherScores(ManyItems):
         """Put the persons of both below each other."""
         return ScoreRows(self.plan.scores).add(first, second)
 
-    def _finish(self, total: Any) -> ManyErrors:
+    def _finish(self, total: Any) -> Uncertainty:
         persons, m = total.shape
         solve_columns = self.plan.system.choose_solver(total[:PROBES].toarray().T, persons)
         sums = _SquaredMoves(self.plan)
@@ -299,14 +284,14 @@ class _SquaredMoves:
         moved = locations.find(moves)
         self._location += moved @ moved.T if self._plan.together else (moved**2).sum(axis=1)
 
-    def finish(self) -> ManyErrors:
+    def finish(self) -> Uncertainty:
         """Return the standard errors."""
         se, note = np.sqrt(self._node), "standard errors only"
         if self._plan.locations is None:
-            return ManyErrors(se, note)
-        if not self._plan.together:
-            return ManyErrors(se, note, np.sqrt(self._location))
-        return ManyErrors(se, note, np.sqrt(self._location.diagonal()), self._location)
+            return Uncertainty(se, None, (note,))
+        covariance = self._location if self._plan.together else None
+        variance = self._location.diagonal() if self._plan.together else self._location
+        return Uncertainty(se, None, (note,), locations=Uncertainty(np.sqrt(variance), covariance))
 
 
 class MixScores(ManyItems):
@@ -332,10 +317,14 @@ class MixScores(ManyItems):
 
     def block(self, store: AnswerStore) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Sum over some persons."""
-        scores, m = self.plan.scores, self.plan.system.size
+        scores = self.plan.scores
+        return self._sum(score_chunks(store.nodes, scores, weigh_scores(store, scores)))
+
+    def _sum(self, chunks: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
+        m = self.plan.system.size
         mixed, squares = np.zeros((m, self._draws)), np.zeros(m)
         of_locations = self._sum_locations(np.zeros((0, m)))
-        for chunk in score_chunks(store.nodes, scores, weigh_scores(store, scores)):
+        for chunk in chunks:
             # Add the scores of a chunk times random signs to the columns.
             step = max(1, SIGN_CELLS // self._draws)
             for start in range(0, chunk.shape[0], step):
@@ -377,7 +366,10 @@ class MixScores(ManyItems):
         shape = len(weight), len(locations.whole)
         return _sum_squares(chunk @ csr_array((value, (node, column)), shape=shape))
 
-    def _finish(self, total: Any) -> ManyErrors:
+    def _finish(self, total: Any) -> Uncertainty:
+        links = self.plan.scores.links
+        if links is not None:
+            total = self.add(total, self._sum([model_links(self.plan.scores, links)]))
         columns, squares, of_locations = total
         if not np.isfinite(of_locations).all():
             raise NotConverged("the equations for the covariance of the locations were not solved")
@@ -396,9 +388,11 @@ class MixScores(ManyItems):
         draws_note = f"from {moments[0].count} multiplier draws (relative error {error:.1%})"
         se, *location_se = (np.sqrt(moment.variance()) for moment in moments)
         note = f"standard errors only, {draws_note}"
-        if not plan.together:
-            return ManyErrors(se, note, *location_se)
-        return ManyErrors(se, note, np.sqrt(of_locations.diagonal()), of_locations)
+        if plan.locations is None:
+            return Uncertainty(se, None, (note,))
+        covariance = of_locations if plan.together else None
+        location_se = [np.sqrt(of_locations.diagonal())] if plan.together else location_se
+        return Uncertainty(se, None, (note,), locations=Uncertainty(location_se[0], covariance))
 
     def _add_draws(self, moments: list[_Moments], moves: FloatArray, part: FloatArray) -> None:
         """Add squares of some draws of nodes and, where these come from draws, of locations."""

@@ -42,20 +42,18 @@ from discreet.models.standard_errors import (
     LOOSE,
     PairContribution,
     ScorePlan,
+    Uncertainty,
     bound_leverage,
     chunk_words,
+    model_links,
     plan_draw,
     score_persons,
     score_planes,
     weigh_scores,
 )
-from discreet.models.standard_errors.random_signs import (
-    LinearSystem,
-    ManyErrors,
-    ManyPlan,
-    ScoreRows,
-)
+from discreet.models.standard_errors.random_signs import LinearSystem, ManyPlan, ScoreRows
 from discreet.models.structure import StepPlan, Structure
+from discreet.models.weak_links import MANY_LOST, WeakLinks
 from discreet.text import count_of, name_some
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 
@@ -73,25 +71,6 @@ OF_SOME = (
     "fixed hash of their ids: about {enough:,} or more of those who answered an item, all where "
     "fewer than {few:,} did. This changes them by about {error:.1%}."
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Uncertainty:
-    """Standard errors of the kept items, their covariance where it is small enough, notes.
-
-    ``degrees`` of freedom of the standard errors; None where they count as known.
-    ``se_method`` says in a sentence how they were computed. ``locations`` is the same for the
-    locations of items with steps, where the covariance of their nodes is not there to find it
-    from. ``products`` are the sums over persons of products of two scores, with few items.
-    """
-
-    se: FloatArray
-    covariance: FloatArray | None
-    notes: tuple[str, ...] = ()
-    degrees: int | None = None
-    se_method: str = ""
-    locations: Uncertainty | None = None
-    products: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,18 +92,22 @@ def plan_sandwich(
     n_persons: int,
     structure: Structure,
     locations: Locations | None = None,
+    links: WeakLinks | None = None,
     is_complete: bool = False,
 ) -> Sandwich:
     """Prepare standard errors with the sandwich formula: one pass over persons is left.
 
     ``answers`` are how many persons answered each of all items, ``structure`` says which parameters
     the thresholds follow from, and ``locations`` how nodes make items, where items have steps;
-    ``is_complete`` says whether everybody answered every item.
+    ``links`` are those that few persons hold; ``is_complete`` says whether everybody answered every
+    item.
     """
     m, item_of = len(difficulty), None if locations is None else locations.item
     if m > COVARIANCE_LIMIT and not structure.is_anchored:
         system = LinearSystem(laplacian, structure.basis)
-        plan = ScorePlan(difficulty, columns, scoring, system.spread, weighting, None, item_of)
+        plan = ScorePlan(
+            difficulty, columns, scoring, system.spread, weighting, None, item_of, links=links
+        )
         together = locations is not None and len(locations.whole) <= COVARIANCE_LIMIT
         job = ManyPlan(plan, system, locations, together).choose_job(n_persons)
         return Sandwich(job, lambda sums: _finish_many(job.finish(sums), n_persons))
@@ -147,8 +130,9 @@ def plan_sandwich(
         is_complete=is_complete and item_of is None,
         is_coarse=n_persons >= COARSE and bool(slack.max() <= LOOSE),
         leverage=bound_leverage(answers[columns], slack, items),
+        links=links,
     )
-    if n_persons < m:
+    if n_persons < m and links is None:
         # Their scores are smaller than products of two items.
         return Sandwich(ScoreRows(plan), lambda scores: _finish_few(scores, inverse))
     return Sandwich(SumProducts(plan), lambda products: _finish(products, plan, inverse, n_persons))
@@ -179,13 +163,15 @@ def _finish(
     m = len(inverse)
     draw = plan.draw if len(products) > m else None
     scale = np.ones(m) if draw is None else draw.find_scale(products[m], plan.columns)
+    scaled = products[:m] * scale * scale[:, None]
+    if plan.links is not None:
+        rows = model_links(plan, plan.links)
+        scaled = scaled + (rows.T @ rows).toarray()
     with threads_for(m):
-        turned = inverse * scale
-        covariance = turned @ products[:m] @ turned.T
+        covariance = inverse @ scaled @ inverse.T
     covariance = (covariance + covariance.T) / 2
     se = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
     se_method = tell_persons(n_persons, sampled=draw is not None)
-    scaled = products[:m] * scale * scale[:, None]
     return Uncertainty(se, covariance, se_method=se_method, products=scaled)
 
 
@@ -196,15 +182,13 @@ def tell_persons(n_persons: int, *, sampled: bool) -> str:
     return template.format(persons=n_persons, enough=ENOUGH, few=LEAST_SAVED * ENOUGH, error=error)
 
 
-def _finish_many(errors: ManyErrors, n_persons: int) -> Uncertainty:
-    if isinstance(errors.note, FitWarning):
-        return Uncertainty(errors.se, None, (errors.note,))
-    se_method = tell_persons(n_persons, sampled=False)
-    if errors.location_se is None:
-        return Uncertainty(errors.se, None, (NO_COVARIANCE + errors.note,), se_method=se_method)
-    locations = Uncertainty(errors.location_se, errors.location_covariance)
-    note = (NO_COVARIANCE if locations.covariance is None else NO_STEP_COVARIANCE) + errors.note
-    return Uncertainty(errors.se, None, (note,), se_method=se_method, locations=locations)
+def _finish_many(errors: Uncertainty, n_persons: int) -> Uncertainty:
+    (note,) = errors.notes
+    if isinstance(note, FitWarning):
+        return errors
+    together = errors.locations is not None and errors.locations.covariance is not None
+    note = (NO_STEP_COVARIANCE if together else NO_COVARIANCE) + note
+    return replace(errors, notes=(note,), se_method=tell_persons(n_persons, sampled=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,7 +338,8 @@ def leave_folds_out(
         moves = _find_moves(folds, chain, method, difficulty, weight, structure)
     share = folds.persons / max(int(folds.persons.sum()), 1)
     scaled = moves * np.sqrt(1 - share)[:, None]
-    thin = _is_thin(folds, chain) | ~np.isfinite(scaled).all(axis=0)
+    lost = ~np.isfinite(scaled).all(axis=0)
+    thin = _is_thin(folds, chain) | lost | (lost.mean() > MANY_LOST)
     degrees = int((folds.persons > 0).sum()) - 1
     note = (
         f"standard errors by leaving out one of {folds.number} folds of persons at a time "
