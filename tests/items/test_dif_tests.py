@@ -3,6 +3,7 @@
 Textbook formulas are written here once more, stratum by stratum, from their sources.
 """
 
+from dataclasses import replace
 from math import log, sqrt
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy import stats
 import discreet
 from commandline import discreet as run
 from discreet.errors import BadUsage
-from discreet.items.group_differences import find_largest_error
+from discreet.items.group_differences import Points, find_largest_error
 from discreet.items.mantel_haenszel import compare_all, compare_two, match_scores
 from discreet.results.estimate import two_sided_quantile
 from sizes import is_chance, is_chance_by_study
@@ -308,13 +309,20 @@ def test_the_width_lies_between_one_interval_and_bonferroni():
     assert two_sided_quantile(0.05) < factor[0] < two_sided_quantile(0.05 / 16)
 
 
-def test_one_contrast_is_as_wide_as_one_interval():
-    from discreet.items.group_differences import Points
-
-    covariance = np.array([[0.04, 0, 0], [0, 1e-14, 0], [0, 0, 1e-14]])
+@pytest.mark.parametrize("level", [0.05, 0.2])
+@pytest.mark.parametrize("degrees", [0, 5])
+def test_one_contrast_is_as_wide_as_one_interval(level, degrees):
+    """Of three items two are known exactly; with a design the law is Student's."""
+    covariance = np.diag([0.04, 1e-14, 1e-14])
     points = [Points(label, np.zeros(3), covariance, ("estimated",) * 3) for label in "ab"]
-    factor = find_largest_error(points, 0, np.array([False, True, True]), 0.05)
-    assert factor == pytest.approx(1.96, abs=0.06)
+    if degrees:
+        deviation = np.random.default_rng(1).normal(size=(9, 3)) * [0.2, 1e-7, 1e-7]
+        points = [replace(points[0], deviation=deviation, degrees=degrees),
+                  replace(points[1], deviation=-deviation, degrees=degrees)]  # fmt: skip
+    factor = find_largest_error(points, 0, np.array([False, True, True]), level)
+    law = stats.t(degrees) if degrees else stats.norm()
+    # From drawn errors: that of a quantile is about 2%.
+    assert factor == pytest.approx(law.isf(level / 2), rel=0.07)
 
 
 def test_chosen_anchors_give_no_bound_and_say_why():

@@ -18,7 +18,7 @@ from discreet.analysis import (
     run_wald,
 )
 from discreet.errors import BadUsage
-from discreet.items import curves, mislabelled
+from discreet.items import curves, dimensionality, mislabelled
 from discreet.items.dif import _classify
 from discreet.items.distractors import _is_abler
 from discreet.items.fit import compare_spread
@@ -532,3 +532,60 @@ def test_without_answers_abilities_are_standard_normal_and_shares_equal():
         np.array([[3.5 / 5.5, 0.5 / 5.5, 1.5 / 5.5], [5.5 / 8, 2.5 / 8, 0]])
     )
     assert smooth_categories(None, [2, 1]) == pytest.approx(np.array([[1 / 3] * 3, [0.5, 0.5, 0]]))
+
+
+def test_mean_squares_and_fair_averages_of_raters_are_those_of_their_ratings():
+    rng = np.random.default_rng(11)
+    drawn = discreet.simulate_ratings(50, 3, 4, rng=rng, marks=3, severity_sd=0.9).ratings
+    kept = drawn.select(np.flatnonzero(rng.random(drawn.n_ratings) < 0.85))
+    estimate = discreet.fit(kept)
+    study = discreet.analysis.study_ratings(kept, estimate)
+    severity, rater = estimate.facets["rater"].measure, kept.codes["rater"]
+    ability = study.persons.measure
+    square, variance = np.zeros(kept.n_ratings), np.zeros(kept.n_ratings)
+    for row in range(kept.n_ratings):
+        own = estimate.thresholds[kept.item[row]] + severity[rater[row]]
+        share = chances(ability[[kept.person[row]]], own)[0]
+        category = np.arange(len(share))
+        mean = share @ category
+        square[row] = (kept.score[row] - mean) ** 2
+        variance[row] = share @ (category - mean) ** 2
+    fit = study.facets["rater"]
+    centre = ability.mean()
+
+    def expect(level):
+        """The mean score over all items."""
+        return np.mean([
+            chances(np.array([level]), own)[0] @ np.arange(4) for own in estimate.thresholds
+        ])  # fmt: skip
+
+    for one in range(4):
+        mine = rater == one
+        assert fit.ratings[one] == mine.sum()
+        assert fit.observed[one] == pytest.approx(kept.score[mine].mean())
+        assert fit.infit[one] == pytest.approx(square[mine].sum() / variance[mine].sum())
+        assert fit.outfit[one] == pytest.approx((square[mine] / variance[mine]).mean())
+        assert fit.fair[one] == pytest.approx(expect(centre - severity[one]))
+    for person in (0, 7, 31):
+        mine = kept.person == person
+        assert study.persons.observed[person] == pytest.approx(kept.score[mine].mean())
+        assert study.persons.fair[person] == pytest.approx(expect(ability[person]))
+
+
+def test_components_are_held_against_those_of_simulated_answers(monkeypatch):
+    """Nineteen sets, their largest eigenvalues 1 to 19: the 95% point and p of 17.5 are known."""
+    answers, _, _ = make_answers(False)
+    sets = iter(range(1, 20))
+    monkeypatch.setattr(
+        dimensionality, "_eigenvalues", lambda residual: np.full(5, float(next(sets)))
+    )
+    monkeypatch.setattr(
+        dimensionality, "_split_components",
+        lambda residual: (np.array([17.5, 1.0]), np.linspace(0.5, -0.5, residual.shape[1])),
+    )  # fmt: skip
+    found = dimensionality.find_dimensions(answers, KNOWN, simulations=19)
+    assert found.expected == (10.0, 10.0)
+    assert found.limit == (19.0, 19.0)
+    # 18 and 19 are as large, and so are the real answers themselves.
+    assert found.p_value == pytest.approx((3 / 20, 1.0))
+    assert (found.simulations, found.excess, found.beyond_chance) == (19, 7.5, 0)
