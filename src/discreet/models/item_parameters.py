@@ -327,6 +327,6 @@ def check_logits(item: str, number: float) -> None:
     if abs(number) > FAR:
         raise BadUsage(
             f"item '{item}' has the number {number:g}, but difficulties and thresholds are in "
-            f"logits, from -{FAR:g} to {FAR:g}. Numbers on another scale (mean 500, for example) must "
-            "be turned back into logits first"
+            f"logits, from -{FAR:g} to {FAR:g}. Numbers on another scale (mean 500, for example) "
+            "must be turned back into logits first"
         )
