@@ -78,20 +78,27 @@ def checked(called: Called) -> Called:
     def call(*arguments: Any, **keywords: Any) -> Any:
         import numpy as np  # here, because the command line loads this module and not always numpy
 
-        names, rules = _list_rules(called)
-        pairs = zip(names, arguments, strict=False)
-        given = [
-            _check(called, name, value, rule) if (rule := rules.get(name)) else value
-            for name, value in pairs
-        ]
-        for name, value in keywords.items():
-            if rule := rules.get(name):
-                keywords[name] = _check(called, name, value, rule)
+        names, _ = _list_rules(called)
+        place = f"of {called.__qualname__.removesuffix('.__init__')}()"
+        given = check_words(called, dict(zip(names, arguments, strict=False)), place).values()
+        keywords = check_words(called, keywords, place)
         with np.errstate(divide="warn", over="warn", invalid="warn", under="ignore"):
             return called(*given, *arguments[len(given) :], **keywords)
 
     call.is_checked = True  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]
+
+
+def check_words(called: Callable[..., Any], words: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Return keywords of a function as it declares them, or refuse one of another kind.
+
+    ``place`` is where a message says that the keyword stands.
+    """
+    rules = _list_rules(called)[1]
+    return {
+        name: _check(name, place, value, rule) if (rule := rules.get(name)) else value
+        for name, value in words.items()
+    }
 
 
 def check_exports(names: dict[str, Any], exported: Iterable[str]) -> None:
@@ -101,16 +108,15 @@ def check_exports(names: dict[str, Any], exported: Iterable[str]) -> None:
             names[name] = checked(names[name])
 
 
-def _check(called: Callable[..., Any], name: str, value: Any, rule: Callable[[Any], Any]) -> Any:
+def _check(name: str, place: str, value: Any, rule: Callable[[Any], Any]) -> Any:
     try:
         return rule(value)
     except _Wrong as wrong:
         kind, shown = type(wrong.value).__name__, hide_passwords(repr(wrong.value))
         shown = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
         found = f"{shown} ({kind})" if isinstance(wrong.value, _SHOWN) else kind
-        where = f"{name}{wrong.place or '='} of {called.__qualname__.removesuffix('.__init__')}()"
         raise BadUsage(
-            f"{where} must be {wrong.wanted}; found {found}. "
+            f"{name}{wrong.place or '='} {place} must be {wrong.wanted}; found {found}. "
             "Nothing was read, computed or written; correct this argument."
         ) from None
 

@@ -538,6 +538,14 @@ def test_every_failure_has_its_code_its_sentence_and_no_traceback(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_text_that_is_not_utf_8_is_wrong_usage(answers, tmp_path):
+    ended = program("fit", answers, "--title", os.fsdecode(b"a\xff"), "--out", tmp_path / "out")
+    assert (ended.code, ended.out) == (2, "")
+    assert "holds bytes that are not UTF-8 and cannot be written" in ended.err
+    assert "a\\udcff" in ended.err
+    assert not (tmp_path / "out").exists()
+
+
 def test_debugging_shows_the_traceback(answers, monkeypatch):
     monkeypatch.setenv("DISCREET_DEBUG", "1")
     monkeypatch.setattr("discreet.api.calibrating.fit", explode(RuntimeError("a bug")))

@@ -178,3 +178,57 @@ def test_a_reading_that_is_no_mapping_of_keywords_is_refused(tmp_path):
     for reading in (proposal, ["missing"], "missing=9"):
         with pytest.raises(BadUsage, match=r"reading=.*a mapping"):
             discreet.propose(epsilon=0.5, items=["q1", "q2"], ledger=ledger, reading=reading)
+
+
+AUDIT = {
+    "mechanism": "pairs", "claimed_epsilon": 0.1, "lower_bound": 0.05, "verdict": "not refuted",
+    "runs": 2000, "items": 5, "max_answers": 5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["a file", "a table"])
+def test_a_file_holds_an_audit_or_names_its_file(tmp_path, form):
+    printed = {**AUDIT, "power": 0.9}
+    (tmp_path / "audit.json").write_text(json.dumps(printed))
+    words = {"items": ITEMS, "epsilon": 0.1, "mechanism": "pairs"}
+    words["audit"] = "audit.json" if form == "a file" else printed
+    (tmp_path / "release.json").write_text(json.dumps(words))
+    ledger = discreet.Ledger.create(tmp_path / "spent.db", 1.0)
+    spec = read_spec({}, file=tmp_path / "release.json")
+    assert spec.identity.audit == AUDIT
+    request = discreet.propose(
+        epsilon=0.1, mechanism="pairs", items=ITEMS, ledger=ledger, audit=AUDIT
+    )
+    assert ReleaseSpec.from_dict(request.body).identity.audit == AUDIT
+    released = discreet.release(
+        discreet.datasets.lsat(),
+        epsilon=0.1,
+        mechanism="pairs",
+        items=ITEMS,
+        audit=AUDIT if form == "a table" else tmp_path / "audit.json",
+        out=tmp_path / "out",
+    )
+    assert released.record["audit"] == AUDIT
+    assert "the attacks prove epsilon 0.05" in (tmp_path / "out" / "statement.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ('[audit]\nmechanism = "pairs"', r"table audit .* lacks the field 'claimed_epsilon'"),
+        ("[audit]", "table audit is not what 'discreet audit --json' prints"),
+        ("audit = 3", r"audit= in .*release\.toml must be .*; found 3 \(int\)"),
+        ("about = 3", r"about= in .*release\.toml must be"),
+        (
+            "max_answers = 'x'",
+            r"max_answers= in .*release\.toml must be a whole number or None; found 'x'",
+        ),
+        ("looked = 'no'", r"looked= in .*release\.toml must be True or False"),
+        ("[forms]\na = 1", r"forms\['a'\] in .*release\.toml must be a list"),
+    ],
+)
+def test_a_file_with_a_value_of_another_kind_is_refused(tmp_path, table, words):
+    file = tmp_path / "release.toml"
+    file.write_text(f"items = ['a', 'b']\nepsilon = 1.0\n{table}\n")
+    with pytest.raises(BadUsage, match=words):
+        read_spec({}, file=file)

@@ -922,3 +922,18 @@ def test_difficulties_are_shrunk_by_their_own_reliability():
     assert list(shrink(bank).values()) == pytest.approx(expected.tolist())
     flat = replace(calibration("abcd", difficulty), se=np.full(4, 2.0))
     assert list(shrink(flat).values()) == pytest.approx([mean] * 4)
+
+
+@pytest.mark.parametrize("use", ["anchors", "score"])
+def test_thresholds_of_a_calibration_that_are_no_logits_are_refused(use):
+    answers = simulate(200, 4, steps=3, rng=np.random.default_rng(0)).responses
+    estimate = discreet.fit(answers)
+    value = estimate.ladder.value.copy()
+    value[1, :2] += (-2.5e6, 2.5e6)  # the mean of the item stays in place
+    broken = replace(estimate, ladder=replace(estimate.ladder, value=value))
+    with pytest.raises(
+        BadUsage, match=r"item '1' has the number -?2\.5e\+06, but difficulties and"
+    ):
+        discreet.fit(answers, anchors=broken) if use == "anchors" else discreet.score(
+            answers, broken
+        )

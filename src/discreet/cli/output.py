@@ -416,6 +416,9 @@ INTERRUPTED = 130
 #: A program that a signal ended has this code plus the signal's number, as in a shell.
 BY_SIGNAL = 128
 
+#: Characters that a message shows on either side of a damaged one.
+NEAR = 20
+
 # Paths that the user can put right by typing another one.
 _WRONG_PATH = {
     errno.ENOENT: "no such file or folder",
@@ -472,7 +475,7 @@ def guard() -> Iterator[None]:
     except KeyboardInterrupt as error:
         _say("Interrupted. No output file was left half-written.", *_list_notes(error))
         raise typer.Exit(INTERRUPTED) from None
-    except (DiscreetError, OSError, MemoryError) as error:
+    except (DiscreetError, OSError, MemoryError, UnicodeEncodeError) as error:
         code, message = describe(error)
         _report(f"Error: {message}", error)
         raise typer.Exit(code) from None
@@ -495,7 +498,7 @@ def _list_notes(error: BaseException) -> list[str]:
     return [*getattr(error, "__notes__", ())]
 
 
-def describe(error: DiscreetError | OSError | MemoryError) -> tuple[int, str]:
+def describe(error: DiscreetError | OSError | MemoryError | UnicodeEncodeError) -> tuple[int, str]:
     """Return the exit code and the sentence for an error that users can meet."""
     if isinstance(error, DiscreetError):
         return error.exit_code, str(error)
@@ -503,6 +506,12 @@ def describe(error: DiscreetError | OSError | MemoryError) -> tuple[int, str]:
         return 1, (
             "the computer ran out of memory. Close other programs, use a machine with more "
             "memory, or give fewer answers at a time."
+        )
+    if isinstance(error, UnicodeEncodeError):
+        near = error.object[max(error.start - NEAR, 0) : error.end + NEAR]
+        return USAGE, (
+            f"a text that was given holds bytes that are not UTF-8 and cannot be written (in "
+            f"{near!r}). Type it again, in a terminal that uses UTF-8."
         )
     file = error.filename if error.filename is not None else "standard output or a file"
     if error.errno in _WRONG_PATH:

@@ -257,6 +257,10 @@ class KnownItems:
     se: FloatArray
     lowest: int = 0
 
+    def __post_init__(self) -> None:
+        for item, step in np.argwhere(np.abs(self.thresholds) > FAR)[:1]:
+            check_logits(self.items[item], self.thresholds[item, step])
+
     def select(self, selection: Container[str]) -> KnownItems:
         """Return those of the items that are wanted."""
         use = [i for i, name in enumerate(self.items) if name in selection]
@@ -313,18 +317,16 @@ def _locate(item: object, value: Any) -> Any:
 def _list_thresholds(values: Mapping[str, Any], names: tuple[str, ...]) -> KnownItems:
     """Put thresholds of a mapping side by side."""
     rows = [np.atleast_1d(np.asarray(values[name], dtype=np.float64)) for name in names]
-    for name, row in zip(names, rows, strict=True):
-        check_logits(name, float(np.abs(row).max()))
     categories = tuple(tuple(range(len(value) + 1)) for value in rows)
     padded = pad_steps([row.tolist() for row in rows])
     return KnownItems(names, padded, categories, np.full(len(names), np.nan))
 
 
-def check_logits(item: str, difficulty: float) -> None:
-    """Refuse a difficulty that cannot be in logits."""
-    if abs(difficulty) > FAR:
+def check_logits(item: str, number: float) -> None:
+    """Refuse a difficulty or a threshold that cannot be in logits."""
+    if abs(number) > FAR:
         raise BadUsage(
-            f"item '{item}' has the difficulty {difficulty:g}, but difficulties are in logits, "
-            f"from -{FAR:g} to {FAR:g}. Numbers on another scale (mean 500, for example) must be "
-            "turned back into logits first"
+            f"item '{item}' has the number {number:g}, but difficulties and thresholds are in "
+            f"logits, from -{FAR:g} to {FAR:g}. Numbers on another scale (mean 500, for example) "
+            "must be turned back into logits first"
         )

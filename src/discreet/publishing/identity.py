@@ -194,17 +194,24 @@ class AuditFacts:
     max_answers: Count
 
 
-def read_audit(path: Path) -> dict[str, Any]:
+#: What ``discreet audit --json`` printed, or the file that it is in.
+AuditSource = str | PathLike[str] | Mapping[str, Any]
+
+
+def read_audit(source: AuditSource) -> dict[str, Any]:
     """Return the facts that a release tells of an audit, from what its command printed."""
     try:
-        printed = json.loads(path.read_text(encoding="utf-8"))
+        printed: Any = source
+        if not isinstance(source, Mapping):
+            printed = json.loads(Path(source).read_text(encoding="utf-8"))
         names = {fact.name for fact in fields(AuditFacts)}
         facts = {name: printed[name] for name in printed if name in names}
         return asdict(read_as(AuditFacts, facts, "the audit"))
     except FileNotFoundError:
         raise BadUsage(
-            f"{path} does not exist; write it with: discreet audit --json > {path}"
+            f"{source} does not exist; write it with: discreet audit --json > {source}"
         ) from None
     except (OSError, ValueError, TypeError, RecursionError) as error:
         why = f" ({error})" if isinstance(error, SchemaError) else ""
-        raise BadUsage(f"{path} is not what 'discreet audit --json' prints{why}") from None
+        place = "the table audit" if isinstance(source, Mapping) else source
+        raise BadUsage(f"{place} is not what 'discreet audit --json' prints{why}") from None

@@ -34,7 +34,7 @@ from discreet.publishing.delivery import (
     propose_spec,
     release_spec,
 )
-from discreet.publishing.identity import About
+from discreet.publishing.identity import About, AuditSource
 from discreet.publishing.spec import (
     Forms,
     Items,
@@ -77,7 +77,7 @@ def release(
     ledger: AnyLedger | None = None,
     population: str = EVERYONE,
     about: About = None,
-    audit: str | PathLike[str] | None = None,
+    audit: AuditSource | None = None,
     looked: bool = False,
     engine: Engine = "auto",
     noise: Noise | None = None,
@@ -143,7 +143,8 @@ def release(
         (of page and statement: ``"en"``, ``"de"`` or ``"es"``), or the path of a TOML file with
         them.
     audit
-        A file with what ``discreet audit --json`` found of this mechanism, to be published.
+        What ``discreet audit --json`` found of this mechanism, to be published: its file, or a
+        mapping.
     looked
         Whether somebody looked at the answers, or at results of them, before the list, the cap,
         the budget and the mechanism were set. The statement then says so.
@@ -203,7 +204,7 @@ def release_comparisons(
     ledger: AnyLedger | None = None,
     population: str = EVERYONE,
     about: About = None,
-    audit: str | PathLike[str] | None = None,
+    audit: AuditSource | None = None,
     looked: bool = False,
     noise: Noise | None = None,
     out: str | PathLike[str] | None = None,
@@ -286,7 +287,7 @@ class ProposedWords(TypedDict, total=False):
     estimator: Estimator
     population: str
     about: About
-    audit: str | PathLike[str] | None
+    audit: AuditSource | None
     looked: bool
     kind: str
     reading: Words | None

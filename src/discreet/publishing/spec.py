@@ -17,6 +17,7 @@ from typing import Any, cast, get_args
 
 from discreet.answers.judges import read_comparisons
 from discreet.answers.survey import RAKED
+from discreet.checking import check_words
 from discreet.errors import BadUsage
 from discreet.hints import check_choice_name
 from discreet.models.noisy.released import check_estimator
@@ -35,6 +36,7 @@ from discreet.privacy.mechanisms import check_mechanism, choose_mechanism
 from discreet.privacy.protocol import NOISE_AWARE, PUBLIC, Mechanism, Public
 from discreet.publishing.identity import (
     About,
+    AuditSource,
     Identity,
     make_identity,
     read_audit,
@@ -167,7 +169,7 @@ def make_spec(
     estimator: Estimator = NOISE_AWARE,
     population: str = EVERYONE,
     about: About = None,
-    audit: str | PathLike[str] | None = None,
+    audit: AuditSource | None = None,
     looked: bool = False,
     reading: Words | None = None,
 ) -> ReleaseSpec:
@@ -196,7 +198,7 @@ def make_spec(
         estimator=estimator,
         roster=roster,
     )
-    facts = None if audit is None else read_audit(Path(audit))
+    facts = None if audit is None else read_audit(audit)
     identity = make_identity(about)
     identity = replace(identity, population=population, looked=bool(looked), audit=facts)
     return ReleaseSpec(public, budget, reading or {}, identity)
@@ -233,6 +235,7 @@ def read_spec(words: Words, *, kind: str = "answers", file: Path | None = None) 
     stated = {**({} if file is None else _read_spec_file(file, kind)), **words}
     called = {KINDS[kind].cap: "max_answers", KINDS[kind].persons: "persons"}
     stated = {called.get(name, name): value for name, value in stated.items()}
+    stated = check_words(make_spec, stated, "of a release" if file is None else f"in {file}")
     if stated.get("epsilon") is None:
         raise BadUsage("Missing option '--epsilon'. Only a release with --request can do without.")
     numbers = [stated.pop(name, None) for name in ("epsilon", "delta", "neighbours")]
