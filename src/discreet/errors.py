@@ -338,7 +338,6 @@ class WarningKind(StrEnum):
     UNDERSTATED_ERRORS = "understated_errors"  # standard errors of abilities that are too small
     DISTORTED_SCALE = "distorted_scale"  # easier and harder items disagree on abilities
     SAMPLED = "sampled"  # some persons only, because there are very many
-    UNKNOWN = "unknown"  # read from a file that does not say
 
 
 #: Kinds of warnings about items that took no part.
