@@ -126,7 +126,7 @@ def test_a_file_can_make_results_and_the_parts_that_their_annotations_name_and_n
     assert {"FitWarning", "WarningKind", "Status", "Solution", "Guarantee", "Setting"} <= parts
     assert not parts & {"Responses", "Ledger", "Budget", "PairCounts", "NumberName", "Language"}
     for name in ("Ledger", "Responses", "studio", "__version__", "os.system"):
-        document = {"format": "discreet-result", "version": 2, "result": {name: ["spent.db"]}}
+        document = {"format": "discreet-result", "version": 1, "result": {name: ["spent.db"]}}
         (tmp_path / "e.json").write_text(json.dumps(document))
         with pytest.raises(BadResponses, match=f"files hold no values of the kind {name}"):
             read_result(tmp_path / "e.json")

@@ -339,7 +339,6 @@ class WarningKind(StrEnum):
     DISTORTED_SCALE = "distorted_scale"  # easier and harder items disagree on abilities
     UNEQUAL_WEIGHTS = "unequal_weights"  # sampling weights of few persons outweigh the others
     SAMPLED = "sampled"  # some persons only, because there are very many
-    UNKNOWN = "unknown"  # read from a file that does not say
 
 
 #: Kinds of warnings about items that took no part.

@@ -27,25 +27,15 @@ from discreet.schema import SchemaError, make_checked, read_as
 if TYPE_CHECKING:  # results load NumPy; the command line, which shows help, does not
     import numpy as np
 
-FORMAT, VERSION = "discreet-result", 2
-#: Version 1 is read too: parts that it does not hold have their defaults.
-READ_VERSIONS = (1, 2)
-#: What ``fit --out`` writes, with the whole estimate since this version.
-CALIBRATION_FORMAT, CALIBRATION_VERSION = "discreet-calibration", 4
+FORMAT, VERSION = "discreet-result", 1
+#: What ``fit --out`` writes.
+CALIBRATION_FORMAT, CALIBRATION_VERSION = "discreet-calibration", 1
 
 CONFIDENTIAL = (
     "confidential: computed from persons' answers without privacy protection; do not publish"
 )
 RELEASED = "released with privacy: may be shown to everyone"
 PUBLIC = "public: made of public parameters only"
-
-#: What files of version 0.2.0 call some kinds, and their names today.
-_FORMER = {
-    "Kind": "WarningKind",
-    "Notice": "FitWarning",
-    "Session": "AdaptiveSession",
-    "Table": "AnalysisTable",
-}
 
 #: What JSON has no numbers for.
 _NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
@@ -147,12 +137,11 @@ def read_result(path: str | PathLike[str]) -> Any:
     is_calibration = isinstance(document, dict) and document.get("format") == CALIBRATION_FORMAT
     if not (is_result(document) or is_calibration):
         raise BadUsage(f"{path} holds no result that was saved with save(): its format is not ours")
-    versions = (CALIBRATION_VERSION,) if is_calibration else READ_VERSIONS
-    if document.get("version") not in versions:
+    version = CALIBRATION_VERSION if is_calibration else VERSION
+    if document.get("version") != version:
         raise BadUsage(
             f"{path} has version {document.get('version')}; this version of discreet reads "
-            f"{' and '.join(map(str, versions))}. Read it with the version that wrote it "
-            f"({document.get('discreet')})"
+            f"{version}. Read it with the version that wrote it ({document.get('discreet')})"
         )
     try:
         return read_value(document.get("estimate" if is_calibration else "result"))
@@ -287,8 +276,7 @@ def _read(stored: Any) -> Any:
         return tuple(_read(one) for one in stored)
     if not isinstance(stored, dict):
         return stored
-    ((written, parts),) = stored.items()
-    name = _FORMER.get(str(written), str(written))
+    ((name, parts),) = stored.items()
     return _READERS[name](parts) if name in _READERS else _make(name, parts)
 
 

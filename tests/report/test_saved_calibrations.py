@@ -1,4 +1,4 @@
-"""Saved calibrations of every edition are read; estimates and other results sum themselves up."""
+"""Saved calibrations are read; estimates and other results sum themselves up."""
 
 import json
 from pathlib import Path
@@ -17,36 +17,6 @@ from discreet.report.calibration import analyse_calibration
 from discreet.simulation import simulate
 
 ANCHOR_COLUMNS = {"displacement", "displacement_se"}
-OLD_CALIBRATION = """{
-  "format": "discreet-calibration",
-  "version": 1,
-  "access": "confidential: computed from persons' answers without privacy protection",
-  "discreet": "0.1.0",
-  "persons": 1000,
-  "method": "refined",
-  "items": [
-    {"item": "Item1", "difficulty": -1.27, "se": 0.107, "status": "estimated", "answers": 1000, "right": 924},
-    {"item": "Item2", "difficulty": 0.477, "se": 0.071, "status": "estimated", "answers": 1000, "right": 709},
-    {"item": "Item3", "difficulty": null, "se": null, "status": "always_right", "answers": 1000, "right": 1000}
-  ],
-  "solution": {"solver": "Newton, dense", "iterations": 4, "residual": 1e-12, "notes": []},
-  "warnings": ["no difficulty for 1 item that everybody had right: Item3"],
-  "diagnostics": null
-}
-"""  # noqa: E501
-
-
-def test_a_calibration_of_the_first_edition_is_still_read(tmp_path):
-    path = tmp_path / CALIBRATION_FILE
-    path.write_text(OLD_CALIBRATION)
-    found = read_calibration(path)
-    assert (found.method, found.choice, found.model) == ("refined", "", "rasch")
-    assert found.difficulty[:2].tolist() == [-1.27, 0.477]
-    assert found.covariance is None
-    assert discreet("result", "report", path).code == 0
-    answers = tmp_path / "answers.csv"
-    answers.write_text("person,Item1,Item2\na,1,0\nb,1,1\n")
-    assert discreet("score", answers, "--with", path).code == 0
 
 
 @pytest.mark.everywhere
@@ -56,7 +26,7 @@ def test_a_calibration_keeps_method_choice_thresholds_and_covariance(tmp_path):
     assert discreet("fit", answers, "--out", tmp_path / "out").code == 0
     path = tmp_path / "out" / CALIBRATION_FILE
     document = json.loads(path.read_text())
-    assert document["version"] == 4
+    assert document["version"] == 1
     fitted, found = library.fit(answers), read_calibration(path)
     assert document["items"][0]["difficulty"] == fitted.difficulty[0]
     for name in ("method", "choice", "model", "steps", "status"):

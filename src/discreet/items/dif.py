@@ -8,7 +8,7 @@ steps that is said of the location, or on request of every step. Confidential.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -141,6 +141,8 @@ class DifTable(Tabular):
     z: FloatArray
     p_value: FloatArray
     p_adjusted: FloatArray
+    lower: FloatArray
+    upper: FloatArray
     flagged: BoolArray
     confirmed: BoolArray
     ets: tuple[str, ...]
@@ -155,14 +157,6 @@ class DifTable(Tabular):
     step: tuple[int, ...] = ()
     test: str = "wald"
     omnibus: OmnibusDif | None = None
-    # Results saved by version 0.2.0 do not hold these; NaN then.
-    lower: FloatArray = field(default_factory=lambda: np.empty(0))
-    upper: FloatArray = field(default_factory=lambda: np.empty(0))
-
-    def __post_init__(self) -> None:
-        for name in ("lower", "upper"):
-            if getattr(self, name).size == 0:
-                object.__setattr__(self, name, np.full(len(self.item), np.nan))
 
     @property
     def largest(self) -> float:

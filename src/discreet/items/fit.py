@@ -27,7 +27,7 @@ values then take the variance of a mean square from the sampling design, by line
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -94,15 +94,9 @@ class ItemFit(Tabular):
     point_measure_expected: FloatArray
     discrimination: FloatArray
     status: tuple[str, ...]
-    # Results saved by version 0.2.0 do not hold these; NaN then.
-    outfit_bounded: FloatArray = field(default_factory=lambda: np.empty(0))
-    outfit_bounded_t: FloatArray = field(default_factory=lambda: np.empty(0))
-    outfit_without_one: FloatArray = field(default_factory=lambda: np.empty(0))
-
-    def __post_init__(self) -> None:
-        for name in BOUNDED:
-            if getattr(self, name).size == 0:
-                object.__setattr__(self, name, np.full(len(self.items), np.nan))
+    outfit_bounded: FloatArray
+    outfit_bounded_t: FloatArray
+    outfit_without_one: FloatArray
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""
@@ -522,12 +516,7 @@ class CategoryFit(Tabular):
     outfit: FloatArray
     threshold: FloatArray
     se: FloatArray
-    answers_without_extremes: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
-
-    def __post_init__(self) -> None:
-        if self.answers_without_extremes.size == 0:
-            # A result saved by version 0.2.0 counts these alone.
-            object.__setattr__(self, "answers_without_extremes", self.answers)
+    answers_without_extremes: Int64Array
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""

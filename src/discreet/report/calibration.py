@@ -27,20 +27,18 @@ from discreet.atomic import (
     WORKBOOK_FILE,
     staged,
 )
-from discreet.errors import BadResponses, BadUsage, FitWarning, MissingExtra, WarningKind
+from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.items.summary import Diagnostics, read_diagnostics, study_answers
 from discreet.report.diagnosis import Diagnosis, diagnose_test
 from discreet.report.formats import can_write_workbooks, list_calibration, write_csv, write_workbook
 from discreet.report.page import write_diagnosis
-from discreet.results.estimate import Estimate, Solution, Status
-from discreet.results.thresholds import pad_steps
+from discreet.results.estimate import Estimate, Status
 from discreet.saving import CALIBRATION_FORMAT, CALIBRATION_VERSION, read_value, write_value
 from discreet.scales.reported import Scale
-from discreet.schema import Along, AtLeast, Count, Logit, NonNegative, SchemaError, Within, read_as
-from discreet.tables.scales import MOST_CATEGORIES
+from discreet.schema import Along, AtLeast, Count, Logit, NonNegative, SchemaError, read_as
 from discreet.tabular import AnalysisTable
 from discreet.text import json_text
-from discreet.types import MODELS, FloatArray, Int64Array, NamedModel
+from discreet.types import MODELS, FloatArray, NamedModel
 
 #: Items, or thresholds, up to which the covariance is kept: below 200 kB.
 COVARIANCE_ITEMS = 100
@@ -136,11 +134,6 @@ def analyse_calibration(
     return CalibrationAnalysis(test, listed, tuple(notes))
 
 
-#: Up to version 3 the estimate is in parts: version 1 has no model, choice of the method, steps,
-#: thresholds and covariance, and none has displacements and design effects.
-READ_VERSIONS = (1, 2, 3, CALIBRATION_VERSION)
-
-
 def describe_calibration(
     test: Diagnosis, heading: dict[str, str], scale: Scale | None
 ) -> dict[str, Any]:
@@ -172,7 +165,7 @@ def _drop_large_covariance(estimate: Estimate) -> Estimate:
 
 @dataclass(frozen=True)
 class ItemRow:
-    """One item of a calibration document; version 1 has no steps and thresholds."""
+    """One item of a calibration document."""
 
     item: str
     difficulty: Logit | None
@@ -180,13 +173,8 @@ class ItemRow:
     status: Status
     answers: Count | None = None
     right: Count | None = None
-    steps: Annotated[int, Within(1, MOST_CATEGORIES - 1)] = 1
-    thresholds: Annotated[tuple[Logit | None, ...], Along("steps", may_be_empty=True)] = ()
+    thresholds: tuple[Logit | None, ...] = ()
     threshold_se: Annotated[tuple[NonNegative | None, ...], Along("thresholds")] = ()
-    threshold_status: Annotated[tuple[Status, ...], Along("thresholds", may_be_empty=True)] = ()
-    categories: tuple[Count, ...] = ()
-    category_answers: Annotated[tuple[Count, ...] | None, Along("categories")] = None
-    lowest: int = 0
 
 
 @dataclass(frozen=True)
@@ -198,10 +186,7 @@ class CalibrationDocument:
     persons: Count | None
     method: str
     items: Annotated[tuple[ItemRow, ...], AtLeast(1)]
-    estimate: object = None
-    solution: Solution | None = None
-    warnings: tuple[str, ...] = ()
-    warning_kinds: Annotated[tuple[WarningKind, ...] | None, Along("warnings")] = None
+    estimate: object
     diagnostics: object = None
     reading: object = None
     access: str = ""
@@ -212,9 +197,6 @@ class CalibrationDocument:
     model: NamedModel = "rasch"
     se_method: str = ""
     scale: Scale | None = None
-    degrees: Annotated[int, Within(1, 1 << 30)] | None = None
-    covariance: FloatArray | None = None
-    threshold_covariance: FloatArray | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -222,28 +204,6 @@ class CalibrationDocument:
         return tuple(row.item for row in self.items)
 
     def read_estimate(self) -> Estimate:
-        """Return the estimate, or refuse numbers that do not belong together."""
-        if self.version == CALIBRATION_VERSION:
-            return self._read_whole()
-        rows = self.items
-        # An older file does not say of which kind its warnings are.
-        kinds = self.warning_kinds or (WarningKind.UNKNOWN,) * len(self.warnings)
-        values = {
-            "items": self.names,
-            "difficulty": _list_numbers(row.difficulty for row in rows),
-            "se": _list_numbers(row.se for row in rows),
-            "status": tuple(row.status for row in rows),
-            "answers": _list_counts(row.answers for row in rows),
-            "right": _list_counts(row.right for row in rows),
-            "steps": tuple(row.steps for row in rows),
-            "ladder": None if self.model == "rasch" else self._read_ladder(),
-            "warnings": tuple(map(FitWarning, kinds, self.warnings)),
-            **{name: getattr(self, name) for name in COPIED},
-        }
-        estimate: Estimate = read_as(Estimate, values, "the calibration")
-        return estimate
-
-    def _read_whole(self) -> Estimate:
         """Return the estimate; refuse rows of items that say something else."""
         estimate = read_value(self.estimate)
         if not isinstance(estimate, Estimate) or estimate.items != self.names:
@@ -254,37 +214,13 @@ class CalibrationDocument:
                 raise SchemaError(f"the items and the estimate differ in {name}")
         return estimate
 
-    def _read_ladder(self) -> dict[str, Any]:
-        """Return the thresholds of items with steps."""
-        rows = self.items
-        counted = all(row.category_answers is not None for row in rows)
-        counts = pad_steps([row.category_answers or () for row in rows])
-        return {
-            "value": pad_steps([_list_numbers(row.thresholds) for row in rows]),
-            "se": pad_steps([_list_numbers(row.threshold_se) for row in rows]),
-            "status": tuple(row.threshold_status for row in rows),
-            "covariance": self.threshold_covariance,
-            "categories": np.nan_to_num(counts).astype(np.int64) if counted else None,
-            "kept": tuple(row.categories for row in rows),
-            "lowest": rows[0].lowest,
-        }
-
     def read_diagnostics(self) -> Diagnostics | None:
         """Return what the answers say beyond the difficulties; None without answers."""
         return None if self.diagnostics is None else read_diagnostics(self.diagnostics, self.names)
 
 
-#: What an estimate and its document call by the same name.
-COPIED = ("method", "choice", "model", "covariance", "solution", "persons", "degrees", "se_method")
-
-
 def _list_numbers(values: Iterable[float | None]) -> FloatArray:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-
-
-def _list_counts(values: Iterable[int | None]) -> Int64Array | None:
-    listed = list(values)
-    return None if None in listed else np.array(listed, dtype=np.int64)
 
 
 def read_document(path: Path) -> CalibrationDocument:
@@ -297,10 +233,10 @@ def read_document(path: Path) -> CalibrationDocument:
         raise BadUsage(
             f"{path} is not a calibration that `discreet fit --out` wrote: its format is unknown."
         )
-    if plain.get("version") not in READ_VERSIONS:
+    if plain.get("version") != CALIBRATION_VERSION:
         raise BadUsage(
             f"{path} has version {plain.get('version')}; this version of discreet reads "
-            f"{READ_VERSIONS[0]} to {READ_VERSIONS[-1]}."
+            f"{CALIBRATION_VERSION}."
         )
     if plain.get("model", "rasch") not in MODELS:
         raise BadUsage(

@@ -512,12 +512,10 @@ Fall = tuple[str, Any, Any, float, float, bool]
 
 def list_falls(columns: Mapping[str, list[Any]]) -> list[Fall]:
     """Return categories whose mean ability is not above that of the next lower one with answers."""
-    behind = columns.get("answers_without_extremes", columns["answers"])  # absent in older files
+    names = ("item", "category", "mean_ability", "answers_without_extremes")
     rows = [
         row
-        for row in zip(
-            *(columns[name] for name in ("item", "category", "mean_ability")), behind, strict=True
-        )
+        for row in zip(*(columns[name] for name in names), strict=True)
         if row[2] is not None and np.isfinite(row[2])
     ]
     return [
