@@ -407,6 +407,47 @@ def test_a_headline_without_a_report_is_refused(answers):
 def test_a_calibration_that_has_no_headline_is_called_by_its_folder(answers, tmp_path):
     out = tmp_path / "spring"
     assert run("fit", answers, "--out", out).code == 0
+    file = out / "calibration.confidential.json"
+    unnamed = json.loads(file.read_text())
+    del unnamed["title"], unnamed["about"]
+    file.write_text(json.dumps(unnamed))
+    assert run("result", "report", out).code == 0
+    assert "<h1>Calibration of spring</h1>" in (out / "report.confidential.html").read_text()
+
+
+def test_a_linked_report_says_what_was_linked_to_what_and_by_how_much(answers, tmp_path):
+    for name in ("spring", "autumn"):
+        assert run("fit", answers, "--out", tmp_path / name).code == 0
+    out = tmp_path / "linked"
+    ended = run("link", tmp_path / "spring", tmp_path / "autumn", "--out", out)
+    assert ended.code == 0, ended.err
+    page = (out / "report.confidential.html").read_text()
+    assert "<h1>Calibration of autumn on the scale of spring</h1>" in page
+    assert "put on the scale of spring through 12 common items: +0.000 logits" in page
+    assert "mean zero" not in page.split('id="methods-text">')[1]
+    assert run("result", "report", out).code == 0
+    assert (out / "report.confidential.html").read_text() == page
+    again = run(
+        *("link", tmp_path / "spring", tmp_path / "autumn", "--out", out),
+        *("--force", "--title", "Both terms"),
+    )
+    assert again.code == 0, again.err
+    assert "<h1>Both terms</h1>" in (out / "report.confidential.html").read_text()
+
+
+def test_the_report_of_a_folder_tells_the_warnings_of_the_fit_once(tmp_path):
+    rng = np.random.default_rng(3)
+    cells = [(p, i, 1 if i == 5 else rng.integers(2)) for p in range(80) for i in range(6)]
+    answers, out = tmp_path / "answers.csv", tmp_path / "out"
+    lines = [f"p{person},i{item},{right}" for person, item, right in cells]
+    answers.write_text("\n".join(["person,item,correct", *lines]))
+    assert run("fit", answers, "--out", out).code == 0
+    first = (out / "report.confidential.html").read_text()
+    assert "1 item always answered right" in first
+    assert "The estimation says" not in first
+    assert run("result", "report", out).code == 0
+    second = (out / "report.confidential.html").read_text()
+    assert second == first
 
 
 def test_a_release_gets_its_public_page_again(answers, tmp_path):

@@ -74,20 +74,18 @@ def test_a_large_calibration_is_kept_without_its_covariance(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("model", "code", "words"),
+    ("part", "told", "code", "words"),
     [
-        ("graded", 2, "model graded"),
-        ("partial-credit", 3, "the thresholds do not have one number for each step"),
+        ("model", "graded", 2, "model graded"),
+        ("version", 2, 2, "has version 2; this version of discreet reads 1"),
+        ("estimate", None, 3, "estimate"),
     ],
 )
-def test_a_calibration_of_an_unknown_model_or_without_thresholds_is_refused(
-    tmp_path, model, code, words
-):
-    document = json.loads(OLD_CALIBRATION)
-    document["version"] = 2
-    document["model"] = model
+def test_a_calibration_that_cannot_be_understood_is_refused(tmp_path, part, told, code, words):
+    estimate = library.fit(simulate(60, 4, rng=np.random.default_rng(7)).responses)
+    analyse_calibration(estimate).write(tmp_path)
     path = tmp_path / CALIBRATION_FILE
-    path.write_text(json.dumps(document))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {part: told}))
     ended = discreet("result", "report", path)
     assert ended.code == code
     assert words in ended.err
