@@ -52,7 +52,7 @@ def main() -> int:
         started = monotonic()
         # Each in a process of its own, so that one that fails does not take the others along.
         command = [sys.executable, "-m", f"experiments.{name}", *options]
-        if subprocess.run(command, check=False).returncode:  # noqa: S603
+        if subprocess.run(command, check=False).returncode:
             failed.append(name)
         print(f"    {monotonic() - started:.0f} s", flush=True)
     if failed:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from bench.adaptive import compare, compare_banks
+from experiments.calibration.adaptive import compare, compare_banks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -161,7 +161,10 @@ RESULTS = {
 }
 """Measured results, and the table of ``experiments/tables.md`` that each of them shows."""
 SCRIPTS = {
-    "results-totals": ("python -m bench.totals_alternatives normal draw", "totals_alternatives")
+    "results-totals": (
+        "python -m experiments.calibration.totals_alternatives normal draw",
+        "totals_alternatives",
+    )
 }
 """Pictures that no script of ``experiments`` draws: the command, and the file that it writes."""
 THEORY = ("entrywise", "topk", "fixed-items")

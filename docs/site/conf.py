@@ -18,7 +18,13 @@ version = release = discreet.__version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
 root_doc = "docs/site/index"
-include_patterns = ["*.md", "docs/**", "bench/README.md", "experiments/*.md"]
+include_patterns = [
+    "*.md",
+    "docs/**",
+    "bench/README.md",
+    "experiments/*.md",
+    "experiments/calibration/*.md",
+]
 exclude_patterns = ["build", ".venv*"]
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
 

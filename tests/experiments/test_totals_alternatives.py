@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from bench._alternatives import (
+from experiments.calibration._alternatives import (
     NODES,
     WEIGHTS,
     Gradients,

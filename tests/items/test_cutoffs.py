@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from bench.cutoffs import draw_answers, find_alarms
+from experiments.calibration.cutoffs import draw_answers, find_alarms
 
 import discreet
 from discreet.analysis import correlate_residuals, measure_fit, simulate_cutoffs

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bench.dimensions import count_alarms
+from experiments.calibration.dimensions import count_alarms
 
 import discreet
 from discreet.analysis import find_dimensions

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bench.mislabelled import WORLDS, plant, search
+from experiments.calibration.mislabelled import WORLDS, plant, search
 
 import discreet
 from discreet.analysis import find_mislabelled

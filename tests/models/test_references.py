@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bench.references import (
+from experiments.calibration.references import (
     BUNDLED,
     DESIGN,
     compare_difficulties,
@@ -63,7 +63,7 @@ def test_replicate_weights_give_the_numbers_of_the_survey_package():
 
 
 def test_a_number_that_is_missing_or_elsewhere_is_far_away():
-    from bench.references import largest
+    from experiments.calibration.references import largest
 
     assert largest([1.0, np.nan], [1.5, np.nan]) == 0.5
     assert largest([1.0, np.nan], [1.0, 2.0]) == np.inf

@@ -518,7 +518,7 @@ def test_simulated_persons_answer_as_often_as_the_real_ones(mechanism, answered)
     "number", [1, *(pytest.param(more, marks=pytest.mark.slow) for more in (6, 10))]
 )
 def test_standard_errors_are_as_large_as_the_errors(number):
-    from bench.spectral import SETTINGS, run_once
+    from experiments.calibration.spectral import SETTINGS, run_once
 
     rng = np.random.default_rng([5, number])
     rows = [run_once(SETTINGS[number], rng) for _ in range(10)]
@@ -533,7 +533,7 @@ def test_standard_errors_are_as_large_as_the_errors(number):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 5, 6, 10, 11])
 def test_intervals_cover_where_the_floor_raised_little(number):
-    from bench.spectral import SETTINGS, run_once
+    from experiments.calibration.spectral import SETTINGS, run_once
 
     rng = np.random.default_rng([7, number])
     rows = [run_once(SETTINGS[number], rng) for _ in range(60)]

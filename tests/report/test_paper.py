@@ -5,7 +5,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from bench.cutoffs import draw_answers
+from experiments.calibration.cutoffs import draw_answers
 
 import discreet as library
 from browser import CHROMIUM, SWITCHES, needs_browser

@@ -170,7 +170,7 @@ def examples():
     for path in sorted((ROOT / "src").rglob("*.py")):
         for example in doctest_codes(path):
             yield str(path.relative_to(ROOT)), example
-    scripts = [*(ROOT / "bench").glob("*.py"), *(ROOT / "experiments").glob("*.py")]
+    scripts = [*(ROOT / "bench").glob("*.py"), *(ROOT / "experiments").rglob("*.py")]
     for path in [*scripts, *(ROOT / "src" / "discreet" / "cli").glob("*.py")]:
         yield str(path.relative_to(ROOT)), path.read_text()
 
@@ -339,7 +339,9 @@ def table_rows(path, heading):
 
 def test_percentages_of_the_concepts_are_those_of_the_measured_tables():
     concepts = " ".join((ROOT / "docs" / "concepts.md").read_text().split())
-    rows = table_rows(ROOT / "bench" / "README.md", "## Error of the estimates")
+    rows = table_rows(
+        ROOT / "experiments" / "calibration" / "README.md", "## Error of the estimates"
+    )
     few = sorted(int(row[-1].rstrip("%")) for row in rows if row[0].endswith(" 10%"))
     assert (
         f"a tenth of the items is answered its error is {few[0]} to {few[-1]}% smaller" in concepts

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import xlsxwriter
-from bench.references import compare_bundled
+from experiments.calibration.references import compare_bundled
 
 import discreet
 from commandline import LSAT_ITEMS, environment
@@ -20,7 +20,7 @@ README = (ROOT / "README.md").read_text("utf-8")
 NAMED = dict.fromkeys(re.findall(r"`((?:make|python -m|pip install|discreet) ?[^`]*)`", README))
 SMALL = "--panels 'm=25, n=200' --trials 1 --quick --out {}"
 MEASURED = {
-    "python -m bench.rating_scales references": ("", "thresholds, psychotools"),
+    "python -m experiments.calibration.rating_scales references": ("", "thresholds, psychotools"),
     "python -m experiments synthetic": (SMALL, "randomized-response"),
     "python -m experiments ablation --panels 'm=200, n=1000'": (SMALL, "square error of an item"),
     "python -m bench.felt": ("--scale 0.001 --only 'complete: fit auto'", "300k x 200, complete"),

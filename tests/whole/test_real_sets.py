@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from bench.references import compare_ratings, compare_steps, load_table, read_rows
+from experiments.calibration.references import compare_ratings, compare_steps, load_table, read_rows
 
 import discreet
 from discreet.analysis import run_andersen

@@ -7,7 +7,7 @@ hold. Difficulties are normal quantiles; expected disagreements come from the as
 the noise is the mechanism's own calibration. One linear step around the truth then has an error
 with three parts, all in closed form: sampling, privacy noise, and shrinkage toward zero.
 What a linear step leaves out (noise in the estimated disagreements, curvature, the learnt
-spread) is a smooth factor fitted to simulations once: ``bench/planning.py``.
+spread) is a smooth factor fitted to simulations once: ``experiments/calibration/planning.py``.
 """
 
 from __future__ import annotations
@@ -220,8 +220,9 @@ LEFT_OUT = {
     "pairs": (0.063, -0.869, 1.713, -0.882, -0.021),
 }
 LEFT_OUT_PLAIN = 0.05
-#: Constants of the factors by what is fitted, printed by ``bench/planning.py --fit``; and the
-#: factor where some pairs are given out more often than others (``bench/planning.py --booklets``).
+#: Constants of the factors by what is fitted, printed by ``experiments/calibration/planning.py
+#: --fit``; and the factor where some pairs are given out more often than others
+#: (``experiments/calibration/planning.py --booklets``).
 UNEVEN = 1.03
 
 

@@ -83,7 +83,8 @@ REVERSED_SHARE = 0.1
 #: Differences between abilities on easier and harder items, as a multiple of what their standard
 #: errors allow, from which on these count as too small. With 60 persons and 1,000 items guessing
 #: gives 1.7 where the errors in truth are 1.4 times the standard errors; where it gives 1.05 (1,000
-#: persons, 40 items) or unequal slopes give 1.2, the standard errors hold (bench/verdicts.py).
+#: persons, 40 items) or unequal slopes give 1.2, the standard errors hold
+#: (experiments/calibration/verdicts.py).
 ERRORS_LARGE = 1.2
 
 #: A test this many times as long is beyond what the formula can promise.

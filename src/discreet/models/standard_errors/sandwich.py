@@ -313,10 +313,10 @@ def match_abilities(counts: PairCounts, difficulty: FloatArray) -> tuple[float, 
 # sure it is.
 #
 # Leaving out a fold changes the counts a little, so one Newton step with the Laplacian of the
-# persons who are left finds where the estimate goes (bench/folds.py compares it with fitting anew).
-# With ``p`` the fold's share of the persons, the move has variance ``p / (1 - p)`` times that of
-# the estimate, also where folds are of different sizes; so the covariance is the sum of ``(1 - p)
-# move move'`` over folds.
+# persons who are left finds where the estimate goes (experiments/calibration/folds.py compares it
+# with fitting anew). With ``p`` the fold's share of the persons, the move has variance ``p / (1 -
+# p)`` times that of the estimate, also where folds are of different sizes; so the covariance is the
+# sum of ``(1 - p) move move'`` over folds.
 
 
 def leave_folds_out(

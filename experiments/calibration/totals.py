@@ -1,6 +1,7 @@
 """Private rating scales: every promise about released thresholds, measured beside its goal.
 
-Run ``python -m bench.totals [PART ...] [--reps 40] [--first 1001]`` with one BLAS thread. Parts:
+Run ``python -m experiments.calibration.totals [PART ...] [--reps 40] [--first 1001]`` with one BLAS
+thread. Parts:
 
 - ``accuracy``: error of thresholds at epsilon 1; at epsilon 3 against an estimate without privacy;
 - ``coverage``: share of 95% intervals that hold the truth, at epsilon 1 and .1;
@@ -22,7 +23,6 @@ from dataclasses import dataclass
 import numpy as np
 
 import discreet
-from bench.rating_scales import draw_thresholds, hold, say
 from discreet import Budget
 from discreet.models.noisy.released import fit_released_totals
 from discreet.models.noisy.totals import read_released_forms
@@ -33,6 +33,7 @@ from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import Public
 from discreet.privacy.wall import release_statistics
 from discreet.secure import SeededSource
+from experiments.calibration.rating_scales import draw_thresholds, hold, say
 
 DELTA = 1e-4
 

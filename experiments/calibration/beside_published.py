@@ -4,7 +4,7 @@ Prints the root mean square error of both through the whole pipeline (`discreet.
 exact noise) and their ratio. The published mechanism is calibrated as its lemma's proof says,
 with m (m - 1) counts.
 
-    python -m bench.beside_published [--runs 20]
+    python -m experiments.calibration.beside_published [--runs 20]
 """
 
 import argparse

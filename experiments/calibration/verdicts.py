@@ -1,8 +1,8 @@
 """How often verdicts about a test are false, and how often they are right.
 
-Run ``python -m bench.verdicts [--reps 200] [--only andersen,fit,halves,errors]`` with one BLAS
-thread. Every share stands beside its Monte Carlo standard error. Before is the rule of the version
-before: Andersen's groups from mean ability, the plain outfit.
+Run ``python -m experiments.calibration.verdicts [--reps 200] [--only andersen,fit,halves,errors]``
+with one BLAS thread. Every share stands beside its Monte Carlo standard error. Before is the rule
+of the version before: Andersen's groups from mean ability, the plain outfit.
 
 - andersen: 800 persons, 5 items in 4 categories, a ceiling, 24 persons with a gap. Share of sets in
   which Andersen's test could be made, and of those the share with p below 1% and 5%.

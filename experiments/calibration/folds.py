@@ -1,11 +1,11 @@
 """Standard errors from counts alone: whether they are those of the answers, and cover.
 
-Run ``python -m bench.folds [--reps 200]`` with one BLAS thread. Answers are counted in 32 folds of
-persons, as two days that are added; difficulties and abilities are drawn anew from N(0, 1) in
-every replication. Columns: the median over items and replications of the standard error over that
-of a fit of the answers (the sandwich), the share of 95% intervals with Student's quantiles that
-contain the truth, the mean standard error over the true spread, and the standard error over that
-of fitting anew without each fold.
+Run ``python -m experiments.calibration.folds [--reps 200]`` with one BLAS thread. Answers are
+counted in 32 folds of persons, as two days that are added; difficulties and abilities are drawn
+anew from N(0, 1) in every replication. Columns: the median over items and replications of the
+standard error over that of a fit of the answers (the sandwich), the share of 95% intervals with
+Student's quantiles that contain the truth, the mean standard error over the true spread, and the
+standard error over that of fitting anew without each fold.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import sys
 
 import numpy as np
 
-from bench.intervals import DESIGNS, simulate
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
 from discreet.api.calibrating import fit
 from discreet.counts import PairCounts
 from discreet.models.connectivity import build_chain
 from discreet.models.methods import PAIR_METHODS
+from experiments.calibration.intervals import DESIGNS, simulate
 
 FOLDS = 32
 

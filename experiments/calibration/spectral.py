@@ -1,12 +1,12 @@
 """Coverage of the private spectral estimate, and what its floor costs.
 
-Run ``python -m bench.spectral [--runs 100] [--seed 1] [--setting 0]`` with one BLAS thread.
-Difficulties and abilities are drawn anew from N(0, 1) in every run, delta is 0.0001, replace-one.
-Columns: the mean share of released counts that the floor raised, and the share of runs with at most
-2% of them (only those have intervals); coverage of 95% intervals in those runs; slope of the
-estimate on the truth; root mean square error of the spectral estimate over that of the noise-aware
-fit of the same values; mean standard error over the true error. The last two columns are coverage
-without the limit of 2%, and in how many of the runs above it.
+Run ``python -m experiments.calibration.spectral [--runs 100] [--seed 1] [--setting 0]`` with one
+BLAS thread. Difficulties and abilities are drawn anew from N(0, 1) in every run, delta is 0.0001,
+replace-one. Columns: the mean share of released counts that the floor raised, and the share of runs
+with at most 2% of them (only those have intervals); coverage of 95% intervals in those runs; slope
+of the estimate on the truth; root mean square error of the spectral estimate over that of the
+noise-aware fit of the same values; mean standard error over the true error. The last two columns
+are coverage without the limit of 2%, and in how many of the runs above it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """How often a second dimension is seen where there is none, and where there is one.
 
-Run ``python -m bench.dimensions [--reps 400]`` with one BLAS thread. 30 items, 500 persons,
-abilities N(0, 1); the first eigenvalue is an alarm where it exceeds those of 19 simulated sets, a
-test at 5%. Power is that against two abilities that correlate, on 15 items each. Beside it stands
-the rule of the version before, which also asked for 1.1 times what chance gives.
+Run ``python -m experiments.calibration.dimensions [--reps 400]`` with one BLAS thread. 30 items,
+500 persons, abilities N(0, 1); the first eigenvalue is an alarm where it exceeds those of 19
+simulated sets, a test at 5%. Power is that against two abilities that correlate, on 15 items each.
+Beside it stands the rule of the version before, which also asked for 1.1 times what chance gives.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """The alarm for items that drift: how often it is false, and how often it is right.
 
-Run ``python -m bench.drift [--reps 200] [--design 0]`` with one BLAS thread. Persons of every
-period are other persons, with abilities from N(mean, 1). Slopes are equal, or have a log-sd of 0.3.
-Every design is drawn twice: no item drifts, or a tenth of the items becomes 0.5 logits easier in
-the last period. Tests: ``before`` takes slopes as equal (fits without cohort means, as version
-0.2.0 did), ``answers``, ``fits`` and ``folds`` (counts in 32 folds). Columns: the share of runs
-with an alarm where nothing drifts (the level is 5%), the share of drifted items that is found, and
-the share of runs that name another item; each with its Monte Carlo error.
+Run ``python -m experiments.calibration.drift [--reps 200] [--design 0]`` with one BLAS thread.
+Persons of every period are other persons, with abilities from N(mean, 1). Slopes are equal, or have
+a log-sd of 0.3. Every design is drawn twice: no item drifts, or a tenth of the items becomes 0.5
+logits easier in the last period. Tests: ``before`` takes slopes as equal (fits without cohort
+means, as version 0.2.0 did), ``answers``, ``fits`` and ``folds`` (counts in 32 folds). Columns: the
+share of runs with an alarm where nothing drifts (the level is 5%), the share of drifted items that
+is found, and the share of runs that name another item; each with its Monte Carlo error.
 """
 
 from __future__ import annotations

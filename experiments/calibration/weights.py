@@ -1,7 +1,7 @@
 """Coverage of 95% intervals under a stratified cluster design, with and without weights.
 
-``python -m bench.weights [SAMPLES]`` draws samples of schools from one population and prints how
-often intervals contain the census value, the fit of the whole population:
+``python -m experiments.calibration.weights [SAMPLES]`` draws samples of schools from one population
+and prints how often intervals contain the census value, the fit of the whole population:
 
 * ``ability``: the model holds, and the weights depend on the ability of the stratum;
 * ``dif``: two items are easier in the oversampled stratum, so that only the weighted fit estimates
@@ -9,14 +9,15 @@ often intervals contain the census value, the fit of the whole population:
 * ``means``: the mean abilities of two language groups; the second is larger in the stratum that is
   oversampled. The target is the mean of the whole population.
 
-``python -m bench.weights SAMPLES --tests`` prints how often tests with weights reject at 5% where
-the model holds: Andersen's test by score and by language, and per item tests of difficulty by
-calibrations (Wald), at equal scores (Mantel-Haenszel) and with the item split by group
-(likelihood ratio); Martin-Löf's test of the easier against the harder half; and how often a report
-with simulated limits of fit raises any alarm.
+``python -m experiments.calibration.weights SAMPLES --tests`` prints how often tests with weights
+reject at 5% where the model holds: Andersen's test by score and by language, and per item tests of
+difficulty by calibrations (Wald), at equal scores (Mantel-Haenszel) and with the item split by
+group (likelihood ratio); Martin-Löf's test of the easier against the harder half; and how often a
+report with simulated limits of fit raises any alarm.
 
-``python -m bench.weights SAMPLES --parts`` prints how often Martin-Löf's test at 5% rejects, with
-weights and without, where every other item measures an ability that correlates with the other.
+``python -m experiments.calibration.weights SAMPLES --parts`` prints how often Martin-Löf's test at
+5% rejects, with weights and without, where every other item measures an ability that correlates
+with the other.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """`margins`, `pairs` or `totals` for right and wrong answers: what `auto` should choose.
 
-Run ``python -m bench.choosing [--runs 20] [--only tenth,booklets]`` with one BLAS thread. Every
-mechanism has its default settings and releases the same answers through the wall at the same
-budget (delta 1e-4; ``--neighbours``, by default replace-one); `totals` is told of a design and of
-forms where these are public. Prints the root mean square error of the difficulties, with its Monte
-Carlo error, and the ratio of `totals` to each of the others over the same answers; with
+Run ``python -m experiments.calibration.choosing [--runs 20] [--only tenth,booklets]`` with one BLAS
+thread. Every mechanism has its default settings and releases the same answers through the wall at
+the same budget (delta 1e-4; ``--neighbours``, by default replace-one); `totals` is told of a design
+and of forms where these are public. Prints the root mean square error of the difficulties, with its
+Monte Carlo error, and the ratio of `totals` to each of the others over the same answers; with
 ``--intervals`` also how many 95% intervals have the truth.
 """
 
@@ -13,10 +13,9 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
+from bench.margins import simulate
 
 import discreet
-from bench.margins import simulate
-from bench.totals_alternatives import DELTA, compare, root
 from discreet.models.noisy.released import FITS
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.margins import Margins
@@ -26,6 +25,7 @@ from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import Public
 from discreet.privacy.wall import release_statistics
 from discreet.secure import SeededSource
+from experiments.calibration.totals_alternatives import DELTA, compare, root
 
 EPSILONS = (0.3, 1.0, 3.0)
 DESIGNS = {

@@ -1,9 +1,9 @@
 """How precise are the estimates? Root mean square error, against peers on the same data.
 
-Run ``python bench/accuracy.py [--reps 20] [--seconds 120]`` with one BLAS thread. Peers (RaschPy,
-girth, mirt) are compared where they are installed and left out where they are not; install them
-in an environment of their own and put this package's ``src`` on its path. Difficulties and
-abilities are drawn anew from N(0, 1) in every replication; a replication counts only when every
+Run ``python experiments/calibration/accuracy.py [--reps 20] [--seconds 120]`` with one BLAS thread.
+Peers (RaschPy, girth, mirt) are compared where they are installed and left out where they are not;
+install them in an environment of their own and put this package's ``src`` on its path. Difficulties
+and abilities are drawn anew from N(0, 1) in every replication; a replication counts only when every
 item has a number (the truth is centred).
 """
 

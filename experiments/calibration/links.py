@@ -1,15 +1,16 @@
 """Where to flag drift: sound items lost, drifted ones found, and the error of the link.
 
-Run ``python -m bench.links [--reps 2000]``. Two calibrations with standard errors of 0.1 have so
-many common items; all of them are sound, or one has drifted by so many standard errors of its
-difference. Columns: share of the sound items that is flagged, share of runs in which the drifted
-one is, and the root mean square error of the shift over that without any drift and without a flag.
+Run ``python -m experiments.calibration.links [--reps 2000]``. Two calibrations with standard errors
+of 0.1 have so many common items; all of them are sound, or one has drifted by so many standard
+errors of its difference. Columns: share of the sound items that is flagged, share of runs in which
+the drifted one is, and the root mean square error of the shift over that without any drift and
+without a flag.
 
-``python -m bench.links --spread [--reps 200]`` asks about the warnings that the common items spread
-more in one calibration, or correlate too little. Two tests of the same items (and five more each)
-are simulated and calibrated; the second has the same unit, or a smaller one: its slopes are all
-0.8 or 0.7. Columns: share of links with either warning, now, and by the limits 0.9 to 1.1 and 0.95
-alone, as in the version before; each with its Monte Carlo standard error.
+``python -m experiments.calibration.links --spread [--reps 200]`` asks about the warnings that the
+common items spread more in one calibration, or correlate too little. Two tests of the same items
+(and five more each) are simulated and calibrated; the second has the same unit, or a smaller one:
+its slopes are all 0.8 or 0.7. Columns: share of links with either warning, now, and by the limits
+0.9 to 1.1 and 0.95 alone, as in the version before; each with its Monte Carlo standard error.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """How many questions an adaptive session saves against a random order.
 
-Run ``python -m bench.adaptive [--persons 300] [--models 60]``. A bank of 2,000 questions with
-difficulties N(0, 1.5), models with abilities N(0, 1.5); both ways ask until the standard error of
-the ability is at most 0.3 logits. Coverage is the share of abilities within 1.96 standard errors of
-the last estimate: stopping when the error looks small must not make it wrong.
+Run ``python -m experiments.calibration.adaptive [--persons 300] [--models 60]``. A bank of 2,000
+questions with difficulties N(0, 1.5), models with abilities N(0, 1.5); both ways ask until the
+standard error of the ability is at most 0.3 logits. Coverage is the share of abilities within 1.96
+standard errors of the last estimate: stopping when the error looks small must not make it wrong.
 
 With ``--models`` the bank is calibrated from that many models, as it is and shrunk
 (``discreet.adaptive.shrink``): a session finds questions whose error brought them near the ability.

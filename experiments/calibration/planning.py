@@ -1,6 +1,7 @@
 """Predicted against simulated error of planned releases, setting by setting.
 
-Run with ``python bench/planning.py [--minutes 10] [--cache results/planning.csv] [--fit]``.
+Run with ``python experiments/calibration/planning.py [--minutes 10] [--cache results/planning.csv]
+[--fit]``.
 
 Simulates (through the real wall and the real estimator, without standard errors) until the
 minutes are over, adds each run to the cache, and prints for every setting the simulated and the

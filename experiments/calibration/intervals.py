@@ -1,10 +1,10 @@
 """Do the intervals cover? Coverage of intervals, simultaneous intervals and "surely in" sets.
 
-Run ``python bench/intervals.py [--reps 200] [--method refined]`` with one BLAS thread. Difficulties
-and abilities are drawn anew from N(0, 1) in every replication. Columns: share of 95% intervals
-that contain the truth, share of replications in which all simultaneous intervals do, share in
-which a "surely in the top K" (or "possibly in") statement is wrong (K a fifth of the items),
-and the mean standard error over the true spread.
+Run ``python experiments/calibration/intervals.py [--reps 200] [--method refined]`` with one BLAS
+thread. Difficulties and abilities are drawn anew from N(0, 1) in every replication. Columns: share
+of 95% intervals that contain the truth, share of replications in which all simultaneous intervals
+do, share in which a "surely in the top K" (or "possibly in") statement is wrong (K a fifth of the
+items), and the mean standard error over the true spread.
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
 """Thresholds by `totals` against what a user would do instead, at the same guarantee.
 
-Run ``python -m bench.totals_alternatives [PART ...] [--seeds 40] [--out results]`` with one BLAS
-thread. Parts:
+Run ``python -m experiments.calibration.totals_alternatives [PART ...] [--seeds 40] [--out
+results]`` with one BLAS thread. Parts:
 
 - ``normal``: complete answers of standard normal abilities, as the alternatives assume (see
-  `bench/_alternatives.py`), at six epsilons.
+  `experiments/calibration/_alternatives.py`), at six epsilons.
 - ``spread``: the same with abilities 1.5 times as wide, and with skewed ones, and the settings of
   ``normal``. `totals` learns the distribution; the alternatives have to believe theirs.
 - ``verbal``: distance to the conditional estimate on 316 persons and 24 items of verbal
   aggression, which are not distributed (``--verbal FILE``). Settings are those that come nearest
   to it on this very table.
 - ``draw``: the picture, from the numbers that ``normal`` left in ``--out``.
-- ``tune``: chooses the alternatives' settings and keeps them in `bench/totals_alternatives.json`.
+- ``tune``: chooses the alternatives' settings and keeps them in
+`experiments.calibration.totals_alternatives.json`.
 
 Settings are chosen for every design and every epsilon by the error on other data sets of the same
 kind, which nobody with one confidential table can do, and which costs no budget here: it flatters
@@ -31,13 +32,9 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from experiments.results import COLOURS, plain_ticks, save_figure, style, write_csv
 from matplotlib.figure import Figure
 
 import discreet
-from bench._alternatives import Gradients, Responses, Shares
-from bench.rating_scales import draw_thresholds
-from bench.references import load_table
 from discreet.models.noisy.released import fit_released_totals
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.totals import Totals
@@ -45,6 +42,10 @@ from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import Public
 from discreet.privacy.wall import release_statistics
 from discreet.secure import SeededSource
+from experiments.calibration._alternatives import Gradients, Responses, Shares
+from experiments.calibration.rating_scales import draw_thresholds
+from experiments.calibration.references import load_table
+from experiments.results import COLOURS, plain_ticks, save_figure, style, write_csv
 
 DELTA = 1e-4
 EPSILONS = (0.3, 0.5, 1.0, 2.0, 3.0, 5.0)

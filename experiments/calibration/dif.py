@@ -1,7 +1,7 @@
 """How often differential item functioning is found, and seen where there is none.
 
-Run ``python bench/dif.py [--reps 200]`` with one BLAS thread. 30 items, 500 + 500 persons,
-abilities N(0, 1), three items 0.6 logits harder for one group. Power is the share of those
+Run ``python experiments/calibration/dif.py [--reps 200]`` with one BLAS thread. 30 items, 500 + 500
+persons, abilities N(0, 1), three items 0.6 logits harder for one group. Power is the share of those
 three that is flagged, false alarms the share of the other 27, by unadjusted and adjusted p-values.
 """
 

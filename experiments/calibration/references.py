@@ -2,7 +2,7 @@
 
 In: a folder with tables and what other programs say of them: ``tests/data/r``, whose scripts in R
 made it, or a folder of the same form. Out: one `Distance` after the other, for
-``python -m bench.rating_scales references`` and for tests.
+``python -m experiments.calibration.rating_scales references`` and for tests.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from bench.conditional import collect_steps
 
 import discreet
-from bench.conditional import collect_steps
 from discreet.analysis import compare_step_models, measure_fit, run_andersen
 from discreet.answers.pack import store_codes
 from discreet.models.conditional.estimator import maximise_conditional
 from discreet.persons.scoring import tabulate_scores
 
-BUNDLED = Path(__file__).parents[1] / "tests" / "data" / "r"
+BUNDLED = Path(__file__).parents[2] / "tests" / "data" / "r"
 MODELS = {
     "PCM": "partial-credit",
     "RSM": "rating-scale",

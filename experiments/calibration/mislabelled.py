@@ -1,9 +1,10 @@
 """How many mislabelled questions are found among many, and how many good ones are blamed.
 
-Run ``python -m bench.mislabelled [--reps 20] [--first 0] [--oracle]``. 60 models answer 2,000
-questions; 40 of these have a wrong key, so that right counts as wrong and wrong as right. A run
-passes with at least 36 found and at most 2 false alarms. Worlds differ in what the Rasch model does
-not have: slopes that vary between questions (log-normal, by that SD), and guessing.
+Run ``python -m experiments.calibration.mislabelled [--reps 20] [--first 0] [--oracle]``. 60 models
+answer 2,000 questions; 40 of these have a wrong key, so that right counts as wrong and wrong as
+right. A run passes with at least 36 found and at most 2 false alarms. Worlds differ in what the
+Rasch model does not have: slopes that vary between questions (log-normal, by that SD), and
+guessing.
 
 ``--oracle`` shows the best that can be had where slopes vary: a judge who knows the abilities, the
 laws of slopes and difficulties and the number of wrong keys, and flags what is more likely wrong

@@ -1,10 +1,10 @@
 """Do statements about order hold, and how much do they say? Ranks and differences of releases.
 
-Run ``python -m bench.ranks [--reps 200] [--only margins] [--abilities skewed] [--seed 1]`` with one
-BLAS thread. Difficulties (with steps, thresholds) and abilities are drawn anew in every
-replication, answered, released with seeded noise and estimated; or, as "fit", estimated without
-privacy. Abilities are normal; "skewed" ones are exponential, with the same mean and spread. Shares
-come with their Monte Carlo standard error. Columns:
+Run ``python -m experiments.calibration.ranks [--reps 200] [--only margins] [--abilities skewed]
+[--seed 1]`` with one BLAS thread. Difficulties (with steps, thresholds) and abilities are drawn
+anew in every replication, answered, released with seeded noise and estimated; or, as "fit",
+estimated without privacy. Abilities are normal; "skewed" ones are exponential, with the same mean
+and spread. Shares come with their Monte Carlo standard error. Columns:
 
 - root mean square of the errors of all differences, in standard errors: 1 where these are right;
   below 1 they are cautious, and statements hold more often than they say;

@@ -1,6 +1,7 @@
 """Items with steps: every promise that is made of them, measured and printed beside its goal.
 
-Run ``python -m bench.rating_scales [PART ...] [--reps 200]`` with one BLAS thread. Parts:
+Run ``python -m experiments.calibration.rating_scales [PART ...] [--reps 200]`` with one BLAS
+thread. Parts:
 
 - ``references``: distances from psychotools, eRm, survey and an independent solver on the bundled
   tables of ``tests/data/r``: steps, raters, booklets, weights;
@@ -30,11 +31,12 @@ import time
 from pathlib import Path
 
 import numpy as np
+from bench import conditional
 
 import discreet
-from bench import conditional, references
 from discreet.answers.pack import store_codes
 from discreet.models.methods import PAIR_METHODS
+from experiments.calibration import references
 
 DESIGNS = {(1000, 10, 2, 1.0): 1.10, (3000, 20, 4, 1.0): 1.05, (2000, 40, 3, 0.3): None}
 """Persons, items, steps, share answered: the largest error of refined over that of conditional."""

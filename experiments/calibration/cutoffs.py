@@ -1,9 +1,10 @@
 """False alarms and power of simulated limits of fit, beside the usual rules of thumb.
 
-``python -m bench.cutoffs [--sets N]`` prints, for each size, the share of sound data sets with any
-alarm (goal .05, at most .072 of 400), the power against an item with random answers and a pair of
-items that depend on each other, the same for the fixed rules (mean squares outside .7 to 1.3 with
-|t| > 2, Q3 more than .2 above the mean), and the processor time of 199 replications.
+``python -m experiments.calibration.cutoffs [--sets N]`` prints, for each size, the share of sound
+data sets with any alarm (goal .05, at most .072 of 400), the power against an item with random
+answers and a pair of items that depend on each other, the same for the fixed rules (mean squares
+outside .7 to 1.3 with |t| > 2, Q3 more than .2 above the mean), and the processor time of 199
+replications.
 """
 
 from __future__ import annotations
