@@ -93,7 +93,7 @@ slow: $(READY) servers
 # Engines that need a server of their own are left to `make test`.
 windows: $(READY)
 	PYTHONPATH=tests/whole/windows $(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadfile $(addprefix --ignore=tests/, \
-	  answers/test_spark.py answers/test_postgres.py studio/test_studio_browser.py whole)
+	  readers/test_spark.py readers/test_postgres.py studio/test_studio_browser.py whole)
 
 bench: $(READY)
 	$(BIN)/python -m bench

@@ -56,9 +56,9 @@ def memory(field: str) -> int:
 
 def run_task(task: str, window: int, persons: int, items: int, answers: int) -> dict[str, object]:
     """Do one task in this process and measure it."""
-    from discreet.answers.opening import count_pairs
     from discreet.api.calibrating import fit
     from discreet.jit import load_kernels
+    from discreet.readers.opening import count_pairs
 
     load_kernels()
     fit(simulate(2000, 3000, 20, 0)[0], standard_errors=False)  # compile before the clock starts

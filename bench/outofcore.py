@@ -110,7 +110,7 @@ def run_task(task: str, files: str, spill: str) -> dict[str, object]:
     """Do one task in this process and measure it."""
     began, used = time.perf_counter(), time.process_time()
     if task == "count":
-        from discreet.answers.streamed.counting import count_source
+        from discreet.readers.streamed.counting import count_source
         from discreet.resources import Resources
 
         counts = count_source(files, resources=Resources(spill=spill))

@@ -22,7 +22,7 @@ import pyarrow.csv as pacsv
 READ = """
 import json, re, sys, time
 from pathlib import Path
-from discreet.answers.reading import read_responses
+from discreet.readers.answers import read_responses
 
 def peak():
     # Not getrusage: its maximum is inherited from the process that started this one.

@@ -28,7 +28,7 @@ STREAMS = {"stream, 1 GB": 1.0, "stream, 0.2 GB": 0.2}
 def run_release(source: str, items: int, memory: float) -> dict[str, float]:
     """Release in this process and measure it; no memory limit means in memory."""
     import discreet
-    from discreet.answers.streamed import open_stream
+    from discreet.readers.streamed import open_stream
     from discreet.resources import Resources
 
     budget = discreet.Budget(1.0, 1e-6)

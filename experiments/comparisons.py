@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from discreet.answers.judges import Comparisons
-from discreet.models.compared import rank_comparisons
+from discreet.answers.comparisons import Comparisons
+from discreet.api.comparing import rank_comparisons
 from discreet.models.noisy.released import estimate_release
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.comparisons import NetWins, WinPairs

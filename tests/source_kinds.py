@@ -30,15 +30,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from discreet import Budget
-from discreet.answers.judges import Comparisons
+from discreet.answers.comparisons import Comparisons
 from discreet.answers.protocol import Job
 from discreet.answers.responses import Responses
-from discreet.answers.streamed import StreamedAnswers
 from discreet.errors import DiscreetError
 from discreet.privacy.mechanisms.comparisons import WinPairs
 from discreet.privacy.mechanisms.pairs import DensePairs
 from discreet.publishing.delivery import OPENERS, DataSource, DeliveryTerms, release_spec
 from discreet.publishing.spec import make_spec
+from discreet.readers.streamed import StreamedAnswers
 from spreadsheet_files import write_ods, write_xlsx
 
 BUDGET = Budget(1.0, 1e-6)

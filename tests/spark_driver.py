@@ -20,9 +20,9 @@ import pyarrow as pa
 
 import discreet
 from discreet.answers.responses import Responses
-from discreet.answers.spark import open_frame
-from discreet.answers.spark import rows as layout
 from discreet.errors import BadResponses
+from discreet.readers.spark import open_frame
+from discreet.readers.spark import rows as layout
 from discreet.secure import SeededSource
 
 warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)

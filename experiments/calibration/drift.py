@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
 from discreet.api.calibrating import fit
 from discreet.api.drift import find_drift
+from discreet.readers.opening import count_pairs
 
 EASIER = 0.5
 TESTS = ("before", "answers", "fits", "folds")

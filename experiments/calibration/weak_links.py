@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 
 import discreet
-from discreet.answers.judges import Comparisons
+from discreet.answers.comparisons import Comparisons
+from discreet.api.comparing import rank_comparisons
 from discreet.errors import DisconnectedItems, DiscreetWarning, NotConverged, WarningKind
-from discreet.models.compared import rank_comparisons
 
 FILE = Path(__file__).with_suffix(".csv")
 SEED = 1000

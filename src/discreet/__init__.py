@@ -14,20 +14,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from discreet import adaptive, datasets, errors
     from discreet.analysis import find_dif
-    from discreet.answers.judges import Comparisons, read_comparisons
-    from discreet.answers.opening import count_pairs
-    from discreet.answers.ratings import Ratings, read_ratings
-    from discreet.answers.reading import read_responses
+    from discreet.answers.comparisons import Comparisons
+    from discreet.answers.ratings import Ratings
     from discreet.answers.responses import Responses
     from discreet.api.adaptive import item_information, next_item
     from discreet.api.calibrating import fit
+    from discreet.api.comparing import count_comparisons, rank_comparisons
     from discreet.api.drift import find_drift
     from discreet.api.persons import score
     from discreet.api.ranks import compare_items, rank, rank_ranges
     from discreet.api.scales import create_bank, grow_bank, link_calibrations
+    from discreet.coding.reading import Reading, ReadingWords
     from discreet.counts import PairCounts
     from discreet.items.dif import DifTable
-    from discreet.models.compared import count_comparisons, rank_comparisons
     from discreet.persons.scoring import PersonScores
     from discreet.planning.plan import Plan, plan
     from discreet.privacy.accounting import Budget, Guarantee
@@ -44,6 +43,10 @@ if TYPE_CHECKING:
         refit,
         verify,
     )
+    from discreet.readers.answers import read_responses
+    from discreet.readers.comparisons import read_comparisons
+    from discreet.readers.opening import count_pairs
+    from discreet.readers.ratings import read_ratings
     from discreet.results.estimate import Estimate
     from discreet.results.ranking import Ranking, Strengths
     from discreet.results.ranks import ItemComparison, RankRanges
@@ -55,7 +58,6 @@ if TYPE_CHECKING:
     from discreet.simulation import simulate, simulate_comparisons, simulate_ratings
     from discreet.sklearn import PrivateRasch, Rasch
     from discreet.tables.inspection import Inspection, inspect_table
-    from discreet.tables.reading import Reading, ReadingWords
 
 __version__ = "0.2.0"
 
@@ -72,16 +74,18 @@ _NAMES = {
     "persons.scoring": "PersonScores",
     "planning.plan": "Plan plan",
     "scales.reported": "Scale",
-    "answers.judges": "Comparisons read_comparisons",
-    "answers.opening": "count_pairs",
-    "answers.ratings": "Ratings read_ratings",
-    "answers.reading": "read_responses",
+    "answers.comparisons": "Comparisons",
+    "readers.comparisons": "read_comparisons",
+    "readers.opening": "count_pairs",
+    "answers.ratings": "Ratings",
+    "readers.ratings": "read_ratings",
+    "readers.answers": "read_responses",
     "answers.responses": "Responses",
     "counts": "PairCounts",
     "analysis": "find_dif",
     "items.dif": "DifTable",
     "api.calibrating": "fit",
-    "models.compared": "count_comparisons rank_comparisons",
+    "api.comparing": "count_comparisons rank_comparisons",
     "privacy.accounting": "Budget Guarantee",
     "privacy.ledger": "Ledger",
     "privacy.ledger.request": "approve",
@@ -97,7 +101,7 @@ _NAMES = {
     "simulation": "simulate_comparisons simulate simulate_ratings",
     "sklearn": "PrivateRasch Rasch",
     "tables.inspection": "Inspection inspect_table",
-    "tables.reading": "Reading ReadingWords",
+    "coding.reading": "Reading ReadingWords",
 }
 
 _HOME = {name: home for home, names in _NAMES.items() for name in names.split()}

@@ -21,6 +21,9 @@ from discreet.answers.matrices import store_array
 from discreet.answers.responses import Responses
 from discreet.api.calibrating import fit
 from discreet.checking import checked
+from discreet.coding.reading import Reading, StepWords
+from discreet.coding.steps import list_scale
+from discreet.coding.values import Codes, ValueScoring, make_scoring
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.items.residuals import (
     describe_persons,
@@ -35,9 +38,7 @@ from discreet.privacy.protocol import check_steps
 from discreet.publishing.release import release
 from discreet.results.estimate import Estimate
 from discreet.tables.columns import find_role_names
-from discreet.tables.reading import Reading, StepWords
-from discreet.tables.scales import list_scale
-from discreet.tables.values import Codes, ValueScoring, make_scoring
+from discreet.tables.inspection.refusals import advise_listed
 from discreet.types import AnswerMechanism, Design, Method, Model, Relation
 
 try:
@@ -496,7 +497,8 @@ class PrivateRasch(AnswerEstimator):
         if self.lowest == 0 and max(steps) == 1:
             return super()._store(answers, items, reset)
         scale = list_scale(dict(zip(names, steps, strict=True)), self.lowest)
-        store, read = store_array(answers, names, (), None, scale)
+        with advise_listed():
+            store, read = store_array(answers, names, (), None, scale)
         return Responses.from_store(store, names, reading=Reading(scale=read))
 
     @property

@@ -15,7 +15,7 @@ from discreet.resources import explain_query
 SLOW = """
 import os, sys, time
 from discreet.cli import main
-from discreet.answers.streamed.batches import Buckets
+from discreet.readers.streamed.batches import Buckets
 
 flush = Buckets._flush
 

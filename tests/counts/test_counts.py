@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commandline import discreet
-from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
 from discreet.counts import PairCounts, merge_counts
 from discreet.errors import BadResponses, BadUsage
+from discreet.readers.opening import count_pairs
 
 
 def count(cells, items=None):

@@ -13,12 +13,9 @@ from hypothesis import strategies as st
 
 import discreet
 from commandline import discreet as command
-from discreet.answers import streamed
-from discreet.answers.opening import count_pairs, open_answers
 from discreet.answers.responses import Responses
-from discreet.answers.streamed import batches, counting
-from discreet.answers.streamed.counting import count_source
 from discreet.api.calibrating import fit
+from discreet.coding.reading import Reading
 from discreet.counts import PairCounts, folds, merge_counts
 from discreet.counts.folds import (
     PersonWeight,
@@ -32,7 +29,10 @@ from discreet.counts.folds import (
 from discreet.errors import BadResponses, BadUsage, WarningKind
 from discreet.models.connectivity import build_chain
 from discreet.models.methods import PAIR_METHODS
-from discreet.tables.reading import Reading
+from discreet.readers import streamed
+from discreet.readers.opening import count_pairs, open_answers
+from discreet.readers.streamed import batches, counting
+from discreet.readers.streamed.counting import count_source
 
 FOLDS = 32
 

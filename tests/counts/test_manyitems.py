@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from commandline import discreet
-from discreet.answers.opening import count_pairs
 from discreet.answers.pack import build_rows
 from discreet.answers.protocol import fold_blocks
 from discreet.answers.responses import Responses
-from discreet.answers.streamed.counting import Accumulator, count_source
 from discreet.api.calibrating import fit
 from discreet.counts import PairCounts, matrix, merge_counts
 from discreet.counts import pairs as compressed
@@ -29,6 +27,8 @@ from discreet.models.refined import solve_refined
 from discreet.models.standard_errors import random_signs as columns
 from discreet.models.standard_errors import random_signs as multipliers
 from discreet.models.standard_errors import sandwich as sandwich
+from discreet.readers.opening import count_pairs
+from discreet.readers.streamed.counting import Accumulator, count_source
 
 CASES = st.tuples(
     st.integers(0, 60), st.integers(1, 90), st.sampled_from([0.3, 0.8, 0.97]), st.integers(0, 9)
@@ -215,9 +215,9 @@ def test_a_sparse_run_that_stops_goes_on_without_counting_twice(
     many, answer_file, monkeypatch, order
 ):
     from discreet import resources as limits
-    from discreet.answers.streamed import batches
-    from discreet.answers.streamed import batches as buckets
-    from discreet.answers.streamed import counting as checkpoint
+    from discreet.readers.streamed import batches
+    from discreet.readers.streamed import batches as buckets
+    from discreet.readers.streamed import counting as checkpoint
 
     monkeypatch.setattr(checkpoint, "INTERVAL", 0.0)
     monkeypatch.setattr(limits, "REPORT_INTERVAL", 0.0)

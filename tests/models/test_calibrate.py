@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from discreet import datasets
-from discreet.answers.opening import count_pairs
 from discreet.answers.pack import build_rows
 from discreet.answers.responses import Responses
 from discreet.api.calibrating import fit
@@ -18,6 +17,7 @@ from discreet.models import refined, spectral
 from discreet.models import standard_errors as scores
 from discreet.models.standard_errors import random_signs as multipliers
 from discreet.models.standard_errors import sandwich as sandwich
+from discreet.readers.opening import count_pairs
 from sizes import is_chance
 
 HERE = Path(__file__).parents[1]

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.answers.judges import Comparisons, measure_reach, read_comparisons
+from discreet.answers.comparisons import Comparisons, measure_reach
+from discreet.api.comparing import count_comparisons, rank_comparisons
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
-from discreet.models.compared import count_comparisons, rank_comparisons
+from discreet.readers.comparisons import read_comparisons
 from discreet.secure import SeededSource
 from discreet.simulation import simulate_comparisons
 
@@ -177,7 +178,7 @@ def test_parquet_and_frames_are_read_as_well(tmp_path):
     table = pa.table({"judge": [7, 7, 8], "chosen": ["a", "b", "a"], "rejected": ["b", "c", "c"]})
     pq.write_table(table, tmp_path / "votes.parquet")
     from_file = read_comparisons(tmp_path / "votes.parquet")
-    from_frame = Comparisons.from_dataframe(table)
+    from_frame = discreet.read_comparisons(table)
     assert (from_file.count().wins == from_frame.count().wins).all()
     assert list(from_file.judges) == ["7", "8"]
     assert from_file.items == ("a", "b", "c")
@@ -186,14 +187,14 @@ def test_parquet_and_frames_are_read_as_well(tmp_path):
 def test_outcomes_may_name_the_winner_or_be_numbers():
     table = {"judge": ["j"] * 4, "left": ["x", "x", "y", "b"], "right": ["y", "z", "z", "x"]}
     table["outcome"] = ["y", "1", "0", "b"]
-    data = Comparisons.from_dataframe(pa.table(table)).select(["x", "y", "z", "b"])
+    data = discreet.read_comparisons(pa.table(table)).select(["x", "y", "z", "b"])
     wins = data.count().wins
     assert wins[1, 0] == wins[0, 2] == wins[2, 1] == wins[3, 0] == 1
 
 
 def test_many_batches_keep_left_and_right_apart():
-    from discreet.answers.judges import _Table
-    from discreet.tables.remedies import DeclaredSource
+    from discreet.readers.comparisons import _Table
+    from discreet.tables.findings import DeclaredSource
 
     class Pieces(DeclaredSource):
         name, names = "pieces", ["judge", "winner", "loser"]
@@ -339,9 +340,7 @@ def test_a_circle_is_needed_and_unknown_methods_are_refused():
 def test_a_path_can_be_counted_and_ranked(tmp_path):
     (tmp_path / "votes.csv").write_text(WINNERS)
     assert count_comparisons(tmp_path / "votes.csv").wins.sum() == 3
-    assert (
-        discreet.models.compared.rank_comparisons(tmp_path / "votes.csv").status[2] == "always_won"
-    )
+    assert discreet.rank_comparisons(tmp_path / "votes.csv").status[2] == "always_won"
 
 
 @pytest.mark.parametrize("method", ["refined", "spectral"])

@@ -10,16 +10,16 @@ from bench.felt import run_task, write
 
 import discreet
 from discreet import jit
-from discreet.answers.opening import open_answers
 from discreet.answers.pack import store_codes
 from discreet.answers.protocol import draw_persons, hash_texts, stand_for, thin_persons
 from discreet.answers.responses import Responses
-from discreet.answers.streamed import batches
 from discreet.counts.planes import SparseRows
 from discreet.models import standard_errors as person_scores
 from discreet.models.refined import RefinedScoring
 from discreet.models.standard_errors import ScorePlan, plan_draw
 from discreet.models.standard_errors.sandwich import SumProducts
+from discreet.readers.opening import open_answers
+from discreet.readers.streamed import batches
 from stepped import hold
 
 

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.answers import streamed
 from discreet.answers.pack import store_codes
 from discreet.answers.protocol import fold_blocks
 from discreet.answers.responses import Responses
@@ -20,6 +19,7 @@ from discreet.counts import folds as fold_counts
 from discreet.counts.matrix import Locations
 from discreet.errors import NoStandardErrors, NotConverged, WarningKind
 from discreet.models.standard_errors import random_signs, sandwich
+from discreet.readers import streamed
 from stepped import draw_answers, draw_thresholds, hold
 
 UNEQUAL = [1, 4, 2, 3, 1, 2, 4, 3] * 3
@@ -296,7 +296,7 @@ def test_ranks_without_standard_errors_say_so():
 
 
 def test_comparisons_of_many_objects_say_that_they_have_no_standard_errors(monkeypatch):
-    from discreet.answers.judges import Comparisons
+    from discreet.answers.comparisons import Comparisons
     from discreet.models import compared
 
     votes = Comparisons.from_codes(

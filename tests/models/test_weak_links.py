@@ -9,14 +9,14 @@ from experiments.calibration.weak_links import LINKING, draw_answers, draw_votes
 from pyarrow import parquet as pq
 
 import discreet
-from discreet.answers.judges import Comparisons
+from discreet.answers.comparisons import Comparisons
 from discreet.answers.responses import Responses
-from discreet.answers.streamed import batches
+from discreet.api.comparing import rank_comparisons
 from discreet.errors import DisconnectedItems, WarningKind
 from discreet.models import calibrate, weak_links
-from discreet.models.compared import rank_comparisons
 from discreet.models.standard_errors import random_signs, sandwich
 from discreet.models.weak_links import FEWEST
+from discreet.readers.streamed import batches
 
 METHODS = ["refined", "spectral", "conditional", "marginal"]
 FORMS = "two forms of 3 items"

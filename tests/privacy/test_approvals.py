@@ -17,6 +17,7 @@ import discreet
 from commandline import LSAT_ITEMS
 from commandline import discreet as run
 from discreet.cli.approvals import describe_request
+from discreet.coding.reading import ListedWords
 from discreet.datasets import lsat
 from discreet.errors import BadResponses, BadUsage, LedgerError, MissingExtra, NotAllowed
 from discreet.privacy.accounting import Budget
@@ -42,7 +43,6 @@ from discreet.publishing.bundle import seal_record
 from discreet.publishing.delivery import resume_release
 from discreet.publishing.notices import withdrawal_notice
 from discreet.publishing.spec import make_spec
-from discreet.tables.reading import ListedWords
 
 pytest.importorskip("cryptography", reason="the extra approvals is not installed")
 

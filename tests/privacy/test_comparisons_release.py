@@ -7,9 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from discreet.answers.judges import Comparisons
+from discreet.answers.comparisons import Comparisons
+from discreet.api.comparing import rank_comparisons
 from discreet.errors import BadBudget, BadResponses, BadUsage, BudgetExceeded, DiscreetError
-from discreet.models.compared import rank_comparisons
 from discreet.models.noisy import observations as comparison_fit
 from discreet.models.noisy.observations import fit_net_wins
 from discreet.privacy.accounting import Budget, Neighbours

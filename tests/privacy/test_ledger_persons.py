@@ -8,8 +8,7 @@ import pytest
 from test_ledger import run_sql
 
 from commandline import LSAT_ITEMS, discreet
-from discreet.answers.judges import Comparisons
-from discreet.answers.opening import open_answers
+from discreet.answers.comparisons import Comparisons
 from discreet.answers.protocol import Answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, LedgerError, OutOfReach
@@ -17,6 +16,7 @@ from discreet.privacy.accounting import Budget
 from discreet.privacy.accounting.additive_noise import calibrate_counts
 from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.ledger import EVERYONE, Ledger
+from discreet.readers.opening import open_answers
 
 
 @cache

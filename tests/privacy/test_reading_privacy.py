@@ -21,14 +21,16 @@ import pytest
 
 import discreet
 from discreet import Budget, Responses, read_responses, release
-from discreet.answers.streamed import open_stream
+from discreet.coding import remedies
+from discreet.coding import steps as scales
+from discreet.coding.remedies import READING_FIELDS
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.protocol import settle_persons
 from discreet.publishing.delivery import DataSource, open_listed
 from discreet.publishing.spec import make_spec
-from discreet.tables import ids, remedies, scales, sources
+from discreet.readers.streamed import open_stream
+from discreet.tables import ids, sources
 from discreet.tables.formats import jsonl, labelled, workbook
-from discreet.tables.remedies import READING_FIELDS
 from source_kinds import HeldPairs
 from spreadsheet_files import write_xlsx
 
@@ -819,7 +821,7 @@ def test_answers_keep_what_was_detected_whatever_becomes_of_them(tmp_path):
         assert [found.option for found in one.detected] == expected, how
         items = dict.fromkeys(one.items, 2)
         check_refused(one, "steps= (--steps)", items, 1)
-    with closing(open_stream(path, reading=discreet.tables.reading.Reading(reverse="q1"))) as one:
+    with closing(open_stream(path, reading=discreet.coding.reading.Reading(reverse="q1"))) as one:
         assert [found.option for found in one.select(["q1"]).detected] == options
     joined = Responses.concat([others, stated.select_persons(["a", "b"])])
     assert joined.detected == ()

@@ -22,14 +22,14 @@ import discreet
 from commandline import discreet as run
 from discreet import Responses, read_comparisons, read_responses
 from discreet.answers import matrices
-from discreet.answers.streamed import open_stream
+from discreet.coding.reading import Reading
 from discreet.errors import BadResponses, DiscreetError
 from discreet.publishing.delivery import DataSource, open_listed
 from discreet.publishing.release import release_comparisons
 from discreet.publishing.spec import make_spec
+from discreet.readers.streamed import open_stream
 from discreet.tables import sources
 from discreet.tables.formats import jsonl, labelled, workbook
-from discreet.tables.reading import Reading
 from source_kinds import (
     BUDGET,
     KINDS,

@@ -5,10 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms.pairs import count_sensitivity, cut_bound, draw_connected_graph
+from discreet.readers.opening import count_pairs
 from discreet.secure import SeededSource
 
 

@@ -13,9 +13,8 @@ import pytest
 import discreet
 from discreet.answers import category_totals as person_chunks
 from discreet.answers.category_totals import PlaneChunk, RowChunk, cut_chunks
-from discreet.answers.opening import open_answers
 from discreet.answers.pack import store_codes
-from discreet.answers.streamed import batches
+from discreet.coding.reading import Reading
 from discreet.counts.planes import StepStore
 from discreet.errors import BadResponses, BadUsage
 from discreet.models.noisy.totals import Measurer, read_released_forms
@@ -24,8 +23,9 @@ from discreet.privacy.mechanisms.totals import GRID, Totals, unpack_shapes
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import Public
 from discreet.privacy.wall import release_statistics
+from discreet.readers.opening import open_answers
+from discreet.readers.streamed import batches
 from discreet.secure import SeededSource
-from discreet.tables.reading import Reading
 from stepped import draw_codes
 from stepped import hold as hold_known
 

@@ -17,20 +17,20 @@ from hypothesis import strategies as st
 
 import commandline
 import discreet
-from discreet.answers import streamed as persons
-from discreet.answers.opening import count_pairs, open_answers
 from discreet.answers.protocol import Answers, PersonTotals, add_digests, digest_rows, refuse_travel
-from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
-from discreet.answers.streamed import batches, open_stream, passes
-from discreet.answers.streamed import batches as buckets
-from discreet.answers.streamed import rows as wide
 from discreet.counts import PairCounts
 from discreet.errors import BadResponses, BadUsage, DiscreetError, LedgerError
 from discreet.privacy.mechanisms import mechanisms_for
 from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.privacy.noise import ExactNoise
 from discreet.publishing import delivery
+from discreet.readers import streamed as persons
+from discreet.readers.answers import read_responses
+from discreet.readers.opening import count_pairs, open_answers
+from discreet.readers.streamed import batches, open_stream, passes
+from discreet.readers.streamed import batches as buckets
+from discreet.readers.streamed import rows as wide
 from discreet.resources import Resources
 from discreet.secure import SeededSource
 from discreet.tables import dataset
@@ -225,7 +225,7 @@ def test_large_files_go_out_of_core_by_themselves(tmp_path, monkeypatch):
     def refuse(*_arguments, **_settings):
         raise AssertionError("read into memory")
 
-    monkeypatch.setattr("discreet.answers.reading.read_responses", refuse)
+    monkeypatch.setattr("discreet.readers.answers.read_responses", refuse)
     assert same(values_of(folder), expected)
 
 

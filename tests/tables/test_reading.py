@@ -7,9 +7,7 @@ import pytest
 import discreet
 from discreet import Reading, read_responses
 from discreet.cli.answers import ReadingOptions, ReleaseReading, TableOptions, list_words
-from discreet.errors import BadUsage
-from discreet.studio.inspecting import FIELDS
-from discreet.tables.reading import (
+from discreet.coding.reading import (
     READING_DEFAULTS,
     FitWords,
     ListedWords,
@@ -17,7 +15,9 @@ from discreet.tables.reading import (
     StepWords,
     join_words,
 )
-from discreet.tables.remedies import READING_FIELDS
+from discreet.coding.remedies import READING_FIELDS
+from discreet.errors import BadUsage
+from discreet.studio.inspecting import FIELDS
 
 NAMES = set(READING_FIELDS)
 RELEASED = {name for name, entry in READING_FIELDS.items() if entry.release}

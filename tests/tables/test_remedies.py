@@ -2,9 +2,9 @@
 
 import pytest
 
-from discreet.answers.reading import read_responses
+from discreet.coding.remedies import make_remedy, spell_command
 from discreet.errors import BadResponses, BadUsage, DiscreetError
-from discreet.tables.remedies import make_remedy, spell_command
+from discreet.readers.answers import read_responses
 from spreadsheet_files import write_xlsx
 
 ROWS = "ann,1,0,1\nbob,0,1,1\ncat,1,1,0\ndan,0,0,1\n"

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet import Responses, read_responses
+from discreet.coding.values import ValueScoring as Scoring
+from discreet.coding.values import as_number, make_column, score_array, spell, write_cell
 from discreet.errors import BadResponses
-from discreet.tables.values import ValueScoring as Scoring
-from discreet.tables.values import as_number, make_column, score_array, spell, write_cell
 
 
 @st.composite

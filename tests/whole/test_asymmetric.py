@@ -15,7 +15,6 @@ from scipy import linalg, stats
 
 import discreet
 from discreet.adaptive import Exposure
-from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
 from discreet.answers.survey import SurveyDesign, apply_rao_scott
 from discreet.api.ranks import rank
@@ -33,6 +32,7 @@ from discreet.models.standard_errors import sandwich
 from discreet.models.standard_errors.sandwich import match_abilities
 from discreet.persons import plausible
 from discreet.planning.forecast import _scatter
+from discreet.readers.opening import count_pairs
 from discreet.results.estimate import Estimate, Solution, Status, draw_errors
 from discreet.results.ranks import find_probability
 from discreet.scales.drift import _compare_latest

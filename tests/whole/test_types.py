@@ -9,12 +9,12 @@ import pytest
 
 import discreet
 from discreet import adaptive, analysis, datasets, figures, types
-from discreet.answers.opening import ENGINES, SYNONYMS
+from discreet.coding.reading import ReadingWords
 from discreet.models.methods import AUTO, METHODS, PAIR_METHODS
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms import mechanisms_for
+from discreet.readers.opening import ENGINES, SYNONYMS
 from discreet.simulation.designs import DESIGNS
-from discreet.tables.reading import ReadingWords
 
 CHOSEN = {
     *("adjustment", "design", "engine", "layout", "mechanism", "method"),

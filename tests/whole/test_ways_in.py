@@ -17,9 +17,9 @@ import scipy.sparse
 import discreet
 from commandline import discreet as run_command
 from discreet import Responses, analysis
-from discreet.answers.opening import load_answers
-from discreet.answers.spark.tasks import check_workers
 from discreet.errors import BadResponses, BadUsage, DiscreetError, OutOfReach
+from discreet.readers.opening import load_answers
+from discreet.readers.spark.tasks import check_workers
 
 PERSONS, ITEMS = 120, 5
 CELLS = discreet.simulate(PERSONS, ITEMS, rng=np.random.default_rng(3)).responses.to_array()
@@ -307,7 +307,7 @@ def test_the_last_answer_is_the_last_by_the_column_and_not_by_row(
 
 
 def test_rows_in_buckets_keep_their_time(tmp_path, monkeypatch):
-    from discreet.answers.streamed import passes
+    from discreet.readers.streamed import passes
 
     monkeypatch.setattr(passes.batches, "choose_bits", lambda *_: 2)
     rng = np.random.default_rng(5)

@@ -7,21 +7,25 @@ a sparse matrix does not hold.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from discreet.answers import pack
 from discreet.answers.pack import BadCell, Repeated
-from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows
-from discreet.errors import BadResponses
-from discreet.tables.inspection.refusals import RefusedCell, list_scale_remedies
-from discreet.tables.reading import Reading
-from discreet.tables.remedies import join_remedies
-from discreet.tables.scales import AskedSteps, BadScale, CategoryScale, Tally, find_scale
-from discreet.tables.values import (
+from discreet.answers.responses import Responses
+from discreet.coding.reading import Reading
+from discreet.coding.steps import (
+    AskedSteps,
+    BadScale,
+    CategoryScale,
+    Tally,
+    UnlistedValue,
+    find_scale,
+)
+from discreet.coding.values import (
     ANSWERS,
     BAD,
     MISSING,
@@ -32,12 +36,16 @@ from discreet.tables.values import (
     spell,
     write_cell,
 )
-from discreet.tables.vocabulary import Column
+from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows
+from discreet.errors import BadResponses, BadUsage
 from discreet.types import BoolArray, Int8Array, Vector
 
 Store = BitPlanes | SparseRows
 
 Matrix = TypeVar("Matrix", bound=Any)
+
+#: DLPack's number for it.
+MAIN_MEMORY = 1
 
 #: Whole numbers up to here are counted item by item; no scale has more.
 LARGEST_CODE = 99
@@ -84,7 +92,38 @@ def store_array(
         return stepped
 
 
-def keep_listed(X: Any, reading: Reading) -> tuple[Any, tuple[str, ...] | None]:
+def is_matrix(source: Any) -> bool:
+    """Say whether a source is a matrix ``[person, item]``, which has no names."""
+    if isinstance(source, list | tuple):
+        return not is_records(source)
+    return hasattr(source, "tocoo") or hasattr(source, "__dlpack_device__")
+
+
+def is_records(source: Any) -> bool:
+    """Say whether a source is a list of rows that name their columns."""
+    return isinstance(source, list | tuple) and bool(source) and isinstance(source[0], Mapping)
+
+
+def read_matrix(source: Any, reading: Reading) -> Responses:
+    """Return the answers of a matrix: an array, nested lists, scipy's sparse, a tensor."""
+    # Lists stay, whose rows may differ in length.
+    is_tensor = hasattr(source, "__dlpack_device__") and not isinstance(source, np.ndarray)
+    matrix, names = _keep_listed(_copy_tensor(source) if is_tensor else source, reading)
+    store, scale = store_array(matrix, names, reading.codes, reading.asked, reading.scale)
+    return Responses.from_store(store, names, reading=replace(reading, scale=scale))
+
+
+def _copy_tensor(tensor: Any) -> Any:
+    """Return a tensor as an array; refuse one that does not lie in main memory."""
+    if int(tensor.__dlpack_device__()[0]) != MAIN_MEMORY:
+        raise BadUsage(
+            "found a tensor outside the main memory. Answers are counted there: copy it first, "
+            "with .cpu() or its like"
+        )
+    return np.asarray(tensor)
+
+
+def _keep_listed(X: Any, reading: Reading) -> tuple[Any, tuple[str, ...] | None]:
     """Return the columns of a matrix that are on the public item list, and their names.
 
     Columns are called "0", "1", ...; None where all of them stay.
@@ -204,13 +243,7 @@ def _check_listed(tally: Tally, scale: CategoryScale) -> CategoryScale:
             raise BadResponses(f"column {item!r} is not on the item list")
         unlisted = [value for value in used if value not in scale.codes.get(item, {})]
         if unlisted:
-            columns = tuple(Column(0, name, Counter(counts)) for name, counts in tally.items())
-            cell = RefusedCell("", item, unlisted[0], item, columns, is_listed=True)
-            remedies = list_scale_remedies(cell, scale.codes[item])
-            raise BadResponses(
-                f"item {item!r} has the answer {unlisted[0]}, which is none of its categories: "
-                f"{', '.join(scale.codes[item])}. {join_remedies(remedies)}"
-            ).offering(*remedies)
+            raise UnlistedValue(item, unlisted[0], scale.codes[item], tally)
     return scale
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.coding.ids import sort_keys
 from discreet.counts.planes import (
     AnswerStore,
     BitPlanes,
@@ -29,7 +30,6 @@ from discreet.counts.planes import (
     step_store,
 )
 from discreet.jit import map_tasks, worth_compiling
-from discreet.tables.ids import sort_keys
 from discreet.types import (
     BoolArray,
     FloatArray,

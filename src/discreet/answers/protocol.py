@@ -21,11 +21,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.survey import SurveyDesign
+from discreet.coding.reading import PLAIN, Reading
+from discreet.coding.remedies import Detected
 from discreet.counts.planes import AnswerStore, BitPlanes, join_sparse
 from discreet.errors import BadUsage, OutOfReach
 from discreet.secure import RandomSource
-from discreet.tables.reading import PLAIN, Reading
-from discreet.tables.remedies import Detected
 from discreet.types import BoolArray, IndexArray, Int8Array, Int64Array, UInt64Array
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import html
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
@@ -20,14 +21,14 @@ from discreet.answers.protocol import Answers, Job, digest_store, fold_blocks
 from discreet.answers.select import ABSENT, cap_answers, check_cap, select_columns
 from discreet.answers.survey import DesignWords, SurveyDesign, make_sample
 from discreet.checking import checked
+from discreet.coding.ids import check_codes, check_groups, check_items, check_person_ids, make_ids
+from discreet.coding.reading import PLAIN, Reading, ReadingWords, StepWords
+from discreet.coding.remedies import Detected
+from discreet.coding.values import Codes
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses
 from discreet.names import name_id
 from discreet.secure import RandomSource
-from discreet.tables.ids import check_codes, check_groups, check_items, check_person_ids, make_ids
-from discreet.tables.reading import PLAIN, Reading, ReadingWords, StepWords
-from discreet.tables.remedies import Detected
-from discreet.tables.values import Codes
 from discreet.types import Int8Array, Layout, Texts
 
 if TYPE_CHECKING:
@@ -249,10 +250,10 @@ class Responses(Answers):
         >>> Responses.from_dataframe(table)
         <Responses: 2 persons, 2 items, 2 answers (50% filled)>
         """
-        from discreet.answers.opening import plan_words
-        from discreet.answers.reading import read_frame
-
-        return read_frame(frame, plan_words(None, reading) or Reading())
+        # The one way from the core to those who read tables, who make what this returns.
+        door = import_module("discreet.readers.answers")
+        answers: Responses = door.read_frame_words(frame, reading)
+        return answers
 
     # -- what it holds -----------------------------------------------------------------------
 

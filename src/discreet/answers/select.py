@@ -20,6 +20,9 @@ import numpy.typing as npt
 from discreet.answers.choices import join_choices
 from discreet.answers.pack import store_long, store_steps
 from discreet.answers.survey import refuse_weights
+from discreet.coding.agreement import check_alike, join_readings
+from discreet.coding.reading import PLAIN
+from discreet.coding.remedies import join_detected
 from discreet.counts import planes
 from discreet.counts.matrix import nodes_of
 from discreet.counts.planes import AnswerStore, BitPlanes, Nodes, SparseRows, StepStore
@@ -27,9 +30,6 @@ from discreet.errors import BadResponses, BadUsage
 from discreet.jit import worth_compiling
 from discreet.names import restore_ids
 from discreet.secure import RandomSource
-from discreet.tables.carrying import check_alike, join_readings
-from discreet.tables.reading import PLAIN
-from discreet.tables.remedies import join_detected
 from discreet.tabular import make_frame
 from discreet.text import name_some
 from discreet.types import BoolArray, IndexArray, Int64Array, Layout, Texts, UInt64Array

@@ -10,18 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack, cast
 
-from discreet.answers.opening import load_answers, name_model, opened, plan_words, weigh_answers
 from discreet.answers.protocol import Answers
-from discreet.answers.ratings import Ratings, StoredRatings, open_ratings
+from discreet.answers.ratings import Ratings, StoredRatings
 from discreet.answers.survey import state_design
+from discreet.coding.reading import FitWords, ReadingWords
 from discreet.counts import PairCounts, holds_counts
 from discreet.counts.matrix import NoRoom
 from discreet.errors import LOG, BadResponses, BadUsage, OutOfReach, name_source
 from discreet.models.calibrate import calibrate
 from discreet.models.methods import AUTO
 from discreet.readers.calibrations import read_anchors
+from discreet.readers.opening import load_answers, name_model, opened, plan_words, weigh_answers
+from discreet.readers.ratings import open_ratings
 from discreet.results.estimate import Estimate
-from discreet.tables.reading import FitWords, ReadingWords
 from discreet.types import Ability, Engine, Method, Model, Within
 
 

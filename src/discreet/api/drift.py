@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Unpack
 
-from discreet.answers.opening import is_matrix, load_answers
+from discreet.answers.matrices import is_matrix
 from discreet.answers.protocol import Answers
+from discreet.coding.reading import ReadingWords
 from discreet.counts import PairCounts, holds_counts
 from discreet.errors import BadUsage
 from discreet.models.calibrate import calibrate
 from discreet.readers.calibrations import read_calibration
+from discreet.readers.opening import load_answers
 from discreet.scales.drift import Drift, detect_drift
-from discreet.tables.reading import ReadingWords
 from discreet.tables.sources import as_arrow, is_data_frame
 
 

@@ -13,13 +13,13 @@ from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Any, Protocol, TypeVar, Unpack, cast
 
-from discreet.answers.opening import load_answers, name_model
 from discreet.answers.protocol import Answers
+from discreet.coding.reading import FitWords, ReadingWords
 from discreet.errors import BadUsage
 from discreet.items.groups import SCORE_SPLITS
 from discreet.readers.calibrations import read_calibration
+from discreet.readers.opening import load_answers, name_model
 from discreet.readers.testlets import read_testlets
-from discreet.tables.reading import FitWords, ReadingWords
 
 Result = TypeVar("Result", covariant=True)
 

@@ -1,6 +1,6 @@
 """Answers and comparisons the way the options say; ``discreet table counts``, ``merge``.
 
-The options of a group below are fields of :class:`discreet.tables.reading.Reading`, which also
+The options of a group below are fields of :class:`discreet.coding.reading.Reading`, which also
 holds their help texts; a test compares both. Every command that reads has the group.
 """
 
@@ -34,18 +34,18 @@ from discreet.cli.output import (
     say,
     working,
 )
+from discreet.coding.remedies import READING_FIELDS
 from discreet.errors import BadUsage, hide_passwords, looks_like_address
-from discreet.tables.remedies import READING_FIELDS
 
 if TYPE_CHECKING:
-    from discreet.answers.judges import Comparisons
+    from discreet.answers.comparisons import Comparisons
     from discreet.answers.protocol import Answers
     from discreet.answers.responses import Responses
     from discreet.answers.survey import DesignWords
+    from discreet.coding.reading import Reading
     from discreet.counts import PairCounts
     from discreet.resources import Resources
     from discreet.tables.inspection import Inspection
-    from discreet.tables.reading import Reading
 
 
 GIGABYTE = 1e9
@@ -57,7 +57,7 @@ Name = str | None
 
 
 def declared(name: str, about: str = "") -> Any:
-    """Return the option of a field of :class:`~discreet.tables.reading.Reading`."""
+    """Return the option of a field of :class:`~discreet.coding.reading.Reading`."""
     entry = READING_FIELDS[name]
     text = about or entry.about
     names = (" /--no-header",) if name == "header" else ()
@@ -234,14 +234,15 @@ ComparisonsFile = Annotated[
 
 def plan_reading(reading: ReleaseReading) -> Reading:
     """Return the options as the readers want them."""
-    from discreet.tables.reading import Reading
+    from discreet.tables.lists import state_reading
 
-    return Reading(**list_words(reading))
+    return state_reading(list_words(reading))
 
 
 def decide_plan(source: str, reading: ReleaseReading, like: Any = None) -> Reading:
     """Return how to read a file: as stated, as a calibration was, as an inspection is sure."""
-    from discreet.tables.carrying import carry_reading, find_reading
+    from discreet.coding.agreement import find_reading
+    from discreet.tables.carrying import carry_reading
     from discreet.tables.inspection import decide_reading
 
     return decide_reading(source, carry_reading(find_reading(like), list_stated(reading)))
@@ -369,7 +370,7 @@ def open_answers(
         with working(label):
             yield answers
         return
-    from discreet.answers.streamed import open_stream
+    from discreet.readers.streamed import open_stream
 
     resources = make_resources(limits)
     with (
@@ -408,7 +409,7 @@ def read_weighted(
 
 
 def _read_planned(source: str, plan: Reading) -> Responses:
-    from discreet.answers.reading import read_planned
+    from discreet.readers.answers import read_planned
     from discreet.tables.dataset import is_query, names_database
 
     if is_query(source) or names_database(source):
@@ -426,7 +427,7 @@ def _read_planned(source: str, plan: Reading) -> Responses:
 
 def read_votes(file: str, columns: Columns) -> Comparisons:
     """Return the comparisons in a file."""
-    from discreet.answers.judges import read_comparisons
+    from discreet.readers.comparisons import read_comparisons
 
     with working(f"Reading {name_answers(file)}"):
         return read_comparisons(file, **vars(columns))
@@ -467,7 +468,7 @@ def counts(
     reading: ReadingOptions,
 ) -> None:
     """Count pairs of answers of any size and save them. The file is confidential."""
-    from discreet.answers.opening import plan_count, say_folds
+    from discreet.readers.opening import plan_count, say_folds
 
     check_writable(out.parent, [out.name], force=force)
     check_engine(limits)
@@ -475,7 +476,7 @@ def counts(
     goes_on = checkpoint is not None and limits.engine == "auto"
     plan = decide_plan(source, reading)
     if goes_out_of_core(source, limits, plan) or goes_on:
-        from discreet.answers.streamed.counting import count_source
+        from discreet.readers.streamed.counting import count_source
 
         with counting_rows("Counting") as progress:
             pair_counts = count_source(

@@ -205,11 +205,11 @@ def fit_ratings(
 ) -> None:
     """Fit ratings, print severities, write tables and the report."""
     output.check(*CALIBRATION_FILES)
-    from discreet.answers.ratings import USEFUL_WORDS, read_ratings
     from discreet.api.calibrating import fit
+    from discreet.coding.reading import READING_DEFAULTS
     from discreet.items.raters import study_ratings
+    from discreet.readers.ratings import USEFUL_WORDS, read_ratings
     from discreet.report.formats import list_calibration
-    from discreet.tables.reading import READING_DEFAULTS
 
     words = list_words(reading)
     stated = {

@@ -233,10 +233,10 @@ def rank_objects(
 ) -> None:
     """Estimate strengths, without privacy, and name the strongest objects. Confidential."""
     data = read_votes(file, reading)
-    from discreet.models.compared import rank_comparisons
+    from discreet.models.compared import estimate_strengths
 
     with working("Estimating strengths"):
-        strengths = rank_comparisons(data, method=method)
+        strengths = estimate_strengths(data, method=method)
         ranking = strengths.rank(min(k, int(strengths.estimate.estimated.sum())))
     columns = strengths.to_dict()
     for sentence in strengths.warnings:

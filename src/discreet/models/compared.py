@@ -9,12 +9,9 @@ nothing here protects the judges.
 
 from __future__ import annotations
 
-from os import PathLike
-from typing import Any
-
 import numpy as np
 
-from discreet.answers.judges import Comparisons, open_comparisons
+from discreet.answers.comparisons import Comparisons
 from discreet.counts import ComparisonCounts
 from discreet.errors import (
     DisconnectedItems,
@@ -44,78 +41,23 @@ INDEPENDENT = (
 )
 
 
-def count_comparisons(data: Comparisons | str | PathLike[str] | Any) -> ComparisonCounts:
-    """Count how often each object beat each other one.
-
-    Parameters
-    ----------
-    data
-        Comparisons, or a file or data frame with them.
-
-    Returns
-    -------
-    ComparisonCounts
-        ``wins[i, j]`` is how often i beat j. Counts of different judges add up. Confidential.
-
-    Examples
-    --------
-    >>> votes = Comparisons.from_codes(judge=[0, 1], winner=[0, 0], loser=[1, 1], items=["a", "b"])
-    >>> count_comparisons(votes).wins.tolist()
-    [[0, 2], [0, 0]]
-    """
-    return open_comparisons(data).count()
-
-
-def rank_comparisons(
-    data: Comparisons | ComparisonCounts | str | PathLike[str] | Any,
+def estimate_strengths(
+    data: Comparisons | ComparisonCounts,
     *,
     method: PairMethod = "refined",
     regularisation: float = 0.0,
 ) -> Strengths:
-    """Estimate the strength of every object.
-
-    Parameters
-    ----------
-    data
-        Comparisons, a file or data frame with them, or counts.
-    method
-        ``"refined"`` (Bradley-Terry maximum likelihood) or ``"spectral"`` (rank centrality).
-    regularisation
-        Added to both directions of every compared pair, in comparisons. The default, none,
-        leaves objects without a number where the comparisons do not determine one.
-
-    Returns
-    -------
-    Strengths
-        Strengths in logits with mean zero. Standard errors hold also where the comparisons of
-        one judge depend on each other (they add up over whole judges); from counts alone all
-        comparisons are taken as independent.
-
-    Raises
-    ------
-    DisconnectedItems
-        If no two objects are linked: each must have beaten the other, directly or in a circle.
-
-    Examples
-    --------
-    >>> votes = Comparisons.from_codes(
-    ...     judge=[0, 1, 2, 3], winner=[0, 0, 0, 1], loser=[1, 1, 1, 0], items=["ash", "elm"]
-    ... )
-    >>> result = rank_comparisons(votes)
-    >>> float(np.round(result.strength[0] - result.strength[1], 6)), result.rank(1).top
-    (1.098612, ('ash',))
-    """
+    """Estimate the strength of every object; see :func:`discreet.rank_comparisons`."""
     check_choice_name("method", method, PAIR_METHODS)
-    source = data if isinstance(data, ComparisonCounts) else open_comparisons(data)
-    counts = source if isinstance(source, ComparisonCounts) else source.count()
+    counts = data if isinstance(data, ComparisonCounts) else data.count()
     chain = _build_chain(counts, regularisation)
     chosen = PAIR_METHODS[method]
     strength, solution = chosen.solve(chain.rates)
     laplacian = chosen.laplacian(chain.rates, strength)
-    if isinstance(source, ComparisonCounts):
+    if isinstance(data, ComparisonCounts):
         uncertainty = _independent_errors(chain, chosen, laplacian, strength)
     else:
-        uncertainty = _judge_errors(source, chain, chosen, laplacian, strength)
+        uncertainty = _judge_errors(data, chain, chosen, laplacian, strength)
     estimate = _assemble(counts, chain, method, strength, solution, uncertainty)
     warn_of_dropped(estimate.warnings)
     warn_of_missing_errors(estimate.warnings)

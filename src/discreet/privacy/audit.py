@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answers.judges import Comparisons
+from discreet.answers.comparisons import Comparisons
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage

@@ -28,12 +28,13 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Unpack, cast
 
-from discreet.answers.judges import Comparisons, open_comparisons
-from discreet.answers.opening import opened, plan_words
+from discreet.answers.comparisons import Comparisons
 from discreet.answers.protocol import Answers, Contributions
 from discreet.answers.responses import Responses
 from discreet.answers.survey import RAKED, refuse_weights
 from discreet.atomic import StagedFolder, hold_place
+from discreet.coding.reading import ListedWords
+from discreet.coding.remedies import refuse_detected
 from discreet.counts import PairCounts
 from discreet.errors import LOG, BadResponses, BadUsage, DiscreetError, NotAllowed
 from discreet.models.noisy.released import check_estimator, estimate_release
@@ -62,11 +63,11 @@ from discreet.publishing.bundle import (
     describe_release,
 )
 from discreet.publishing.spec import ReleaseSpec, Words, describe_reading, restrict_reading
+from discreet.readers.comparisons import open_comparisons
+from discreet.readers.opening import opened, plan_words
 from discreet.resources import Progress, Resources, secure_memory, take_buffers
 from discreet.results.ranks import PAIRED_ITEMS
 from discreet.tables.columns import refuse_misspelt
-from discreet.tables.reading import ListedWords
-from discreet.tables.remedies import refuse_detected
 from discreet.types import Engine
 from discreet.words import KINDS
 

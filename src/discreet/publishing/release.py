@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, TypedDict, Unpack, cast
 
-from discreet.answers.judges import Comparisons
+from discreet.answers.comparisons import Comparisons
 from discreet.answers.protocol import Answers
+from discreet.coding.reading import ListedWords
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
@@ -45,7 +46,6 @@ from discreet.publishing.spec import (
     make_spec,
     read_request,
 )
-from discreet.tables.reading import ListedWords
 from discreet.types import (
     AnswerMechanism,
     ComparisonMechanism,

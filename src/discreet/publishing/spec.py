@@ -15,9 +15,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from discreet.answers.judges import read_comparisons
 from discreet.answers.survey import RAKED
 from discreet.checking import check_words
+from discreet.coding.keys import Key
+from discreet.coding.reading import DESIGN_WORDS, READING_DEFAULTS, Reading
+from discreet.coding.steps import list_scale
 from discreet.errors import BadUsage
 from discreet.hints import check_choice_name
 from discreet.models.noisy.released import check_estimator
@@ -43,11 +45,10 @@ from discreet.publishing.identity import (
     read_word_file,
     refuse_unknown,
 )
+from discreet.readers.comparisons import read_comparisons
 from discreet.schema import read_as
 from discreet.tables.columns import RATED
-from discreet.tables.lists import Key, read_form_list, read_items, read_list
-from discreet.tables.reading import DESIGN_WORDS, READING_DEFAULTS, Reading
-from discreet.tables.scales import list_scale
+from discreet.tables.lists import read_form_list, read_items, read_list, state_reading
 from discreet.types import MODELS, Design, Estimator, ScaleModel
 from discreet.words import KINDS
 
@@ -419,7 +420,7 @@ def _state_reading(public: Public, words: Words) -> dict[str, Any]:
     if public.kind == "comparisons":
         defaults = _DEFAULTS[public.kind]
         return {name: one for name, one in said.items() if one != defaults[name]}
-    reading = Reading(**said)
+    reading = state_reading(said)
     restrict_reading(public, reading)
     return reading.stated
 

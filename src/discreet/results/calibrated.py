@@ -11,9 +11,9 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from discreet.coding.ids import check_items
 from discreet.errors import BadUsage
 from discreet.results.estimate import Estimate, Solution, Status
-from discreet.tables.ids import check_items
 from discreet.types import FloatArray
 
 

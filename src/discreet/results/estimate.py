@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.checking import as_numbers, checked
+from discreet.coding.reading import Reading
 from discreet.errors import BadUsage, FitWarning, escape_controls
 from discreet.privacy.accounting import Guarantee
 from discreet.results.facets import FacetLevels, ItemEffectTest, find_reliability
 from discreet.results.thresholds import Thresholds, category_chances, make_one_step
 from discreet.schema import Along, Count, Distinct, Within
-from discreet.tables.reading import Reading
 from discreet.tabular import Tabular, make_frame, make_table
 from discreet.text import count_of
 from discreet.types import FloatArray, Int64Array

@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 
 from discreet.atomic import write_text
+from discreet.coding.agreement import join_readings
+from discreet.coding.reading import Reading
 from discreet.errors import BadBudget, BadResponses, BadUsage
 from discreet.names import read_names
 from discreet.privacy.accounting import Guarantee
@@ -36,9 +38,7 @@ from discreet.results.thresholds import (
 from discreet.saving import read_value, write_value
 from discreet.scales.linking import FLAG_AT, Link, link_calibrations
 from discreet.schema import LARGEST_LOGIT, SchemaError, read_as
-from discreet.tables.carrying import join_readings
 from discreet.tables.paths import explain_read_errors, open_bytes, read_text
-from discreet.tables.reading import Reading
 from discreet.tabular import Tabular, list_field_columns
 from discreet.text import read_cell, spreadsheet_cell
 from discreet.types import FloatArray

@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from discreet.answers.responses import Responses
+from discreet.coding.agreement import check_alike, find_reading
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, WarningKind, warn_of_dropped
 from discreet.items.groups import adjust
 from discreet.models.item_parameters import leave_unused
@@ -47,7 +48,6 @@ from discreet.privacy.accounting.spend import compose_guarantees
 from discreet.results.calibrated import Calibration
 from discreet.scales.linking import FEWEST, differ_in_steps, find_guarantee, tell_other_steps
 from discreet.scales.placing import align_medians, compare_periods, find_usable, gather_periods
-from discreet.tables.carrying import check_alike, find_reading
 from discreet.tabular import Tabular, list_field_columns
 from discreet.text import count_of, name_some
 from discreet.types import BoolArray, FloatArray, IndexArray

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from discreet.checking import checked
+from discreet.coding.agreement import check_alike, find_reading
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, WarningKind, warn_of_dropped
 from discreet.items.groups import chi_squared_tail
 from discreet.persons.scoring import PersonScores, PersonStatus
@@ -29,7 +30,6 @@ from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
 from discreet.results.calibrated import Calibration
 from discreet.results.estimate import Estimate
-from discreet.tables.carrying import check_alike, find_reading
 from discreet.tabular import Tabular, list_field_columns
 from discreet.text import name_some
 from discreet.types import BoolArray, FloatArray

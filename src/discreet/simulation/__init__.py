@@ -22,7 +22,7 @@ from typing import Any, SupportsIndex, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.judges import Comparisons
+from discreet.answers.comparisons import Comparisons
 from discreet.answers.pack import pack_rows
 from discreet.answers.ratings import Ratings
 from discreet.answers.responses import Responses

@@ -19,11 +19,11 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from discreet.coding.remedies import spell_command
 from discreet.html import render
 from discreet.studio.jobs import JobState, StudioJob
 from discreet.studio.language import not_found, tell
 from discreet.studio.session import CalibrationRun, StudioSession, Work
-from discreet.tables.remedies import spell_command
 from discreet.words import LANGUAGES, mark
 
 

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.answers.reading import read_planned
 from discreet.answers.responses import Responses
+from discreet.coding.values import letter_column
 from discreet.errors import BadResponses, BadUsage, DiscreetError, Remedy
+from discreet.readers.answers import read_planned
 from discreet.studio.forms import (
     LIST,
     NUMBER,
@@ -30,10 +31,9 @@ from discreet.studio.forms import (
 )
 from discreet.studio.jobs import TaskProgress, keep
 from discreet.studio.language import refuse, tell
+from discreet.tables.findings import TableFinding, merge_options
 from discreet.tables.inspection import Inspection, inspect_table
 from discreet.tables.paths import find_files
-from discreet.tables.remedies import TableFinding, merge_options
-from discreet.tables.values import letter_column
 from discreet.tables.vocabulary import name_words, plain
 from discreet.words import mark
 

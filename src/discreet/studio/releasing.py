@@ -15,9 +15,7 @@ from filecmp import cmp
 from pathlib import Path
 from typing import Any
 
-from discreet.answers.opening import open_answers
 from discreet.answers.protocol import Answers
-from discreet.answers.reading import read_planned
 from discreet.atomic import PRIVACY_FILE
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget
@@ -34,6 +32,8 @@ from discreet.publishing.delivery import (
 )
 from discreet.publishing.release import Preview, preview_release
 from discreet.publishing.spec import ItemList, ReleaseSpec, make_spec, restrict_reading
+from discreet.readers.answers import read_planned
+from discreet.readers.opening import open_answers
 from discreet.scales.bank import CONFIDENTIAL, is_bank, read_bank
 from discreet.studio.forms import (
     LIST,
@@ -49,8 +49,7 @@ from discreet.studio.inspecting import counting
 from discreet.studio.jobs import TaskProgress
 from discreet.studio.language import refuse, tell
 from discreet.tables.dataset import is_too_large
-from discreet.tables.lists import read_items
-from discreet.tables.reading import Reading
+from discreet.tables.lists import read_items, state_reading
 from discreet.words import LANGUAGES, mark
 
 
@@ -346,7 +345,7 @@ def _open(
     progress: TaskProgress, source: Path, words: Mapping[str, Any], public: Public
 ) -> Iterator[Answers]:
     """Give the answers as the terms say they are to be read, large ones where they are."""
-    reading = restrict_reading(public, Reading(**words))
+    reading = restrict_reading(public, state_reading(words))
     if is_too_large(source, reading):
         with open_answers(source, "disk", reading=reading) as streamed:
             yield streamed

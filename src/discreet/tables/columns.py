@@ -1,6 +1,6 @@
 """Which column is what: long or wide, person, item, answer.
 
-In: the column names of a table and its :class:`~discreet.tables.reading.Reading`. Out: a plan with
+In: the column names of a table and its :class:`~discreet.coding.reading.Reading`. Out: a plan with
 column numbers, or an error that names the columns and the option that decides. Of the values only
 a first row is looked at that may hold answers instead of names.
 """
@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from discreet.coding.reading import Reading
+from discreet.coding.remedies import make_remedy
+from discreet.coding.values import BAD, ValueScoring, score_value
 from discreet.errors import BadResponses, BadUsage
-from discreet.tables.reading import Reading
-from discreet.tables.remedies import make_remedy
-from discreet.tables.values import BAD, ValueScoring, score_value
 
 _PERSON = frozenset({"person", "id", "subject", "user", "student"})
 _ITEM = frozenset({"item", "question", "problem"})

@@ -16,9 +16,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from discreet.coding.reading import Reading
+from discreet.coding.remedies import Detected
 from discreet.errors import BadResponses, BadUsage, DiscreetError, Remedy
 from discreet.resources import Resources, available_memory, explain_query, load_duckdb
 from discreet.tables.columns import LongPlan, check_column, name_items
+from discreet.tables.findings import DeclaredSource
 from discreet.tables.formats.jsonl import JsonLinesSource
 from discreet.tables.lists import settle_key
 from discreet.tables.opener import (
@@ -37,8 +40,6 @@ from discreet.tables.paths import (
     sniff,
     unpacked_size,
 )
-from discreet.tables.reading import Reading
-from discreet.tables.remedies import DeclaredSource, Detected
 from discreet.tables.sources import open_arrow
 
 _QUERY = re.compile(r"\s*(select|with|from|values|table)\s", re.IGNORECASE)

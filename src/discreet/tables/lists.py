@@ -7,122 +7,40 @@ The items and forms of a release are public, and so is every message about them.
 
 from __future__ import annotations
 
-import os
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from discreet.coding.keys import HOW_KEYS, Key, KeyFile, Words, check_key, split_key_cell
+from discreet.coding.reading import Form, Reading, join_words
+from discreet.coding.values import EVERYWHERE, as_number, write_cell
 from discreet.errors import BadUsage, DiscreetWarning
-from discreet.tables.values import EVERYWHERE, MISSING_WORDS, as_number, spell, write_cell
-
-if TYPE_CHECKING:
-    from discreet.tables.reading import Reading
-
-Words = tuple[str, ...]
 
 _ITEM = ("item", "question", "problem", "aufgabe", "frage")
 _RIGHT = (
     "key", "answer", "right", "correct", "solution", "right answer", "correct answer", "response",
     "lösung", "richtig", "antwort", "schlüssel",
 )  # fmt: skip
-_LETTERS = re.compile(r"[A-Za-z0-9]+")
-_ALWAYS, _BETWEEN_LETTERS = re.compile(r"[|;]"), re.compile(r"[,/]")
 _WITH_STEPS = re.compile(r"\W*(items?\W+steps?|steps?\W+items?)\W*", re.IGNORECASE)
 _SHOWN = 6
 
-_HOW = (
-    "A key is a table with the columns item and answer (a row per right answer), or the right "
-    "answers in the order of the columns, such as ABDCA"
-)
+
+def state_reading(words: Mapping[str, Any]) -> Reading:
+    """Return the reading that keywords state, with the key that its file holds."""
+    reading = join_words(words)
+    if not isinstance(reading.key, KeyFile):
+        return reading
+    return replace(reading, key=_read_key(reading.key.path))
 
 
-@dataclass(frozen=True)
-class Key:
-    """Right answers, by item or in the order of the columns."""
-
-    by_item: Mapping[str, Words] = field(default_factory=dict)
-    in_order: tuple[Words, ...] = ()
-
-    @property
-    def given(self) -> bool:
-        """Whether there is a key at all."""
-        return bool(self.by_item or self.in_order)
-
-
-#: What users give for a key.
-KeyLike = str | os.PathLike[str] | Mapping[str, Any] | Key | None
-
-
-def make_key(source: Any) -> Key:
-    """Return a key from whatever a user gives for one.
-
-    Examples
-    --------
-    >>> make_key({"Q1": "B", "Q2": ["A", "C"]}).by_item
-    {'Q1': ('b',), 'Q2': ('a', 'c')}
-    >>> make_key("ABDC").in_order
-    (('a',), ('b',), ('d',), ('c',))
-    """
-    if isinstance(source, Key):
-        return source
-    if source is None:
-        return Key()
-    if isinstance(source, Mapping):
-        return _check(Key({str(item): _spell_all(words) for item, words in source.items()}))
-    if isinstance(source, os.PathLike):
-        return _read(Path(source))
-    if not isinstance(source, str):
-        raise BadUsage(
-            f"key must be a mapping from items to right answers, a path or letters; found "
-            f"{type(source).__name__}."
-        )
-    if Path(source).is_file() or not _is_row(source):
-        return _read(Path(source))
-    pieces: Iterable[str] = source.split(",") if "," in source else source.strip()
-    return _check(Key(in_order=tuple(split_key_cell(piece) for piece in pieces)))
-
-
-def _is_row(text: str) -> bool:
-    """Say whether a text is answers in order rather than the name of a file."""
-    parts = text.strip().split(",")
-    return all(_LETTERS.fullmatch(part.strip().replace("|", "")) for part in parts)
-
-
-def _spell_all(words: Any) -> Words:
-    answers = [words] if isinstance(words, (str, int, float)) else list(words)
-    return tuple(dict.fromkeys(spell(word).lower() for word in answers))
-
-
-def split_key_cell(text: str) -> Words:
-    """Return the right answers that one cell names: "A|C", and among letters also "A,C"."""
-    pieces = _ALWAYS.split(text)
-    if len(pieces) == 1:
-        letters = _BETWEEN_LETTERS.split(text)
-        pieces = letters if all(len(piece.strip()) == 1 for piece in letters) else pieces
-    return _spell_all([piece for piece in pieces if piece.strip()])
-
-
-def _check(key: Key, source: str = "The key") -> Key:
-    item_words = [*key.by_item.items(), *((str(n), w) for n, w in enumerate(key.in_order, start=1))]
-    for item, words in item_words:
-        if not words or any(word in MISSING_WORDS for word in words):
-            raise BadUsage(
-                f"{source} has no right answer for item '{item}'. Give one, or leave the item out "
-                "of the key and of the analysis with ignore= (--ignore)."
-            )
-    if not item_words:
-        raise BadUsage(f"{source} names no item. {_HOW}.")
-    return key
-
-
-def _read(path: Path) -> Key:
+def _read_key(path: Path) -> Key:
     from discreet.tables.opener import read_rows
 
     if not path.exists():
-        raise BadUsage(f"There is no file '{path}' for the key. {_HOW}.")
+        raise BadUsage(f"There is no file '{path}' for the key. {HOW_KEYS}.")
     names, rows = read_rows(path)
     return find_key(names, rows, str(path))
 
@@ -133,16 +51,18 @@ def find_key(names: Sequence[str], rows: Sequence[Sequence[str | None]], source:
     item = next((plain.index(word) for word in _ITEM if word in plain), None)
     right = next((plain.index(word) for word in _RIGHT if word in plain), None)
     if item is not None and right is not None:
-        return _check(_from_rows(source, [(row[item], row[right]) for row in rows]), source)
+        return check_key(_from_rows(source, [(row[item], row[right]) for row in rows]), source)
     if len(names) == 2:
         # Without names in its first row, that is an item like the others.
-        return _check(_from_rows(source, [(names[0], names[1]), *rows]), source)
+        return check_key(_from_rows(source, [(names[0], names[1]), *rows]), source)
     if len(rows) == 1:
         cells = zip(names, rows[0], strict=True)
-        return _check(
+        return check_key(
             Key({name: split_key_cell(cell or "") for name, cell in cells if name}), source
         )
-    raise BadUsage(f"{source} cannot be read as a key: its columns are {', '.join(names)}. {_HOW}.")
+    raise BadUsage(
+        f"{source} cannot be read as a key: its columns are {', '.join(names)}. {HOW_KEYS}."
+    )
 
 
 def _from_rows(source: str, rows: Sequence[Sequence[str | None]]) -> Key:
@@ -261,7 +181,6 @@ def _list_rows(path: Path) -> list[list[str]]:
     """Return the lines of a text file, or the rows of a workbook, header or not."""
     from discreet.tables.opener import read_rows
     from discreet.tables.paths import peek, read_text, sniff
-    from discreet.tables.reading import Form
 
     if sniff(path, peek(path)) != "workbook":
         return [[line] for line in read_text(path).splitlines()]

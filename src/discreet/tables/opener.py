@@ -22,16 +22,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from discreet.coding.ids import spell_ids
+from discreet.coding.keys import Key, split_key_cell
+from discreet.coding.reading import Form, Reading
+from discreet.coding.remedies import Detected, refuse_detected
+from discreet.coding.values import BAD, MISSING_WORDS, label_columns, match_cells, spell, write_cell
 from discreet.errors import BadResponses, BadUsage, DiscreetWarning
 from discreet.tables.columns import LongPlan, WidePlan, plan_columns, refuse_answers_as_names
 from discreet.tables.formats.jsonl import LOGS, EvaluationSource, JsonLinesSource, name_score
-from discreet.tables.ids import IdCodes, OrderKeys, encode_ids, plain_column, read_ids, spell_ids
-from discreet.tables.lists import Key, split_key_cell
+from discreet.tables.ids import IdCodes, OrderKeys, encode_ids, plain_column, read_ids
 from discreet.tables.paths import find_files, read_head, sniff, warn_encoding
-from discreet.tables.reading import Form, Reading
-from discreet.tables.remedies import Detected, refuse_detected
 from discreet.tables.sources import DelimitedSource, FrameSource, NotUtf8, ParquetSource, as_arrow
-from discreet.tables.values import BAD, MISSING_WORDS, label_columns, match_cells, spell, write_cell
 from discreet.types import BoolArray, FloatArray, Int8Array, Int32Array, Int64Array, Texts
 
 

@@ -23,8 +23,8 @@ from itertools import islice, product
 from pathlib import Path
 from typing import IO, Any, AnyStr
 
+from discreet.coding.remedies import make_remedy
 from discreet.errors import BadResponses, BadUsage, DiscreetWarning, refuse_address
-from discreet.tables.remedies import make_remedy
 
 _SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson")
 _LOGS = (".eval", ".json")

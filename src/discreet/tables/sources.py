@@ -25,9 +25,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
+from discreet.answers.matrices import is_records
+from discreet.coding.reading import Form
+from discreet.coding.remedies import DELIMITER_WORDS, Detected
+from discreet.coding.values import make_column
 from discreet.errors import BadResponses, BadUsage, OutOfReach, Remedy
 from discreet.names import NumberName, name_id
 from discreet.tables.columns import has_row_names
+from discreet.tables.findings import DeclaredSource, detect_encoding, miscount, state_option
 from discreet.tables.ids import plain_column
 from discreet.tables.paths import (
     bad_encoding,
@@ -44,16 +49,6 @@ from discreet.tables.paths import (
     open_text,
     refuse_versioned,
 )
-from discreet.tables.reading import Form
-from discreet.tables.remedies import (
-    DELIMITER_WORDS,
-    DeclaredSource,
-    Detected,
-    detect_encoding,
-    miscount,
-    state_option,
-)
-from discreet.tables.values import make_column
 from discreet.tabular import Tabular
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -397,11 +392,6 @@ def refuse_spark(frame: Any) -> None:
             "fit, count_pairs and release take it as it is; otherwise give frame.toPandas(), of "
             "a part of it if need be."
         )
-
-
-def is_records(source: Any) -> bool:
-    """Say whether a source is a list of rows that name their columns."""
-    return isinstance(source, list | tuple) and bool(source) and isinstance(source[0], Mapping)
 
 
 def _records_to_arrow(records: Sequence[Mapping[Any, Any]]) -> Any:

@@ -19,8 +19,8 @@ from typing import Literal
 
 import numpy as np
 
-from discreet.tables.scales import MOST_CATEGORIES
-from discreet.tables.values import MISSING_WORDS, as_number, letter_column, spell
+from discreet.coding.steps import MOST_CATEGORIES
+from discreet.coding.values import MISSING_WORDS, as_number, letter_column, spell
 
 _SIGNS = re.compile(r"[\W\d_]+")
 _WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))

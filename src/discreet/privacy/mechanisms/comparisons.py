@@ -50,7 +50,7 @@ class JudgeWeights:
     grid
         Weight of a judge whose comparisons are not shortened.
     limit
-        Largest squared reach (see :func:`discreet.answers.judges.measure_reach`) that
+        Largest squared reach (see :func:`discreet.answers.comparisons.measure_reach`) that
         counts in full.
 
     Examples

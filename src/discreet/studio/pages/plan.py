@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from discreet.coding.remedies import spell_command
 from discreet.errors import BadUsage
 from discreet.html import HtmlColumn
 from discreet.planning.plan import CLEARLY, ORDERED_GAP, Plan, list_beliefs, plan, plannable
@@ -32,7 +33,6 @@ from discreet.studio.forms import (
 )
 from discreet.studio.frame import Same, Secrecy, go, session_of, show, write_call
 from discreet.studio.language import tell
-from discreet.tables.remedies import spell_command
 from discreet.text import show_predicted_share
 
 MOST_ITEMS = 1000

@@ -22,11 +22,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from discreet.errors import BadResponses, DiscreetWarning, MissingExtra, Remedy
-from discreet.tables.paths import explain_read_errors, is_gzip, open_bytes, read_encoded
-from discreet.tables.reading import Reading
-from discreet.tables.remedies import Detected, detect_encoding, miscount
-from discreet.tables.values import (
+from discreet.coding.reading import Reading
+from discreet.coding.remedies import Detected
+from discreet.coding.values import (
     BAD,
     MISSING,
     ValueScoring,
@@ -36,6 +34,9 @@ from discreet.tables.values import (
     spell,
     write_cell,
 )
+from discreet.errors import BadResponses, DiscreetWarning, MissingExtra, Remedy
+from discreet.tables.findings import detect_encoding, miscount
+from discreet.tables.paths import explain_read_errors, is_gzip, open_bytes, read_encoded
 from discreet.tables.vocabulary import NO_ANSWER, RIGHT, WRONG
 from discreet.text import name_some
 

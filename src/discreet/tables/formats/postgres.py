@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 from discreet.errors import BadUsage, DiscreetError, MissingExtra
 from discreet.tables.dataset import Dataset, Shard, is_query, quote_name
-from discreet.tables.remedies import DeclaredSource
+from discreet.tables.findings import DeclaredSource
 
 # In brackets stands an IPv6 address, full of colons; elsewhere a colon stands before a port.
 _HOST = r"(?:\[[^\]\s]*\]|[^\[\]:/?@,\s]*)(?::\d+)?"

@@ -27,6 +27,9 @@ from xml.parsers import expat
 
 import pyarrow as pa
 
+from discreet.coding.reading import SHEET
+from discreet.coding.remedies import Detected, join_detected, make_remedy
+from discreet.coding.values import letter_column, make_column, write_cell
 from discreet.errors import (
     BadResponses,
     BadUsage,
@@ -35,10 +38,8 @@ from discreet.errors import (
     MissingExtra,
     Remedy,
 )
+from discreet.tables.findings import DeclaredSource, miscount
 from discreet.tables.paths import explain_read_errors, open_bytes
-from discreet.tables.reading import SHEET
-from discreet.tables.remedies import DeclaredSource, Detected, join_detected, make_remedy, miscount
-from discreet.tables.values import letter_column, make_column, write_cell
 from discreet.text import name_some
 
 #: Bytes of XML in a workbook: more than the largest sheet that Excel can hold with 0 and 1.

@@ -17,6 +17,10 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Unpack
 
+from discreet.coding.keys import Key
+from discreet.coding.reading import SHEET, Reading, ReadingWords, check_words
+from discreet.coding.remedies import READING_FIELDS, Detected, make_remedy, spell_command
+from discreet.coding.steps import write_merge
 from discreet.errors import (
     AssumedReading,
     BadResponses,
@@ -27,6 +31,7 @@ from discreet.errors import (
 )
 from discreet.tables.columns import LongPlan, WidePlan, plan_columns
 from discreet.tables.dataset import names_database
+from discreet.tables.findings import Decision, Findings, TableFinding, merge_options
 from discreet.tables.formats.jsonl import LOGS, name_score
 from discreet.tables.inspection.answers import judge_answers
 from discreet.tables.inspection.columns import (
@@ -38,21 +43,9 @@ from discreet.tables.inspection.columns import (
     list_roles,
 )  # fmt: skip
 from discreet.tables.inspection.rows import CellGrid, OddRows, Row, Table, find_names, open_grids
-from discreet.tables.lists import Key, find_key
+from discreet.tables.lists import find_key, state_reading
 from discreet.tables.opener import name_stated
 from discreet.tables.paths import find_files, name_delimiter, names_server, read_head, sniff
-from discreet.tables.reading import SHEET, Reading, ReadingWords, check_words, join_words
-from discreet.tables.remedies import (
-    READING_FIELDS,
-    Decision,
-    Detected,
-    Findings,
-    TableFinding,
-    make_remedy,
-    merge_options,
-    spell_command,
-)
-from discreet.tables.scales import write_merge
 from discreet.tables.vocabulary import Column, name_columns, name_words, plain
 
 #: Columns of answers that make a table a wide one.
@@ -254,7 +247,7 @@ def inspect_table(source: Any, **words: Unpack[ReadingWords]) -> Inspection:
 
 def look_at(source: Any, words: Mapping[str, Any]) -> Inspection:
     """Return what :func:`inspect_table` does; the words were checked."""
-    reading = join_words(words)
+    reading = state_reading(words)
     stated = {**reading.stated, **{name: words[name] for name in words if name != "reading"}}
     name = fspath(source) if isinstance(source, str | PathLike) else "The data frame"
     with warnings.catch_warnings():
@@ -290,7 +283,7 @@ def decide_reading(source: Any, words: Mapping[str, Any]) -> Reading:
     BadResponses
         With all questions, where something is not clear.
     """
-    reading = join_words(words)
+    reading = state_reading(words)
     if "reading" in words or not is_inspected(source):
         return reading
     inspection = look_at(source, words)

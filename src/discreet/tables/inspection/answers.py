@@ -17,14 +17,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from discreet.coding.reading import Reading
+from discreet.coding.remedies import make_remedy
+from discreet.coding.steps import BadScale, CategoryScale, Tally, find_scale, make_asked
+from discreet.coding.values import ANSWERS, MISSING_WORDS, code_column, read_integers, spell
 from discreet.errors import Remedy
 from discreet.tables.columns import LongPlan
+from discreet.tables.findings import Findings
 from discreet.tables.ids import encode_ids
 from discreet.tables.opener import Source, plan_source
-from discreet.tables.reading import Reading
-from discreet.tables.remedies import Findings, make_remedy
-from discreet.tables.scales import BadScale, CategoryScale, Tally, find_scale, make_asked
-from discreet.tables.values import ANSWERS, MISSING_WORDS, code_column, read_integers, spell
 from discreet.tables.vocabulary import (
     DONT_KNOW,
     LARGEST,

@@ -15,13 +15,14 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from discreet.coding.reading import Reading
+from discreet.coding.remedies import make_remedy
+from discreet.coding.steps import MOST_CATEGORIES, find_shared_run
 from discreet.errors import Remedy
 from discreet.tables.columns import LongPlan, expand_names, find_role_names, plan_columns
 from discreet.tables.dataset import turn_rows
+from discreet.tables.findings import Findings
 from discreet.tables.inspection.rows import CellGrid, Table
-from discreet.tables.reading import Reading
-from discreet.tables.remedies import Findings, make_remedy
-from discreet.tables.scales import MOST_CATEGORIES, find_shared_run
 from discreet.tables.vocabulary import (
     ENOUGH_ROWS,
     SHARE,

@@ -12,33 +12,28 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from discreet.errors import BadResponses, Remedy
-from discreet.tables.columns import LongPlan
-from discreet.tables.ids import encode_ids
-from discreet.tables.inspection.answers import Tallied, give_key, judge_answers
-from discreet.tables.inspection.columns import ColumnRoles
-from discreet.tables.inspection.rows import limit_rows
-from discreet.tables.opener import Source, plan_source
-from discreet.tables.reading import Reading
-from discreet.tables.remedies import Findings, join_remedies, make_remedy
-from discreet.tables.scales import (
+from discreet.coding.reading import Reading
+from discreet.coding.remedies import join_remedies, make_remedy
+from discreet.coding.steps import (
     GAP,
     LARGEST,
     AskedSteps,
     BadScale,
     CategoryScale,
     Tally,
+    UnlistedValue,
     find_scale,
     find_shared_run,
     find_without_words,
 )
-from discreet.tables.values import (
+from discreet.coding.values import (
     ANSWERS,
     BAD,
     MISSING_WORDS,
@@ -50,6 +45,14 @@ from discreet.tables.values import (
     spell,
     write_cell,
 )
+from discreet.errors import BadResponses, Remedy
+from discreet.tables.columns import LongPlan
+from discreet.tables.findings import Findings
+from discreet.tables.ids import encode_ids
+from discreet.tables.inspection.answers import Tallied, give_key, judge_answers
+from discreet.tables.inspection.columns import ColumnRoles
+from discreet.tables.inspection.rows import limit_rows
+from discreet.tables.opener import Source, plan_source
 from discreet.tables.vocabulary import Column, drop_codes_above, is_code
 from discreet.types import BoolArray, Int8Array
 
@@ -226,6 +229,19 @@ def refuse_cell(cell: RefusedCell, why: str, remedies: Sequence[Remedy]) -> BadA
     refusal = BadAnswer(f"{cell.tell()} {why} {join_remedies(remedies)}").offering(*remedies)
     refusal.found = cell
     return refusal
+
+
+@contextmanager
+def advise_listed() -> Iterator[None]:
+    """Say what to do where a matrix holds a value that is none of the categories of its item."""
+    try:
+        yield
+    except UnlistedValue as refusal:
+        columns = tuple(Column(0, *counts) for counts in refusal.tally.items())
+        cell = RefusedCell("", refusal.item, refusal.value, refusal.item, columns, is_listed=True)
+        remedies = list_scale_remedies(cell, refusal.codes)
+        words = f"{refusal.reason} {join_remedies(remedies)}"
+        raise BadResponses(words).offering(*remedies) from None
 
 
 def list_scale_remedies(cell: RefusedCell, codes: Iterable[str]) -> list[Remedy]:

@@ -17,8 +17,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+from discreet.coding.reading import Reading
+from discreet.coding.remedies import make_remedy
+from discreet.coding.values import MISSING_WORDS, label_columns, spell, write_cell
 from discreet.errors import BadResponses
 from discreet.tables.columns import LongPlan, has_row_names, is_long_row, is_wide_row, plan_columns
+from discreet.tables.findings import Findings
 from discreet.tables.formats.jsonl import LOGS
 from discreet.tables.opener import BLANK, SHORT, Source, open_table_file
 from discreet.tables.paths import (
@@ -31,10 +35,7 @@ from discreet.tables.paths import (
     read_head,
     sniff,
 )
-from discreet.tables.reading import Reading
-from discreet.tables.remedies import Findings, make_remedy
 from discreet.tables.sources import FrameSource, as_arrow
-from discreet.tables.values import MISSING_WORDS, label_columns, spell, write_cell
 from discreet.tables.vocabulary import NO_ANSWER, Column, bound_number, is_label, name_words, plain
 from discreet.text import count_of, name_some
 from discreet.types import BoolArray

@@ -26,19 +26,19 @@ from typing import Any
 import numpy as np
 
 from discreet.answers.responses import Responses
-from discreet.answers.streamed.passes import Passes, Restart
-from discreet.answers.streamed.rows import BatchPosition
 from discreet.atomic import hold_lock, make_folder
+from discreet.coding.reading import Reading
+from discreet.coding.steps import CategoryScale
 from discreet.counts import PairCounts, name_weighting
 from discreet.counts import matrix as form
 from discreet.counts.folds import FoldSums, Tally
 from discreet.counts.pairs import Weighting, count_matrix
 from discreet.errors import BadUsage
 from discreet.names import settle_names
+from discreet.readers.streamed.passes import Passes, Restart
+from discreet.readers.streamed.rows import BatchPosition
 from discreet.resources import Progress, Resources
 from discreet.schema import SchemaError, read_fields
-from discreet.tables.reading import Reading
-from discreet.tables.scales import CategoryScale
 from discreet.types import Int64Array
 
 #: Seconds between two checkpoints: a crash costs no more work than that.
@@ -83,7 +83,7 @@ def count_source(
         come in order of first appearance, as in memory.
     reading
         Column names, layout and scoring, from
-        :class:`discreet.tables.reading.Reading`.
+        :class:`discreet.coding.reading.Reading`.
     resources
         Memory, and a folder for what does not fit.
     checkpoint

@@ -16,20 +16,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from commandline import Ended, discreet, environment
-from discreet.answers.judges import read_comparisons
-from discreet.answers.opening import count_pairs
-from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
-from discreet.answers.spark.rows import sort_naturally
-from discreet.answers.streamed.batches import Buckets
-from discreet.answers.streamed.counting import Checkpoint, count_source
 from discreet.cli.output import describe
+from discreet.coding.reading import Reading
 from discreet.errors import BadResponses, BadUsage
 from discreet.jit import set_threads, thread_count
+from discreet.readers.answers import read_responses
+from discreet.readers.comparisons import read_comparisons
+from discreet.readers.opening import count_pairs
+from discreet.readers.spark.rows import sort_naturally
+from discreet.readers.streamed.batches import Buckets
+from discreet.readers.streamed.counting import Checkpoint, count_source
 from discreet.sklearn import Rasch
 from discreet.tables import paths as opening
 from discreet.tables import sources as delimited
-from discreet.tables.reading import Reading
 
 RIGHT = ["1", " 1 ", "1.0", "1.00", "TRUE", "True", "1e0", "+1", "01", "1.", "10e-1"]
 WRONG = ["0", "0.0", "false", "-0", "00", "0e5", ".0"]
@@ -402,7 +402,7 @@ def test_a_gzip_file_that_inflates_a_thousandfold_is_read_with_bounded_memory(
         for _ in range(300):
             stream.write(b"0" * (1 << 20))
     code = (
-        "import resource, sys; from discreet.answers.reading import read_responses\n"
+        "import resource, sys; from discreet.readers.answers import read_responses\n"
         "resource.setrlimit(resource.RLIMIT_AS, (1 << 31, 1 << 31))\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "try: read_responses(sys.argv[1])\n"

@@ -16,10 +16,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from discreet.coding.remedies import Detected, capitalise, join_remedies, make_remedy
+from discreet.coding.values import EVERYWHERE, as_number, spell
 from discreet.errors import LOG, BadResponses, BadUsage, Remedy
 from discreet.hints import check_choice_name
-from discreet.tables.remedies import Detected, capitalise, join_remedies, make_remedy
-from discreet.tables.values import EVERYWHERE, as_number, spell
 from discreet.text import name_some
 
 #: Categories of an item, such as pain from 0 to 10. A release takes one less.
@@ -32,7 +32,7 @@ GAP = 2
 #: Numbers beyond this are no categories, and some are too long to be written down.
 LARGEST = 10**9
 
-#: By item, how often each value occurs, as :func:`discreet.tables.values.spell` writes it.
+#: By item, how often each value occurs, as :func:`discreet.coding.values.spell` writes it.
 Tally = Mapping[str, Mapping[str, int]]
 
 
@@ -87,7 +87,7 @@ class CategoryScale:
     ----------
     codes
         By item, the category of every value, which is written as
-        :func:`discreet.tables.values.spell` does.
+        :func:`discreet.coding.values.spell` does.
     steps
         By item, its highest category.
     lowest
@@ -313,6 +313,28 @@ class BadScale(BadResponses):
         self.cells = {item: frozenset(values) for item, values in cells.items() if values}
         super().__init__(f"{self.reason} {join_remedies(remedies)}".strip())
         self.offering(*remedies)
+
+
+class UnlistedValue(BadResponses):
+    """A value that is none of the categories of its item, which were told.
+
+    Attributes
+    ----------
+    item, value
+        The item, and the value as it is compared.
+    codes
+        The categories of the item.
+    tally
+        What else occurs.
+    """
+
+    def __init__(self, item: str, value: str, codes: Collection[str], tally: Tally) -> None:
+        self.item, self.value, self.codes, self.tally = item, value, codes, tally
+        self.reason = (
+            f"item {item!r} has the answer {value}, which is none of its categories: "
+            f"{', '.join(codes)}."
+        )
+        super().__init__(f"{self.reason} Correct it.")
 
 
 def find_shared_run(by_item: Collection[Collection[Any]]) -> frozenset[Any]:

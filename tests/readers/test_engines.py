@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from discreet import jit as compiling
 from discreet import jit as threads
-from discreet.answers.opening import count_pairs
 from discreet.answers.pack import build_rows, pack_rows
 from discreet.answers.responses import Responses
 from discreet.counts import PairCounts
@@ -22,6 +21,7 @@ from discreet.counts import pairs as sparse
 from discreet.counts import planes as store
 from discreet.counts.kernels import group_persons
 from discreet.errors import BadUsage
+from discreet.readers.opening import count_pairs
 
 
 @pytest.fixture(params=["NumPy", "planes", "rows"])

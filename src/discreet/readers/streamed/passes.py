@@ -25,8 +25,15 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.answers.responses import Responses
-from discreet.answers.streamed import batches
-from discreet.answers.streamed.rows import (
+from discreet.atomic import make_temporary
+from discreet.coding.ids import check_items
+from discreet.coding.reading import Reading
+from discreet.coding.remedies import Detected, join_detected
+from discreet.coding.steps import CategoryScale
+from discreet.errors import BadUsage
+from discreet.jit import load_kernels
+from discreet.readers.streamed import batches
+from discreet.readers.streamed.rows import (
     BatchPosition,
     ItemNames,
     LongRows,
@@ -36,19 +43,12 @@ from discreet.answers.streamed.rows import (
     WideRows,
     plan_shards,
 )
-from discreet.atomic import make_temporary
-from discreet.errors import BadUsage
-from discreet.jit import load_kernels
 from discreet.resources import Progress, Reporter, Resources, run_ahead
 from discreet.tables.columns import WidePlan
 from discreet.tables.dataset import Dataset, describe_source, open_dataset, settle_reading
-from discreet.tables.ids import check_items
 from discreet.tables.inspection.refusals import BadAnswer, settle_after, settle_scale
 from discreet.tables.opener import Encodings, Source
 from discreet.tables.paths import warn_encoding
-from discreet.tables.reading import Reading
-from discreet.tables.remedies import Detected, join_detected
-from discreet.tables.scales import CategoryScale
 from discreet.tables.sources import NotUtf8
 
 T = TypeVar("T")
@@ -389,7 +389,7 @@ def stream_responses(
     Parameters
     ----------
     source, reading, resources
-        As in :func:`discreet.answers.streamed.counting.count_source`.
+        As in :func:`discreet.readers.streamed.counting.count_source`.
     items
         The items of every batch, in this order; an item that is not on the list is refused.
         By default a batch has the items seen so far: a beginning of the final list.

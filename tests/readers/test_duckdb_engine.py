@@ -17,21 +17,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.answers.opening import count_pairs, open_answers
 from discreet.answers.protocol import PersonTotals
-from discreet.answers.reading import read_responses
-from discreet.answers.streamed import batches
-from discreet.answers.streamed import batches as buckets
-from discreet.answers.streamed import counting as checkpoint
-from discreet.answers.streamed import rows as blocks
-from discreet.answers.streamed.counting import count_source, count_stream
-from discreet.answers.streamed.passes import stream_responses
+from discreet.coding.reading import Reading
 from discreet.counts import PairCounts
 from discreet.errors import BadResponses, BadUsage
+from discreet.readers.answers import read_responses
+from discreet.readers.opening import count_pairs, open_answers
+from discreet.readers.streamed import batches
+from discreet.readers.streamed import batches as buckets
+from discreet.readers.streamed import counting as checkpoint
+from discreet.readers.streamed import rows as blocks
+from discreet.readers.streamed.counting import count_source, count_stream
+from discreet.readers.streamed.passes import stream_responses
 from discreet.resources import Progress, Resources
 from discreet.secure import SeededSource
 from discreet.tables import dataset
-from discreet.tables.reading import Reading
 from real_data import find_log, find_timss, simulate_booklets
 
 
@@ -410,7 +410,7 @@ def test_going_on_really_skips_what_was_counted(eager, tmp_path):
 
 
 def test_a_wide_run_goes_on_without_counting_twice(eager, tmp_path, monkeypatch):
-    from discreet.answers.streamed import rows as wide
+    from discreet.readers.streamed import rows as wide
 
     monkeypatch.setattr(wide, "CELLS", 1)
     names = ["person", "q1", "q2", "q3"]
@@ -471,8 +471,8 @@ def test_ctrl_c_leaves_nothing_behind(small, tmp_path, order):
 
 KILLED = """
 import sys, time
-from discreet.answers.streamed import batches, counting as checkpoint
-from discreet.answers.streamed.counting import count_source
+from discreet.readers.streamed import batches, counting as checkpoint
+from discreet.readers.streamed.counting import count_source
 from discreet import resources as settings
 checkpoint.INTERVAL = 0.0
 settings.REPORT_INTERVAL = 0.0

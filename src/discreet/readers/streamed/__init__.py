@@ -5,7 +5,7 @@ in batches of whole persons, and fulfil :class:`discreet.answers.protocol.Answer
 nothing. The first question goes through the source and learns its items and totals on the way,
 whatever it asks; `select` and `cap` read nothing either, and what they ask for happens in the next
 pass. What needs all answers at once reads them into memory
-(:func:`discreet.answers.reading.read_planned`).
+(:func:`discreet.readers.answers.read_planned`).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from discreet.answers import protocol
 from discreet.answers.protocol import Answers, Job
 from discreet.answers.responses import Responses
 from discreet.answers.select import check_cap
-from discreet.answers.streamed import counting
-from discreet.answers.streamed.passes import Passes, as_texts
+from discreet.coding.ids import check_items
+from discreet.coding.reading import Reading
+from discreet.coding.remedies import Detected
 from discreet.counts import PairCounts
 from discreet.counts.folds import Tally
 from discreet.counts.pairs import Weighting
 from discreet.errors import BadUsage, DiscreetError
+from discreet.readers.streamed import counting
+from discreet.readers.streamed.passes import Passes, as_texts
 from discreet.resources import Progress, Resources
 from discreet.secure import RandomSource
-from discreet.tables.ids import check_items
-from discreet.tables.reading import Reading
-from discreet.tables.remedies import Detected
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ def open_stream(
     Parameters
     ----------
     source, reading, resources
-        As in :func:`discreet.answers.streamed.counting.count_source`.
+        As in :func:`discreet.readers.streamed.counting.count_source`.
     progress
         Called a few times a second with a :class:`Progress`, anew for every pass.
 

@@ -10,9 +10,9 @@ import pytest
 import discreet
 from commandline import discreet as type_line
 from discreet import Responses, analysis, read_responses
+from discreet.coding.agreement import join_readings
+from discreet.coding.reading import Reading
 from discreet.errors import AssumedReading, BadResponses, BadUsage
-from discreet.tables.carrying import join_readings
-from discreet.tables.reading import Reading
 
 ITEMS = [f"A{number}" for number in range(1, 6)]
 REVERSED = {"reverse": ["A1"]}

@@ -2,7 +2,7 @@
 
 In: the shards of a dataset. Out: of long tables, blocks of person ids, item codes and answers in
 the order of the rows; of wide tables, batches of whole persons. The rules and the messages are
-those of the readers in :mod:`discreet.answers.reading`.
+those of the readers in :mod:`discreet.readers.answers`.
 
 Whole-number ids stay numbers, because comparing and hashing them is ten times faster than text;
 "007" or "a7" makes the whole run fall back to text (:class:`NotNumbers`). Every row of a wide table
@@ -22,20 +22,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.answers.reading import WideTable, refuse_mixture, refuse_numbering
 from discreet.answers.responses import Responses
+from discreet.coding.ids import no_order, spell_ids
+from discreet.coding.reading import Reading
+from discreet.coding.remedies import Detected
+from discreet.coding.values import BAD, MISSING, read_integers, score_value
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage, DiscreetError, OutOfReach
 from discreet.jit import worth_compiling
+from discreet.readers.answers import WideTable, refuse_mixture, refuse_numbering
 from discreet.resources import Resources, explain_query, run_ahead
 from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.dataset import Shard, no_rows
-from discreet.tables.ids import OrderKeys, encode_ids, find_numbers, no_order, read_ids, spell_ids
+from discreet.tables.findings import DeclaredSource
+from discreet.tables.ids import OrderKeys, encode_ids, find_numbers, read_ids
 from discreet.tables.inspection.refusals import refuse_long
 from discreet.tables.opener import RowPlaces, Source, detect_reading, plan_source
-from discreet.tables.reading import Reading
-from discreet.tables.remedies import DeclaredSource, Detected
-from discreet.tables.values import BAD, MISSING, read_integers, score_value
 from discreet.types import FloatArray, Int8Array, Int32Array
 
 

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage
+from discreet.readers.answers import read_responses
 
 LONG = "person,item,response\n"
 ACCEPTED = (

@@ -12,13 +12,13 @@ import scipy.sparse as sp
 import discreet
 from commandline import discreet as typed
 from discreet import Responses, read_responses
-from discreet.answers.streamed import batches
-from discreet.answers.streamed import rows as blocks
-from discreet.answers.streamed.counting import count_source
+from discreet.coding.reading import Reading
+from discreet.coding.steps import CategoryScale
 from discreet.errors import BadResponses, BadUsage
+from discreet.readers.streamed import batches
+from discreet.readers.streamed import rows as blocks
+from discreet.readers.streamed.counting import count_source
 from discreet.tables.inspection.answers import Tallied
-from discreet.tables.reading import Reading
-from discreet.tables.scales import CategoryScale
 from discreet.tables.sources import FrameSource
 from stepped import draw_codes
 

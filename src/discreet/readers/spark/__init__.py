@@ -19,18 +19,18 @@ import numpy.typing as npt
 from discreet.answers import protocol
 from discreet.answers.protocol import Answers, ItemTotals, Job
 from discreet.answers.select import ABSENT, check_cap
-from discreet.answers.spark import tasks
-from discreet.answers.spark.rows import NAME, FrameRows, Persons, find_frame, plan_frame
+from discreet.coding.ids import check_items
+from discreet.coding.reading import Reading
+from discreet.coding.remedies import Detected
 from discreet.counts import PairCounts, name_weighting
 from discreet.counts.folds import FoldCounts, Tally, afford_folds, join_sketches
 from discreet.counts.matrix import check_room
 from discreet.counts.pairs import Weighting
 from discreet.counts.planes import AnswerStore, SparseRows, narrow_items, step_store
 from discreet.errors import BadResponses, BadUsage
+from discreet.readers.spark import tasks
+from discreet.readers.spark.rows import NAME, FrameRows, Persons, find_frame, plan_frame
 from discreet.secure import RandomSource
-from discreet.tables.ids import check_items
-from discreet.tables.reading import Reading
-from discreet.tables.remedies import Detected
 from discreet.types import Int64Array, Vector
 
 
@@ -45,7 +45,7 @@ def open_frame(source: Any, *, reading: Reading | None = None) -> SparkAnswers:
         appears first, so there they are in natural order ("q2" before "q10").
     reading
         Column names, layout and scoring, from
-        :class:`discreet.tables.reading.Reading`. Of repeated answers "first" and "last"
+        :class:`discreet.coding.reading.Reading`. Of repeated answers "first" and "last"
         have a meaning only with ``order_by``, because rows of a DataFrame have no order.
     """
     rules = reading or Reading()
@@ -238,7 +238,7 @@ class SparkAnswers(Answers):
         """Return answers of which each person keeps at most so many, a uniformly random part.
 
         One key is drawn here and sent to the executors with the tasks; see
-        :mod:`discreet.answers.spark.tasks`.
+        :mod:`discreet.readers.spark.tasks`.
         """
         limit = check_cap(max_answers)
         if limit >= len(self.items):

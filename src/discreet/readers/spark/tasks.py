@@ -30,12 +30,12 @@ import pyarrow as pa
 
 from discreet.answers.protocol import Job, thin_persons
 from discreet.answers.select import keep_entries, select_columns
-from discreet.answers.spark.rows import Persons, RowLayout, read_task_persons
 from discreet.counts.folds import Tally, count_folds, hash_persons, sketch_persons
 from discreet.counts.pairs import Weighting, count_store, list_rows
 from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows, StepStore
 from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.jit import load_kernels, set_threads, worth_compiling
+from discreet.readers.spark.rows import Persons, RowLayout, read_task_persons
 from discreet.secure import RandomSource
 from discreet.types import Int64Array, UInt64Array, Vector
 

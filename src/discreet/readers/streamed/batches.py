@@ -27,18 +27,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from discreet.answers.reading import store_answers
 from discreet.answers.select import flip_answers
-from discreet.answers.streamed.rows import (
-    BatchPosition,
-    Block,
-    ItemNames,
-    LongRows,
-    OutOfOrder,
-    PersonBatch,
-    list_column_numbers,
-)
 from discreet.atomic import create_private, make_folder, naming
+from discreet.coding.ids import no_order
+from discreet.coding.reading import Reading
+from discreet.coding.values import read_integers
 from discreet.counts.matrix import item_of_nodes
 from discreet.counts.planes import (
     AnswerStore,
@@ -53,13 +46,20 @@ from discreet.counts.planes import (
 )
 from discreet.errors import BadResponses, BadUsage
 from discreet.jit import worth_compiling
+from discreet.readers.answers import store_answers
+from discreet.readers.streamed.rows import (
+    BatchPosition,
+    Block,
+    ItemNames,
+    LongRows,
+    OutOfOrder,
+    PersonBatch,
+    list_column_numbers,
+)
 from discreet.resources import load_duckdb, run_ahead
 from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.dataset import Dataset, Shard
-from discreet.tables.ids import no_order
-from discreet.tables.reading import Reading
-from discreet.tables.remedies import DeclaredSource
-from discreet.tables.values import read_integers
+from discreet.tables.findings import DeclaredSource
 from discreet.types import FloatArray, Int8Array, Int32Array
 
 #: Memory that a row of a bucket takes at most while it is counted (measured, text ids).
@@ -426,7 +426,7 @@ def store_rows(
 ) -> AnswerStore:  # fmt: skip
     """Store coded rows, of which those with the value -1 hold no answer.
 
-    Does what :func:`discreet.answers.reading.store_answers` does, in one pass where it can.
+    Does what :func:`discreet.readers.answers.store_answers` does, in one pass where it can.
     ``locate`` says where a row stands, ``when`` what repeated answers are in order of.
     """
     steps = None if reading.scale is None else reading.steps_of(items)

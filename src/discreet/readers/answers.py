@@ -20,10 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.answers import pack
-from discreet.answers.choices import take_choices
 from discreet.answers.pack import BadCell, Repeated
 from discreet.answers.responses import Responses
 from discreet.answers.select import flip_answers
+from discreet.coding.reading import Reading, ReadingWords, check_words
+from discreet.coding.remedies import Detected, join_detected, make_remedy
+from discreet.coding.values import BAD, ValueScoring, score_array
 from discreet.counts.planes import (
     BLOCK_WORDS,
     AnswerStore,
@@ -34,6 +36,7 @@ from discreet.counts.planes import (
     step_store,
 )
 from discreet.errors import LOG, BadResponses, Remedy, log_answers, name_source
+from discreet.readers.choices import take_choices
 from discreet.resources import Resources
 from discreet.tables import opener
 from discreet.tables.columns import LongPlan, WidePlan, name_items, plan_columns
@@ -50,12 +53,9 @@ from discreet.tables.ids import (
 from discreet.tables.inspection import refer_to_proposal
 from discreet.tables.inspection.refusals import BadAnswer, refuse_wide, settle_after, settle_scale
 from discreet.tables.inspection.rows import tell_odd_rows
-from discreet.tables.lists import check_named_items, settle_key
+from discreet.tables.lists import check_named_items, settle_key, state_reading
 from discreet.tables.opener import LongTable, Progress, RowPlaces, Source
-from discreet.tables.reading import Reading, ReadingWords, check_words, join_words
-from discreet.tables.remedies import Detected, join_detected, make_remedy
 from discreet.tables.sources import FrameSource, as_arrow
-from discreet.tables.values import BAD, ValueScoring, score_array
 from discreet.tables.vocabulary import is_label
 from discreet.types import FloatArray, Int8Array, Int32Array, Texts, UInt64Array, Vector
 
@@ -343,7 +343,7 @@ def read_responses(
     <Responses: 2 persons, 2 items, 2 answers (50% filled)>
     """
     check_words(words)
-    reading = join_words(words)
+    reading = state_reading(words)
     LOG.info("reading answers of %s", name_source(path))
     try:
         return log_answers(_read_all(path, reading, progress, is_file=True))
@@ -480,6 +480,12 @@ def refuse_mixture(name: str, first: str, plan: LongPlan | WidePlan) -> BadRespo
         f"{name} is a {ours} table but {first} is a {theirs} one. Read them one by one, or say "
         "layout='long' or layout='wide' (--layout) if this is a mistake."
     )
+
+
+def read_frame_words(frame: Any, words: ReadingWords) -> Responses:
+    """Return the answers of a frame, read as keywords say."""
+    check_words(words)
+    return read_frame(frame, state_reading(words))
 
 
 def read_frame(frame: Any, reading: Reading) -> Responses:

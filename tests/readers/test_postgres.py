@@ -22,21 +22,21 @@ from test_duckdb_engine import Stop, long_tables, make_small, same, stop_after, 
 
 from commandline import discreet
 from discreet import resources as limits
-from discreet.answers.opening import count_pairs
-from discreet.answers.reading import read_planned, read_responses
 from discreet.answers.responses import Responses
-from discreet.answers.streamed import counting as checkpoint
-from discreet.answers.streamed.counting import count_source, count_stream
-from discreet.answers.streamed.passes import stream_responses
 from discreet.api.calibrating import fit
+from discreet.coding.reading import Reading
 from discreet.errors import BadResponses, BadUsage, DiscreetError, MissingExtra
 from discreet.publishing.release import release
+from discreet.readers.answers import read_planned, read_responses
+from discreet.readers.opening import count_pairs
+from discreet.readers.streamed import counting as checkpoint
+from discreet.readers.streamed.counting import count_source, count_stream
+from discreet.readers.streamed.passes import stream_responses
 from discreet.resources import Resources
 from discreet.simulation import simulate
 from discreet.tables.dataset import is_too_large, open_dataset
 from discreet.tables.formats import postgres
 from discreet.tables.formats.postgres import parse_address
-from discreet.tables.reading import Reading
 from postgres_server import ENCODED, PASSWORD, running_server
 from real_data import find_timss, simulate_booklets
 from source_kinds import ANSWERED, TYPED, Kind, check_whole, compare, make_arrow
@@ -415,7 +415,7 @@ def grow(server) -> None:
 
 
 def test_all_passes_see_one_moment_whoever_writes_meanwhile(server, small):
-    from discreet.answers.streamed import open_stream
+    from discreet.readers.streamed import open_stream
 
     grow(server)
     expected = read_planned(server.address("growing"))

@@ -1,7 +1,7 @@
 """How a table becomes answers: the one value that Python, commands and the studio make.
 
 In: what a user states. Out: a checked :class:`Reading`. What each field is for stands in
-:mod:`discreet.tables.remedies`, from which commands make their options. A test compares the
+:mod:`discreet.coding.remedies`, from which commands make their options. A test compares the
 keywords (:class:`ReadingWords`), the options and the fields of the studio with these fields.
 Nothing here looks at a table.
 """
@@ -14,12 +14,10 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal, TypedDict, cast, get_args
 
-from discreet.errors import BadUsage, Remedy
-from discreet.hints import suggest
-from discreet.tables.lists import Key, KeyLike, make_key
-from discreet.tables.remedies import READING_FIELDS, Detected
-from discreet.tables.scales import AskedSteps, CategoryScale, make_asked
-from discreet.tables.values import (
+from discreet.coding.keys import Key, KeyFile, KeyLike, make_key
+from discreet.coding.remedies import READING_FIELDS, Detected
+from discreet.coding.steps import AskedSteps, CategoryScale, make_asked
+from discreet.coding.values import (
     BAD,
     MISSING,
     Codes,
@@ -30,6 +28,8 @@ from discreet.tables.values import (
     score_by_item,
     split_missing,
 )
+from discreet.errors import BadUsage, Remedy
+from discreet.hints import suggest
 from discreet.types import Int8Array, Model, OneMeans, Repeats, TableLayout
 
 REPEATS: tuple[str, ...] = get_args(Repeats)
@@ -313,8 +313,8 @@ class Reading:
         return cast("dict[str, tuple[str, ...]]", self.missing)
 
     @property
-    def _key(self) -> Key:
-        return cast("Key", self.key)
+    def _key(self) -> Key | KeyFile:
+        return cast("Key | KeyFile", self.key)
 
     @property
     def right(self) -> Mapping[str, tuple[str, ...]]:

@@ -10,31 +10,30 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import chain
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-import numpy as np
-
+from discreet.answers.matrices import is_matrix, read_matrix
 from discreet.answers.protocol import Answers
 from discreet.answers.survey import DesignWords, refuse_weights
-from discreet.counts import PairCounts, holds_counts
-from discreet.counts.folds import PersonWeight, Tally, explain_folds
-from discreet.counts.pairs import Weighting
-from discreet.errors import LOG, BadUsage, OutOfReach, log_answers, name_source
-from discreet.tables.carrying import carry_reading, check_alike, find_reading
-from discreet.tables.columns import RATED
-from discreet.tables.reading import (
+from discreet.coding.agreement import check_alike, find_reading
+from discreet.coding.reading import (
     VALUE_FIELDS,
     FitWords,
     ListedWords,
     Reading,
     ReadingWords,
     check_words,
-    join_words,
 )
-from discreet.tables.sources import is_records, is_spark
+from discreet.counts import PairCounts, holds_counts
+from discreet.counts.folds import PersonWeight, Tally, explain_folds
+from discreet.counts.pairs import Weighting
+from discreet.errors import LOG, BadUsage, OutOfReach, log_answers, name_source
+from discreet.tables.carrying import carry_reading
+from discreet.tables.columns import RATED
+from discreet.tables.lists import state_reading
+from discreet.tables.sources import is_spark
 from discreet.types import Engine, WeightingName
 
 if TYPE_CHECKING:
@@ -49,9 +48,6 @@ SYNONYMS = {"duckdb": "disk"}
 MATRIX_WORDS = {"missing", "model", "steps", "lowest", "reverse", "merge"}
 
 WHOLE_NUMBERS = "counts are of whole persons. Give the answers without weights, or fit them"
-
-#: DLPack's number for it.
-MAIN_MEMORY = 1
 
 
 def count_pairs(
@@ -184,7 +180,7 @@ def open_answers(
     engine
         As for `count_pairs`.
     reading
-        Column names, layout and scoring, from :class:`discreet.tables.reading.Reading`.
+        Column names, layout and scoring, from :class:`discreet.coding.reading.Reading`.
     resources
         For the engine "disk": memory and a folder for what does not fit.
     progress
@@ -209,11 +205,11 @@ def open_answers(
     if isinstance(source, Answers):
         return source
     if chosen == "spark":
-        from discreet.answers.spark import open_frame
+        from discreet.readers.spark import open_frame
 
         return open_frame(source, reading=reading)
     if chosen == "disk":
-        from discreet.answers.streamed import open_stream
+        from discreet.readers.streamed import open_stream
 
         return open_stream(source, reading=reading, resources=resources, progress=progress)
     return open_memory(source, reading)
@@ -221,42 +217,15 @@ def open_answers(
 
 def open_memory(source: Any, reading: Reading | None = None) -> Responses:
     """Return answers in memory: read from where they are, or copied from a frame or an array."""
-    from discreet.answers.matrices import keep_listed, store_array
-    from discreet.answers.reading import read_frame, read_planned
-    from discreet.answers.responses import Responses
+    from discreet.readers.answers import read_frame, read_planned
+    from discreet.tables.inspection.refusals import advise_listed
 
     if isinstance(source, str | PathLike):
         return read_planned(source, reading)
     if is_matrix(source):
-        # Lists stay, whose rows may differ in length.
-        matrix = _copy_tensor(source) if is_tensor(source) else source
-        rules = reading or Reading()
-        matrix, names = keep_listed(matrix, rules)
-        store, scale = store_array(matrix, names, rules.codes, rules.asked, rules.scale)
-        return Responses.from_store(store, names, reading=replace(rules, scale=scale))
+        with advise_listed():
+            return read_matrix(source, reading or Reading())
     return read_frame(source, reading or Reading())
-
-
-def is_tensor(source: object) -> bool:
-    """Say whether something is a matrix of PyTorch, CuPy, JAX and the like, by its protocol."""
-    return hasattr(source, "__dlpack_device__") and not isinstance(source, np.ndarray)
-
-
-def _copy_tensor(tensor: Any) -> Any:
-    """Return a tensor as an array; refuse one that does not lie in main memory."""
-    if int(tensor.__dlpack_device__()[0]) != MAIN_MEMORY:
-        raise BadUsage(
-            "found a tensor outside the main memory. Answers are counted there: copy it first, "
-            "with .cpu() or its like"
-        )
-    return np.asarray(tensor)
-
-
-def is_matrix(source: Any) -> bool:
-    """Say whether a source is a matrix ``[person, item]``, which has no names."""
-    if isinstance(source, list | tuple):
-        return not is_records(source)
-    return hasattr(source, "tocoo") or hasattr(source, "__dlpack_device__")
 
 
 def load_answers(
@@ -363,12 +332,12 @@ def plan_words(
             "items. Give a data frame, or leave it out."
         )
     carried = carry_reading(known, words, fields)
-    return _inspect(source, carried) if is_inspected else join_words(carried)
+    return _inspect(source, carried) if is_inspected else state_reading(carried)
 
 
 def _inspect(source: Any, words: Mapping[str, Any]) -> Reading | None:
     if not isinstance(source, str | PathLike):
-        return join_words(words) if words else None
+        return state_reading(words) if words else None
     from discreet.tables.inspection import decide_reading
 
     return decide_reading(source, words)

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from test_duckdb_engine import Stop, make_small, same, stop_after
 
 from discreet import resources as limits
-from discreet.answers.opening import count_pairs
-from discreet.answers.reading import read_responses
-from discreet.answers.streamed import counting as checkpoint
-from discreet.answers.streamed.counting import count_source, count_stream
-from discreet.answers.streamed.passes import stream_responses
+from discreet.coding.reading import Reading
 from discreet.errors import BadResponses
+from discreet.readers.answers import read_responses
+from discreet.readers.opening import count_pairs
+from discreet.readers.streamed import counting as checkpoint
+from discreet.readers.streamed.counting import count_source, count_stream
+from discreet.readers.streamed.passes import stream_responses
 from discreet.tables import dataset
 from discreet.tables.formats import jsonl
-from discreet.tables.reading import Reading
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,9 @@ import scipy.sparse
 
 from commandline import discreet
 from discreet import Responses, read_responses
-from discreet.answers.streamed.counting import count_source
+from discreet.coding.reading import Reading
 from discreet.errors import BadResponses, BadUsage
-from discreet.tables.reading import Reading
+from discreet.readers.streamed.counting import count_source
 
 WIDE = "id,Q1,Q2,Q3\na,A,b,C\nb,C,B,\nc,A,D,9\n"
 LONG = "person,item,response\na,Q1,A\na,Q2,b\na,Q3,C\nb,Q1,C\nb,Q2,B\nc,Q1,A\nc,Q2,D\nc,Q3,9\n"

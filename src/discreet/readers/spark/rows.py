@@ -21,22 +21,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.answers.reading import WideTable
-from discreet.answers.streamed.batches import store_rows
-from discreet.answers.streamed.rows import ItemNames, LongRows
+from discreet.coding.ids import sort_keys, spell_ids
+from discreet.coding.reading import Reading
+from discreet.coding.steps import MOST_CATEGORIES
+from discreet.coding.values import MISSING_WORDS, read_integers
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage, MissingExtra, OutOfReach
+from discreet.readers.answers import WideTable
+from discreet.readers.streamed.batches import store_rows
+from discreet.readers.streamed.rows import ItemNames, LongRows
 from discreet.tables.columns import LongPlan, WidePlan, name_items, plan_columns
 from discreet.tables.dataset import Shard
-from discreet.tables.ids import IdCodes, find_numbers, plain_column, read_ids, sort_keys, spell_ids
+from discreet.tables.findings import DeclaredSource
+from discreet.tables.ids import IdCodes, find_numbers, plain_column, read_ids
 from discreet.tables.inspection.answers import Tallied
 from discreet.tables.inspection.refusals import settle_scale
 from discreet.tables.lists import settle_key
 from discreet.tables.opener import RowPlaces
-from discreet.tables.reading import Reading
-from discreet.tables.remedies import DeclaredSource
-from discreet.tables.scales import MOST_CATEGORIES
-from discreet.tables.values import MISSING_WORDS, read_integers
 from discreet.types import FloatArray, Int64Array
 
 NAME = "The Spark data frame"

@@ -21,15 +21,23 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 import discreet
-from discreet.answers import opening as engines
-from discreet.answers.opening import count_pairs
 from discreet.answers.protocol import Answers, ItemTotals, PersonTotals
 from discreet.answers.responses import Responses
-from discreet.answers.spark import open_frame, tasks
-from discreet.answers.spark import rows as layout
-from discreet.answers.spark import tasks as capping
-from discreet.answers.spark.rows import RowLayout, is_spark_frame, sort_naturally
-from discreet.answers.spark.tasks import (
+from discreet.coding.reading import Reading
+from discreet.counts import PairCounts
+from discreet.errors import BadResponses, BadUsage, MissingExtra, OutOfReach
+from discreet.jit import set_threads
+from discreet.models import standard_errors as person_scores
+from discreet.privacy.accounting import Budget, Neighbours
+from discreet.privacy.mechanisms.totals import Totals
+from discreet.privacy.protocol import Public
+from discreet.readers import opening as engines
+from discreet.readers.opening import count_pairs
+from discreet.readers.spark import open_frame, tasks
+from discreet.readers.spark import rows as layout
+from discreet.readers.spark import tasks as capping
+from discreet.readers.spark.rows import RowLayout, is_spark_frame, sort_naturally
+from discreet.readers.spark.tasks import (
     BLOCK,
     FAILURE,
     CapAnswers,
@@ -40,17 +48,9 @@ from discreet.answers.spark.tasks import (
     encode_failure,
     encode_vector,
 )
-from discreet.counts import PairCounts
-from discreet.errors import BadResponses, BadUsage, MissingExtra, OutOfReach
-from discreet.jit import set_threads
-from discreet.models import standard_errors as person_scores
-from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.mechanisms.totals import Totals
-from discreet.privacy.protocol import Public
 from discreet.secure import SeededSource, SystemSource
 from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.ids import encode_ids
-from discreet.tables.reading import Reading
 from real_data import need
 from source_kinds import COUNTED, TYPED, Kind, compare, count_and_check, make_arrow
 from stepped import draw_codes
@@ -95,7 +95,7 @@ def test_a_table_without_pyspark_names_the_extra(monkeypatch):
 
 def test_the_engine_is_imported_without_pyspark():
     code = (
-        "import sys; sys.modules['pyspark'] = None; import discreet.answers.spark; "
+        "import sys; sys.modules['pyspark'] = None; import discreet.readers.spark; "
         "import discreet; discreet.count_pairs"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,82 @@
+"""Comparisons of judges: counts of wins and strengths, of anything that holds comparisons.
+
+In: comparisons, counts of wins, a file or a data frame. Out: counts, :class:`~discreet.Strengths`.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any
+
+from discreet.answers.comparisons import Comparisons
+from discreet.counts import ComparisonCounts
+from discreet.models.compared import estimate_strengths
+from discreet.readers.comparisons import open_comparisons
+from discreet.results.ranking import Strengths
+from discreet.types import PairMethod
+
+
+def count_comparisons(data: Comparisons | str | PathLike[str] | Any) -> ComparisonCounts:
+    """Count how often each object beat each other one.
+
+    Parameters
+    ----------
+    data
+        Comparisons, or a file or data frame with them.
+
+    Returns
+    -------
+    ComparisonCounts
+        ``wins[i, j]`` is how often i beat j. Counts of different judges add up. Confidential.
+
+    Examples
+    --------
+    >>> votes = Comparisons.from_codes(judge=[0, 1], winner=[0, 0], loser=[1, 1], items=["a", "b"])
+    >>> count_comparisons(votes).wins.tolist()
+    [[0, 2], [0, 0]]
+    """
+    return open_comparisons(data).count()
+
+
+def rank_comparisons(
+    data: Comparisons | ComparisonCounts | str | PathLike[str] | Any,
+    *,
+    method: PairMethod = "refined",
+    regularisation: float = 0.0,
+) -> Strengths:
+    """Estimate the strength of every object.
+
+    Parameters
+    ----------
+    data
+        Comparisons, a file or data frame with them, or counts.
+    method
+        ``"refined"`` (Bradley-Terry maximum likelihood) or ``"spectral"`` (rank centrality).
+    regularisation
+        Added to both directions of every compared pair, in comparisons. The default, none,
+        leaves objects without a number where the comparisons do not determine one.
+
+    Returns
+    -------
+    Strengths
+        Strengths in logits with mean zero. Standard errors hold also where the comparisons of
+        one judge depend on each other (they add up over whole judges); from counts alone all
+        comparisons are taken as independent.
+
+    Raises
+    ------
+    DisconnectedItems
+        If no two objects are linked: each must have beaten the other, directly or in a circle.
+
+    Examples
+    --------
+    >>> votes = Comparisons.from_codes(
+    ...     judge=[0, 1, 2, 3], winner=[0, 0, 0, 1], loser=[1, 1, 1, 0], items=["ash", "elm"]
+    ... )
+    >>> import numpy as np
+    >>> result = rank_comparisons(votes)
+    >>> float(np.round(result.strength[0] - result.strength[1], 6)), result.rank(1).top
+    (1.098612, ('ash',))
+    """
+    source = data if isinstance(data, ComparisonCounts) else open_comparisons(data)
+    return estimate_strengths(source, method=method, regularisation=regularisation)

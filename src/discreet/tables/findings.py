@@ -1,0 +1,159 @@
+"""What an inspection finds: decisions and questions, and what was detected in a file.
+
+In: what looks at a table. Out: proposed fields of a reading, each with its reason, and questions
+whose answers are changes of the reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from discreet.coding.remedies import Detected, make_remedy
+from discreet.errors import Remedy
+
+
+class DeclaredSource:
+    """A source whose format declares names and types of its columns, so nothing is detected."""
+
+    def detect(self, columns: Sequence[int], *, has_ids: bool) -> tuple[Detected, ...]:
+        """Return what was detected in the data to read these columns of answers."""
+        del columns, has_ids
+        return ()
+
+
+def state_option(option: str, sentence: str, options: Mapping[str, Any]) -> Detected:
+    """Return a parameter that these keywords state."""
+    return Detected(option, sentence, make_remedy("state it with", options))
+
+
+def detect_encoding(path: object, encoding: str) -> list[Detected]:
+    """Return that a text file is not UTF-8, which one letter of one row can decide."""
+    if encoding in ("utf-8", "utf-16"):
+        return []
+    sentence = f"{path} is not UTF-8 and was read as Windows-1252."
+    return [Detected("encoding", sentence, Remedy("save the file as UTF-8"))]
+
+
+def miscount(name: object, why: str) -> Detected:
+    """Return that whether somebody left all blank may decide how many persons there are."""
+    sentence = f"{name}: {why}, so one person's answers can decide how many persons there are."
+    words = "give every person an id (person=, --person), or state persons= (--persons)"
+    return Detected("persons", sentence, Remedy(words))
+
+
+#: Fields that hold several values: an answer adds to them.
+LISTS = ("ignore", "group", "missing", "drop_rows", "keep", "reverse")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The proposed value of a field of a reading.
+
+    Attributes
+    ----------
+    field, value
+        The field, and its value.
+    is_sure
+        Whether nobody needs to be asked.
+    reason
+        Why, in one sentence.
+    is_public
+        Whether column names alone decide, as a reader does without an inspection.
+    """
+
+    field: str
+    value: Any
+    is_sure: bool
+    reason: str
+    is_public: bool = False
+
+
+@dataclass(frozen=True)
+class TableFinding:
+    """Something that is unclear or looks wrong, and what may be done about it.
+
+    Attributes
+    ----------
+    field
+        The field of the reading that it is about.
+    question
+        In plain words.
+    answers
+        What may be answered, the proposed answer first. ``options`` of each is the change of the
+        reading; ``asks`` names a field whose value only the user knows.
+    cells
+        Where: columns, rows or cells, as a person would look for them.
+    is_open
+        Whether the user has to answer. Otherwise the proposed answer is taken and can be undone.
+    """
+
+    field: str
+    question: str
+    answers: tuple[Remedy, ...] = ()
+    cells: tuple[str, ...] = ()
+    is_open: bool = True
+
+
+@dataclass
+class Findings:
+    """Decisions and questions as they come in; ``options`` are the fields proposed so far.
+
+    ``key`` holds the right answers by item where a sheet of their own has them.
+    """
+
+    stated: Mapping[str, Any]
+    options: dict[str, Any] = field(default_factory=dict)
+    decisions: list[Decision] = field(default_factory=list)
+    questions: list[TableFinding] = field(default_factory=list)
+    key: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def decide(
+        self, name: str, value: Any, reason: str, *, is_sure: bool = True, is_public: bool = False
+    ) -> None:
+        """Propose the value of a field that nobody stated; lists grow."""
+        if name in self.stated and name not in LISTS:
+            return
+        joined = merge_options(self.options, {name: value})
+        self.options[name] = joined[name]
+        self.decisions.append(Decision(name, value, is_sure, reason, is_public))
+
+    def note(
+        self, name: str, value: Any, reason: str, cells: Sequence[str], undo: Sequence[Remedy] = ()
+    ) -> None:
+        """Propose a value of which the user is told, with what would undo it."""
+        self.decide(name, value, reason)
+        self.questions.append(TableFinding(name, reason, tuple(undo), tuple(cells), is_open=False))
+
+    def ask(
+        self, name: str, question: str, answers: Sequence[Remedy], cells: Sequence[str] = ()
+    ) -> None:
+        """Ask, and propose the first answer."""
+        if name in self.stated and name not in LISTS:
+            return
+        for option, value in answers[0].options.items() if answers else ():
+            self.decide(option, value, question, is_sure=False)
+        self.questions.append(TableFinding(name, question, tuple(answers), tuple(cells)))
+
+
+def merge_options(options: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    """Return keywords of a reading with those of an answer; lists and mappings grow.
+
+    Examples
+    --------
+    >>> merge_options({"ignore": ["age"]}, {"ignore": ["date"], "person": "id"})
+    {'ignore': ['age', 'date'], 'person': 'id'}
+    """
+    merged = dict(options)
+    for name, value in change.items():
+        before = merged.get(name)
+        if name in LISTS and before is not None and not isinstance(before, Mapping):
+            have = [before] if isinstance(before, str | int) else list(before)
+            new = [value] if isinstance(value, str | int) else list(value)
+            merged[name] = [*have, *(entry for entry in new if entry not in have)]
+        elif isinstance(value, Mapping) and isinstance(before, Mapping):
+            merged[name] = {**before, **value}
+        else:
+            merged[name] = value
+    return merged
