@@ -26,14 +26,14 @@ CURVES = ("published Gauss", "margins", "pairs", "laplace-pairs", "non-private",
 
 
 def persons_for(rows: list[dict[str, Any]], curve: str, epsilon: float, share: float) -> float:
-    """Return how many persons bring a curve to a share of the all-zero error; NaN if none do."""
-    errors: dict[int, dict[str, float]] = {}
-    for row in rows:
-        if row["epsilon"] == epsilon:
-            errors.setdefault(row["persons"], {})[row["curve"]] = row["error"]
-    persons = sorted(errors)
-    ratio = np.array([errors[n][curve] / errors[n]["all zero"] for n in persons])
-    if ratio.min() > share:
+    """Return how many persons bring a curve to a share of the all-zero error.
+
+    NaN if none do, or if the curve was not asked for.
+    """
+    errors = {(r["curve"], r["persons"]): r["error"] for r in rows if r["epsilon"] == epsilon}
+    persons = sorted(number for name, number in errors if name == curve)
+    ratio = np.array([errors[curve, n] / errors["all zero", n] for n in persons])
+    if not (ratio <= share).any():
         return float("nan")
     first = int(np.argmax(ratio <= share))
     if first == 0:

@@ -20,7 +20,7 @@ from experiments.synthetic import Simulated
 from discreet import Responses, fit
 from discreet.datasets import FilmRatings
 from discreet.secure import SeededSource
-from experiments import ablation, films, published, random_pairing
+from experiments import ablation, films, high_privacy, published, random_pairing
 
 ROOT = Path(__file__).parents[2]
 
@@ -233,6 +233,33 @@ def test_a_single_figure_is_drawn_by_its_name(tmp_path):
         rows = list(csv.DictReader(file))
     assert {row["panel"] for row in rows} == {"lsat", "lsat, half missing"}
     assert len(rows) == 2 * 2 * (len(ablation.VARIANTS) + 2)
+
+
+def test_curves_that_were_not_asked_for_are_left_out_of_the_count_of_persons(tmp_path, capsys):
+    command = [
+        "high_privacy",
+        "--quick",
+        "--trials",
+        "1",
+        "--only",
+        "published",
+        "--panels",
+        "n=10",
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        options = ["--panels", "n=10", "--workers", "1", "--out", str(tmp_path)]
+        patch.setattr(sys, "argv", [*command, *options])
+        high_privacy.main()
+    rows = [{"epsilon": 0.1, "curve": curve, "persons": n, "error": error}
+            for curve, errors in {"all zero": (4, 4, 4), "margins": (4, 2, 1)}.items()
+            for n, error in zip((100, 1000, 10_000), errors, strict=True)]  # fmt: skip
+    printed = capsys.readouterr().out
+    assert "0.01, margins: half the all-zero error at n = nan" in printed
+    assert (tmp_path / "high_privacy.png").stat().st_size > 10_000
+    assert high_privacy.persons_for(rows, "margins", 0.1, 0.5) == pytest.approx(1000)
+    assert high_privacy.persons_for(rows, "margins", 0.1, 0.25**0.5) == pytest.approx(1000)
+    assert np.isnan(high_privacy.persons_for(rows, "margins", 0.1, 0.2))
+    assert np.isnan(high_privacy.persons_for(rows, "pairs", 0.1, 0.5))
 
 
 # --- answers from ratings -------------------------------------------------------------------------

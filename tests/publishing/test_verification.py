@@ -97,6 +97,22 @@ def test_every_file_that_is_missing_is_found(bundle):
         path.write_bytes(text)
 
 
+def test_what_is_no_part_of_a_release_is_named(bundle):
+    """A table beside it may look like one of the release."""
+    whole = discreet("verify", bundle)
+    assert (whole.code, whole.out.count("\n")) == (0, 1)
+    assert library.verify(bundle) == ()
+    (bundle / "corrected\x1b.csv").write_text("item,difficulty\nItem1,3\n")
+    (bundle / "later").mkdir()
+    (bundle / "later" / "deeper.csv").write_text("x")
+    assert library.verify(bundle) == ("corrected\x1b.csv", "later")
+    ended = discreet("verify", bundle)
+    assert (ended.code, ended.out.splitlines()[0]) == (0, whole.out.strip())
+    assert ended.out.splitlines()[1:] == [
+        r"No part of it, and not checked: corrected\x1b.csv, later."
+    ]
+
+
 def test_a_lost_row_is_found_even_with_a_mended_checksum(bundle):
     table = bundle / TABLE[bundle.name]
     table.write_text("".join(table.read_text().splitlines(keepends=True)[:-1]))

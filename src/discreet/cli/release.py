@@ -43,6 +43,7 @@ from discreet.cli.options import (
 )
 from discreet.cli.output import list_rows, note, print_columns, say, show_result
 from discreet.errors import BadUsage
+from discreet.text import name_some
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger.request import Request
@@ -418,8 +419,11 @@ def translate(
 
 
 def verify(bundle: Annotated[Path, argument("DIR", "The folder that `release` wrote.")]) -> None:
-    """Check that a release is complete and unmodified."""
-    from discreet.publishing.verification import check_bundle
+    """Check that a release is complete and unmodified, and name what lies beside it."""
+    from discreet.publishing import verification
 
-    count = len(check_bundle(bundle)["files"]) + 1
+    others = verification.verify(bundle)
+    count = sum(1 for _ in bundle.iterdir()) - len(others)
     say(f"{bundle} is complete and unmodified: {count} files.")
+    if others:
+        say(f"No part of it, and not checked: {name_some(others)}.")

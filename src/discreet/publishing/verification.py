@@ -61,8 +61,13 @@ from discreet.types import Chooser, Design, Estimator, NamedModel
 from discreet.words import KINDS, find_kind
 
 
-def verify(folder: str | PathLike[str]) -> None:
+def verify(folder: str | PathLike[str]) -> tuple[str, ...]:
     """Check that a bundle is complete and unmodified, and that every value is possible.
+
+    Returns
+    -------
+    tuple of str
+        What else is in the folder: it is no part of the release, and was not checked.
 
     Raises
     ------
@@ -81,8 +86,10 @@ def verify(folder: str | PathLike[str]) -> None:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     released.save(folder + "/release")
     ...     discreet.verify(folder + "/release")
+    ()
     """
-    check_bundle(folder)
+    files = {PRIVACY_FILE, *check_bundle(folder)["files"]}
+    return tuple(sorted(path.name for path in Path(folder).iterdir() if path.name not in files))
 
 
 def check_bundle(folder: str | PathLike[str]) -> dict[str, Any]:
