@@ -387,6 +387,73 @@ def release_as(
     return discreet.release(data, budget, noise=noise, **{"items": data.items, **words})
 
 
+PLANS: tuple[dict[str, Any], ...] = (
+    {"persons": 900, "items": 30, "answers": 12, "epsilon": 1.0},
+    {"persons": 900, "items": 30, "epsilon": 1.0, "mechanism": "pairs", "ability_mean": 0.5},
+    {
+        "persons": 900,
+        "items": 30,
+        "answers": 12,
+        "epsilon": 1.0,
+        "mechanism": "laplace-pairs",
+        "design": "booklets",
+    },
+    {"persons": 900, "items": 20, "epsilon": 2.0, "steps": 3, "answers": 8},
+    {"items": 30, "answers": 12, "epsilon": 1.0, "target_rmse": 0.2, "neighbours": "add-remove"},
+    {"persons": 4000, "items": 30, "answers": 12, "target_overlap": (5, 0.9)},
+)
+
+
+def use_numbers() -> dict[str, Any]:
+    """Ask what follows from difficulties: plans, scores, adaptive questions, a reported scale."""
+    answers, pieces = unequal(steps=2), {f"q{i}": f"t{i // 3}" for i in range(4)}
+    estimate = discreet.fit(answers)
+    joined = analysis.combine_testlets(answers, pieces)
+    codes = answers.to_array()
+    merged = np.where(codes < 0, np.nan, np.where(np.arange(8) == 2, np.minimum(codes, 1), codes))
+    merged = discreet.Responses.from_array(merged, items=answers.items)
+    return {
+        "plans": {number: discreet.plan(**about) for number, about in enumerate(PLANS)},
+        "tables": {
+            method: analysis.tabulate_scores(estimate, method=method)
+            for method in ("ml", "warm", "posterior")
+        },
+        "information": discreet.item_information(estimate, np.linspace(-2, 2, 5)),
+        "session": ask_adaptively(discreet.fit(unequal())),
+        "joined": describe(discreet.fit(joined)),
+        "change": analysis.compare_fit(*(analysis.check_model(one) for one in (answers, merged))),
+        "adjusted": {
+            method: analysis.adjust([0.004, 0.03, 0.011, 0.5, 0.04], method)
+            for method in ("holm", "benjamini-hochberg")
+        },
+        "scale": discreet.Scale.from_persons(
+            discreet.score(answers, estimate).ability, mean=500, sd=100
+        ),
+        "counts": count_all(),
+    }
+
+
+def ask_adaptively(estimate: Any) -> Any:
+    """Return an adaptive session of five answers."""
+    session = discreet.adaptive.start(estimate, target_se=0.2)
+    for right in (True, True, False, True, False):
+        session = session.answer(right)
+    return session
+
+
+def count_all() -> dict[str, Any]:
+    """Count pairs in every weighting, and comparisons."""
+    rng = np.random.default_rng(37)
+    compared = discreet.simulate_comparisons(20, 5, 6, rng=rng).comparisons
+    weightings = {
+        one: discreet.count_pairs(unequal(), weighting=one) for one in ("refined", "none")
+    }
+    return {
+        **{name: [counts.right_wrong.tolist()] for name, counts in weightings.items()},
+        "wins": discreet.count_comparisons(compared).wins,
+    }
+
+
 RESULTS: dict[str, Callable[[], Any]] = {
     "weights": weigh_everything,
     "raters": lambda: study(rated()),
@@ -398,6 +465,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "scales": move_scales,
     "ranks": order_everything,
     "releases": release_otherwise,
+    "uses": use_numbers,
 }
 
 
