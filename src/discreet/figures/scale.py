@@ -94,8 +94,8 @@ def wright_plot(estimate: Estimate, scores: PersonScores, *, ax: Axes | None = N
     )
     _draw_items(axes, chart, largest)
     axes.axvline(0, color="black", linewidth=0.8)
-    axes.plot([-largest * 0.03], [chart.mean], ">", color=VERMILLION, clip_on=False, zorder=5)
-    axes.plot([largest * 0.03], [0], "<", color=VERMILLION, zorder=5)
+    axes.plot([-largest * 0.03], [chart.mean], ">", color=VERMILLION, markersize=4, zorder=5)
+    axes.plot([largest * 0.03], [0], "<", color=VERMILLION, markersize=4, zorder=5)
     axes.set_xlim(-largest * 1.08, largest * 1.5)
     axes.set_ylim(chart.reach[0] - BIN, chart.reach[1] + BIN)
     right_label = "thresholds" if chart.steps else "items"
@@ -103,7 +103,7 @@ def wright_plot(estimate: Estimate, scores: PersonScores, *, ax: Axes | None = N
     axes.tick_params(axis="x", length=0)
     axes.set_ylabel("logits (abler, harder upwards)")
     clean(axes, f"{chart.persons:,} persons and {chart.count} on one scale")
-    axes.set_xlabel("red triangles: the two means", color=GREY, fontsize="small")
+    axes.set_xlabel("triangles: the two means", color=GREY, fontsize="small")
     return axes
 
 
