@@ -32,6 +32,7 @@ from discreet.items.martin_loef import MartinLoefTest
 from discreet.items.mislabelled import Mislabelled
 from discreet.items.raters import BiasTable, LevelFit, RatedPersons, study_ratings
 from discreet.items.residuals import InformationCurve, ResidualCorrelations
+from discreet.items.study import Study
 from discreet.persons import scoring
 from discreet.persons.plausible import LatentRegression
 from discreet.persons.scoring import ScoreTable
@@ -44,8 +45,8 @@ __all__ = [
     "InformationCurve", "ItemFit", "LatentRegression", "LevelFit", "MartinLoefTest",
     "Mislabelled", "ModelCheck", "ModelTest", "OmnibusDif", "PersonFit", "RatedPersons",
     "Reliability", "ReliabilityByTestlet", "ResidualCorrelations", "ScoreTable", "StepModelTest",
-    "WaldTest", "adjust", "analyse_distractors", "check_model", "combine_testlets", "compare_fit",
-    "compare_step_models", "correlate_residuals", "find_dif", "find_dimensions",
+    "Study", "WaldTest", "adjust", "analyse_distractors", "check_model", "combine_testlets",
+    "compare_fit", "compare_step_models", "correlate_residuals", "find_dif", "find_dimensions",
     "find_group_means", "find_mislabelled", "measure_alpha", "measure_fit", "measure_testlets",
     "run_andersen", "run_martin_loef", "run_wald", "simulate_cutoffs",
     "study_ratings", "tabulate_scores", "trace_information",

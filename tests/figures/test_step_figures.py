@@ -8,14 +8,7 @@ import pytest
 import discreet
 from discreet.errors import BadUsage
 from discreet.figures import category_plot, curve_plot, threshold_plot
-from discreet.items.curves import (
-    bin_answers,
-    item_curves,
-    mark_disordered,
-    threshold_rows,
-    trace_curves,
-    trace_shares,
-)
+from discreet.items.curves import bin_answers, item_curves, mark_disordered, threshold_rows
 from discreet.report.drawings import draw_categories, draw_curve, draw_thresholds, draw_wright
 from discreet.report.pictures import PICTURE_ITEMS, wright_map
 from stepped import chances, hold
@@ -44,9 +37,9 @@ def test_groups_of_persons_are_counted_category_by_category():
         for item in range(2):
             own = mine[:, item][mine[:, item] >= 0]
             assert binned.chosen[group, item].tolist() == np.bincount(own, minlength=4).tolist()
-            assert trace_curves(binned)[str(item)][group][1] == own.mean()
+            assert binned.trace_curve(str(item))[group][1] == own.mean()
             share = np.bincount(own, minlength=4) / len(own)
-            assert np.allclose(trace_shares(binned)[str(item)][group], share)
+            assert np.allclose(binned.trace_shares(str(item))[group], share)
 
 
 def test_curves_are_those_of_the_model(made):

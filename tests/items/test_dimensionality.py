@@ -7,11 +7,12 @@ from experiments.calibration.dimensions import count_alarms
 import discreet
 from discreet.analysis import find_dimensions
 from discreet.errors import BadUsage
-from discreet.items.summary import diagnose, read_diagnostics
+from discreet.items.study import diagnose
 from discreet.report.diagnosis import diagnose_test
 from discreet.report.findings import find_problems
 from discreet.report.model_findings import Severity
 from discreet.report.page import judge, write_diagnosis
+from discreet.saving import read_value, write_value
 
 
 def draw_two(persons, items, correlation, seed, missing=0.0):
@@ -105,13 +106,13 @@ def test_roll_calls_of_two_camps_are_an_alarm_first_in_the_report():
     """100 members, 300 votes, two camps: half of the votes split one way, half another."""
     answers = draw_two(100, 300, 0.0, 7, missing=0.1)
     estimate = calibrate(answers)
-    diagnostics = diagnose(answers, estimate)
-    findings, _ = find_problems(estimate, diagnostics)
+    study = diagnose(answers, estimate)
+    findings, _ = find_problems(estimate, study)
     assert findings[0].severity is Severity.ALARM
     assert findings[0].title == "These items do not measure one thing"
-    assert f"{diagnostics.dimensionality.eigenvalue[0]:.1f} of 300 items" in findings[0].found
+    assert f"{study.dimensionality.eigenvalue[0]:.1f} of 300 items" in findings[0].found
     assert judge(findings).startswith("Stop: these items do not measure one thing.")
-    page = write_diagnosis(diagnose_test(estimate, diagnostics))
+    page = write_diagnosis(diagnose_test(estimate, study))
     assert page.index("These items do not measure one thing") < page.index("Wright map")
     assert "Whether the items measure one thing" in page
 
@@ -119,21 +120,10 @@ def test_roll_calls_of_two_camps_are_an_alarm_first_in_the_report():
 def test_a_sound_test_has_dimensionality_among_what_was_checked():
     answers = draw_two(500, 20, 1.0, 2)
     estimate = calibrate(answers)
-    diagnostics = diagnose(answers, estimate)
-    assert "dimensionality" in find_problems(estimate, diagnostics)[1]
-    again = read_diagnostics(diagnostics.to_dict(), estimate.items)
-    assert again.dimensionality == diagnostics.dimensionality
-
-
-def test_diagnostics_of_an_older_file_say_nothing_about_dimensions():
-    answers = draw_two(200, 6, 1.0, 8)
-    estimate = calibrate(answers)
-    plain = diagnose(answers, estimate).to_dict()
-    del plain["dimensionality"]
-    older = read_diagnostics(plain, estimate.items)
-    assert older.dimensionality is None
-    assert "dimensionality" not in find_problems(estimate, older)[1]
-    assert "Whether the items measure" not in write_diagnosis(diagnose_test(estimate, older))
+    study = diagnose(answers, estimate)
+    assert "dimensionality" in find_problems(estimate, study)[1]
+    again = read_value(write_value(study))
+    assert again.dimensionality == study.dimensionality
 
 
 @pytest.mark.slow

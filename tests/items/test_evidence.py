@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 import discreet
 from discreet.analysis import measure_alpha, run_martin_loef
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.items.summary import diagnose
+from discreet.items.study import diagnose
 from discreet.report.diagnosis import diagnose_test
 from discreet.report.page import write_diagnosis
 
@@ -155,9 +155,9 @@ def test_a_reliability_below_zero_is_shown_as_zero_with_the_remark():
     rng = np.random.default_rng(12)
     answers = discreet.Responses.from_array((rng.random((200, 6)) < 0.5).astype(int))
     estimate = discreet.fit(answers)
-    diagnostics = diagnose(answers, estimate)
-    assert diagnostics.reliability < 0
-    page = write_diagnosis(diagnose_test(estimate, diagnostics))
+    study = diagnose(answers, estimate)
+    assert study.reliability.reliability < 0
+    page = write_diagnosis(diagnose_test(estimate, study))
     assert "Person reliability is 0 (errors exceed the differences)" in page
     assert "<dt>person reliability</dt><dd>0</dd>" in page
     assert page.count("A reliability of 0 means that errors exceed the differences") == 1
@@ -168,9 +168,9 @@ def test_what_cannot_be_computed_has_no_box():
     table[np.arange(300), np.arange(300) % 6] = np.nan
     answers = discreet.Responses.from_array(table)
     estimate = discreet.fit(answers)
-    diagnostics = diagnose(answers, estimate)
-    assert diagnostics.alpha is None
-    page = write_diagnosis(diagnose_test(estimate, diagnostics))
+    study = diagnose(answers, estimate)
+    assert np.isnan(study.alpha.alpha)
+    page = write_diagnosis(diagnose_test(estimate, study))
     assert "<dt>person reliability</dt>" in page
     assert "KR-20" not in page
     assert "A reliability of 0" not in page

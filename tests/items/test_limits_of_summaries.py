@@ -1,5 +1,6 @@
 """What a summary counts as found: pairs, persons and groups, just below their limits and beyond."""
 
+from dataclasses import astuple
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,7 +9,10 @@ from scipy import stats
 
 import discreet
 from discreet.api.persons import score
-from discreet.items.summary import _dependent, _differing, _matching
+from discreet.items.abilities import correlate_matching
+from discreet.items.dependence import find_dependence
+from discreet.items.dif import list_differing
+from discreet.items.study import diagnose
 from discreet.items.tables import flag_persons, tabulate_misfits, tabulate_persons
 
 ITEMS = ("a", "b", "c", "d")
@@ -21,9 +25,7 @@ def make_pairs(q3, persons=400, limit=None):
     together[0, 1] = together[1, 0] = persons
     pairs = SimpleNamespace(items=ITEMS, q3=table, mean=-0.1, together=together)
     cutoffs = None if limit is None else SimpleNamespace(q3=np.full((4, 4), limit))
-    return SimpleNamespace(
-        pairs=pairs, cutoffs=cutoffs, estimate=SimpleNamespace(items=("d", "c", "b", "a"))
-    )
+    return pairs, cutoffs, ("d", "c", "b", "a")
 
 
 @pytest.mark.parametrize(
@@ -36,7 +38,7 @@ def test_a_pair_counts_beyond_chance_and_what_matters(excess, persons, is_listed
     number = 6 if persons >= 50 else 5
     chance = stats.norm.isf(0.05 / number / 2) / np.sqrt(persons)
     assert (excess > chance and persons >= 50) == is_listed
-    listed, within = _dependent(make_pairs(excess - 0.1, persons))
+    listed, within = astuple(find_dependence(*make_pairs(excess - 0.1, persons)))
     # The other pairs lie at zero, 0.1 above the mean: that is chance.
     assert [pair[:2] for pair in listed] == [("a", "b")] * is_listed
     assert within == ((0, 0, 1, 1) if is_counted else (0,) * 4)
@@ -47,8 +49,8 @@ def test_a_pair_counts_beyond_chance_and_what_matters(excess, persons, is_listed
 @pytest.mark.parametrize(("sign", "is_listed"), [(-1, False), (1, True)])
 def test_chance_between_two_items_shrinks_with_the_root_of_their_persons(sign, is_listed):
     edge = stats.norm.isf(0.05 / 6 / 2) / np.sqrt(100)
-    listed, _ = _dependent(make_pairs(edge + sign * 1e-6 - 0.1, 100))
-    assert len(listed) == is_listed
+    found = find_dependence(*make_pairs(edge + sign * 1e-6 - 0.1, 100))
+    assert len(found.pairs) == is_listed
 
 
 @pytest.mark.parametrize(
@@ -57,24 +59,22 @@ def test_chance_between_two_items_shrinks_with_the_root_of_their_persons(sign, i
 )
 def test_simulated_limits_take_the_place_of_rules_of_thumb(q3, limit, is_listed, is_counted):
     """What matters is then 0.1 above the mean, which is -0.1."""
-    evidence = make_pairs(q3, 400, limit)
-    evidence.pairs.q3[evidence.pairs.q3 == 0] = -0.3
-    listed, within = _dependent(evidence)
-    assert len(listed) == is_listed
-    assert sum(within) == 2 * is_counted
+    residuals, cutoffs, items = make_pairs(q3, 400, limit)
+    residuals.q3[residuals.q3 == 0] = -0.3
+    found = find_dependence(residuals, cutoffs, items)
+    assert len(found.pairs) == is_listed
+    assert found.count == is_counted
+    assert sum(found.within) == 2 * is_counted
 
 
 def make_persons(**columns):
-    """Return evidence of one person with these numbers, held against rules of thumb."""
+    """Return scores and fit of one person with these numbers."""
     numbers = {"infit": 1.0, "infit_t": 0.0, "outfit": 1.0, "outfit_t": 0.0} | columns
     fit = SimpleNamespace(**{name: np.array([value]) for name, value in numbers.items()})
     scores = SimpleNamespace(to_dict=lambda: {
         "person": ["p"], "ability": [0.1], "se": [0.5], "score": [2], "answered": [4],
     })  # fmt: skip
-    return SimpleNamespace(
-        cutoffs=None, fit=SimpleNamespace(persons=fit), scores=scores, sampled=None,
-        estimate=SimpleNamespace(has_steps=False),
-    )  # fmt: skip
+    return scores, fit
 
 
 @pytest.mark.parametrize(
@@ -93,10 +93,11 @@ def make_persons(**columns):
     ],
 )
 def test_persons_are_flagged_beyond_the_rules_of_thumb(columns, flag):
-    evidence = make_persons(**columns)
-    table = tabulate_persons(evidence)
+    scores, fit = make_persons(**columns)
+    unexpected = flag_persons(fit, None)
+    assert unexpected.tolist() == [flag == "unexpected answers"]
+    table = tabulate_persons(scores, fit, unexpected, has_steps=False, sampled=False)
     assert table.columns["flag"] == [flag]
-    assert flag_persons(evidence).tolist() == [flag == "unexpected answers"]
     assert (tabulate_misfits(table, has_steps=False) is None) is (flag != "unexpected answers")
 
 
@@ -113,7 +114,7 @@ def test_a_design_is_looked_for_from_so_many_persons_on(persons):
     answers = discreet.Responses.from_array(rows)
     known = discreet.fit(answers, method="refined", regularisation=0.1)
     scores = score(answers, known)
-    found = _matching(answers, known, scores)
+    found = correlate_matching(answers, known, scores)
     if persons < 175:
         assert found is None
         return
@@ -129,10 +130,7 @@ def test_differences_are_told_that_are_confirmed_and_not_negligible():
         confirmed=np.array([True, True, False, True]), ets=("B", "A", "C", "C"),
         difference=np.array([0.5, 0.2, 2.0, -0.9]),
     )  # fmt: skip
-    evidence = SimpleNamespace(
-        responses=SimpleNamespace(sample=None, groups={"sex": None}), differences={"sex": table}
-    )
-    rows = _differing(evidence)
+    rows = list_differing({"sex": table})
     assert [(row[0], row[4], row[5]) for row in rows] == [("d", -0.9, "C"), ("a", 0.5, "B")]
-    evidence.responses.groups = {}
-    assert _differing(evidence) is None
+    answers = discreet.datasets.lsat()
+    assert diagnose(answers, discreet.fit(answers)).differences is None

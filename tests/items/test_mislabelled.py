@@ -7,8 +7,9 @@ from experiments.calibration.mislabelled import WORLDS, plant, search
 import discreet
 from discreet.analysis import find_mislabelled
 from discreet.errors import BadUsage
-from discreet.items.summary import diagnose, read_diagnostics
+from discreet.items.study import diagnose
 from discreet.report.findings import find_problems, remarks_on_items
+from discreet.saving import read_value, write_value
 
 
 @pytest.fixture(scope="module")
@@ -81,14 +82,14 @@ def test_the_report_finds_a_wrong_key_and_names_it_once():
     answers[:, 4] = 1 - answers[:, 4]
     responses = discreet.Responses.from_array(answers)
     estimate = discreet.fit(responses, method="refined")
-    diagnostics = diagnose(responses, estimate)
-    findings, _ = find_problems(estimate, diagnostics)
+    study = diagnose(responses, estimate)
+    findings, _ = find_problems(estimate, study)
     assert [one.title for one in findings if "mislabelled" in one.title] == [
         "1 item looks mislabelled: wrong more often where persons are abler"
     ]
     assert not any("hardly tells" in one.title for one in findings)
-    assert "mislabelled?" in remarks_on_items(estimate, diagnostics)[4]
-    assert read_diagnostics(diagnostics.to_dict(), estimate.items) == diagnostics
+    assert "mislabelled?" in remarks_on_items(estimate, study)[4]
+    assert write_value(read_value(write_value(study))) == write_value(study)
 
 
 @pytest.mark.slow

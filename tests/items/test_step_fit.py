@@ -18,9 +18,9 @@ from discreet.analysis import (
 )
 from discreet.answers.pack import store_codes
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.items.evidence import gather_evidence
 from discreet.items.residuals import prepare
-from discreet.items.tables import list_evidence_tables, tabulate_categories
+from discreet.items.study import diagnose
+from discreet.items.tables import list_study_tables
 from discreet.results.thresholds import category_chances, score_moments, slope_terms
 from stepped import draw_answers, draw_thresholds, hold
 
@@ -269,14 +269,17 @@ def test_a_check_of_steps_tests_all_that_makes_sense(model):
     assert verdicts["steps"] == wanted
     assert verdicts["Andersen"] != "not tested"
     assert verdicts["dimensionality"] == "holds"
-    assert found.diagnostics.alpha > 0.5
+    assert found.study.alpha.alpha > 0.5
 
 
-def test_evidence_has_a_table_of_categories_and_none_of_labels():
+def test_a_study_of_steps_has_a_table_of_categories_and_none_of_labels():
     answers, _ = hold(24, 300, STEPS, missing=0.1)
-    evidence = gather_evidence(answers, discreet.fit(answers))
-    assert "labels" not in {table.name for table in list_evidence_tables(evidence)}
-    table = tabulate_categories(evidence)
+    estimate = discreet.fit(answers)
+    tables = {
+        table.name: table for table in list_study_tables(estimate, diagnose(answers, estimate))
+    }
+    assert "labels" not in tables
+    table = tables["categories"]
     assert table.rows == sum(STEPS) + len(STEPS)
     columns = ["item", "category", "answers", "share", "answers_without_extremes", "mean_ability"]
     assert list(table.columns)[:6] == columns

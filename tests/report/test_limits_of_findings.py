@@ -6,10 +6,20 @@ import numpy as np
 import pytest
 
 from discreet.errors import FitWarning, WarningKind
-from discreet.items.dimensionality import Dimensionality
+from discreet.items.abilities import Abilities
+from discreet.items.curves import BinnedAnswers
+from discreet.items.cutoffs import ItemLimits
+from discreet.items.dependence import Dependence
+from discreet.items.dif import DifTable
+from discreet.items.dimensionality import Alpha, Dimensionality
 from discreet.items.distractors import Distractors
+from discreet.items.fit import CategoryFit, ItemFit, Reliability
+from discreet.items.likelihood_ratios import AndersenTest, StepModelTest
+from discreet.items.martin_loef import MartinLoefTest
+from discreet.items.mislabelled import Mislabelled
 from discreet.items.raters import BiasTable, LevelFit, RatedPersons, RatingStudy
-from discreet.items.summary import Diagnostics
+from discreet.items.study import Study
+from discreet.persons.measures import HalvesTest
 from discreet.report.diagnosis import list_tests
 from discreet.report.findings import find_limits, find_problems, fit_remarks, remarks_on_items
 from discreet.report.model_findings import Severity, list_disordered, say_reliability, say_test
@@ -17,7 +27,6 @@ from discreet.report.raters import find_rater_problems
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.facets import FacetLevels, ItemEffectTest, LevelStatus
 from discreet.results.thresholds import Thresholds
-from discreet.tabular import AnalysisTable
 
 ITEMS = tuple("abcdefghij")
 ALARM, SERIOUS, LOOK = Severity.ALARM, Severity.SERIOUS, Severity.LOOK
@@ -42,38 +51,94 @@ def make_estimate(**changes):
     )
 
 
-def make_diagnostics(**changes):
-    """Diagnostics of a sound test, with limits that were simulated."""
-    ten = (1.0,) * 10
-    return Diagnostics(
-        **{
-            "ability_starts": (-1.0, 0.0),
-            "ability_counts": (200, 200),
-            "ability_mean": 0.0,
-            "ability_sd": 1.0,
-            "measured": 400,
-            "extreme": 0,
-            "empty": 0,
-            "answered": 10.0,
-            "reliability": 0.9,
-            "item_reliability": 0.9,
-            "matching": None,
-            "infit": ten,
-            "infit_t": (0.0,) * 10,
-            "outfit": ten,
-            "outfit_t": (0.0,) * 10,
-            "point_measure": (0.5,) * 10,
-            "dependent": (),
-            "curves": {},
-            "outfit_without_one": ten,
-            "infit_low": (0.85,) * 10,
-            "infit_high": (1.15,) * 10,
-            "outfit_low": (0.75,) * 10,
-            "outfit_high": (1.25,) * 10,
-            "replications": 199,
-        }
-        | changes
+FIT = ("infit", "infit_t", "outfit", "outfit_t", "point_measure", "outfit_without_one")
+SOUND = {
+    "ability_mean": 0.0,
+    "measured": 400,
+    "extreme": 0,
+    "answered": 10.0,
+    "matching": None,
+    "misfitting": 0,
+    "reliability": 0.9,
+    **dict.fromkeys(("infit", "outfit", "outfit_without_one"), (1.0,) * 10),
+    **dict.fromkeys(("infit_t", "outfit_t"), (0.0,) * 10),
+    "point_measure": (0.5,) * 10,
+    "infit_low": (0.85,) * 10,
+    "infit_high": (1.15,) * 10,
+    "outfit_low": (0.75,) * 10,
+    "outfit_high": (1.25,) * 10,
+    "replications": 199,
+    "dependent": (),
+    "dependencies": (0,) * 10,
+}
+
+
+def make_answers(items=ITEMS, **changes):
+    """Return the study of a sound test, with limits that were simulated, but for these numbers."""
+    told = SOUND | changes
+    number = len(items)
+    columns = {name: np.array(told[name], dtype=float) for name in FIT}
+    rest = ("point_measure_expected", "discrimination", "outfit_bounded", "outfit_bounded_t")
+    bands = (
+        np.array([told[f"{name}_low"], told[f"{name}_high"]], dtype=float).T
+        for name in ("infit", "outfit")
     )
+    reliability = told["reliability"]
+    return Study(
+        abilities=Abilities(
+            starts=(-1.0, 0.0), counts=(200, 200), mean=told["ability_mean"], sd=1.0,
+            measured=told["measured"], extreme=told["extreme"], empty=0,
+            unexpected=told["misfitting"], answered=told["answered"], matching=told["matching"],
+        ),
+        halves=HalvesTest(*told["halves"]) if "halves" in told else None,
+        fit=ItemFit(
+            items=tuple(items), answers=np.full(number, 400), status=("measured",) * number,
+            **columns, **dict.fromkeys(rest, np.ones(number)),
+        ),
+        reliability=Reliability(0, 0) if reliability is None else Reliability(1, 1 - reliability),
+        item_reliability=Reliability(1, 0.1),
+        alpha=Alpha(0.9, 400, number),
+        observed=BinnedAnswers((), np.zeros((1, 0)), np.zeros((1, 0, 2), dtype=np.int64)),
+        limits=ItemLimits(*bands, told["replications"]) if told["replications"] else None,
+        dependence=None if told["dependent"] is None
+        else Dependence(told["dependent"], told["dependencies"]),
+        **{name: told[name] for name in
+           ("andersen", "martin_loef", "step_models", "dimensionality", "distractors",
+            "mislabelled", "differences", "categories") if name in told},
+    )  # fmt: skip
+
+
+def andersen(*numbers):
+    nothing = np.zeros((2, 0))
+    test = AndersenTest(*numbers, ("a", "b"), (200, 200), (), nothing, (), 0.0, (0.0, 0.0))
+    return {"andersen": replace(test, split="mean score")}
+
+
+def martin_loef(*numbers):
+    return {"martin_loef": MartinLoefTest(*numbers, (), (), np.zeros(0), np.zeros(0), 400, ())}
+
+
+def step_models(*numbers):
+    return {"step_models": StepModelTest(*numbers, (), (), (), ())}
+
+
+def suspects(*rows):
+    """Items, discriminations, their errors and the probabilities that these are negative."""
+    items, *columns = zip(*rows, strict=True) if rows else ((),) * 4
+    slope, se, probability = map(np.array, columns)
+    every = np.ones(len(items), dtype=bool)
+    return {"mislabelled": Mislabelled(items, every * 400, slope, se, probability, every, 0, 0.05)}
+
+
+def differing(*rows):
+    """Items, differences of girls from boys, ETS classes; all of them confirmed."""
+    items, size, ets = zip(*rows, strict=True) if rows else ((),) * 3
+    some, every = np.array(size), np.ones(len(items), dtype=bool)
+    table = DifTable(
+        items, ("f",) * len(items), "m", *(some,) * 7, every, every, ets, every,
+        ("compared",) * len(items), "none", 0.05, {},
+    )  # fmt: skip
+    return {"differences": {"sex": table}}
 
 
 def at(place, value, others=1.0):
@@ -84,7 +149,7 @@ def at(place, value, others=1.0):
 def find(words, estimate=None, **changes):
     """Return the finding whose title has these words; None where there is none."""
     estimate = make_estimate() if estimate is None else estimate
-    findings, _ = find_problems(estimate, make_diagnostics(**changes))
+    findings, _ = find_problems(estimate, make_answers(**changes))
     found = [finding for finding in findings if words in finding.title]
     assert len(found) < 2
     return found[0] if found else None
@@ -96,7 +161,7 @@ def severity(words, estimate=None, **changes):
 
 
 def test_a_sound_test_has_no_findings_and_every_check_that_was_made_is_named():
-    findings, fine = find_problems(make_estimate(), make_diagnostics())
+    findings, fine = find_problems(make_estimate(), make_answers())
     assert findings == []
     assert {"item fit", "targeting", "reliability", "extreme persons"} <= set(fine)
     assert not {"dimensionality", "groups", "wrong options", "order of thresholds"} & set(fine)
@@ -145,14 +210,14 @@ def options(*flags):
         ("of the persons have", {"measured": 899, "extreme": 101}, LOOK),
         ("got harder items", {"matching": 0.25}, NONE),
         ("got harder items", {"matching": 0.251}, LOOK),
-        ("low and with high scores", {"andersen": (30.0, 9, 0.01)}, NONE),
-        ("low and with high scores", {"andersen": (30.0, 9, 0.0099)}, LOOK),
-        ("easier and the harder half", {"martin_loef": (30.0, 9, 0.01)}, NONE),
-        ("easier and the harder half", {"martin_loef": (30.0, 9, 0.0099)}, LOOK),
-        ("abilities is distorted", {"ability_errors": (3.0, 0.01, 1.1)}, NONE),
-        ("abilities is distorted", {"ability_errors": (3.0, 0.0099, 1.19)}, LOOK),
-        ("abilities are too small", {"ability_errors": (3.0, 0.0099, 1.2)}, SERIOUS),
-        ("abilities are too small", {"ability_errors": (3.0, 0.01, 1.9)}, NONE),
+        ("low and with high scores", andersen(30.0, 9, 0.01), NONE),
+        ("low and with high scores", andersen(30.0, 9, 0.0099), LOOK),
+        ("easier and the harder half", martin_loef(30.0, 9, 0.01), NONE),
+        ("easier and the harder half", martin_loef(30.0, 9, 0.0099), LOOK),
+        ("abilities is distorted", {"halves": (3.0, 0.01, 1.1)}, NONE),
+        ("abilities is distorted", {"halves": (3.0, 0.0099, 1.19)}, LOOK),
+        ("abilities are too small", {"halves": (3.0, 0.0099, 1.2)}, SERIOUS),
+        ("abilities are too small", {"halves": (3.0, 0.01, 1.9)}, NONE),
         ("answered unexpectedly", {"misfitting": 0}, NONE),
         ("answered unexpectedly", {"misfitting": 1}, LOOK),
         ("answered unexpectedly", {"misfitting": 20, "replications": 0}, NONE),
@@ -163,14 +228,14 @@ def options(*flags):
         ("1 pair of items depends",
          {"dependencies": (*at(0, 1, 0)[:9], 1), "dependent": (("a", "j", 0.3, 400),)}, LOOK),
         ("depend", {"dependencies": (*at(0, 1, 0)[:9], 1), "dependent": None}, NONE),
-        ("differently in groups", {"differing": ()}, NONE),
+        ("differently in groups", differing(), NONE),
         ("1 item works differently",
-         {"differing": (("a", "sex", "f", "m", 0.5, "B"),)}, LOOK),
+         differing(("a", 0.5, "B")), LOOK),
         ("2 items work differently",
-         {"differing": (("a", "sex", "f", "m", 0.5, "B"), ("b", "sex", "f", "m", -0.7, "C"))},
+         differing(("a", 0.5, "B"), ("b", -0.7, "C")),
          SERIOUS),
-        ("mislabelled", {"mislabelled": ()}, NONE),
-        ("1 item looks mislabelled", {"mislabelled": (("a", -0.5, 0.2, 0.97),)}, SERIOUS),
+        ("mislabelled", suspects(), NONE),
+        ("1 item looks mislabelled", suspects(("a", -0.5, 0.2, 0.97)), SERIOUS),
     ],
 )  # fmt: skip
 def test_findings_about_the_test_begin_beyond_their_limits(words, changes, expected):
@@ -230,13 +295,14 @@ def test_the_items_that_would_be_reliable_are_those_of_spearman_and_brown(
 
 
 def test_numbers_in_findings_are_written_as_they_are_meant():
-    assert say_reliability(None) == "–"
+    assert say_reliability(np.nan) == "–"
     assert say_reliability(0.0) == "0.00"
     assert say_reliability(-0.01) == "0 (errors exceed the differences)"
-    assert say_test(12.34, 5, 1e-4).endswith("12.3 with 5 degrees of freedom, p 0.0001")
-    assert say_test(12.34, 5, 9e-5).endswith("p below 0.0001")
-    suspects = (("a", -0.5, 0.2, 0.9), ("b", -0.4, 0.2, 0.6))
-    found = find("2 items look mislabelled", mislabelled=suspects).found
+    written = [say_test(step_models(12.34, 5, p)["step_models"]) for p in (1e-4, 9e-5)]
+    assert written[0].endswith("12.3 with 5 degrees of freedom, p 0.0001")
+    assert written[1].endswith("p below 0.0001")
+    rows = suspects(("a", -0.5, 0.2, 0.9), ("b", -0.4, 0.2, 0.6))
+    found = find("2 items look mislabelled", **rows).found
     assert "Expected false alarms: 0.5." in found
     pairs = tuple((first, second, 0.3, 400) for first, second in ("ab", "cd", "ef", "gh"))
     found = find("4 pairs of items depend", dependent=pairs, dependencies=(1,) * 8 + (0, 0)).found
@@ -306,7 +372,7 @@ def test_findings_about_the_estimate_begin_beyond_their_limits(words, changes, e
         ("runs against", {"point_measure": at(4, -0.1, 0.5)}, NONE),
         ("1 item runs against", {"point_measure": at(4, -0.101, 0.5)}, SERIOUS),
         ("runs against",
-         {"point_measure": at(4, -0.3, 0.5), "mislabelled": (("e", -0.5, 0.2, 0.97),)}, NONE),
+         {"point_measure": at(4, -0.3, 0.5), **suspects(("e", -0.5, 0.2, 0.97))}, NONE),
     ],
 )  # fmt: skip
 def test_findings_about_items_begin_beyond_their_limits(words, changes, expected):
@@ -340,11 +406,10 @@ def test_items_against_the_others_explain_other_findings_from_a_tenth_of_the_ite
         )  # fmt: skip
         columns = ("infit", "infit_t", "outfit", "outfit_t", "outfit_without_one", "infit_low",
                    "infit_high", "outfit_low", "outfit_high")  # fmt: skip
-        sound = make_diagnostics()
-        longer = {name: (getattr(sound, name) * 2)[:items] for name in columns}
+        longer = {name: (SOUND[name] * 2)[:items] for name in columns}
         turned = (-0.3, *(0.5,) * (items - 1))
-        diagnostics = make_diagnostics(reliability=0.4, point_measure=turned, **longer)
-        first, *others = find_problems(estimate, diagnostics)[0]
+        study = make_answers(estimate.items, reliability=0.4, point_measure=turned, **longer)
+        first, *others = find_problems(estimate, study)[0]
         assert "runs against" in first.title
         assert ["reliability" in one.title for one in first.consequences] == [True] * folds
         assert len(others) == 1 - folds
@@ -352,18 +417,18 @@ def test_items_against_the_others_explain_other_findings_from_a_tenth_of_the_ite
 
 def test_remarks_are_those_of_the_limits():
     estimate = make_estimate(se=np.array(at(0, 0.501, 0.5)))
-    diagnostics = make_diagnostics(
+    study = make_answers(
         infit=at(1, 1.151), outfit=(1.0, 1.0, 0.749, 1.26, *(1.0,) * 6),
         outfit_without_one=at(3, 1.25), point_measure=(0.5,) * 4 + (0.099, -0.001, *(0.5,) * 4),
         dependencies=(0,) * 6 + (1, 1, 0, 0),
     )  # fmt: skip
-    assert remarks_on_items(estimate, diagnostics) == [
+    assert remarks_on_items(estimate, study) == [
         ["few answers"], ["noisy"], ["too predictable"], ["noisy by few persons"],
         ["hardly discriminates"], ["wrong direction?"], ["dependent"], ["dependent"], [], [],
     ]  # fmt: skip
-    assert fit_remarks(diagnostics, 3) == ["noisy by few persons"]
-    assert find_limits(diagnostics, "outfit", 3) == (0.75, 1.25)
-    assert find_limits(replace(diagnostics, replications=0), "outfit", 3) == (0.7, 1.3)
+    assert fit_remarks(study, 3) == ["noisy by few persons"]
+    assert find_limits(study, "outfit", 3) == (0.75, 1.25)
+    assert find_limits(replace(study, limits=None), "outfit", 3) == (0.7, 1.3)
 
 
 # -- steps -------------------------------------------------------------------------------------
@@ -430,20 +495,19 @@ def test_a_category_is_rare_below_ten_answers(count, expected):
     ],
 )
 def test_mean_abilities_fall_where_they_do_not_rise(means, answers, expected):
-    columns = {"item": ["a"] * 3, "category": [0, 1, 2], "mean_ability": list(means),
-               "answers": list(answers)}  # fmt: skip
     # The first category of another item is not compared with the last of this one.
-    other = {"item": ["b"], "category": [0], "mean_ability": [-3.0], "answers": [50]}
-    table = AnalysisTable(
-        "categories", "", "", {name: columns[name] + other[name] for name in columns}
+    mean = np.array([*means, -3.0], dtype=float)
+    count = np.array([*answers, 50])
+    table = CategoryFit(
+        ("a", "a", "a", "b"), np.array([0, 1, 2, 0]), count, mean, mean, *(mean,) * 5, count
     )
-    found = severity("no abler than", make_steps([-0.5, 0.5]), tables=(table,))
+    found = severity("no abler than", make_steps([-0.5, 0.5]), categories=table)
     assert found is expected
 
 
 @pytest.mark.parametrize(("p", "expected"), [(0.01, NONE), (0.0099, LOOK)])
 def test_a_rating_scale_does_not_share_its_distances_below_one_percent(p, expected):
-    changes = {"step_models": (40.0, 9, p)}
+    changes = step_models(40.0, 9, p)
     scale = make_steps([-0.5, 0.5], "rating-scale")
     assert severity("do not share the distances", scale, **changes) is expected
     assert severity("do not share the distances", make_steps([-0.5, 0.5]), **changes) is NONE
@@ -537,17 +601,17 @@ def test_combinations_differ_up_to_five_percent_after_correction(adjusted, found
 
 def verdicts(estimate=None, **changes):
     estimate = make_estimate() if estimate is None else estimate
-    return {test.name: test for test in list_tests(estimate, make_diagnostics(**changes))}
+    return {test.name: test for test in list_tests(estimate, make_answers(**changes))}
 
 
 @pytest.mark.parametrize(
     ("name", "changes", "verdict"),
     [
         ("Andersen", {}, "not tested"),
-        ("Andersen", {"andersen": (10.0, 9, 0.01)}, "holds"),
-        ("Andersen", {"andersen": (10.0, 9, 0.0099)}, "worth a look"),
-        ("Martin-Löf", {"martin_loef": (10.0, 9, 0.01)}, "holds"),
-        ("Martin-Löf", {"martin_loef": (10.0, 9, 0.0099)}, "worth a look"),
+        ("Andersen", andersen(10.0, 9, 0.01), "holds"),
+        ("Andersen", andersen(10.0, 9, 0.0099), "worth a look"),
+        ("Martin-Löf", martin_loef(10.0, 9, 0.01), "holds"),
+        ("Martin-Löf", martin_loef(10.0, 9, 0.0099), "worth a look"),
         ("dimensionality", dimensions(1.5, 1.0, 1.5), "holds"),
         ("dimensionality", dimensions(4.0, 1.0, 1.5), "alarm"),
         ("dependence", {}, "holds"),
@@ -556,12 +620,12 @@ def verdicts(estimate=None, **changes):
         ("item fit", {"infit": at(2, 1.501)}, "serious"),
         ("person fit", {"misfitting": 0}, "holds"),
         ("person fit", {"misfitting": 1}, "worth a look"),
-        ("ability errors", {"ability_errors": (2.0, 0.01, 1.0)}, "holds"),
-        ("ability errors", {"ability_errors": (2.0, 0.0099, 1.2)}, "serious"),
-        ("groups", {"differing": ()}, "holds"),
-        ("groups", {"differing": (("a", "sex", "f", "m", 0.5, "B"),)}, "worth a look"),
-        ("Andersen", {"andersen": (10.0, 9, 0.5), "measured": 29}, "too few persons"),
-        ("Andersen", {"andersen": (10.0, 9, 0.5), "measured": 30}, "holds"),
+        ("ability errors", {"halves": (2.0, 0.01, 1.0)}, "holds"),
+        ("ability errors", {"halves": (2.0, 0.0099, 1.2)}, "serious"),
+        ("groups", differing(), "holds"),
+        ("groups", differing(("a", 0.5, "B")), "worth a look"),
+        ("Andersen", {**andersen(10.0, 9, 0.5), "measured": 29}, "too few persons"),
+        ("Andersen", {**andersen(10.0, 9, 0.5), "measured": 30}, "holds"),
         ("direction", {"point_measure": at(4, -0.101, 0.5)}, "serious"),
     ],
 )
@@ -571,9 +635,9 @@ def test_verdicts_are_those_of_the_findings(name, changes, verdict):
 
 def test_verdicts_tell_the_numbers_that_they_rest_on():
     found = verdicts(
-        andersen=(10.5, 9, 0.3), martin_loef=(20.5, 24, 0.6), misfitting=8, replications=0,
-        ability_errors=(1.5, 0.13, 1.07), infit=at(2, 1.31), outfit=at(3, 0.71),
-        dependent=(("a", "b", 0.31, 400),), differing=(("a", "sex", "f", "m", 0.5, "B"),),
+        **andersen(10.5, 9, 0.3), **martin_loef(20.5, 24, 0.6), misfitting=8, replications=0,
+        halves=(1.5, 0.13, 1.07), infit=at(2, 1.31), outfit=at(3, 0.71),
+        dependent=(("a", "b", 0.31, 400),), **differing(("a", 0.5, "B")),
     )  # fmt: skip
     numbers = {name: (test.statistic, test.degrees, test.p_value) for name, test in found.items()}
     assert numbers["Andersen"] == (10.5, 9, 0.3)
@@ -597,4 +661,4 @@ def test_verdicts_tell_the_numbers_that_they_rest_on():
 )
 def test_steps_need_partial_credit_below_one_percent(model, p, verdict):
     estimate = make_steps([-0.5, 0.5], model)
-    assert verdicts(estimate, step_models=(40.0, 9, p))["steps"].verdict == verdict
+    assert verdicts(estimate, **step_models(40.0, 9, p))["steps"].verdict == verdict

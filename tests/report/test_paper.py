@@ -12,7 +12,7 @@ from browser import CHROMIUM, SWITCHES, needs_browser
 from commandline import discreet
 from discreet.analysis import check_model
 from discreet.errors import BadUsage
-from discreet.items.summary import diagnose
+from discreet.items.study import diagnose
 from discreet.report.diagnosis import diagnose_test
 from discreet.report.page import write_diagnosis, write_item_sheets
 from discreet.report.paper import (
@@ -145,9 +145,8 @@ def test_the_methods_paragraph_names_every_exclusion():
     estimate = library.fit(answers)
     test = diagnose_test(estimate, diagnose(answers, estimate))
     text = write_methods(test)
-    statistics = test.statistics
     assert "1 of the 6 items had no estimable difficulty: easy (always in the highest" in text
-    assert f"{statistics.extreme:,} who had everything right or everything wrong" in text
+    assert f"{test.study.abilities.extreme:,} who had everything right or everything wrong" in text
     assert "7 who answered no item with a difficulty" in text
     assert "999 sets of answers simulated" in text
     assert "Martin-Löf's (1973) test" in text

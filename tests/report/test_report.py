@@ -25,13 +25,15 @@ from discreet.html import (
     shorten_label,
     text_width,
 )
-from discreet.items.summary import diagnose, read_diagnostics
+from discreet.items.dif import list_differing
+from discreet.items.study import diagnose
 from discreet.models.methods import METHOD_WORDS, METHODS
 from discreet.report.diagnosis import diagnose_test
 from discreet.report.findings import find_problems, remarks_on_items
 from discreet.report.model_findings import Severity
 from discreet.report.page import write_diagnosis
 from discreet.results.estimate import Status
+from discreet.saving import read_value, write_value
 from discreet.simulation import simulate
 from discreet.text import name_some
 from real_data import find_timss, simulate_booklets
@@ -69,8 +71,8 @@ def page(broken, tmp_path_factory):
     return path
 
 
-def titles(estimate, diagnostics):
-    return " | ".join(finding.title for finding in find_problems(estimate, diagnostics)[0])
+def titles(estimate, study):
+    return " | ".join(finding.title for finding in find_problems(estimate, study)[0])
 
 
 # ---- what it says
@@ -123,9 +125,9 @@ def test_an_adaptive_test_is_called_routed():
 def test_booklets_given_at_random_are_not_called_routed():
     responses = simulate(800, 60, 0.3, design="booklets", rng=np.random.default_rng(1)).responses
     estimate = fit(responses)
-    diagnostics = diagnose(responses, estimate)
-    assert abs(diagnostics.matching) < 0.2
-    assert "harder items" not in titles(estimate, diagnostics)
+    study = diagnose(responses, estimate)
+    assert abs(study.abilities.matching) < 0.2
+    assert "harder items" not in titles(estimate, study)
 
 
 @pytest.mark.parametrize(("shift", "word"), [(1.6, "too easy"), (-1.6, "too hard")])
@@ -153,13 +155,13 @@ def with_groups(difference):
 def test_an_item_that_is_harder_for_a_group_is_found():
     responses = with_groups(1.2)
     estimate = fit(responses)
-    diagnostics = diagnose(responses, estimate)
-    ((item, column, group, _, size, letter),) = diagnostics.differing
+    study = diagnose(responses, estimate)
+    ((item, column, group, _, size, letter),) = list_differing(study.differences)
     assert (item, column, letter) == ("6", "sex", "C")
     assert (size > 0) == (group == "girl")
-    assert "1 item works differently" in titles(estimate, diagnostics)
-    assert "differs by sex" in remarks_on_items(estimate, diagnostics)[6]
-    assert "1000 groups are too many" in write_diagnosis(diagnose_test(estimate, diagnostics))
+    assert "1 item works differently" in titles(estimate, study)
+    assert "differs by sex" in remarks_on_items(estimate, study)[6]
+    assert "1000 groups are too many" in write_diagnosis(diagnose_test(estimate, study))
 
 
 def test_groups_that_do_not_differ_are_called_in_order():
@@ -209,24 +211,16 @@ def test_all_dependent_pairs_count_however_many_are_listed():
     spoilt = np.where(rng.random(copies.shape) < 0.1, 1 - copies, copies)
     responses = Responses.from_array(spoilt)
     estimate = fit(responses)
-    diagnostics = diagnose(responses, estimate)
+    study = diagnose(responses, estimate)
     residuals = correlate_residuals(responses, estimate, method="warm")
     excess = residuals.q3[np.triu_indices(40, 1)] - residuals.mean
     count = int((excess > 0.2).sum())
-    assert count > 2 * len(diagnostics.dependent)
-    assert f"{count} pairs of items depend on each other" in titles(estimate, diagnostics)
-    page = write_diagnosis(diagnose_test(estimate, diagnostics))
+    assert count > 2 * len(study.dependence.pairs)
+    assert f"{count} pairs of items depend on each other" in titles(estimate, study)
+    page = write_diagnosis(diagnose_test(estimate, study))
     assert f"by more than 0.1 and more than chance for {count} pairs of items" in page
-    assert all("dependent" in remarks for remarks in remarks_on_items(estimate, diagnostics))
-    assert read_diagnostics(diagnostics.to_dict(), estimate.items) == diagnostics
-
-
-def test_a_file_that_lists_only_the_largest_dependent_pairs_gives_no_count(broken):
-    estimate, diagnostics = broken
-    older = diagnostics.to_dict()
-    del older["dependencies"]
-    page = write_diagnosis(diagnose_test(estimate, read_diagnostics(older, estimate.items)))
-    assert "pairs of items" not in page
+    assert all("dependent" in remarks for remarks in remarks_on_items(estimate, study))
+    assert write_value(read_value(write_value(study))) == write_value(study)
 
 
 def test_the_methods_text_has_the_numbers_of_the_estimate(broken):
@@ -270,37 +264,35 @@ def test_cells_and_headings_of_rows_are_escaped_once():
     assert preview_table(columns[:1], caption="").count("</th>") == 2
 
 
-# ---- diagnostics
+# ---- study
 
 
-def test_diagnostics_survive_a_trip_through_json(broken):
-    estimate, diagnostics = broken
-    plain = json.loads(json.dumps(diagnostics.to_dict()))
-    assert read_diagnostics(plain, estimate.items) == diagnostics
+def test_a_study_survives_a_trip_through_json(broken):
+    plain = write_value(broken[1])
+    assert write_value(read_value(json.loads(json.dumps(plain)))) == plain
 
 
 def test_every_person_is_in_the_histogram_or_has_no_answers(broken):
-    estimate, diagnostics = broken
-    counted = diagnostics.measured + diagnostics.extreme
-    assert sum(diagnostics.ability_counts) == counted
-    assert f"Abilities of {counted} persons" in write_diagnosis(
-        diagnose_test(estimate, diagnostics)
-    )
-    assert counted + diagnostics.empty == estimate.persons
+    estimate, study = broken
+    who = study.abilities
+    counted = who.measured + who.extreme
+    assert sum(who.counts) == counted
+    assert f"Abilities of {counted} persons" in write_diagnosis(diagnose_test(estimate, study))
+    assert counted + who.empty == estimate.persons
 
 
 def test_very_many_persons_are_sampled_and_the_report_says_so(monkeypatch):
-    monkeypatch.setattr("discreet.items.evidence.CELL_LIMIT", 2000)
+    monkeypatch.setattr("discreet.items.study.CELL_LIMIT", 2000)
     answers = lsat()
     estimate = fit(answers)
-    diagnostics = diagnose(answers, estimate)
+    study = diagnose(answers, estimate)
     third = Responses.from_array(
         answers.store.rows(0, 1000)[::3].astype(float), answers.items, answers.persons[::3]
     )
-    assert diagnostics.sampled == third.n_persons == 334
+    assert study.sampled == third.n_persons == 334
     monkeypatch.undo()
-    assert replace(diagnostics, sampled=None) == diagnose(third, estimate)
-    assert "334 evenly chosen persons" in write_diagnosis(diagnose_test(estimate, diagnostics))
+    assert write_value(replace(study, sampled=None)) == write_value(diagnose(third, estimate))
+    assert "334 evenly chosen persons" in write_diagnosis(diagnose_test(estimate, study))
 
 
 def test_doubts_about_a_link_are_not_called_the_estimation():
@@ -316,7 +308,7 @@ def test_a_file_with_a_sample_of_the_persons_is_named_so(monkeypatch, tmp_path):
     out = tmp_path / "out"
     assert run("fit", path, "--out", out).code == 0
     assert len((out / "persons.confidential.csv").read_text().splitlines()) == 1001
-    monkeypatch.setattr("discreet.items.evidence.CELL_LIMIT", 2000)
+    monkeypatch.setattr("discreet.items.study.CELL_LIMIT", 2000)
     ended = run("fit", path, "--out", out, "--force")
     assert "334 evenly chosen of 1,000 persons" in ended.err
     assert not (out / "persons.confidential.csv").exists()
@@ -343,19 +335,17 @@ def answers(tmp_path):
 
 def test_every_method_has_its_own_words_for_a_paper(broken):
     assert {*METHODS, "noise-aware", "winsteps"} == set(METHOD_WORDS)
-    estimate, diagnostics = broken
+    estimate, study = broken
     for name, words in METHOD_WORDS.items():
-        page = write_diagnosis(
-            diagnose_test(replace(estimate, method=name, se_method=""), diagnostics)
-        )
+        page = write_diagnosis(diagnose_test(replace(estimate, method=name, se_method=""), study))
         assert escape(words.how) in page
         assert words.errors in page
 
 
 def test_a_report_says_which_persons_standard_errors_are_from(broken):
-    estimate, diagnostics = broken
+    estimate, study = broken
     assert estimate.se_method
-    assert escape(estimate.se_method) in write_diagnosis(diagnose_test(estimate, diagnostics))
+    assert escape(estimate.se_method) in write_diagnosis(diagnose_test(estimate, study))
 
 
 def test_a_method_of_another_maker_is_named_and_its_errors_are_called_unknown(broken):
@@ -492,12 +482,12 @@ def test_a_missing_file_is_wrong_usage(tmp_path):
     assert "nothing.csv" in ended.err
 
 
-def test_a_calibration_without_diagnostics_still_gets_a_report(answers, tmp_path):
+def test_a_calibration_without_a_study_still_gets_a_report(answers, tmp_path):
     out = tmp_path / "out"
     run("fit", answers, "--out", out)
     file = out / "calibration.confidential.json"
     document = json.loads(file.read_text())
-    document["diagnostics"] = None
+    document["study"] = None
     file.write_text(json.dumps(document))
     ended = run("result", "report", out)
     assert ended.code == 0, ended.err

@@ -12,7 +12,7 @@ from discreet.analysis import find_dif, measure_fit
 from discreet.atomic import CALIBRATION_FILE
 from discreet.cli.calibrations import read_calibration
 from discreet.datasets import lsat
-from discreet.items.summary import diagnose
+from discreet.items.study import diagnose
 from discreet.report.calibration import analyse_calibration
 from discreet.simulation import simulate
 
@@ -96,8 +96,8 @@ def test_the_report_has_the_fit_statistics_of_the_library():
     estimate = library.fit(answers)
     shown, fit = diagnose(answers, estimate), measure_fit(answers, estimate)
     for name in ("infit", "infit_t", "outfit", "outfit_t", "point_measure"):
-        assert getattr(shown, name) == tuple(getattr(fit.items, name).tolist())
-    assert shown.reliability == fit.person_reliability.reliability
+        assert getattr(shown.fit, name).tolist() == getattr(fit.items, name).tolist()
+    assert shown.reliability == fit.person_reliability
 
 
 # --- summaries ------------------------------------------------------------------------------------

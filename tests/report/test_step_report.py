@@ -16,13 +16,14 @@ from discreet.atomic import CALIBRATION_FILE
 from discreet.cli.calibrations import read_calibration, write_calibration
 from discreet.errors import BadResponses, BadUsage
 from discreet.items.curves import threshold_rows
-from discreet.items.summary import diagnose, read_diagnostics
+from discreet.items.study import diagnose
 from discreet.report.diagnosis import compare_fit, diagnose_test
 from discreet.report.findings import STEP_CHECKS, find_problems
 from discreet.report.formats import list_calibration
 from discreet.report.model_findings import Severity
 from discreet.report.page import write_diagnosis
 from discreet.results.limits import FEW_IN_CATEGORY
+from discreet.saving import read_value, write_value
 from stepped import chances, draw_codes, hold
 
 
@@ -120,8 +121,8 @@ def test_alpha_is_that_of_the_item_variances():
 
 
 def test_tables_of_thresholds_and_categories_say_what_the_estimate_says(made):
-    responses, estimate, diagnostics = made
-    tables = diagnose_test(estimate, diagnostics).tables
+    responses, estimate, study = made
+    tables = diagnose_test(estimate, study).tables
     thresholds, categories = tables["thresholds"].columns, tables["categories"].columns
     assert len(thresholds["item"]) == sum(estimate.steps)
     assert thresholds["threshold"][:3] == estimate.thresholds[0].tolist()
@@ -159,8 +160,8 @@ def test_categories_are_called_what_the_data_call_them(tmp_path):
     assert estimate.warnings == (
         "nobody is in category 2 of item '1': left out, and those above move down (3 to 2, 4 to 3)",
     )
-    diagnostics = diagnose(answers, estimate)
-    columns = diagnose_test(estimate, diagnostics).tables["categories"].columns
+    study = diagnose(answers, estimate)
+    columns = diagnose_test(estimate, study).tables["categories"].columns
     rows = zip(columns["item"], columns["category"], columns["answers"], strict=True)
     assert {k: n for item, k, n in rows if item == "1"} == {
         k + 1: int((codes[:, 1] == k).sum()) for k in (0, 2, 3)
@@ -192,8 +193,8 @@ def test_rare_and_disordered_categories_from_one_on_are_called_so():
 
 
 def test_the_report_speaks_of_steps(made):
-    _, estimate, diagnostics = made
-    page = write_diagnosis(diagnose_test(estimate, diagnostics))
+    _, estimate, study = made
+    page = write_diagnosis(diagnose_test(estimate, study))
     for words in (
         "Threshold map",
         "A location is typically known",
@@ -274,11 +275,11 @@ def test_a_report_is_made_again_from_the_calibration_alone(folder, tmp_path):
     assert again == first
 
 
-def test_diagnostics_keep_the_shares_of_categories(made):
-    plain = json.loads(json.dumps(made[2].to_dict()))
-    again = read_diagnostics(plain, made[1].items)
-    assert again.shares == made[2].shares
-    assert again.curves == made[2].curves
+def test_a_study_keeps_the_shares_of_categories(made):
+    again = read_value(json.loads(json.dumps(write_value(made[2]))))
+    for item in made[1].items:
+        assert again.observed.trace_shares(item) == made[2].observed.trace_shares(item)
+        assert again.observed.trace_curve(item) == made[2].observed.trace_curve(item)
 
 
 def test_every_table_is_a_file_and_a_sheet(folder):
@@ -332,9 +333,9 @@ def test_merging_two_categories_is_told_before_and_after():
         name: (one, two)
         for name, one, two in zip(*compare_fit(before, after).to_dict().values(), strict=True)
     }
-    assert rows["infit of 2"] == (before.diagnostics.infit[2], after.diagnostics.infit[2])
+    assert rows["infit of 2"] == (before.study.fit.infit[2], after.study.fit.infit[2])
     assert not any("of 1" in name for name in rows)
-    assert rows["person reliability"][1] == after.diagnostics.reliability
+    assert rows["person reliability"][1] == after.study.reliability.reliability
     with pytest.raises(BadUsage, match="nothing to compare"):
         compare_fit(before, before)
 
@@ -381,8 +382,8 @@ def test_check_shows_the_fit_before_and_after_merging(survey):
 
 
 def test_a_page_has_no_empty_column_and_calls_the_ends_of_a_scale_scores(made):
-    _, estimate, diagnostics = made
-    test = diagnose_test(estimate, replace(diagnostics, is_weighted=True))
+    _, estimate, study = made
+    test = diagnose_test(estimate, replace(study, is_weighted=True))
     page = write_diagnosis(test)
     assert "Persons count by their sampling weights." in page
     assert "lowest score" in page

@@ -11,7 +11,7 @@ import pytest
 import discreet as library
 from commandline import LSAT_ITEMS, discreet
 from discreet.atomic import TABLE_FILES
-from discreet.items.evidence import gather_evidence
+from discreet.items.study import diagnose
 from discreet.items.tables import tabulate_items
 from discreet.report.calibration import read_document
 from discreet.report.diagnosis import diagnose_test
@@ -117,25 +117,25 @@ def test_persons_and_raw_scores_agree(folder):
 def test_the_tables_are_those_of_the_python_interface(folder):
     answers = library.datasets.lsat()
     estimate = library.fit(answers, method="conditional")
-    evidence = gather_evidence(answers, estimate)
-    pairs = evidence.pairs.to_dict()
+    study = diagnose(answers, estimate)
+    pairs = library.analysis.correlate_residuals(answers, estimate).to_dict()
     assert numbers(rows_of(folder, "pairs"), "q3") == pairs["q3"]
-    found = evidence.dimensionality.to_dict()
+    found = study.dimensionality.to_dict()
     assert numbers(rows_of(folder, "dimensions"), "eigenvalue") == pytest.approx(
         found["eigenvalue"]
     )
     assert numbers(rows_of(folder, "andersen"), "low score") == pytest.approx(
-        evidence.andersen.difficulty[0].tolist()
+        study.andersen.difficulty[0].tolist()
     )
 
 
 def test_the_report_uses_the_same_fit_as_the_interface(folder):
-    statistics = read_document(folder / "calibration.confidential.json").read_diagnostics()
+    study = read_document(folder / "calibration.confidential.json").read_study()
     answers = library.datasets.lsat()
     found = library.analysis.measure_fit(answers, library.fit(answers, method="conditional"))
-    assert list(statistics.infit) == pytest.approx(found.items.infit.tolist())
-    assert statistics.reliability == pytest.approx(found.person_reliability.reliability)
-    assert numbers(rows_of(folder, "items"), "infit") == pytest.approx(list(statistics.infit))
+    assert study.fit.infit.tolist() == pytest.approx(found.items.infit.tolist())
+    assert study.reliability.reliability == pytest.approx(found.person_reliability.reliability)
+    assert numbers(rows_of(folder, "items"), "infit") == pytest.approx(study.fit.infit.tolist())
 
 
 @pytest.fixture(scope="module")

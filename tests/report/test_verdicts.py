@@ -12,16 +12,17 @@ from commandline import discreet as run
 from discreet.analysis import check_model, find_dimensions, measure_fit, run_andersen, run_wald
 from discreet.answers.pack import store_codes
 from discreet.api.scales import link_calibrations
-from discreet.items.evidence import gather_evidence
+from discreet.items.cutoffs import ItemLimits
 from discreet.items.groups import split_groups
-from discreet.items.summary import diagnose, read_diagnostics
-from discreet.items.tables import list_evidence_tables
+from discreet.items.study import diagnose
+from discreet.items.tables import list_study_tables
 from discreet.persons import measures
 from discreet.report.diagnosis import diagnose_test, list_tests
 from discreet.report.findings import find_limits, find_problems, remarks_on_items
 from discreet.report.model_findings import Severity
 from discreet.report.page import judge, write_diagnosis
 from discreet.report.paper import write_methods
+from discreet.saving import read_value, write_value
 from stepped import chances
 
 SKEWED = Path(__file__).parents[1] / "data" / "skewed_400x5.csv"
@@ -93,11 +94,11 @@ def test_the_verdict_and_the_methods_text_say_the_split_and_what_was_left_out():
     assert test.statistic == pytest.approx(26.4506, abs=1e-4)
     assert "split at the mean score" in test.found
     assert "without c, d" in test.found
-    text = write_methods(diagnose_test(found.estimate, found.diagnostics))
+    text = write_methods(diagnose_test(found.estimate, found.study))
     assert "split at the mean score" in text
     assert "without c, d, which lacked a category in one of the groups" in text
-    kept = read_diagnostics(found.diagnostics.to_dict(), found.estimate.items)
-    assert (kept.andersen_split, dict(kept.left_out)) == ("mean score", {"Andersen": ("c", "d")})
+    kept = read_value(write_value(found.study))
+    assert (kept.andersen.split, kept.andersen.excluded) == ("mean score", ("c", "d"))
 
 
 def test_persons_with_gaps_are_split_by_their_share_of_the_points_they_could_have():
@@ -117,7 +118,7 @@ def test_where_the_mean_makes_no_groups_the_median_does():
     test = by_name(found)["Andersen"]
     assert test.p_value is not None
     assert "split at the median score" in test.found
-    assert any("at the mean score" in note for note in found.diagnostics.notes)
+    assert any("at the mean score" in note for note in found.study.notes)
 
 
 def test_where_no_split_works_the_verdict_is_not_tested_and_the_report_says_so():
@@ -126,15 +127,15 @@ def test_where_no_split_works_the_verdict_is_not_tested_and_the_report_says_so()
     found = check_model(rows)
     assert by_name(found)["Andersen"].verdict == "not tested"
     for split in ("mean score", "median score"):
-        assert any(f"not compared at the {split}" in note for note in found.diagnostics.notes)
-    page = write_diagnosis(diagnose_test(found.estimate, found.diagnostics))
+        assert any(f"not compared at the {split}" in note for note in found.study.notes)
+    page = write_diagnosis(diagnose_test(found.estimate, found.study))
     assert "Not tested (the notes say why): Andersen, " in page
 
 
 def test_tables_of_andersen_and_wald_are_of_the_same_items_and_say_so():
     answers = discreet.read_responses(SKEWED)
-    evidence = gather_evidence(answers, discreet.fit(answers))
-    tables = {table.name: table for table in list_evidence_tables(evidence)}
+    estimate = discreet.fit(answers)
+    tables = {one.name: one for one in list_study_tables(estimate, diagnose(answers, estimate))}
     andersen, wald = tables["andersen"].columns, tables["wald"].columns
     for table in (andersen, wald):
         assert table["item"] == ["a", "b", "e", "c", "d"]
@@ -173,11 +174,11 @@ def test_one_person_does_not_make_an_item_serious():
     """A slip of the ablest person is what chance brings: it lies inside the simulated limits."""
     answers = slip()
     estimate = discreet.fit(answers)
-    diagnostics = diagnose(answers, estimate)
-    assert diagnostics.outfit[0] > 1.5
-    assert diagnostics.outfit_t[0] > 2
-    assert diagnostics.outfit[0] < diagnostics.outfit_high[0]
-    findings, fine = find_problems(estimate, diagnostics)
+    study = diagnose(answers, estimate)
+    assert study.fit.outfit[0] > 1.5
+    assert study.fit.outfit_t[0] > 2
+    assert study.fit.outfit[0] < study.limits.outfit[0, 1]
+    findings, fine = find_problems(estimate, study)
     assert "item fit" in fine
     assert not any("less predictably" in one.title for one in findings)
     test = by_name(check_model(answers, estimate))["item fit"]
@@ -188,16 +189,18 @@ def test_one_person_does_not_make_an_item_serious():
 def test_an_outfit_that_one_person_makes_large_is_told_apart():
     answers = slip()
     estimate = discreet.fit(answers)
-    diagnostics = diagnose(answers, estimate)
-    rules_of_thumb = replace(diagnostics, replications=0)
-    diagnostics = replace(diagnostics, outfit_high=(1.4, *diagnostics.outfit_high[1:]))
-    for each in (diagnostics, rules_of_thumb):
+    study = diagnose(answers, estimate)
+    rules_of_thumb = replace(study, limits=None)
+    outfit = study.limits.outfit.copy()
+    outfit[0, 1] = 1.4
+    study = replace(study, limits=replace(study.limits, outfit=outfit))
+    for each in (study, rules_of_thumb):
         assert remarks_on_items(estimate, each)[0] == ["noisy by few persons"]
-    findings, fine = find_problems(estimate, diagnostics)
+    findings, fine = find_problems(estimate, study)
     assert "item fit" in fine
     assert not any("less predictably" in one.title for one in findings)
-    (test,) = [test for test in list_tests(estimate, diagnostics) if test.name == "item fit"]
-    plain, rest = diagnostics.outfit[0], diagnostics.outfit_without_one[0]
+    (test,) = [test for test in list_tests(estimate, study) if test.name == "item fit"]
+    plain, rest = study.fit.outfit[0], study.fit.outfit_without_one[0]
     assert test.verdict == "holds"
     assert f"0 ({plain:.2f}; {rest:.2f} without 1 person)" in test.found
 
@@ -209,13 +212,13 @@ def test_many_persons_still_make_an_item_noisy_and_the_finding_says_by_which_num
     rows[some, 2] = rng.integers(0, 2, some.sum())
     answers = discreet.Responses.from_array(rows)
     estimate = discreet.fit(answers)
-    diagnostics = diagnose(answers, estimate)
+    study = diagnose(answers, estimate)
     (finding,) = [
-        one for one in find_problems(estimate, diagnostics)[0] if "less predictably" in one.title
+        one for one in find_problems(estimate, study)[0] if "less predictably" in one.title
     ]
     assert finding.severity is Severity.SERIOUS
-    infit, outfit = diagnostics.infit[2], diagnostics.outfit[2]
-    limits = [find_limits(diagnostics, name, 2)[1] for name in ("infit", "outfit")]
+    infit, outfit = study.fit.infit[2], study.fit.outfit[2]
+    limits = [find_limits(study, name, 2)[1] for name in ("infit", "outfit")]
     assert (
         f"2 (infit {infit:.2f}, limit {limits[0]:.2f}; outfit {outfit:.2f}, limit "
         f"{limits[1]:.2f})" in finding.found
@@ -223,12 +226,10 @@ def test_many_persons_still_make_an_item_noisy_and_the_finding_says_by_which_num
 
 
 def test_a_deviation_that_is_sure_but_negligible_is_no_finding():
-    diagnostics = diagnose(slip(), discreet.fit(slip()))
-    narrow = {
-        name: (0.999 if name.endswith("low") else 1.001,) * len(diagnostics.infit)
-        for name in ("infit_low", "infit_high", "outfit_low", "outfit_high")
-    }
-    assert find_limits(replace(diagnostics, **narrow), "infit", 0) == (0.9, 1.1)
+    study = diagnose(slip(), discreet.fit(slip()))
+    band = np.tile([0.999, 1.001], (len(study.fit.items), 1))
+    narrow = replace(study, limits=ItemLimits(band, band, 999))
+    assert find_limits(narrow, "infit", 0) == (0.9, 1.1)
 
 
 @pytest.mark.parametrize("steps", [(1,) * 7, (1, 3, 2, 3, 1, 2, 3)])
@@ -315,12 +316,12 @@ def test_items_that_scatter_beyond_their_errors_are_still_warned_about():
 def test_an_eigenvalue_beyond_chance_is_never_called_sound(monkeypatch):
     answers = draw(300, 15, 9)
     estimate = discreet.fit(answers)
-    diagnostics = diagnose(answers, estimate)
-    found = diagnostics.dimensionality
+    study = diagnose(answers, estimate)
+    found = study.dimensionality
     small = replace(found, eigenvalue=(found.limit[0] * 1.001, *found.eigenvalue[1:]),
                     p_value=(0.05, *found.p_value[1:]))  # fmt: skip
     assert small.eigenvalue[0] < 1.1 * small.expected[0]
-    findings, fine = find_problems(estimate, replace(diagnostics, dimensionality=small))
+    findings, fine = find_problems(estimate, replace(study, dimensionality=small))
     assert "dimensionality" not in fine
     (finding,) = [one for one in findings if "share more than the ability" in one.title]
     assert finding.severity is Severity.LOOK
@@ -368,8 +369,8 @@ def test_martin_loefs_test_says_what_it_does_not_see():
 def test_turned_items_come_first_and_what_they_explain_is_under_them():
     answers = draw_scale(300, 14, 13, turned=(1, 4, 8, 11))
     estimate = discreet.fit(answers)
-    diagnostics = diagnose(answers, estimate)
-    findings, _ = find_problems(estimate, diagnostics)
+    study = diagnose(answers, estimate)
+    findings, _ = find_problems(estimate, study)
     assert findings[0].title.startswith("4 items run against the others")
     assert "--reverse " in findings[0].advice
     assert set(findings[0].advice.split("--reverse ")[1].split(")")[0].split(",")) == {
@@ -379,7 +380,7 @@ def test_turned_items_come_first_and_what_they_explain_is_under_them():
     assert "These items do not measure one thing" in below
     assert not any("measure one thing" in one.title for one in findings)
     assert judge(findings).startswith("Stop: 4 items run against the others")
-    page = write_diagnosis(diagnose_test(estimate, diagnostics))
+    page = write_diagnosis(diagnose_test(estimate, study))
     assert page.index("4 items run against") < page.index("These items do not measure one thing")
     tests = check_model(answers, estimate).tests
     assert tests[0].name == "direction"
@@ -422,10 +423,10 @@ def test_too_few_persons_are_told_before_any_verdict_and_nothing_holds(persons, 
     assert document["notes"][0].startswith(f"Too few persons to judge: {persons}.")
     found = check_model(place)
     assert found.summary().startswith("Too few persons to judge")
-    findings, fine = find_problems(found.estimate, found.diagnostics)
+    findings, fine = find_problems(found.estimate, found.study)
     assert findings[0].title == f"Too few persons to judge: {persons}"
     assert fine == []
-    page = write_diagnosis(diagnose_test(found.estimate, found.diagnostics))
+    page = write_diagnosis(diagnose_test(found.estimate, found.study))
     assert page.index("Too few persons to judge") < page.index('class="lead"')
     assert "Checked, nothing found" not in page
 
@@ -451,11 +452,9 @@ def test_answers_in_categories_are_all_answers_in_python_and_in_files(tmp_path):
     assert found.answers.tolist() == counts
     assert found.answers_without_extremes.tolist() == inside
     assert found.share.tolist() == pytest.approx([count / 400 for count in counts])
-    evidence = gather_evidence(answers, estimate)
     table = diagnose_test(estimate, diagnose(answers, estimate)).tables["categories"].columns
     assert table["answers"] == counts
     assert table["answers_without_extremes"] == inside
-    assert evidence.fit.categories.answers.tolist() == counts
 
 
 # --- standard errors of abilities ---------------------------------------------------------------
@@ -469,12 +468,12 @@ def test_too_small_errors_of_abilities_are_told_in_the_summary_and_the_report(it
     assert "The standard errors of abilities are too small" in scores.summary()
     assert [str(one.kind) for one in scores.warnings] == ["understated_errors"]
     assert scores.halves.times > 1.2
-    diagnostics = diagnose(answers, estimate)
-    findings, _ = find_problems(estimate, diagnostics)
+    study = diagnose(answers, estimate)
+    findings, _ = find_problems(estimate, study)
     (finding,) = [one for one in findings if "standard errors of abilities" in one.title]
     assert finding.severity is Severity.SERIOUS
     assert "The standard errors of abilities are too small" in write_diagnosis(
-        diagnose_test(estimate, diagnostics)
+        diagnose_test(estimate, study)
     )
 
 

@@ -151,7 +151,7 @@ def public_results():
         analysis.run_martin_loef(answers), analysis.measure_alpha(answers),
         discreet.score(answers, estimate, plausible=1).regression,
         analysis.trace_information(estimate), analysis.tabulate_scores(estimate),
-        (checked := analysis.check_model(answers, estimate)), checked.tests[0],
+        (checked := analysis.check_model(answers, estimate)), checked.tests[0], checked.study,
         analysis.compare_fit(
             checked, dataclasses.replace(checked, estimate=with_steps(estimate, (2,) + (1,) * 119))
         ),

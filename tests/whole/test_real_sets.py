@@ -12,7 +12,7 @@ from experiments.calibration.references import compare_ratings, compare_steps, l
 import discreet
 from discreet.analysis import run_andersen
 from discreet.errors import DisconnectedItems
-from discreet.items.summary import diagnose
+from discreet.items.study import diagnose
 from discreet.models.conditional import group_patterns
 from discreet.models.conditional.maximise import plan_batches
 from discreet.models.conditional.moments import evaluate_conditional

@@ -74,7 +74,7 @@ from discreet.errors import AssumedReading, BadResponses, BadUsage
 if TYPE_CHECKING:
     from discreet.answers.ratings import Ratings
     from discreet.items.raters import BiasTable, RatingStudy
-    from discreet.items.summary import Diagnostics
+    from discreet.items.study import Study
     from discreet.report.diagnosis import Diagnosis, ModelCheck
     from discreet.results.estimate import Estimate
     from discreet.scales.reported import Scale, ScaleTarget
@@ -136,7 +136,7 @@ def fit(
     if title is not None and output.out is None:
         raise BadUsage("--title is the headline of the report, which --out writes; add --out DIR.")
     check_method(method)
-    # Diagnostics, anchors and abilities need all answers in memory; difficulties alone do not.
+    # Studies, anchors and abilities need all answers in memory; difficulties alone do not.
     has_design = bool(weights.stated)
     needs_answers = has_design or keep_categories or bool(target and target.needs_persons)
     alone = output.out is None and anchors is None and not needs_answers
@@ -304,7 +304,7 @@ def check(
         print_json(inspection.to_dict() | _describe_check(model_check) | merged)
     else:
         _print_check(model_check, change)
-    for text in model_check.diagnostics.notes:
+    for text in model_check.study.notes:
         note(f"Note: {text}")
     conclude(model_check.estimate.warnings, choice=model_check.estimate.choice)
 
@@ -345,7 +345,7 @@ def _describe_check(model_check: ModelCheck) -> dict[str, Any]:
         "method": model_check.estimate.method,
         "choice": model_check.estimate.choice,
         "tests": list_rows(model_check.to_dict()),
-        "notes": [*model_check.doubts, *model_check.diagnostics.notes],
+        "notes": [*model_check.doubts, *model_check.study.notes],
     }
 
 
@@ -481,25 +481,25 @@ def _read_test(
 
     document = read_document(file)
     with explaining_damage(file):
-        estimate, diagnostics = document.read_estimate(), document.read_diagnostics()
-    if diagnostics is None:
+        estimate, study = document.read_estimate(), document.read_study()
+    if study is None:
         note("The calibration was written without the answers: no abilities and no fit.")
     # An older file does not say what it is about; then its folder does.
     title = title or document.title or title_of(settle_path(file).parent.name)
-    scale = document.scale if target is None else _settle(target, diagnostics)
+    scale = document.scale if target is None else _settle(target, study)
     heading = {"title": title, "about": document.about, "scale": scale}
-    return diagnose_test(estimate, diagnostics), heading
+    return diagnose_test(estimate, study), heading
 
 
-def _settle(target: Scale | ScaleTarget, diagnostics: Diagnostics | None) -> Scale:
+def _settle(target: Scale | ScaleTarget, study: Study | None) -> Scale:
     if not target.needs_persons:
         return target.settle(())
-    if diagnostics is None:
+    if study is None:
         raise BadUsage(
             "--scale with a mean and an SD needs abilities, and this calibration was written "
             "without answers; give two points, such as 0=500,1=600."
         )
-    return cast("ScaleTarget", target).fit(diagnostics.ability_mean, diagnostics.ability_sd)
+    return cast("ScaleTarget", target).fit(study.abilities.mean, study.abilities.sd)
 
 
 def _test_answers(
@@ -508,19 +508,19 @@ def _test_answers(
     """Calibrate answers; return their test, and the scale that was asked for."""
     responses = read_answers(source, reading)
     from discreet.api.calibrating import fit
-    from discreet.items.summary import diagnose
+    from discreet.items.study import diagnose
     from discreet.report.diagnosis import diagnose_test
 
-    diagnostics: Diagnostics | None = None
+    study: Study | None = None
     with working("Estimating difficulties"):
         estimate = fit(responses, method=check_method(method), model=reading.model)
         try:
-            diagnostics = diagnose(responses, estimate)
+            study = diagnose(responses, estimate)
         except BadUsage as error:
             note(f"Warning: the report is without abilities and fit: {error}")
         scale = settle_scale(target, responses, estimate)
     note_choice(estimate.choice)
-    return diagnose_test(estimate, diagnostics), scale
+    return diagnose_test(estimate, study), scale
 
 
 def _write_report(path: Path, test: Diagnosis, heading: dict[str, Any]) -> None:

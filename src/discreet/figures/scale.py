@@ -21,7 +21,6 @@ from discreet.items.dimensionality import Dimensionality
 from discreet.items.distractors import Distractors, option_map
 from discreet.items.fit import FitStatistics
 from discreet.items.residuals import trace_information
-from discreet.items.summary import align_column
 from discreet.persons.scoring import PersonScores
 from discreet.report import pictures
 from discreet.results.estimate import Estimate
@@ -94,8 +93,8 @@ def wright_plot(estimate: Estimate, scores: PersonScores, *, ax: Axes | None = N
     )
     _draw_items(axes, chart, largest)
     axes.axvline(0, color="black", linewidth=0.8)
-    axes.plot([-largest * 0.03], [chart.mean], ">", color=VERMILLION, markersize=4, zorder=5)
-    axes.plot([largest * 0.03], [0], "<", color=VERMILLION, markersize=4, zorder=5)
+    axes.plot([-largest * 0.03], [chart.mean], ">", color=VERMILLION, clip_on=False, zorder=5)
+    axes.plot([largest * 0.03], [0], "<", color=VERMILLION, zorder=5)
     axes.set_xlim(-largest * 1.08, largest * 1.5)
     axes.set_ylim(chart.reach[0] - BIN, chart.reach[1] + BIN)
     right_label = "thresholds" if chart.steps else "items"
@@ -103,7 +102,7 @@ def wright_plot(estimate: Estimate, scores: PersonScores, *, ax: Axes | None = N
     axes.tick_params(axis="x", length=0)
     axes.set_ylabel("logits (abler, harder upwards)")
     clean(axes, f"{chart.persons:,} persons and {chart.count} on one scale")
-    axes.set_xlabel("triangles: the two means", color=GREY, fontsize="small")
+    axes.set_xlabel("red triangles: the two means", color=GREY, fontsize="small")
     return axes
 
 
@@ -232,14 +231,10 @@ def fit_plot(
     """
     if statistic not in ("infit", "outfit"):
         raise BadUsage(f"statistic must be 'infit' or 'outfit', found {statistic!r}")
-    column = align_column(fit.items.items, getattr(fit.items, statistic), estimate.items)
+    column = getattr(fit.items.align(estimate.items), statistic)
     limits = None
     if cutoffs is not None:
-        low, high = (
-            align_column(cutoffs.items, ends, estimate.items)
-            for ends in getattr(cutoffs, statistic).T
-        )
-        limits = low, high
+        limits = getattr(cutoffs.align(estimate.items), statistic).T
     chart = pictures.fit_map(estimate, column, statistic, limits)
     axes = new_axes(6.5, 4.8) if ax is None else ax
     if limits is None:

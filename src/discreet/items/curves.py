@@ -7,9 +7,9 @@ the expected score is the share right. With observed points, confidential.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import numpy as np
 
@@ -19,12 +19,13 @@ from discreet.models.item_parameters import match_categories
 from discreet.persons.scoring import PersonScores
 from discreet.results.estimate import Estimate
 from discreet.results.thresholds import category_chances, expected_scores
-from discreet.schema import Count, Logit, NonNegative, Proportion
+from discreet.schema import Along, Count, Distinct, Logit, NonNegative, Proportion
+from discreet.tabular import brief_repr
 from discreet.types import FloatArray, Int64Array
 
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
-    from discreet.items.summary import Diagnostics
+    from discreet.items.study import Study
     from discreet.persons.scoring import PersonScores
 
 #: Item curves that one picture can hold and still be read.
@@ -137,14 +138,12 @@ def item_curves(
     indices = _find_items(estimate, names)
     if (responses is None) != (scores is None):
         raise BadUsage("observed points need both responses= and scores=, found one of them")
-    curves: Mapping[str, Curve] = {}
-    shares: Mapping[str, Shares] = {}
-    if responses is not None and scores is not None:
-        chosen = match_categories(responses.select(list(names)), estimate)
-        binned = bin_measured(chosen, scores, groups)
-        curves, shares = trace_curves(binned), trace_shares(binned)
+    if responses is None or scores is None:
+        return [_make_curve(estimate, i, ()) for i in indices]
+    chosen = match_categories(responses.select(list(names)), estimate)
+    binned = bin_measured(chosen, scores, groups)
     return [
-        _make_curve(estimate, i, curves.get(name, ()), shares.get(name, ()))
+        _make_curve(estimate, i, binned.trace_curve(name), binned.trace_shares(name))
         for name, i in zip(names, indices, strict=True)
     ]
 
@@ -165,23 +164,29 @@ def _find_items(estimate: Estimate, names: Sequence[str]) -> list[int]:
     return indices
 
 
-def worst_curves(estimate: Estimate, diagnostics: Diagnostics, limit: int) -> list[ItemCurve]:
+def worst_curves(estimate: Estimate, study: Study, limit: int) -> list[ItemCurve]:
     """Return the observed curves of the items that fit worst, the worst first."""
     index_of = {name: i for i, name in enumerate(estimate.items)}
 
     def distance(name: str) -> float:
-        squares = (diagnostics.infit[index_of[name]], diagnostics.outfit[index_of[name]])
-        return max((abs(float(np.log(v))) for v in squares if v), default=0.0)
+        squares = (study.fit.infit[index_of[name]], study.fit.outfit[index_of[name]])
+        return max((abs(float(np.log(v))) for v in squares if v > 0), default=0.0)
 
-    worst = sorted(diagnostics.curves, key=distance, reverse=True)[:limit]
-    return [observed_curve(estimate, diagnostics, index_of[name]) for name in worst]
+    worst = sorted(study.observed.items, key=distance, reverse=True)[:limit]
+    return [observed_curve(estimate, study.observed, index_of[name]) for name in worst]
 
 
-def observed_curve(estimate: Estimate, diagnostics: Diagnostics, index: int) -> ItemCurve:
-    """Return the curve of an item with what diagnostics observed of it."""
+def observed_curve(estimate: Estimate, observed: BinnedAnswers, index: int) -> ItemCurve:
+    """Return the curve of an item with what was observed of it."""
     name = estimate.items[index]
-    points, shares = diagnostics.curves.get(name, ()), diagnostics.shares.get(name, ())
-    return _make_curve(estimate, index, points, shares)
+    points, shares = observed.trace_curve(name), observed.trace_shares(name) * estimate.has_steps
+    # More digits than a picture has would only make it longer.
+    return _make_curve(
+        estimate,
+        index,
+        tuple((round(ability, 3), round(mean, 4), n) for ability, mean, n in points),
+        tuple(tuple(round(one, 4) for one in point) for point in shares),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,9 +288,11 @@ class BinnedAnswers:
         How many are in each category, ``[group, item, category]``.
     """
 
-    items: tuple[str, ...]
-    ability: FloatArray
-    chosen: Int64Array
+    items: Annotated[tuple[str, ...], Distinct()]
+    ability: Annotated[FloatArray, Along("", "items")]
+    chosen: Annotated[Int64Array, Along("", "items")]
+
+    __repr__ = brief_repr
 
     @property
     def answers(self) -> Int64Array:
@@ -296,6 +303,20 @@ class BinnedAnswers:
     def score(self) -> Int64Array:
         """Sum of their scores, ``[group, item]``; of right/wrong items, how many were right."""
         return np.asarray(self.chosen @ np.arange(self.chosen.shape[2]))
+
+    def trace_curve(self, item: str) -> Curve:
+        """Return the observed curve of an item; no points where it is not here."""
+        if item not in self.items:
+            return ()
+        i = self.items.index(item)
+        columns = (self.ability[:, i], self.answers[:, i], self.score[:, i])
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        return tuple((a, r / n, n) for a, n, r in rows if n)
+
+    def trace_shares(self, item: str) -> Shares:
+        """Return the shares of the categories at every point of the curve of an item."""
+        chosen = self.chosen[:, self.items.index(item)] if item in self.items else ()
+        return tuple(tuple((row / row.sum()).tolist()) for row in chosen if row.any())
 
 
 def bin_answers(responses: Responses, ability: FloatArray, groups: int = GROUPS) -> BinnedAnswers:
@@ -355,20 +376,3 @@ def bin_measured(responses: Responses, scores: PersonScores, groups: int = GROUP
     """Count answers in groups of persons who have neither the lowest nor the highest score."""
     # All right or all wrong: by construction such points lie at 0% or 100%.
     return bin_answers(responses, np.where(scores.extreme, np.nan, scores.ability), groups)
-
-
-def trace_curves(binned: BinnedAnswers) -> dict[str, Curve]:
-    """Return the observed curve of every item."""
-    columns = zip(binned.ability.T, binned.answers.T, binned.score.T, strict=True)
-    return {
-        name: tuple((float(a), float(r / n), int(n)) for a, n, r in zip(*column, strict=True) if n)
-        for name, column in zip(binned.items, columns, strict=True)
-    }
-
-
-def trace_shares(binned: BinnedAnswers) -> dict[str, Shares]:
-    """Return the shares of the categories at every point of every item's curve."""
-    return {
-        name: tuple(tuple((row / row.sum()).tolist()) for row in binned.chosen[:, i] if row.any())
-        for i, name in enumerate(binned.items)
-    }

@@ -28,7 +28,7 @@ That is exact, also for items with steps. The coefficients are kept as logarithm
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +45,8 @@ from discreet.models.item_parameters import RATING_SCALE
 from discreet.models.structure import rating_basis
 from discreet.results.calibrated import Calibration
 from discreet.results.estimate import Status
-from discreet.tabular import Tabular
+from discreet.schema import Count
+from discreet.tabular import Tabular, brief_repr
 from discreet.types import BoolArray, FloatArray, IndexArray, Int8Array, Int64Array
 
 #: Share of reports with an alarm where the model holds.
@@ -103,14 +104,40 @@ class FitCutoffs(Tabular):
     replications: int
     level: float = LEVEL
 
+    def align(self, items: Sequence[str]) -> ItemLimits:
+        """Return the limits of the fit of these items, in their order."""
+        row_of = {item: row for row, item in enumerate(self.items)}
+        rows = [row_of.get(item, -1) for item in items]  # behind the last is what is not there
+        nothing = np.full((1, 2), np.nan)
+        infit, outfit = (np.concatenate([one, nothing])[rows] for one in (self.infit, self.outfit))
+        return ItemLimits(infit, outfit, self.replications)
+
     def to_dict(self) -> dict[str, list[Any]]:
         """One row per item: infit_low, infit_high, outfit_low, outfit_high."""
-        bands = {
-            f"{name}_{end}": band[:, side].tolist()
-            for name, band in (("infit", self.infit), ("outfit", self.outfit))
-            for side, end in enumerate(("low", "high"))
-        }
-        return {"item": list(self.items), **bands}
+        return {"item": list(self.items), **list_bands(self)}
+
+
+@dataclass(frozen=True, eq=False)
+class ItemLimits:
+    """Where infit and outfit of items lie when the model holds, ``[item, 2]``; NaN where unknown.
+
+    ``replications`` is how many sets of answers were simulated for it.
+    """
+
+    infit: FloatArray
+    outfit: FloatArray
+    replications: Count
+
+    __repr__ = brief_repr
+
+
+def list_bands(limits: FitCutoffs | ItemLimits) -> dict[str, list[float]]:
+    """Return lower and upper limits of infit and outfit as columns."""
+    return {
+        f"{name}_{end}": band[:, side].tolist()
+        for name, band in (("infit", limits.infit), ("outfit", limits.outfit))
+        for side, end in enumerate(("low", "high"))
+    }
 
 
 def simulate_cutoffs(

@@ -7,7 +7,7 @@ steps that is said of the location, or on request of every step. Confidential.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import Any, get_args
 
@@ -188,6 +188,21 @@ class DifTable(Tabular):
             "reference": [self.reference] * len(self.item),
             **list_field_columns(self, *TOLD),
         }
+
+
+#: Item, group column, group, reference group, logits harder for the group, ETS class.
+Difference = tuple[str, str, str, str, float, str]
+
+
+def list_differing(differences: Mapping[str, DifTable]) -> list[Difference]:
+    """Return what holds for all items together and is of ETS class B or C, the largest first."""
+    rows = [
+        (table.item[i], column, table.focal[i], table.reference, size, table.ets[i])
+        for column, table in differences.items()
+        for i in np.flatnonzero(table.confirmed)
+        if table.ets[i] in ("B", "C") and np.isfinite(size := float(table.difference[i]))
+    ]
+    return sorted(rows, key=lambda row: -abs(row[4]))
 
 
 def find_dif(

@@ -27,8 +27,9 @@ values then take the variance of a mean square from the sampling design, by line
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -41,6 +42,7 @@ from discreet.persons.scoring import PersonScores
 from discreet.results.calibrated import Calibration
 from discreet.results.limits import FIT_BOUND
 from discreet.results.thresholds import category_chances, count_item_steps, slope_terms
+from discreet.schema import Along
 from discreet.tabular import Tabular, list_field_columns
 from discreet.types import FloatArray, Int64Array, ScoreMethod
 
@@ -49,6 +51,7 @@ MEAN_SQUARES = ("infit", "infit_t", "outfit", "outfit_t")
 NO_SPREAD = 1e-12
 SLOPES = ("point_measure", "point_measure_expected", "discrimination")
 BOUNDED = ("outfit_bounded", "outfit_bounded_t", "outfit_without_one")
+PerItem = Annotated[FloatArray, Along("items")]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,18 +88,34 @@ class ItemFit(Tabular):
     """
 
     items: tuple[str, ...]
-    answers: Int64Array
-    infit: FloatArray
-    infit_t: FloatArray
-    outfit: FloatArray
-    outfit_t: FloatArray
-    point_measure: FloatArray
-    point_measure_expected: FloatArray
-    discrimination: FloatArray
-    status: tuple[str, ...]
-    outfit_bounded: FloatArray
-    outfit_bounded_t: FloatArray
-    outfit_without_one: FloatArray
+    answers: Annotated[Int64Array, Along("items")]
+    infit: PerItem
+    infit_t: PerItem
+    outfit: PerItem
+    outfit_t: PerItem
+    point_measure: PerItem
+    point_measure_expected: PerItem
+    discrimination: PerItem
+    status: Annotated[tuple[str, ...], Along("items")]
+    outfit_bounded: PerItem
+    outfit_bounded_t: PerItem
+    outfit_without_one: PerItem
+
+    def align(self, items: Sequence[str]) -> ItemFit:
+        """Return the fit of these items in their order; those without answers have no numbers."""
+        row_of = {item: row for row, item in enumerate(self.items)}
+        rows = [row_of.get(item, -1) for item in items]  # behind the last is what is not there
+        numbers = {
+            name: np.append(getattr(self, name), np.nan)[rows]
+            for name in (*MEAN_SQUARES, *BOUNDED, *SLOPES)
+        }
+        status = (*self.status, "no_answers")
+        return ItemFit(
+            items=tuple(items),
+            answers=np.append(self.answers, 0)[rows],
+            status=tuple(status[row] for row in rows),
+            **numbers,
+        )
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""

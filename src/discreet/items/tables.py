@@ -1,8 +1,7 @@
 """Every table of an analysis: for files, workbooks, data frames, the terminal and the report.
 
-In: an estimate, its diagnostics and the evidence behind them. Out: :class:`AnalysisTable` values,
-each with a name, a title, a sentence and plain columns. Whoever shows a table takes it from here
-and computes nothing. The titles and digits of columns are here too.
+In: an estimate and its study. Out: :class:`AnalysisTable` values, each with a name, a title, a
+sentence and plain columns. Whoever shows a table takes it from here and computes nothing.
 Confidential.
 """
 
@@ -14,26 +13,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.items.curves import mark_disordered
+from discreet.items.cutoffs import list_bands
 from discreet.persons.scoring import tabulate_scores
 from discreet.results.estimate import Estimate
 from discreet.results.limits import FIT_HIGH, FIT_LOW, SURE_T
-from discreet.tabular import AnalysisTable
+from discreet.tabular import AnalysisTable, list_field_columns
 from discreet.text import name_some
 from discreet.types import BoolArray, Int64Array
 
 if TYPE_CHECKING:
+    from discreet.items.cutoffs import FitCutoffs
     from discreet.items.dif import DifTable
-    from discreet.items.evidence import Evidence
-    from discreet.items.summary import Diagnostics
+    from discreet.items.fit import PersonFit
+    from discreet.items.residuals import ResidualCorrelations
+    from discreet.items.study import Study
+    from discreet.persons.scoring import PersonScores
 
 #: What is said of the fit of an item.
 FIT_COLUMNS = (
     *("infit", "infit_t", "outfit", "outfit_t", "outfit_bounded", "outfit_bounded_t"),
     *("outfit_without_one", "point_measure", "point_measure_expected", "discrimination"),
 )
-#: Where it lies when the model holds.
-LIMIT_COLUMNS = ("infit_low", "infit_high", "outfit_low", "outfit_high")
-
 #: Rows of the table of pairs: those with the largest residual correlations.
 MOST_PAIRS = 50_000
 
@@ -65,17 +65,15 @@ MEASURED = (
 
 
 def tabulate_items(
-    estimate: Estimate, diagnostics: Diagnostics | None, remarks: list[list[str]] | None = None
+    estimate: Estimate, study: Study | None, remarks: list[list[str]] | None = None
 ) -> AnalysisTable:
     """Return every item: difficulty, error, fit and remarks."""
     columns = estimate.to_dict()
     if estimate.has_steps:  # the sum of answers is a score
         columns = {"score" if name == "right" else name: one for name, one in columns.items()}
-    if diagnostics is not None:
-        # An older calibration does not have all of them.
-        names = (*FIT_COLUMNS, *LIMIT_COLUMNS)
-        fit_columns = {name: [*getattr(diagnostics, name)] for name in names}
-        columns |= {name: values for name, values in fit_columns.items() if values}
+    if study is not None:
+        columns |= list_field_columns(study.fit, *FIT_COLUMNS)
+        columns |= {} if study.limits is None else list_bands(study.limits)
     if remarks is not None:
         columns["remarks"] = [", ".join(texts) for texts in remarks]
     return AnalysisTable("items", "All items", ABOUT_ITEMS[estimate.has_steps], columns)
@@ -100,13 +98,12 @@ def tabulate_thresholds(estimate: Estimate) -> AnalysisTable | None:
     )
 
 
-def tabulate_categories(evidence: Evidence) -> AnalysisTable | None:
+def tabulate_categories(estimate: Estimate, study: Study) -> AnalysisTable | None:
     """Return every category of every item: answers, mean ability, fit; None without steps."""
-    categories, estimate = evidence.fit.categories, evidence.estimate
-    if categories is None or not estimate.has_steps:
+    if study.categories is None or not estimate.has_steps:
         return None
-    columns = categories.to_dict()
-    if estimate.ladder.categories is not None and evidence.sampled is not None:
+    columns = study.categories.to_dict()
+    if estimate.ladder.categories is not None and study.sampled is not None:
         columns |= _count_categories(estimate, estimate.ladder.categories, columns)
     names = (
         *("item", "category", "answers", "share", "answers_without_extremes"),
@@ -153,37 +150,34 @@ def tabulate_raw_scores(estimate: Estimate) -> AnalysisTable | None:
     )
 
 
-def flag_persons(evidence: Evidence) -> BoolArray:
+def flag_persons(fit: PersonFit, cutoffs: FitCutoffs | None) -> BoolArray:
     """Say whose answers are noisier than the model expects, by more than chance."""
-    if evidence.cutoffs is not None:
-        return evidence.cutoffs.unexpected
-    fit = evidence.fit.persons
+    if cutoffs is not None:
+        return cutoffs.unexpected
     with np.errstate(invalid="ignore"):
         inner = (fit.infit > FIT_HIGH) & (fit.infit_t > SURE_T)
         outer = (fit.outfit > FIT_HIGH) & (fit.outfit_t > SURE_T)
     return np.asarray(inner | outer)
 
 
-def tabulate_persons(evidence: Evidence) -> AnalysisTable:
+def tabulate_persons(
+    scores: PersonScores, fit: PersonFit, unexpected: BoolArray, *, has_steps: bool, sampled: bool
+) -> AnalysisTable:
     """Return every person, or those of the sample: ability, error, fit and flags."""
-    fit = evidence.fit.persons
-    misfit = flag_persons(evidence).tolist()
     with np.errstate(invalid="ignore"):
         steady = ((fit.outfit < FIT_LOW) & (fit.infit_t < -SURE_T)).tolist()
     flags = [
         "unexpected answers" if odd else "too predictable" if flat else ""
-        for odd, flat in zip(misfit, steady, strict=True)
+        for odd, flat in zip(unexpected.tolist(), steady, strict=True)
     ]
     names = ("infit", "infit_t", "outfit", "outfit_t")
-    numbers = {name: getattr(fit, name).tolist() for name in names}
-    all_of_them = evidence.sampled is None
-    some = "" if all_of_them else " Evenly chosen ones of very many; `discreet score` has them all."
+    some = " Evenly chosen ones of very many; `discreet score` has them all." if sampled else ""
     return AnalysisTable(
-        "persons" if all_of_them else "persons_sample",
-        "Persons" if all_of_them else "Persons, a sample",
+        "persons_sample" if sampled else "persons",
+        "Persons, a sample" if sampled else "Persons",
         "Abilities by weighted likelihood, which has a number for every score; fit at the maximum "
-        f"likelihood ability, for {MEASURED[evidence.estimate.has_steps]}.{some}",
-        {**evidence.scores.to_dict(), **numbers, "flag": flags},
+        f"likelihood ability, for {MEASURED[has_steps]}.{some}",
+        {**scores.to_dict(), **list_field_columns(fit, *names), "flag": flags},
     )
 
 
@@ -223,58 +217,79 @@ def tabulate_differences(differences: Mapping[str, DifTable]) -> AnalysisTable |
     )
 
 
-def tabulate_pairs(evidence: Evidence) -> AnalysisTable | None:
+def tabulate_pairs(residuals: ResidualCorrelations, cutoffs: FitCutoffs | None) -> AnalysisTable:
     """Return pairs of items, those with the largest residual correlations first."""
-    if evidence.pairs is None:
-        return None
-    columns = evidence.pairs.to_dict()
-    if (cutoffs := evidence.cutoffs) is not None:
+    columns = residuals.to_dict()
+    if cutoffs is not None:
         row_of = {item: row for row, item in enumerate(cutoffs.items)}
         pairs = zip(columns["item"], columns["other"], strict=True)
         columns["limit"] = [float(cutoffs.q3[row_of[a], row_of[b]]) for a, b in pairs]
     return AnalysisTable(
         "pairs",
         "Residual correlations of pairs of items",
-        f"Q3 (Yen 1984), and how far it lies above the mean {evidence.pairs.mean:.3f}; the limit "
+        f"Q3 (Yen 1984), and how far it lies above the mean {residuals.mean:.3f}; the limit "
         "is the largest Q3 when the model holds, all statistics of a report taken together.",
         {name: values[:MOST_PAIRS] for name, values in columns.items()},
     )
 
 
-def list_evidence_tables(evidence: Evidence) -> Iterator[AnalysisTable]:
-    """Yield the tables that need the evidence itself, beyond what diagnostics keep of it."""
-    yield tabulate_persons(evidence)
-    if evidence.mislabelled is not None:
-        yield AnalysisTable(
+def list_study_tables(estimate: Estimate, study: Study) -> Iterator[AnalysisTable]:
+    """Yield every table that a study has."""
+    yield from filter(
+        None,
+        (
+            tabulate_categories(estimate, study),
+            tabulate_differences(study.differences or {}),
+            study.misfits,
+        ),
+    )
+    for name, result, title, about in (
+        (
             "labels",
+            study.mislabelled,
             "Items that may be mislabelled",
             "The probability that an item is answered right less often where persons are abler; "
             "the most suspicious first.",
-            evidence.mislabelled.to_dict(),
-        )
-    yield AnalysisTable(
-        "reliability",
-        "Reliability of persons and of items",
-        "Share of the variance that is not error, and how many errors wide the spread is.",
-        evidence.fit.to_dict(),
-    )
-    yield from _list_score_tables(evidence)
-    if evidence.distractors is not None:
-        yield AnalysisTable(
+        ),
+        (
             "options",
+            study.distractors,
             "What was chosen",
             "Every option: its share, the mean ability of those who chose it, and a flag where a "
             "wrong one attracts abler persons.",
-            evidence.distractors.to_dict(),
-        )
-    pairs = tabulate_pairs(evidence)
-    if pairs is not None:
-        yield pairs
+        ),
+        (
+            "dimensions",
+            study.dimensionality,
+            "Components of the residuals",
+            "Eigenvalues, in items, beside those of answers simulated from the model.",
+        ),
+        (
+            "contrast",
+            study.dimensionality and study.dimensionality.contrast,
+            "Loadings on the first component",
+            "The two ends may measure different things.",
+        ),
+    ):
+        if result is not None:
+            yield AnalysisTable(name, title, about, result.to_dict())
+    yield _tabulate_reliability(study)
+    yield from _list_score_tables(study)
 
 
-def _list_score_tables(evidence: Evidence) -> Iterator[AnalysisTable]:
+def _tabulate_reliability(study: Study) -> AnalysisTable:
+    rows = [one.to_dict() for one in (study.reliability, study.item_reliability)]
+    return AnalysisTable(
+        "reliability",
+        "Reliability of persons and of items",
+        "Share of the variance that is not error, and how many errors wide the spread is.",
+        {"of": ["persons", "items"], **{name: [row[name] for row in rows] for name in rows[0]}},
+    )
+
+
+def _list_score_tables(study: Study) -> Iterator[AnalysisTable]:
     """Yield the comparisons of persons with low and high scores, of the same items."""
-    andersen = evidence.andersen
+    andersen = study.andersen
     if andersen is None:
         return
     groups = ", ".join(
@@ -290,13 +305,13 @@ def _list_score_tables(evidence: Evidence) -> Iterator[AnalysisTable]:
         f"items in each. {which}",
         _add_left_out(andersen.to_dict(), andersen.excluded),
     )
-    if evidence.wald is not None:
+    if study.wald is not None:
         yield AnalysisTable(
             "wald",
             "Wald tests, item by item",
             "Whether an item has the same difficulty for persons with low and with high scores. "
             f"{which}",
-            _add_left_out(evidence.wald.to_dict(), andersen.excluded),
+            _add_left_out(study.wald.to_dict(), andersen.excluded),
         )
 
 
@@ -308,22 +323,3 @@ def _add_left_out(columns: Mapping[str, list[Any]], items: Sequence[str]) -> dic
     nothing = [float("nan")] * len(items)
     every = {**columns, "status": status}
     return {name: [*values, *more.get(name, nothing)] for name, values in every.items()}
-
-
-def list_dimension_tables(diagnostics: Diagnostics) -> Iterator[AnalysisTable]:
-    """Yield the components of the residuals, and the loadings of the first."""
-    dimensions = diagnostics.dimensionality
-    if dimensions is None:
-        return
-    yield AnalysisTable(
-        "dimensions",
-        "Components of the residuals",
-        "Eigenvalues, in items, beside those of answers simulated from the model.",
-        dimensions.to_dict(),
-    )
-    yield AnalysisTable(
-        "contrast",
-        "Loadings on the first component",
-        "The two ends may measure different things.",
-        dimensions.contrast.to_dict(),
-    )

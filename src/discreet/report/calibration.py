@@ -2,8 +2,8 @@
 
 In: an estimate and, where they are at hand, the answers behind it. Out: a folder with every table,
 a workbook, the report, and a document from which the report can be made again and persons scored.
-The document is read as a :class:`CalibrationDocument`, which gives the estimate, its diagnostics
-and the scale. The classes are the schema: a file that does not fit them is refused. Confidential.
+The document is read as a :class:`CalibrationDocument`, which gives the estimate, its study and the
+scale. The classes are the schema: a file that does not fit them is refused. Confidential.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from discreet.atomic import (
     staged,
 )
 from discreet.errors import BadResponses, BadUsage, MissingExtra
-from discreet.items.summary import Diagnostics, read_diagnostics, study_answers
+from discreet.items.study import Study, study_answers
 from discreet.report.diagnosis import Diagnosis, diagnose_test
 from discreet.report.formats import can_write_workbooks, list_calibration, write_csv, write_workbook
 from discreet.report.page import write_diagnosis
@@ -111,24 +111,24 @@ def analyse_calibration(
     estimate: Estimate, responses: Responses | None = None
 ) -> CalibrationAnalysis:
     """Return all analyses of a calibration; without its answers, none of persons and fit."""
-    diagnostics: Diagnostics | None = None
-    tables: list[AnalysisTable] = []
+    study: Study | None = None
+    tables: tuple[AnalysisTable, ...] = ()
     notes: list[str] = []
     if responses is not None:
         try:
-            diagnostics, tables = study_answers(responses, estimate)
+            study, tables = study_answers(responses, estimate)
         except BadUsage as error:
             notes.append(f"Warning: the report is without abilities and fit: {error}")
-    if diagnostics is not None and diagnostics.sampled is not None:
+    if study is not None and study.sampled is not None:
         notes.append(
             f"Note: {TABLE_FILES['persons_sample']} and the report's abilities and fit are those "
-            f"of {diagnostics.sampled:,} evenly chosen of {estimate.persons:,} persons; `discreet "
+            f"of {study.sampled:,} evenly chosen of {estimate.persons:,} persons; `discreet "
             "score` writes the abilities of all."
         )
     if not can_write_workbooks():
         missing = MissingExtra(f"{WORKBOOK_FILE}, all tables in one workbook,", "files")
         notes.append(f"Note: {missing}.")
-    test = diagnose_test(estimate, diagnostics)
+    test = diagnose_test(estimate, study)
     named = test.tables | {table.name: table for table in tables}
     listed = tuple(named[name] for name in TABLE_FILES if name in named and named[name].rows)
     return CalibrationAnalysis(test, listed, tuple(notes))
@@ -141,17 +141,16 @@ def describe_calibration(
 
     It holds the whole estimate; rows of the items stand there for other programs.
     """
-    estimate, diagnostics = test.estimate, test.statistics
     return {
         "format": CALIBRATION_FORMAT,
         "version": CALIBRATION_VERSION,
         "access": CONFIDENTIAL,
         "discreet": __version__,
         **heading,
-        **list_calibration(estimate),
+        **list_calibration(test.estimate),
         **({} if scale is None else {"scale": vars(scale)}),
-        "estimate": write_value(_drop_large_covariance(estimate)),
-        "diagnostics": None if diagnostics is None else diagnostics.to_dict(),
+        "estimate": write_value(_drop_large_covariance(test.estimate)),
+        "study": write_value(test.study),
     }
 
 
@@ -187,8 +186,7 @@ class CalibrationDocument:
     method: str
     items: Annotated[tuple[ItemRow, ...], AtLeast(1)]
     estimate: object
-    diagnostics: object = None
-    reading: object = None
+    study: object = None
     access: str = ""
     discreet: str = ""
     title: str | None = None
@@ -214,9 +212,12 @@ class CalibrationDocument:
                 raise SchemaError(f"the items and the estimate differ in {name}")
         return estimate
 
-    def read_diagnostics(self) -> Diagnostics | None:
+    def read_study(self) -> Study | None:
         """Return what the answers say beyond the difficulties; None without answers."""
-        return None if self.diagnostics is None else read_diagnostics(self.diagnostics, self.names)
+        study = read_value(self.study)
+        if study is not None and (not isinstance(study, Study) or study.fit.items != self.names):
+            raise SchemaError("the study is not one of the items")
+        return study
 
 
 def _list_numbers(values: Iterable[float | None]) -> FloatArray:

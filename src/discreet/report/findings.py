@@ -1,9 +1,8 @@
 """What is wrong with a test: checks, and findings in plain words with what to do.
 
-In: an estimate and, where the answers were at hand, diagnostics. Out: findings, the most serious
+In: an estimate and, where the answers were at hand, its study. Out: findings, the most serious
 first, and the checks that found nothing. Limits stand in ``results/limits.py``. To add a check: a
-generator of findings and a line in ``ESTIMATE_CHECKS``, ``ITEM_CHECKS`` or ``TEST_CHECKS``, by what
-it needs.
+generator of findings and a line in ``ESTIMATE_CHECKS`` or ``ANSWER_CHECKS``, by what it needs.
 """
 
 from __future__ import annotations
@@ -16,23 +15,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.errors import WarningKind
+from discreet.items.dif import list_differing
 from discreet.report import model_findings as model
 from discreet.report.model_findings import (
     Finding,
     Severity,
     has_many_reversed,
     list_reversed,
+    list_suspects,
     say_reliability,
     weak_items,
     words_for,
-    words_of,
 )
 from discreet.results import limits
 from discreet.results.estimate import Estimate, Status
 from discreet.text import count_of, minus, name_some
 
 if TYPE_CHECKING:
-    from discreet.items.summary import Diagnostics
+    from discreet.items.study import Study
 
 _EXTREME_ADVICE = (
     "Check the answer key and the wording. If both are right, replace the item or give it to a "
@@ -114,14 +114,14 @@ def _check_warnings(estimate: Estimate) -> Iterator[Finding]:
             yield Finding(Severity.LOOK, title, f"{_sentence(text)}.", "")
 
 
-def fit_remarks(diagnostics: Diagnostics, index: int) -> list[str]:
+def fit_remarks(study: Study, index: int) -> list[str]:
     """Say whether one item is noisy or too predictable, or made to look noisy by few answers."""
-    beyond = _list_beyond(diagnostics, index)
+    beyond = _list_beyond(study, index)
     if any(value < 1 for value in beyond.values()):
         return ["too predictable"]
     if not beyond:
         return []
-    return ["noisy by few persons" if _is_by_few(diagnostics, index) else "noisy"]
+    return ["noisy by few persons" if _is_by_few(study, index) else "noisy"]
 
 
 #: What the table says of items without a number.
@@ -133,7 +133,7 @@ WORDS = {
 }
 
 
-def remarks_on_items(estimate: Estimate, diagnostics: Diagnostics | None) -> list[list[str]]:
+def remarks_on_items(estimate: Estimate, study: Study | None) -> list[list[str]]:
     """Say what is remarkable about each item, in few words; empty lists where nothing is."""
     remarks: list[list[str]] = [[] for _ in estimate.items]
     for index, status in enumerate(estimate.status):
@@ -145,64 +145,60 @@ def remarks_on_items(estimate: Estimate, diagnostics: Diagnostics | None) -> lis
             remarks[index].append("few answers")
     for index in {item for item, *_ in model.list_disordered(estimate)}:
         remarks[index].append("disordered")
-    if diagnostics is not None:
-        for name, *_ in diagnostics.mislabelled:
+    if study is not None:
+        for name, *_ in list_suspects(study):
             remarks[estimate.items.index(name)].append("mislabelled?")
         for index in range(len(estimate.items)):
-            remarks[index] += fit_remarks(diagnostics, index)
-        for index, value in weak_items(estimate, diagnostics).items():
+            remarks[index] += fit_remarks(study, index)
+        for index, value in weak_items(estimate, study).items():
             remarks[index].append("wrong direction?" if value < 0 else "hardly discriminates")
-        for row in diagnostics.differing or ():
+        for row in list_differing(study.differences or {}):
             remarks[estimate.items.index(row[0])].append(f"differs by {row[1]}")
-        for index in (k for k, pairs in enumerate(diagnostics.dependencies) if pairs):
+        within = () if study.dependence is None else study.dependence.within
+        for index in (k for k, pairs in enumerate(within) if pairs):
             remarks[index].append("dependent")
     return [list(dict.fromkeys(words)) for words in remarks]
 
 
-def find_limits(diagnostics: Diagnostics, statistic: str, index: int) -> tuple[float, float]:
+def find_limits(study: Study, statistic: str, index: int) -> tuple[float, float]:
     """Return from where on an infit or outfit of an item is a finding, downwards and upwards.
 
     Simulated limits, but never closer to 1 than matters; else the rules of thumb.
     """
-    if not diagnostics.replications:
+    if study.limits is None:
         return limits.FIT_LOW, limits.FIT_HIGH
-    low, high = (getattr(diagnostics, f"{statistic}_{end}")[index] for end in ("low", "high"))
+    low, high = getattr(study.limits, statistic)[index]
     nearest = 1 - limits.FIT_NEGLIGIBLE, 1 + limits.FIT_NEGLIGIBLE
-    return (
-        nearest[0] if low is None else min(low, nearest[0]),
-        nearest[1] if high is None else max(high, nearest[1]),
-    )
+    return float(np.fmin(low, nearest[0])), float(np.fmax(high, nearest[1]))
 
 
-def _list_beyond(diagnostics: Diagnostics, index: int) -> dict[str, float]:
+def _list_beyond(study: Study, index: int) -> dict[str, float]:
     """Return the mean squares of an item that lie beyond their limits."""
     beyond = {}
     for name in ("infit", "outfit"):
-        value, t = (getattr(diagnostics, column)[index] for column in (name, f"{name}_t"))
-        low, high = find_limits(diagnostics, name, index)
+        value, t = (float(getattr(study.fit, one)[index]) for one in (name, f"{name}_t"))
+        low, high = find_limits(study, name, index)
         # Rules of thumb do not know how many persons there are.
-        sure = bool(diagnostics.replications) or (t is not None and abs(t) > limits.SURE_T)
-        if value is not None and sure and not low <= value <= high:
+        sure = study.limits is not None or abs(t) > limits.SURE_T
+        if sure and (value < low or value > high):
             beyond[name] = value
     return beyond
 
 
-def _is_by_few(diagnostics: Diagnostics, index: int) -> bool:
+def _is_by_few(study: Study, index: int) -> bool:
     """Say whether the answer of one person makes an outfit large, and nothing else is."""
-    beyond = _list_beyond(diagnostics, index)
-    if list(beyond) != ["outfit"] or not diagnostics.outfit_without_one:
-        return False
-    trimmed = diagnostics.outfit_without_one[index]
-    return trimmed is not None and trimmed <= find_limits(diagnostics, "outfit", index)[1]
+    beyond = _list_beyond(study, index)
+    highest = find_limits(study, "outfit", index)[1]
+    return list(beyond) == ["outfit"] and bool(study.fit.outfit_without_one[index] <= highest)
 
 
-def tell_few(estimate: Estimate, diagnostics: Diagnostics) -> str:
+def tell_few(estimate: Estimate, study: Study) -> str:
     """Say which outfits are large because of one person; empty where none is."""
     names = [
-        f"{item} ({diagnostics.outfit[i]:.2f}; {diagnostics.outfit_without_one[i]:.2f} without 1 "
+        f"{item} ({study.fit.outfit[i]:.2f}; {study.fit.outfit_without_one[i]:.2f} without 1 "
         "person)"
         for i, item in enumerate(estimate.items)
-        if "noisy by few persons" in fit_remarks(diagnostics, i)
+        if "noisy by few persons" in fit_remarks(study, i)
     ]
     if not names:
         return ""
@@ -212,30 +208,30 @@ def tell_few(estimate: Estimate, diagnostics: Diagnostics) -> str:
     )
 
 
-def say_limits(diagnostics: Diagnostics) -> str:
+def say_limits(study: Study) -> str:
     """Say what mean squares are held against."""
-    if not diagnostics.replications:
+    if study.limits is None:
         return f"Limits are rules of thumb ({limits.FIT_LOW:g} and {limits.FIT_HIGH:g})."
     return (
-        f"Limits are those of {diagnostics.replications:,} sets of answers simulated from the "
+        f"Limits are those of {study.limits.replications:,} sets of answers simulated from the "
         "model: 5% of sound tests have any item, pair or person beyond its limit."
     )
 
 
-def _name_beyond(estimate: Estimate, diagnostics: Diagnostics, index: int) -> str:
+def _name_beyond(estimate: Estimate, study: Study, index: int) -> str:
     """Name an item with the mean squares beyond their limits, and the limits."""
     parts = []
-    for name, value in _list_beyond(diagnostics, index).items():
-        low, high = find_limits(diagnostics, name, index)
+    for name, value in _list_beyond(study, index).items():
+        low, high = find_limits(study, name, index)
         parts.append(f"{name} {value:.2f}, limit {high if value > 1 else low:.2f}")
     return f"{estimate.items[index]} ({'; '.join(parts)})"
 
 
-def _check_fit(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
-    remarks = [fit_remarks(diagnostics, i) for i in range(len(estimate.items))]
+def _check_fit(estimate: Estimate, study: Study) -> Iterator[Finding]:
+    remarks = [fit_remarks(study, i) for i in range(len(estimate.items))]
 
     def distance(index: int) -> float:
-        beyond = _list_beyond(diagnostics, index).values()
+        beyond = _list_beyond(study, index).values()
         return -max(abs(float(np.log(value))) for value in beyond)
 
     noisy, low = (
@@ -243,30 +239,29 @@ def _check_fit(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding
         for word in ("noisy", "too predictable")
     )
     if noisy:
-        worst = max(max(_list_beyond(diagnostics, i).values()) for i in noisy)
-        names = [_name_beyond(estimate, diagnostics, i) for i in noisy]
+        worst = max(max(_list_beyond(study, i).values()) for i in noisy)
+        names = [_name_beyond(estimate, study, i) for i in noisy]
         yield Finding(
             Severity.SERIOUS if worst > limits.FIT_BAD else Severity.LOOK,
             f"{count_of(len(noisy))} answered less predictably than the model expects",
-            f"{name_some(names, limits.NAMED)}. {say_limits(diagnostics)}"
-            f"{tell_few(estimate, diagnostics)}",
+            f"{name_some(names, limits.NAMED)}. {say_limits(study)}{tell_few(estimate, study)}",
             f"{words_for(estimate).noise} Without these items, see whether the other "
             f"{words_for(estimate).numbers} change.",
         )
     if low:
-        names = [_name_beyond(estimate, diagnostics, i) for i in low]
+        names = [_name_beyond(estimate, study, i) for i in low]
         yield Finding(
             Severity.LOOK,
             f"{count_of(len(low))} answered more predictably than the model expects",
-            f"{name_some(names, limits.NAMED)}. {say_limits(diagnostics)}",
+            f"{name_some(names, limits.NAMED)}. {say_limits(study)}",
             "No harm to measurement, but errors are understated. Often items that repeat "
             "each other; see the dependent pairs.",
         )
 
 
-def _check_direction(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
-    reversed_items = list_reversed(estimate, diagnostics)
-    correlations = weak_items(estimate, diagnostics).items()
+def _check_direction(estimate: Estimate, study: Study) -> Iterator[Finding]:
+    reversed_items = list_reversed(estimate, study)
+    correlations = weak_items(estimate, study).items()
     weak = sorted((value, index) for index, value in correlations if index not in reversed_items)
     if not weak:
         return
@@ -297,8 +292,8 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _check_design(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
-    value = diagnostics.matching
+def _check_design(estimate: Estimate, study: Study) -> Iterator[Finding]:
+    value = study.abilities.matching
     routed = any(warning.kind is WarningKind.ROUTED for warning in estimate.warnings)
     if value is None or value <= limits.MATCHED or routed or estimate.method == "marginal":
         return
@@ -311,8 +306,8 @@ def _check_design(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Find
     )
 
 
-def _check_targeting(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
-    offset = diagnostics.ability_mean - float(np.nanmean(estimate.difficulty))
+def _check_targeting(estimate: Estimate, study: Study) -> Iterator[Finding]:
+    offset = study.abilities.mean - float(np.nanmean(estimate.difficulty))
     if abs(offset) <= limits.OFF_TARGET:
         return
     easy = offset > 0
@@ -326,18 +321,18 @@ def _check_targeting(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[F
     )
 
 
-def _check_reliability(diagnostics: Diagnostics) -> Iterator[Finding]:
-    value = diagnostics.reliability
-    if value is None or value >= limits.RELIABILITY_GOOD:
+def _check_reliability(_: Estimate, study: Study) -> Iterator[Finding]:
+    value, answered = study.reliability.reliability, study.abilities.answered
+    if not value < limits.RELIABILITY_GOOD:
         return
     poor = value < limits.RELIABILITY_LOW
     yield Finding(
         Severity.SERIOUS if poor else Severity.LOOK,
         f"{'Low' if poor else 'Moderate'} person reliability",
-        f"Person reliability is {say_reliability(value)} with {diagnostics.answered:g} answers "
+        f"Person reliability is {say_reliability(value)} with {answered:g} answers "
         "per person (median).",
         f"Report groups rather than single persons, or give each person "
-        f"{_wanted_answers(value, diagnostics.answered)}. Difficulties are not affected.",
+        f"{_wanted_answers(value, answered)}. Difficulties are not affected.",
     )
 
 
@@ -351,45 +346,45 @@ def _wanted_answers(reliability: float, answered: float) -> str:
     return f"about {ceil(round(times * answered, 6))} items for {good:g}"
 
 
-def _check_extreme_persons(diagnostics: Diagnostics) -> Iterator[Finding]:
-    total = diagnostics.measured + diagnostics.extreme
-    share = diagnostics.extreme / max(total, 1)
+def _check_extreme_persons(estimate: Estimate, study: Study) -> Iterator[Finding]:
+    extreme = study.abilities.extreme
+    total = study.abilities.measured + extreme
+    share = extreme / max(total, 1)
     if share <= limits.EXTREME_SHARE:
         return
     yield Finding(
         Severity.LOOK,
-        f"{share:.0%} of the persons have {words_of(diagnostics).extremes}",
-        f"{diagnostics.extreme:,} of {total:,} persons. They say nothing about the items, and "
+        f"{share:.0%} of the persons have {words_for(estimate).extremes}",
+        f"{extreme:,} of {total:,} persons. They say nothing about the items, and "
         "the test says little about them.",
         "Give longer tests, or easier and harder items.",
     )
 
 
-def _check_dependence(diagnostics: Diagnostics) -> Iterator[Finding]:
-    count = sum(diagnostics.dependencies) // 2
-    if not count or diagnostics.dependent is None:
+def _check_dependence(_: Estimate, study: Study) -> Iterator[Finding]:
+    count = 0 if study.dependence is None else study.dependence.count
+    if study.dependence is None or not count:
         return
-    worst = diagnostics.dependent[: min(count, 3)]
+    worst = study.dependence.pairs[: min(count, 3)]
     names = [f"{first} with {second} ({excess:.2f})" for first, second, excess, _ in worst]
     more = f" and {count - 3:,} more" if count > 3 else ""
     yield Finding(
         Severity.LOOK,
         f"{count_of(count, 'pair')} of items {'depends' if count == 1 else 'depend'} on each other",
-        f"Residual correlation above the mean: {', '.join(names)}{more}. "
-        f"{say_pair_limit(diagnostics)}",
+        f"Residual correlation above the mean: {', '.join(names)}{more}. {say_pair_limit(study)}",
         "Items on one text, or one that gives the other away, count twice: errors look "
         "smaller than they are. Drop one of each pair, or score them as one item (testlets).",
     )
 
 
-def say_pair_limit(diagnostics: Diagnostics) -> str:
+def say_pair_limit(study: Study) -> str:
     """Say from which residual correlation on a pair counts as dependent."""
-    least = limits.DEPENDENT_NEGLIGIBLE if diagnostics.replications else limits.DEPENDENT
+    least = limits.DEPENDENT if study.limits is None else limits.DEPENDENT_NEGLIGIBLE
     return f"A pair counts where it is beyond chance and more than {least:g} above the mean."
 
 
-def _check_groups(diagnostics: Diagnostics) -> Iterator[Finding]:
-    rows = diagnostics.differing or ()
+def _check_groups(_: Estimate, study: Study) -> Iterator[Finding]:
+    rows = list_differing(study.differences or {})
     if not rows:
         return
     names = [
@@ -407,8 +402,8 @@ def _check_groups(diagnostics: Diagnostics) -> Iterator[Finding]:
     )
 
 
-def _check_options(diagnostics: Diagnostics) -> Iterator[Finding]:
-    options = diagnostics.distractors
+def _check_options(_: Estimate, study: Study) -> Iterator[Finding]:
+    options = study.distractors
     if options is None or not options.flagged:
         return
     rows = [(options.option[row], options.item[row], options.share[row]) for row in options.flagged]
@@ -437,18 +432,14 @@ ESTIMATE_CHECKS: dict[str, Callable[[Estimate], Iterable[Finding]]] = {
     "warnings of the fit": _check_warnings,
 }
 
-ITEM_CHECKS: dict[str, Callable[[Estimate, Diagnostics], Iterable[Finding]]] = {
+ANSWER_CHECKS: dict[str, Callable[[Estimate, Study], Iterable[Finding]]] = {
     "reversed items": model.check_reversed,
     "item fit": _check_fit,
     "direction of items": _check_direction,
     "design": _check_design,
     "targeting": _check_targeting,
     "distances of steps": model.check_distances,
-}
-
-
-TEST_CHECKS: dict[str, Callable[[Diagnostics], Iterable[Finding]]] = {
-    "labels of items": lambda diagnostics: model.tell_suspects(diagnostics.mislabelled),
+    "labels of items": model.check_labels,
     "dimensionality": model.check_dimensions,
     "errors of abilities": model.check_errors,
     "reliability": _check_reliability,
@@ -474,25 +465,22 @@ EXPLAINED = (
 STEP_CHECKS = ("order of thresholds", "rare categories", "order of categories")
 
 
-def find_problems(
-    estimate: Estimate, diagnostics: Diagnostics | None
-) -> tuple[list[Finding], list[str]]:
+def find_problems(estimate: Estimate, study: Study | None) -> tuple[list[Finding], list[str]]:
     """Run every check: the findings, most serious first, and the checks that found nothing.
 
     What another finding explains is among its consequences. Of fewer persons than a test of the
     model needs, no check counts as one that found nothing.
     """
     by_check = {name: [*check(estimate)] for name, check in ESTIMATE_CHECKS.items()}
-    if diagnostics is not None:
-        by_check |= {name: [*check(estimate, diagnostics)] for name, check in ITEM_CHECKS.items()}
-        by_check |= {name: [*check(diagnostics)] for name, check in TEST_CHECKS.items()}
-    for name in _list_unchecked(estimate, diagnostics):
+    if study is not None:
+        by_check |= {name: [*check(estimate, study)] for name, check in ANSWER_CHECKS.items()}
+    for name in _list_unchecked(estimate, study):
         by_check.pop(name, None)
     fine = [name for name, some in by_check.items() if not some]
-    if diagnostics is not None and has_many_reversed(estimate, diagnostics):
+    if study is not None and has_many_reversed(estimate, study):
         _fold_consequences(by_check)
     findings = [finding for some in by_check.values() for finding in some]
-    too_few = [*model.check_enough_persons(estimate, diagnostics)]
+    too_few = [*model.check_enough_persons(estimate, study)]
     return [*too_few, *sorted(findings, key=lambda entry: entry.severity)], [] if too_few else fine
 
 
@@ -511,19 +499,19 @@ def _fold_consequences(by_check: dict[str, list[Finding]]) -> None:
     by_check |= {"cause": [first], **remaining}
 
 
-def _list_unchecked(estimate: Estimate, diagnostics: Diagnostics | None) -> Iterator[str]:
+def _list_unchecked(estimate: Estimate, study: Study | None) -> Iterator[str]:
     """Yield the checks that the answers do not allow."""
     if not estimate.has_steps:
         yield from STEP_CHECKS
     else:
         yield "labels of items"
     needed = {
-        "groups": "differing",
+        "groups": "differences",
         "dimensionality": "dimensionality",
         "wrong options": "distractors",
         "equal difficulties": "andersen",
         "easier and harder": "martin_loef",
         "distances of steps": "step_models",
-        "errors of abilities": "ability_errors",
+        "errors of abilities": "halves",
     }
-    yield from (name for name, field in needed.items() if getattr(diagnostics, field, None) is None)
+    yield from (name for name, field in needed.items() if getattr(study, field, None) is None)

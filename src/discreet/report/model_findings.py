@@ -1,31 +1,33 @@
 """Findings of the tests of the model: direction of items, one ability, equal difficulties, errors.
 
-In: diagnostics. Out: findings, for ``findings.py`` to gather.
+In: an estimate and its study. Out: findings, for ``findings.py`` to gather.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
 from discreet.items.tables import MEASURED
-from discreet.persons.measures import HalvesTest
 from discreet.results import limits
 from discreet.results.estimate import Estimate
-from discreet.tabular import AnalysisTable
 from discreet.text import count_of, minus, name_some
 from discreet.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from discreet.items.dimensionality import Dimensionality
+    from discreet.items.likelihood_ratios import AndersenTest, StepModelTest
+    from discreet.items.martin_loef import MartinLoefTest
     from discreet.items.mislabelled import Suspect
-    from discreet.items.summary import Diagnostics
-    from discreet.results.estimate import Estimate
+    from discreet.items.study import Study
+
+    #: A test of all items together.
+    ChiSquared: TypeAlias = AndersenTest | MartinLoefTest | StepModelTest
 
 
 class Severity(IntEnum):
@@ -56,25 +58,25 @@ class Finding:
     consequences: tuple[Finding, ...] = ()
 
 
-def say_reliability(value: float | None) -> str:
+def say_reliability(value: float) -> str:
     """Write a reliability; below 0, where errors exceed the differences, it says no more than 0."""
-    if value is None:
+    if np.isnan(value):
         return "–"
     return f"{value:.2f}" if value >= 0 else "0 (errors exceed the differences)"
 
 
-def say_test(statistic: float, degrees: int, p_value: float) -> str:
+def say_test(test: ChiSquared) -> str:
     """Write a chi-squared test as findings do."""
-    chance = "below 0.0001" if p_value < 1e-4 else f"{p_value:.4f}"
-    return f"chi-squared {statistic:.1f} with {degrees} degrees of freedom, p {chance}"
+    chance = "below 0.0001" if test.p_value < 1e-4 else f"{test.p_value:.4f}"
+    return f"chi-squared {test.statistic:.1f} with {test.degrees} degrees of freedom, p {chance}"
 
 
-def check_enough_persons(estimate: Estimate, diagnostics: Diagnostics | None) -> Iterator[Finding]:
+def check_enough_persons(estimate: Estimate, study: Study | None) -> Iterator[Finding]:
     """Say whether there are too few persons for any test of the model."""
-    persons = estimate.persons if diagnostics is None else diagnostics.measured
+    persons = estimate.persons if study is None else study.abilities.measured
     if persons is None or persons >= limits.FEWEST_PERSONS:
         return
-    counted = "persons" if diagnostics is None else words_of(diagnostics).measured
+    counted = "persons" if study is None else words_for(estimate).measured
     yield Finding(
         Severity.ALARM,
         f"Too few persons to judge: {persons}",
@@ -85,8 +87,14 @@ def check_enough_persons(estimate: Estimate, diagnostics: Diagnostics | None) ->
     )
 
 
-def tell_suspects(suspects: Sequence[Suspect]) -> Iterator[Finding]:
+def list_suspects(study: Study) -> tuple[Suspect, ...]:
+    """Return the items that abler persons get wrong, the surest first."""
+    return () if study.mislabelled is None else study.mislabelled.list_suspects()
+
+
+def check_labels(_: Estimate, study: Study) -> Iterator[Finding]:
     """Say in plain words which items look mislabelled, if any do."""
+    suspects = list_suspects(study)
     if not suspects:
         return
     names = [f"{item} ({minus(f'{slope:.1f}')} ± {se:.1f})" for item, slope, se, _ in suspects]
@@ -102,42 +110,41 @@ def tell_suspects(suspects: Sequence[Suspect]) -> Iterator[Finding]:
     )
 
 
-def weak_items(estimate: Estimate, diagnostics: Diagnostics) -> dict[int, float]:
+def weak_items(estimate: Estimate, study: Study) -> dict[int, float]:
     """Items that hardly correlate with ability, although enough persons answered them.
 
     Those that look mislabelled are told of apart.
     """
-    suspects = {row[0] for row in diagnostics.mislabelled}
+    suspects = {row[0] for row in list_suspects(study)}
     return {
         index: value
-        for index, value in enumerate(diagnostics.point_measure)
-        if value is not None
-        and value < limits.WEAK_CORRELATION
+        for index, value in enumerate(study.fit.point_measure.tolist())
+        if value < limits.WEAK_CORRELATION
         and estimate.items[index] not in suspects
         and (estimate.answers is None or estimate.answers[index] >= limits.ENOUGH_ANSWERS)
     }
 
 
-def list_reversed(estimate: Estimate, diagnostics: Diagnostics) -> dict[int, float]:
+def list_reversed(estimate: Estimate, study: Study) -> dict[int, float]:
     """Return items whose answers fall with ability by more than chance, and the correlations."""
     answers = estimate.answers
     return {
         index: value
-        for index, value in weak_items(estimate, diagnostics).items()
+        for index, value in weak_items(estimate, study).items()
         if value
-        < -limits.SURE_T / (diagnostics.measured if answers is None else answers[index]) ** 0.5
+        < -limits.SURE_T / (study.abilities.measured if answers is None else answers[index]) ** 0.5
     }
 
 
-def has_many_reversed(estimate: Estimate, diagnostics: Diagnostics) -> bool:
+def has_many_reversed(estimate: Estimate, study: Study) -> bool:
     """Say whether so many items run against the others that every ability is distorted."""
-    number = len(list_reversed(estimate, diagnostics)) + len(diagnostics.mislabelled)
+    number = len(list_reversed(estimate, study)) + len(list_suspects(study))
     return number >= limits.REVERSED_SHARE * max(int(estimate.estimated.sum()), 1)
 
 
-def check_reversed(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
+def check_reversed(estimate: Estimate, study: Study) -> Iterator[Finding]:
     """Say which items run against the others; those that look mislabelled are told apart."""
-    pairs = sorted(list_reversed(estimate, diagnostics).items(), key=lambda pair: pair[1])
+    pairs = sorted(list_reversed(estimate, study).items(), key=lambda pair: pair[1])
     if not pairs:
         return
     names = [estimate.items[index] for index, _ in pairs]
@@ -177,9 +184,9 @@ DIMENSION_TITLES = {
 }
 
 
-def check_dimensions(diagnostics: Diagnostics) -> Iterator[Finding]:
+def check_dimensions(_: Estimate, study: Study) -> Iterator[Finding]:
     """Say whether the residuals share more than chance makes them share."""
-    dimensions = diagnostics.dimensionality
+    dimensions = study.dimensionality
     severity = None if dimensions is None else _judge_dimensions(dimensions)
     if dimensions is None or severity is None:
         return
@@ -223,82 +230,77 @@ def _read_ends(dimensions: Dimensionality) -> str:
     return f"Read what {', '.join(first)} have in common{differ}."
 
 
-def check_errors(diagnostics: Diagnostics) -> Iterator[Finding]:
+def check_errors(_: Estimate, study: Study) -> Iterator[Finding]:
     """Say whether easier and harder items disagree on abilities, and what that does to errors."""
-    if diagnostics.ability_errors is None:
-        return
-    halves = HalvesTest(*diagnostics.ability_errors)
-    if halves.is_found:
+    halves = study.halves
+    if halves is not None and halves.is_found:
         severity = Severity.SERIOUS if halves.is_large else Severity.LOOK
         yield Finding(severity, halves.title, *halves.explain())
 
 
-def check_equal(diagnostics: Diagnostics) -> Iterator[Finding]:
+def check_equal(_: Estimate, study: Study) -> Iterator[Finding]:
     """Say whether persons with low and high scores find the same items hard."""
-    if diagnostics.andersen is None or diagnostics.andersen[2] >= limits.ANDERSEN_LEVEL:
+    test = study.andersen
+    if test is None or test.p_value >= limits.ANDERSEN_LEVEL:
         return
     yield Finding(
         Severity.LOOK,
         "Items are not equally hard for persons with low and with high scores",
-        f"Andersen's test: {say_test(*diagnostics.andersen)}.{say_split(diagnostics)}",
+        f"Andersen's test: {say_test(test)}.{say_split(test)}",
         "With many persons small differences are enough. See in the Wald tests which items "
         "differ, and by how much; these often discriminate more or less than the others.",
     )
 
 
-def say_split(diagnostics: Diagnostics) -> str:
+def say_split(test: AndersenTest) -> str:
     """Say where persons were split for Andersen's test, and which items it left out."""
-    split = diagnostics.andersen_split
-    return f" Persons were split at the {split}." * bool(split) + say_left_out(
-        diagnostics, "Andersen"
-    )
+    return f" Persons were split at the {test.split}.{say_left_out(test)}"
 
 
-def say_left_out(diagnostics: Diagnostics, test: str) -> str:
+def say_left_out(test: ChiSquared) -> str:
     """Say which items a test could not compare; empty where it compared all."""
-    items = diagnostics.left_out.get(test, ())
-    return f" The test is without {name_some(items, limits.NAMED)}." if items else ""
+    items = name_some(test.excluded, limits.NAMED)
+    return f" The test is without {items}." if test.excluded else ""
 
 
-def check_halves(diagnostics: Diagnostics) -> Iterator[Finding]:
+def check_halves(_: Estimate, study: Study) -> Iterator[Finding]:
     """Say whether the easier and the harder half measure the same."""
-    if diagnostics.martin_loef is None or diagnostics.martin_loef[2] >= limits.ANDERSEN_LEVEL:
+    test = study.martin_loef
+    if test is None or test.p_value >= limits.ANDERSEN_LEVEL:
         return
     yield Finding(
         Severity.LOOK,
         "The easier and the harder half of the items do not measure quite the same",
-        f"Martin-Löf's test: {say_test(*diagnostics.martin_loef)}."
-        f"{say_left_out(diagnostics, 'Martin-Löf')}",
+        f"Martin-Löf's test: {say_test(test)}.{say_left_out(test)}",
         "Ask whether hard items need something that easy ones do not, and look at the components.",
     )
 
 
-def check_distances(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
+def check_distances(estimate: Estimate, study: Study) -> Iterator[Finding]:
     """Say of a rating scale whether items share the distances between their steps."""
-    test = diagnostics.step_models
-    if estimate.model != "rating-scale" or test is None or test[2] >= limits.ANDERSEN_LEVEL:
+    test = study.step_models
+    if estimate.model != "rating-scale" or test is None or test.p_value >= limits.ANDERSEN_LEVEL:
         return
     yield Finding(
         Severity.LOOK,
         "Items do not share the distances between their steps",
-        f"Partial credit describes the answers better than a rating scale: {say_test(*test)}.",
+        f"Partial credit describes the answers better than a rating scale: {say_test(test)}.",
         "With many persons small differences are enough. Compare the thresholds of a fit by "
         "partial credit (--model partial-credit), and take that where they differ clearly.",
     )
 
 
-def check_misfits(diagnostics: Diagnostics) -> Iterator[Finding]:
+def check_misfits(_: Estimate, study: Study) -> Iterator[Finding]:
     """Say whether persons answered unexpectedly: anybody beyond simulated limits, else many."""
-    count = diagnostics.misfitting or 0
-    share = count / max(diagnostics.measured, 1)
-    simulated = bool(diagnostics.replications)
+    count, measured = study.abilities.unexpected, study.abilities.measured
+    share, simulated = count / max(measured, 1), study.limits is not None
     if share <= (0 if simulated else limits.MISFIT_SHARE):
         return
     limit = "its simulated limit" if simulated else f"{limits.FIT_HIGH:g} by more than chance"
     yield Finding(
         Severity.LOOK,
         f"{count_of(count, 'person')} answered unexpectedly",
-        f"{'Infit' if simulated else 'Infit or outfit'} of {count:,} of {diagnostics.measured:,} "
+        f"{'Infit' if simulated else 'Infit or outfit'} of {count:,} of {measured:,} "
         f"persons ({share:.1%}) is above {limit}.",
         "Look at the table of persons for guessing, carelessness, copied or lost answers, and "
         "for a second skill that some have.",
@@ -369,16 +371,6 @@ MODEL_WORDS = {
 def words_for(estimate: Estimate) -> AnswerWords:
     """Return the words for an estimate."""
     return MODEL_WORDS[estimate.model] if estimate.has_steps else RIGHT_WRONG
-
-
-def words_of(diagnostics: Diagnostics) -> AnswerWords:
-    """Return the words for the answers behind diagnostics."""
-    return PARTIAL_CREDIT if diagnostics.shares else RIGHT_WRONG
-
-
-def find_kept(diagnostics: Diagnostics, name: str) -> AnalysisTable | None:
-    """Return a table that diagnostics keep; None where there is no such table."""
-    return next((table for table in diagnostics.tables if table.name == name), None)
 
 
 def check_threshold_order(estimate: Estimate) -> Iterator[Finding]:
@@ -483,10 +475,9 @@ def list_rare(estimate: Estimate) -> list[tuple[int, int, int]]:
     ]
 
 
-def check_averages(diagnostics: Diagnostics) -> Iterator[Finding]:
+def check_averages(_: Estimate, study: Study) -> Iterator[Finding]:
     """Say which categories have persons who are no abler than those in the category below."""
-    table = find_kept(diagnostics, "categories")
-    falls = [] if table is None else list_falls(table.columns)
+    falls = list_falls(study)
     if not falls:
         return
     names = [
@@ -510,14 +501,14 @@ def check_averages(diagnostics: Diagnostics) -> Iterator[Finding]:
 Fall = tuple[str, Any, Any, float, float, bool]
 
 
-def list_falls(columns: Mapping[str, list[Any]]) -> list[Fall]:
+def list_falls(study: Study) -> list[Fall]:
     """Return categories whose mean ability is not above that of the next lower one with answers."""
+    if study.categories is None:
+        return []
+    columns = study.categories.to_dict()
     names = ("item", "category", "mean_ability", "answers_without_extremes")
-    rows = [
-        row
-        for row in zip(*(columns[name] for name in names), strict=True)
-        if row[2] is not None and np.isfinite(row[2])
-    ]
+    cells = zip(*(columns[name] for name in names), strict=True)
+    rows = [row for row in cells if np.isfinite(row[2])]
     return [
         (low[0], low[1], high[1], low[2], high[2], min(low[3], high[3]) >= limits.FEW_IN_CATEGORY)
         for low, high in pairwise(rows)

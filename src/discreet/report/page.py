@@ -1,6 +1,6 @@
 """The confidential report of a calibration: what is wrong with the test, and every item.
 
-In: an estimate and, where the answers were at hand, diagnostics. Out: one HTML file that works
+In: an estimate and, where the answers were at hand, its study. Out: one HTML file that works
 offline, with the methods section of a paper written from what was done. It says at the top that
 it must not be passed on. And a page with a sheet for each item, for those who write items.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,10 +18,11 @@ import numpy as np
 from discreet import __version__
 from discreet.errors import BadUsage
 from discreet.html import HtmlColumn, write_page
-from discreet.items.curves import observed_curve
-from discreet.items.distractors import Distractors
-from discreet.items.summary import Diagnostics
-from discreet.report import drawings
+from discreet.items.curves import observed_curve, threshold_rows, worst_curves
+from discreet.items.distractors import Distractors, option_maps
+from discreet.items.residuals import trace_information
+from discreet.items.study import Study
+from discreet.report import drawings, pictures
 from discreet.report.diagnosis import UNTESTED, Diagnosis
 from discreet.report.model_findings import (
     Finding,
@@ -28,7 +30,6 @@ from discreet.report.model_findings import (
     check_enough_persons,
     say_reliability,
     words_for,
-    words_of,
 )
 from discreet.report.paper import PaperTable, tabulate_paper_items, write_methods
 from discreet.results.estimate import Estimate
@@ -97,6 +98,10 @@ COLUMN_WORDS = {
 
 #: Dependent pairs shown.
 PAIRS = 12
+#: Statistics of fit that have a picture.
+MEAN_SQUARES = ("infit", "outfit")
+#: Item curves shown, and pictures of options: those of the items that fit worst.
+CURVES = 12
 #: Options shown in the table; of more only the flagged ones.
 OPTIONS = 400
 #: Rows of a table beside that of the items; the files of ``fit --out`` have all of them.
@@ -151,9 +156,10 @@ def list_report_values(
     test: Diagnosis, *, title: str = "Calibration", about: str = "", scale: Scale | None = None
 ) -> dict[str, Any]:
     """Return everything that the template of the report shows, words, tables and pictures."""
-    estimate, diagnostics = test.estimate, test.statistics
-    options = None if diagnostics is None else diagnostics.distractors
-    has_disorder = bool(test.thresholds and any(map(any, test.thresholds.disordered)))
+    estimate, study = test.estimate, test.study
+    options = None if study is None else study.distractors
+    rows = threshold_rows(estimate) if estimate.has_steps else None
+    has_disorder = rows is not None and any(map(any, rows.disordered))
     return {
         "title": title,
         "summary": _summarise(test),
@@ -162,48 +168,49 @@ def list_report_values(
         "findings": test.findings,
         "too_few": "".join(
             f"{finding.title}. At least {FEWEST_PERSONS} are needed."
-            for finding in check_enough_persons(estimate, diagnostics)
+            for finding in check_enough_persons(estimate, study)
         ),
         "checked": _say_checked(test),
-        "boxes": _facts(estimate, diagnostics)
-        | ({} if scale is None else {"scaled": minus(str(scale))}),
-        "remark": _remark(diagnostics),
+        "boxes": _facts(estimate, study) | ({} if scale is None else {"scaled": minus(str(scale))}),
+        "remark": _remark(study),
         "items": len(estimate.items),
-        "simulated": diagnostics is not None and diagnostics.replications > 0,
+        "simulated": study is not None and study.limits is not None,
         "steps": estimate.has_steps,
         "disordered": has_disorder,
         "words": words_for(estimate),
-        **_pictures(test),
+        "threshold_map": rows and drawings.draw_thresholds(rows),
+        **_draw_items(estimate),
+        **_draw_study(test),
         **_item_table(test, scale),
         "thresholds": _show(
             test, "thresholds", [*THRESHOLD_COLUMNS, *["order"] * has_disorder], scale
         ),
         **{name: _show(test, name, columns, scale) for name, columns in SHOWN.items()},
         "scores": _show(test, "raw_scores", SCORE_COLUMNS, scale),
-        "pairs": _pair_columns(diagnostics),
+        "pairs": _pair_columns(study),
         "options": [] if options is None else _option_columns(options),
         "keyed": 0 if options is None else len(set(options.item)),
         "dimensions": _dimension_columns(test),
         "ends": _end_columns(test),
         "methods": write_methods(test, about),
         "computed": _computed(estimate),
-        "notes": _notes(estimate, diagnostics),
+        "notes": _notes(estimate, study),
     }
 
 
 def _summarise(test: Diagnosis) -> str:
-    estimate, summary = test.estimate, test.summary
+    estimate, summary = test.estimate, pictures.summarise_items(test.estimate)
     persons = "" if estimate.persons is None else f" answered by {estimate.persons:,} persons"
-    left_out = not test.known.all()
+    left_out = not estimate.estimated.all()
     number = words_for(estimate).number
-    numbered = f"; {int(test.known.sum()):,} of them have a {number}" if left_out else ""
+    numbered = f"; {int(estimate.estimated.sum()):,} of them have a {number}" if left_out else ""
     text = (
         f"{count_of(len(estimate.items))}{persons}{numbered}. Hardest: {isolate(summary.hardest)}, "
         f"easiest: {isolate(summary.easiest)}, {summary.spread:.1f} logits apart."
     )
     if summary.typical_se is not None:
         text += f" A {number} is typically known to ±{1.96 * summary.typical_se:.2f} logits."
-    is_weighted = test.statistics is not None and test.statistics.is_weighted
+    is_weighted = test.study is not None and test.study.is_weighted
     return text + " Persons count by their sampling weights." * is_weighted
 
 
@@ -223,9 +230,9 @@ def judge(findings: Sequence[Finding]) -> str:
 
 def _say_checked(test: Diagnosis) -> str:
     """Say which checks found nothing, and which could not be made."""
-    diagnostics = test.statistics
+    study = test.study
     parts = [f"Checked, nothing found: {', '.join(test.fine)}."] if test.fine else []
-    if diagnostics is None:
+    if study is None:
         parts.append(
             "Not checked, because the answers were not at hand: fit, reliability, targeting, "
             "dependent items, design."
@@ -236,14 +243,14 @@ def _say_checked(test: Diagnosis) -> str:
     untested = [name for name, verdict in tests if verdict == UNTESTED]
     if untested:
         parts.append(f"Not tested (the notes say why): {', '.join(untested)}.")
-    if diagnostics.dependent is None:
+    if study.dependence is None:
         parts.append("Not checked, because there are too many items and persons: dependent items.")
-    if diagnostics.differing is None:
+    if study.differences is None:
         parts.append("Not checked, because no groups were named (--group COL): groups.")
     return " ".join(parts)
 
 
-def _facts(estimate: Estimate, diagnostics: Diagnostics | None) -> dict[str, str]:
+def _facts(estimate: Estimate, study: Study | None) -> dict[str, str]:
     facts = {"items": f"{len(estimate.items):,}"}
     if estimate.has_steps:
         facts = {"model": estimate.model.replace("-", " "), **facts}
@@ -251,56 +258,86 @@ def _facts(estimate: Estimate, diagnostics: Diagnostics | None) -> dict[str, str
         facts["persons"] = f"{estimate.persons:,}"
     if estimate.answers is not None:
         facts["answers"] = f"{int(estimate.answers.sum()):,}"
-    if diagnostics is not None:
-        facts["answers per person (median)"] = f"{diagnostics.answered:g}"
-        facts["mean ability"] = minus(f"{diagnostics.ability_mean:.2f}")
-        facts["SD of abilities"] = f"{diagnostics.ability_sd:.2f}"
-        for label, value in (
-            ("person reliability", diagnostics.reliability),
-            ("item reliability", diagnostics.item_reliability),
-            (words_of(diagnostics).alpha, diagnostics.alpha),
+    if study is not None:
+        facts["answers per person (median)"] = f"{study.abilities.answered:g}"
+        facts["mean ability"] = minus(f"{study.abilities.mean:.2f}")
+        facts["SD of abilities"] = f"{study.abilities.sd:.2f}"
+        for label, value in zip(
+            ("person reliability", "item reliability", words_for(estimate).alpha),
+            _list_reliabilities(study),
+            strict=True,
         ):
-            if value is not None:
+            if isfinite(value):
                 facts[label] = say_reliability(value).partition(" ")[0]
     return facts
 
 
-def _remark(diagnostics: Diagnostics | None) -> str:
+def _list_reliabilities(study: Study) -> tuple[float, float, float]:
+    return study.reliability.reliability, study.item_reliability.reliability, study.alpha.alpha
+
+
+def _remark(study: Study | None) -> str:
     """Say below the boxes what a reliability of 0 stands for."""
-    if diagnostics is None:
+    if study is None:
         return ""
-    reliabilities = diagnostics.reliability, diagnostics.item_reliability, diagnostics.alpha
-    if not any(value is not None and value < 0 for value in reliabilities):
+    if not any(value < 0 for value in _list_reliabilities(study)):
         return ""
     return "A reliability of 0 means that errors exceed the differences: the formula gives less."
 
 
-def _pictures(test: Diagnosis) -> dict[str, Any]:
-    pictures: dict[str, Any] = {
-        "difficulties": test.difficulties and drawings.draw_difficulties(test.difficulties),
-        "wright": test.wright and drawings.draw_wright(test.wright),
-        "infit": test.infit and drawings.draw_fit(test.infit),
-        "outfit": test.outfit and drawings.draw_fit(test.outfit),
-        "contrast": test.contrast and drawings.draw_contrast(test.contrast),
-        "choices": test.options
-        and [(one.item, drawings.draw_options(one)) for one in test.options],
+def _draw_items(estimate: Estimate) -> dict[str, Any]:
+    """Draw what needs no answers."""
+    information = trace_information(estimate)
+    most_error = pictures.error_ceiling(information)
+    return {
+        "difficulties": drawings.draw_difficulties(pictures.difficulty_rows(estimate)),
+        "information": drawings.draw_information(information, most_error),
+    }
+
+
+def _draw_study(test: Diagnosis) -> dict[str, Any]:
+    """Draw persons, fit, dimensions, chosen options and groups; nothing without answers."""
+    estimate, study = test.estimate, test.study
+    if study is None:
+        names = ("wright", "infit", "outfit", "contrast", "choices", "curves")
+        return {**dict.fromkeys(names), "differences": [], "category_curves": []}
+    curves = worst_curves(estimate, study, CURVES)
+    number = words_for(estimate).number
+    groups = test.tables["groups"].columns if "groups" in test.tables else None
+    return {
+        "wright": drawings.draw_wright(map_persons(estimate, study)),
+        **{name: drawings.draw_fit(_map_fit(estimate, study, name)) for name in MEAN_SQUARES},
+        "contrast": study.dimensionality
+        and drawings.draw_contrast(pictures.contrast_map(study.dimensionality, number)),
+        "choices": study.distractors
+        and [
+            (one.item, drawings.draw_options(one)) for one in option_maps(study.distractors, CURVES)
+        ],
         "differences": [
             (
                 f"{one.focal} compared with {one.reference} ({one.column})",
                 drawings.draw_differences(one),
             )
-            for one in test.differences or ()
+            for one in ([] if groups is None else pictures.difference_rows(groups))
         ],
-        "curves": test.curves
-        and [(curve.item, drawings.draw_curve(curve)) for curve in test.curves],
-        "threshold_map": test.thresholds and drawings.draw_thresholds(test.thresholds),
+        "curves": [(curve.item, drawings.draw_curve(curve)) for curve in curves],
         "category_curves": [
-            (curve.item, drawings.draw_categories(curve))
-            for curve in test.curves or ()
-            if curve.shares
+            (curve.item, drawings.draw_categories(curve)) for curve in curves if curve.shares
         ],
     }
-    return {**pictures, "information": drawings.draw_information(test.information, test.most_error)}
+
+
+def map_persons(estimate: Estimate, study: Study) -> pictures.WrightMap:
+    """Put persons and items on one scale."""
+    who = study.abilities
+    return pictures.wright_map(
+        estimate, who.starts, who.counts, persons=who.measured + who.extreme, mean=who.mean
+    )
+
+
+def _map_fit(estimate: Estimate, study: Study, name: str) -> pictures.FitMap:
+    limits = None if study.limits is None else getattr(study.limits, name).T
+    return pictures.fit_map(estimate, getattr(study.fit, name), name, limits)
 
 
 def _show(
@@ -345,6 +382,7 @@ FIT_SHOWN = ("infit", "outfit", "point_measure", "point_measure_expected")
 
 def _item_table(test: Diagnosis, scale: Scale | None) -> dict[str, Any]:
     table, remarks = test.tables["items"].turn(scale), test.remarks
+    known = test.estimate.estimated
     columns = table.columns
     html_columns = list_html_columns(table, ITEM_COLUMNS, scale)
     html_columns[1] = replace(html_columns[1], title=words_for(test.estimate).number)
@@ -356,11 +394,11 @@ def _item_table(test: Diagnosis, scale: Scale | None) -> dict[str, Any]:
         html_columns += list_html_columns(table, ["status"])
     html_columns += list_html_columns(table, ["remarks"])
     tags = [
-        " ".join(["remark"] * bool(one) + ["number" if test.known[i] else "none"])
+        " ".join(["remark"] * bool(one) + ["number" if known[i] else "none"])
         for i, one in enumerate(remarks)
     ]
     kinds = {"remark": "items with a remark"}
-    if not test.known.all():
+    if not known.all():
         kinds |= {"none": "items without a number", "number": "items with a number"}
     return {"columns": html_columns, "kinds": kinds, "tags": tags}
 
@@ -378,11 +416,11 @@ def _make_columns(columns: Mapping[str, Sequence[Any]], *shown: Any) -> list[Htm
     return [HtmlColumn(title, columns[name], *more) for name, title, *more in shown]
 
 
-def _pair_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
-    if diagnostics is None or not diagnostics.dependent:
+def _pair_columns(study: Study | None) -> list[HtmlColumn]:
+    if study is None or study.dependence is None or not study.dependence.pairs:
         return []
     names = ("item", "other item", "residual correlation above the mean", "persons")
-    columns = zip(names, zip(*diagnostics.dependent[:PAIRS], strict=True), strict=True)
+    columns = zip(names, zip(*study.dependence.pairs[:PAIRS], strict=True), strict=True)
     return [HtmlColumn(name, cells, 2) for name, cells in columns]
 
 
@@ -451,13 +489,13 @@ def _computed(estimate: Estimate) -> dict[str, str]:
     }
 
 
-def _notes(estimate: Estimate, diagnostics: Diagnostics | None) -> list[str]:
+def _notes(estimate: Estimate, study: Study | None) -> list[str]:
     notes = [estimate.choice] if estimate.choice else []
     notes += [*map(str, estimate.warnings), *estimate.solution.notes]
-    if diagnostics is not None:
-        if (number := diagnostics.sampled) is not None:
+    if study is not None:
+        if (number := study.sampled) is not None:
             notes.append(f"abilities, fit and curves are those of {number:,} evenly chosen persons")
-        notes += diagnostics.notes
+        notes += study.notes
     return notes
 
 
@@ -469,25 +507,26 @@ def write_item_sheets(test: Diagnosis, *, title: str = "Items") -> str:
     BadUsage
         Without the answers behind the calibration, of which a sheet would say nothing.
     """
-    if test.statistics is None:
+    if test.study is None:
         raise BadUsage(
             "item sheets need the answers, and this calibration was written without them. Give the "
             "answers instead"
         )
     return write_page(
         "items.html",
-        {"title": title, "sheets": list(_list_sheets(test, test.statistics))},
-        styles=["style.css", "confidential.css", *(["steps.css"] if test.thresholds else [])],
+        {"title": title, "sheets": list(_list_sheets(test, test.study))},
+        styles=["style.css", "confidential.css", *["steps.css"] * test.estimate.has_steps],
     )
 
 
-def _list_sheets(test: Diagnosis, diagnostics: Diagnostics) -> Iterator[dict[str, Any]]:
-    estimate, options = test.estimate, diagnostics.distractors
+def _list_sheets(test: Diagnosis, study: Study) -> Iterator[dict[str, Any]]:
+    estimate, options = test.estimate, study.distractors
     numbers = tabulate_paper_items(test)
+    pairs = () if study.dependence is None else study.dependence.pairs
     for index, item in enumerate(estimate.items):
         curve = None
-        if item in diagnostics.curves:
-            curve = observed_curve(estimate, diagnostics, index)
+        if item in study.observed.items:
+            curve = observed_curve(estimate, study.observed, index)
         names = () if options is None else options.item
         chosen = [row for row, name in enumerate(names) if name == item]
         yield {
@@ -500,7 +539,7 @@ def _list_sheets(test: Diagnosis, diagnostics: Diagnostics) -> Iterator[dict[str
             "groups": _select_rows(test, "groups", item),
             "partners": [
                 f"{other if first == item else first} ({excess:.2f})"
-                for first, other, excess, _ in diagnostics.dependent or ()
+                for first, other, excess, _ in pairs
                 if item in (first, other)
             ],
         }

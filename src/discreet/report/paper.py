@@ -19,11 +19,11 @@ from typing import Any
 
 from discreet import __version__
 from discreet.errors import MissingExtra
-from discreet.items.summary import Diagnostics
+from discreet.items.study import Study
 from discreet.models.methods import METHOD_WORDS, OTHER_WORDS
 from discreet.report.diagnosis import Diagnosis
 from discreet.report.findings import find_limits, say_limits
-from discreet.report.model_findings import say_reliability, words_for, words_of
+from discreet.report.model_findings import say_reliability, words_for
 from discreet.results.estimate import Estimate, Status
 from discreet.results.limits import DEPENDENT, DEPENDENT_NEGLIGIBLE
 from discreet.text import count_of, markdown_text, minus, name_some
@@ -51,7 +51,7 @@ def list_paper_tables(test: Diagnosis) -> list[PaperTable]:
     tables = [tabulate_paper_items(test)]
     if "thresholds" in test.tables:
         tables.append(_tabulate_thresholds(test.estimate))
-    if test.statistics is not None:
+    if test.study is not None:
         tables.append(_tabulate_tests(test))
     if "groups" in test.tables:
         tables.append(_tabulate_groups(test))
@@ -60,7 +60,7 @@ def list_paper_tables(test: Diagnosis) -> list[PaperTable]:
 
 def tabulate_paper_items(test: Diagnosis) -> PaperTable:
     """Return the table of the items: difficulty and fit."""
-    estimate, diagnostics = test.estimate, test.statistics
+    estimate, study = test.estimate, test.study
     columns = test.tables["items"].columns
     cells: dict[str, list[str]] = {"Item": [str(item) for item in columns["item"]]}
     if "answers" in columns:
@@ -74,25 +74,25 @@ def tabulate_paper_items(test: Diagnosis) -> PaperTable:
     ends = zip(columns["lower"], columns["upper"], strict=True)
     cells["95% CI"] = [_interval(low, high) for low, high in ends]
     note = f"b = {words_for(estimate).number} in logits; M = mean score."
-    if diagnostics is not None and diagnostics.is_weighted:
+    if study is not None and study.is_weighted:
         note += " n and M are those of the sample; all else is weighted."
-    if diagnostics is not None:
+    if study is not None:
         for name in ("infit", "outfit"):
-            cells[name.capitalize()] = _mark_fit(diagnostics, name)
-        cells["r"] = [_number(value, bounded=True) for value in diagnostics.point_measure]
+            cells[name.capitalize()] = _mark_fit(study, name)
+        cells["r"] = [_number(value, bounded=True) for value in study.fit.point_measure]
         note += (
             " Infit and outfit are mean squares, r is the correlation of answer and ability. "
-            f"* beyond its limit. {say_limits(diagnostics)}"
+            f"* beyond its limit. {say_limits(study)}"
         )
     return _assemble("Items: Difficulty and Fit", cells, note)
 
 
-def _mark_fit(diagnostics: Diagnostics, name: str) -> list[str]:
+def _mark_fit(study: Study, name: str) -> list[str]:
     """Return mean squares with a star where they are beyond their limits."""
     marked = []
-    for index, value in enumerate(getattr(diagnostics, name)):
-        low, high = find_limits(diagnostics, name, index)
-        star = "*" if value is not None and not low <= value <= high else ""
+    for index, value in enumerate(getattr(study.fit, name).tolist()):
+        low, high = find_limits(study, name, index)
+        star = "*" if value < low or value > high else ""
         marked.append(f"{_number(value)}{star}")
     return marked
 
@@ -117,7 +117,7 @@ def _tabulate_tests(test: Diagnosis) -> PaperTable:
         "df": ["" if columns["degrees"][i] is None else str(columns["degrees"][i]) for i in rows],
         "p": [_chance(columns["p_value"][i]) for i in rows],
     }
-    is_weighted = test.statistics is not None and test.statistics.is_weighted
+    is_weighted = test.study is not None and test.study.is_weighted
     design = ", corrected for the sampling design" * is_weighted
     note = (
         f"Andersen, Martin-Löf and steps: chi-squared{design}. Dimensionality: first eigenvalue "
@@ -298,8 +298,8 @@ def write_methods(test: Diagnosis, about: str = "") -> str:
     """Return one paragraph in the past tense, with the references it names."""
     estimate = test.estimate
     words = METHOD_WORDS.get(estimate.method, OTHER_WORDS)
-    left_out = int((~test.known).sum())
-    is_weighted = test.statistics is not None and test.statistics.is_weighted
+    left_out = int((~estimate.estimated).sum())
+    is_weighted = test.study is not None and test.study.is_weighted
     sentences = [
         _describe_data(estimate),
         f"{words_for(estimate).model} were estimated by "
@@ -310,9 +310,9 @@ def write_methods(test: Diagnosis, about: str = "") -> str:
         estimate.se_method or f"{words.errors}.",
         _describe_left_out(estimate) if left_out else "",
     ]
-    if test.statistics is not None:
-        sentences.append(_describe_persons(test.statistics))
-        sentences += _describe_checks(test.statistics, test.dependent_pairs)
+    if test.study is not None:
+        sentences.append(_describe_persons(estimate, test.study))
+        sentences += _describe_checks(estimate, test.study)
         sentences += _describe_groups(test)
     return " ".join(sentence for sentence in sentences if sentence)
 
@@ -340,17 +340,18 @@ def _describe_left_out(estimate: Estimate) -> str:
     return f"{count} of the {len(estimate.items)} items had no estimable difficulty{listed}."
 
 
-def _describe_persons(diagnostics: Diagnostics) -> str:
+def _describe_persons(estimate: Estimate, study: Study) -> str:
     """Say how many persons took no part in fit and tests, and why."""
-    total = diagnostics.measured + diagnostics.extreme + diagnostics.empty
+    who = study.abilities
+    total = who.measured + who.extreme + who.empty
     parts = [
-        (diagnostics.extreme, f"had {words_of(diagnostics).extremes}"),
-        (diagnostics.empty, "answered no item with a difficulty"),
+        (who.extreme, f"had {words_for(estimate).extremes}"),
+        (who.empty, "answered no item with a difficulty"),
     ]
     exclusions = [f"{number:,} who {why}" for number, why in parts if number]
     sampled = (
-        f" Fit and tests are those of {diagnostics.sampled:,} evenly chosen persons."
-        if diagnostics.sampled is not None
+        f" Fit and tests are those of {study.sampled:,} evenly chosen persons."
+        if study.sampled is not None
         else ""
     )
     if not exclusions:
@@ -399,44 +400,40 @@ TEST_NAMES = {
 }
 
 
-def _describe_tests(diagnostics: Diagnostics) -> list[str]:
+def _describe_tests(estimate: Estimate, study: Study) -> list[str]:
     """Say what the tests of all items gave, those that were made."""
-    andersen, martin_loef, step_models = TEST_NAMES[diagnostics.is_weighted]
-    split = diagnostics.andersen_split or "mean score"
-    left_out = {
-        name: f", without {name_some(items, MOST_NAMED)}"
-        for name, items in diagnostics.left_out.items()
-    }
-    lacked = "a category" if diagnostics.shares else "a right or a wrong answer"
-    why = f", which lacked {lacked} in one of the groups" if "Andersen" in left_out else ""
+    andersen, martin_loef, step_models = TEST_NAMES[study.is_weighted]
+    split = "" if study.andersen is None else study.andersen.split
+    lacked = "a category" if estimate.has_steps else "a right or a wrong answer"
     tests = (
         (
-            diagnostics.andersen,
+            study.andersen,
             f"{andersen}, with persons split at the {split},",
-            left_out.get("Andersen", "") + why,
+            f", which lacked {lacked} in one of the groups",
         ),
         (
-            diagnostics.martin_loef,
+            study.martin_loef,
             f"{martin_loef} of the easier against the harder half of the items, of persons who "
             "answered all of them,",
-            left_out.get("Martin-Löf", ""),
+            "",
         ),
-        (diagnostics.step_models, step_models, left_out.get("steps", "")),
+        (study.step_models, step_models, ""),
     )
     return [
-        f"{name} gave chi-squared({numbers[1]}) = {numbers[0]:.2f}, "
-        f"{say_chance(numbers[2])}{without}."
-        for numbers, name, without in tests
-        if numbers is not None
+        f"{name} gave chi-squared({test.degrees}) = {test.statistic:.2f}, "
+        f"{say_chance(test.p_value)}"
+        f"{f', without {name_some(test.excluded, MOST_NAMED)}{why}' if test.excluded else ''}."
+        for test, name, why in tests
+        if test is not None
     ]
 
 
 def _describe_groups(test: Diagnosis) -> list[str]:
     """Say how groups were compared, and what was left out of it."""
-    if test.statistics is None or "groups" not in test.tables:
+    if test.study is None or "groups" not in test.tables:
         return []
     columns = test.tables["groups"].columns
-    design = ", with errors of the sampling design" if test.statistics.is_weighted else ""
+    design = ", with errors of the sampling design" if test.study.is_weighted else ""
     sentences = []
     for group in dict.fromkeys(columns["group"]):
         rows = zip(columns["group"], columns["item"], columns["status"], strict=True)
@@ -447,17 +444,16 @@ def _describe_groups(test: Diagnosis) -> list[str]:
             f"Items were compared between groups by {group} by Wald tests of separate calibrations"
             f"{design}, on anchors chosen by purification{without}."
         )
-        own = [note for note in test.statistics.notes if note.startswith(f"groups by {group}")]
+        own = [note for note in test.study.notes if note.startswith(f"groups by {group}")]
         sentences += [f"{note[:1].upper()}{note[1:]}." for note in own]
     return sentences
 
 
-def _describe_checks(diagnostics: Diagnostics, pairs: int) -> list[str]:
-    is_weighted = diagnostics.is_weighted
-    mean, sd = minus(f"{diagnostics.ability_mean:.2f}"), f"{diagnostics.ability_sd:.2f}"
-    has_steps = bool(diagnostics.shares)
+def _describe_checks(estimate: Estimate, study: Study) -> list[str]:
+    is_weighted, has_steps = study.is_weighted, estimate.has_steps
+    mean, sd = minus(f"{study.abilities.mean:.2f}"), f"{study.abilities.sd:.2f}"
     held = "thresholds" if has_steps else "difficulties"
-    extremes = words_of(diagnostics).extremes if has_steps else "everything right or wrong"
+    extremes = words_for(estimate).extremes if has_steps else "everything right or wrong"
     sentences = [
         f"Abilities were estimated by weighted likelihood (Warm, 1989) with the {held} held fixed "
         f"({'weighted ' * is_weighted}mean {mean}, SD {sd}).",
@@ -465,33 +461,32 @@ def _describe_checks(diagnostics: Diagnostics, pairs: int) -> list[str]:
         f"likelihood abilities, without persons who had {extremes}"
         f"{'; sums over persons were weighted' * is_weighted}.",
     ]
-    sentences += _describe_tests(diagnostics)
-    if diagnostics.reliability is not None:
-        sentences.append(
-            f"Person separation reliability was {say_reliability(diagnostics.reliability)}."
-        )
-    if diagnostics.alpha is not None:
+    sentences += _describe_tests(estimate, study)
+    if isfinite(reliability := study.reliability.reliability):
+        sentences.append(f"Person separation reliability was {say_reliability(reliability)}.")
+    if isfinite(alpha := study.alpha.alpha):
         sentences.append(
             f"Cronbach's alpha{'' if has_steps else ' (KR-20)'} of raw scores was "
-            f"{say_reliability(diagnostics.alpha)}."
+            f"{say_reliability(alpha)}."
         )
-    if (dimensions := diagnostics.dimensionality) is not None:
+    if (dimensions := study.dimensionality) is not None:
         sentences.append(
             f"The first component of the standardised residuals had an eigenvalue of "
             f"{dimensions.eigenvalue[0]:.2f}; the 95% point of {dimensions.simulations} sets of "
             f"answers simulated from the fitted model, given the scores, was "
             f"{dimensions.limit[0]:.2f} (parallel analysis; Horn, 1965)."
         )
-    if diagnostics.replications:
+    if study.limits is not None:
         sentences.append(
-            f"Limits of infit, outfit, Q3 and person fit came from {diagnostics.replications:,} "
+            f"Limits of infit, outfit, Q3 and person fit came from {study.limits.replications:,} "
             "sets of answers simulated from the fitted model, given answered items and total "
             "scores (parametric bootstrap), with one error rate of 5% for all of them together."
         )
-    if diagnostics.dependent is not None:
-        least = DEPENDENT_NEGLIGIBLE if diagnostics.replications else DEPENDENT
+    if study.dependence is not None:
+        least = DEPENDENT if study.limits is None else DEPENDENT_NEGLIGIBLE
         sentences.append(
             f"Residual correlations (Q3; Yen, 1984) exceeded their mean by more than {least:g} "
-            f"and more than chance for {count_of(pairs, 'pair')} of items."
+            f"and more than chance for {count_of(study.dependence.count, 'pair')} of "
+            "items."
         )
     return sentences

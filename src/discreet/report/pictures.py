@@ -347,12 +347,12 @@ def fit_map(
     estimate: Estimate,
     values: Sequence[float | None] | FloatArray,
     statistic: str,
-    limits: tuple[Any, Any] | None = None,
+    limits: Sequence[Sequence[float] | FloatArray] | FloatArray | None = None,
 ) -> FitMap:
     """Hold a fit statistic, one value per item of the estimate, against the difficulties.
 
-    ``limits`` are where it lies when the model holds, lower and upper ones; without them the rules
-    of thumb.
+    ``limits`` are where it lies when the model holds, ``[lower and upper, item]``; without them the
+    rules of thumb.
     """
     column = np.asarray(values, dtype=np.float64)
     items = np.flatnonzero(estimate.estimated & np.isfinite(column))
@@ -364,7 +364,7 @@ def fit_map(
     error = np.where(has_error, error, typical)
     low, high = np.full((2, len(items)), [[FIT_LOW], [FIT_HIGH]])
     if limits is not None:
-        low, high = (np.asarray(end, dtype=np.float64)[items] for end in limits)
+        low, high = np.asarray(limits, dtype=np.float64)[:, items]
     outside = (value < np.fmin(low, 1 - FIT_NEGLIGIBLE)) | (
         value > np.fmax(high, 1 + FIT_NEGLIGIBLE)
     )

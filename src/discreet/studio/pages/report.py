@@ -20,7 +20,8 @@ from discreet.items.distractors import option_map
 from discreet.report.diagnosis import Diagnosis
 from discreet.report.drawings import draw_categories, draw_curve, draw_options, draw_wright
 from discreet.report.model_findings import Finding, Severity, say_reliability, words_for
-from discreet.report.page import SCORE_COLUMNS, SHOWN, list_html_columns, show_options
+from discreet.report.page import SCORE_COLUMNS, SHOWN, list_html_columns, map_persons, show_options
+from discreet.report.pictures import summarise_items
 from discreet.results.thresholds import THRESHOLD_COLUMNS, score_moments
 from discreet.studio.calibration import CalibrationSummary
 from discreet.studio.forms import read_index
@@ -78,7 +79,8 @@ def show_report(request: Request) -> Response:
         "checked": say_plainly(summary.values["checked"]),
         "columns": translate_heads(summary.values["columns"]),
         "kinds": {tag: tell.term(words) for tag, words in summary.values["kinds"].items()},
-        "wide_wright": summary.test.wright and draw_wright(summary.test.wright, wide=True),
+        "wide_wright": summary.test.study
+        and draw_wright(map_persons(summary.estimate, summary.test.study), wide=True),
         "narrow_wright": summary.values["wright"],
         "links": [f"{start}/items/{number}" for number in range(len(summary.estimate.items))],
         "same": write_run(work, run),
@@ -99,7 +101,7 @@ class Judgement:
 def judge_test(summary: CalibrationSummary) -> Judgement:
     """Return the verdict on a test."""
     test = summary.test
-    reliability = None if test.statistics is None else test.statistics.reliability
+    reliability = nan if test.study is None else test.study.reliability.reliability
     worst = min((finding.severity for finding in test.findings), default=None)
     words, mood = _say_scale(test), "good"
     if worst is Severity.ALARM:
@@ -119,7 +121,7 @@ def judge_test(summary: CalibrationSummary) -> Judgement:
         )
     else:
         words += " " + tell("Nothing wrong was found.")
-    if reliability is not None and worst is not Severity.ALARM:
+    if isfinite(reliability) and worst is not Severity.ALARM:
         words += " " + tell.term(next(use for limit, use in USES.items() if reliability >= limit))
         mood = "look" if reliability < GOOD_FOR_GROUPS else mood
     numbers = {
@@ -159,7 +161,8 @@ USES = {
 
 def _say_extremes(test: Diagnosis) -> str:
     """Name the extreme items, in words that fit a test or a questionnaire."""
-    extremes = {"low": test.summary.easiest, "high": test.summary.hardest}
+    found = summarise_items(test.estimate)
+    extremes = {"low": found.easiest, "high": found.hardest}
     if test.estimate.has_steps and len(set(test.estimate.steps)) == 1:
         return tell("Answered highest: {low}. Answered lowest: {high}.", **extremes)
     return tell("Hardest: {high}. Easiest: {low}.", **extremes)
@@ -230,9 +233,9 @@ def _list_facts(summary: CalibrationSummary, number: int) -> dict[str, str]:
 def _draw(summary: CalibrationSummary, number: int) -> Iterator[tuple[str, str, Sheet]]:
     """Yield the pictures of an item, each with its title and its caption."""
     test, name = summary.test, summary.estimate.items[number]
-    if test.statistics is None or not test.known[number]:
+    if test.study is None or not test.estimate.estimated[number]:
         return
-    curve = observed_curve(summary.estimate, test.statistics, number)
+    curve = observed_curve(summary.estimate, test.study.observed, number)
     words = tell(
         "The line is what the model expects, points are groups of persons of similar ability."
     )
@@ -240,7 +243,7 @@ def _draw(summary: CalibrationSummary, number: int) -> Iterator[tuple[str, str, 
     if curve.shares:
         words = tell("How likely each category is against ability.")
         yield tell("Categories"), words, draw_categories(curve)
-    chosen = test.statistics.distractors
+    chosen = test.study.distractors
     if chosen is not None and name in chosen.item:
         words = tell(
             "Share of each option against ability; ✓ is right, a dashed line attracts abler "
@@ -251,7 +254,7 @@ def _draw(summary: CalibrationSummary, number: int) -> Iterator[tuple[str, str, 
 
 def _list_tables(summary: CalibrationSummary, item: str) -> Iterator[tuple[str, str, Any]]:
     """Yield the rows of other tables that are about the item."""
-    chosen = summary.test.statistics and summary.test.statistics.distractors
+    chosen = summary.test.study and summary.test.study.distractors
     if chosen and item in chosen.item:
         rows = [row for row, name in enumerate(chosen.item) if name == item]
         options = summary.tables["options"]
@@ -337,7 +340,7 @@ def _show_table(summary: CalibrationSummary, names: list[str], start: str) -> Ma
     columns = translate_heads([*columns[:-1], flag])
     if len(names) == table.rows:
         columns.insert(1, HtmlColumn(tell("name"), names[:MOST_PERSONS]))
-    has_pages = summary.test.statistics is not None and "persons" in summary.tables
+    has_pages = summary.test.study is not None and "persons" in summary.tables
     return {
         "table": table,
         "facts": {tell("persons"): tell.number(table.rows), **counts},

@@ -1,13 +1,15 @@
 """Everything that answers say about a calibration: computed once, for tables, checks and reports.
 
-In: answers and their estimate. Out: :class:`Evidence`, the results of all analyses side by side.
-Very many answers are looked at through an even sample of the persons. What takes too long, or is
-impossible with these answers, is left out with a sentence that says so. Confidential.
+In: answers and their estimate. Out: a :class:`Study`, the results of all analyses side by side,
+which a calibration folder keeps as they are, so that its report can be made again without the
+answers; and the tables of single persons and pairs, which it does not keep. Very many answers are
+looked at through an even sample of the persons. What takes too long, or is impossible with these
+answers, is left out with a sentence that says so. Confidential: it is about the persons behind it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -22,11 +24,14 @@ from discreet.errors import (
     WarningKind,
     saying_it_otherwise,
 )
-from discreet.items.cutoffs import FitCutoffs, foretell_seconds, simulate_cutoffs
+from discreet.items.abilities import Abilities, summarise_abilities
+from discreet.items.curves import BinnedAnswers, bin_measured
+from discreet.items.cutoffs import ItemLimits, foretell_seconds, simulate_cutoffs
+from discreet.items.dependence import Dependence, find_dependence
 from discreet.items.dif import DifTable, find_dif
-from discreet.items.dimensionality import Dimensionality, find_dimensions
+from discreet.items.dimensionality import Alpha, Dimensionality, find_dimensions, measure_alpha
 from discreet.items.distractors import Distractors, analyse_distractors
-from discreet.items.fit import FitStatistics, measure_fit
+from discreet.items.fit import CategoryFit, ItemFit, Reliability, measure_fit
 from discreet.items.group_differences import WaldTest, run_wald
 from discreet.items.groups import SCORE_SPLITS
 from discreet.items.likelihood_ratios import (
@@ -38,9 +43,13 @@ from discreet.items.likelihood_ratios import (
 from discreet.items.martin_loef import MartinLoefTest, run_martin_loef
 from discreet.items.mislabelled import Mislabelled, find_mislabelled
 from discreet.items.residuals import ITEM_LIMIT, ResidualCorrelations, correlate_residuals
-from discreet.models.item_parameters import RATING_SCALE, leave_unused
-from discreet.persons.scoring import PersonScores, score
+from discreet.items.tables import flag_persons, tabulate_misfits, tabulate_pairs, tabulate_persons
+from discreet.models.item_parameters import RATING_SCALE, leave_unused, match_categories
+from discreet.persons.measures import HalvesTest
+from discreet.persons.scoring import score
 from discreet.results.estimate import Estimate, Status
+from discreet.schema import Count
+from discreet.tabular import AnalysisTable, Tabular
 from discreet.types import Model
 
 #: Cells (persons times items) that are looked at; above, an even sample of the persons is. That
@@ -69,25 +78,29 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
-    """The results of all analyses of a calibration. Confidential.
+class Study(Tabular):
+    """The results of all analyses of a calibration, without those of single persons. Confidential.
 
     Attributes
     ----------
-    responses
-        The answers that were looked at.
-    sampled
-        How many persons these are of; ``None`` for all.
-    estimate
-        The calibration.
-    scores
-        Abilities by weighted likelihood, which has a number for every score.
+    abilities
+        Who the persons are, by weighted likelihood, which has an ability for every score.
+    halves
+        Whether easier and harder items agree on the abilities; ``None`` where there are few.
     fit
-        Infit, outfit and the like, at maximum likelihood abilities as other programs have them.
-    cutoffs
-        Where fit lies when the model holds; ``None`` where that was not simulated.
-    pairs, dimensionality, andersen, wald, martin_loef
-        ``None`` where it was not computed.
+        Of every item of the estimate, at maximum likelihood abilities as other programs have them.
+    reliability, item_reliability, alpha
+        Of persons, of items, and of raw scores.
+    observed
+        Answers to the items with a difficulty, of groups of persons of like ability.
+    categories
+        ``None`` without steps.
+    limits
+        Where the fit of items lies when the model holds; ``None`` where that was not simulated.
+    dependence
+        Pairs of items; ``None`` where there are too many.
+    dimensionality, andersen, wald, martin_loef
+        ``None`` where it was not computed. Andersen and Wald compare low with high scores.
     step_models
         Partial credit against rating scale; ``None`` where it was not, or without steps.
     mislabelled
@@ -95,30 +108,69 @@ class Evidence:
     distractors
         What was chosen, by all persons; ``None`` without a key.
     differences
-        Differential functioning for every group column that could be compared.
+        Differential functioning for every group column that could be compared; ``None`` without
+        groups.
+    misfits
+        The least expected persons; ``None`` where nobody is.
+    sampled
+        How many persons were looked at; ``None`` for all.
+    is_weighted
+        Whether persons have sampling weights: fit, tests and abilities are those of the population.
     notes
         What could not be computed, and why.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> from discreet import analysis
+    >>> study = analysis.check_model(discreet.datasets.lsat()).study
+    >>> study.andersen.degrees, study.abilities.unexpected
+    (4, 0)
     """
 
-    responses: Responses
-    sampled: int | None
-    estimate: Estimate
-    scores: PersonScores
-    fit: FitStatistics
-    cutoffs: FitCutoffs | None
-    pairs: ResidualCorrelations | None
-    dimensionality: Dimensionality | None
-    mislabelled: Mislabelled | None
-    distractors: Distractors | None
-    andersen: AndersenTest | None
-    wald: WaldTest | None
-    martin_loef: MartinLoefTest | None
-    step_models: StepModelTest | None
-    differences: Mapping[str, DifTable]
-    notes: tuple[str, ...]
+    abilities: Abilities
+    halves: HalvesTest | None
+    fit: ItemFit
+    reliability: Reliability
+    item_reliability: Reliability
+    alpha: Alpha
+    observed: BinnedAnswers
+    categories: CategoryFit | None = None
+    limits: ItemLimits | None = None
+    dependence: Dependence | None = None
+    dimensionality: Dimensionality | None = None
+    mislabelled: Mislabelled | None = None
+    distractors: Distractors | None = None
+    andersen: AndersenTest | None = None
+    wald: WaldTest | None = None
+    martin_loef: MartinLoefTest | None = None
+    step_models: StepModelTest | None = None
+    differences: Mapping[str, DifTable] | None = None
+    misfits: AnalysisTable | None = None
+    sampled: Count | None = None
+    is_weighted: bool = False
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the fit of every item; the other results have tables of their own."""
+        return self.fit.to_dict()
+
+    def find_contradiction(self) -> str:
+        """Return which item is named that the study is not about; empty if there is none."""
+        unknown = {*self._name_items()} - {*self.fit.items}
+        return f"it names {min(unknown)!r}, which is none of its items" if unknown else ""
+
+    def _name_items(self) -> Iterator[str]:
+        yield from self.observed.items
+        for part in (self.dimensionality, self.mislabelled):
+            yield from () if part is None else part.items
+        for table in (self.categories, self.distractors, *(self.differences or {}).values()):
+            yield from () if table is None else table.item
+        for pair in () if self.dependence is None else self.dependence.pairs:
+            yield from pair[:2]
 
 
-def gather_evidence(responses: Responses, estimate: Estimate) -> Evidence:
+def diagnose(responses: Responses, estimate: Estimate) -> Study:
     """Run all analyses of a calibration.
 
     Raises
@@ -126,6 +178,13 @@ def gather_evidence(responses: Responses, estimate: Estimate) -> Evidence:
     BadUsage
         If no person has both right and wrong answers to items with a difficulty.
     """
+    return study_answers(responses, estimate)[0]
+
+
+def study_answers(
+    responses: Responses, estimate: Estimate
+) -> tuple[Study, tuple[AnalysisTable, ...]]:
+    """Run all analyses; return the study, and the tables of persons and of pairs."""
     if responses.sample is not None:
         responses = responses.select_persons(responses.sample.in_domain)
     sample, has_steps = _sample(responses), estimate.has_steps
@@ -139,16 +198,26 @@ def gather_evidence(responses: Responses, estimate: Estimate) -> Evidence:
         notes += map(str, dimensionality.warnings)
     quick = _is_quick(sample, estimate, notes)
     andersen, wald = _compare_scores(sample, estimate, keep, notes) if quick else (None, None)
-    return Evidence(
-        responses=sample,
-        sampled=None if sample is responses else sample.n_persons,
-        estimate=estimate,
-        scores=score(sample, estimate),
-        fit=measure_fit(sample, estimate),
-        cutoffs=_attempt(FIXED_LIMITS, lambda: simulate_cutoffs(sample, estimate), notes)
-        if quick
-        else None,
-        pairs=_correlate(sample, estimate),
+    scores, fit = score(sample, estimate), measure_fit(sample, estimate)
+    cutoffs = (
+        _attempt(FIXED_LIMITS, lambda: simulate_cutoffs(sample, estimate), notes) if quick else None
+    )
+    residuals = _correlate(sample, estimate)
+    flagged, sampled = flag_persons(fit.persons, cutoffs), sample is not responses
+    persons = tabulate_persons(scores, fit.persons, flagged, has_steps=has_steps, sampled=sampled)
+    study = Study(
+        abilities=summarise_abilities(sample, estimate, scores, flagged),
+        halves=scores.halves,
+        fit=fit.items.align(estimate.items),
+        reliability=fit.person_reliability,
+        item_reliability=fit.item_reliability,
+        alpha=measure_alpha(sample),
+        observed=bin_measured(match_categories(_select_known(sample, estimate), estimate), scores),
+        categories=fit.categories,
+        limits=None if cutoffs is None else cutoffs.align(estimate.items),
+        dependence=None
+        if residuals is None
+        else find_dependence(residuals, cutoffs, estimate.items),
         dimensionality=dimensionality,
         mislabelled=None if has_steps else find_mislabelled(sample, estimate),
         distractors=None if responses.choices is None else analyse_distractors(responses, estimate),
@@ -157,8 +226,13 @@ def gather_evidence(responses: Responses, estimate: Estimate) -> Evidence:
         martin_loef=_compare_halves(sample, estimate, notes) if quick else None,
         step_models=_compare_models(sample, notes) if quick and has_steps else None,
         differences=differences,
+        misfits=tabulate_misfits(persons, has_steps=has_steps),
+        sampled=sample.n_persons if sampled else None,
+        is_weighted=sample.sample is not None,
         notes=tuple(notes),
     )
+    pairs = () if residuals is None else (tabulate_pairs(residuals, cutoffs),)
+    return study, (persons, *pairs)
 
 
 def _attempt(failure: str, run: Callable[[], Result], notes: list[str]) -> Result | None:
@@ -186,13 +260,17 @@ def _correlate(responses: Responses, estimate: Estimate) -> ResidualCorrelations
     return correlate_residuals(responses, estimate)
 
 
-def _compare_groups(responses: Responses, keep: bool, notes: list[str]) -> dict[str, DifTable]:
-    """Compare groups by every group column that can be compared; not by those of the design."""
+def _compare_groups(
+    responses: Responses, keep: bool, notes: list[str]
+) -> dict[str, DifTable] | None:
+    """Compare groups by every column that can be compared; None without one.
+
+    Columns of the sampling design are no groups.
+    """
     tables = {}
     design = frozenset() if responses.sample is None else responses.sample.columns
-    for column, labels in responses.groups.items():
-        if column in design:
-            continue
+    groups = {name: labels for name, labels in responses.groups.items() if name not in design}
+    for column, labels in groups.items():
         failure = f"groups by {column} were not compared"
         number = len({str(label) for label in labels})
         if number > MOST_GROUPS:
@@ -203,7 +281,7 @@ def _compare_groups(responses: Responses, keep: bool, notes: list[str]) -> dict[
         if table is not None:
             tables[column] = table
             notes += [f"groups by {column}: {warning}" for warning in table.warnings]
-    return tables
+    return tables if groups else None
 
 
 def _select_known(responses: Responses, estimate: Estimate) -> Responses:
