@@ -15,7 +15,7 @@ from discreet.cli import main
 
 WORKFLOW = "steward-workflow.md"
 """The page that test_steward_workflow.py types, and whose ledger it checks person by person."""
-PAGES_WITH_OUTPUT = ("commands.md", "quickstart.md", "stewards.md", WORKFLOW)
+PAGES_WITH_OUTPUT = ("cli.md", "quickstart.md", "stewards.md", WORKFLOW)
 """Pages of docs/ whose every command is run and its output compared with what they show."""
 BLOCK = re.compile(
     r"(?P<varies><!-- output varies -->\n)?(?P<refused><!-- refused -->\n)?"

@@ -2,7 +2,7 @@
 
 ``python -m tools.prose`` prints a table, ``python -m tools.prose --long PAGE`` the long sentences.
 Words are those that a reader sees: all of a page but comments. For the length of sentences code,
-tables and headings do not count, and proofs are exempt. Generated pages do not count at all.
+tables and headings do not count, and proofs are exempt. What is generated does not count at all.
 """
 
 import re
@@ -14,8 +14,9 @@ DOCS = ROOT / "docs"
 LONG = 30
 PROOFS = ("privacy-accounting.md",)
 """Pages of proofs."""
-GENERATED = ("api.md", "cli.md")
-"""Pages that are lists of names; `tools.reference` writes the first two."""
+GENERATED = ("api.md",)
+"""Pages that `tools.reference` writes as a whole; of ``cli.md`` it writes what follows a note."""
+REST = re.compile(r"<!-- All that follows is written by .*", re.S)
 EXEMPT = re.compile(r"<!-- proof -->.*?<!-- end of proof -->", re.S)
 BLOCK = re.compile(r"^(```|~~~).*?^\1$", re.M | re.S)
 MATH = re.compile(r"^ {4,}\S.*$|\$\$.*?\$\$", re.M | re.S)
@@ -33,16 +34,21 @@ def list_pages() -> list[Path]:
     return sorted(page for page in pages if page.name not in GENERATED)
 
 
+def read_page(page: Path) -> str:
+    """Return what somebody wrote of a page."""
+    return REST.sub("", page.read_text(encoding="utf-8"))
+
+
 def count_words(page: Path) -> int:
     """Return the number of words of a page, without comments."""
-    return len(WORD.findall(COMMENT.sub("", page.read_text(encoding="utf-8"))))
+    return len(WORD.findall(COMMENT.sub("", read_page(page))))
 
 
 def split_sentences(page: Path) -> list[str]:
     """Return the sentences of a page that the limits are about; none of a page of proofs."""
     if page.name in PROOFS:
         return []
-    text = EXEMPT.sub("", page.read_text(encoding="utf-8"))
+    text = EXEMPT.sub("", read_page(page))
     for pattern in (COMMENT, BLOCK, MATH, NOT_PROSE):
         text = pattern.sub("\n\n", text)
     sentences = END.split(LINK.sub(r"\1", text))

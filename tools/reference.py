@@ -1,7 +1,8 @@
 """Write the pages of the documentation that list names: commands, options, public names.
 
-``python -m tools.reference`` writes ``docs/cli.md`` from the command line and ``docs/api.md`` from
-the docstrings of ``discreet.__all__``. A test compares both pages with what this tool writes.
+``python -m tools.reference`` writes the second half of ``docs/cli.md`` from the command line and
+``docs/api.md`` from the docstrings of ``discreet.__all__``. A test compares both pages with what
+this tool writes.
 """
 
 import copy
@@ -25,13 +26,7 @@ READING = "Reading the file"
 RARE = "Not listed by `--help`"
 EVERYWHERE = {field.replace("_", "-") for field in Everywhere.__dataclass_fields__} | {"help"}
 
-COMMANDS_HEAD = f"""# Command reference
-
-{NOTE}
-
-Every command and option, as `discreet COMMAND --help` describes them.
-[Commands by example](commands.md) shows what they print.
-"""
+COMMANDS_NOTE = "<!-- All that follows is written by `python -m tools.reference`; do not edit. -->"
 NAMES_HEAD = f"""# Public names
 
 {NOTE}
@@ -143,13 +138,14 @@ def list_mechanisms(text: str) -> str:
 
 
 def write_commands() -> str:
-    """Return the page of commands."""
+    """Return the page of commands: the examples as they are, and after them all options."""
     root: Any = get_command(app)
     context = typer.Context(root, info_name="discreet")
     everywhere = [describe_option(p, context)[1:] for p in root.params]
     reading: dict[str, str] = {}
     sections = [write_command(name, one, reading) for name, one in list_commands(root)]
-    lines = [COMMANDS_HEAD, "## Everywhere", "", *write_table(everywhere)]
+    examples = (DOCS / "cli.md").read_text(encoding="utf-8").partition(COMMANDS_NOTE)[0]
+    lines = [f"{examples}{COMMANDS_NOTE}\n", "## Everywhere", "", *write_table(everywhere)]
     lines += ["## Reading answers", "", *write_table(list(reading.items()))]
     rows = [f"| `{name}` | {one.kind} | {one.help} |" for name, one in MECHANISMS.items()]
     lines += ["## Mechanisms", "", "| mechanism | releases | |", "|---|---|---|", *rows, ""]
