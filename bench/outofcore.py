@@ -111,7 +111,7 @@ def run_task(task: str, files: str, spill: str) -> dict[str, object]:
     began, used = time.perf_counter(), time.process_time()
     if task == "count":
         from discreet.readers.streamed.counting import count_source
-        from discreet.resources import Resources
+        from discreet.tables.resources import Resources
 
         counts = count_source(files, resources=Resources(spill=spill))
         result: object = [counts.persons, int(counts.right_wrong.sum())]

@@ -29,7 +29,7 @@ def run_release(source: str, items: int, memory: float) -> dict[str, float]:
     """Release in this process and measure it; no memory limit means in memory."""
     import discreet
     from discreet.readers.streamed import open_stream
-    from discreet.resources import Resources
+    from discreet.tables.resources import Resources
 
     budget = discreet.Budget(1.0, 1e-6)
     names = [str(number) for number in range(items)]

@@ -15,7 +15,7 @@ from discreet.atomic import make_folder, make_temporary, staged, write_text
 from discreet.coding.reading import Reading
 from discreet.readers.streamed.counting import count_source
 from discreet.report.formats import write_table
-from discreet.resources import Resources
+from discreet.tables.resources import Resources
 
 UMASKS = [0o000, 0o022, 0o077, 0o777]
 

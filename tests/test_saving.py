@@ -9,7 +9,7 @@ import discreet
 from discreet import adaptive
 from discreet.errors import BadResponses, BadUsage, WarningKind
 from discreet.results.estimate import Estimate, Solution, Status
-from discreet.saving import Kept, list_kinds, read_result
+from discreet.saving import Kept, list_kinds
 
 pytestmark = pytest.mark.everywhere
 
@@ -62,6 +62,13 @@ def test_another_kind_of_result_is_refused_by_name(estimate, tmp_path):
     discreet.rank(estimate, top=1).save(tmp_path / "r.json")
     with pytest.raises(BadUsage, match=r"holds a result of the kind Ranking.*use Ranking\.load"):
         discreet.Estimate.load(tmp_path / "r.json")
+
+
+def test_what_is_loaded_as_a_class_is_one_of_it(estimate, tmp_path):
+    estimate.save(tmp_path / "e.json")
+    assert discreet.load(tmp_path / "e.json", discreet.Estimate).items == estimate.items
+    with pytest.raises(BadUsage, match="of the kind Estimate, not Ranking"):
+        discreet.load(tmp_path / "e.json", discreet.Ranking)
 
 
 def damage(path, change):
@@ -129,7 +136,7 @@ def test_a_file_can_make_results_and_the_parts_that_their_annotations_name_and_n
         document = {"format": "discreet-result", "version": 1, "result": {name: ["spent.db"]}}
         (tmp_path / "e.json").write_text(json.dumps(document))
         with pytest.raises(BadResponses, match=f"files hold no values of the kind {name}"):
-            read_result(tmp_path / "e.json")
+            discreet.load(tmp_path / "e.json")
 
 
 def test_ranking_is_a_table(estimate):

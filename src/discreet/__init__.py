@@ -13,14 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from discreet import adaptive, datasets, errors
+    from discreet import analysis as analysis  # not of __all__
+    from discreet import figures as figures
     from discreet.analysis import find_dif
     from discreet.answers.comparisons import Comparisons
     from discreet.answers.ratings import Ratings
     from discreet.answers.responses import Responses
     from discreet.api.adaptive import item_information, next_item
+    from discreet.api.banks import read_bank
     from discreet.api.calibrating import fit
     from discreet.api.comparing import count_comparisons, rank_comparisons
     from discreet.api.drift import find_drift
+    from discreet.api.loading import load
     from discreet.api.persons import score
     from discreet.api.ranks import compare_items, rank, rank_ranges
     from discreet.api.scales import create_bank, grow_bank, link_calibrations
@@ -49,11 +53,10 @@ if TYPE_CHECKING:
     from discreet.readers.ratings import read_ratings
     from discreet.results.estimate import Estimate
     from discreet.results.ranking import Ranking, Strengths
-    from discreet.results.ranks import ItemComparison, RankRanges
-    from discreet.saving import load
-    from discreet.scales.bank import Bank, read_bank, write_bank
+    from discreet.scales.bank import Bank, write_bank
     from discreet.scales.drift import Drift
     from discreet.scales.linking import Link
+    from discreet.scales.ranks import ItemComparison, RankRanges
     from discreet.scales.reported import Scale
     from discreet.simulation import simulate, simulate_comparisons, simulate_ratings
     from discreet.sklearn import PrivateRasch, Rasch
@@ -68,7 +71,8 @@ _NAMES = {
     "api.persons": "score",
     "api.ranks": "compare_items rank rank_ranges",
     "api.scales": "create_bank grow_bank link_calibrations",
-    "scales.bank": "Bank read_bank write_bank",
+    "scales.bank": "Bank write_bank",
+    "api.banks": "read_bank",
     "scales.drift": "Drift",
     "scales.linking": "Link",
     "persons.scoring": "PersonScores",
@@ -95,9 +99,9 @@ _NAMES = {
     "publishing.release": "propose release release_comparisons release_request",
     "publishing.verification": "check_ledger read_release read_released_ranking refit verify",
     "results.estimate": "Estimate",
-    "results.ranks": "ItemComparison RankRanges",
+    "scales.ranks": "ItemComparison RankRanges",
     "results.ranking": "Ranking Strengths",
-    "saving": "load",
+    "api.loading": "load",
     "simulation": "simulate_comparisons simulate simulate_ratings",
     "sklearn": "PrivateRasch Rasch",
     "tables.inspection": "Inspection inspect_table",

@@ -16,9 +16,9 @@ from enum import Enum
 from functools import cache
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Self, cast, get_args, get_type_hints
 
-from discreet.atomic import CALIBRATION_FILE, ESTIMATE_FILE, write_text
+from discreet.atomic import write_text
 from discreet.checking import checked
 from discreet.errors import BadResponses, BadUsage
 from discreet.names import NumberName, name_id
@@ -71,63 +71,17 @@ class Kept:
     @checked
     def load(cls, path: str | PathLike[str]) -> Self:
         """Read a result that :meth:`save` wrote; it is equal to what was saved."""
-        result = read_result(path)
-        if not isinstance(result, cls):
+        stored = read_document(path)
+        name = next(iter(stored), "") if isinstance(stored, dict) else ""
+        if name.isidentifier() and name != cls.__name__:
             raise BadUsage(
-                f"{path} holds a result of the kind {type(result).__name__}, not {cls.__name__}; "
-                f"use {type(result).__name__}.load"
+                f"{path} holds a result of the kind {name}, not {cls.__name__}; use {name}.load"
             )
-        return result
+        return cast(Self, make_result(path, stored))
 
 
-def load(path: str | PathLike[str]) -> object:
-    """Read any result that the library wrote.
-
-    A result of any kind that was saved, pair counts, a bank, a ledger, or the folder of a release
-    or of ``discreet fit --out``.
-
-    Parameters
-    ----------
-    path
-        The file or the folder.
-
-    Examples
-    --------
-    >>> import tempfile, discreet
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     discreet.fit(discreet.datasets.lsat()).save(f"{folder}/lsat.json")
-    ...     load(f"{folder}/lsat.json")
-    <Estimate: 5 items, 1,000 persons, conditional, confidential>
-    """
-    import discreet
-
-    for name in (CALIBRATION_FILE, ESTIMATE_FILE):
-        if (Path(path) / name).is_file():
-            return read_result(Path(path) / name)
-    if Path(path).is_dir():
-        return discreet.read_release(path)
-    readers: dict[bytes, Callable[[Any], Any]] = {
-        b"{": read_result,
-        b"PK": discreet.PairCounts.load,
-        b"SQLite format 3": discreet.Ledger.open,
-        b"# {": discreet.read_bank,
-    }
-    try:
-        with Path(path).open("rb") as file:
-            start = file.read(16).lstrip()
-    except OSError as error:
-        raise BadUsage(f"{path} cannot be read: {error.strerror}. Check the path.") from error
-    for mark, read in readers.items():
-        if start.startswith(mark):
-            return read(path)
-    raise BadUsage(
-        f"{path} is no file that discreet wrote. Answers are read with "
-        "discreet.read_responses(path), or discreet.fit(path) at once."
-    )
-
-
-def read_result(path: str | PathLike[str]) -> Any:
-    """Return the result in a file, of whatever kind it is."""
+def read_document(path: str | PathLike[str]) -> Any:
+    """Return what stands for the result in a file, whose format and version are those here."""
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -143,8 +97,16 @@ def read_result(path: str | PathLike[str]) -> Any:
             f"{path} has version {document.get('version')}; this version of discreet reads "
             f"{version}. Read it with the version that wrote it ({document.get('discreet')})"
         )
+    return document.get("estimate" if is_calibration else "result")
+
+
+def make_result(path: str | PathLike[str], stored: Any) -> Any:
+    """Return the result that a file holds; its kind must be loaded, as must be those of its parts.
+
+    :func:`discreet.load` loads them.
+    """
     try:
-        return read_value(document.get("estimate" if is_calibration else "result"))
+        return read_value(stored)
     except SchemaError as error:
         raise BadResponses(f"{path} is damaged ({error}); save the result again") from error
 
@@ -162,12 +124,6 @@ def read_value(stored: Any) -> Any:
 @cache
 def find_saved_kind(name: str) -> Any:
     """Return the class that a file calls by its name, or refuse it."""
-    import discreet
-
-    if name not in list_kinds(Kept):
-        for module in (discreet, discreet.analysis, discreet.adaptive):
-            if name in module.__all__:
-                getattr(module, name)  # loads the module that holds it
     kinds = list_kinds(Kept)
     if name not in kinds:
         raise SchemaError(f"files hold no values of the kind {name}")
@@ -313,22 +269,7 @@ def _read_random(state: Any) -> np.random.Generator:
     return generator
 
 
-def _read_anchored(parts: dict[str, Any]) -> Any:
-    """Return what version 0.2 kept beside an estimate as a part of it: displacements of anchors."""
-    import numpy as np
-
-    estimate = dict(parts["estimate"]["Estimate"])
-    names, items = tuple(_read(parts["anchors"])), tuple(_read(estimate["items"]))
-    for part in ("displacement", "displacement_se"):
-        value_of = dict(zip(names, _read(parts[part]), strict=True))
-        estimate[part] = write_value(np.array([value_of.get(name, np.nan) for name in items]))
-    reason = dict(zip(names, _read(parts["reason"]), strict=True))
-    estimate["displacement_reason"] = [reason.get(name, "") for name in items]
-    return _make("Estimate", estimate)
-
-
 _READERS: dict[str, Callable[[Any], Any]] = {
-    "Anchored": _read_anchored,
     "float": lambda text: _NUMBERS[text],
     "id": name_id,
     "list": lambda parts: [_read(one) for one in parts],

@@ -18,15 +18,12 @@ from discreet.errors import escape_controls
 from discreet.names import restore_ids
 from discreet.saving import Kept
 from discreet.schema import AtLeast, EqualLengths, read_as
-from discreet.text import count_of
+from discreet.text import PREVIEW_ROWS, count_of
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
-
-#: Rows of a table in a notebook: more would bury the next cell.
-PREVIEW_ROWS = 12
 
 
 class _Brief(Repr):
@@ -153,12 +150,12 @@ class Tabular(Kept):
 
     def _repr_html_(self) -> str:
         """Show the first rows in a notebook."""
-        import discreet
+        from discreet.html import HtmlColumn, preview_table
 
         columns = _list_cells(self.to_dict())
-        shown = [discreet.html.HtmlColumn(name, cells) for name, cells in columns.items()]
+        shown = [HtmlColumn(name, cells) for name, cells in columns.items()]
         caption = "; ".join(self.describe()[:1])
-        return f"<div>{discreet.html.preview_table(shown, caption=caption)}</div>"
+        return f"<div>{preview_table(shown, caption=caption)}</div>"
 
     def describe(self) -> list[str]:
         """Return the sentences that a summary begins with: what this is."""

@@ -16,6 +16,9 @@ from typing import Any
 from discreet.errors import escape_controls, escape_json
 from discreet.words import ENGLISH, Language
 
+#: Rows of a table in a notebook or a text: more would bury what comes next.
+PREVIEW_ROWS = 12
+
 # Signs that begin something in some dialect of Markdown, in HTML, formulas or site generators. An
 # underscore inside a word begins nothing.
 _MARKS = re.compile(r"[\\`*\[\]{}<>&|$~]|(?<![^\W_])_|_(?![^\W_])")

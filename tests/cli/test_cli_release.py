@@ -11,9 +11,9 @@ import pytest
 from commandline import LSAT_ITEMS, discreet
 from discreet.datasets import lsat
 from discreet.errors import BadUsage
+from discreet.planning.audit import AuditReport
 from discreet.privacy.accounting import Budget
 from discreet.privacy.accounting.spend import GaussianAllowance
-from discreet.privacy.audit import AuditReport
 from discreet.privacy.ledger import Ledger
 from discreet.tables.lists import read_list
 
@@ -418,7 +418,7 @@ def test_the_verdict_decides_the_exit_code(monkeypatch, bound, factor, verdict, 
         sharp = (factor, factor * budget.epsilon, power)
         return AuditReport(mechanism.name, budget.epsilon, 1e-6, 20, 10, bound, *sharp, 9, "x")
 
-    monkeypatch.setattr("discreet.privacy.audit.audit_mechanism", judge)
+    monkeypatch.setattr("discreet.planning.audit.audit_mechanism", judge)
     arguments = ["audit", "--mechanism", "pairs", "--epsilon", 1]
     ended = discreet(*arguments, "--json")
     assert ended.code == code

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from commandline import discreet, environment
-from discreet.resources import explain_query
+from discreet.tables.resources import explain_query
 
 # A real process of the command line, made slow where rows have just been put aside.
 SLOW = """

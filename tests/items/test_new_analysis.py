@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from discreet import items
-from discreet.coding.remedies import READING_FIELDS
+from discreet.tables.options import READING_FIELDS
 
 CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
 

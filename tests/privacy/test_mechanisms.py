@@ -18,10 +18,10 @@ from commandline import discreet
 from discreet.cli.options import MECHANISM_NAMES
 from discreet.errors import BadUsage
 from discreet.models.noisy.released import FITS, fit_released_pairs
+from discreet.planning.audit import Size, Verdict, audit_mechanism, make_attacks
 from discreet.planning.study import FORECASTS, Setting, forecast_noise, forecast_pairs
 from discreet.privacy import mechanisms
 from discreet.privacy.accounting import Neighbours
-from discreet.privacy.audit import Size, Verdict, audit_mechanism, make_attacks
 from discreet.privacy.mechanisms import (
     AUTO_PAIRS,
     MECHANISMS,

@@ -23,7 +23,6 @@ import discreet
 from discreet import Budget, Responses, read_responses, release
 from discreet.coding import remedies
 from discreet.coding import steps as scales
-from discreet.coding.remedies import READING_FIELDS
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.protocol import settle_persons
 from discreet.publishing.delivery import DataSource, open_listed
@@ -31,6 +30,7 @@ from discreet.publishing.spec import make_spec
 from discreet.readers.streamed import open_stream
 from discreet.tables import ids, sources
 from discreet.tables.formats import jsonl, labelled, workbook
+from discreet.tables.options import READING_FIELDS
 from source_kinds import HeldPairs
 from spreadsheet_files import write_xlsx
 

@@ -31,9 +31,9 @@ from discreet.readers.opening import count_pairs, open_answers
 from discreet.readers.streamed import batches, open_stream, passes
 from discreet.readers.streamed import batches as buckets
 from discreet.readers.streamed import rows as wide
-from discreet.resources import Resources
 from discreet.secure import SeededSource
 from discreet.tables import dataset
+from discreet.tables.resources import Resources
 
 MECHANISMS = mechanisms_for("answers")
 

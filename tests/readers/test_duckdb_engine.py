@@ -29,9 +29,9 @@ from discreet.readers.streamed import counting as checkpoint
 from discreet.readers.streamed import rows as blocks
 from discreet.readers.streamed.counting import count_source, count_stream
 from discreet.readers.streamed.passes import stream_responses
-from discreet.resources import Progress, Resources
 from discreet.secure import SeededSource
 from discreet.tables import dataset
+from discreet.tables.resources import Progress, Resources
 from real_data import find_log, find_timss, simulate_booklets
 
 

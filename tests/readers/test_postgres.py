@@ -32,11 +32,11 @@ from discreet.readers.opening import count_pairs
 from discreet.readers.streamed import counting as checkpoint
 from discreet.readers.streamed.counting import count_source, count_stream
 from discreet.readers.streamed.passes import stream_responses
-from discreet.resources import Resources
 from discreet.simulation import simulate
 from discreet.tables.dataset import is_too_large, open_dataset
 from discreet.tables.formats import postgres
 from discreet.tables.formats.postgres import parse_address
+from discreet.tables.resources import Resources
 from postgres_server import ENCODED, PASSWORD, running_server
 from real_data import find_timss, simulate_booklets
 from source_kinds import ANSWERED, TYPED, Kind, check_whole, compare, make_arrow

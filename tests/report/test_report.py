@@ -17,14 +17,7 @@ from discreet.answers.responses import Responses
 from discreet.api.calibrating import fit
 from discreet.datasets import lsat
 from discreet.errors import FitWarning, WarningKind
-from discreet.html import (
-    TEMPLATES,
-    HtmlColumn,
-    preview_table,
-    round_ticks,
-    shorten_label,
-    text_width,
-)
+from discreet.html import TEMPLATES, HtmlColumn, preview_table
 from discreet.items.dif import list_differing
 from discreet.items.study import diagnose
 from discreet.models.methods import METHOD_WORDS, METHODS
@@ -32,6 +25,7 @@ from discreet.report.diagnosis import diagnose_test
 from discreet.report.findings import find_problems, remarks_on_items
 from discreet.report.model_findings import Severity
 from discreet.report.page import write_diagnosis
+from discreet.report.sheet import round_ticks, shorten_label, text_width
 from discreet.results.estimate import Status
 from discreet.saving import read_value, write_value
 from discreet.simulation import simulate

@@ -5,7 +5,7 @@ import pytest
 
 import discreet
 from discreet.errors import BadResponses, BadUsage
-from discreet.report.winsteps import read_item_file, read_structure_file
+from discreet.readers.winsteps import read_item_file, read_structure_file
 
 STEPS = (3, 1, 2, 3, 3, 2)
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.results import ranks as made
 from discreet.results.estimate import Estimate, Solution, Status
-from discreet.results.ranks import find_standing, list_groups, say_extremes, show_ranks
+from discreet.scales import ranks as made
+from discreet.scales.ranks import find_standing, list_groups, say_extremes, show_ranks
 from discreet.words import KINDS
 
 

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet.answers.responses import Responses
+from discreet.api.banks import read_bank
 from discreet.api.scales import create_bank, grow_bank, link_calibrations
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems, WarningKind
 from discreet.privacy.noise import ExactNoise
 from discreet.results.estimate import Estimate, Solution, Status
-from discreet.scales.bank import read_bank, shrink, write_bank
+from discreet.scales.bank import shrink, write_bank
 from discreet.scales.linking import _centre, _compare_spread, _doubt_correlation, _doubt_spread
 from discreet.secure import SeededSource
 from discreet.simulation import simulate

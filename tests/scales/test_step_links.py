@@ -7,11 +7,12 @@ import pytest
 
 import discreet
 from discreet.answers.pack import store_codes
+from discreet.api.banks import read_bank
 from discreet.api.drift import find_drift
 from discreet.api.ranks import rank
 from discreet.api.scales import create_bank, grow_bank, link_calibrations
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems, WarningKind
-from discreet.scales.bank import read_bank, write_bank
+from discreet.scales.bank import write_bank
 
 TRUTH = discreet.simulate(1, 18, steps=3, rng=np.random.default_rng(3)).thresholds
 

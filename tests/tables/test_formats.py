@@ -6,8 +6,8 @@ import pytest
 import discreet
 from discreet.errors import BadResponses, BadUsage
 from discreet.persons.scoring import PersonStatus
+from discreet.readers.winsteps import read_item_file, read_person_file
 from discreet.report.formats import write_table
-from discreet.report.winsteps import read_item_file, read_person_file
 from discreet.results.estimate import Status
 
 # The layout of Winsteps: two heading lines, a semicolon before what has no ordinary measure,

@@ -15,9 +15,9 @@ from discreet.coding.reading import (
     StepWords,
     join_words,
 )
-from discreet.coding.remedies import READING_FIELDS
 from discreet.errors import BadUsage
 from discreet.studio.inspecting import FIELDS
+from discreet.tables.options import READING_FIELDS
 
 NAMES = set(READING_FIELDS)
 RELEASED = {name for name, entry in READING_FIELDS.items() if entry.release}

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 import discreet
 from discreet import Responses, read_responses
 from discreet.coding.values import ValueScoring as Scoring
-from discreet.coding.values import as_number, make_column, score_array, spell, write_cell
+from discreet.coding.values import as_number, spell, write_cell
 from discreet.errors import BadResponses
+from discreet.tables.cells import make_column, score_array
 
 
 @st.composite

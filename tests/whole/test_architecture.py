@@ -2,9 +2,13 @@
 
 import ast
 import re
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+import discreet
 
 TESTS = Path(__file__).parents[1]
 PACKAGE = TESTS.parent / "src" / "discreet"
@@ -12,16 +16,37 @@ PACKAGE = TESTS.parent / "src" / "discreet"
 PAGE = PACKAGE.parents[1] / "ARCHITECTURE.md"
 
 
-def read_order() -> list[str]:
-    """Return the first column of the page's tables of packages: the order of imports."""
-    tables = PAGE.read_text().split("## Packages, in import order")[1].split("\n## ")[0]
-    names = re.findall(r"^\| `([\w./]+)` \|", tables, re.M)
-    return [name.rstrip("/").replace("/", ".") for name in names]
+def read_rings() -> dict[str, list[str]]:
+    """Return the first columns of the page's tables of packages, by ring: the order of imports."""
+    section = PAGE.read_text().split("## Rings, in import order")[1].split("\n## ")[0]
+    parts = dict(part.split("\n", 1) for part in section.split("\n### ")[1:])
+    return {
+        ring: [name.rstrip("/").replace("/", ".") for name in ROW.findall(rows)]
+        for ring, rows in parts.items()
+    }
 
 
+def read_permissions() -> dict[str, set[str]]:
+    """Return the rings that each ring may import."""
+    rows = re.findall(r"^\| (\w+) \| [^|]+ \| ([\w, ]+) \|$", PAGE.read_text(), re.M)
+    return {ring: set(allowed.split(", ")) for ring, allowed in rows if ring in RINGS}
+
+
+ROW = re.compile(r"^\| `([\w./]+)` \|", re.M)
+RINGS = read_rings()
 # A module imports only from above it. One name stands for a module or a whole folder.
-ORDER = read_order()
+ORDER = [name for names in RINGS.values() for name in names]
+RING = {name: ring for ring, names in RINGS.items() for name in names}
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
+# The ways up: from answers to whoever reads frames, from estimates to pictures, and inside the
+# front from what loads a result of any kind to all that know one.
+UPCALLS = {
+    ("answers/responses.py", "from_dataframe", "readers.answers"),
+    ("results/estimate.py", "plot", "figures"),
+    ("api/loading.py", "_read_result", "analysis"),
+}
+# Code lines that the core may have.
+MOST_CORE_LINES = 25_000
 
 
 def dotted(path: Path) -> str:
@@ -46,45 +71,95 @@ def test_the_page_lists_every_folder_and_module_at_the_top_once():
     assert len(set(ORDER)) == len(ORDER)
 
 
-def typing_only(tree: ast.Module) -> set[ast.AST]:
-    guarded: set[ast.AST] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            guarded.update(ast.walk(node))
-    return guarded
-
-
 @pytest.fixture(scope="module")
 def trees():
     """Every module, parsed once."""
     return {path: ast.parse((PACKAGE / path).read_text()) for path in MODULES}
 
 
-def imported(tree: ast.Module) -> list[tuple[int, str]]:
-    """Names of the package's own modules that a file imports at run time."""
-    guarded = typing_only(tree)
-    found = []
-    for node in ast.walk(tree):
-        if node in guarded:
+def runs(node: ast.AST, function: str = "") -> Iterator[tuple[ast.AST, str]]:
+    """Yield what is below a node, with the function around it; not what only types need."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
             continue
+        inside = child.name if isinstance(child, ast.FunctionDef) else function
+        yield child, inside
+        yield from runs(child, inside)
+
+
+def imported(tree: ast.Module) -> list[tuple[int, str, str]]:
+    """Return line, function and name of what a file uses of the package at run time.
+
+    Imports of modules by their names count, and names after a bare ``import discreet``.
+    """
+    found: list[tuple[int, str, str]] = []
+    for node, function in runs(tree):
+        names: list[str] = []
         if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name) for alias in node.names]
+            names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            found += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
-    return [(line, name[9:]) for line, name in found if name.startswith("discreet.")]
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            names = [value.value for value in node.args if isinstance(value, ast.Constant)]
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "discreet":
+            names = [ast.unparse(node)]
+        found += [(node.lineno, function, name) for name in names]
+    return [(line, function, name[9:]) for line, function, name in found if name[:9] == "discreet."]
+
+
+def find_home(name: str) -> str:
+    """Return the module of a public name, or the name itself where that is a module's."""
+    return discreet._HOME.get(name, name)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=str)
-def test_a_module_imports_only_from_above_it(path, trees):
+def test_a_module_imports_only_from_above_it_and_from_rings_open_to_it(path, trees):
     if str(path) == "__init__.py":
-        assert not imported(trees[path])  # public names are loaded on first use
+        # Public names are loaded on first use.
+        assert not [name for _, function, name in imported(trees[path]) if not function]
         return
     here = position(dotted(path))
     assert here is not None, f"{path} has no row in ARCHITECTURE.md; add it there"
-    for line, name in imported(trees[path]):
-        there = position(name)
-        if there is not None:
-            assert there <= here, f"{path}:{line} imports {name}, which stands below it"
+    permitted = read_permissions()[RING[dotted(path).split(".")[0]]]
+    for line, function, name in imported(trees[path]):
+        home = find_home(name)
+        if (str(path), function, home) in UPCALLS or (there := position(home)) is None:
+            continue
+        ring = RING[home.split(".")[0]]
+        assert ring in permitted, f"{path}:{line} imports {home} of the {ring}"
+        assert there <= here, f"{path}:{line} imports {home}, which stands below it"
+
+
+def test_every_upcall_is_one_and_every_ring_is_described(trees):
+    made = {
+        (str(path), function, find_home(name))
+        for path in MODULES
+        for _, function, name in imported(trees[path])
+    }
+    assert made >= UPCALLS
+    assert read_permissions().keys() == RINGS.keys() - {"inside `privacy/`"}
+
+
+def count_code_lines(path: Path, tree: ast.Module) -> int:
+    """Count the lines of a module without docstrings, comments and blanks."""
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    described = [node for node in ast.walk(tree) if isinstance(node, kinds)]
+    texts = [node.body[0] for node in described if node.body and ast.get_docstring(node)]
+    prose = {line for text in texts for line in range(text.lineno, text.end_lineno + 1)}
+    lines = enumerate((PACKAGE / path).read_text().splitlines(), 1)
+    return sum(
+        bool(line.strip()) and line.strip()[0] != "#" and n not in prose for n, line in lines
+    )
+
+
+def test_the_core_stays_small(trees):
+    """``pytest -s`` prints the code lines of each ring."""
+    lines: Counter[str] = Counter()
+    for path in MODULES:
+        ring = RING.get(dotted(path).split(".")[0], "front")
+        lines[ring] += count_code_lines(path, trees[path])
+    print(dict(lines))
+    assert lines["core"] <= MOST_CORE_LINES
 
 
 def test_imports_are_absolute(trees):
@@ -127,12 +202,6 @@ def test_no_global_random_state_anywhere():
         text = (PACKAGE / path).read_text()
         for call in ("seed(", "rand(", "randn(", "randint(", "normal(", "choice("):
             assert f"np.random.{call}" not in text, f"{path}: np.random.{call}"
-
-
-def test_modules_stay_small():
-    for path in MODULES:
-        lines = len((PACKAGE / path).read_text().splitlines())
-        assert lines <= 600, f"{path} has {lines} lines; make it a folder of small modules"
 
 
 def test_markup_stands_in_templates_that_escape_and_nowhere_else(trees):

@@ -34,9 +34,9 @@ from discreet.persons import plausible
 from discreet.planning.forecast import _scatter
 from discreet.readers.opening import count_pairs
 from discreet.results.estimate import Estimate, Solution, Status, draw_errors
-from discreet.results.ranks import find_probability
 from discreet.scales.drift import _compare_latest
 from discreet.scales.linking import _test_agreement
+from discreet.scales.ranks import find_probability
 
 
 def make_estimate(difficulty, se, covariance=None):

@@ -34,8 +34,8 @@ from discreet.cli.output import (
     say,
     working,
 )
-from discreet.coding.remedies import READING_FIELDS
 from discreet.errors import BadUsage, hide_passwords, looks_like_address
+from discreet.tables.options import READING_FIELDS
 
 if TYPE_CHECKING:
     from discreet.answers.comparisons import Comparisons
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from discreet.answers.survey import DesignWords
     from discreet.coding.reading import Reading
     from discreet.counts import PairCounts
-    from discreet.resources import Resources
     from discreet.tables.inspection import Inspection
+    from discreet.tables.resources import Resources
 
 
 GIGABYTE = 1e9
@@ -328,7 +328,7 @@ def goes_out_of_core(source: str, limits: Limits, plan: Reading) -> bool:
 
 def make_resources(limits: Limits) -> Resources:
     """Return the limits as the engine wants them."""
-    from discreet.resources import Resources
+    from discreet.tables.resources import Resources
 
     if not isfinite(limits.memory * GIGABYTE):
         raise BadUsage(f"--memory must be a number of gigabytes, found {limits.memory}")

@@ -143,7 +143,7 @@ def read_calibration(path: Path) -> Any:
     """Return the estimate, the release or the bank at ``path``."""
     if path.is_dir():
         return _read_folder(path)
-    from discreet.scales.bank import is_bank, read_bank
+    from discreet.api.banks import is_bank, read_bank
 
     if is_bank(path):
         return read_bank(path)
@@ -151,7 +151,7 @@ def read_calibration(path: Path) -> Any:
     if start.startswith("{"):
         return _read_estimate(path)
     if start.lstrip('; "').upper().startswith(("ENTRY", "ITEM")) and "difficulty" not in start:
-        from discreet.report.winsteps import read_item_file
+        from discreet.readers.winsteps import read_item_file
 
         return read_item_file(path)
     raise BadUsage(
@@ -171,7 +171,7 @@ def find_calibration(path: Path) -> Any:
 
 
 def _is_calibration(path: Path) -> bool:
-    from discreet.scales.bank import is_bank
+    from discreet.api.banks import is_bank
 
     if path.name == CALIBRATION_FILE or is_bank(path):
         return True
@@ -206,7 +206,7 @@ def name_calibration(path: Path) -> str:
 
 def read_anchors(path: Path) -> Any:
     """Return anchors: a calibration, or the path of a table with item and difficulty."""
-    from discreet.scales.bank import is_bank
+    from discreet.api.banks import is_bank
     from discreet.tables.paths import read_head, sniff
 
     if path.is_dir() or is_bank(path):

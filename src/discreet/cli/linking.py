@@ -40,9 +40,9 @@ from discreet.text import minus, name_some
 if TYPE_CHECKING:
     from discreet.results.estimate import Estimate
     from discreet.results.ranking import Ranking
-    from discreet.results.ranks import ItemComparison, RankRanges
     from discreet.scales.drift import Drift
     from discreet.scales.linking import Link
+    from discreet.scales.ranks import ItemComparison, RankRanges
     from discreet.words import ReleaseKind
 
 
@@ -74,7 +74,7 @@ def top(
         _refuse_options(file, method, regularisation, reading)
         estimate = _as_estimate(stored_calibration)
     from discreet.results.ranking import rank
-    from discreet.results.ranks import rank_ranges
+    from discreet.scales.ranks import rank_ranges
 
     with working("Comparing items"):
         ranking = rank(estimate, k, easiest=easiest, level=level)
@@ -131,7 +131,7 @@ def _as_estimate(calibration: Any) -> Estimate:
 def _print_ranking(
     estimate: Estimate, ranking: Ranking, ranges: RankRanges, kind: ReleaseKind
 ) -> None:
-    from discreet.results.ranks import show_ranks
+    from discreet.scales.ranks import show_ranks
 
     best, superlative = set(ranking.top), kind.least if ranking.easiest else kind.most
     rivals = [item for item in ranking.possibly_in if item not in best]
@@ -178,8 +178,8 @@ def compare_items(
             f"{calibration} is no calibration: give a release, a folder of `discreet fit --out`, "
             "a bank, or a saved estimate."
         )
-    from discreet.results.ranks import compare_items as compare
-    from discreet.results.ranks import rank_ranges
+    from discreet.scales.ranks import compare_items as compare
+    from discreet.scales.ranks import rank_ranges
 
     estimate = _as_estimate(stored_calibration)
     pair = compare(estimate, first, second, level=level)
@@ -457,7 +457,8 @@ def add_to_bank(
     as_json: AsJson = False,
 ) -> None:
     """Link a calibration to a bank and add its new items. Values in the bank do not change."""
-    from discreet.scales.bank import grow_bank, read_bank, write_bank
+    from discreet.api.banks import read_bank
+    from discreet.scales.bank import grow_bank, write_bank
 
     bank = read_bank(file)
     item_parameters = read_calibration(calibration)
@@ -477,7 +478,7 @@ def add_to_bank(
 
 def show_bank(file: BankFile, *, as_json: AsJson = False) -> None:
     """Show the items of a bank."""
-    from discreet.scales.bank import read_bank
+    from discreet.api.banks import read_bank
 
     bank = read_bank(file)
     columns = bank.to_dict()

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from rich.status import Status
     from rich.text import Text
 
-    from discreet.resources import Progress as Rows
+    from discreet.tables.resources import Progress as Rows
 
 
 #: Rows of a table on a terminal: more scroll away before anyone can read them.

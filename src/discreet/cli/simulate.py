@@ -50,9 +50,9 @@ from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
+    from discreet.planning.audit import AuditReport, Size
     from discreet.planning.plan import Plan
     from discreet.privacy.accounting import Budget
-    from discreet.privacy.audit import AuditReport, Size
     from discreet.simulation import Simulation
     from discreet.types import DesignName
 
@@ -462,8 +462,8 @@ def audit(
     as_json: AsJson = False,
 ) -> None:
     """Attack a mechanism on simulated data. Exit code 1: its guarantee was refuted."""
+    from discreet.planning.audit import Verdict, audit_mechanism
     from discreet.privacy.accounting import Budget
-    from discreet.privacy.audit import Verdict, audit_mechanism
     from discreet.privacy.mechanisms import find_mechanism, set_typical
 
     budget = Budget(epsilon, delta, neighbours)
@@ -488,7 +488,7 @@ def _make_size(
     items: int | None, max_answers: int | None, steps: int, forms: Path | None, design: Design
 ) -> Size:
     """Return the public parameters of the release that is attacked."""
-    from discreet.privacy.audit import Size
+    from discreet.planning.audit import Size
     from discreet.tables.lists import read_form_list
 
     if forms is None:

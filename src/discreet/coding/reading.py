@@ -15,22 +15,12 @@ from functools import cached_property
 from typing import Any, Literal, TypedDict, cast, get_args
 
 from discreet.coding.keys import Key, KeyFile, KeyLike, make_key
-from discreet.coding.remedies import READING_FIELDS, Detected
+from discreet.coding.remedies import Detected
 from discreet.coding.steps import AskedSteps, CategoryScale, make_asked
-from discreet.coding.values import (
-    BAD,
-    MISSING,
-    Codes,
-    ValueScoring,
-    drop_ignored,
-    make_scoring,
-    score_array,
-    score_by_item,
-    split_missing,
-)
+from discreet.coding.values import BAD, MISSING, Codes, ValueScoring, make_scoring, split_missing
 from discreet.errors import BadUsage, Remedy
 from discreet.hints import suggest
-from discreet.types import Int8Array, Model, OneMeans, Repeats, TableLayout
+from discreet.types import Model, OneMeans, Repeats, TableLayout
 
 REPEATS: tuple[str, ...] = get_args(Repeats)
 Invalid = Literal["error", "missing"]
@@ -387,25 +377,10 @@ class Reading:
             return ValueScoring(self.at_least, missing, codes=codes, otherwise=self._otherwise)
         return ValueScoring(None, missing, frozenset(right))
 
-    def score_long(self, column: Any, items: Any) -> Int8Array:
-        """Return the codes of the answers of a long table; ``items`` is a dictionary beside."""
-        codes = (
-            score_by_item(column, items, self.scoring_of)
-            if self.by_item
-            else score_array(column, self.scoring)
-        )
-        return drop_ignored(codes, items, self.ignores) if self.listed else codes
-
 
 #: Fields about values, which mean the same in every table of a questionnaire; then those of steps.
 SCORING_FIELDS = ("missing", "at_least", "one_means", "key")
 VALUE_FIELDS = (*SCORING_FIELDS, "lowest", "reverse", "merge", "categories", "steps", "model")
-
-#: What every field is if nobody states it.
-READING_DEFAULTS: Mapping[str, Any] = {
-    entry.name: entry.default for entry in fields(Reading) if entry.name in READING_FIELDS
-}
-
 
 #: The column that says from which sheet of a workbook a row is.
 SHEET = "sheet"
@@ -515,6 +490,14 @@ class ReadingWords(FitWords, total=False):
     """
 
     model: Model
+
+
+#: What every field is if nobody states it.
+READING_DEFAULTS: Mapping[str, Any] = {
+    entry.name: entry.default
+    for entry in fields(Reading)
+    if entry.name in ReadingWords.__annotations__
+}
 
 
 #: Columns of a sampling design; see :class:`discreet.answers.survey.DesignWords`.

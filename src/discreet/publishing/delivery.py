@@ -65,9 +65,10 @@ from discreet.publishing.bundle import (
 from discreet.publishing.spec import ReleaseSpec, Words, describe_reading, restrict_reading
 from discreet.readers.comparisons import open_comparisons
 from discreet.readers.opening import opened, plan_words
-from discreet.resources import Progress, Resources, secure_memory, take_buffers
-from discreet.results.ranks import PAIRED_ITEMS
+from discreet.resources import secure_memory, take_buffers
+from discreet.scales.ranks import PAIRED_ITEMS
 from discreet.tables.columns import refuse_misspelt
+from discreet.tables.resources import Progress, Resources
 from discreet.types import Engine
 from discreet.words import KINDS
 

@@ -25,7 +25,7 @@ from discreet.answers.responses import Responses
 from discreet.answers.select import flip_answers
 from discreet.coding.reading import Reading, ReadingWords, check_words
 from discreet.coding.remedies import Detected, join_detected, make_remedy
-from discreet.coding.values import BAD, ValueScoring, score_array
+from discreet.coding.values import BAD, ValueScoring
 from discreet.counts.planes import (
     BLOCK_WORDS,
     AnswerStore,
@@ -37,8 +37,8 @@ from discreet.counts.planes import (
 )
 from discreet.errors import LOG, BadResponses, Remedy, log_answers, name_source
 from discreet.readers.choices import take_choices
-from discreet.resources import Resources
 from discreet.tables import opener
+from discreet.tables.cells import score_array
 from discreet.tables.columns import LongPlan, WidePlan, name_items, plan_columns
 from discreet.tables.ids import (
     BadIds,
@@ -55,6 +55,7 @@ from discreet.tables.inspection.refusals import BadAnswer, refuse_wide, settle_a
 from discreet.tables.inspection.rows import tell_odd_rows
 from discreet.tables.lists import check_named_items, settle_key, state_reading
 from discreet.tables.opener import LongTable, Progress, RowPlaces, Source
+from discreet.tables.resources import Resources
 from discreet.tables.sources import FrameSource, as_arrow
 from discreet.tables.vocabulary import is_label
 from discreet.types import FloatArray, Int8Array, Int32Array, Texts, UInt64Array, Vector

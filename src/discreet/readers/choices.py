@@ -13,14 +13,8 @@ import numpy as np
 
 from discreet.coding.ids import no_order, sort_keys, spell_ids
 from discreet.coding.reading import Reading
-from discreet.coding.values import (
-    MISSING,
-    ValueScoring,
-    plain_dictionary,
-    read_integers,
-    score_value,
-    spell,
-)
+from discreet.coding.values import MISSING, ValueScoring, score_value, spell
+from discreet.tables.cells import plain_dictionary, read_integers
 from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.ids import OrderKeys, encode_ids
 from discreet.tables.opener import RowPlaces, Source, plan_source

@@ -38,7 +38,7 @@ from discreet.types import Engine, WeightingName
 
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
-    from discreet.resources import Progress, Resources
+    from discreet.tables.resources import Progress, Resources
 
 ENGINES = ("memory", "disk", "spark")
 #: Other names of engines.

@@ -26,9 +26,10 @@ from discreet.answers.ratings import (
 )
 from discreet.coding.ids import spell_ids
 from discreet.coding.reading import Reading, join_words
-from discreet.coding.values import MISSING_WORDS, plain_dictionary, read_integers, show, spell
+from discreet.coding.values import MISSING_WORDS, show, spell
 from discreet.errors import BadResponses, BadUsage
 from discreet.readers.comparisons import find_role
+from discreet.tables.cells import plain_dictionary, read_integers
 from discreet.tables.columns import check_column, list_column_names, plain_name
 from discreet.tables.ids import IdCodes, read_ids
 from discreet.tables.opener import RowPlaces, Source, read_tables

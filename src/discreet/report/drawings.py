@@ -15,12 +15,12 @@ from math import ceil, log10
 
 import numpy as np
 
-from discreet.html import NAME_ROOM, Sheet, shorten_label, text_width
 from discreet.items.curves import BIN, ItemCurve, ThresholdRows
 from discreet.items.distractors import OptionMap
 from discreet.items.residuals import InformationCurve
 from discreet.planning.plan import Plan
 from discreet.report import pictures
+from discreet.report.sheet import NAME_ROOM, Sheet, shorten_label, text_width
 from discreet.text import count_of, isolate, minus, name_some
 from discreet.types import FloatArray
 from discreet.words import ENGLISH, KINDS, Language, ReleaseKind

@@ -19,7 +19,7 @@ from discreet.report import conditions, statement
 from discreet.report.drawings import draw_difficulties, draw_thresholds
 from discreet.report.pictures import difficulty_rows, summarise_items
 from discreet.results.estimate import Estimate
-from discreet.results.ranks import ItemOrder, find_standing, list_groups, say_extremes, show_ranks
+from discreet.scales.ranks import ItemOrder, find_standing, list_groups, say_extremes, show_ranks
 from discreet.text import markdown_text, show_probability
 from discreet.words import Language, find_kind, mark, speak, translate_record
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet.html import HtmlColumn, Sheet, shorten_label, text_width, write_page
+from discreet.html import HtmlColumn, write_page
 from discreet.items.curves import BIN
 from discreet.items.raters import BiasTable, LevelFit, RatingStudy
 from discreet.report.model_findings import Finding, Severity
 from discreet.report.page import judge
+from discreet.report.sheet import Sheet, shorten_label, text_width
 from discreet.results.estimate import Estimate
 from discreet.results.facets import FacetLevels, LevelStatus
 from discreet.results.limits import FIT_HIGH, FIT_LOW

@@ -12,12 +12,13 @@ from functools import reduce
 from typing import Any
 
 from discreet import __version__
-from discreet.html import NAME_ROOM, HtmlColumn, Sheet, shorten_label, write_page
+from discreet.html import HtmlColumn, write_page
 from discreet.privacy.accounting import Budget, Neighbours, best_guess
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.balance import History, LedgerEntry
 from discreet.privacy.ledger.populations import Populations
 from discreet.report.pictures import PICTURE_ITEMS
+from discreet.report.sheet import NAME_ROOM, Sheet, shorten_label
 from discreet.report.statement import name_population
 from discreet.text import markdown_table, markdown_text, show_probability_bound
 from discreet.words import ENGLISH, Language, load_words, mark

@@ -414,8 +414,7 @@ class Estimate(Tabular):
         """
         import discreet
 
-        axes: Axes = discreet.figures.difficulty_plot(self, level=level, ax=ax)
-        return axes
+        return discreet.figures.difficulty_plot(self, level=level, ax=ax)
 
     def __repr__(self) -> str:
         return f"<Estimate: {escape_controls(self._facts())}>"

@@ -10,7 +10,7 @@ abler cohort. Both tests allow for that.
 
 From answers: a marginal fit with a slope for every item, and mean and standard deviation of the
 abilities in every period; each item then has the score test of its shifts
-(:mod:`discreet.models.slopes`). From calibrations: Welch's analysis of variance, which allows for
+(:mod:`discreet.scales.slopes`). From calibrations: Welch's analysis of variance, which allows for
 standard errors that are estimates themselves (from folds), with a variance added along the cohort
 means, as large as the spread of the items' changes along them says. The alarm is Holm's, over all
 items. The scale is that of the items without drift. They are first found against medians, which up
@@ -32,7 +32,12 @@ from discreet.coding.agreement import check_alike, find_reading
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, WarningKind, warn_of_dropped
 from discreet.items.groups import adjust
 from discreet.models.item_parameters import leave_unused
-from discreet.models.slopes import (
+from discreet.privacy.accounting import Guarantee
+from discreet.privacy.accounting.spend import compose_guarantees
+from discreet.results.calibrated import Calibration
+from discreet.scales.linking import FEWEST, differ_in_steps, find_guarantee, tell_other_steps
+from discreet.scales.placing import align_medians, compare_periods, find_usable, gather_periods
+from discreet.scales.slopes import (
     LEAST,
     GroupAnswers,
     GroupFit,
@@ -43,11 +48,6 @@ from discreet.models.slopes import (
     free_item,
     shift_item,
 )
-from discreet.privacy.accounting import Guarantee
-from discreet.privacy.accounting.spend import compose_guarantees
-from discreet.results.calibrated import Calibration
-from discreet.scales.linking import FEWEST, differ_in_steps, find_guarantee, tell_other_steps
-from discreet.scales.placing import align_medians, compare_periods, find_usable, gather_periods
 from discreet.tabular import Tabular, list_field_columns
 from discreet.text import count_of, name_some
 from discreet.types import BoolArray, FloatArray, IndexArray

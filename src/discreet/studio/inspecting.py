@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet.answers.responses import Responses
-from discreet.coding.values import letter_column
 from discreet.errors import BadResponses, BadUsage, DiscreetError, Remedy
 from discreet.readers.answers import read_planned
 from discreet.studio.forms import (
@@ -31,6 +30,7 @@ from discreet.studio.forms import (
 )
 from discreet.studio.jobs import TaskProgress, keep
 from discreet.studio.language import refuse, tell
+from discreet.tables.cells import letter_column
 from discreet.tables.findings import TableFinding, merge_options
 from discreet.tables.inspection import Inspection, inspect_table
 from discreet.tables.paths import find_files

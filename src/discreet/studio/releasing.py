@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.answers.protocol import Answers
+from discreet.api.banks import is_bank, read_bank
 from discreet.atomic import PRIVACY_FILE
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget
@@ -34,7 +35,7 @@ from discreet.publishing.release import Preview, preview_release
 from discreet.publishing.spec import ItemList, ReleaseSpec, make_spec, restrict_reading
 from discreet.readers.answers import read_planned
 from discreet.readers.opening import open_answers
-from discreet.scales.bank import CONFIDENTIAL, is_bank, read_bank
+from discreet.scales.bank import CONFIDENTIAL
 from discreet.studio.forms import (
     LIST,
     NUMBER,

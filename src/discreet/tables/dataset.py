@@ -19,7 +19,7 @@ from typing import Any
 from discreet.coding.reading import Reading
 from discreet.coding.remedies import Detected
 from discreet.errors import BadResponses, BadUsage, DiscreetError, Remedy
-from discreet.resources import Resources, available_memory, explain_query, load_duckdb
+from discreet.resources import available_memory
 from discreet.tables.columns import LongPlan, check_column, name_items
 from discreet.tables.findings import DeclaredSource
 from discreet.tables.formats.jsonl import JsonLinesSource
@@ -40,6 +40,7 @@ from discreet.tables.paths import (
     sniff,
     unpacked_size,
 )
+from discreet.tables.resources import Resources, explain_query, load_duckdb
 from discreet.tables.sources import open_arrow
 
 _QUERY = re.compile(r"\s*(select|with|from|values|table)\s", re.IGNORECASE)

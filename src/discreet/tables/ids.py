@@ -16,8 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.coding.values import MISSING_WORDS, read_integers, show, write_cell
+from discreet.coding.values import MISSING_WORDS, show, write_cell
 from discreet.errors import BadResponses
+from discreet.tables.cells import read_integers
 from discreet.types import FloatArray
 
 if TYPE_CHECKING:

@@ -26,8 +26,9 @@ from discreet.coding.ids import spell_ids
 from discreet.coding.keys import Key, split_key_cell
 from discreet.coding.reading import Form, Reading
 from discreet.coding.remedies import Detected, refuse_detected
-from discreet.coding.values import BAD, MISSING_WORDS, label_columns, match_cells, spell, write_cell
+from discreet.coding.values import BAD, MISSING_WORDS, spell, write_cell
 from discreet.errors import BadResponses, BadUsage, DiscreetWarning
+from discreet.tables.cells import label_columns, match_cells, score_long
 from discreet.tables.columns import LongPlan, WidePlan, plan_columns, refuse_answers_as_names
 from discreet.tables.formats.jsonl import LOGS, EvaluationSource, JsonLinesSource, name_score
 from discreet.tables.ids import IdCodes, OrderKeys, encode_ids, plain_column, read_ids
@@ -396,7 +397,7 @@ class LongTable:
         """Take in a batch: person, item and answer column, then group columns and the order."""
         persons = read_ids(batch[0], names[0], "person", self._rows)
         items = read_ids(batch[1], names[1], "item", self._rows)
-        values = self._reading.score_long(batch[2], items)
+        values = score_long(self._reading, batch[2], items)
         if (values == BAD).any():
             from discreet.tables.inspection.refusals import refuse_long
 

@@ -28,9 +28,9 @@ import pyarrow.csv as pacsv
 from discreet.answers.matrices import is_records
 from discreet.coding.reading import Form
 from discreet.coding.remedies import DELIMITER_WORDS, Detected
-from discreet.coding.values import make_column
 from discreet.errors import BadResponses, BadUsage, OutOfReach, Remedy
 from discreet.names import NumberName, name_id
+from discreet.tables.cells import make_column
 from discreet.tables.columns import has_row_names
 from discreet.tables.findings import DeclaredSource, detect_encoding, miscount, state_option
 from discreet.tables.ids import plain_column

@@ -20,7 +20,8 @@ from typing import Literal
 import numpy as np
 
 from discreet.coding.steps import MOST_CATEGORIES
-from discreet.coding.values import MISSING_WORDS, as_number, letter_column, spell
+from discreet.coding.values import MISSING_WORDS, as_number, spell
+from discreet.tables.cells import letter_column
 
 _SIGNS = re.compile(r"[\W\d_]+")
 _WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))

@@ -24,12 +24,13 @@ import pyarrow.compute as pc
 from discreet.coding.ids import sort_keys, spell_ids
 from discreet.coding.reading import Reading
 from discreet.coding.steps import MOST_CATEGORIES
-from discreet.coding.values import MISSING_WORDS, read_integers
+from discreet.coding.values import MISSING_WORDS
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage, MissingExtra, OutOfReach
 from discreet.readers.answers import WideTable
 from discreet.readers.streamed.batches import store_rows
 from discreet.readers.streamed.rows import ItemNames, LongRows
+from discreet.tables.cells import read_integers
 from discreet.tables.columns import LongPlan, WidePlan, name_items, plan_columns
 from discreet.tables.dataset import Shard
 from discreet.tables.findings import DeclaredSource

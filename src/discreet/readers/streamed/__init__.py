@@ -28,8 +28,8 @@ from discreet.counts.pairs import Weighting
 from discreet.errors import BadUsage, DiscreetError
 from discreet.readers.streamed import counting
 from discreet.readers.streamed.passes import Passes, as_texts
-from discreet.resources import Progress, Resources
 from discreet.secure import RandomSource
+from discreet.tables.resources import Progress, Resources
 
 T = TypeVar("T")
 

@@ -31,7 +31,6 @@ from discreet.answers.select import flip_answers
 from discreet.atomic import create_private, make_folder, naming
 from discreet.coding.ids import no_order
 from discreet.coding.reading import Reading
-from discreet.coding.values import read_integers
 from discreet.counts.matrix import item_of_nodes
 from discreet.counts.planes import (
     AnswerStore,
@@ -56,10 +55,11 @@ from discreet.readers.streamed.rows import (
     PersonBatch,
     list_column_numbers,
 )
-from discreet.resources import load_duckdb, run_ahead
+from discreet.tables.cells import read_integers
 from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.dataset import Dataset, Shard
 from discreet.tables.findings import DeclaredSource
+from discreet.tables.resources import load_duckdb, run_ahead
 from discreet.types import FloatArray, Int8Array, Int32Array
 
 #: Memory that a row of a bucket takes at most while it is counted (measured, text ids).

@@ -37,8 +37,8 @@ from discreet.errors import BadUsage
 from discreet.names import settle_names
 from discreet.readers.streamed.passes import Passes, Restart
 from discreet.readers.streamed.rows import BatchPosition
-from discreet.resources import Progress, Resources
 from discreet.schema import SchemaError, read_fields
+from discreet.tables.resources import Progress, Resources
 from discreet.types import Int64Array
 
 #: Seconds between two checkpoints: a crash costs no more work than that.

@@ -43,12 +43,12 @@ from discreet.readers.streamed.rows import (
     WideRows,
     plan_shards,
 )
-from discreet.resources import Progress, Reporter, Resources, run_ahead
 from discreet.tables.columns import WidePlan
 from discreet.tables.dataset import Dataset, describe_source, open_dataset, settle_reading
 from discreet.tables.inspection.refusals import BadAnswer, settle_after, settle_scale
 from discreet.tables.opener import Encodings, Source
 from discreet.tables.paths import warn_encoding
+from discreet.tables.resources import Progress, Reporter, Resources, run_ahead
 from discreet.tables.sources import NotUtf8
 
 T = TypeVar("T")

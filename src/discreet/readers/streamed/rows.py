@@ -26,18 +26,19 @@ from discreet.answers.responses import Responses
 from discreet.coding.ids import no_order, spell_ids
 from discreet.coding.reading import Reading
 from discreet.coding.remedies import Detected
-from discreet.coding.values import BAD, MISSING, read_integers, score_value
+from discreet.coding.values import BAD, MISSING, score_value
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage, DiscreetError, OutOfReach
 from discreet.jit import worth_compiling
 from discreet.readers.answers import WideTable, refuse_mixture, refuse_numbering
-from discreet.resources import Resources, explain_query, run_ahead
+from discreet.tables.cells import read_integers, score_long
 from discreet.tables.columns import LongPlan, WidePlan
 from discreet.tables.dataset import Shard, no_rows
 from discreet.tables.findings import DeclaredSource
 from discreet.tables.ids import OrderKeys, encode_ids, find_numbers, read_ids
 from discreet.tables.inspection.refusals import refuse_long
 from discreet.tables.opener import RowPlaces, Source, detect_reading, plan_source
+from discreet.tables.resources import Resources, explain_query, run_ahead
 from discreet.types import FloatArray, Int8Array, Int32Array
 
 
@@ -354,7 +355,7 @@ class LongRows:
     def _score(self, batch: Sequence[Any]) -> Int8Array:
         rules = self.reading
         items = encode_ids(batch[1]) if rules.by_item or rules.listed else None
-        return rules.score_long(batch[2], items)
+        return score_long(rules, batch[2], items)
 
     def find_answer(self, person: str, item: str, number: int) -> str:
         """Return the place of a person's first, second, ... answer to an item, for a message."""

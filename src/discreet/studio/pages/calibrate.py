@@ -10,7 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from discreet.html import HtmlColumn, Sheet
+from discreet.html import HtmlColumn
+from discreet.report.sheet import Sheet
 from discreet.scales.reported import parse_scale
 from discreet.studio.calibration import CalibrationSummary, calibrate
 from discreet.studio.forms import load_fields, read_fields, taking_form, write_fields, write_list

@@ -13,10 +13,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from discreet.errors import BadUsage
-from discreet.html import Sheet
 from discreet.items.curves import BIN
 from discreet.report.drawings import draw_wright
 from discreet.report.pictures import WrightMap
+from discreet.report.sheet import Sheet
 from discreet.studio.forms import find_path, receive_form, taking_form, write_fields
 from discreet.studio.frame import (
     KEY_FILE,

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from discreet.answers.responses import Responses
 from discreet.atomic import CALIBRATION_FILE, REPORT_FILE, TABLE_FILES, WORKBOOK_FILE
-from discreet.html import HtmlColumn, Sheet
+from discreet.html import HtmlColumn
 from discreet.items.curves import BIN, observed_curve
 from discreet.items.distractors import option_map
 from discreet.report.diagnosis import Diagnosis
@@ -22,6 +22,7 @@ from discreet.report.drawings import draw_categories, draw_curve, draw_options, 
 from discreet.report.model_findings import Finding, Severity, say_reliability, words_for
 from discreet.report.page import SCORE_COLUMNS, SHOWN, list_html_columns, map_persons, show_options
 from discreet.report.pictures import summarise_items
+from discreet.report.sheet import Sheet
 from discreet.results.thresholds import THRESHOLD_COLUMNS, score_moments
 from discreet.studio.calibration import CalibrationSummary
 from discreet.studio.forms import read_index

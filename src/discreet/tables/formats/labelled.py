@@ -24,17 +24,9 @@ import pyarrow as pa
 
 from discreet.coding.reading import Reading
 from discreet.coding.remedies import Detected
-from discreet.coding.values import (
-    BAD,
-    MISSING,
-    ValueScoring,
-    clean_cell,
-    make_column,
-    score_value,
-    spell,
-    write_cell,
-)
+from discreet.coding.values import BAD, MISSING, ValueScoring, score_value, spell, write_cell
 from discreet.errors import BadResponses, DiscreetWarning, MissingExtra, Remedy
+from discreet.tables.cells import clean_cell, make_column
 from discreet.tables.findings import detect_encoding, miscount
 from discreet.tables.paths import explain_read_errors, is_gzip, open_bytes, read_encoded
 from discreet.tables.vocabulary import NO_ANSWER, RIGHT, WRONG

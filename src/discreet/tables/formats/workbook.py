@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from discreet.coding.reading import SHEET
 from discreet.coding.remedies import Detected, join_detected, make_remedy
-from discreet.coding.values import letter_column, make_column, write_cell
+from discreet.coding.values import write_cell
 from discreet.errors import (
     BadResponses,
     BadUsage,
@@ -38,6 +38,7 @@ from discreet.errors import (
     MissingExtra,
     Remedy,
 )
+from discreet.tables.cells import letter_column, make_column
 from discreet.tables.findings import DeclaredSource, miscount
 from discreet.tables.paths import explain_read_errors, open_bytes
 from discreet.text import name_some

@@ -19,7 +19,7 @@ from typing import Any, Unpack
 
 from discreet.coding.keys import Key
 from discreet.coding.reading import SHEET, Reading, ReadingWords, check_words
-from discreet.coding.remedies import READING_FIELDS, Detected, make_remedy, spell_command
+from discreet.coding.remedies import Detected, make_remedy, spell_command
 from discreet.coding.steps import write_merge
 from discreet.errors import (
     AssumedReading,
@@ -45,6 +45,7 @@ from discreet.tables.inspection.columns import (
 from discreet.tables.inspection.rows import CellGrid, OddRows, Row, Table, find_names, open_grids
 from discreet.tables.lists import find_key, state_reading
 from discreet.tables.opener import name_stated
+from discreet.tables.options import READING_FIELDS
 from discreet.tables.paths import find_files, name_delimiter, names_server, read_head, sniff
 from discreet.tables.vocabulary import Column, name_columns, name_words, plain
 

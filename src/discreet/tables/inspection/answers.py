@@ -20,8 +20,9 @@ import pyarrow as pa
 from discreet.coding.reading import Reading
 from discreet.coding.remedies import make_remedy
 from discreet.coding.steps import BadScale, CategoryScale, Tally, find_scale, make_asked
-from discreet.coding.values import ANSWERS, MISSING_WORDS, code_column, read_integers, spell
+from discreet.coding.values import ANSWERS, MISSING_WORDS, spell
 from discreet.errors import Remedy
+from discreet.tables.cells import code_column, read_integers
 from discreet.tables.columns import LongPlan
 from discreet.tables.findings import Findings
 from discreet.tables.ids import encode_ids

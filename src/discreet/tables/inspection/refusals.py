@@ -39,13 +39,12 @@ from discreet.coding.values import (
     MISSING_WORDS,
     ValueScoring,
     as_number,
-    match_cells,
-    read_integers,
     show,
     spell,
     write_cell,
 )
 from discreet.errors import BadResponses, Remedy
+from discreet.tables.cells import match_cells, read_integers
 from discreet.tables.columns import LongPlan
 from discreet.tables.findings import Findings
 from discreet.tables.ids import encode_ids

@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 
 from discreet.coding.reading import Reading
 from discreet.coding.remedies import make_remedy
-from discreet.coding.values import MISSING_WORDS, label_columns, spell, write_cell
+from discreet.coding.values import MISSING_WORDS, spell, write_cell
 from discreet.errors import BadResponses
+from discreet.tables.cells import label_columns
 from discreet.tables.columns import LongPlan, has_row_names, is_long_row, is_wide_row, plan_columns
 from discreet.tables.findings import Findings
 from discreet.tables.formats.jsonl import LOGS

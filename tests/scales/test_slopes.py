@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import chi2
 
-from discreet.models.slopes import (
+from discreet.scales.slopes import (
     PRIOR,
     GroupAnswers,
     GroupModel,
@@ -225,6 +225,6 @@ def test_a_group_without_an_item_has_no_location_and_takes_one_degree_less():
 def test_a_start_from_some_persons_ends_where_all_persons_end(monkeypatch):
     answers = draw(10, 500, INTERCEPT, SLOPE, [0.0, 0.6])
     whole = fit_groups(answers)
-    monkeypatch.setattr("discreet.models.slopes.THIN", 200)
+    monkeypatch.setattr("discreet.scales.slopes.THIN", 200)
     again = fit_groups(answers)
     assert flatten(again.model) == pytest.approx(flatten(whole.model), abs=2e-3)

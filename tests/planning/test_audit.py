@@ -15,6 +15,7 @@ from scipy.stats import binom
 from commandline import discreet as typed
 from discreet.answers.category_totals import CategoryTotals
 from discreet.errors import BadUsage
+from discreet.planning.audit import MISTAKES, Size, Verdict, audit_mechanism, make_attacks
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.attack_statistics import (
     MATTERS,
@@ -23,7 +24,6 @@ from discreet.privacy.attack_statistics import (
     highest_rate,
     prove_factor,
 )
-from discreet.privacy.audit import MISTAKES, Size, Verdict, audit_mechanism, make_attacks
 from discreet.privacy.mechanisms import MECHANISMS, find_mechanism, set_typical, totals
 from discreet.privacy.mechanisms.comparisons import NetWins
 from discreet.privacy.mechanisms.pairs import DensePairs, SparsePairs
@@ -293,7 +293,7 @@ def test_a_typical_number_of_answers_is_set_where_there_are_weights(name):
 @pytest.fixture
 def type_audit(monkeypatch):
     """Type a short audit of totals; its noise is the same every time."""
-    monkeypatch.setattr("discreet.privacy.audit.ExactNoise", lambda: ExactNoise(SeededSource(3)))
+    monkeypatch.setattr("discreet.planning.audit.ExactNoise", lambda: ExactNoise(SeededSource(3)))
     return lambda *more: typed(
         "audit", "--mechanism", "totals", "--epsilon", 1, "--runs", 100, *more
     )
@@ -400,7 +400,7 @@ def test_an_audit_of_its_own_length_is_consistent_and_finds_a_fault_of_1_2(name)
 def test_honest_mechanisms_are_refuted_as_rarely_as_stated(name, monkeypatch):
     # At one in twenty instead of one in a thousand, so that 100 audits show it: 12 or more
     # alarms have a probability below 1 in 200.
-    monkeypatch.setattr("discreet.privacy.audit.MISTAKES", 0.05)
+    monkeypatch.setattr("discreet.planning.audit.MISTAKES", 0.05)
     verdicts = [
         run(name, noise=ExactNoise(SeededSource(seed)), runs=200).verdict for seed in range(100)
     ]

@@ -68,7 +68,7 @@ def read_structure_file(
     path
         The file, with or without entry numbers.
     estimate
-        What :func:`~discreet.report.winsteps.read_item_file` made of the item file of that run.
+        What :func:`~discreet.readers.winsteps.read_item_file` made of the item file of that run.
         Items that the structure file does not have are right and wrong.
     user_scale
         USCALE= of the run.
