@@ -44,6 +44,9 @@ Store = BitPlanes | SparseRows
 
 Matrix = TypeVar("Matrix", bound=Any)
 
+#: Words about answers that need no names of columns.
+MATRIX_WORDS = {"missing", "model", "steps", "lowest", "reverse", "merge"}
+
 #: DLPack's number for it.
 MAIN_MEMORY = 1
 

@@ -10,18 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack, cast
 
+from discreet.answers.matrices import MATRIX_WORDS, is_matrix, read_matrix
 from discreet.answers.protocol import Answers
 from discreet.answers.ratings import Ratings, StoredRatings
 from discreet.answers.survey import state_design
-from discreet.coding.reading import FitWords, ReadingWords
+from discreet.coding.reading import FitWords, Reading, ReadingWords
 from discreet.counts import PairCounts, holds_counts
 from discreet.counts.matrix import NoRoom
 from discreet.errors import LOG, BadResponses, BadUsage, OutOfReach, name_source
 from discreet.models.calibrate import calibrate
 from discreet.models.methods import AUTO
-from discreet.readers.calibrations import read_anchors
-from discreet.readers.opening import load_answers, name_model, opened, plan_words, weigh_answers
-from discreet.readers.ratings import open_ratings
 from discreet.results.estimate import Estimate
 from discreet.types import Ability, Engine, Method, Model, Within
 
@@ -158,6 +156,12 @@ def fit(
     options: dict[str, Any] = {"method": method, "model": model, "ability": ability}
     options |= {"standard_errors": standard_errors, "regularisation": regularisation}
     options["keep_categories"] = keep_categories
+    if not design and anchors is None and _is_open(data, engine, reading):
+        return calibrate(_take_answers(data, model, reading), **options)
+    # Who reads tables is loaded only where there is one.
+    from discreet.readers.calibrations import read_anchors
+    from discreet.readers.opening import load_answers, name_model, opened, plan_words, weigh_answers
+
     words = name_model(data, model, reading)
     if design:
         data, words = weigh_answers(data, design, words, like=anchors), ReadingWords()
@@ -181,6 +185,20 @@ def fit(
         return sparse
 
 
+def _is_open(data: Any, engine: Engine, reading: Mapping[str, Any]) -> bool:
+    """Say whether nothing has to be opened: answers, or an array and words about its values."""
+    if isinstance(data, Answers):
+        return not reading and engine == "auto"
+    return engine in ("auto", "memory") and is_matrix(data) and reading.keys() <= MATRIX_WORDS
+
+
+def _take_answers(data: Any, model: Model, reading: Mapping[str, Any]) -> Answers:
+    if isinstance(data, Answers):
+        return data
+    words = dict(reading) if model == AUTO else {**reading, "model": model}
+    return read_matrix(data, Reading(**words))
+
+
 def _fit_ratings(
     data: Any,
     facets: str | Sequence[str],
@@ -190,6 +208,7 @@ def _fit_ratings(
 ) -> Estimate:
     """Open ratings and fit them."""
     from discreet.models.facets.fit import FacetRequest, fit_facets  # loads SciPy and numba
+    from discreet.readers.ratings import open_ratings
 
     names = (facets,) if isinstance(facets, str) else tuple(facets)
     with open_ratings(data, names, reading, engine) as ratings:

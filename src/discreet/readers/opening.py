@@ -14,7 +14,7 @@ from itertools import chain
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from discreet.answers.matrices import is_matrix, read_matrix
+from discreet.answers.matrices import MATRIX_WORDS, is_matrix, read_matrix
 from discreet.answers.protocol import Answers
 from discreet.answers.survey import DesignWords, refuse_weights
 from discreet.coding.agreement import check_alike, find_reading
@@ -43,9 +43,6 @@ if TYPE_CHECKING:
 ENGINES = ("memory", "disk", "spark")
 #: Other names of engines.
 SYNONYMS = {"duckdb": "disk"}
-
-#: Words about answers that need no names of columns.
-MATRIX_WORDS = {"missing", "model", "steps", "lowest", "reverse", "merge"}
 
 WHOLE_NUMBERS = "counts are of whole persons. Give the answers without weights, or fit them"
 
