@@ -57,8 +57,8 @@ def memory(field: str) -> int:
 def run_task(task: str, window: int, persons: int, items: int, answers: int) -> dict[str, object]:
     """Do one task in this process and measure it."""
     from discreet.api.calibrating import fit
+    from discreet.api.counting import count_pairs
     from discreet.jit import load_kernels
-    from discreet.readers.opening import count_pairs
 
     load_kernels()
     fit(simulate(2000, 3000, 20, 0)[0], standard_errors=False)  # compile before the clock starts

@@ -21,8 +21,8 @@ import numpy as np
 
 from discreet.answers.responses import Responses
 from discreet.api.calibrating import fit
+from discreet.api.counting import count_pairs
 from discreet.api.drift import find_drift
-from discreet.readers.opening import count_pairs
 
 EASIER = 0.5
 TESTS = ("before", "answers", "fits", "folds")

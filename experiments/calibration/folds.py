@@ -18,10 +18,10 @@ import numpy as np
 
 from discreet.answers.responses import Responses
 from discreet.api.calibrating import fit
+from discreet.api.counting import count_pairs
 from discreet.counts import PairCounts
 from discreet.models.connectivity import build_chain
 from discreet.models.methods import PAIR_METHODS
-from discreet.readers.opening import count_pairs
 from experiments.calibration.intervals import DESIGNS, simulate
 
 FOLDS = 32

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from discreet.api.banks import read_bank
     from discreet.api.calibrating import fit
     from discreet.api.comparing import count_comparisons, rank_comparisons
+    from discreet.api.counting import count_pairs
     from discreet.api.drift import find_drift
     from discreet.api.loading import load
     from discreet.api.persons import score
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     )
     from discreet.readers.answers import read_responses
     from discreet.readers.comparisons import read_comparisons
-    from discreet.readers.opening import count_pairs
     from discreet.readers.ratings import read_ratings
     from discreet.results.estimate import Estimate
     from discreet.results.ranking import Ranking, Strengths
@@ -80,7 +80,7 @@ _NAMES = {
     "scales.reported": "Scale",
     "answers.comparisons": "Comparisons",
     "readers.comparisons": "read_comparisons",
-    "readers.opening": "count_pairs",
+    "api.counting": "count_pairs",
     "answers.ratings": "Ratings",
     "readers.ratings": "read_ratings",
     "readers.answers": "read_responses",

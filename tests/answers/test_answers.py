@@ -17,12 +17,13 @@ from discreet.answers.protocol import (
     fold_blocks,
     refuse_travel,
 )
+from discreet.api.counting import count_pairs
 from discreet.counts.folds import PersonWeight
 from discreet.errors import BadUsage, OutOfReach
 from discreet.models.conditional import GroupPatterns, group_patterns
 from discreet.models.routing import LookForRouting
 from discreet.privacy.mechanisms.response import CountFlipped
-from discreet.readers.opening import check_engine, count_pairs, open_answers
+from discreet.readers.opening import check_engine, open_answers
 from discreet.readers.streamed import batches
 from discreet.tables.inspection import inspect_table, rows
 from discreet.tables.sources import ParquetSource

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from commandline import discreet
 from discreet.answers.responses import Responses
+from discreet.api.counting import count_pairs
 from discreet.counts import PairCounts, merge_counts
 from discreet.errors import BadResponses, BadUsage
-from discreet.readers.opening import count_pairs
 
 
 def count(cells, items=None):

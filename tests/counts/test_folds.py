@@ -15,6 +15,7 @@ import discreet
 from commandline import discreet as command
 from discreet.answers.responses import Responses
 from discreet.api.calibrating import fit
+from discreet.api.counting import count_pairs
 from discreet.coding.reading import Reading
 from discreet.counts import PairCounts, folds, merge_counts
 from discreet.counts.folds import (
@@ -30,7 +31,7 @@ from discreet.errors import BadResponses, BadUsage, WarningKind
 from discreet.models.connectivity import build_chain
 from discreet.models.methods import PAIR_METHODS
 from discreet.readers import streamed
-from discreet.readers.opening import count_pairs, open_answers
+from discreet.readers.opening import open_answers
 from discreet.readers.streamed import batches, counting
 from discreet.readers.streamed.counting import count_source
 

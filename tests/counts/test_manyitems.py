@@ -16,6 +16,7 @@ from discreet.answers.pack import build_rows
 from discreet.answers.protocol import fold_blocks
 from discreet.answers.responses import Responses
 from discreet.api.calibrating import fit
+from discreet.api.counting import count_pairs
 from discreet.counts import PairCounts, matrix, merge_counts
 from discreet.counts import pairs as compressed
 from discreet.counts.folds import PersonWeight
@@ -27,7 +28,6 @@ from discreet.models.refined import solve_refined
 from discreet.models.standard_errors import random_signs as columns
 from discreet.models.standard_errors import random_signs as multipliers
 from discreet.models.standard_errors import sandwich as sandwich
-from discreet.readers.opening import count_pairs
 from discreet.readers.streamed.counting import Accumulator, count_source
 
 CASES = st.tuples(

@@ -11,6 +11,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from discreet.analysis import find_dif, measure_fit
 from discreet.answers.responses import Responses
 from discreet.api.calibrating import fit
+from discreet.api.counting import count_pairs
 from discreet.api.persons import score
 from discreet.api.ranks import rank
 from discreet.datasets import lsat
@@ -29,7 +30,6 @@ from discreet.figures import (
 from discreet.figures.items import LONGEST_NAME, new_axes
 from discreet.figures.scale import _name_points
 from discreet.items.curves import BIN, bin_abilities, bin_answers
-from discreet.readers.opening import count_pairs
 from discreet.report.drawings import draw_wright
 from discreet.report.pictures import CONTEXT, fit_map, wright_map
 from discreet.results.estimate import Estimate, Solution, Status

@@ -11,11 +11,11 @@ from pyarrow import parquet as pq
 import discreet
 from discreet import datasets
 from discreet.analysis import find_dif, run_wald
+from discreet.api.counting import count_pairs
 from discreet.errors import BadUsage, NotConverged
 from discreet.models.conditional import GroupPatterns
 from discreet.models.conditional import estimator as automatic
 from discreet.readers import streamed
-from discreet.readers.opening import count_pairs
 from discreet.simulation import simulate
 
 PAGE = Path(__file__).parents[2] / "docs" / "rasch-analysis.md"

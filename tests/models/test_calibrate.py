@@ -11,13 +11,13 @@ from discreet import datasets
 from discreet.answers.pack import build_rows
 from discreet.answers.responses import Responses
 from discreet.api.calibrating import fit
+from discreet.api.counting import count_pairs
 from discreet.counts import PairCounts, matrix
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.models import refined, spectral
 from discreet.models import standard_errors as scores
 from discreet.models.standard_errors import random_signs as multipliers
 from discreet.models.standard_errors import sandwich as sandwich
-from discreet.readers.opening import count_pairs
 from sizes import is_chance
 
 HERE = Path(__file__).parents[1]

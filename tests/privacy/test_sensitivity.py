@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from discreet.answers.responses import Responses
+from discreet.api.counting import count_pairs
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms.pairs import count_sensitivity, cut_bound, draw_connected_graph
-from discreet.readers.opening import count_pairs
 from discreet.secure import SeededSource
 
 

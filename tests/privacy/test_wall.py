@@ -235,7 +235,7 @@ def test_cells_that_hide_zeros_or_carry_fractions_are_not_released(kind, monkeyp
 @pytest.mark.parametrize("name", ["pairs", "sparse-pairs", "margins"])
 def test_zeros_of_sparse_counts_are_cells_like_all_others(name):
     """With many items counts are held sparse: what is released must not show where they are."""
-    from discreet.readers.opening import count_pairs
+    from discreet.api.counting import count_pairs
 
     rng = np.random.default_rng(0)
     m = 2100

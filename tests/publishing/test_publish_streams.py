@@ -19,6 +19,7 @@ import commandline
 import discreet
 from discreet.answers.protocol import Answers, PersonTotals, add_digests, digest_rows, refuse_travel
 from discreet.answers.responses import Responses
+from discreet.api.counting import count_pairs
 from discreet.counts import PairCounts
 from discreet.errors import BadResponses, BadUsage, DiscreetError, LedgerError
 from discreet.privacy.mechanisms import mechanisms_for
@@ -27,7 +28,7 @@ from discreet.privacy.noise import ExactNoise
 from discreet.publishing import delivery
 from discreet.readers import streamed as persons
 from discreet.readers.answers import read_responses
-from discreet.readers.opening import count_pairs, open_answers
+from discreet.readers.opening import open_answers
 from discreet.readers.streamed import batches, open_stream, passes
 from discreet.readers.streamed import batches as buckets
 from discreet.readers.streamed import rows as wide

@@ -17,13 +17,13 @@ import pytest
 
 from commandline import Ended, discreet, environment
 from discreet.answers.responses import Responses
+from discreet.api.counting import count_pairs
 from discreet.cli.output import describe
 from discreet.coding.reading import Reading
 from discreet.errors import BadResponses, BadUsage
 from discreet.jit import set_threads, thread_count
 from discreet.readers.answers import read_responses
 from discreet.readers.comparisons import read_comparisons
-from discreet.readers.opening import count_pairs
 from discreet.readers.spark.rows import sort_naturally
 from discreet.readers.streamed.batches import Buckets
 from discreet.readers.streamed.counting import Checkpoint, count_source

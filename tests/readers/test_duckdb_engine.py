@@ -18,11 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.answers.protocol import PersonTotals
+from discreet.api.counting import count_pairs
 from discreet.coding.reading import Reading
 from discreet.counts import PairCounts
 from discreet.errors import BadResponses, BadUsage
 from discreet.readers.answers import read_responses
-from discreet.readers.opening import count_pairs, open_answers
+from discreet.readers.opening import open_answers
 from discreet.readers.streamed import batches
 from discreet.readers.streamed import batches as buckets
 from discreet.readers.streamed import counting as checkpoint

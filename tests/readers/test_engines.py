@@ -13,6 +13,7 @@ from discreet import jit as compiling
 from discreet import jit as threads
 from discreet.answers.pack import build_rows, pack_rows
 from discreet.answers.responses import Responses
+from discreet.api.counting import count_pairs
 from discreet.counts import PairCounts
 from discreet.counts import bit_planes as dense
 from discreet.counts import bit_planes as weighted
@@ -21,7 +22,6 @@ from discreet.counts import pairs as sparse
 from discreet.counts import planes as store
 from discreet.counts.kernels import group_persons
 from discreet.errors import BadUsage
-from discreet.readers.opening import count_pairs
 
 
 @pytest.fixture(params=["NumPy", "planes", "rows"])

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from test_duckdb_engine import Stop, make_small, same, stop_after
 
 from discreet import resources as limits
+from discreet.api.counting import count_pairs
 from discreet.coding.reading import Reading
 from discreet.errors import BadResponses
 from discreet.readers.answers import read_responses
-from discreet.readers.opening import count_pairs
 from discreet.readers.streamed import counting as checkpoint
 from discreet.readers.streamed.counting import count_source, count_stream
 from discreet.readers.streamed.passes import stream_responses

@@ -24,11 +24,11 @@ from commandline import discreet
 from discreet import resources as limits
 from discreet.answers.responses import Responses
 from discreet.api.calibrating import fit
+from discreet.api.counting import count_pairs
 from discreet.coding.reading import Reading
 from discreet.errors import BadResponses, BadUsage, DiscreetError, MissingExtra
 from discreet.publishing.release import release
 from discreet.readers.answers import read_planned, read_responses
-from discreet.readers.opening import count_pairs
 from discreet.readers.streamed import counting as checkpoint
 from discreet.readers.streamed.counting import count_source, count_stream
 from discreet.readers.streamed.passes import stream_responses

@@ -23,6 +23,7 @@ from scipy.stats import chi2
 import discreet
 from discreet.answers.protocol import Answers, ItemTotals, PersonTotals
 from discreet.answers.responses import Responses
+from discreet.api.counting import count_pairs
 from discreet.coding.reading import Reading
 from discreet.counts import PairCounts
 from discreet.errors import BadResponses, BadUsage, MissingExtra, OutOfReach
@@ -32,7 +33,6 @@ from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.totals import Totals
 from discreet.privacy.protocol import Public
 from discreet.readers import opening as engines
-from discreet.readers.opening import count_pairs
 from discreet.readers.spark import open_frame, tasks
 from discreet.readers.spark import rows as layout
 from discreet.readers.spark import tasks as capping

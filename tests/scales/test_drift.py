@@ -13,10 +13,10 @@ import discreet
 from commandline import discreet as command
 from discreet.answers.responses import Responses
 from discreet.api.calibrating import fit
+from discreet.api.counting import count_pairs
 from discreet.api.drift import find_drift
 from discreet.errors import BadUsage, DisconnectedItems, ItemsLeftOut, WarningKind
 from discreet.items.groups import adjust
-from discreet.readers.opening import count_pairs
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.scales.drift import Drift
 from sizes import is_chance

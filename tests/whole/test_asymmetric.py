@@ -17,6 +17,7 @@ import discreet
 from discreet.adaptive import Exposure
 from discreet.answers.responses import Responses
 from discreet.answers.survey import SurveyDesign, apply_rao_scott
+from discreet.api.counting import count_pairs
 from discreet.api.ranks import rank
 from discreet.api.scales import link_calibrations
 from discreet.counts.folds import FoldCounts
@@ -32,7 +33,6 @@ from discreet.models.standard_errors import sandwich
 from discreet.models.standard_errors.sandwich import match_abilities
 from discreet.persons import plausible
 from discreet.planning.forecast import _scatter
-from discreet.readers.opening import count_pairs
 from discreet.results.estimate import Estimate, Solution, Status, draw_errors
 from discreet.scales.drift import _compare_latest
 from discreet.scales.linking import _test_agreement

@@ -468,7 +468,7 @@ def counts(
     reading: ReadingOptions,
 ) -> None:
     """Count pairs of answers of any size and save them. The file is confidential."""
-    from discreet.readers.opening import plan_count, say_folds
+    from discreet.api.counting import plan_count, say_folds
 
     check_writable(out.parent, [out.name], force=force)
     check_engine(limits)

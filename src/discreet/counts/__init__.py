@@ -90,7 +90,7 @@ class PairCounts:
     Examples
     --------
     >>> import numpy as np
-    >>> from discreet.readers.opening import count_pairs
+    >>> from discreet.api.counting import count_pairs
     >>> from discreet.answers.responses import Responses
     >>> monday = count_pairs(Responses.from_array(np.array([[1, 0], [1, 1]])))
     >>> tuesday = count_pairs(Responses.from_array(np.array([[1, 0]])))
@@ -309,7 +309,7 @@ def merge_counts(parts: Iterable[PairCounts]) -> PairCounts:
     Examples
     --------
     >>> import numpy as np
-    >>> from discreet.readers.opening import count_pairs
+    >>> from discreet.api.counting import count_pairs
     >>> from discreet.answers.responses import Responses
     >>> first = count_pairs(Responses.from_array(np.array([[1, 0]]), items=["a", "b"]))
     >>> second = count_pairs(Responses.from_array(np.array([[1, 0]]), items=["b", "c"]))
