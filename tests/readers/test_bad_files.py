@@ -284,14 +284,11 @@ def test_numbers_beyond_all_measure_are_wrong_usage(tmp_path, monkeypatch, words
     monkeypatch.chdir(tmp_path)
     (tmp_path / "answers.csv").write_text(TABLE)
     (tmp_path / "anchors.csv").write_text("item,difficulty\nx,700\n")
-    items = [
-        {"item": "x", "difficulty": 700, "se": 1, "status": "estimated"},
-        {"item": "y", "difficulty": 0, "se": 1, "status": "estimated"},
-    ]
-    rest = {"method": "refined", "persons": 9, "warnings": []}
-    rest["solution"] = {"solver": "newton", "iterations": 1, "residual": 0.0}
-    document = {"format": "discreet-calibration", "version": 1, "items": items, **rest}
-    (tmp_path / "far.json").write_text(json.dumps(document))
+    (tmp_path / "fitted.csv").write_text(f"{TABLE}d,1,0\n")
+    assert discreet("fit", "fitted.csv", "--out", "fitted").code == 0
+    fitted = (tmp_path / "fitted" / "calibration.confidential.json").read_text()
+    difficulty = json.loads(fitted)["items"][1]["difficulty"]
+    (tmp_path / "far.json").write_text(fitted.replace(repr(difficulty), "700"))
     file = [] if words[0] == "simulate" else ["answers.csv"]
     command, options = (words[:2], words[2:]) if words[0] == "table" else (words[:1], words[1:])
     ended = discreet(*command, *file, *options)
