@@ -297,7 +297,7 @@ def test_a_proposal_obeys_the_policy_and_the_declared_populations(tmp_path):
         ask(tmp_path)
     with pytest.raises(BadUsage, match="not declared"):
         discreet.propose(Budget(0.1), items=LSAT_ITEMS, ledger=ledger, population="north")
-    with pytest.raises(BadUsage, match="persons= .* must be a whole number"):
+    with pytest.raises(BadUsage, match=r"persons= .* must be a whole number"):
         discreet.propose(Budget(0.1), items=LSAT_ITEMS, ledger=ledger, persons=["a", "b"])
 
 
@@ -500,7 +500,7 @@ def test_a_key_that_was_slipped_into_the_file_is_damage(desk):
 
 @pytest.mark.parametrize("number", [-1, 1.5, True, "2"])
 def test_a_number_of_approvals_is_a_whole_number(tmp_path, number):
-    with pytest.raises(BadUsage, match="approvals.* must be a whole number"):
+    with pytest.raises(BadUsage, match=r"approvals.* must be a whole number"):
         Ledger.create(tmp_path / "spent.db", 1.0, approvals=number)
 
 
