@@ -46,7 +46,7 @@ def test_a_file_is_its_owners_alone_and_says_that_it_is_confidential(estimate, t
     estimate.save(path)
     assert path.stat().st_mode & 0o777 == 0o600
     document = json.loads(path.read_text())
-    assert (document["format"], document["version"]) == ("discreet-result", 2)
+    assert (document["format"], document["version"]) == ("discreet-result", 1)
     assert document["access"].startswith("confidential")
 
 
@@ -80,7 +80,7 @@ def damage(path, change):
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        (lambda d: d.update(format="other"), BadUsage, "format is not ours"),
+        (lambda d: d.update(format="other"), BadUsage, "its format is 'other'"),
         (lambda d: d.update(version=99), BadUsage, "has version 99"),
         (lambda d: d["result"]["Estimate"].pop("items"), BadResponses, "damaged"),
         (lambda d: d["result"]["Estimate"].update(extra=1), BadResponses, "damaged"),

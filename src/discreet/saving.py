@@ -27,9 +27,9 @@ from discreet.schema import SchemaError, make_checked, read_as
 if TYPE_CHECKING:  # results load NumPy; the command line, which shows help, does not
     import numpy as np
 
-FORMAT, VERSION = "discreet-result", 1
-#: What ``fit --out`` writes.
-CALIBRATION_FORMAT, CALIBRATION_VERSION = "discreet-calibration", 1
+#: What a result is saved as, and what ``fit --out`` writes.
+FORMAT, CALIBRATION_FORMAT = "discreet-result", "discreet-calibration"
+VERSIONS = {FORMAT: 1, CALIBRATION_FORMAT: 1}
 
 CONFIDENTIAL = (
     "confidential: computed from persons' answers without privacy protection; do not publish"
@@ -60,7 +60,7 @@ class Kept:
         access = CONFIDENTIAL if self.from_answers else PUBLIC
         document = {
             "format": FORMAT,
-            "version": VERSION,
+            "version": VERSIONS[FORMAT],
             "access": RELEASED if guarantee is not None and guarantee.is_private else access,
             "discreet": __version__,
             "result": write_value(self),
@@ -80,24 +80,33 @@ class Kept:
         return cast(Self, make_result(path, stored))
 
 
-def read_document(path: str | PathLike[str]) -> Any:
-    """Return what stands for the result in a file, whose format and version are those here."""
+def read_json(path: str | PathLike[str], *formats: str) -> dict[str, Any]:
+    """Return a JSON document of one of these formats; refuse another one, or another version."""
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise BadUsage(f"{path} cannot be read: {error.strerror}. Check the path.") from error
     except (ValueError, RecursionError) as error:
-        raise BadResponses(f"{path} holds no result: it is not JSON ({error})") from error
-    is_calibration = isinstance(document, dict) and document.get("format") == CALIBRATION_FORMAT
-    if not (is_result(document) or is_calibration):
-        raise BadUsage(f"{path} holds no result that was saved with save(): its format is not ours")
-    version = CALIBRATION_VERSION if is_calibration else VERSION
-    if document.get("version") != version:
+        raise BadResponses(f"{path} is damaged: it is not JSON ({error})") from error
+    if not isinstance(document, dict) or document.get("format") not in formats:
+        found = document.get("format") if isinstance(document, dict) else None
+        raise BadUsage(
+            f"{path} holds no {' and no '.join(formats)}: its format is {found!r}. Give a file that "
+            "save() or `discreet fit --out` wrote"
+        )
+    if document.get("version") != VERSIONS[document["format"]]:
         raise BadUsage(
             f"{path} has version {document.get('version')}; this version of discreet reads "
-            f"{version}. Read it with the version that wrote it ({document.get('discreet')})"
+            f"{VERSIONS[document['format']]}. Read it with the version that wrote it "
+            f"({document.get('discreet')})"
         )
-    return document.get("estimate" if is_calibration else "result")
+    return document
+
+
+def read_document(path: str | PathLike[str]) -> Any:
+    """Return what stands for the result in a file; of a calibration its estimate."""
+    document = read_json(path, FORMAT, CALIBRATION_FORMAT)
+    return document.get("result" if is_result(document) else "estimate")
 
 
 def make_result(path: str | PathLike[str], stored: Any) -> Any:

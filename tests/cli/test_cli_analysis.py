@@ -179,7 +179,7 @@ def test_scores_are_written_as_confidential_files(place, tmp_path):
     [
         ("missing", None, 2, "no such file"),
         ("answers.csv", "person,q0\n1,1\n", 2, "is no calibration"),
-        ("other.json", '{"format": "other"}', 2, "format is unknown"),
+        ("other.json", '{"format": "other"}', 2, "format is 'other'"),
         ("broken.json", "{", 3, "damaged"),
         ("future.json", '{"format": "discreet-calibration", "version": 9}', 2, "version 9"),
         ("holes.json", '{"format": "discreet-calibration", "version": 1}', 3, "damaged"),

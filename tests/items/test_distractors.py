@@ -195,7 +195,7 @@ def test_fit_writes_the_table_and_the_report_shows_and_judges_it(calibrated):
 
 def test_the_report_can_be_made_again_without_the_answers(calibrated):
     stored = read_document(calibrated / "calibration.confidential.json")
-    assert stored.read_study().distractors.flagged
+    assert stored.study.distractors.flagged
     (calibrated / "report.confidential.html").unlink()
     ended = discreet("result", "report", calibrated)
     assert "- 1 wrong option attracts abler persons" in ended.out

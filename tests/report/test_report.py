@@ -388,17 +388,6 @@ def test_a_headline_without_a_report_is_refused(answers):
     assert "add --out DIR" in ended.err
 
 
-def test_a_calibration_that_has_no_headline_is_called_by_its_folder(answers, tmp_path):
-    out = tmp_path / "spring"
-    assert run("fit", answers, "--out", out).code == 0
-    file = out / "calibration.confidential.json"
-    unnamed = json.loads(file.read_text())
-    del unnamed["title"], unnamed["about"]
-    file.write_text(json.dumps(unnamed))
-    assert run("result", "report", out).code == 0
-    assert "<h1>Calibration of spring</h1>" in (out / "report.confidential.html").read_text()
-
-
 def test_a_linked_report_says_what_was_linked_to_what_and_by_how_much(answers, tmp_path):
     for name in ("spring", "autumn"):
         assert run("fit", answers, "--out", tmp_path / name).code == 0

@@ -76,7 +76,7 @@ def test_a_large_calibration_is_kept_without_its_covariance(tmp_path):
 @pytest.mark.parametrize(
     ("part", "told", "code", "words"),
     [
-        ("model", "graded", 2, "model graded"),
+        ("model", "graded", 3, "its estimate says otherwise than model"),
         ("version", 2, 2, "has version 2; this version of discreet reads 1"),
         ("estimate", None, 3, "estimate"),
     ],

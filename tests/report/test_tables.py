@@ -130,7 +130,7 @@ def test_the_tables_are_those_of_the_python_interface(folder):
 
 
 def test_the_report_uses_the_same_fit_as_the_interface(folder):
-    study = read_document(folder / "calibration.confidential.json").read_study()
+    study = read_document(folder / "calibration.confidential.json").study
     answers = library.datasets.lsat()
     found = library.analysis.measure_fit(answers, library.fit(answers, method="conditional"))
     assert study.fit.infit.tolist() == pytest.approx(found.items.infit.tolist())

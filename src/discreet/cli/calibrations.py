@@ -243,10 +243,8 @@ def _read_estimate(path: Path) -> Estimate:
 
     if is_saved_result(path):
         return Estimate.load(path)
-    from discreet.report.calibration import explaining_damage, read_document
+    from discreet.report.calibration import read_document
 
-    document = read_document(path)
-    with explaining_damage(path):
-        estimate = document.read_estimate()
+    estimate = read_document(path).estimate
     solution = Solution("read from a calibration file", 0, 0.0)
     return replace(estimate, solution=solution, warnings=())

@@ -475,20 +475,15 @@ def _read_test(
     file: Path, title: str | None, target: Scale | ScaleTarget | None
 ) -> tuple[Diagnosis, dict[str, Any]]:
     """Return the test of a calibration that was kept, and the heading of its report."""
-    from discreet.report.calibration import explaining_damage, read_document
+    from discreet.report.calibration import read_document
     from discreet.report.diagnosis import diagnose_test
-    from discreet.tables.paths import settle_path
 
-    document = read_document(file)
-    with explaining_damage(file):
-        estimate, study = document.read_estimate(), document.read_study()
-    if study is None:
+    kept = read_document(file)
+    if kept.study is None:
         note("The calibration was written without the answers: no abilities and no fit.")
-    # An older file does not say what it is about; then its folder does.
-    title = title or document.title or title_of(settle_path(file).parent.name)
-    scale = document.scale if target is None else _settle(target, study)
-    heading = {"title": title, "about": document.about, "scale": scale}
-    return diagnose_test(estimate, study), heading
+    scale = kept.scale if target is None else _settle(target, kept.study)
+    heading = {"title": title or kept.title, "about": kept.about, "scale": scale}
+    return diagnose_test(kept.estimate, kept.study), heading
 
 
 def _settle(target: Scale | ScaleTarget, study: Study | None) -> Scale:

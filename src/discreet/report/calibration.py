@@ -2,20 +2,16 @@
 
 In: an estimate and, where they are at hand, the answers behind it. Out: a folder with every table,
 a workbook, the report, and a document from which the report can be made again and persons scored.
-The document is read as a :class:`CalibrationDocument`, which gives the estimate, its study and the
-scale. The classes are the schema: a file that does not fit them is refused. Confidential.
+The document is read as a :class:`KeptCalibration`, whose annotations it must fit. Confidential.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
-
-import numpy as np
+from typing import Any
 
 from discreet import __version__
 from discreet.answers.responses import Responses
@@ -32,13 +28,12 @@ from discreet.items.study import Study, study_answers
 from discreet.report.diagnosis import Diagnosis, diagnose_test
 from discreet.report.formats import can_write_workbooks, list_calibration, write_csv, write_workbook
 from discreet.report.page import write_diagnosis
-from discreet.results.estimate import Estimate, Status
-from discreet.saving import CALIBRATION_FORMAT, CALIBRATION_VERSION, read_value, write_value
+from discreet.results.estimate import Estimate
+from discreet.saving import CALIBRATION_FORMAT, VERSIONS, read_json, read_value, write_value
 from discreet.scales.reported import Scale
-from discreet.schema import Along, AtLeast, Count, Logit, NonNegative, SchemaError, read_as
+from discreet.schema import SchemaError, read_as
 from discreet.tabular import AnalysisTable
 from discreet.text import json_text
-from discreet.types import MODELS, FloatArray, NamedModel
 
 #: Items, or thresholds, up to which the covariance is kept: below 200 kB.
 COVARIANCE_ITEMS = 100
@@ -143,7 +138,7 @@ def describe_calibration(
     """
     return {
         "format": CALIBRATION_FORMAT,
-        "version": CALIBRATION_VERSION,
+        "version": VERSIONS[CALIBRATION_FORMAT],
         "access": CONFIDENTIAL,
         "discreet": __version__,
         **heading,
@@ -163,98 +158,54 @@ def _drop_large_covariance(estimate: Estimate) -> Estimate:
 
 
 @dataclass(frozen=True)
-class ItemRow:
-    """One item of a calibration document."""
+class KeptCalibration:
+    """What a file of ``fit --out`` holds; without the answers it has no study."""
 
-    item: str
-    difficulty: Logit | None
-    se: NonNegative | None
-    status: Status
-    answers: Count | None = None
-    right: Count | None = None
-    thresholds: tuple[Logit | None, ...] = ()
-    threshold_se: Annotated[tuple[NonNegative | None, ...], Along("thresholds")] = ()
+    estimate: Estimate
+    study: Study | None
+    scale: Scale | None
+    title: str
+    about: str
 
-
-@dataclass(frozen=True)
-class CalibrationDocument:
-    """What a file of ``fit --out`` holds."""
-
-    format: str
-    version: int
-    persons: Count | None
-    method: str
-    items: Annotated[tuple[ItemRow, ...], AtLeast(1)]
-    estimate: object
-    study: object = None
-    access: str = ""
-    discreet: str = ""
-    title: str | None = None
-    about: str = ""
-    choice: str = ""
-    model: NamedModel = "rasch"
-    se_method: str = ""
-    scale: Scale | None = None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The items in their order."""
-        return tuple(row.item for row in self.items)
-
-    def read_estimate(self) -> Estimate:
-        """Return the estimate; refuse rows of items that say something else."""
-        estimate = read_value(self.estimate)
-        if not isinstance(estimate, Estimate) or estimate.items != self.names:
-            raise SchemaError("the estimate is not one of the items")
-        for name in ("difficulty", "se"):
-            rows = _list_numbers(getattr(row, name) for row in self.items)
-            if not np.array_equal(rows, getattr(estimate, name), equal_nan=True):
-                raise SchemaError(f"the items and the estimate differ in {name}")
-        return estimate
-
-    def read_study(self) -> Study | None:
-        """Return what the answers say beyond the difficulties; None without answers."""
-        study = read_value(self.study)
-        if study is not None and (not isinstance(study, Study) or study.fit.items != self.names):
-            raise SchemaError("the study is not one of the items")
-        return study
+    def find_contradiction(self) -> str:
+        """Return what does not belong together; empty if everything does."""
+        is_theirs = self.study is None or self.study.fit.items == self.estimate.items
+        return "" if is_theirs else "the study is not one of the items"
 
 
-def _list_numbers(values: Iterable[float | None]) -> FloatArray:
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-
-
-def read_document(path: Path) -> CalibrationDocument:
+def read_document(path: Path) -> KeptCalibration:
     """Return a calibration as it stands in its file; refuse another file or version."""
+    document = read_json(path, CALIBRATION_FORMAT)
     try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise BadResponses(f"{path} is damaged: it is not JSON ({error}).") from error
-    if not isinstance(plain, dict) or plain.get("format") != CALIBRATION_FORMAT:
-        raise BadUsage(
-            f"{path} is not a calibration that `discreet fit --out` wrote: its format is unknown."
-        )
-    if plain.get("version") != CALIBRATION_VERSION:
-        raise BadUsage(
-            f"{path} has version {plain.get('version')}; this version of discreet reads "
-            f"{CALIBRATION_VERSION}."
-        )
-    if plain.get("model", "rasch") not in MODELS:
-        raise BadUsage(
-            f"{path} is a calibration of the model {plain['model']}, but this version of "
-            f"discreet reads those of {', '.join(MODELS)}; use the version that wrote it."
-        )
-    with explaining_damage(path):
-        document: CalibrationDocument = read_as(CalibrationDocument, plain, "the calibration")
-        return document
-
-
-@contextmanager
-def explaining_damage(path: Path) -> Iterator[None]:
-    """Say that a calibration is damaged where something in it has not the declared form."""
-    try:
-        yield
+        values = {name: document.get(name) for name in ("scale", "title", "about")}
+        values |= {name: read_value(document.get(name)) for name in ("estimate", "study")}
+        kept: KeptCalibration = read_as(KeptCalibration, values, "the calibration")
+        _check_rows(document, kept.estimate)
     except SchemaError as error:
         raise BadResponses(
             f"{path} is damaged: {error}. Write it again with `discreet fit --out`."
         ) from error
+    return kept
+
+
+def _check_rows(document: Mapping[str, Any], estimate: Estimate) -> None:
+    """Refuse a document whose plain rows, for other programs, differ from its estimate."""
+    rows = json.loads(json_text(list_calibration(estimate)))
+    told = dict(_list_leaves({name: document.get(name) for name in rows}))
+    known = dict(_list_leaves(rows))
+    for place in [*known, *told]:
+        if place not in told or place not in known or told[place] != known[place]:
+            raise SchemaError(f"its estimate says otherwise than {place}")
+
+
+def _list_leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the plain values of a document, each with its place."""
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from _list_leaves(part, f"{place}.{name}".lstrip("."))
+    elif isinstance(value, list):
+        yield f"{place}, its length", len(value)
+        for number, part in enumerate(value):
+            yield from _list_leaves(part, f"{place}[{number}]")
+    else:
+        yield place, value
