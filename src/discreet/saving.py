@@ -47,6 +47,19 @@ class Kept:
     #: Whether persons' answers are behind it.
     from_answers = True
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # A dataclass keeps what its class has; its own would compare arrays, and NaN, by identity.
+        cls.__eq__ = Kept.__eq__  # type: ignore[method-assign]
+
+    def __eq__(self, other: object) -> bool:
+        """Say whether a result of the same kind would be saved as the same values."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return self is other or bool(write_value(self) == write_value(other))
+
+    __hash__ = None  # type: ignore[assignment]  # equal by content, and content is large
+
     @checked
     def save(self, path: str | PathLike[str]) -> None:
         """Write the result to one file of JSON that only its owner may read.
@@ -91,8 +104,8 @@ def read_json(path: str | PathLike[str], *formats: str) -> dict[str, Any]:
     if not isinstance(document, dict) or document.get("format") not in formats:
         found = document.get("format") if isinstance(document, dict) else None
         raise BadUsage(
-            f"{path} holds no {' and no '.join(formats)}: its format is {found!r}. Give a file that "
-            "save() or `discreet fit --out` wrote"
+            f"{path} holds no {' and no '.join(formats)}: its format is {found!r}. Give a file "
+            "that save() or `discreet fit --out` wrote"
         )
     if document.get("version") != VERSIONS[document["format"]]:
         raise BadUsage(

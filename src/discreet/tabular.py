@@ -83,6 +83,7 @@ class Tabular(Kept):
     """
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         # A dataclass keeps the repr that its class has; the one it would make shows all numbers.
         if cls.__repr__ is object.__repr__:
             cls.__repr__ = brief_repr  # type: ignore[method-assign]
