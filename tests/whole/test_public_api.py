@@ -19,6 +19,7 @@ import discreet
 from discreet import analysis
 from discreet.answers.pack import store_codes
 from discreet.privacy.noise import ExactNoise
+from discreet.publishing.bundle import Published
 from discreet.saving import Kept
 from discreet.secure import SeededSource
 from stepped import hold
@@ -212,6 +213,20 @@ def test_every_result_is_saved_loaded_and_pickled_as_it_was(results, tmp_path):
             assert again == result, kind.__name__
             assert again != object()
             assert repr(again) == repr(result)
+
+
+def test_counts_and_releases_are_loaded_as_they_were_saved(results, tmp_path):
+    saved = [one for one in results if isinstance(one, discreet.PairCounts | Published)]
+    assert len(saved) == 3
+    for number, result in enumerate(saved):
+        result.save(tmp_path / str(number))
+        assert discreet.load(tmp_path / str(number)) == result
+    assert saved[0] != saved[1] != saved[2]
+    rows = np.eye(3, dtype=int)
+    assert discreet.count_pairs(rows) == discreet.count_pairs(rows)
+    assert discreet.count_pairs(rows) != discreet.count_pairs(rows[::-1] * [[1], [0], [1]])
+    wide = discreet.count_pairs(np.tile([1, 0, np.nan], (2, 800)))
+    assert discreet.count_pairs(np.tile([1, 0, np.nan], (2, 800))) == wide
 
 
 def test_every_result_with_a_table_can_be_saved_or_has_a_format_of_its_own(results):

@@ -12,7 +12,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any
@@ -33,6 +33,7 @@ from discreet.counts.folds import (
 from discreet.counts.matrix import ComparisonCounts, PairMatrix, Recoding, is_sparse, prefers_sparse
 from discreet.errors import BadResponses, BadUsage
 from discreet.names import name_id, restore_ids, settle_names
+from discreet.saving import write_value
 from discreet.schema import Along, Count, Distinct, SchemaError, Within, read_as
 from discreet.tabular import brief_repr
 from discreet.types import Int64Array, UInt64Array, Vector
@@ -124,6 +125,18 @@ class PairCounts:
         object.__setattr__(self, "right_wrong", form.settle_matrix(self.right_wrong))
         for array in (_values(self.right_wrong), self.answers, self.right):
             array.setflags(write=False)
+
+    def __eq__(self, other: object) -> bool:
+        """Say whether the same persons, items and pairs were counted."""
+        if not isinstance(other, PairCounts):
+            return NotImplemented
+        names = [part.name for part in fields(self) if part.name != "right_wrong"]
+        mine, theirs = (
+            [write_value(getattr(one, name)) for name in names] for one in (self, other)
+        )
+        return mine == theirs and form.hold_the_same(self.right_wrong, other.right_wrong)
+
+    __hash__ = None  # type: ignore[assignment]  # equal by content, and content is large
 
     @property
     def is_binary(self) -> bool:

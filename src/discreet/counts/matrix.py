@@ -55,6 +55,13 @@ def is_sparse(matrix: PairMatrix) -> bool:
     return not isinstance(matrix, np.ndarray)
 
 
+def hold_the_same(ours: PairMatrix, theirs: PairMatrix) -> bool:
+    """Say whether two matrices have the same form and the same counts."""
+    if is_sparse(ours) != is_sparse(theirs) or ours.shape != theirs.shape:
+        return False
+    return not (ours != theirs).sum()
+
+
 def settle_matrix(matrix: PairMatrix) -> PairMatrix:
     """Return counts in the form that :func:`prefers_sparse` asks for."""
     items = matrix.shape[0]

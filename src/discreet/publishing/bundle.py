@@ -220,6 +220,15 @@ class Published:
             object.__setattr__(self, "noisy", None)
             object.__setattr__(self, "estimate", replace(self.estimate, covariance=None))
 
+    def __eq__(self, other: object) -> bool:
+        """Say whether the same bundle would be written."""
+        if not isinstance(other, Published):
+            return NotImplemented
+        mine, theirs = (bundle_files(one.estimate, one.record, one.noisy) for one in (self, other))
+        return mine == theirs
+
+    __hash__ = None  # type: ignore[assignment]  # equal by content, and content is large
+
     @property
     def difficulty(self) -> FloatArray:
         """Difficulties, as ``estimate`` has them."""
