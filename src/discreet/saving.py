@@ -49,7 +49,7 @@ class Kept:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        # A dataclass keeps what its class has; its own would compare arrays, and NaN, by identity.
+        # A dataclass keeps what its class has; its own could not compare arrays, nor NaN.
         cls.__eq__ = Kept.__eq__  # type: ignore[method-assign]
 
     def __eq__(self, other: object) -> bool:

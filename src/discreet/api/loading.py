@@ -16,7 +16,7 @@ from discreet.atomic import CALIBRATION_FILE, ESTIMATE_FILE
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage
 from discreet.privacy.ledger import Ledger
-from discreet.publishing.verification import read_release
+from discreet.publishing.verification import read_published
 from discreet.saving import make_result, read_document
 
 Kind = TypeVar("Kind")
@@ -59,7 +59,7 @@ def _read_folder(folder: Path) -> object:
     for name in (CALIBRATION_FILE, ESTIMATE_FILE):
         if (folder / name).is_file():
             return _read_result(folder / name)
-    return read_release(folder)
+    return read_published(folder)
 
 
 def _read_result(path: Path) -> object:
