@@ -104,6 +104,34 @@ class SeededSource:
         return np.frombuffer(stream.digest(8 * n), dtype="<u8").astype(np.uint64, copy=False)
 
 
+class KeyedSource:
+    """A stream that a drawn key determines: SHAKE-256 of the key and a call counter.
+
+    Without the key nobody can tell it from random. Two of one key give the same words.
+
+    Parameters
+    ----------
+    key : bytes
+        32 secret bytes, from :func:`draw_key`.
+    is_private : bool
+        Whether nobody can predict or repeat the key.
+    """
+
+    def __init__(self, key: bytes, *, is_private: bool) -> None:
+        self.is_private, self._key, self._calls = is_private, key, 0
+
+    def words(self, n: int, /) -> NDArray[np.uint64]:
+        """Return the next n words."""
+        call, self._calls = self._calls, self._calls + 1
+        stream = hashlib.shake_256(b"discreet stream" + self._key + call.to_bytes(8, "little"))
+        return np.frombuffer(stream.digest(8 * n), dtype="<u8").astype(np.uint64, copy=False)
+
+
+def draw_key(source: RandomSource) -> bytes:
+    """Draw 32 bytes."""
+    return source.words(4).tobytes()
+
+
 class LazyUniform:
     """A uniform real number in [0, 1) whose bits are drawn only when a question needs them.
 

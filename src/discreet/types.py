@@ -67,7 +67,7 @@ Composition = Literal["gaussian", "basic"]
 Chooser = Literal["steward", "auto"]
 NamedMechanism = Literal[
     "margins", "laplace-margins", "pairs", "sparse-pairs", "laplace-pairs", "randomized-response",
-    "totals",
+    "totals", "residuals",
 ]  # fmt: skip
 AnswerMechanism = Literal["auto", NamedMechanism]
 #: How released values become difficulties.

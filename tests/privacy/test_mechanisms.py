@@ -73,23 +73,27 @@ def test_the_choice_of_a_mechanism_changes_right_behind_its_limits():
 
 
 @pytest.mark.parametrize(
-    ("cap", "design", "forms", "name", "reason"),
+    ("cap", "design", "forms", "persons", "name", "reason"),
     [
-        (4, "random", False, "totals", "at most 4 of 6 items, given out at random"),
-        (4, "unknown", False, "margins", "only 4 of 6"),
-        (6, "random", False, "pairs", "all of the 6 items"),
-        (6, "complete", False, "pairs", "all of the 6 items"),
-        (6, "complete", True, "totals", "which of 2 forms"),
-        (6, "random", True, "totals", "which of 2 forms"),
-        (6, "unknown", True, "margins", "only 4 of 6"),
+        (4, "random", False, 449, "totals", "at most 4 of 6 items, given out at random"),
+        (4, "random", False, 450, "residuals", "the design is stated as random"),
+        (4, "unknown", False, 449, "margins", "only 4 of 6"),
+        (4, "unknown", False, 450, "margins", "only 4 of 6"),
+        (6, "random", False, 299, "pairs", "all of the 6 items"),
+        (6, "complete", False, 299, "pairs", "all of the 6 items"),
+        (6, "complete", False, 300, "residuals", "the design is stated as complete"),
+        (6, "complete", True, 449, "totals", "which of 2 forms"),
+        (6, "complete", True, 450, "residuals", "the design is stated as complete"),
+        (6, "random", True, 449, "totals", "which of 2 forms"),
+        (6, "unknown", True, 450, "margins", "only 4 of 6"),
     ],
 )
-def test_a_stated_design_decides_whether_right_and_wrong_answers_go_into_totals(
-    cap, design, forms, name, reason
+def test_a_stated_design_decides_how_right_and_wrong_answers_are_released(
+    cap, design, forms, persons, name, reason
 ):
     items = tuple("abcdef")
     booklets = (items[:4], items[2:]) if forms else ()
-    public = Public(items, cap, Neighbours.REPLACE_ONE, 100, forms=booklets, design=design)
+    public = Public(items, cap, Neighbours.REPLACE_ONE, persons, forms=booklets, design=design)
     chosen, why = pick_mechanism(public)
     assert chosen.name == name
     assert reason in why

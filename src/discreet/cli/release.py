@@ -166,6 +166,11 @@ class ReleaseStudy:
         flag("Which items a person answered. complete: all of a form. random: a part that does "
              "not depend on ability. Default: unknown.", "--item-selection"),
     ] = None  # fmt: skip
+    centre: Annotated[
+        Path | None,
+        option("BUNDLE", "An earlier release: answers are looked at around its difficulties, with "
+               "the mechanism residuals."),
+    ] = None  # fmt: skip
     estimator: Annotated[
         Estimator | None,
         flag("How noisy values become difficulties (default noise-aware). spectral: the paper's "

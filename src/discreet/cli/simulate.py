@@ -445,7 +445,7 @@ def audit(
         option(
             "T",
             "Typical number of answers per person, for mechanisms that weight by it: margins, "
-            "laplace-margins, totals, net-wins (default: the cap).",
+            "laplace-margins, totals, residuals, net-wins (default: the cap).",
             "--typical-answers",
             min=1,
         ),

@@ -25,7 +25,14 @@ from discreet.planning.forecast import (
     predict_rmse_without_privacy,
     predict_threshold_rmse,
 )
-from discreet.planning.study import FORECASTS, LEAST_SPREAD, MOST_SPREAD, Assumptions, Setting
+from discreet.planning.study import (
+    AT_RANDOM,
+    FORECASTS,
+    LEAST_SPREAD,
+    MOST_SPREAD,
+    Assumptions,
+    Setting,
+)
 from discreet.privacy.accounting import Neighbours, as_neighbours, surest_belief
 from discreet.privacy.accounting.spend import GaussianBound, largest_mu, tail_probability
 from discreet.privacy.mechanisms import check_mechanism, find_mechanism
@@ -269,7 +276,7 @@ class Plan(Tabular):
         """Return the same study under every mechanism that has this guarantee."""
         names = plannable(self.neighbours, self.steps)
         if self.design != "uniform":
-            names = [name for name in names if name != "totals"]  # whose forecast knows no other
+            names = [name for name in names if name not in AT_RANDOM]
         return dict(_plan_each(self.setting, names))
 
     @checked

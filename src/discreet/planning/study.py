@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from discreet.answers.residual_sums import CENTRE_BITS, Centre, logistic
 from discreet.counts.planes import MOST_STEPS
 from discreet.errors import BadUsage
 from discreet.models.noisy.released import estimate_release, find_answer_variance
@@ -99,10 +100,10 @@ class Setting:
                 f"{self.design!r}. For another design, simulate answers (discreet simulate), "
                 "release them a few times and look at the error"
             )
-        if self.design != "uniform" and (self.steps > 1 or self.mechanism == "totals"):
+        if self.design != "uniform" and (self.steps > 1 or self.mechanism in AT_RANDOM):
             raise BadUsage(
-                "plans of the mechanism totals, and of items with steps, are for items that are "
-                f"given out at random; leave out the design {self.design!r}"
+                "plans of the mechanisms totals and residuals, and of items with steps, are for "
+                f"items that are given out at random; leave out the design {self.design!r}"
             )
         if not 1 <= self.steps <= MOST_STEPS:
             raise BadUsage(
@@ -358,6 +359,34 @@ def forecast_released_totals(setting: Setting) -> TotalsForecast:
     )
 
 
+def forecast_residuals(setting: Setting) -> TotalsForecast:
+    """Say how far locations will be off: noise of both rounds, sampling, and the prior.
+
+    Items do not hang together but for a person's total, so that a few stand for many.
+    """
+    calibration, assumed = setting.calibrate(), setting.assumptions
+    difficulty = assume_thresholds((1,) * min(setting.items, 300), assumed.difficulty_spread)[:, 0]
+    normal = np.linspace(-4, 4, 41)
+    weight = np.exp(-(normal**2) / 2)
+    ability = assumed.ability_mean + assumed.ability_spread * normal
+    chance = logistic(ability[:, None] - difficulty)
+    left = 1 - 1 / setting.answers  # of a variance, once the person's total is known
+    steep = weight @ (chance * (1 - chance)) / weight.sum() * left
+    steep *= setting.persons * setting.answers / setting.items
+    typical, clip = calibration.settings["typical"], calibration.settings["clip"]
+    precision = np.zeros_like(steep)
+    for name, centre in (("rough", 0 * difficulty), ("residual", difficulty)):
+        steps = np.rint(centre * 2**CENTRE_BITS).astype(np.int64)
+        slope = Centre.around(steps, typical, clip).unit * min(clip, 1.0) * steep
+        precision += slope**2 / calibration.laws[name].variance
+    known = 1 / (1 / np.maximum(precision, 1e-12) + 1 / steep)
+    error = sqrt(float(np.mean(1 / (known + assumed.difficulty_spread**-2))))
+    return TotalsForecast(error, error)
+
+
+#: Mechanisms whose forecast knows items that are given out at random, and nothing else.
+AT_RANDOM = ("totals", "residuals")
+
 #: What plans know about each mechanism for answers, by its name.
 FORECASTS: dict[str, Callable[[Setting], NoiseForecast | TotalsForecast]] = {
     "margins": forecast_margins,
@@ -367,6 +396,7 @@ FORECASTS: dict[str, Callable[[Setting], NoiseForecast | TotalsForecast]] = {
     "laplace-pairs": forecast_pairs,
     "randomized-response": forecast_flipped_answers,
     "totals": forecast_released_totals,
+    "residuals": forecast_residuals,
 }
 
 

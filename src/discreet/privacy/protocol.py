@@ -65,6 +65,11 @@ class Public:
         How the released values become difficulties; it costs nothing.
     chosen_by
         Who chose the mechanism; None where its name says so.
+    centre
+        Difficulties that were public before, in 1 / 1024 logits, for mechanisms that look at
+        answers around them; none where the release finds its own.
+    centre_from
+        What that centre is, in words.
     roster
         The ids of all who may be in the data, where they were listed in advance. It is compared
         with the data and goes no further.
@@ -85,6 +90,8 @@ class Public:
     mechanism: str | Mechanism = "auto"
     estimator: Estimator = NOISE_AWARE
     chosen_by: Chooser | None = None
+    centre: tuple[int, ...] = ()
+    centre_from: str = ""
     roster: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
@@ -121,6 +128,7 @@ class Public:
             "items": list(self.items),
             "steps": list(self.steps),
             "forms": [list(form) for form in self.forms],
+            "centre": list(self.centre),
         }
 
     @classmethod
@@ -133,8 +141,12 @@ class Public:
 #: What is public about the data itself; mechanism and estimator are written elsewhere.
 DATA_FIELDS = (
     *("items", "max_answers", "neighbours", "persons", "is_fixed"),
-    *("steps", "forms", "design", "lowest", "model"),
+    *("steps", "forms", "design", "lowest", "model", "centre", "centre_from"),
 )
+
+
+#: What a record says about the items and who answered them.
+ABOUT_ITEMS = ("steps", "lowest", "forms", "design", "centre", "centre_from")
 
 
 @dataclass(frozen=True)
@@ -385,7 +397,7 @@ class Order:
         public, kind = self.public, KINDS[self.public.kind]
         settings = self.calibration.settings.items()
         plain = public.to_dict()
-        about_items = {name: plain[name] for name in ("steps", "lowest", "forms", "design")}
+        about_items = {name: plain[name] for name in ABOUT_ITEMS}
         model = public.model if public.has_steps else "rasch"
         return {
             "kind": public.kind,

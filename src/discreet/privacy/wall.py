@@ -9,7 +9,7 @@ Whatever is computed from a release is post-processing and needs no further care
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from types import MappingProxyType
@@ -239,17 +239,37 @@ def add_noise(
     persons: int,
 ) -> NoiselessValues:
     """Let exact cells wait for the noise of their laws; for mechanisms that add noise to counts."""
-    if set(cells) != set(calibration.laws):
+    laws = calibration.laws
+    if set(cells) != set(laws):
         raise _defect(mechanism, "has cells without a noise law")
     integers = {name: _whole(exact, mechanism) for name, exact in cells.items()}
 
     def draw(noise: Noise) -> dict[str, Int64Array]:
-        laws = calibration.laws
         return {
             name: exact + _draw(laws[name], exact.size, noise) for name, exact in integers.items()
         }
 
     return NoiselessValues(persons, {name: exact.shape for name, exact in integers.items()}, draw)
+
+
+def add_round(
+    first: NoiselessValues,
+    shapes: Mapping[str, tuple[int, ...]],
+    then: Callable[[Mapping[str, Int64Array]], NoiselessValues],
+) -> NoiselessValues:
+    """Let a round of values follow a first one, whose noisy values say what is counted.
+
+    ``then`` sees values that got their noise, and nothing else of the first round. Both rounds
+    are one release: the ledger was charged for both before the first was drawn.
+    """
+
+    def draw(noise: Noise) -> dict[str, Int64Array]:
+        values = first.draw(noise)
+        second = then(MappingProxyType(values))
+        check_person_count(second.persons, first.persons)
+        return {**values, **second.draw(noise)}
+
+    return NoiselessValues(first.persons, {**first.shapes, **shapes}, draw)
 
 
 def _whole(exact: object, mechanism: Mechanism) -> Int64Array:

@@ -73,6 +73,7 @@ def release(
     max_answers: int | None = None,
     persons: int | Iterable[object] | None = None,
     mechanism: AnswerMechanism | CompleteMechanism = "auto",
+    centre: Any = None,
     estimator: Estimator = "noise-aware",
     ledger: AnyLedger | None = None,
     population: str = EVERYONE,
@@ -111,7 +112,8 @@ def release(
         The sets of items of which every person was given one, where there are several.
     design
         Who answered what: ``"complete"``, everybody all items of a form; ``"random"``, a part that
-        does not depend on ability; ``"unknown"``. Only the mechanism ``"totals"`` uses it.
+        does not depend on ability; ``"unknown"``. The mechanisms ``"totals"`` and ``"residuals"``
+        use it.
     model
         With steps: ``"partial-credit"`` (also ``"auto"``), or ``"rating-scale"``, whose items have
         their steps at the same distances.
@@ -126,6 +128,10 @@ def release(
     mechanism
         A name, or a mechanism with settings of its own. ``"auto"`` takes the one that is more
         accurate for these public parameters, and ``record["choice"]`` says which and why.
+    centre
+        Public difficulties around which the mechanism ``"residuals"`` looks at answers: an earlier
+        release or its folder, a bank that carries a guarantee, or a mapping of items to logits that
+        are public for another reason. Anything else is refused. Without, a first round finds them.
     estimator
         How the released values become difficulties. ``"noise-aware"``: a fit that knows its noise.
         ``"spectral"``: the paper's Algorithm 2, for ``pairs``, ``sparse-pairs`` and
@@ -182,6 +188,7 @@ def release(
         max_answers=max_answers,
         persons=persons,
         mechanism=mechanism,
+        centre=centre,
         estimator=estimator,
         population=population,
         about=about,
@@ -284,6 +291,7 @@ class ProposedWords(TypedDict, total=False):
     max_answers: int | None
     persons: int | None
     mechanism: AnswerMechanism | ComparisonMechanism
+    centre: Any
     estimator: Estimator
     population: str
     about: About
@@ -315,7 +323,7 @@ def propose(
         The ledger that shall be charged; the request is good for no other.
     mechanism
         A name; ``"auto"`` is settled here, so that approvers see which it is.
-    estimator
+    centre, estimator
         As for :func:`discreet.release`.
     kind
         ``"answers"``, or ``"comparisons"`` for :func:`discreet.release_comparisons`.

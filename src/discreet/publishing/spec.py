@@ -36,6 +36,7 @@ from discreet.privacy.ledger.request import (
 )
 from discreet.privacy.mechanisms import check_mechanism, choose_mechanism
 from discreet.privacy.protocol import NOISE_AWARE, PUBLIC, Mechanism, Public
+from discreet.publishing.centre import read_centre
 from discreet.publishing.identity import (
     About,
     AuditSource,
@@ -150,7 +151,8 @@ class ReleaseSpec:
             about=about.get("identity"),
             reading=words,
         )
-        public = replace(spec.public, chosen_by=values["chosen_by"])
+        centre = {"centre": tuple(values["centre"]), "centre_from": values["centre_from"]}
+        public = replace(spec.public, chosen_by=values["chosen_by"], **centre)
         identity = replace(spec.identity, audit=about.get("audit"))
         return replace(spec, public=public, identity=identity)
 
@@ -172,6 +174,7 @@ def make_spec(
     about: About = None,
     audit: AuditSource | None = None,
     looked: bool = False,
+    centre: Any = None,
     reading: Words | None = None,
 ) -> ReleaseSpec:
     """Check what was stated, and return the specification; see :func:`discreet.release`."""
@@ -184,6 +187,7 @@ def make_spec(
     if isinstance(lowest, bool) or not isinstance(lowest, int):
         raise BadUsage(f"lowest must be a whole number, found {lowest!r}")
     stated, roster = _read_persons(persons, kind)
+    known, known_from = read_centre(centre, names)
     public = PUBLIC[kind](
         items=names,
         max_answers=len(names) if max_answers is None else max_answers,
@@ -197,6 +201,8 @@ def make_spec(
         model=_check_model(model, has_steps=any(step > 1 for step in steps)),
         mechanism=mechanism,
         estimator=estimator,
+        centre=known,
+        centre_from=known_from,
         roster=roster,
     )
     facts = None if audit is None else read_audit(audit)
@@ -249,7 +255,7 @@ def _read_spec_file(path: Path, kind: str) -> dict[str, Any]:
     own_names = {"max_answers": KINDS[kind].cap, "persons": KINDS[kind].persons}
     names = [own_names.get(name, name) for name in (*SPEC_NAMES, *BUDGET_NAMES)]
     refuse_unknown(words, names, f"{path}: ")
-    for name in ("items", "forms", "audit", "about"):
+    for name in ("items", "forms", "audit", "about", "centre"):
         if isinstance(words.get(name), str):
             words[name] = path.parent / words[name]
     if isinstance(words.get("about"), dict):

@@ -476,6 +476,8 @@ STEPS: Kinds = {
     "model": NamedModel,
     "forms": tuple[Names, ...],
     "design": Design,
+    "centre": tuple[int, ...],
+    "centre_from": str,
 }
 
 

@@ -260,6 +260,8 @@ def _facts(record: Mapping[str, Any]) -> dict[str, str]:
             else tell("who answered what, as stated in advance")
         )
         facts[stated] = tell.term(DESIGNS[record["design"]])
+    if record.get("centre_from"):
+        facts[tell("looked at answers around")] = tell.term(record["centre_from"])
     return facts
 
 
@@ -267,6 +269,7 @@ def _facts(record: Mapping[str, Any]) -> dict[str, str]:
 PROOFS = {
     "margins": "docs/margins.md",
     "laplace-margins": "docs/margins.md",
+    "residuals": "docs/residuals.md",
     "net-wins": "docs/comparisons.md",
     "win-pairs": "docs/comparisons.md",
 }

@@ -30,6 +30,7 @@ from discreet.models.noisy.observations import (
     fit_noisy_pairs,
     fit_win_pairs,
 )
+from discreet.models.noisy.residuals import ResidualsFit, fit_released_rounds
 from discreet.models.noisy.totals import Measurer, read_released_forms
 from discreet.models.noisy.totals.fit import TotalsFit, fit_totals
 from discreet.models.spectral import solve_stationary
@@ -265,7 +266,7 @@ def estimate_release(
         counts of pairs.
     """
     check_estimator(release.mechanism, estimator)
-    fit: NoiseFit | TotalsFit | SpectralFit
+    fit: NoiseFit | TotalsFit | ResidualsFit | SpectralFit
     # Eigenvalues of a thousand items: 0.25 s on one thread, 3 s on two that wait for each other.
     with one_blas_thread():
         if estimator == "spectral":
@@ -451,8 +452,19 @@ def fit_released_totals(release: Release, standard_errors: bool) -> TotalsFit:
     )
 
 
+def fit_released_residuals(release: Release, standard_errors: bool) -> ResidualsFit:
+    """Fit difficulties to noisy sums of residuals around public centres."""
+    return fit_released_rounds(
+        release.values,
+        release.laws,
+        release.public,
+        release.settings,
+        standard_errors=standard_errors,
+    )
+
+
 #: The noise-aware fit of each mechanism's released values, by the mechanism's name.
-FITS: dict[str, Callable[[Release, bool], NoiseFit | TotalsFit]] = {
+FITS: dict[str, Callable[[Release, bool], NoiseFit | TotalsFit | ResidualsFit]] = {
     "margins": fit_released_margins,
     "laplace-margins": fit_released_margins,
     "pairs": fit_released_pairs,
@@ -460,6 +472,7 @@ FITS: dict[str, Callable[[Release, bool], NoiseFit | TotalsFit]] = {
     "laplace-pairs": fit_released_pairs,
     "randomized-response": fit_flipped_answers,
     "totals": fit_released_totals,
+    "residuals": fit_released_residuals,
     "net-wins": fit_released_net_wins,
     "win-pairs": fit_released_wins,
 }
@@ -525,7 +538,7 @@ def count_raised(release: Release) -> dict[str, int]:
     return {"raised": pairs.raised, "counts": int(pairs.counted.sum())}
 
 
-def _describe_solution(fit: NoiseFit | TotalsFit | SpectralFit) -> Solution:
+def _describe_solution(fit: NoiseFit | TotalsFit | ResidualsFit | SpectralFit) -> Solution:
     if isinstance(fit, SpectralFit):
         return fit.solution
     return Solution("empirical-Bayes least squares", fit.rounds, 0.0)

@@ -213,6 +213,8 @@ TERMS: dict[str, dict[str, Any]] = {
         "lowest": int,
         "forms": tuple[tuple[str, ...], ...],
         "design": str,
+        "centre": tuple[int, ...],
+        "centre_from": str,
         "model": str,
         "reading": Mapping[str, Any],
         "max_answers": Count,

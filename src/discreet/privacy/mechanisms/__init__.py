@@ -76,6 +76,11 @@ MECHANISMS: dict[str, MechanismEntry] = {
         "totals.Totals",
         "Noise on how often each category was chosen and on how scores spread; items with steps.",
     ),
+    "residuals": MechanismEntry(
+        "answers",
+        "residuals.Residuals",
+        "Noise on how items did around rough difficulties, found in a first round or public.",
+    ),
     "net-wins": MechanismEntry(
         "comparisons",
         "comparisons.NetWins",
@@ -92,6 +97,10 @@ AUTO = "auto"
 #: ``margins`` on complete data; from 100 items on it is 3 to 5% less accurate, and with missing
 #: answers far less (docs/decisions/0005-margins.md).
 AUTO_PAIRS = 60
+
+
+#: With fewer takers of an item ``residuals`` says no more than others (docs/residuals.md).
+AUTO_TAKERS = 300
 
 
 def mechanisms_for(kind: str) -> dict[str, MechanismEntry]:
@@ -143,6 +152,11 @@ def choose_mechanism(public: Public) -> tuple[CompleteMechanism, str]:
         return _pick_mechanism(public)
     named = find_mechanism(choice) if isinstance(choice, str) else cast("CompleteMechanism", choice)
     check_steps_taken(named, public)
+    if public.centre and not named.takes_centre:
+        raise BadUsage(
+            f"the mechanism {named.name} does not use public difficulties; leave centre= "
+            "(--centre) out, or take mechanism='residuals' (--mechanism residuals)"
+        )
     return named, describe_choice(replace(public, mechanism=named.name))
 
 
@@ -192,13 +206,19 @@ def check_steps_taken(mechanism: CompleteMechanism, public: Public) -> None:
 def pick_mechanism(public: Public) -> tuple[CompleteMechanism, str]:
     """Choose the more accurate mechanism for answers from public parameters alone; say why.
 
-    Totals of categories serve where only they do, and where the design lets them do better: with
-    right and wrong answers, persons who each got another part of the items at random, or one of
-    several forms (docs/decisions/0014-totals.md).
+    Totals of categories serve where only they do, and for few persons where the design lets them
+    do better than ``margins``: with persons who each got another part of the items at random, or
+    one of several forms (docs/decisions/0014-totals.md). For more, and wherever the centre is
+    public, residuals are more accurate if it is stated who answered what (docs/residuals.md).
     """
     items, cap = len(public.items), public.max_answers
+    is_many = public.persons is None or public.persons * cap >= AUTO_TAKERS * items
     if public.has_steps:
         name, why = "totals", "some items have more than one step"
+    elif public.centre:
+        name, why = "residuals", "difficulties around which to look are public already"
+    elif public.design != "unknown" and is_many:
+        name, why = "residuals", f"the design is stated as {public.design}"
     elif public.forms and public.design != "unknown":
         name, why = "totals", f"it is public which of {len(public.forms)} forms there are"
     elif public.design == "random" and cap < items:

@@ -39,6 +39,8 @@ class CompleteMechanism(ABC):
     takes_steps: ClassVar[bool] = False
     #: Whether what is released depends on forms and on the stated design.
     takes_forms: ClassVar[bool] = False
+    #: Whether answers may be looked at around difficulties that are public already.
+    takes_centre: ClassVar[bool] = False
     #: How far a group can be told apart grows with this power of its size: with the root where
     #: everybody's answers get noise of their own.
     growth: ClassVar[float] = 1.0

@@ -165,10 +165,10 @@ def corner_moments(answered: int) -> FloatArray:
 
 def shape_forms(public: Public, typical: Fraction) -> list[FormShape]:
     """Return the shape of every form; one with all items where there are no forms."""
-    return [_shape_form(columns, public, typical) for columns in _list_columns(public)]
+    return [_shape_form(columns, public, typical) for columns in list_columns(public)]
 
 
-def _list_columns(public: Public) -> list[tuple[int, ...]]:
+def list_columns(public: Public) -> list[tuple[int, ...]]:
     """Return the items of every form, as places on the item list."""
     column_of = {item: column for column, item in enumerate(public.items)}
     return [tuple(column_of[item] for item in form) for form in public.forms or (public.items,)]
@@ -213,7 +213,7 @@ def unpack_shapes(public: Public, packed: Sequence[Mapping[str, Any]]) -> list[F
         FormShape(
             columns, **{**one, "typical": Fraction(one["typical"]), "scales": tuple(one["scales"])}
         )
-        for columns, one in zip(_list_columns(public), packed, strict=True)
+        for columns, one in zip(list_columns(public), packed, strict=True)
     ]
 
 
@@ -412,7 +412,7 @@ class Totals(AdditiveMechanism):
 
     def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> NoiseCalibration:  # noqa: ARG002
         """Find the least noise that keeps the budget."""
-        _check_design(public)
+        check_design(public)
         typical = Fraction(self.answers or public.max_answers).limit_denominator(1000)
         shapes = shape_forms(public, typical)
         sensitivity = totals_l2_sensitivity(
@@ -463,7 +463,7 @@ class Totals(AdditiveMechanism):
     ) -> NoiselessValues:
         """Sum, and refuse persons who do not fit the design; the wall's noise comes later."""
         counts = self.count(answers, public, calibration)
-        _check_forms(counts.sums, public)
+        check_design_kept(counts.sums, public)
         cells = self.cells(counts, calibration)
         return add_noise(cells, calibration, self, persons=counts.persons)
 
@@ -487,7 +487,7 @@ def _name_blocks(public: Public) -> list[str]:
     return blocks if is_known else [*blocks, "persons"]
 
 
-def _check_design(public: Public) -> None:
+def check_design(public: Public) -> None:
     """Refuse a cap that takes answers away where everybody is said to answer everything."""
     longest = max(map(len, public.forms), default=len(public.items))
     if public.design == "complete" and public.max_answers < longest:
@@ -498,7 +498,7 @@ def _check_design(public: Public) -> None:
         )
 
 
-def _check_forms(sums: Mapping[str, Int64Array], public: Public) -> None:
+def check_design_kept(sums: Mapping[str, Int64Array], public: Public) -> None:
     """Refuse persons whose answers, after the cap, do not fit the design; for the steward's eyes.
 
     The cap is drawn before, so somebody with more answers than it may fit by chance, or not.

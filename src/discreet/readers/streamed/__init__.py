@@ -28,7 +28,7 @@ from discreet.counts.pairs import Weighting
 from discreet.errors import BadUsage, DiscreetError
 from discreet.readers.streamed import counting
 from discreet.readers.streamed.passes import Passes, as_texts
-from discreet.secure import RandomSource
+from discreet.secure import KeyedSource, RandomSource, draw_key
 from discreet.tables.resources import Progress, Resources
 
 T = TypeVar("T")
@@ -77,25 +77,19 @@ def _select(items: tuple[str, ...], batch: Responses) -> Responses:
 
 
 class StreamedCap:
-    """Keep a random part of every person's answers; drawn once, so good for one pass only."""
+    """Keep a random part of every person's answers: the same part in every pass."""
 
     def __init__(self, limit: int, source: RandomSource) -> None:
-        self._most, self._source = limit, source
-        self._is_drawn = False
+        self._limit, self._key, self._is_private = limit, draw_key(source), source.is_private
 
-    def begin(self) -> None:
-        """Get ready for the pass, or refuse: a second one would be another draw."""
-        if self._is_drawn:
-            raise DiscreetError(
-                "the cap on answers of a stream is drawn while the stream is read, so capped "
-                "answers can be gone through once: a second pass would keep other answers. Count "
-                "all that is needed in one pass, or cap anew"
-            )
-        self._is_drawn = True
+    def begin(self) -> Callable[[Responses], Responses]:
+        """Return what a pass does to its batches, which come in the same order in each."""
+        source = KeyedSource(self._key, is_private=self._is_private)
+        return lambda batch: batch.cap(self._limit, source)
 
-    def __call__(self, batch: Responses) -> Responses:
-        """Return what the persons of one batch keep."""
-        return batch.cap(self._most, self._source)
+
+#: What a batch goes through; a cap is told when a pass begins.
+Transform = Callable[[Responses], Responses] | StreamedCap
 
 
 # -- answers -----------------------------------------------------------------------------------
@@ -161,7 +155,7 @@ class StreamedAnswers(Answers):
         self,
         source: _Source,
         items: tuple[str, ...] | None = None,
-        transforms: tuple[Callable[[Responses], Responses], ...] = (),
+        transforms: tuple[Transform, ...] = (),
     ) -> None:
         self._source, self._items, self._transforms = source, items, transforms
         self._caps = [each for each in transforms if isinstance(each, StreamedCap)]
@@ -235,24 +229,23 @@ class StreamedAnswers(Answers):
         """Let each person keep a uniformly random ``max_answers`` of more answers.
 
         The persons are whole, each is in one batch, and what each keeps is drawn when the
-        stream is read. The result can be gone through once.
+        stream is read, from a key that is drawn now: every pass keeps the same answers.
         """
         limit = check_cap(max_answers)
         if limit >= self.n_items:
             return self
-        cap: Callable[[Responses], Responses] = StreamedCap(limit, source)
-        return StreamedAnswers(self._source, self._items, (*self._transforms, cap))
+        steps = *self._transforms, StreamedCap(limit, source)
+        return StreamedAnswers(self._source, self._items, steps)
 
     def batches(self, *, with_ids: bool = False) -> Iterator[Responses]:
         """Yield batches of whole persons, all with the same items, and with their ids if asked."""
-        for cap in self._caps:
-            cap.begin()
+        steps = [one.begin() if isinstance(one, StreamedCap) else one for one in self._transforms]
         items, n_persons = self.items, 0
         for batch in self._source.passes.batches():
             persons = as_texts(batch.persons) if with_ids else None
             answers = Responses(batch.items, persons, batch.store)
-            for transform in self._transforms:
-                answers = transform(answers)
+            for step in steps:
+                answers = step(answers)
             n_persons += answers.n_persons
             yield _select(items, answers)
         self._source.check_persons(n_persons)
@@ -273,8 +266,7 @@ class StreamedAnswers(Answers):
     def digest(self, key: bytes) -> tuple[int, int]:
         """Return the sum of the persons' keyed digests and their number, for the ledger.
 
-        Capped answers are refused before anything is drawn: the digest would use their one pass
-        up, and the ledger knows data by what it was before the cap.
+        Capped answers are refused: the ledger knows data by what it was before the cap.
         """
         self._refuse_cap()
         ordered = self.select(sorted(self.items))

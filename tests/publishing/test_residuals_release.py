@@ -1,0 +1,178 @@
+"""Releases of residuals from end to end: engines, bundles, centres, refusals, errors."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import discreet
+from discreet.answers.pack import store_codes
+from discreet.answers.responses import Responses
+from discreet.errors import BadUsage
+from discreet.models.noisy import residuals as fit
+from discreet.planning.forecast import predict_rmse
+from discreet.planning.study import Setting, check_setting
+from discreet.privacy.noise import ExactNoise
+from discreet.secure import SeededSource
+
+pytestmark = pytest.mark.filterwarnings("ignore:epsilon .* is above")
+
+ITEMS = tuple(f"i{number:02}" for number in range(20))
+TRUTH = np.linspace(-2, 2, 20)
+
+
+def draw(persons=1500, answered=1.0, seed=3, spread=1.0):
+    rng = np.random.default_rng(seed)
+    ability = spread * rng.standard_normal((persons, 1))
+    codes = (rng.random((persons, 20)) < 1 / (1 + np.exp(TRUTH - ability))).astype(np.int8)
+    codes[rng.random(codes.shape) >= answered] = -1
+    return Responses.from_store(store_codes(codes, (1,) * 20), ITEMS)
+
+
+def publish(answers, epsilon=1.0, seed=5, **words):
+    words = {"items": ITEMS, "mechanism": "residuals", **words}
+    noise = ExactNoise(SeededSource(seed))
+    return discreet.release(answers, epsilon=epsilon, delta=1e-6, noise=noise, **words)
+
+
+def private(answers, **words):
+    return discreet.release(answers, epsilon=1.0, items=ITEMS, **words)
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+@pytest.mark.parametrize(
+    ("answered", "words"),
+    [
+        (1.0, {}),
+        (1.0, {"design": "complete"}),
+        (0.5, {"design": "random"}),
+        (0.5, {"max_answers": 8}),
+    ],
+)
+def test_difficulties_come_back_with_honest_intervals(answered, words, neighbours):
+    released = publish(draw(4000, answered), epsilon=3.0, neighbours=neighbours, **words)
+    error = released.difficulty - TRUTH
+    assert np.sqrt(np.mean(error**2)) < 0.16
+    assert np.abs(error / released.se).max() < 4
+    assert released.estimate.interval(0.95).shape == (20, 2)
+
+
+def test_with_hardly_any_noise_it_is_the_calibration_without_privacy():
+    answers = draw()
+    released = publish(answers, epsilon=40.0, design="complete")
+    plain = discreet.fit(answers)
+    assert np.abs(released.difficulty - plain.difficulty).max() < 0.05
+    assert np.allclose(released.se, plain.se, rtol=0.25)
+
+
+def test_shortening_is_corrected_and_without_the_correction_ends_are_bent(monkeypatch):
+    """Many persons, little noise: what is left is the bias of contributions that were shortened."""
+    answers = draw(30_000, spread=1.0)
+    bent = publish(answers, epsilon=20.0, design="complete").difficulty - TRUTH
+    honest = fit.Answered.expect
+
+    def as_if_unshortened(self, centre, tilt):
+        found = honest(self, centre, tilt)
+        return fit.ExpectedRound(0 * found.mean, found.error, found.moved, found.share)
+
+    monkeypatch.setattr(fit.Answered, "expect", as_if_unshortened)
+    naive = publish(answers, epsilon=20.0, design="complete").difficulty - TRUTH
+    assert np.sqrt(np.mean(bent**2)) < 0.03
+    assert np.sqrt(np.mean(naive**2)) > 2 * np.sqrt(np.mean(bent**2))
+
+
+def test_memory_and_disk_release_the_same_bits(tmp_path):
+    answers = draw(700, 0.6)
+    frame = pd.DataFrame(answers.to_array(), columns=list(ITEMS)).replace(-1, np.nan)
+    frame.insert(0, "person", [f"p{number:04}" for number in range(len(frame))])
+    frame.to_csv(tmp_path / "wide.csv", index=False)
+    made = [
+        publish(str(tmp_path / "wide.csv"), engine=engine, person="person", design="random")
+        for engine in ("memory", "duckdb")
+    ]
+    for name, values in made[0].noisy.values.items():
+        assert (values == made[1].noisy.values[name]).all(), name
+    assert (made[0].difficulty == made[1].difficulty).all()
+
+
+def test_both_rounds_of_a_capped_stream_keep_the_same_answers(tmp_path):
+    answers = draw(500)
+    frame = pd.DataFrame(answers.to_array(), columns=list(ITEMS)).replace(-1, np.nan)
+    frame.insert(0, "person", [f"p{number:04}" for number in range(len(frame))])
+    frame.to_csv(tmp_path / "wide.csv", index=False)
+    released = publish(
+        str(tmp_path / "wide.csv"), engine="duckdb", person="person", max_answers=9, epsilon=500.0
+    )
+    counted = released.noisy.values["answered"] / 1024
+    assert abs(counted.sum() - 500 * 9) < 5
+
+
+def test_one_release_is_one_charge_and_one_bundle_that_can_be_fitted_again(tmp_path):
+    ledger = discreet.Ledger.create(tmp_path / "spent.db", epsilon=2.0, delta=1e-6)
+    released = private(draw(), mechanism="residuals", ledger=ledger, out=tmp_path / "out")
+    assert len(ledger.releases()) == 1
+    assert set(released.record["noise"]) == {"rough", "cells", "answered", "residual"}
+    discreet.verify(tmp_path / "out")
+    again = discreet.refit(tmp_path / "out")
+    assert (again.difficulty == released.difficulty).all()
+    assert (again.se == released.se).all()
+    loaded = discreet.read_release(tmp_path / "out")
+    assert (loaded.noisy.values["centre"] == released.noisy.values["centre"]).all()
+
+
+def test_a_public_centre_leaves_out_the_first_round_and_the_statement_names_it(tmp_path):
+    first = private(draw(seed=1), design="complete", out=tmp_path / "first")
+    second = private(draw(seed=2), design="complete", centre=tmp_path / "first")
+    stated = private(draw(seed=2), design="complete", centre=dict(zip(ITEMS, TRUTH, strict=True)))
+    assert "public already" in second.record["choice"]
+    assert set(second.record["noise"]) == {"cells", "residual"}
+    assert second.record["centre"] == [round(1024 * one) for one in first.difficulty.round(6)]
+    second.save(tmp_path / "second")
+    assert "difficulties of an earlier release" in (tmp_path / "second/statement.md").read_text()
+    stated.save(tmp_path / "stated")
+    assert "states as public" in (tmp_path / "stated/statement.md").read_text()
+    assert (discreet.refit(tmp_path / "second").difficulty == second.difficulty).all()
+    discreet.verify(tmp_path / "second")
+    bank = discreet.create_bank(first.estimate, scale="s", source="first")
+    assert private(draw(seed=2), centre=bank).record["centre_from"].startswith("difficulties of an")
+
+
+def test_a_centre_that_is_not_public_is_refused():
+    answers = draw(300)
+    plain = discreet.fit(answers)
+    seeded = publish(answers)
+    bank = discreet.create_bank(plain, scale="s", source="here")
+    for centre, found in (
+        (plain, "has no guarantee"),
+        (bank, "has no guarantee"),
+        (seeded, "made with noise for tests"),
+        ({"i00": 0.0}, "no value for 19"),
+        (dict.fromkeys(ITEMS, 99.0), "from -20 to 20"),
+        (dict.fromkeys(ITEMS, "easy"), "number of logits"),
+    ):
+        with pytest.raises(BadUsage, match=found):
+            private(answers, centre=centre)
+    with pytest.raises(BadUsage, match="does not use public difficulties"):
+        private(answers, centre=dict.fromkeys(ITEMS, 0.0), mechanism="pairs")
+
+
+def test_a_request_carries_the_centre(tmp_path):
+    ledger = discreet.Ledger.create(tmp_path / "spent.db", epsilon=2.0, delta=1e-6)
+    centre = dict(zip(ITEMS, TRUTH, strict=True))
+    request = discreet.propose(
+        discreet.Budget(1.0), items=list(ITEMS), ledger=ledger, centre=centre, design="complete"
+    )
+    assert request.body["mechanism"] == "residuals"
+    released = discreet.release_request(draw(), request, ledger=ledger)
+    assert released.record["centre"] == [round(1024 * one) for one in TRUTH]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        Setting(1000, 20, 20, 1.0, mechanism="residuals"),
+        Setting(3000, 30, 12, 2.0, mechanism="residuals"),
+    ],
+)
+def test_a_plan_is_close_to_what_simulated_releases_have(setting):
+    check = check_setting(setting, runs=6, rng=np.random.default_rng(1))
+    assert abs(check.rmse / predict_rmse(setting) - 1) < 0.15 + 2 * check.uncertainty / check.rmse
