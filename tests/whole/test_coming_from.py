@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments.joint_ml import joint_ml
 
 import discreet as library
 from commandline import discreet
@@ -19,6 +20,12 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "coming-from.md").read_text()
 DATA = ROOT / "tests" / "data"
 TYPED = "| what you typed |"
+IFILE = "\n".join([
+    ";ENTRY MEASURE ST COUNT SCORE MODLSE NAME",
+    *(f"{entry} {b} 1 1000 {right} 0.1 Item{entry}"
+      for entry, (b, right) in enumerate([(-1.3, 924), (0.5, 709), (1.2, 553)], start=1)),
+]) + "\n"  # fmt: skip
+"""What Winsteps wrote of an earlier calibration."""
 
 
 def tables(heading):
@@ -63,6 +70,7 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     code = "\n".join(re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S))
     (folder / "page.py").write_text(code)
+    (folder / "ifile.txt").write_text(IFILE)
     with chdir(folder):
         defined = runpy.run_path("page.py")
         ended = {one: discreet(*shlex.split(one)[1:]) for one in typed()}
@@ -118,8 +126,8 @@ def test_abilities_by_maximum_likelihood_are_those_of_erm(answers):
     assert numbers("| score | eRm") == pytest.approx(expected, abs=0.51e-3)
 
 
-def test_joint_estimates_spread_as_the_page_says(place, answers):
-    joint = place[1]["joint"]
+def test_joint_estimates_spread_as_the_page_says(answers):
+    joint = joint_ml(answers.to_array())
     expected = np.column_stack([joint, joint * 4 / 5, library.fit(answers).difficulty])
     assert numbers("| item | JMLE") == pytest.approx(expected, abs=0.51e-3)
 
