@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.checking import as_numbers, check_exports
+from discreet.choices import ScoreMethod
 from discreet.errors import BadUsage
 from discreet.models.item_parameters import KnownItems, known_thresholds
 from discreet.persons.measures import NormalPrior
@@ -37,7 +38,7 @@ from discreet.results.thresholds import score_variances
 from discreet.scales.bank import Bank, shrink
 from discreet.tabular import Tabular
 from discreet.text import name_some
-from discreet.types import BoolArray, FloatArray, ScoreMethod
+from discreet.types import BoolArray, FloatArray
 
 __all__ = [
     "AdaptiveSession",

@@ -21,6 +21,7 @@ from discreet.answers.matrices import store_array
 from discreet.answers.responses import Responses
 from discreet.api.calibrating import fit
 from discreet.checking import checked
+from discreet.choices import AnswerMechanism, Design, Method, Model, Relation
 from discreet.coding.reading import Reading, StepWords
 from discreet.coding.steps import list_scale
 from discreet.coding.values import Codes, ValueScoring, make_scoring
@@ -39,7 +40,6 @@ from discreet.publishing.release import release
 from discreet.results.estimate import Estimate
 from discreet.tables.columns import find_role_names
 from discreet.tables.inspection.refusals import advise_listed
-from discreet.types import AnswerMechanism, Design, Method, Model, Relation
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin

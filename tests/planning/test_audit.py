@@ -14,6 +14,7 @@ from scipy.stats import binom
 
 from commandline import discreet as typed
 from discreet.answers.category_totals import CategoryTotals
+from discreet.choices import Design
 from discreet.errors import BadUsage
 from discreet.planning.audit import MISTAKES, Size, Verdict, audit_mechanism, make_attacks
 from discreet.privacy.accounting import Budget, Neighbours
@@ -32,7 +33,6 @@ from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import NoiseLaw
 from discreet.privacy.wall import release_statistics
 from discreet.secure import SeededSource
-from discreet.types import Design
 
 PURE = {"laplace-pairs", "laplace-margins", "randomized-response"}
 ADDITIVE = sorted(set(MECHANISMS) - {"randomized-response"})

@@ -8,7 +8,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 import discreet
-from discreet import adaptive, analysis, datasets, figures, types
+from discreet import adaptive, analysis, choices, datasets, figures
 from discreet.coding.reading import ReadingWords
 from discreet.models.methods import AUTO, METHODS, PAIR_METHODS
 from discreet.privacy.accounting import Neighbours
@@ -108,7 +108,7 @@ def test_words_that_are_chosen_from_are_named_in_the_types(every_name):
                 assert not takes_any_text(kind), (name, parameter)
                 asked += 1
     assert asked > 20
-    assert find_types(discreet.fit, every_name)["ability"] == types.Ability
+    assert find_types(discreet.fit, every_name)["ability"] == choices.Ability
     words = get_type_hints(ReadingWords)
     assert not any(takes_any_text(words[name]) for name in CHOSEN & words.keys())
     assert takes_any_text(words["person"])
@@ -120,11 +120,11 @@ FOR_MESSAGES = {"Budget.require_delta"}
 
 
 def test_the_words_in_the_types_are_those_that_functions_know():
-    assert set(get_args(types.Method)) == {AUTO, *METHODS}
-    assert set(get_args(types.PairMethod)) == set(PAIR_METHODS)
-    assert set(get_args(types.Engine)) == {"auto", *ENGINES, *SYNONYMS}
-    assert set(get_args(types.DesignName)) == set(DESIGNS)
-    assert set(get_args(types.Relation)) == set(Neighbours)
-    assert set(get_args(types.NamedMechanism)) == set(mechanisms_for("answers"))
-    assert set(get_args(types.AnswerMechanism)) == {"auto", *mechanisms_for("answers")}
-    assert set(get_args(types.ComparisonMechanism)) == {"auto", *mechanisms_for("comparisons")}
+    assert set(get_args(choices.Method)) == {AUTO, *METHODS}
+    assert set(get_args(choices.PairMethod)) == set(PAIR_METHODS)
+    assert set(get_args(choices.Engine)) == {"auto", *ENGINES, *SYNONYMS}
+    assert set(get_args(choices.DesignName)) == set(DESIGNS)
+    assert set(get_args(choices.Relation)) == set(Neighbours)
+    assert set(get_args(choices.NamedMechanism)) == set(mechanisms_for("answers"))
+    assert set(get_args(choices.AnswerMechanism)) == {"auto", *mechanisms_for("answers")}
+    assert set(get_args(choices.ComparisonMechanism)) == {"auto", *mechanisms_for("comparisons")}

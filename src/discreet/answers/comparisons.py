@@ -19,6 +19,7 @@ from discreet.answers.pack import find_repeated, keep_one
 from discreet.answers.protocol import digest_ids, digest_rows
 from discreet.answers.select import check_cap
 from discreet.checking import checked
+from discreet.choices import Repeats
 from discreet.coding.ids import check_codes, check_items, make_ids
 from discreet.coding.reading import REPEATS, check_choice
 from discreet.coding.remedies import Detected
@@ -26,7 +27,7 @@ from discreet.counts import ComparisonCounts
 from discreet.counts.pairs import Weighting
 from discreet.errors import BadResponses, BadUsage
 from discreet.secure import RandomSource, random_ranks
-from discreet.types import BoolArray, Int64Array, Repeats, Texts
+from discreet.types import BoolArray, Int64Array, Texts
 
 ERROR = "error"
 

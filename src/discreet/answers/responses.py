@@ -21,6 +21,7 @@ from discreet.answers.protocol import Answers, Job, digest_store, fold_blocks
 from discreet.answers.select import ABSENT, cap_answers, check_cap, select_columns
 from discreet.answers.survey import DesignWords, SurveyDesign, make_sample
 from discreet.checking import checked
+from discreet.choices import Layout
 from discreet.coding.ids import check_codes, check_groups, check_items, check_person_ids, make_ids
 from discreet.coding.reading import PLAIN, Reading, ReadingWords, StepWords
 from discreet.coding.remedies import Detected
@@ -29,7 +30,7 @@ from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses
 from discreet.names import name_id
 from discreet.secure import RandomSource
-from discreet.types import Int8Array, Layout, Texts
+from discreet.types import Int8Array, Texts
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from discreet.answers.choices import join_choices
 from discreet.answers.pack import store_long, store_steps
 from discreet.answers.survey import refuse_weights
+from discreet.choices import Layout
 from discreet.coding.agreement import check_alike, join_readings
 from discreet.coding.reading import PLAIN
 from discreet.coding.remedies import join_detected
@@ -32,7 +33,7 @@ from discreet.names import restore_ids
 from discreet.secure import RandomSource
 from discreet.tabular import make_frame
 from discreet.text import name_some
-from discreet.types import BoolArray, IndexArray, Int64Array, Layout, Texts, UInt64Array
+from discreet.types import BoolArray, IndexArray, Int64Array, Texts, UInt64Array
 
 if TYPE_CHECKING:
     import pandas as pd

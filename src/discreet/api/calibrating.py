@@ -14,6 +14,7 @@ from discreet.answers.matrices import MATRIX_WORDS, is_matrix, read_matrix
 from discreet.answers.protocol import Answers
 from discreet.answers.ratings import Ratings, StoredRatings
 from discreet.answers.survey import state_design
+from discreet.choices import Ability, Engine, Method, Model, Within
 from discreet.coding.reading import FitWords, Reading, ReadingWords
 from discreet.counts import PairCounts, holds_counts
 from discreet.counts.matrix import NoRoom
@@ -21,7 +22,6 @@ from discreet.errors import LOG, BadResponses, BadUsage, OutOfReach, name_source
 from discreet.models.calibrate import calibrate
 from discreet.models.methods import AUTO
 from discreet.results.estimate import Estimate
-from discreet.types import Ability, Engine, Method, Model, Within
 
 
 def fit(

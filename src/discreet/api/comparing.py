@@ -9,11 +9,11 @@ from os import PathLike
 from typing import Any
 
 from discreet.answers.comparisons import Comparisons
+from discreet.choices import PairMethod
 from discreet.counts import ComparisonCounts
 from discreet.models.compared import estimate_strengths
 from discreet.readers.comparisons import open_comparisons
 from discreet.results.ranking import Strengths
-from discreet.types import PairMethod
 
 
 def count_comparisons(data: Comparisons | str | PathLike[str] | Any) -> ComparisonCounts:

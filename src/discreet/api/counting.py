@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from discreet.answers.protocol import Answers
 from discreet.answers.survey import refuse_weights
+from discreet.choices import Engine, WeightingName
 from discreet.coding.reading import ReadingWords
 from discreet.counts import PairCounts
 from discreet.counts.folds import PersonWeight, Tally, explain_folds
 from discreet.counts.pairs import Weighting
 from discreet.errors import LOG, BadUsage, name_source
-from discreet.types import Engine, WeightingName
 
 if TYPE_CHECKING:
     pass

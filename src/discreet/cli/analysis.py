@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
+from discreet.choices import Adjustment, DifTest, ScoreMethod
 from discreet.cli.answers import (
     AnswersFile,
     ReadingOptions,
@@ -37,12 +38,12 @@ from discreet.cli.output import (
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
+    from discreet.choices import ScoreMethod
     from discreet.items.dif import DifTable
     from discreet.items.groups import GroupMeans
     from discreet.items.mislabelled import Mislabelled
     from discreet.persons.scoring import PersonScores
     from discreet.scales.reported import Scale
-    from discreet.types import ScoreMethod
 
 
 ABILITIES_FILE = "abilities.confidential.csv"
@@ -103,7 +104,7 @@ def score(
         ),
     ],
     method: Annotated[
-        Literal["warm", "ml", "posterior"] | None,
+        ScoreMethod | None,
         flag("warm: weighted likelihood. ml: no number for extreme scores. posterior: its mean."),
     ] = None,
     plausible: Annotated[
@@ -229,7 +230,7 @@ class DifOptions:
     """How groups are compared: keywords of :func:`discreet.find_dif`."""
 
     test: Annotated[
-        Literal["wald", "mantel-haenszel", "likelihood-ratio"],
+        DifTest,
         flag(
             "wald: calibrate groups apart. mantel-haenszel: compare equal scores. "
             "likelihood-ratio: split the item."
@@ -241,10 +242,9 @@ class DifOptions:
     reference: Annotated[
         str | None, option("GROUP", "Compare the others with this one. Default: the largest.")
     ] = None
-    adjustment: Annotated[
-        Literal["benjamini-hochberg", "holm", "none"],
-        flag("How p-values allow for the number of items."),
-    ] = "benjamini-hochberg"
+    adjustment: Annotated[Adjustment, flag("How p-values allow for the number of items.")] = (
+        "benjamini-hochberg"
+    )
     level: Annotated[float, option("P", "Flag items with a p-value below P, 0 to 1.")] = 0.05
     by_step: Annotated[
         bool, flag("Compare every step of the items instead of their locations.", "--by-step")

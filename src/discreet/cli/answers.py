@@ -13,18 +13,8 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
-from discreet.cli.options import (
-    AsJson,
-    Force,
-    Invalid,
-    Model,
-    OneMeans,
-    Repeats,
-    TableLayout,
-    argument,
-    flag,
-    option,
-)
+from discreet.choices import Invalid, Model, OneMeans, Repeats, TableLayout, Ties, WeightingName
+from discreet.cli.options import AsJson, Force, argument, flag, option
 from discreet.cli.output import (
     check_writable,
     conclude,
@@ -135,9 +125,7 @@ class Columns(TableOptions):
     left: Annotated[Name, option("COL", "The column with the first object.")] = None
     right: Annotated[Name, option("COL", "The column with the second object.")] = None
     outcome: Annotated[Name, option("COL", "The column that says which one was preferred.")] = None
-    ties: Annotated[
-        Literal["error", "drop"], flag("When neither was preferred: stop, or leave out.")
-    ] = "error"
+    ties: Annotated[Ties, flag("When neither was preferred: stop, or leave out.")] = "error"
 
 
 @dataclass(frozen=True)
@@ -450,7 +438,7 @@ Folds = Annotated[
     int, option("N", "Count persons in N folds, for standard errors from counts alone (try 32).")
 ]
 PairWeighting = Annotated[
-    Literal["refined", "none"] | None,
+    WeightingName | None,
     flag("How persons are weighted. Default: not, but in folds as the method refined does."),
 ]
 

@@ -20,9 +20,9 @@ from discreet.names import spell_path
 
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
+    from discreet.choices import Method
     from discreet.results.estimate import Estimate
     from discreet.scales.reported import Scale, ScaleTarget
-    from discreet.types import Method
 
 ScaleText = Annotated[
     str | None,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet.atomic import check_place, write_text
+from discreet.choices import Relation
 from discreet.cli.answers import (
     Columns,
     Limits,
@@ -18,17 +19,7 @@ from discreet.cli.answers import (
     split_names,
 )
 from discreet.cli.approvals import print_approvers
-from discreet.cli.options import (
-    AsJson,
-    Delta,
-    Epsilon,
-    Force,
-    Language,
-    Relation,
-    argument,
-    flag,
-    option,
-)
+from discreet.cli.options import AsJson, Delta, Epsilon, Force, Language, argument, flag, option
 from discreet.cli.output import (
     check_writable,
     list_rows,

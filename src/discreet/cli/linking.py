@@ -8,9 +8,10 @@ What is said of a release may be said to everyone.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet.atomic import CALIBRATION_FILES
+from discreet.choices import PairMethod
 from discreet.cli.answers import Columns, ComparisonsFile, ReadingOptions, read_answers, read_votes
 from discreet.cli.calibrations import (
     check_method,
@@ -225,8 +226,7 @@ def rank_objects(
         int, option("K", "How many of the strongest objects to name.", "-k", "--count", min=0)
     ] = 1,
     method: Annotated[
-        Literal["refined", "spectral"],
-        flag("refined: Bradley-Terry likelihood. spectral: rank centrality."),
+        PairMethod, flag("refined: Bradley-Terry likelihood. spectral: rank centrality.")
     ] = "refined",
     as_json: AsJson = False,
     reading: Columns,

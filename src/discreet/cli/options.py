@@ -24,6 +24,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from discreet import __version__
+from discreet.choices import Relation
 from discreet.cli.output import be_quiet, check_writable, guard, show_result, write_tables
 from discreet.errors import refuse_address
 from discreet.privacy.mechanisms import MECHANISMS, mechanisms_for
@@ -82,15 +83,6 @@ def _explain_mechanisms(kinds: list[str]) -> str:
 
 MECHANISM_NAMES = name_mechanisms("answers") + "."
 
-Layout = Literal["long", "wide"]
-TableLayout = Literal["long", "wide", "transposed"]
-Invalid = Literal["error", "missing"]
-OneMeans = Literal["right", "wrong"]
-Repeats = Literal["error", "first", "last"]
-Model = Literal["auto", "rasch", "partial-credit", "rating-scale"]
-Relation = Literal["replace-one", "add-remove"]
-Design = Literal["complete", "random", "unknown"]
-Estimator = Literal["noise-aware", "spectral"]
 Language = Literal["en", "de", "es"]
 
 AsJson = Annotated[bool, flag("Print one JSON document and nothing else.", "--json")]

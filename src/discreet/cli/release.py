@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from discreet.atomic import check_place
+from discreet.choices import Design, Estimator, Relation
 from discreet.cli.answers import (
     AnswersFile,
     Columns,
@@ -30,11 +31,8 @@ from discreet.cli.answers import (
 from discreet.cli.options import (
     EPSILON_HELP,
     AsJson,
-    Design,
-    Estimator,
     Force,
     Language,
-    Relation,
     argument,
     flag,
     needed,

@@ -15,21 +15,20 @@ from dataclasses import dataclass
 from itertools import chain
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from discreet.atomic import CALIBRATION_FILES, REPORT_FILE, check_place, staged
+from discreet.choices import Design, Layout, Model
 from discreet.cli.calibrations import print_calibration, write_calibration
 from discreet.cli.options import (
     EPSILON,
     MECHANISM_NAMES,
     AsJson,
     Delta,
-    Design,
     Epsilon,
     Force,
-    Layout,
     Neighbouring,
     flag,
     name_mechanisms,
@@ -50,11 +49,11 @@ from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
+    from discreet.choices import DesignName
     from discreet.planning.audit import AuditReport, Size
     from discreet.planning.plan import Plan
     from discreet.privacy.accounting import Budget
     from discreet.simulation import Simulation
-    from discreet.types import DesignName
 
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
@@ -82,7 +81,7 @@ def simulate(
         int, option("K", "Answers are scores from 0 to K; 1 is right and wrong.", min=1)
     ] = 1,
     model: Annotated[
-        Literal["auto", "rasch", "partial-credit", "rating-scale"],
+        Model,
         flag("partial-credit: every item has thresholds of its own. rating-scale: all the same."),
     ] = "auto",
     layout: Annotated[Layout, flag("One answer per row, or one column per item.")] = "long",

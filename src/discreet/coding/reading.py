@@ -12,18 +12,17 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, Literal, TypedDict, cast, get_args
+from typing import Any, TypedDict, cast, get_args
 
+from discreet.choices import Invalid, Model, OneMeans, Repeats, TableLayout
 from discreet.coding.keys import Key, KeyFile, KeyLike, make_key
 from discreet.coding.remedies import Detected
 from discreet.coding.steps import AskedSteps, CategoryScale, make_asked
 from discreet.coding.values import BAD, MISSING, Codes, ValueScoring, make_scoring, split_missing
 from discreet.errors import BadUsage, Remedy
 from discreet.hints import suggest
-from discreet.types import Model, OneMeans, Repeats, TableLayout
 
 REPEATS: tuple[str, ...] = get_args(Repeats)
-Invalid = Literal["error", "missing"]
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ def make_asked(
     >>> make_asked(steps=4, merge={"Q1": "2+3"}).merge
     {'Q1': ((2, 3),)}
     """
-    from discreet.types import MODELS
+    from discreet.choices import MODELS
 
     if model is not None:
         check_choice_name("model", model, ("auto", *MODELS))

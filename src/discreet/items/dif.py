@@ -16,6 +16,7 @@ from scipy.special import stdtr
 
 from discreet.answers.responses import Responses
 from discreet.answers.survey import DesignTest
+from discreet.choices import Adjustment, DifTest, Method, Model
 from discreet.errors import BadUsage, FitWarning
 from discreet.hints import check_choice_name
 from discreet.items.group_differences import (
@@ -37,7 +38,7 @@ from discreet.models.item_parameters import RATING_SCALE, choose_model, leave_un
 from discreet.models.methods import FitRequest
 from discreet.results.estimate import two_sided_quantile
 from discreet.tabular import Tabular, list_field_columns
-from discreet.types import Adjustment, BoolArray, DifTest, FloatArray, Int64Array, Method, Model
+from discreet.types import BoolArray, FloatArray, Int64Array
 
 DIF_TESTS: tuple[str, ...] = get_args(DifTest)
 BONFERRONI = float("inf")

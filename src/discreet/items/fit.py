@@ -34,6 +34,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from discreet.answers.responses import Responses
+from discreet.choices import ScoreMethod
 from discreet.errors import FitWarning
 from discreet.items.residuals import Prepared, ResidualChunk, add_persons, prepare
 from discreet.models.item_parameters import category_totals, known_difficulties, weigh_categories
@@ -44,7 +45,7 @@ from discreet.results.limits import FIT_BOUND
 from discreet.results.thresholds import category_chances, count_item_steps, slope_terms
 from discreet.schema import Along
 from discreet.tabular import Tabular, list_field_columns
-from discreet.types import FloatArray, Int64Array, ScoreMethod
+from discreet.types import FloatArray, Int64Array
 
 MEASURED = "measured"
 MEAN_SQUARES = ("infit", "infit_t", "outfit", "outfit_t")

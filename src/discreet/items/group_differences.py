@@ -16,13 +16,14 @@ from scipy.special import chdtrc, ndtr, stdtr
 
 from discreet.answers.responses import Responses
 from discreet.answers.survey import apply_rao_scott
+from discreet.choices import Method, Model
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, saying_it_otherwise
 from discreet.items.groups import FEW_PERSONS, Split, split_groups, warn_of_small_groups
 from discreet.models.calibrate import calibrate
 from discreet.models.methods import FitRequest, choose_keeping
 from discreet.results.estimate import Estimate, Status, draw_errors
 from discreet.tabular import Tabular, list_field_columns
-from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array, Method, Model
+from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 
 if TYPE_CHECKING:
     from discreet.models.weighted import DesignFit

@@ -16,12 +16,13 @@ import numpy.typing as npt
 
 from discreet.answers.responses import Responses
 from discreet.answers.survey import DesignTest, SurveyDesign, apply_rao_scott
+from discreet.choices import Adjustment
 from discreet.errors import BadResponses, BadUsage, FitWarning, WarningKind
 from discreet.persons.scoring import score
 from discreet.results.calibrated import Calibration
 from discreet.results.estimate import two_sided_quantile
 from discreet.tabular import Tabular, list_field_columns
-from discreet.types import Adjustment, BoolArray, FloatArray, IndexArray, Int64Array, Texts
+from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array, Texts
 
 SCORE_SPLITS = ("mean score", "median score")
 LOW_HIGH = ("low score", "high score")

@@ -19,6 +19,7 @@ from scipy.linalg import block_diag
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
 from discreet.answers.survey import DesignTest, apply_rao_scott
+from discreet.choices import Model
 from discreet.errors import (
     BadUsage,
     DisconnectedItems,
@@ -41,7 +42,7 @@ from discreet.models.item_parameters import (
 )
 from discreet.tabular import Tabular
 from discreet.text import count_of, name_some
-from discreet.types import BoolArray, FloatArray, IndexArray, Model
+from discreet.types import BoolArray, FloatArray, IndexArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.answers.responses import Responses
+from discreet.choices import Model
 from discreet.errors import BadUsage, DisconnectedItems, FitWarning, WarningKind, warn_of_dropped
 from discreet.items.groups import take_group
 from discreet.items.likelihood_ratios import judge_gain, list_excluded, list_full, tell_excluded
@@ -26,7 +27,7 @@ from discreet.models.item_parameters import (
 )
 from discreet.tabular import Tabular, list_field_columns
 from discreet.text import name_some
-from discreet.types import FloatArray, Int64Array, Model
+from discreet.types import FloatArray, Int64Array
 
 if TYPE_CHECKING:
     from discreet.models.weighted import WeightedMaximum

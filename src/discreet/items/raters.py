@@ -14,12 +14,13 @@ import numpy as np
 from scipy.special import stdtr
 
 from discreet.answers.ratings import Ratings
+from discreet.choices import Adjustment
 from discreet.errors import BadUsage
 from discreet.items.groups import adjust
 from discreet.jit import compiled_loop
 from discreet.results.estimate import Estimate
 from discreet.tabular import Tabular, brief_repr, list_field_columns
-from discreet.types import Adjustment, FloatArray, IndexArray, Int64Array, Texts
+from discreet.types import FloatArray, IndexArray, Int64Array, Texts
 
 ITEM = "item"
 #: Newton steps for a person's measure, at most.

@@ -18,6 +18,7 @@ from scipy.special import logsumexp
 from discreet.answers.responses import Responses
 from discreet.answers.survey import SurveyDesign
 from discreet.checking import as_numbers
+from discreet.choices import ScoreMethod
 from discreet.errors import BadUsage
 from discreet.models.conditional import GroupPatterns
 from discreet.models.item_parameters import KnownItems, category_totals, known_thresholds
@@ -27,7 +28,7 @@ from discreet.persons.scoring import PersonScores, PersonStatus, score
 from discreet.results.calibrated import Calibration
 from discreet.results.thresholds import category_chances, log_totals, score_moments
 from discreet.tabular import Tabular, list_field_columns
-from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array, ScoreMethod
+from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array
 
 #: Cells worked on at a time: 8 MB of float64 per array.
 CHUNK_CELLS = 1 << 20

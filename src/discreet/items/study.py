@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from discreet.answers.responses import Responses
+from discreet.choices import Model
 from discreet.errors import (
     BadUsage,
     DisconnectedItems,
@@ -50,7 +51,6 @@ from discreet.persons.scoring import score
 from discreet.results.estimate import Estimate, Status
 from discreet.schema import Count
 from discreet.tabular import AnalysisTable, Tabular
-from discreet.types import Model
 
 #: Cells (persons times items) that are looked at; above, an even sample of the persons is. That
 #: takes some seconds, and more persons would hardly change the two digits shown.

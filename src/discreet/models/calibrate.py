@@ -15,6 +15,7 @@ import numpy as np
 
 from discreet.answers.protocol import Answers, Job
 from discreet.answers.responses import Responses
+from discreet.choices import Ability, Method, Model
 from discreet.counts import PairCounts, name_weighting
 from discreet.counts.folds import FoldCounts, PersonWeight, Tally, explain_folds
 from discreet.counts.matrix import DENSE_FITTING, FITTING, Recoding, planning
@@ -60,7 +61,7 @@ from discreet.models.structure import StepPlan, Structure, plan_steps
 from discreet.models.weak_links import find_weak_links
 from discreet.results.estimate import Estimate, Solution
 from discreet.text import count_of
-from discreet.types import Ability, FloatArray, Method, Model
+from discreet.types import FloatArray
 
 OF_LINKING = "Where few persons link parts of the items, the model says how their answers vary."
 

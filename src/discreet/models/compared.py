@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.answers.comparisons import Comparisons
+from discreet.choices import PairMethod
 from discreet.counts import ComparisonCounts
 from discreet.errors import (
     DisconnectedItems,
@@ -29,7 +30,7 @@ from discreet.models.standard_errors.sandwich import COVARIANCE_LIMIT
 from discreet.models.weak_links import FEWEST, suggest_parts, warn_of_links
 from discreet.results.estimate import Estimate, Solution
 from discreet.results.ranking import STATUS_WORDS, Strengths, explain_left_out
-from discreet.types import BoolArray, FloatArray, IndexArray, PairMethod
+from discreet.types import BoolArray, FloatArray, IndexArray
 
 #: A judge without whom an object would hang in the air has leverage one; the correction for
 #: small samples stops here.

@@ -15,6 +15,7 @@ import numpy as np
 from discreet.answers.protocol import Job
 from discreet.answers.responses import Responses
 from discreet.answers.select import join_stores
+from discreet.choices import MODELS
 from discreet.counts.matrix import Recoding, keep_used
 from discreet.counts.planes import AnswerStore, StepStore
 from discreet.errors import BadResponses, BadUsage
@@ -22,7 +23,7 @@ from discreet.hints import check_choice_name
 from discreet.results.calibrated import Calibration
 from discreet.results.thresholds import pad_steps
 from discreet.text import count_of
-from discreet.types import MODELS, FloatArray, Int64Array
+from discreet.types import FloatArray, Int64Array
 
 # Categories of items with steps: the model they ask for, and answers without unused categories.
 #

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from discreet.answers.responses import Responses
 from discreet.answers.survey import SurveyDesign
+from discreet.choices import ScoreMethod
 from discreet.counts.planes import AnswerStore
 from discreet.errors import LOG, BadUsage, FitWarning, WarningKind, warn_of_dropped
 from discreet.hints import check_choice_name
@@ -36,7 +37,7 @@ from discreet.results.calibrated import Calibration
 from discreet.results.thresholds import as_thresholds, count_item_steps
 from discreet.tabular import Tabular, brief_repr, list_field_columns
 from discreet.text import name_some
-from discreet.types import FloatArray, Int64Array, ScoreMethod, Texts
+from discreet.types import FloatArray, Int64Array, Texts
 
 SCORINGS: tuple[str, ...] = get_args(ScoreMethod)
 #: Cells solved together: 8 MB of float64.

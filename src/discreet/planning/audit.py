@@ -37,6 +37,7 @@ import numpy as np
 from discreet.answers.comparisons import Comparisons
 from discreet.answers.pack import store_codes
 from discreet.answers.responses import Responses
+from discreet.choices import Design
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.attack_statistics import (
@@ -55,7 +56,7 @@ from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.protocol import PUBLIC, Public
 from discreet.privacy.wall import Release, release_statistics
 from discreet.secure import RandomSource
-from discreet.types import Design, FloatArray, Int64Array
+from discreet.types import FloatArray, Int64Array
 from discreet.words import mark
 
 #: Items answered right and items answered wrong, which is the highest and the lowest category; or

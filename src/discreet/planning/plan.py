@@ -19,6 +19,7 @@ from statistics import NormalDist
 from typing import Any
 
 from discreet.checking import checked
+from discreet.choices import NamedMechanism, PlannedDesign, Relation
 from discreet.errors import BadBudget, BadUsage, FitWarning, WarningKind
 from discreet.planning.forecast import (
     predict_rmse,
@@ -38,7 +39,6 @@ from discreet.privacy.accounting.spend import GaussianBound, largest_mu, tail_pr
 from discreet.privacy.mechanisms import check_mechanism, find_mechanism
 from discreet.tabular import Tabular
 from discreet.text import show_chance, show_probability_bound
-from discreet.types import NamedMechanism, PlannedDesign, Relation
 
 MOST_PERSONS = 10**9
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-3, 50.0

@@ -19,6 +19,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from discreet.answers.residual_sums import CENTRE_BITS, Centre, logistic
+from discreet.choices import PlannedDesign
 from discreet.counts.planes import MOST_STEPS
 from discreet.errors import BadUsage
 from discreet.models.noisy.released import estimate_release, find_answer_variance
@@ -32,7 +33,7 @@ from discreet.privacy.protocol import NoiseCalibration, Public
 from discreet.privacy.wall import release_statistics
 from discreet.secure import SeededSource
 from discreet.simulation import Simulation, simulate
-from discreet.types import FloatArray, PlannedDesign
+from discreet.types import FloatArray
 
 #: `sparse-pairs` draws a public graph; plans look at one typical draw.
 GRAPH_SEED = 7

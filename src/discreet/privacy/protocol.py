@@ -18,6 +18,7 @@ from math import exp
 from typing import Any, ClassVar, Literal, Protocol, Self, get_args
 
 from discreet.answers.protocol import Contributions
+from discreet.choices import Chooser, Design, Estimator, ScaleModel
 from discreet.counts.matrix import LARGE_ITEMS
 from discreet.counts.planes import MOST_STEPS
 from discreet.errors import BadBudget, BadResponses, BadUsage
@@ -25,7 +26,7 @@ from discreet.privacy.accounting import Budget, Guarantee, Neighbours
 from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.noise import Noise
 from discreet.secure import RandomSource
-from discreet.types import Chooser, Design, Estimator, Int64Array, ScaleModel
+from discreet.types import Int64Array
 from discreet.words import KINDS
 
 #: The estimator of every mechanism, unless another was asked for.

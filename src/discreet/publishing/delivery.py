@@ -33,6 +33,7 @@ from discreet.answers.protocol import Answers, Contributions
 from discreet.answers.responses import Responses
 from discreet.answers.survey import RAKED, refuse_weights
 from discreet.atomic import StagedFolder, hold_place
+from discreet.choices import Engine
 from discreet.coding.reading import ListedWords
 from discreet.coding.remedies import refuse_detected
 from discreet.counts import PairCounts
@@ -69,7 +70,6 @@ from discreet.resources import secure_memory, take_buffers
 from discreet.scales.ranks import PAIRED_ITEMS
 from discreet.tables.columns import refuse_misspelt
 from discreet.tables.resources import Progress, Resources
-from discreet.types import Engine
 from discreet.words import KINDS
 
 LARGE_EPSILON = 5.0

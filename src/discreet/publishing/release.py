@@ -16,6 +16,15 @@ from typing import Any, TypedDict, Unpack, cast
 
 from discreet.answers.comparisons import Comparisons
 from discreet.answers.protocol import Answers
+from discreet.choices import (
+    AnswerMechanism,
+    ComparisonMechanism,
+    Design,
+    Engine,
+    Estimator,
+    Model,
+    Relation,
+)
 from discreet.coding.reading import ListedWords
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage
@@ -45,15 +54,6 @@ from discreet.publishing.spec import (
     make_budget,
     make_spec,
     read_request,
-)
-from discreet.types import (
-    AnswerMechanism,
-    ComparisonMechanism,
-    Design,
-    Engine,
-    Estimator,
-    Model,
-    Relation,
 )
 from discreet.words import KINDS
 

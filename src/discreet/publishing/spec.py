@@ -17,6 +17,7 @@ from typing import Any, cast, get_args
 
 from discreet.answers.survey import RAKED
 from discreet.checking import check_words
+from discreet.choices import MODELS, Design, Estimator, ScaleModel
 from discreet.coding.keys import Key
 from discreet.coding.reading import DESIGN_WORDS, READING_DEFAULTS, Reading
 from discreet.coding.steps import list_scale
@@ -50,7 +51,6 @@ from discreet.readers.comparisons import read_comparisons
 from discreet.schema import read_as
 from discreet.tables.columns import RATED
 from discreet.tables.lists import read_form_list, read_items, read_list, state_reading
-from discreet.types import MODELS, Design, Estimator, ScaleModel
 from discreet.words import KINDS
 
 #: A list of items, or each with its number of steps.

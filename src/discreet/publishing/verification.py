@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from discreet.atomic import PRIVACY_FILE, RELEASE_FILES
+from discreet.choices import Chooser, Design, Estimator, NamedModel
 from discreet.counts.planes import MOST_STEPS
 from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.models.noisy.released import SIMULATED, count_raised, estimate_release, warn_floored
@@ -57,7 +58,6 @@ from discreet.schema import (
     show_value,
 )
 from discreet.text import spreadsheet_cell
-from discreet.types import Chooser, Design, Estimator, NamedModel
 from discreet.words import KINDS, find_kind
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from discreet.answers.comparisons import ERROR, Comparisons, pair_keys
 from discreet.answers.pack import find_repeated
+from discreet.choices import Repeats, Ties
 from discreet.coding.ids import spell_ids
 from discreet.coding.reading import REPEATS, Form, check_choice
 from discreet.coding.remedies import Detected, join_detected
@@ -20,7 +21,7 @@ from discreet.errors import BadResponses, BadUsage
 from discreet.tables.columns import check_column, choose_column, list_column_names, plain_name
 from discreet.tables.ids import IdCodes, read_ids
 from discreet.tables.opener import RowPlaces, Source, read_tables
-from discreet.types import Int8Array, Repeats, Ties
+from discreet.types import Int8Array
 
 _ALIASES = {
     "judge": {"judge", "person", "user", "rater", "voter", "annotator", "evaluator", "subject"},

@@ -26,13 +26,14 @@ from discreet.answers.comparisons import Comparisons
 from discreet.answers.pack import pack_rows
 from discreet.answers.ratings import Ratings
 from discreet.answers.responses import Responses
+from discreet.choices import DesignName, Model
 from discreet.counts import planes
 from discreet.counts.planes import BitPlanes, Nodes, SparseRows
 from discreet.errors import BadUsage
 from discreet.simulation import designs
 from discreet.simulation.designs import DESIGNS, Items, SimulatedAnswers, Steps
 from discreet.tabular import brief_repr
-from discreet.types import DesignName, FloatArray, Model
+from discreet.types import FloatArray
 
 __all__ = ["SimulatedComparisons", "Simulation", "simulate", "simulate_comparisons"]
 

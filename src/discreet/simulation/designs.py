@@ -19,10 +19,11 @@ from typing import Any, SupportsIndex, TypeAlias
 import numpy as np
 from scipy.special import expit, log_expit
 
+from discreet.choices import MODELS, Model
 from discreet.counts.planes import MOST_STEPS
 from discreet.errors import BadUsage
 from discreet.hints import check_choice_name
-from discreet.types import MODELS, FloatArray, Int8Array, Int64Array, Model
+from discreet.types import FloatArray, Int8Array, Int64Array
 
 Steps: TypeAlias = SupportsIndex | Sequence[SupportsIndex] | None
 

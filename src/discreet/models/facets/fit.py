@@ -19,6 +19,7 @@ import numpy as np
 import scipy.linalg as linalg
 
 from discreet.answers.ratings import Ratings, RatingSource
+from discreet.choices import Within
 from discreet.errors import (
     LOG,
     BadUsage,
@@ -50,7 +51,7 @@ from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.facets import FacetLevels, ItemEffectTest, LevelStatus
 from discreet.results.thresholds import Thresholds, pad_steps
 from discreet.text import count_of, name_some
-from discreet.types import BoolArray, FloatArray, Int64Array, Within
+from discreet.types import BoolArray, FloatArray, Int64Array
 
 #: A level with fewer persons has a model-based standard error.
 FEW_PERSONS = 5

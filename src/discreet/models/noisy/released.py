@@ -17,6 +17,7 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
+from discreet.choices import Estimator
 from discreet.errors import BadUsage, FitWarning, WarningKind
 from discreet.jit import one_blas_thread
 from discreet.models.noisy import NoiseFit
@@ -39,7 +40,7 @@ from discreet.privacy.mechanisms.totals import unpack_shapes
 from discreet.privacy.protocol import NOISE_AWARE, NoiseLaw
 from discreet.privacy.wall import Release
 from discreet.results.estimate import Estimate, Solution, Status
-from discreet.types import Estimator, FloatArray
+from discreet.types import FloatArray
 
 # The paper's Algorithm 2 on released counts: floor, Markov chain, stationary vector.
 #

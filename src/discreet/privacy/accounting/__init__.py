@@ -16,7 +16,7 @@ from discreet.errors import BadBudget
 from discreet.words import mark
 
 if TYPE_CHECKING:
-    from discreet.types import Relation
+    from discreet.choices import Relation
 
 UNIT = mark("one person's whole set of answers")
 NO_LEDGER = mark(

@@ -24,6 +24,7 @@ from typing import Any
 from discreet.answers.protocol import Contributions
 from discreet.atomic import StagedFolder
 from discreet.checking import checked
+from discreet.choices import Composition, Relation
 from discreet.errors import LOG, BadUsage, LedgerError
 from discreet.privacy.accounting import Budget, Neighbours, as_neighbours
 from discreet.privacy.accounting.spend import Spend
@@ -83,7 +84,6 @@ from discreet.privacy.ledger.values import (
     write_draw,
     write_inside,
 )
-from discreet.types import Composition, Relation
 
 __all__ = ["EVERYONE", "Ledger", "LedgerEntry", "MissingLedger", "as_ledger"]
 

@@ -21,6 +21,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from discreet.choices import NamedMechanism, Relation
 from discreet.errors import BadUsage, NotAllowed
 from discreet.hints import check_choice_name
 from discreet.privacy.ledger.request import (
@@ -32,7 +33,6 @@ from discreet.privacy.ledger.request import (
     make_request,
 )
 from discreet.schema import AtLeast, Positive, SchemaError, Within, read_as
-from discreet.types import NamedMechanism, Relation
 
 #: What a rule about mechanisms may name; "auto" is no mechanism.
 AllowedMechanism = Literal[NamedMechanism, "net-wins", "win-pairs"]

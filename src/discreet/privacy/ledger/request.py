@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from discreet.atomic import appearing, write_text
+from discreet.choices import Chooser, Estimator, Invalid, OneMeans, Repeats, TableLayout, Ties
 from discreet.errors import BadUsage, MissingExtra, NotAllowed, escape_controls, escape_json
 from discreet.privacy.ledger.file import random_bytes
 from discreet.schema import (
@@ -37,7 +38,6 @@ from discreet.schema import (
     read_as,
     read_fields,
 )
-from discreet.types import Estimator, OneMeans, Repeats, TableLayout, Ties
 
 PREFIX = "ed25519:"
 _PUBLIC = re.compile(rf"{PREFIX}[0-9a-f]{{64}}")
@@ -227,7 +227,7 @@ TERMS: dict[str, dict[str, Any]] = {
         "ledger_file": str,
         "about": Mapping[Literal["identity", "audit"], Mapping[str, Packed]],
         "estimator": Estimator,
-        "chosen_by": Literal["auto", "steward"],
+        "chosen_by": Chooser,
         "looked": bool,
     },
     "approver": {"name": str, "public_key": str, "retires": bool},
@@ -255,7 +255,7 @@ READING: dict[str, dict[str, Any]] = {
         "missing": Mapping[str, tuple[str, ...]],
         "key": RightAnswers,
         "skip_rows": Count,
-        "invalid": Literal["error", "missing"],
+        "invalid": Invalid,
     },
     "comparisons": {
         **_TABLE,

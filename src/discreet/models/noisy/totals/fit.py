@@ -13,6 +13,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from discreet.choices import ScaleModel
 from discreet.errors import BadUsage
 from discreet.models.noisy.totals import FormTotals
 from discreet.models.noisy.totals.bootstrap import (
@@ -38,7 +39,7 @@ from discreet.models.noisy.totals.solve import (
 )
 from discreet.models.noisy.totals.takers import NO_STEP_SPREAD, Spreads
 from discreet.results.thresholds import Thresholds
-from discreet.types import FloatArray, ScaleModel
+from discreet.types import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from discreet.choices import ScaleModel
 from discreet.errors import BadUsage
 from discreet.models.noisy.totals import FormTotals
 from discreet.models.noisy.totals.moments import (
@@ -36,7 +37,7 @@ from discreet.models.noisy.totals.takers import (
     learn_spreads,
     shift_takers,
 )
-from discreet.types import FloatArray, IndexArray, ScaleModel
+from discreet.types import FloatArray, IndexArray
 
 #: Prior standard deviation of the contrasts of the common pattern around the usual one.
 PATTERN_SPREAD = 0.8

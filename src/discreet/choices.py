@@ -1,0 +1,68 @@
+"""Names of choices (`Literal` types): what options and keywords may say, for library and commands.
+
+It imports nothing, so that commands can show their choices at once.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+#: Names of models of answers.
+NamedModel = Literal["rasch", "partial-credit", "rating-scale"]
+MODELS: tuple[str, ...] = get_args(NamedModel)
+Model = Literal["auto", NamedModel]
+#: Those of answers with steps.
+ScaleModel = Literal["partial-credit", "rating-scale"]
+#: Who answered what, as far as that is public: everybody everything, a part that does not depend on
+#: ability, or nobody knows.
+Design = Literal["complete", "random", "unknown"]
+
+#: Names of estimators of difficulties.
+Method = Literal["auto", "conditional", "refined", "spectral", "marginal"]
+
+#: Those that need pair counts only.
+PairMethod = Literal["refined", "spectral"]
+#: What marginal likelihood assumes about abilities.
+Ability = Literal["normal", "empirical"]
+#: Names of estimators of abilities.
+ScoreMethod = Literal["warm", "ml", "posterior"]
+#: Which ratings are compared: of the same person and item, or all of a person (None).
+Within = Literal["auto", "item"] | None
+#: Where pairs are counted; "duckdb" is another name for "disk".
+Engine = Literal["auto", "memory", "disk", "duckdb", "spark"]
+#: How persons are weighted where pairs are counted.
+WeightingName = Literal["refined", "none"]
+#: One row for each answer, or one for each person.
+Layout = Literal["long", "wide"]
+#: Transposed: a row for each item, a column for each person.
+TableLayout = Literal["long", "wide", "transposed"]
+#: What to do with a second answer of a person to an item.
+Repeats = Literal["error", "first", "last"]
+OneMeans = Literal["right", "wrong"]
+#: What to do with cells that are no answers.
+Invalid = Literal["error", "missing"]
+#: What to do with comparisons that nobody won.
+Ties = Literal["error", "drop"]
+#: How single items are compared between groups.
+DifTest = Literal["wald", "mantel-haenszel", "likelihood-ratio"]
+#: How p-values are adjusted for their number.
+Adjustment = Literal["benjamini-hochberg", "holm", "none"]
+#: Who gets which items in a simulation.
+DesignName = Literal["uniform", "booklets", "targeted", "adaptive", "two-stage"]
+#: Those that plans predict the error of.
+PlannedDesign = Literal["uniform", "booklets"]
+#: Which two sets of answers are neighbours.
+Relation = Literal["replace-one", "add-remove"]
+#: How spends add up.
+Composition = Literal["gaussian", "basic"]
+#: Who chose a mechanism: somebody by its name, or the library from public parameters.
+Chooser = Literal["steward", "auto"]
+NamedMechanism = Literal[
+    "margins", "laplace-margins", "pairs", "sparse-pairs", "laplace-pairs", "randomized-response",
+    "totals", "residuals",
+]  # fmt: skip
+AnswerMechanism = Literal["auto", NamedMechanism]
+#: How released values become difficulties.
+Estimator = Literal["noise-aware", "spectral"]
+#: The mechanisms of :mod:`discreet.privacy.mechanisms`, for programs that check types.
+ComparisonMechanism = Literal["auto", "net-wins", "win-pairs"]
