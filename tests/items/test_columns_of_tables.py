@@ -1,0 +1,91 @@
+"""Columns of tables that follow from other columns: z, p-values and their adjustment, errors."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import discreet
+from discreet import analysis
+from discreet.simulation import simulate
+
+
+def adjust_by_hand(p, method):
+    """Benjamini and Hochberg's, or Holm's, one p-value after another."""
+    p = np.asarray(p)
+    order, n = np.argsort(p), len(p)
+    out = np.empty(n)
+    if method == "holm":
+        least = 0.0
+        for rank, place in enumerate(order):
+            out[place] = least = min(1.0, max(least, (n - rank) * p[place]))
+    else:
+        least = 1.0
+        for rank, place in reversed(list(enumerate(order, start=1))):
+            out[place] = least = min(least, p[place] * n / rank)
+    return out
+
+
+@pytest.fixture(scope="module")
+def answers():
+    """600 persons in three groups of unequal size, and an item that moved for one of them."""
+    rng = np.random.default_rng(5)
+    group = np.array(["a", "b", "c"])[rng.choice(3, 600, p=[0.5, 0.3, 0.2])]
+    drawn = simulate(600, 7, answered=0.85, rng=rng).responses.to_array().astype(float)
+    drawn[drawn < 0] = np.nan
+    drawn[(group == "b") & (rng.random(600) < 0.4) & (drawn[:, 2] > 0), 2] = 0
+    return drawn, group
+
+
+@pytest.mark.parametrize("adjustment", ["benjamini-hochberg", "holm"])
+@pytest.mark.parametrize("test", ["wald", "mantel-haenszel", "likelihood-ratio"])
+def test_columns_of_differences_follow_from_difference_and_error(test, adjustment, answers):
+    drawn, group = answers
+    table = discreet.find_dif(drawn, group, test=test, adjustment=adjustment)
+    z = table.difference / table.se
+    assert np.isfinite(z).all()
+    assert table.z == pytest.approx(z)
+    if test != "mantel-haenszel":  # its own chi-squared has a correction for continuity
+        assert table.p_value == pytest.approx(2 * stats.norm.sf(np.abs(z)))
+    assert 1e-6 < table.p_value.min() < 0.05 < table.p_value.max()
+    assert table.p_adjusted == pytest.approx(adjust_by_hand(table.p_value, adjustment))
+    assert table.flagged.tolist() == (table.p_value < 0.05).tolist()
+    assert table.confirmed.tolist() == (table.p_adjusted < 0.05).tolist()
+    together = table.omnibus
+    expected = stats.chi2.sf(together.statistic, together.degrees)
+    assert together.p_value == pytest.approx(expected)
+    assert together.p_adjusted == pytest.approx(adjust_by_hand(expected, adjustment))
+
+
+def test_the_likelihood_ratio_of_two_groups_is_the_p_value_of_their_rows(answers):
+    drawn, group = answers
+    table = discreet.find_dif(drawn, np.where(group == "c", "b", group), test="likelihood-ratio")
+    assert table.p_value == pytest.approx(table.omnibus.p_value)
+    assert table.z == pytest.approx(table.difference / table.se)
+
+
+def test_errors_of_group_means_are_roots_of_their_variances(answers):
+    drawn, group = answers
+    found = analysis.find_group_means(drawn, discreet.fit(drawn), group)
+    assert found.se == pytest.approx(np.sqrt(found.covariance.diagonal()))
+
+
+def test_two_step_models_differ_by_their_numbers_of_distances():
+    """Partial credit has a distance for every item and step but the first of each."""
+    codes = simulate(400, 5, steps=3, rng=np.random.default_rng(6)).responses
+    found = analysis.compare_step_models(codes)
+    assert found.degrees == (5 - 1) * (3 - 1)
+    assert found.p_value == pytest.approx(stats.chi2.sf(found.statistic, found.degrees))
+
+
+def test_reliabilities_with_testlets_are_those_of_two_fits():
+    answers = simulate(300, 6, rng=np.random.default_rng(7)).responses
+    pairs = {str(item): f"t{item // 2}" for item in range(6)}
+    found = analysis.measure_testlets(answers, pairs)
+    joined = analysis.combine_testlets(answers, pairs)
+    for place, data in enumerate((answers, joined)):
+        scores = discreet.score(data, discreet.fit(data), method="ml")
+        kept = np.isfinite(scores.ability)
+        spread = scores.ability[kept].var(ddof=1)
+        expected = 1 - np.mean(scores.se[kept] ** 2) / spread
+        assert found.reliability[place] == pytest.approx(expected, rel=1e-4)
+    assert found.overstated == pytest.approx(found.reliability[0] - found.reliability[1])
