@@ -6,6 +6,7 @@ from scipy import stats
 
 import discreet
 from discreet import analysis
+from discreet.items import mislabelled
 from discreet.simulation import simulate
 
 
@@ -89,3 +90,23 @@ def test_reliabilities_with_testlets_are_those_of_two_fits():
         expected = 1 - np.mean(scores.se[kept] ** 2) / spread
         assert found.reliability[place] == pytest.approx(expected, rel=1e-4)
     assert found.overstated == pytest.approx(found.reliability[0] - found.reliability[1])
+
+
+def test_the_p_value_of_parts_is_that_of_chi_squared():
+    answers = simulate(300, 6, rng=np.random.default_rng(8)).responses
+    found = analysis.run_martin_loef(answers, list(answers.items[:2]))
+    assert found.degrees == 2 * 4 - 1
+    assert 0.01 < found.p_value < 0.99
+    assert found.p_value == pytest.approx(stats.chi2.sf(found.statistic, found.degrees))
+
+
+def test_the_error_of_a_slope_is_the_spread_of_its_posterior(monkeypatch):
+    """Their definition is tested beside (`test_slopes_have_the_mean_and_spread_of_their_weights`)."""
+    real, seen = mislabelled._moments, []
+    monkeypatch.setattr(
+        mislabelled, "_moments", lambda weight: seen.append(real(weight)) or seen[-1]
+    )
+    answers = simulate(200, 8, rng=np.random.default_rng(9)).responses
+    found = analysis.find_mislabelled(answers, discreet.fit(answers))
+    assert found.discrimination.tolist() == seen[-1][0].tolist()
+    assert found.se.tolist() == seen[-1][1].tolist()
