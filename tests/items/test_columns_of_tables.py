@@ -101,7 +101,7 @@ def test_the_p_value_of_parts_is_that_of_chi_squared():
 
 
 def test_the_error_of_a_slope_is_the_spread_of_its_posterior(monkeypatch):
-    """Their definition is tested beside (`test_slopes_have_the_mean_and_spread_of_their_weights`)."""
+    """Mean and spread of weights have a test of their own."""
     real, seen = mislabelled._moments, []
     monkeypatch.setattr(
         mislabelled, "_moments", lambda weight: seen.append(real(weight)) or seen[-1]
