@@ -110,3 +110,12 @@ def test_the_error_of_a_slope_is_the_spread_of_its_posterior(monkeypatch):
     found = analysis.find_mislabelled(answers, discreet.fit(answers))
     assert found.discrimination.tolist() == seen[-1][0].tolist()
     assert found.se.tolist() == seen[-1][1].tolist()
+
+
+def test_tables_of_raters_repeat_the_errors_of_the_calibration():
+    drawn = discreet.simulate_ratings(80, 3, 5, rng=np.random.default_rng(10), marks=2).ratings
+    estimate = discreet.fit(drawn, facets=["rater"])
+    found = analysis.study_ratings(drawn, estimate).facets["rater"]
+    known = estimate.facets["rater"]
+    assert found.measure.tolist() == known.measure.tolist()
+    assert found.se.tolist() == known.se.tolist()
